@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Memory that is given back all at once. What an arena hands out lives until arena_fini(). */
+/** Memory that is freed all at once. Everything from an arena is valid until arena_fini(). */
 #ifndef XHEAP_BASE_ARENA_H
 #define XHEAP_BASE_ARENA_H
 
@@ -7,24 +7,25 @@
 
 struct arena_chunk;
 
-/** Zero it to begin. */
+/** An arena. Zero it to begin. */
 struct arena {
 	struct arena_chunk *chunks;
 	char *next, *end;
 };
 
-/** Zeroed memory for `count` objects of `size` bytes, aligned for any of them. There always is some (base/memory.h). */
+/** Return zeroed memory for `count` objects of `size` bytes, aligned for any type. Never NULL (base/memory.h). */
 void *arena_alloc(struct arena *arena, size_t size, size_t count);
 
-/** A copy of the text. */
+/** Return a copy of the text. */
 char *arena_text(struct arena *arena, const char *text);
 
-/** A formatted text. */
+/** Return a formatted text. */
 __attribute__((format(printf, 2, 3))) char *arena_format(struct arena *arena, const char *format, ...);
 
-/** Give everything back. */
+/** Free everything. */
 void arena_fini(struct arena *arena);
 
+/** Return zeroed memory for `count` objects of a type. */
 #define arena_new(arena, type, count) ((type *)arena_alloc((arena), sizeof(type), (count)))
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/**
- * The kinds of events and the functions that make them, declared once: the recorder's hooks, the finder of
- * entries, the trace, the reports and the manual all come from these lists.
- */
+/** The kinds of events and the functions that make them, declared once. The recorder's hooks, the search for entries,
+    the trace, the reports and the manual use these lists. */
 #ifndef XHEAP_BASE_EVENTS_H
 #define XHEAP_BASE_EVENTS_H
 
@@ -31,7 +29,7 @@ enum event_kind { EVENT_KINDS(X) EVENT_KIND_COUNT };
 #undef X
 
 /*
- * X(ID, canonical name, kind it is meant for, parameters in order as dump's args column names them).
+ * X(ID, canonical name, kind of its events, parameters in the order of dump's args column).
  * The numbers go into regions and trace files: append, never reorder.
  */
 /* clang-format off */
@@ -76,32 +74,33 @@ enum event_kind { EVENT_KINDS(X) EVENT_KIND_COUNT };
 enum heap_function { HEAP_FUNCTIONS(X) FUNCTION_COUNT };
 #undef X
 
-/** The functions of xheap/heap.h, from this one on: they allocate nothing, but tell what an allocator did. */
+/** The functions of xheap/heap.h begin here. They allocate nothing; they report what an allocator did. */
 enum {
 	FUNCTION_FIRST_ANNOTATION = FUNCTION_HEAP_CREATE,
 	FUNCTION_ANNOTATION_COUNT = FUNCTION_COUNT - FUNCTION_FIRST_ANNOTATION
 };
 
-/** What is known of an event beside its numbers; bits of the trace's flags column. */
+/** Further facts about an event; bits of the trace's flags column. */
 enum event_flag {
 	EVENT_FAILED = 1,       /**< the call returned NULL or an error; result holds errno or the error number */
 	EVENT_IN_FLIGHT = 2,    /**< the call had not returned when its process died */
-	EVENT_IN_SIGNAL = 4,    /**< made by a signal handler that interrupted another heap call */
-	EVENT_NO_STACK = 8,     /**< no stack was recorded (not asked for, or given up under pressure) */
+	EVENT_IN_SIGNAL = 4,    /**< it was made by a signal handler that interrupted another heap call */
+	EVENT_NO_STACK = 8,     /**< no stack was recorded (not wanted, or dropped under pressure) */
 	EVENT_TRUNCATED = 16,   /**< the stack's outer part is missing */
 	EVENT_NO_DURATION = 32, /**< the duration was not recorded */
-	/** the block that this ReAlloc gave back is in the trace's sums, and so is that it did */
+	/** the block that this ReAlloc freed is aggregated, and so is the event that freed it */
 	EVENT_FOLDED_BEFORE = 64,
-	EVENT_FOLDED_AFTER = 128 /**< the thread's next event is not there: it is in the trace's sums */
+	EVENT_FOLDED_AFTER = 128 /**< the thread's next event is aggregated and not in the trace */
 };
 #define EVENT_FOLDED (EVENT_FOLDED_BEFORE | EVENT_FOLDED_AFTER)
 
-/** How many events have a stack that reaches its start, one that was cut, and one that ends for want of unwind data.
-    All others have no stack. */
+/** Counts of events by how their stacks end: at the stack's start, cut, or where unwind data is missing. All other
+    events have no stack. */
 struct stack_ends {
 	uint64_t whole, truncated, unwindless;
 };
 
+/** Add the counts of `ends` to `to`. */
 static inline void stack_ends_add(struct stack_ends *to, const struct stack_ends *ends)
 {
 	to->whole += ends->whole;

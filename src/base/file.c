@@ -21,7 +21,7 @@ int file_check_owner(int fd, const char *path, struct diag *diag)
 		       : diag_fail(diag, EPERM, "cannot write %s: it belongs to another user", path);
 }
 
-/* Whether what the path's last name is to lie in is there. */
+/* Return whether the directory of the path exists. */
 static bool has_directory(const char *path)
 {
 	struct stat status;

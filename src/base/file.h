@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Whole reads and writes at a place of a file, whatever interrupts them, and files that hold what others may not
-    see. */
+/** Complete reads and writes at an offset of a file, despite interruptions; files that other users must not read. */
 #ifndef XHEAP_BASE_FILE_H
 #define XHEAP_BASE_FILE_H
 
@@ -11,26 +10,23 @@
 
 #include "base/diag.h"
 
-/** What a trace may be done with if nothing else is said: its user alone reads and writes it. */
+/** The default mode of a trace: only its user reads and writes it. */
 enum { FILE_PERMISSIONS = 0600 };
 
-/**
- * Make a file with these permissions, or open the one that is there for writing and give them to it; it is not cut.
- * Never through a link, and never one of another user, who could read it. The descriptor, for reading and writing, or a
- * negative errno.
- */
+/** Make a file with these permissions, or open an existing one and give them to it; its contents stay. Links and files
+    of other users, who could read it, are refused. Return a descriptor for reading and writing, or a negative errno. */
 int file_make(const char *path, mode_t permissions, struct diag *diag);
 
-/** Refuse the open file where it is another user's. 0 or -EPERM. */
+/** Check the owner of an open file. Return 0, or -EPERM if it is another user's. */
 int file_check_owner(int fd, const char *path, struct diag *diag);
 
-/** Write all of it at the offset. False with errno. */
+/** Write all bytes at the offset. Return false with errno set on failure. */
 bool file_write(int fd, const void *data, size_t size, uint64_t offset);
 
-/** Read up to `size` bytes from the offset on; how many there were. */
+/** Read up to `size` bytes at the offset. Return how many there were. */
 size_t file_read(int fd, void *data, size_t size, uint64_t offset);
 
-/** Write all that can be read from `from` on to `to`. False with errno. */
+/** Copy the rest of `from` to `to`. Return false with errno set on failure. */
 bool file_copy(int to, int from);
 
 #endif

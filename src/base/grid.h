@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Rows of cells: aligned columns for people, or CSV as RFC 4180 has it. */
+/** Rows of cells: aligned columns for people, or CSV by RFC 4180. */
 #ifndef XHEAP_BASE_GRID_H
 #define XHEAP_BASE_GRID_H
 
@@ -9,38 +9,39 @@
 #include "base/arena.h"
 #include "base/style.h"
 
-/** Zero it to begin. */
+/** A table under construction. Zero it to begin. */
 struct grid {
 	struct arena arena;
-	const char **cells;   /**< `columns` for each row, NULL where absent */
-	const char **details; /**< one for each row: lines that follow it, or NULL */
+	const char **cells;   /**< `columns` for each row, NULL: absent */
+	const char **details; /**< one for each row: lines printed below it, or NULL */
 	size_t row_count, capacity;
 	unsigned columns;
 	unsigned filled;       /**< cells of the last row */
 	bool is_right[32];     /**< columns aligned to the right */
 	bool is_colored;       /**< rows are for a terminal */
-	enum style styles[32]; /**< of columns, where it is */
+	enum style styles[32]; /**< of columns, if is_colored */
 };
 
-/** The columns' titles; a '>' before one aligns it to the right. */
+/** Set the columns' titles; a '>' before a title aligns its column to the right. */
 void grid_columns(struct grid *grid, unsigned columns, const char *const *titles);
 
 /** Begin a row. */
 void grid_row(struct grid *grid);
 
-/** The row's next cell; the text is copied, made harmless (base/text.h). */
+/** Add the row's next cell: a copy of the text, made harmless (base/text.h). */
 void grid_cell(struct grid *grid, const char *text);
 
-/** Lines to print beneath the row, each with its line feed; copied. */
+/** Set the lines to print below the row, each with its line feed; copied. */
 void grid_detail(struct grid *grid, const char *lines);
 
-/** Print with aligned columns, `indent` spaces before each row. */
+/** Print with aligned columns and `indent` spaces before each row. */
 void grid_print(const struct grid *grid, FILE *out, unsigned indent);
 
+/** Free the cells. */
 void grid_fini(struct grid *grid);
 
-/** A text as a CSV field: harmless, quoted where it must be, and with a ' before what a spreadsheet would take as a
-    formula. Not for numbers. */
+/** Write a text as a CSV field: harmless, quoted where necessary. A text that a spreadsheet would take as a formula
+    gets a ' before it. Not for numbers. */
 void csv_field(FILE *out, const char *text);
 
 #endif

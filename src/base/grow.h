@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Arrays that grow where a lack of memory must not end the program. Analysis, which may end, has memory_grow() of
+/** Growth of arrays in code that continues without memory. Analysis, which may end then, uses memory_grow() of
     base/memory.h. */
 #ifndef XHEAP_BASE_GROW_H
 #define XHEAP_BASE_GROW_H
@@ -10,14 +10,14 @@
 
 enum { GROW_FIRST = 16 };
 
-/** The capacity after `capacity`: the double, GROW_FIRST at first. */
+/** Return the capacity after `capacity`: the double, GROW_FIRST at first. */
 static inline size_t grow_capacity(size_t capacity)
 {
 	return capacity ? capacity * 2 : GROW_FIRST;
 }
 
 /** Make room for one more element of the array `items`, which holds `count` of `capacity`. False without memory; then
-    all is as it was. */
+    nothing has changed. */
 #define grow_by_one(items, count, capacity) \
 	({ \
 		bool has_room_ = (count) < (capacity); \

@@ -5,19 +5,17 @@
 
 #include <stdint.h>
 
-/** 2^64 over the golden ratio: products with it spread what differs in few bits (Knuth, The Art of Computer
+/** 2^64 over the golden ratio: products with it spread values that differ in few bits (Knuth, The Art of Computer
     Programming, volume 3, section 6.4). */
 #define HASH_FACTOR UINT64_C(0x9e3779b97f4a7c15)
 
-/** `bits` bits that depend on all of `value`. Whoever chooses the values can make them equal; hash_pair() is for
-    those. */
+/** Return `bits` bits that depend on all of `value`. Chosen values can make them collide; hash_pair() resists that. */
 static inline uint32_t hash_bits(uint64_t value, unsigned bits)
 {
 	return (uint32_t)(value * HASH_FACTOR >> (64 - bits));
 }
 
-/** A hash of two numbers that differs from run to run, so that nobody outside can choose values whose hashes are
-    equal. */
+/** Return a hash of two numbers that differs from run to run, so that nobody outside can choose colliding values. */
 uint64_t hash_pair(uint64_t a, uint64_t b);
 
 #endif

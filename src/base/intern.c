@@ -18,7 +18,7 @@ static uint32_t intern_new(struct intern *intern, const void *data, size_t size)
 
 uint32_t intern_bytes(struct intern *intern, const void *data, size_t size)
 {
-	/* Two strings of one hash are told apart by trying the next hash. */
+	/* Two strings with the same hash are kept apart by trying the next hash. */
 	for (uint64_t hash = XXH64(data, size, 0);; hash++) {
 		bool added;
 		uint32_t *id = map_add(&intern->map, hash, &added);

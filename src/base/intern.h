@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** Byte strings as small numbers: equal strings have one id, counted from 0. Zero it to begin. */
+/** Byte strings as small numbers: equal strings have one id, counted from 0. Without memory the work is given up
+    (base/memory.h). */
 #ifndef XHEAP_BASE_INTERN_H
 #define XHEAP_BASE_INTERN_H
 
@@ -14,6 +15,7 @@ struct intern_item {
 	size_t size;
 };
 
+/** The strings. Zero it to begin. */
 struct intern {
 	struct arena arena;
 	struct map map;
@@ -22,12 +24,13 @@ struct intern {
 	size_t capacity;
 };
 
-/** The id of these bytes; they are copied. */
+/** Return the id of these bytes, copying them if they are new. */
 uint32_t intern_bytes(struct intern *intern, const void *data, size_t size);
 
-/** The id of this text. */
+/** Return the id of this text. */
 uint32_t intern_text(struct intern *intern, const char *text);
 
+/** Free the strings. */
 void intern_fini(struct intern *intern);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/**
- * JSON written as it comes, so that a report of any length needs no memory. In an object every value takes its key;
- * in an array, and at the top, the key is NULL. Text that is not UTF-8 gets U+FFFD for each bad byte.
- */
+/** A writer of JSON that needs no memory, however long a report is. In an object every value takes its key; in an
+    array, and at the top, the key is NULL. Text that is not UTF-8 gets U+FFFD for each bad byte. */
 #ifndef XHEAP_BASE_JSON_H
 #define XHEAP_BASE_JSON_H
 
@@ -12,35 +10,44 @@
 
 enum { JSON_DEPTH_MAX = 32 };
 
+/** A document under construction. Set `out` and line_depth, zero the rest. */
 struct json {
 	FILE *out;
 	unsigned depth;
-	unsigned line_depth; /**< values down to this depth begin a line of their own; 0: all on one line */
+	unsigned line_depth; /**< values down to this depth begin a line; 0: all on one line */
 	bool has_value[JSON_DEPTH_MAX];
 };
 
+/** Begin an object under the key. */
 void json_begin_object(struct json *json, const char *key);
+/** End the innermost object. */
 void json_end_object(struct json *json);
+/** Begin an array under the key. */
 void json_begin_array(struct json *json, const char *key);
+/** End the innermost array. */
 void json_end_array(struct json *json);
+/** Write a text. */
 void json_text(struct json *json, const char *key, const char *text);
 
 /** Write the text under the key, or nothing if the text is NULL or empty: a fact that is not known has no key. */
 void json_known_text(struct json *json, const char *key, const char *text_or_null);
+/** Write an unsigned number. */
 void json_count(struct json *json, const char *key, uint64_t count);
+/** Write a signed number. */
 void json_number(struct json *json, const char *key, int64_t number);
+/** Write true or false. */
 void json_bool(struct json *json, const char *key, bool is_true);
 
-/** Nanoseconds, written as microseconds with a fraction. */
+/** Write ns as microseconds with a fraction. */
 void json_time(struct json *json, const char *key, int64_t time_ns);
 
-/** A number of thousandths, as a number with a fraction. */
+/** Write a number of thousandths as a number with a fraction. */
 void json_thousandths(struct json *json, const char *key, uint64_t thousandths);
 
-/** As "0x...". */
+/** Write an address as a text "0x...". */
 void json_address(struct json *json, const char *key, uint64_t address);
 
-/** As hexadecimal digits, two a byte. */
+/** Write bytes as a text of hexadecimal digits, two a byte. */
 void json_bytes(struct json *json, const char *key, const uint8_t *bytes, size_t size);
 
 /** End the document with a line feed. */

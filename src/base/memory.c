@@ -87,7 +87,7 @@ void *memory_table(size_t count, size_t size)
 	char *memory = memory_zeroed(count, size);
 	uintptr_t first = ((uintptr_t)memory + LARGE_PAGE_BYTES - 1) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
 	uintptr_t end = ((uintptr_t)memory + count * size) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
-	/* So large a piece is not written to by calloc(). Where it cannot be had, it is as well. */
+	/* calloc() does not write to a piece of this size. If large pages are unavailable, that is no failure. */
 	if (first < end)
 		madvise((void *)first, end - first, MADV_HUGEPAGE);
 	return memory;

@@ -1,49 +1,48 @@
 /* SPDX-License-Identifier: MIT */
-/**
- * Memory of the analysing side. Who has none left can do nothing useful, so these never return NULL: the work is given
- * up, up to the memory_try() around it, or the program's own end. The recorder does not use them; the logger does where
- * it could only go on with less than it recorded, and ends.
- */
+/** Memory of the analysing side. These functions never return NULL: without memory the work is given up, up to the
+    enclosing memory_try(), else the program ends. The recorder does not use them. The logger does if it could otherwise
+    only continue with less than it has recorded. */
 #ifndef XHEAP_BASE_MEMORY_H
 #define XHEAP_BASE_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/** realloc() of count * size bytes, checked. */
+/** As realloc() of count * size bytes, with a check for overflow. */
 void *memory_resize(void *old, size_t count, size_t size);
 
 /** As memory_resize(NULL, ...), zeroed. */
 void *memory_zeroed(size_t count, size_t size);
 
-/** As memory_zeroed(), for a table that is looked at here and there, and filled: in large pages where it is large and
-    there are such. */
+/** As memory_zeroed(), for a table with scattered accesses that fills up: large ones get large pages if the system has
+    them. */
 void *memory_table(size_t count, size_t size);
 
-/** A capacity for at least `needed` elements: doubling, from 16. */
+/** Return a capacity for at least `needed` elements: doubling, from 16. */
 size_t memory_capacity(size_t capacity, size_t needed);
 
-/** Give up what this thread does: there is no memory. */
+/** Give up the work of this thread for lack of memory. */
 _Noreturn void memory_exhausted(size_t size_bytes);
 
-/** Run work(context). False when it was given up in its middle for want of memory; what it had taken until then stays
-    taken. */
+/** Run work(context). Return false if it was given up for lack of memory; what it had allocated until then stays
+    allocated. */
 bool memory_try(void (*work)(void *context), void *context);
 
-/** What has to be ended, by the thread that began it, when that gives up what it tries: threads that work on it. */
+/** A resource, such as threads, that must be ended if the thread that began it gives up its work. */
 struct memory_guard {
 	void (*end)(void *context);
 	void *context;
 	struct memory_guard *outer;
 };
 
-/** Have end(context) called if this thread's innermost memory_try() is given up; until memory_unguard(), which may come
-    from end(). */
+/** Have end(context) called if this thread's innermost memory_try() is given up, until memory_unguard(); end() may call
+    that itself. */
 void memory_guard(struct memory_guard *guard, void (*end)(void *context), void *context);
+/** Remove the guard. No effect if it is not set. */
 void memory_unguard(struct memory_guard *guard);
 
-/** What ends the program when there is no memory and no memory_try() around; it does not return. Set once, by
-    main(). */
+/** Set the function that ends the program for lack of memory outside of memory_try(). It does not return. Called once,
+    by main(). */
 void memory_set_end(void (*end)(size_t size_bytes));
 
 /** Make room for one more element of the array `items` that holds `count` of `capacity`. */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/** What programs tell Valgrind of their own heaps, declared once: who finds the places, who tells of the functions, and
-    the recorder go by it. */
+/** The requests by which programs report their own heaps to Valgrind, declared once for the search for places, the list
+    of functions, and the recorder. */
 #ifndef XHEAP_BASE_REQUESTS_H
 #define XHEAP_BASE_REQUESTS_H
 
 #include "base/events.h"
 
 /*
- * X(number, what the macro's request is called, the function of xheap/heap.h that tells the same, and which of the
- * request's arguments are the heap, the block, the block before, the size; 0: none of them). A request without a heap
- * is of the one heap of all such.
+ * X(number, name of the request's macro, function of xheap/heap.h with the same meaning, numbers of four arguments).
+ * The arguments are the heap, the block, the block before, the size; 0: the request has no such argument. All requests
+ * without a heap belong to one heap.
  */
 /* clang-format off */
 #define HEAP_REQUESTS(X) \
@@ -24,7 +24,7 @@
 	X(0x130b, "VALGRIND_RESIZEINPLACE_BLOCK", HEAP_REALLOC, 0, 1, 1, 3)
 /* clang-format on */
 
-/** The numbers lie here; some are no heap's matter. */
+/** The range of the numbers; some of them concern no heap. */
 enum {
 	REQUEST_FIRST = 0x1301,
 	REQUEST_LAST = 0x130b,
@@ -32,7 +32,7 @@ enum {
 	REQUEST_MOVE_POOL = 0x1308
 };
 
-/** How a request is to be read. */
+/** The meaning of a request's arguments: their numbers, as in HEAP_REQUESTS. */
 struct heap_request {
 	unsigned char function, heap, block, previous, size;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** How parts of a text for people stand out on a terminal. Elsewhere (is_colored false) all of this is nothing. */
+/** Styles that make parts of a text stand out on a terminal. Elsewhere (is_colored false) they are empty. */
 #ifndef XHEAP_BASE_STYLE_H
 #define XHEAP_BASE_STYLE_H
 
@@ -9,18 +9,19 @@
 enum style {
 	STYLE_PLAIN,
 	STYLE_HEADING,
-	STYLE_DOUBT, /**< what keeps numbers from being exact */
+	STYLE_DOUBT, /**< the reasons why numbers are not exact */
 	STYLE_KEY,   /**< the number that rows are sorted by */
-	STYLE_QUIET, /**< what is looked at last: files and lines */
+	STYLE_QUIET, /**< least important: files and lines */
 	STYLE_CHART,
 	STYLE_COUNT
 };
 
-/** What begins the style, and what ends every style; valid for ever. */
+/** Return the text that begins the style: static, "" unless is_colored. */
 const char *style_begin(bool is_colored, enum style style);
+/** Return the text that ends any style: static, "" unless is_colored. */
 const char *style_end(bool is_colored, enum style style);
 
-/** Write whole lines in a style, each for itself: a pager forgets what began on a line before. */
+/** Write whole lines in a style, which begins and ends on each line: a pager forgets the style of the line before. */
 void style_lines(FILE *out, bool is_colored, enum style style, const char *lines);
 
 #endif

@@ -314,7 +314,7 @@ char *text_make_harmless(char *text)
 	return text;
 }
 
-/* What was shown before. Names that are not harmless are rare, and the same ones come again and again. */
+/* A text that was shown before. Names that are not harmless are rare, and the same ones recur. */
 struct shown {
 	struct shown *next;
 	char *given, *text;

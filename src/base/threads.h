@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/** Threads of ours in a program that may be anybody's. */
+/** Threads that the library begins in a program of somebody else. */
 #ifndef XHEAP_BASE_THREADS_H
 #define XHEAP_BASE_THREADS_H
 
 #include <pthread.h>
 #include <stdbool.h>
 
-/** Begin a thread, in which none of the program's signals is handled. False when there can be none. */
+/** Begin a thread that handles none of the program's signals. Return false if it cannot begin. */
 bool thread_begin(pthread_t *thread, void *(*run)(void *argument), void *argument);
 
-/** Processors that this process may use, `most` at most and 1 at least. */
+/** Return how many processors this process may use, at least 1 and at most `most`. */
 unsigned thread_processors(unsigned most);
 
 #endif

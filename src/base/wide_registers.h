@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/**
- * Functions that are compiled for the processor's widest registers, too. Which one is taken is decided when the program
- * starts, which is before gcc's thread sanitizer does; clang has no such choice.
- */
+/** Functions that are compiled for the processor's widest registers as well. The choice is made when the program
+    starts, before gcc's thread sanitizer starts; clang has no such choice. */
 #ifndef XHEAP_BASE_WIDE_REGISTERS_H
 #define XHEAP_BASE_WIDE_REGISTERS_H
 

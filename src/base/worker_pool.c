@@ -95,7 +95,7 @@ void worker_pool_wait(struct worker_pool *pool, struct worker_task *task)
 		memory_exhausted(0);
 }
 
-/* Who began it gives up: what its threads work on is not there much longer. */
+/* End the threads of a pool whose owner gives up its work: the data that they work on is about to vanish. */
 static void worker_pool_end(void *context)
 {
 	worker_pool_free(context);

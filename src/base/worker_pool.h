@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/** Threads of ours that do tasks, oldest first. Who waits for a task does others meanwhile, so it works with no thread
-    at all, too. */
+/** A pool of threads that do tasks, oldest first. A thread that waits for a task does other tasks, so a pool without
+    threads works, too. The thread that makes a pool calls all functions below. */
 #ifndef XHEAP_BASE_WORKER_POOL_H
 #define XHEAP_BASE_WORKER_POOL_H
 
 #include <stdbool.h>
 
-/** To be embedded in what the task is about. */
+/** A task, embedded in what it works on. */
 struct worker_task {
 	void (*run)(void *context);
 	void *context;
@@ -14,22 +14,24 @@ struct worker_task {
 	bool is_done, is_given_up;
 };
 
+/** A pool of threads. */
 struct worker_pool;
 
-/** A pool for work of so many tasks: as many threads as there are processors beside the caller's; none when it is not
-    worth it. */
+/** Make a pool for about task_count tasks: one thread for each processor besides the caller's; none for too few
+    tasks. */
 struct worker_pool *worker_pool_new(unsigned task_count);
 
-/** How many threads help the caller. */
+/** Return how many threads help the caller. */
 unsigned worker_pool_helpers(const struct worker_pool *pool);
 
-/** Have task->run(task->context) called. The caller keeps it until it waited for it or freed the pool. */
+/** Queue task->run(task->context). The task stays the caller's, who must wait for it or free the pool. */
 void worker_pool_give(struct worker_pool *pool, struct worker_task *task);
 
-/** Until it was run. When it was given up for want of memory (base/memory.h), so is what the caller does. */
+/** Wait until the task has run. If it was given up for lack of memory (base/memory.h), give up the caller's work,
+    too. */
 void worker_pool_wait(struct worker_pool *pool, struct worker_task *task);
 
-/** All tasks are done first. */
+/** Do all remaining tasks, end the threads, and free the pool. */
 void worker_pool_free(struct worker_pool *pool);
 
 #endif

@@ -2,13 +2,14 @@
 /*
  * Chains of chunks, followed window by window while the process changes them.
  *
- * A window is read twice in one call, with the arena and the heap it lies in before and after. It holds if every chunk
- * in it had the same size both times. One that does not is read again, smaller each time, since less changes in less.
- * Where a window begins may be no chunk any more by then: the chunk has become part of the one before. So a walk that
- * does not get on goes back, by twice as many windows each time, down to the chain's start.
+ * A window is read twice in one call, with its arena and heap before and after. It is valid if every chunk in it had
+ * the same size both times. An invalid one is read again, smaller each time, since less changes in less. The chunk at a
+ * window's beginning may have become part of the one before. So a walk without progress goes back, by twice as many
+ * windows each time, down to the chain's start.
  *
- * A chain ends at the arena's top, at the fence of a heap that has none, or at `end`, where the reading began to be of
- * no use: what came behind it since has events. So a heap that grows faster than it is read is read all the same.
+ * A chain ends at the arena's top, at the fence of a heap that has none, or at `end`. From there on reading is useless:
+ * everything that came after the attach has events. So a heap that grows faster than it is read is still read
+ * completely.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -48,13 +49,13 @@ struct way {
 	size_t count, capacity;
 };
 
-/* What ends a chain, as the process has it at one moment. heap: not of the main arena. */
+/* The end of a chain at one moment. heap: unless it is the main arena's. */
 struct window_bounds {
 	struct glibc_arena arena;
 	struct glibc_heap heap;
 };
 
-/* What bounds a window. */
+/* The bounds of a window. */
 struct chunk_window {
 	uint64_t size, limit; /* limit: nothing of the chain lies from here on */
 	/* the chain ends with the arena's top chunk, which is the last before the limit; else with a fence */
@@ -116,8 +117,8 @@ static struct glibc_chunk chunk_at(const uint8_t *window, uint64_t offset, uint6
 	return chunk;
 }
 
-/* Whether a chain without a top ends here: with a fence, or with what was too small for a chunk and one, which has no
-   arena's mark. */
+/* Return whether a chain without a top ends here: with a fence, or with bytes too few for a chunk and a fence, which
+   have no arena's mark. */
 static bool is_fence(const struct chunk_window *window, uint64_t at, const struct glibc_chunk *chunk)
 {
 	uint64_t bytes = chunk->word & ~(uint64_t)GLIBC_BITS;
@@ -147,7 +148,7 @@ static enum outcome window_follow(struct heap_reading *reading, const struct chu
 		struct glibc_chunk chunk = chunk_at(reading->first, offset, window->size);
 		uint64_t bytes = chunk.word & ~(uint64_t)GLIBC_BITS;
 		bool is_end = is_chain_end(chain, window, at, &chunk);
-		/* What is free has its size behind it; what is in use, the arena's mark. */
+		/* A free chunk has its size behind it; a used one has the arena's mark. */
 		if (before && !(chunk.word & GLIBC_BEFORE_IN_USE ? is_before_mine : chunk.size_before == before))
 			return BROKEN;
 		if (!is_end && offset + sizeof(chunk) > window->size && at + sizeof(chunk) <= limit)
@@ -261,7 +262,7 @@ bool chunk_chain_walk(struct heap_reading *reading, const struct chunk_chain *ch
 				reading_has_advanced(reading);
 			}
 			tries = 0;
-			/* What lies in large blocks is not wanted, and may never have been touched. */
+			/* The contents of large blocks are not needed, and may never have been touched. */
 			has_large = place.at - from >= LARGE_CHUNK * (reading->window_chunks + 1);
 			way_add(&way, &place, reading->walk->count);
 			continue;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Free chunks in fast bins, of which only the bins' lists know; and those in caches.
+ * Free chunks that only lists show: those in fast bins, and those in caches.
  *
- * A fast bin is a stack. What lay in it at the attach, and still does, is its lower end, to which any reading leads
- * that is not led astray by what is taken from its top meanwhile. To list a chunk that is none is harmless: it has
- * events.
+ * A fast bin is a stack. The chunks that lay in it at the attach, and still do, are its lower end. Any reading arrives
+ * there unless chunks taken from the top lead it astray. A chunk listed by mistake does no harm: it has events.
  */
 #include "heapwalk/free_lists.h"
 
@@ -54,7 +53,7 @@ static bool list_read(const struct heap_reading *reading, uint64_t *page, uint64
 	return true;
 }
 
-/* What a list's links name and its chunks are. */
+/* The kind of a list: how its links name chunks, and what these are. */
 struct kind {
 	uint64_t named_at; /* of a chunk */
 	uint64_t bytes;    /* 0: not all have as many */
@@ -101,7 +100,7 @@ static bool list_holds(const struct heap_reading *reading, const struct list *li
 	return true;
 }
 
-/* One reading of the arena's fast bins to their ends. *holds: nothing of them has changed meanwhile. */
+/* Read the arena's fast bins to their ends once. *holds: nothing in them has changed during this. */
 static bool lists_read_once(const struct heap_reading *reading, uint64_t address, struct list *list, bool *holds)
 {
 	struct glibc_arena before, after;
@@ -148,7 +147,7 @@ bool fast_bins_list(struct heap_reading *reading, uint64_t arena)
 	return readings >= LIST_READINGS;
 }
 
-/* One reading of a bin of a cache to its end. *holds: it has not changed meanwhile. */
+/* Read a bin of a cache to its end once. *holds: the bin has not changed during this. */
 static bool bin_read_once(const struct heap_reading *reading, uint64_t cache, uint32_t bin, struct list *list,
 			  bool *holds)
 {

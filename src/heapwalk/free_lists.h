@@ -5,7 +5,7 @@
 
 #include "heapwalk/reading.h"
 
-/** Which bins of a cache are wanted. */
+/** The bins of a cache that are wanted. */
 struct cache_bins {
 	bool is_wanted[GLIBC_BINS_MAX];
 };

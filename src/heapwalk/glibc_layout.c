@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stripped libraries have no symbol for what we look for, so it is known by its shape:
+ * Stripped libraries have no symbols for malloc's structures, so these are found by their shape:
  *
  *     main arena   127 pairs of bin pointers, of which empty ones point to themselves; then a ring through all arenas
- *     that leads back parameters   bytes in mapped chunks, their maximum, where the main arena begins, three numbers of
- *     the caches
+ *                  that leads back
+ *     parameters   bytes in mapped chunks, their maximum, where the main arena begins, three numbers of the caches
  *
  * Facts: the structures malloc_state, malloc_par, heap_info and tcache_perthread_struct of glibc's releases 2.31 to
  * 2.43.
@@ -251,8 +251,8 @@ static void find_main_arena(struct glibc *glibc, pid_t pid, const uint8_t *data,
 /* Parameters of malloc, from the bytes in mapped chunks on. */
 enum parameter { MAPPED, MAPPED_MOST, START, BINS, CACHED_BYTES, CACHED_COUNT, PARAMETER_COUNT };
 
-/* Of a main arena that has no chunk yet, the start is 0, and so is all that is mapped, as a rule: their shape is told
-   by their numbers. */
+/* Check the start of a main arena. Without a chunk the start is 0, and normally so is everything mapped; then their
+   numbers show the shape. */
 static bool begins_right(const struct glibc *glibc, const uint64_t *parameters, const uint8_t *data, uint64_t top,
 			 uint64_t system_bytes)
 {
@@ -304,7 +304,7 @@ static void find_version(struct glibc *glibc, pid_t pid, const uint8_t *data, si
 		glibc->layout = layout_of(version_in((const char *)data, size));
 }
 
-/* Show all of the image's memory with this right, or without, to one that looks for something. */
+/* Pass all of the image's memory with this right, or without it, to a search. */
 static void search_through(struct glibc *glibc, pid_t pid, const struct proc_map *maps, int count, uint64_t base,
 			   uint64_t end, bool is_writable, look *look)
 {

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A heap is a chain of chunks from its start to its top. Which of them are in use, only the chain and the lists of free
- * ones tell together:
+ * A heap is a chain of chunks from its start to its top. Only the chain and the lists of free chunks together show
+ * which chunks are in use:
  *
- *     free in a bin      the next chunk says so
- *     free in a cache    the second word of the block is the caches' key, and it is in a cache's list: unconfirmed.c
- *     free in a fast bin only the bin's list has it: lists are read before chains, so that what leaves one meanwhile is
- *     seen elsewhere
+ *     free in a bin       the next chunk says so
+ *     free in a cache     the second word of the block is the caches' key, and a cache lists it: unconfirmed.c
+ *     free in a fast bin  only the bin's list has it; lists are read before chains, so that a chunk that leaves a list
+ *                         between is seen elsewhere
  *
- * The process runs on meanwhile. So what is read is read twice: what was the same both times was so at one moment
- * between (chunk_chains.c). Whatever was given out or back since the attach has an event, which settles it. What is
- * neither, since a call has begun with it and is not through, or frees what it never gave out (the rest of a block that
- * shrinks), has none: so all is walked again when the calls of the first time are over, and a block is one that was
- * there both times.
+ * The process runs all the time. So everything is read twice: what was the same both times was so at one moment between
+ * (chunk_chains.c). A block that was allocated or freed since the attach has an event, which settles it.
  *
- * Each arena is walked for itself, up to where it reached when the reading began: what is behind that has events, so an
- * arena that grows all the time is not chased. Arenas that could not be walked are tried again after the others, in
- * rounds, as long as any of them gets on:
+ * Two cases have no event: a call that has begun and not ended, and a free of bytes that were never allocated (the rest
+ * of a block that shrinks). So everything is walked again when the calls of the first walk are over. A block counts if
+ * both walks have found it.
+ *
+ * Each arena is walked by itself, up to where it reached when the reading began. Everything behind that has events, so
+ * an arena that grows all the time is not chased. Arenas that could not be walked are tried again after the others, in
+ * rounds, as long as any of them makes progress:
  *
  *     round 1    arena 0, arena 1, ..., blocks that are mapped alone        then wait for the calls that are under way
  *     round 2    those that were not walked twice yet                       ...
@@ -205,8 +206,8 @@ static const struct arena_part *part_of(const struct walked_arena *arena, uint64
 	return NULL;
 }
 
-/* What of the noted parts is still there: a heap that is not any more has no block from before, and one that came since
-   has none either. */
+/* Walk the noted heaps that still exist. A heap that is gone has no earlier block any more, and a new one has none
+   either. */
 static bool heaps_walk(struct heap_reading *reading, const struct walked_arena *arena)
 {
 	struct glibc_arena now;
@@ -305,7 +306,7 @@ static bool found_give(const struct walked_arena *arena, unsigned walks, struct 
 	return true;
 }
 
-/* What was found, and what was not. */
+/* Put the blocks that were found into the walk, and note what is missing. */
 static void arenas_give(const struct arenas *arenas, unsigned walks, struct heapwalk *walk)
 {
 	uint32_t missing = 0, count = arenas->count - 1;
@@ -340,7 +341,7 @@ static void state_fini(struct heap_reading *reading)
 	free(reading->offsets);
 }
 
-/* What is found once more of those that seem to be cached but are not. */
+/* Settle the unconfirmed blocks: walk once more for those that seem to be cached but are not. */
 static void unconfirmed_settle(struct heap_reading *reading, struct arenas *arenas)
 {
 	struct heapwalk *walk = reading->walk, other = *walk;
@@ -349,7 +350,7 @@ static void unconfirmed_settle(struct heap_reading *reading, struct arenas *aren
 	unconfirmed_watch(reading, &unconfirmed);
 	if (unconfirmed.count) {
 		for (uint32_t i = 0; i < arenas->count; i++) {
-			/* Those that were walked, once more. */
+			/* Walk the arenas once more that were walked. */
 			struct walked_arena *arena = &arenas->items[i];
 			arena->heap = arena->walk_count == WALKS ? arena->heap : UINT32_MAX;
 			arena->walk_count = 0;
@@ -479,8 +480,8 @@ static uint64_t settle_limit_ns(pid_t pid)
 	return state == 'T' || state == 't' ? STOPPED_LIMIT_NS : SETTLE_LIMIT_NS;
 }
 
-/* Calls that were under way when the entries were patched have no event: they have to be over, or what they free would
- * be taken for in use. The threads of which that is not known. */
+/* Return the number of threads whose call at the attach may still be under way. Calls that were under way when the
+   entries were patched have no event. They must be over, or a block that they free would count as used. */
 static uint32_t threads_settle(struct heapwalk *walk, const struct region *region)
 {
 	uint32_t settled = 0;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/**
- * The blocks of glibc's malloc that were there before a process was attached to. They are read while its threads run:
- * nobody stands for it (docs/decisions/012-earlier-blocks.md says why that is exact).
- */
+/** The walk over the blocks of glibc's malloc that existed before a process was attached to. It reads them while the
+    process's threads run and pauses none (docs/decisions/012-earlier-blocks.md says why that is exact). */
 #ifndef XHEAP_HEAPWALK_HEAPWALK_H
 #define XHEAP_HEAPWALK_HEAPWALK_H
 
@@ -13,59 +11,61 @@
 
 #include "region/region.h"
 
-/** Where a block lies: as struct region_heap says it. */
+/** The heap of a block, in the terms of struct region_heap. */
 struct heapwalk_heap {
 	uint64_t handle;
 	uint16_t kind;
 };
 
+/** A found block. heap: index in heapwalk.heaps. */
 struct heapwalk_block {
 	uint64_t address, usable_bytes;
 	uint32_t heap;
 };
 
-/** A thread that there was at the attach. */
+/** A thread that existed at the attach. */
 struct heapwalk_thread {
 	pid_t tid;
 	uint64_t pointer; /**< its thread pointer */
-	uint64_t cpu_ns;  /**< what it had used at the first look; 0: not looked yet */
-	bool is_settled;  /**< the heap call that it may have been in is over */
+	uint64_t cpu_ns;  /**< at the first check; 0: not checked yet */
+	bool is_settled;  /**< the heap call that it may have been in has returned */
 };
 
-/** A walk. Filled by inject_attach(), then by heapwalk_run(). */
+/** A walk. inject_attach() fills the first part, heapwalk_run() the rest. */
 struct heapwalk {
 	pid_t pid;
 	uint64_t base, end; /**< of the image with glibc's malloc; 0: there is none */
-	uint32_t image;     /**< of it, in the region */
+	uint32_t image;     /**< index of that image in the region */
 	bool has_odd_heaps; /**< arenas do not lie as they do by default */
-	bool has_no_heap;   /**< the process has not begun: its loader has brought no allocator yet */
-	char other[128];    /**< a library with an allocator of its own, whose blocks nobody knows; "" */
+	bool has_no_heap;   /**< the process has not begun: its loader has mapped no allocator yet */
+	char other[128];    /**< a library with an allocator of its own, whose blocks are unknown; "" */
 	struct heapwalk_thread *threads;
 	uint32_t thread_count;
 	struct heapwalk_heap *heaps;
 	uint32_t heap_count;
-	struct heapwalk_block *blocks; /**< that were in use some time between the attach and `ticks` */
+	struct heapwalk_block *blocks; /**< blocks that were in use at some time between the attach and `ticks` */
 	size_t count, capacity;
-	uint64_t bytes; /**< of these */
-	/** set by others when the recording ends: the reading then does, too; NULL: it is not told */
+	uint64_t bytes; /**< sum of their usable bytes */
+	/** set by the logger's main thread when the recording ends: the walk then ends soon; NULL: no such flag */
 	const bool *is_ending;
 	uint64_t began_ns, took_ns;
-	uint64_t advanced_ns;                   /**< when it got on last */
-	uint64_t began_cpu_ns, advanced_cpu_ns; /**< what its thread had had of a processor's time then */
-	uint64_t begin_ticks;                   /**< reading began; calls that were under way at the attach were over */
-	uint64_t ticks;    /**< calls that had begun before all blocks were read have returned by then */
-	char missing[256]; /**< which blocks are not known, and why; "": all are */
+	uint64_t advanced_ns;                   /**< when the walk last made progress */
+	uint64_t began_cpu_ns, advanced_cpu_ns; /**< CPU time of the walking thread at these two moments */
+	/** when reading began; calls that were under way at the attach had returned */
+	uint64_t begin_ticks;
+	uint64_t ticks;    /**< by then, all calls that had begun before the end of reading have returned */
+	char missing[256]; /**< which blocks are unknown, and why; "": none */
 };
 
-/** Walk; the process is not touched, only read. Returns when there are no calls under way any more that began before it
-    had read all. */
+/** Run the walk: only read the process. Return once all calls have returned that began before everything was read. */
 void heapwalk_run(struct heapwalk *walk, const struct region *region);
 
-/** Do not. */
+/** Skip the walk; `why` goes to walk->missing. */
 void heapwalk_skip(struct heapwalk *walk, const char *why);
 
-/** What was found is not to be believed. */
+/** Drop all found blocks as unreliable; `why` replaces walk->missing. */
 void heapwalk_drop(struct heapwalk *walk, const char *why);
+/** Free the arrays. */
 void heapwalk_fini(struct heapwalk *walk);
 
 #endif

@@ -44,8 +44,8 @@ static bool is_mapped_chunk(const struct heap_reading *reading, const struct gli
 	       mapping_bytes(reading, chunk, skip) % READING_PAGE == 0;
 }
 
-/* The chunk whose mapping begins at this address: it is there, or, with what it was made from left behind there, before
- * a multiple of a power of two. *skip: where it begins. False: there is none. */
+/* Find the chunk whose mapping begins at this address. It lies there or, behind bytes left over from an alignment,
+   before a multiple of a power of two. *skip: its distance from the address. Return false if there is none. */
 static bool mapped_find(const struct heap_reading *reading, uint64_t at, uint64_t left, uint64_t *skip,
 			struct glibc_chunk *chunk)
 {

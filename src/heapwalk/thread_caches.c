@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads' caches of free chunks, of which the next chunk does not know; but each has a mark in it, the caches' key.
+ * Threads' caches of free chunks. The next chunk does not show that a chunk is cached, but a cached chunk has a mark,
+ * the caches' key.
  *
- * A thread's cache is named by a variable of the thread's own. There is no symbol for it, but the library has an offset
- * for each of its threads' variables, from the loader: the one in question names a cache, or none, in every thread.
- * What a cache looks like:
+ * A variable of each thread points to its cache. The variable has no symbol, but the loader has given the library an
+ * offset for each of its threads' variables. The wanted one points to a cache, or to none, in every thread. A cache has
+ * this shape:
  *
- *     a chunk of its size, in which each bin has a number and a list; there is no list where the number says so, and
- *     only there; but its thread may be changing one bin
+ *     a chunk of its size, in which each bin has a number and a list; the list is empty exactly if the number says so,
+ *     except for one bin that the thread may be changing
  */
 #include "heapwalk/thread_caches.h"
 
@@ -34,7 +35,7 @@ struct variables {
 	uint32_t count;
 };
 
-/* What the library's headers tell. */
+/* Facts from the library's headers. */
 struct headers {
 	uint64_t bias, data; /* data: where what is written begins */
 	Elf64_Phdr dynamic, variables;
@@ -125,7 +126,7 @@ static void variables_find(const struct heapwalk *walk, const struct headers *he
 
 /* ---- the one that names a cache ---- */
 
-/* What a variable names, in a thread or in all: what is greater says more. */
+/* The target of a variable, in one thread or in all: the greatest value decides. */
 enum naming { NAMES_NOTHING, NAMES_NO_CACHE, NAMES_CACHE, NAMES_OTHER };
 
 /* Bytes of the chunk of a cache; the rest of what it was made from may have been too small for a chunk. 2.43 may ask
@@ -161,8 +162,8 @@ static bool has_bins(const struct heap_reading *reading, uint64_t address)
 	return odd <= 1;
 }
 
-/* Where many threads are at work, one look at all of them finds one that has changed more than a bin meanwhile: so each
-   is tried by itself. */
+/* Return whether a cache lies at the address. Where many threads work, one reading of all bins would find more than one
+   changed: so each bin is tried by itself. */
 static bool is_cache(const struct heap_reading *reading, uint64_t address)
 {
 	enum { TRIES = 20 };
@@ -172,7 +173,7 @@ static bool is_cache(const struct heap_reading *reading, uint64_t address)
 	return false;
 }
 
-/* Whether this is one of nothing, which the library has among its constants for who has none. */
+/* Return whether this is the empty cache among the library's constants, for threads without a cache. */
 static bool is_no_cache(const struct heap_reading *reading, uint64_t address)
 {
 	const struct heapwalk *walk = reading->walk;
@@ -195,7 +196,7 @@ static enum naming naming_of(const struct heap_reading *reading, uint64_t addres
 					       : NAMES_OTHER;
 }
 
-/* What it names in any of the threads that still are. */
+/* Return what the variable points to in the threads that still exist. */
 static enum naming variable_check(const struct heap_reading *reading, int64_t offset)
 {
 	const struct heapwalk *walk = reading->walk;
@@ -228,8 +229,8 @@ static enum naming variables_check(const struct heap_reading *reading, const str
 	return most;
 }
 
-/* Find where a thread names its cache. False: that cannot be told. Where no variable names one, none is there, as far
-   as can be seen. */
+/* Find the variable that points to a thread's cache. Return false if that is ambiguous. If no variable points to a
+   cache, none exists, as far as can be seen. */
 static bool cache_offset_find(struct heap_reading *reading)
 {
 	struct headers headers;
@@ -252,7 +253,7 @@ static bool cache_offset_find(struct heap_reading *reading)
 
 /* ---- all of them ---- */
 
-/* The cache of a thread that still is. False: what is there is none. */
+/* Read the cache of a thread that still exists. Return false if no cache is there. */
 static bool cache_read(const struct heap_reading *reading, uint64_t thread_pointer, struct map *caches)
 {
 	uint64_t cache;
@@ -276,8 +277,8 @@ static bool caches_read(const struct heap_reading *reading, struct map *caches)
 	return true;
 }
 
-/* Threads that have come since have theirs, too: they called the heap, and so have slots. What of them is no cache is
-   none. */
+/* Read the caches again, including those of new threads: these have called the heap, and so have slots. A thread whose
+   variable points to no cache has none. */
 static void caches_read_again(const struct heap_reading *reading, struct map *caches)
 {
 	const struct region *region = reading->region;
@@ -304,7 +305,7 @@ bool caches_list(struct heap_reading *reading, const struct cache_bins *bins, st
 	for (uint32_t i = 0; caches.cells && i < 1u << caches.bits && are_read; i++) {
 		if (!caches.cells[i].used || cache_list(reading, caches.cells[i].key, bins, cached))
 			continue;
-		/* It may have gone with its thread meanwhile. */
+		/* The cache may have vanished with its thread. */
 		caches_read_again(reading, &later);
 		are_read = !map_find(&later, caches.cells[i].key);
 		map_fini(&later);

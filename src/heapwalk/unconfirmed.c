@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that ends gives back what its cache has, before glibc 2.43 with the mark in it: who gets such a chunk then
- * and does not write its second word has a block that seems to be cached. It is in use if it lies in no cache, as long
- * as it is looked at, and does not change:
+ * A thread that ends frees the chunks of its cache, before glibc 2.43 with the mark in them. A caller who gets such
+ * a chunk and does not write its second word has a block that seems to be cached. It is in use if it lies in no cache
+ * during several checks, and does not change:
  *
  *     words    lists    words ... words    lists    words    another walk    words
  *
- * What lies in a cache for so long is in its list. What leaves one without an event, since its thread ends, lies in a
- * fast bin, whose lists are read after those of the caches; or its words change; or it is no chunk any more, and that
- * walk does not find it.
+ * A chunk that stays in a cache that long is in its list. A chunk that leaves one without an event, since its thread
+ * ends, shows in one of three ways. It lies in a fast bin, whose lists are read after those of the caches. Or its words
+ * change. Or it is no chunk any more, and the other walk does not find it.
  */
 #include "heapwalk/unconfirmed.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** Blocks whose second word is a cache's key: each is either cached, or in use after it was cached. */
+/** Unconfirmed blocks: the second word of each is a cache's key, so it is either cached, or in use after it was
+    cached. */
 #ifndef XHEAP_HEAPWALK_UNCONFIRMED_H
 #define XHEAP_HEAPWALK_UNCONFIRMED_H
 
@@ -13,6 +14,7 @@ struct unconfirmed_block {
 	struct heapwalk_block block;
 	uint64_t words[3];
 };
+/** A list of such blocks; each function below may shorten it. */
 struct unconfirmed {
 	struct unconfirmed_block *items;
 	size_t count;
@@ -21,16 +23,16 @@ struct unconfirmed {
 /** Move the blocks that seem to be cached out of the results. */
 void unconfirmed_take(struct heap_reading *reading, struct unconfirmed *unconfirmed);
 
-/** Watch them for a while, and drop those that lie in a list of free chunks, or change. */
+/** Watch the blocks for a while. Drop those that lie in a list of free chunks, or change. */
 void unconfirmed_watch(struct heap_reading *reading, struct unconfirmed *unconfirmed);
 
-/** Drop those that have changed. */
+/** Drop the blocks whose first words have changed. */
 void unconfirmed_drop_changed(const struct heap_reading *reading, struct unconfirmed *unconfirmed);
 
-/** Drop those that another walk has not found. */
+/** Drop the blocks that another walk has not found. */
 void unconfirmed_confirm(struct unconfirmed *unconfirmed, const struct heapwalk *other);
 
-/** Move those that are left back to the results. */
+/** Move the remaining blocks back to the results, and free the list. */
 void unconfirmed_return(struct unconfirmed *unconfirmed, struct heapwalk *walk);
 
 #endif

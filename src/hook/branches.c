@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decoding all code of a large program takes seconds; only branches to some dozens of places matter. So:
+ * Decoding all code of a large program takes seconds, and only branches to some dozens of places matter. So:
  *
  * - Branches with long displacements are found by their bytes (arch/branch_bytes.h), wherever these lie. That finds
  *   every real one, and rarely something that is none.
  * - Branches with short displacements come from nearby, where the code is decoded.
  *
- * A branch into the displaced bytes forbids the patch. One found by its bytes alone is believed only when decoding from
- * the beginning of its function comes by it; where that beginning is not known, it is believed at once.
+ * A branch into the displaced bytes forbids the patch. A branch found by its bytes alone counts only if decoding from
+ * the beginning of its function arrives at it; if that beginning is unknown, it counts at once.
  */
 #include "hook/branches.h"
 
@@ -99,11 +99,9 @@ static void consider(void *context, const struct branch_bytes *found)
 		refuse(target);
 }
 
-/*
- * Where to begin to decode so that the instructions around address come out right: at the last known function that
- * begins so far before it that no short branch reaches over, or at the first known one where what lies before may be no
- * code. Where no function is known nearby, so far before that decoding has fallen into step.
- */
+/* Return where to begin to decode so that the instructions around `address` come out right. That is the last known
+   function far enough before it that no short branch reaches over, or the first known one if the bytes before may be no
+   code. Without a known function nearby it is a place so far before that decoding has fallen into step. */
 static uint64_t window_start(const struct branch_search *search, uint64_t address)
 {
 	uint64_t first = elf_code_start(search->elf, address),

@@ -19,14 +19,15 @@ struct branch {
 
 enum { BRANCH_MAX = 1024 };
 
+/** The branches that were found. */
 struct branches {
 	struct branch list[BRANCH_MAX];
 	uint32_t count;
-	bool is_cut; /**< there are more */
+	bool is_cut; /**< there are more branches */
 };
 
-/** Find them in all executable code, and refuse the targets into whose displaced bytes something branches. Targets are
- *  sorted by address. */
+/** Find the branches in all executable code. Refuse targets into whose displaced bytes something branches. Targets must
+    be sorted by address. */
 void branches_find(struct branches *branches, const struct elf *elf, struct hook_target *targets, uint32_t count);
 
 #endif

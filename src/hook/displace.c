@@ -6,10 +6,10 @@
  *             ...                              jle  slow                  jle  slow   (re-encoded, 32 bits)
  *     rest:   mov ...              rest:       mov ...                    jmp  rest
  *
- * What is relative to the instruction pointer keeps naming what it named. A call is moved only as the last one: its
- * return address then lies behind the moved code and never in the bytes that were overwritten. Where the copy lies
- * farther away than 32 bits lead, branches go by whole addresses behind them, and memory below 2 GiB is named without
- * the instruction pointer.
+ * An operand that is relative to the instruction pointer is adjusted, so that it names the same address. A call is
+ * moved only as the last instruction: its return address then lies behind the moved code, never in the overwritten
+ * bytes. If the copy is farther away than 32 bits reach, branches use whole addresses stored behind them, and memory
+ * below 2 GiB is named by its absolute address.
  */
 #include "hook/displace.h"
 

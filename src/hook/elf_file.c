@@ -62,7 +62,8 @@ int elf_check_machine(const void *data, size_t size, struct diag *diag)
 	return 0;
 }
 
-/* What of a segment lies in the file; a file that was cut loses the rest. Addresses that wrap around are no segment. */
+/* Clip a segment to the bytes that the file has; a shortened file loses the rest. A segment whose addresses wrap around
+   is dropped. */
 static bool clip(const struct elf *elf, Elf64_Phdr *segment)
 {
 	if (segment->p_offset > elf->size || segment->p_vaddr + segment->p_filesz < segment->p_vaddr)
@@ -202,7 +203,7 @@ static uint64_t count_by_gnu_hash(const struct elf *elf, uint64_t table)
 	}
 }
 
-/* How many dynamic symbols there are is told by the hash tables only. */
+/* Count the dynamic symbols, by the hash tables: nothing else has their number. */
 static uint64_t count_dynamic_symbols(const struct elf *elf)
 {
 	uint64_t table;

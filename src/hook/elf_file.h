@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** An ELF64 x86-64 file's bytes, read without believing any of them. */
+/** Reading of an ELF64 file for this processor. The bytes are hostile: every offset is checked. */
 #ifndef XHEAP_HOOK_ELF_FILE_H
 #define XHEAP_HOOK_ELF_FILE_H
 
@@ -20,6 +20,7 @@ struct elf_symbols {
 	uint64_t string_bytes;
 };
 
+/** An opened file. The bytes stay the caller's and must outlive it. */
 struct elf {
 	const uint8_t *data;
 	size_t size;
@@ -34,32 +35,32 @@ struct elf {
 	uint64_t interpreter_bytes;
 };
 
-/** Whether a file that begins so is for this processor: 0, or a negative errno with the reason. */
+/** Check by a file's first bytes that it is for this processor. Return 0, or a negative errno with the reason. */
 int elf_check_machine(const void *data, size_t size, struct diag *diag);
 
-/** Look at the headers; 0, or a negative errno with the reason (not ELF, another machine, damaged). Only the first
- *  bytes need to be there: what lies beyond size is absent. */
+/** Read the headers. Return 0, or a negative errno with the reason (not ELF, another machine, damaged). The first bytes
+    of a file suffice: everything beyond `size` counts as absent. */
 int elf_open(struct elf *elf, const void *data, size_t size, struct diag *diag);
 
-/** size bytes at a place of the file; NULL when they are not all there. */
+/** Return `size` bytes at an offset of the file; NULL unless all of them exist. */
 const void *elf_at_offset(const struct elf *elf, uint64_t offset, uint64_t size);
 
-/** size bytes at an address of the image, as the file has them; NULL when they are not in one loaded part. */
+/** Return `size` bytes of the file by their address in the image; NULL unless one loaded segment has them all. */
 const void *elf_at_address(const struct elf *elf, uint64_t address, uint64_t size);
 
-/** Bytes of executable code in the file from address to the end of its part, 0 when there is none. */
+/** Return the size of the executable code from `address` to the end of its segment in the file; 0: there is none. */
 uint64_t elf_code_bytes(const struct elf *elf, uint64_t address);
 
-/** Where the executable part of the file that holds address begins; 0 when there is none. */
+/** Return the address at which the file's executable segment around `address` begins; 0: there is none. */
 uint64_t elf_code_start(const struct elf *elf, uint64_t address);
 
-/** The value of a tag of the dynamic section; false when it is not there. */
+/** Get the value of a tag of the dynamic section. Return false if the section has no such tag. */
 bool elf_dynamic_value(const struct elf *elf, int64_t tag, uint64_t *value);
 
-/** The symbols that the loader sees, found without section headers; none is an empty table. */
+/** Return the symbols that the loader uses, found without section headers; an empty table if there are none. */
 struct elf_symbols elf_dynamic_symbols(const struct elf *elf);
 
-/** .symtab; an empty table when the file was stripped. */
+/** Return .symtab; an empty table if the file was stripped. */
 struct elf_symbols elf_full_symbols(const struct elf *elf);
 
 /** A note: its type, its description, and the address of that in the image. */
@@ -69,23 +70,25 @@ struct elf_note {
 	const uint8_t *description;
 };
 
-/** The next note of this owner: place is {0} to begin with. False when there is none. */
+/** The position of a search for notes; {0} begins it. */
 struct elf_note_place {
 	uint32_t segment;
 	uint64_t offset;
 };
+/** Find the next note of this owner and advance *place. Return false if there is none. */
 bool elf_next_note(const struct elf *elf, const char *owner, struct elf_note_place *place, struct elf_note *note);
 
+/** Return symbol `index`, which must be below symbols->count. */
 Elf64_Sym elf_symbol(const struct elf_symbols *symbols, uint64_t index);
 
-/** A symbol's name, terminated within its table; "" when it has none. */
+/** Return a symbol's name, which ends within its table; "" if it has none. */
 const char *elf_symbol_name(const struct elf_symbols *symbols, const Elf64_Sym *symbol);
 
-/** The value that the loader puts at an address of the image by a relative relocation, else what the file has there; 0:
+/** Return the pointer at an address of the image: the value of a relative relocation, otherwise the file's bytes; 0:
     none. */
 uint64_t elf_pointer_at(const struct elf *elf, uint64_t address);
 
-/** The beginning of the last function at or before address that the unwind table names; 0: not known. */
+/** Return the start of the last function at or before `address` in the unwind table; 0: unknown. */
 uint64_t elf_unwind_start(const struct elf *elf, uint64_t address);
 
 #endif

@@ -25,7 +25,7 @@
 		name, MARK_USABLE_SIZE, FAMILY_MARK, false, FAMILY_##family \
 	}
 
-/* What every allocator with a prefix calls alike. */
+/* The names that every allocator with a prefix uses. */
 #define COMMON(prefix, family) \
 	HEAP(prefix "malloc", MALLOC, family), HEAP(prefix "calloc", CALLOC, family), \
 		HEAP(prefix "realloc", REALLOC, family), HEAP(prefix "reallocarray", REALLOCARRAY, family), \
@@ -169,7 +169,7 @@ static const struct hook_name annotations[] = {HEAP_FUNCTIONS(X)};
 
 enum { NAME_COUNT = sizeof(names) / sizeof(names[0]), BUCKET_COUNT = 512 };
 
-/* All names have four bytes; those and a multiplication tell nearly every other symbol from ours. */
+/* All names have four bytes; these four and a multiplication exclude nearly every other symbol. */
 static unsigned bucket_of(const char *name)
 {
 	uint32_t first;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** The names that functions to hook go by, and the symbols that tell what an image is. */
+/** The names of functions to hook, and the symbols that show what an image is. */
 #ifndef XHEAP_HOOK_ENTRY_NAMES_H
 #define XHEAP_HOOK_ENTRY_NAMES_H
 
@@ -8,7 +8,7 @@
 
 #include "hook/hook.h"
 
-/** Whose name it is. Of several names of one address the one of the earliest family is shown. */
+/** The owner of a name. An address with several names is shown by the name of the earliest family. */
 enum hook_family {
 	FAMILY_C,          /**< malloc and its like: of the image that defines it */
 	FAMILY_OPERATOR,   /**< C++ operators: only of an allocator that has its own */
@@ -24,35 +24,37 @@ enum hook_family {
 	FAMILY_COUNT
 };
 
-/** Symbols that are looked for but not hooked. */
+/** Symbols that are searched for but not hooked. */
 enum hook_mark {
 	MARK_GLIBC,        /**< in glibc's libc.so only */
 	MARK_GLIBC_MALLOC, /**< inside of glibc's malloc */
 	MARK_MUSL,         /**< inside of musl */
 	MARK_MAIN_ARENA,
-	MARK_CACHE_SHUTDOWN,  /**< gives back the blocks that a dying thread's cache holds */
+	MARK_CACHE_SHUTDOWN,  /**< frees the blocks in the cache of a thread that ends */
 	MARK_DEBUG_STRUCT,    /**< _r_debug */
 	MARK_DEBUG_POINTER,   /**< musl: points to it */
-	MARK_KNOWN_ALLOCATOR, /**< of one whose malloc_usable_size only reads */
+	MARK_KNOWN_ALLOCATOR, /**< of an allocator whose malloc_usable_size only reads */
 	MARK_USABLE_SIZE,     /**< by family */
 	MARK_COUNT
 };
 
+/** A row of the table of names. */
 struct hook_name {
 	const char *name;
 	uint8_t function; /**< enum heap_function, enum hook_extra or enum hook_mark */
 	uint8_t family;
 	bool throws;
-	uint8_t of_family; /**< MARK_USABLE_SIZE: whose blocks it measures */
+	uint8_t of_family; /**< MARK_USABLE_SIZE: the family whose blocks it measures */
 };
 
-/** The row of a name, its rank within the table (earlier is better) being its index; NULL when it is none of ours. */
+/** Return the row of a name; its index in the table is its rank (earlier is better). NULL: the name is not in the
+    table. */
 const struct hook_name *hook_name_find(const char *name);
 
-/** The row of a call of xheap/heap.h, by its number there; NULL when there is none. */
+/** Return the row of a function of xheap/heap.h by its number there; NULL: there is none. */
 const struct hook_name *hook_annotation_find(uint32_t number);
 
-/** Rank among the names of one address: smaller is better. */
+/** Return the rank among the names of one address: smaller is better. */
 unsigned hook_name_rank(const struct hook_name *name);
 
 #endif

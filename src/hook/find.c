@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which functions of an image are hooked. Symbols give candidates; what the image is decides which of them count:
+ * The choice of functions to hook in an image. Symbols give candidates; the kind of the image decides which count:
  *
- * - malloc and its like, of an image that defines malloc itself: a lone memalign or reallocarray is a program's
+ * - malloc and its like, in an image that defines malloc itself. A lone memalign or reallocarray is a program's
  *   wrapper, whose blocks are those of the malloc beneath.
- * - C++ operators, of an allocator that has its own: those of libstdc++ call malloc, and that call is the event.
+ * - C++ operators, in an allocator that has its own. Those of libstdc++ call malloc, and that call is the event.
  * - functions that an allocator exports under a prefix, wherever they are.
- * - what replaces a process or its rules (execve, prctl), of a C library; the loader's call of debuggers, of a loader.
- *
- * - the calls of xheap/heap.h, which notes tell, and requests to Valgrind, which their bytes tell.
+ * - functions of a C library that replace a process or its rules (execve, prctl); a loader's call of debuggers.
+ * - the calls of xheap/heap.h, found by notes, and requests to Valgrind, found by their bytes.
  *
  * The names of one address are one target. Local symbols count in static programs only: elsewhere a local malloc is the
  * business of one source file. The loader of glibc has a malloc for its own start, which is no heap.
@@ -93,7 +92,7 @@ static void take_symbols(struct finder *finder, const struct elf_symbols *symbol
 	}
 }
 
-/* Where a call of xheap/heap.h is, if its code is what that header makes. */
+/* Return the address of a call of xheap/heap.h, if its bytes are those that the header makes. */
 static uint64_t annotation_address(const struct elf *elf, const struct elf_note *note)
 {
 	int32_t distance;
@@ -182,9 +181,9 @@ static bool imports_malloc(const struct finder *finder)
 	return false;
 }
 
-/* An operator new that hands out blocks by itself on any path makes all of the image's operators events: in an
- * allocator, and in a program that keeps a pool of its own from the system. One whose pool is malloc's is told of by
- * malloc. */
+/* Return whether the image's operators are events: an operator new that hands out blocks by itself on any path. That is
+   so in an allocator, and in a program with a pool of its own from the system. A pool from malloc is visible by
+   malloc's events. */
 static bool owns_operators(const struct finder *finder)
 {
 	if (finder->image->defines_malloc ? finder->image->flavour != HOOK_FLAVOUR_OTHER
@@ -397,8 +396,8 @@ static bool is_twin(const struct hook_name *throwing, const struct hook_name *ot
 	       (strcmp(other->name + length, "RKSt9nothrow_t") == 0 || strcmp(other->name + length, "_nothrow") == 0);
 }
 
-/* The function that is called in place of a throwing one: its twin, whose blocks are of the same kind also where an
- * allocator tells new from malloc; else, for a plain new, malloc. */
+/* Return the function to call in place of a throwing one. That is its twin, whose blocks are of the same kind even if
+   the allocator distinguishes new from malloc; otherwise, for a plain new, malloc. */
 static int32_t fallback_of(const struct finder *finder, const struct hook_target *target)
 {
 	const struct finding *plain = find(finder, FUNCTION_MALLOC, FAMILY_C);
@@ -460,11 +459,10 @@ static void add_silent(struct hook_image *image, uint64_t low, uint64_t high)
 		image->silent[image->silent_count++] = (struct hook_range){low, high};
 }
 
-/*
- * glibc gives back a dying thread's cached blocks by calling free directly. Where symbols name the function that does
- * it, its whole range is silent. In a stripped libc.so it is found by its calls: all other code there calls free
- * through the PLT, so that a program's own free is used, except for realloc, which is an allocator's own function.
- */
+/* Return whether a branch is in the function by which glibc frees the cached blocks of a thread that ends; it calls
+   free directly. If symbols name that function, its whole range is silent. In a stripped libc.so it is found by its
+   calls: all other code there calls free through the PLT, so that a program's own free is used. The exception is
+   realloc, which is an allocator's own function. */
 static bool is_cache_shutdown(const struct finder *finder, const struct branch *branch)
 {
 	return finder->image->flavour == HOOK_FLAVOUR_GLIBC && !finder->is_static && branch->is_call &&
@@ -539,8 +537,8 @@ static bool exports(const struct elf_symbols *symbols, const char *name)
 	return false;
 }
 
-/* Nobody but the kernel loads it: no interpreter is named, and it says that it is a program, or is run as one and is no
- * loader. */
+/* Return whether only the kernel loads the image: it names no interpreter. It must say that it is a program, or be run
+   as one and be no loader. */
 static bool is_static_program(const struct finder *finder, bool is_main)
 {
 	const struct elf *elf = &finder->elf;

@@ -190,7 +190,7 @@ static int inspect_elf(struct inspection *inspection, struct diag *diag)
 	return elf.has_interpreter ? inspect_loader(inspection, &elf, diag) : inspect_static(inspection, diag);
 }
 
-/* Look at one file. 1: it is a script, and inspection->interpreter the next file to look at. */
+/* Inspect one file. Return 1 if it is a script; inspection->interpreter is the next file to inspect. */
 static int inspect_file(struct inspection *inspection, int dirfd, const char *path, struct diag *diag)
 {
 	int error = open_file(inspection, dirfd, path, diag);

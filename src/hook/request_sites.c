@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request is four rotations of rdi, by 128 bits in all, and an exchange of rbx with itself: no compiler writes that
- * by itself. It comes from a macro, in a piece of assembler that nobody jumps into. That the bytes are instructions is
- * proved from the beginning of the function around them: one instruction after the other has to come to stand where
- * they begin. Which request it is, is written into memory by an instruction before, as a rule: what is another one
- * (whether Valgrind runs, in inner loops) is left as it is.
+ * A request is four rotations of rdi, by 128 bits in all, and an exchange of rbx with itself. No compiler writes that
+ * by itself: it comes from a macro, in a piece of assembler that nothing jumps into.
+ *
+ * That the bytes are instructions is proved from the beginning of the function around them: decoded one after the
+ * other, instructions must begin where these bytes do. An earlier instruction normally writes the request's number into
+ * memory. Other requests (whether Valgrind runs, in inner loops) are left as they are.
  */
 #include "hook/request_sites.h"
 
@@ -84,7 +85,7 @@ static bool is_taken(const struct elf *elf, uint64_t site)
 	return at == site && (is_ours || !is_other);
 }
 
-/* What is found, and how often it was looked at where the bytes are: a file may have them everywhere. */
+/* The sites that were found, and how often the bytes led to a proof: a file may have the bytes everywhere. */
 struct request_search {
 	uint64_t *sites;
 	uint32_t count, room, looks;

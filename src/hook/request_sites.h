@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Places of an image where its program would tell Valgrind of heaps of its own (base/requests.h). */
+/** The places of an image where its program reports heaps of its own to Valgrind (base/requests.h). */
 #ifndef XHEAP_HOOK_REQUEST_SITES_H
 #define XHEAP_HOOK_REQUEST_SITES_H
 
@@ -8,11 +8,11 @@
 
 #include "hook/elf_file.h"
 
-/** Instructions that make up a request; they do nothing but where Valgrind runs them. rax points to the request and its
+/** Size of the instructions of a request. They have no effect outside Valgrind; rax points to the request and its
     arguments. */
 enum { REQUEST_BYTES = 19 };
 
-/** Addresses where requests begin, up to room; their number. is_cut: there are more. */
+/** Find the addresses where requests begin, at most `room`. Return their number; set *is_cut if there are more. */
 uint32_t requests_find(const struct elf *elf, uint64_t *sites, uint32_t room, bool *is_cut);
 
 #endif

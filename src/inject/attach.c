@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Into a process that runs:
+ * Attaching to a process that runs:
  *
- *     all threads are traced; one of them maps recorder and region by calls of ours; then they run untraced while stubs
- *     are written all are traced and stand; where each is, is looked at; entries are patched; all go on
+ *     1. All threads are traced; one of them makes calls that map recorder and region.
+ *     2. They run untraced while the stubs are written.
+ *     3. All are traced again and paused; the place of each is checked; entries are patched; all run on.
  *
- * A thread that stands on the bytes of a patch is moved to the same instruction of the copy. One whose stack holds an
- * address of such bytes (a signal handler interrupted it there) cannot be: then all go on for a moment, and it is tried
- * again. Every wait has an end, and whatever fails, all threads go on as they were.
+ * A thread whose program counter is on the bytes of a patch is moved to the same instruction of the copy. A thread
+ * whose stack has an address of such bytes (a signal handler interrupted it there) cannot be moved: then all run for a
+ * moment, and step 3 is repeated. Every wait has an end, and after any failure all threads run on as they were.
  */
 #include "arch/registers.h"
 #include "inject/inject.h"
@@ -183,8 +184,8 @@ static int place_settle(struct remote *remote, void *cookie)
 	return 0;
 }
 
-/* Everything but the patches. What takes time is done while nobody is traced: a thread that gets a signal would stand
-   for us. */
+/* Do everything but the patches. Slow work is done while no thread is traced: a traced thread that gets a signal would
+   be paused. */
 static int crowd_place(struct crowd *crowd, struct inject *inject, const char *region_path, struct inject_pause *pause,
 		       struct diag *diag)
 {
@@ -223,7 +224,7 @@ int inject_check(pid_t pid, struct diag *diag)
 	close(memory);
 	if (proc_status_value(pid, "TracerPid") > 0)
 		return inject_cannot_trace(pid, EPERM, diag);
-	/* What a filter allows can be read once the process is traced, by who may. */
+	/* The filters can be read once the process is traced, with the privilege for that. */
 	int64_t seccomp = proc_status_value(pid, "Seccomp");
 	if (seccomp > 0 && (seccomp != SECCOMP_MODE_FILTER || geteuid() != 0))
 		return diag_fail(diag, EPERM, "process %d has a seccomp filter, by which a call of ours could end it%s",
@@ -241,7 +242,7 @@ int inject_check(pid_t pid, struct diag *diag)
 	return 0;
 }
 
-/* What a walk of the heaps needs, while all stand. */
+/* Prepare the walk over the heaps while all threads are paused. */
 static void walk_prepare(struct heapwalk *walk, const struct crowd *crowd, const struct inject *inject)
 {
 	*walk = (struct heapwalk){
@@ -267,7 +268,7 @@ static void walk_prepare(struct heapwalk *walk, const struct crowd *crowd, const
 	}
 }
 
-/* What an earlier recording has left is removed first. If a thread is in its code still, there is no second one beside
+/* Remove the remains of an earlier recording. If a thread is still in that code, no second recording is put beside
    it. */
 static int rest_remove(struct crowd *crowd, struct inject_pause *pause, struct diag *diag)
 {
@@ -299,7 +300,7 @@ static void attach_undo(struct crowd *crowd, struct inject *inject, struct injec
 	struct diag ignored = {""};
 	struct own_originals originals;
 	struct proc_map *maps = NULL;
-	/* Whoever attaches next finds what cannot be removed now. */
+	/* The next attach finds what cannot be removed now. */
 	__atomic_store_n(&inject->region->header->state, REGION_DETACHED, __ATOMIC_RELEASE);
 	crowd_go_on(crowd);
 	int count = inject->island_count ? proc_read_maps(crowd->pid, &maps) : 0;
@@ -381,7 +382,8 @@ static void *attach_run(void *argument)
 	return NULL;
 }
 
-/* A thread of its own, so that none is traced any more when it ends: not even one that did not stop to be let go. */
+/* Attach by a thread of its own, so that no thread stays traced when it ends: not even one that did not stop for the
+   detach. */
 int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path,
 		  struct inject_pause *pause, struct heapwalk *walk, struct diag *diag)
 {

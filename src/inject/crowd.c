@@ -69,7 +69,7 @@ static bool stand_add(struct crowd *crowd, pid_t tid)
 	return true;
 }
 
-/* What kernel.yama.ptrace_scope forbids, and what to do. */
+/* The prohibitions of the values of kernel.yama.ptrace_scope, and the remedies. */
 static const char *const yama_scopes[] = {
 	[1] = "it lets only its ancestors and whom it names itself; start it by xheap, or run xheap as root, or, as "
 	      "root, "
@@ -112,7 +112,7 @@ int inject_cannot_trace(pid_t pid, int error, struct diag *diag)
 			 "process %d may not be traced: it is another user's, or has privileges of its own", (int)pid);
 }
 
-/* It goes on as it was. */
+/* Detach from a stranger's thread, which runs on as it was. */
 static void let_go_of_stranger(pid_t tid)
 {
 	int status;
@@ -149,7 +149,7 @@ static int crowd_check(struct crowd *crowd, bool *more, struct diag *diag)
 					: diag_fail(diag, ENOMEM, "no memory for the threads of process %d",
 						    (int)crowd->pid);
 		} else if (errno != ESRCH || tid == crowd->pid) {
-			/* A thread that ends meanwhile is none; a first thread that has ended stays in the list. */
+			/* A thread that ends now needs no tracing; a first thread that has ended stays in the list. */
 			if (errno != EPERM || !proc_has_ended(tid))
 				error = inject_cannot_trace(crowd->pid, errno, diag);
 		}
@@ -169,7 +169,7 @@ int crowd_seize(struct crowd *crowd, struct diag *diag)
 	return error;
 }
 
-/* What waitpid() said of it. */
+/* Note a status from waitpid(). */
 static void stand_note(struct stand *stand, int status)
 {
 	if (!WIFSTOPPED(status)) {
@@ -287,8 +287,8 @@ struct stand *crowd_next(struct crowd *crowd)
 	return NULL;
 }
 
-/* A thread that only waits for its turn on a processor is waited for longer than one that is in a call: the others
-   would stand for it again. */
+/* Wait for a thread to stop. One that only waits for its turn on a processor gets more time than one in a call.
+   Otherwise the others would be paused again for it. */
 static bool stand_wait_turn(struct stand *stand, uint64_t until_ns, uint64_t last_ns)
 {
 	return stand_wait(stand, until_ns) || (proc_state(stand->tid) == 'R' && stand_wait(stand, last_ns));
@@ -320,8 +320,8 @@ static int crowd_stop_within(struct crowd *crowd, uint64_t limit_ns, struct diag
 	return 0;
 }
 
-/* Those that have stopped do not wait long for one that does not: then all go on for a moment, and more time is
-   given. */
+/* Stop with growing limits. Stopped threads do not wait long for one that does not stop: all run on for a moment, and
+   the next attempt gets more time. */
 int crowd_stop_others(struct crowd *crowd, pid_t caller, struct diag *diag)
 {
 	uint64_t limit_ns = STOP_FIRST_NS;
@@ -367,8 +367,8 @@ void stand_leave(struct stand *stand)
 
 void crowd_leave(struct crowd *crowd)
 {
-	/* Those that still run have to stand to be let go, each until it is seen; on a busy machine they have to get a
-	   processor for that. */
+	/* Running threads must stop before the tracer can detach, each until that is seen; on a busy machine each needs
+	   a processor for that. */
 	enum { POLL_NS = 50000 };
 	uint64_t until_ns = monotonic_now_ns() + LEAVE_LIMIT_NS;
 	uint32_t left = 0;

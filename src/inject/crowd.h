@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/** The threads of a process that runs: seized, stopped and let go on by one thread of ours, and the calls that one of
-    them makes for us. */
+/**
+ * The crowd: all threads of a running process, and the system calls that one of them makes for the logger. One thread
+ * of the logger seizes, stops and resumes them. Only that tracing thread may call the functions below.
+ */
 #ifndef XHEAP_INJECT_CROWD_H
 #define XHEAP_INJECT_CROWD_H
 
@@ -16,68 +18,71 @@
 struct stand {
 	pid_t tid;
 	bool is_stopped, is_group_stop;
-	bool is_gone;    /**< it has ended, or is no longer traced */
-	bool is_outside; /**< detaching: proved to be in no code of ours, and never to come back to it */
-	bool is_awaited; /**< detaching: it is to stop, to be looked at */
-	int signal;      /**< that was on its way to it */
-	struct user_regs_struct registers; /**< while it is stopped by crowd_stop() or stand_stop() */
+	bool is_gone;    /**< it has ended, or is not traced any more */
+	bool is_outside; /**< detaching: proved to be outside of the recorder's code, never to return to it */
+	bool is_awaited; /**< detaching: it is to stop, for a check of where it is */
+	int signal;      /**< a signal that it was about to receive; 0: none */
+	struct user_regs_struct registers; /**< valid while it is stopped by crowd_stop() or stand_interrupt() */
 };
 
-/** The threads of a process that this thread of ours traces. Set pid, zero the rest. */
+/** The threads of a process that the calling thread traces. Set pid, zero the rest. */
 struct crowd {
 	pid_t pid;
 	struct stand *stands;
 	uint32_t count, capacity;
-	bool has_moved; /**< one of them to the copy of an entry */
+	bool has_moved; /**< some thread was moved into the copy of an entry */
 };
 
-/** Priority over what else runs, for as long as threads stand; nothing where it is not allowed. */
+/** The scheduling of a thread before it was raised above other work, while threads are paused. */
 struct urgency {
 	int nice, policy, priority;
 };
+/** Raise the calling thread's priority as far as is allowed. Return what it was. */
 struct urgency urgency_begin(void);
+/** Restore the priority. */
 void urgency_end(const struct urgency *before);
 
-/** Trace all threads of the process, which run on. */
+/** Seize all threads of the process; they continue to run. Return 0 or a negative errno. */
 int crowd_seize(struct crowd *crowd, struct diag *diag);
 
-/** Stop all threads, those too that begin meanwhile, and read their registers. -EBUSY: one of them did not stop in
-    time; all run on then. */
+/** Stop all threads, also new ones, and read their registers. Return 0 or a negative errno; -EBUSY: a thread did not
+    stop in time, and all run on. */
 int crowd_stop(struct crowd *crowd, struct diag *diag);
 
-/** The same while one of them makes calls, which stands already and does not go on. */
+/** As crowd_stop(), while the thread `caller`, which stays stopped, makes calls. */
 int crowd_stop_others(struct crowd *crowd, pid_t caller, struct diag *diag);
 
-/** Let all that are stopped go on, still traced. */
+/** Resume all stopped threads; they stay traced. */
 void crowd_go_on(struct crowd *crowd);
 
-/** The same, but for one that makes calls. */
+/** As crowd_go_on(), except for the thread that makes calls. */
 void crowd_others_go_on(struct crowd *crowd, pid_t caller);
 
-/** Wait so long, while those that run get their signals. */
+/** Wait `ns`. Running threads that stop for a signal are resumed with it. */
 void crowd_wait(struct crowd *crowd, uint64_t ns);
 
-/** Trace none of them any more, and free what crowd has. A thread that does not stop is traced until this thread of
-    ours ends. */
+/** Detach from all threads and free the crowd's memory. A thread that does not stop stays traced until the calling
+    thread ends. */
 void crowd_leave(struct crowd *crowd);
 
-/** Make one thread stop soon; crowd_next() tells when it has. */
+/** Ask one thread to stop soon; crowd_next() returns it when it has stopped. */
 void stand_interrupt(const struct stand *stand);
 
-/** A thread that has stopped by now, with its registers, or has ended; NULL: none has. */
+/** Return a thread that has stopped, with its registers, or has ended; NULL: no thread has. Never blocks. */
 struct stand *crowd_next(struct crowd *crowd);
 
-/** Let it go on, still traced, with the signal that it was to get. */
+/** Resume the thread with the signal that it was about to receive; it stays traced. */
 void stand_go_on(struct stand *stand);
 
-/** Let it go on and trace it no more. */
+/** Resume the thread and detach from it. */
 void stand_leave(struct stand *stand);
 
-/** Whether a stopped thread can make calls for us. */
+/** Return whether a stopped thread can make calls. */
 bool stand_can_call(const struct stand *stand);
 
-/** Begin to make calls by one of the threads, which is stopped then; NULL with the reason in diag: none can. */
+/** Choose a thread for calls and stop it. Return it, or NULL with the reason in `diag`: no thread can make calls. */
 struct stand *calls_begin(struct crowd *crowd, struct remote *remote, struct diag *diag);
+/** End the calls: restore the thread's registers and resume it, unless its whole process is stopped. */
 void calls_end(struct remote *remote, struct crowd *crowd, pid_t caller);
 
 #endif

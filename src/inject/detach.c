@@ -1,14 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Out of a process that runs:
+ * Detaching from a process that runs. Once no entry leads to the recorder's code, no thread enters it. A thread that
+ * was seen outside stays outside, and one inside leaves as soon as it gets a processor, its lock, its memory.
  *
- *     all threads stand; the original bytes are written back; they go on
- *     one thread after the other stands and is looked at, until each was seen outside our code
- *     one thread stands and unmaps what was mapped
+ *     the detaching thread                           threads of the process
+ *     --------------------                           ----------------------
+ *     crowd_seize()                                  run, traced
+ *     crowd_stop()                                   all paused
+ *     restore the entries; check threads for 1 ms
+ *     crowd_go_on()                                  all run, and no entry leads to the recorder
+ *     until each was seen outside, for at most 3 s
+ *     (INJECT_BRIEF: one round):
+ *         stacks_prepare(): maps, missing tables
+ *         stand_interrupt() each one not seen outside
+ *         check each that has stopped                paused one by one
+ *           outside: detach from it, but for 3       run, untraced
+ *           inside: resume it                        run, and leave the code in time
+ *         wait for 1 ms, 2 ms, ... 50 ms
+ *     all outside: calls_begin() by one of the 3     one paused, makes the calls
+ *         restore the doors, unmap code and data
+ *     otherwise: report what stays                   the code stays mapped, inactive
+ *     crowd_leave()                                  run, untraced
  *
- * Nobody enters our code when no entry leads there any more, so a thread that was outside once stays outside, and one
- * that is inside leaves by itself as soon as it gets a processor, its lock, its memory. Our own thread is urgent only
- * while somebody stands for it: else it would take the processors from those that it waits for.
+ * The detaching thread has a high priority only while threads are paused for it. Otherwise it would take processors
+ * from the threads that it waits for.
  */
 #include "inject/detach.h"
 
@@ -38,7 +53,8 @@ enum {
 
 /* ---- patches ---- */
 
-/* The new bytes over the old ones. An image that is gone, or was patched by somebody else since, is left alone. */
+/* Replace the old bytes by the new ones. An image that is gone, or was patched again by others, is left alone; that is
+   a success, too. */
 static bool bytes_replace(int memory, uint64_t address, const void *old, const void *new, uint32_t size)
 {
 	unsigned char now[PATCH_BYTES_MAX];
@@ -90,14 +106,14 @@ struct clearing {
 	struct crowd *crowd;
 	struct stacks stacks;
 	struct inject_pause *pause;
-	uint32_t callers; /* threads outside that stay traced, to make calls */
+	uint32_t callers; /* threads outside that stay traced to make calls */
 	uint32_t inside;
 	pid_t tid; /* one of them */
 	int memory;
-	uint64_t start_at; /* of the process's struct recorder_start; 0: it has none */
+	uint64_t start_at; /* address of the process's struct recorder_start; 0: none */
 };
 
-/* Look whether a stopped thread is inside, and let it go on: one that is not goes on untraced, unless it may have to
+/* Check whether a stopped thread is inside, and resume it. A thread outside is detached from, unless it may have to
    make calls. */
 static void look(struct clearing *clearing, struct stand *stand)
 {
@@ -116,7 +132,7 @@ static bool is_unknown(const struct stand *stand)
 	return !stand->is_gone && !stand->is_outside;
 }
 
-/* The C library still runs initialisers, and will call main by way of our code. */
+/* Return whether the C library still runs initialisers and will call main through the recorder's code. */
 static bool is_main_coming(const struct clearing *clearing)
 {
 	struct recorder_start start;
@@ -124,7 +140,7 @@ static bool is_main_coming(const struct clearing *clearing)
 	       start.is_coming;
 }
 
-/* Count those that were not seen outside yet. */
+/* Count the threads that were not seen outside yet. */
 static void count_inside(struct clearing *clearing)
 {
 	clearing->inside = is_main_coming(clearing);
@@ -137,7 +153,7 @@ static void count_inside(struct clearing *clearing)
 	}
 }
 
-/* All stand: look at some of them now, since each would have to stop again. */
+/* Check some of the paused threads now, since each would have to stop again. */
 static void inspect_all(struct clearing *clearing)
 {
 	uint64_t until_ns = monotonic_now_ns() + LOOK_ALL_NS;
@@ -146,8 +162,8 @@ static void inspect_all(struct clearing *clearing)
 			look(clearing, &clearing->crowd->stands[i]);
 }
 
-/* Stop each thread that was not seen outside yet, look at it and let it go on, in the order in which they stop. A
- * thread that does not stop in time is looked at later. */
+/* Stop each thread that was not seen outside yet, check it and resume it, in the order in which they stop. A thread
+   that does not stop in time is checked in a later round. */
 static void inspect_each(struct clearing *clearing)
 {
 	struct crowd *crowd = clearing->crowd;
@@ -173,7 +189,7 @@ static void inspect_each(struct clearing *clearing)
 			look(clearing, stand);
 		else
 			stand_go_on(stand);
-		/* It did not stand before the last time when none was found. */
+		/* It was not stopped yet when the last search found none. */
 		uint64_t took_ns = monotonic_now_ns() - none_ns;
 		clearing->pause->one_ns = took_ns > clearing->pause->one_ns ? took_ns : clearing->pause->one_ns;
 	}
@@ -182,7 +198,7 @@ static void inspect_each(struct clearing *clearing)
 
 /* ---- unmapping ---- */
 
-/* By one of the threads that are traced still, or if all of these have ended by another one. */
+/* Unmap by calls of a thread that is still traced; if all of those have ended, of another one. */
 static int crowd_unmap(struct crowd *crowd, const struct originals *originals, const struct pieces *pieces,
 		       struct diag *diag)
 {
@@ -201,7 +217,7 @@ static int crowd_unmap(struct crowd *crowd, const struct originals *originals, c
 	return 0;
 }
 
-/* All stand while the original bytes are written. */
+/* Pause all threads while the original bytes are written. */
 static int crowd_write(struct clearing *clearing, const struct originals *originals, struct diag *diag)
 {
 	struct inject_pause *pause = clearing->pause;
@@ -219,14 +235,14 @@ static int crowd_write(struct clearing *clearing, const struct originals *origin
 	return error;
 }
 
-/* Until all were seen outside. */
+/* Wait until all threads were seen outside. */
 static void crowd_wait_outside(struct clearing *clearing, enum inject_patience patience)
 {
 	uint64_t until_ns = monotonic_now_ns() + (patience == INJECT_PATIENT ? PATIENCE_NS : 0),
 		 wait_ns = WAIT_FIRST_NS;
 	bool has_inspected = false;
 	for (count_inside(clearing); clearing->inside; count_inside(clearing)) {
-		/* Which tables are missing is known once somebody was looked at; then nobody has to be waited for. */
+		/* The first round shows which tables are missing; then the next one needs no wait. */
 		bool is_wanting = clearing->stacks.unwinding.is_wanting;
 		if (has_inspected && !is_wanting && monotonic_now_ns() >= until_ns)
 			break;
@@ -362,8 +378,8 @@ struct run {
 	int error;
 };
 
-/* A thread of its own: who does not stop cannot be let go on, and would stand for ever when it does. The kernel lets it
- * go on when the thread that traces it ends. */
+/* Detach by a thread of its own: a traced thread that does not stop in time cannot be resumed and would be stopped for
+   ever. The kernel resumes it when its tracer ends. */
 static void *detach_run(void *argument)
 {
 	struct run *run = argument;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Taking code of ours out of a process whose threads are traced already. */
+/** Removing the recorder's code from a process whose threads are already traced. */
 #ifndef XHEAP_INJECT_DETACH_H
 #define XHEAP_INJECT_DETACH_H
 
@@ -7,36 +7,38 @@
 #include "inject/inject.h"
 #include "inject/remains.h"
 
-/** Write the original bytes back, or with is_in the jumps, all or none of these. False: what is there is not what is
-    expected, or cannot be written. */
+/** Write the original bytes back; with is_in write the jumps instead, all or none. Return false if the present bytes
+    are unexpected or cannot be written. */
 bool jumps_write(int memory, const struct inject_jump *jumps, uint32_t count, bool is_in);
 
-/** What was there before. */
+/** The code from before the recording, and how to restore it. */
 struct originals {
-	/** the bytes of entries, while all stand; false: it could not. NULL: no entry leads to us */
+	/** Restore the entries while all threads are paused. Return false on failure. NULL: no entry leads to the
+	    recorder */
 	bool (*write)(const struct originals *originals);
-	void (*close)(const struct originals *originals); /**< those of doors, when no thread is in code of ours */
+	/** restore the bytes of the doors, once no thread is in the recorder's code */
+	void (*close)(const struct originals *originals);
 };
 
-/** As this recording knows it; write and close are set. */
+/** The originals that this recording knows. own_originals_init() sets write and close. */
 struct own_originals {
 	struct originals base;
 	int memory;
 	const struct inject *inject, *own;
 };
+/** Prepare the originals of the recording. memory: /proc/PID/mem. own: patches of the forked process itself, or
+    NULL. */
 void own_originals_init(struct own_originals *originals, int memory, const struct inject *inject,
 			const struct inject *own);
 
-/**
- * Let all threads stand while the original bytes of entries are written. Unmap the pieces when no thread is in their
- * code, or may come back to it; wait for that as long as patience allows. rest: what stays. 0, or a negative errno: the
- * original bytes are not back.
- */
+/** Pause all threads while the entries are restored. Unmap the pieces when no thread is in their code or may return to
+    it, waiting for that as `patience` allows. rest: what stays. Return 0, or a negative errno: the entries are not
+    restored. */
 int crowd_clear(struct crowd *crowd, int memory, const struct originals *originals, const struct pieces *pieces,
 		enum inject_patience patience, struct inject_pause *pause, struct inject_rest *rest, struct diag *diag);
 
-/** Remove what a recording that is over has left in the process, or the one of the region with this inode (0: any that
- *  is over). rest: what stays. 0, or a negative errno: the original bytes are not back. The crowd runs. */
+/** Remove what a recording that is over has left in the process: any, or that of the region with this inode (0: any).
+    rest: what stays. The crowd runs. Return 0, or a negative errno: the entries are not restored. */
 int crowd_remove(struct crowd *crowd, int memory, uint64_t inode, enum inject_patience patience,
 		 struct inject_pause *pause, struct inject_rest *rest, struct diag *diag);
 

@@ -5,8 +5,8 @@
 
 #include "region/region.h"
 
-/** Read what the image's own headers, as loaded, say: where it ends, its bias, its tables, its build id. Return false
-    if no ELF image is there. */
+/** Read the loaded headers of the image at `base`: its end, bias, tables and build-id. Return false if no ELF image is
+    there. */
 bool image_read_loaded(int memory, uint64_t base, struct region_image *image);
 
 #endif

@@ -46,10 +46,8 @@ void inject_set_wait_limit(struct inject *inject, pid_t pid, uint32_t wait_limit
 	close(memory);
 }
 
-/*
- * Where the process has the kernel's own clock_gettime; 0: it has none. The vDSO is one image in all processes of a
- * boot, so ours tells how far from its begin that lies.
- */
+/* Return the address of the process's own clock_gettime in the vDSO; 0: it has none. The vDSO is the same image in all
+   processes of a boot, so the one of this process gives the offset. */
 static uint64_t vdso_clock(const struct proc_map *maps, int count)
 {
 	uint64_t own = getauxval(AT_SYSINFO_EHDR);
@@ -80,7 +78,7 @@ static void mappings_note(struct inject *inject)
 	if (inject->tables)
 		mappings.mapping[RECORDER_MAPPING_TABLES] =
 			(struct recorder_mapping){inject->tables, inject->tables + inject->tables_bytes};
-	/* What follows is the process's own. */
+	/* The rest of the structure is the process's own. */
 	context_write(inject, offsetof(struct recorder, mappings), &mappings,
 		      offsetof(struct recorder_mappings, start));
 	inject->region->header->mappings = inject->recorder + offsetof(struct recorder, mappings);
@@ -128,7 +126,8 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 	RECORDER_WRITE(inject, session_pid, (uint32_t)getpid());
 }
 
-/* Images are told to a dynamic process by its loader hook; a static one has none, so they are put in place here. */
+/* Give the recorder its rows of images. A dynamic process gets them by its loader hook; a static one has no such hook,
+   so they are written here. */
 static void images_push(struct inject *inject)
 {
 	uint32_t count = 0;
@@ -199,7 +198,7 @@ static void add_tables(struct inject *inject, struct remote *remote, struct regi
 	free(bytes);
 }
 
-/* The run-time address of _r_debug's state word, from the loader's dynamic symbols; the hook is told to look there. */
+/* Find the run-time address of _r_debug's state word by the loader's dynamic symbols, for the loader hook. */
 static void find_loader_state(struct inject *inject, const struct hook_image *loader, uint64_t bias)
 {
 	if (loader->loader_state)
@@ -267,8 +266,8 @@ void inject_fill(struct inject *inject)
 	free(maps);
 }
 
-/* What the recorder keeps of threads, in memory that goes with it when it is taken out. Under seccomp it may not ask
- * for more, so it gets all that it can want, of which only what it touches is taken. */
+/* Map memory for the recorder's state of threads, to be removed with the recorder. Under seccomp the recorder may not
+   map more, so it gets all that it can need; only touched pages take memory. */
 static void map_pool(struct inject *inject, struct remote *remote)
 {
 	enum { POOL_BYTES = RECORDER_POOL_BYTES, POOL_BYTES_MOST = 16 << 20, POOL_HEAD_BYTES = 64 };
@@ -290,7 +289,7 @@ void inject_settle(struct inject *inject, struct remote *remote)
 	if (executable && !executable->eh_frame_header)
 		add_tables(inject, remote, executable);
 	map_pool(inject, remote);
-	/* Which has begun, as far as anybody can tell. */
+	/* An attached process has begun, as far as can be seen. */
 	if (inject->is_gathering)
 		RECORDER_WRITE(inject, mappings.start.has_begun, 1);
 	mappings_note(inject);

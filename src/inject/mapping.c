@@ -52,7 +52,8 @@ static void unmap(struct remote *remote, uint64_t at, uint64_t bytes)
 		remote_call(remote, SYS_munmap, at, bytes, 0, 0, 0, 0);
 }
 
-/* Other threads may run and map meanwhile, so each try looks at the process's memory anew. */
+/* Map at an address of place_find(). Other threads may map something at the same time, so each try reads the process's
+   maps anew. */
 static int64_t map_placed(const struct inject *inject, struct remote *remote, const struct place_wish *place,
 			  const struct map_wish *memory)
 {
@@ -179,8 +180,8 @@ static int island_add(struct inject *inject, struct remote *remote, const struct
 	return 0;
 }
 
-/* Islands: with the recorder's code beside the loader, or the executable where that is static, and one more for
- * functions of an executable that is far from there. One that has doors needs none near it. */
+/* Map the islands: one with the recorder's code beside the loader, or beside a static executable. An executable far
+   from there gets one more. An executable with doors needs none near it. */
 static int islands_add(struct inject *inject, struct remote *remote, uint64_t near, const struct proc_map *executable,
 		       uint64_t bytes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** Mapping memory of ours into a process: the recorder's code with its islands, the region, the recorder's own
-    memory. */
+/** The mappings that the logger makes in a process: the recorder's code with its islands, the region, the recorder's
+    own memory. */
 #ifndef XHEAP_INJECT_MAPPING_H
 #define XHEAP_INJECT_MAPPING_H
 
@@ -11,20 +11,20 @@
 
 enum { MAP_OURS = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
 
-/** What to map. fd: of a file, in the target; -1: none. */
+/** A mapping to make. fd: of a file, in the target; -1: anonymous. */
 struct map_wish {
 	uint64_t bytes;
 	int protection, flags, fd;
 };
 
-/** Whether a call of the target's that maps has failed: then the result is a negative errno. */
+/** Return whether a mapping call of the target has failed; its result is then a negative errno. */
 bool map_failed(int64_t result);
 
-/** Map where the program does not count on room. */
+/** Map memory at an address that the program does not count on. Return the address or a negative errno. */
 int64_t map_anywhere(const struct inject *inject, struct remote *remote, const struct map_wish *wish);
 
-/** Map all that recording takes. near: the loader, or the executable where that is static. 0, or a negative errno with
-    the reason in diag. */
+/** Map everything that recording needs. near: the loader, or a static executable. Return 0, or a negative errno with
+    the reason in `diag`. */
 int map_all(struct inject *inject, struct remote *remote, const char *region_path, uint64_t near,
 	    const struct proc_map *executable, const struct inject_alone *alone, struct diag *diag);
 

@@ -74,7 +74,7 @@ void doors_open(struct inject *inject, const struct region_image *executable, ui
 	struct inject_doors *doors = &inject->doors;
 	uint64_t bytes = count * (uint64_t)INJECT_DOOR_BYTES;
 	struct remote_spare spare;
-	/* A gate, from the first of them on, may be there meanwhile. */
+	/* A gate may lie before the first door. */
 	if (executable->end > LOW_CODE_END || count == 0 || count > INJECT_DOOR_MAX ||
 	    !remote_find_spare(inject->memory, executable->base, bytes + REMOTE_GATE_BYTES, &spare) ||
 	    !remote_read(inject->memory, spare.high - bytes, doors->original, bytes))
@@ -330,7 +330,7 @@ void patch_image(struct inject *inject, const struct hook_image *hooks, struct i
 	tell_internal_calls(inject, hooks, image, is_main);
 	if (hooks->has_more_requests)
 		inject_refuse(inject, "some requests to Valgrind", path, "there are too many");
-	/* Those that others fall back on first. */
+	/* First the functions that others fall back on. */
 	for (int round = 0; round < 2; round++)
 		for (uint32_t i = 0; i < hooks->target_count; i++)
 			if (hooks->targets[i].throws == (round == 1))

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/** Patching the entries of an image's functions, so that they lead to hooks. */
+/** Patches of the entries of an image's functions: jumps that lead to hooks. */
 #ifndef XHEAP_INJECT_PATCHES_H
 #define XHEAP_INJECT_PATCHES_H
 
 #include "inject/inject.h"
 
-/** Below, an instruction can name an address whatever lies between. */
+/** Below this address, an instruction can name any address of low memory, whatever its distance. */
 #define LOW_CODE_END (UINT64_C(1) << 31)
 
-/** Note that functions could not be patched. */
+/** Note that a function could not be patched, and why. */
 void inject_refuse(struct inject *inject, const char *name, const char *path, const char *why);
 
-/** Functions of the executable that have to be patched. */
+/** Return how many functions of the executable have to be patched. */
 uint32_t patches_count(const struct hook_image *hooks);
 
-/** Take bytes behind the code of an executable in low memory, enough for all its patches. */
+/** Reserve spare bytes behind the code of an executable in low memory for all its patches, if there are enough. */
 void doors_open(struct inject *inject, const struct region_image *executable, uint32_t count);
 
-/** Patch the entries of an image, or gather them. */
+/** Patch the entries of an image, or with is_gathering only note them. */
 void patch_image(struct inject *inject, const struct hook_image *hooks, struct inject_image *image, const char *path,
 		 bool is_main);
 

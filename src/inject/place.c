@@ -6,10 +6,10 @@
  *     | null + n,  |           |      | bss ... | heap ...  |                    |
  *     | fixed maps |  free     |      | random  | grows     |  free  ...  256 MiB |
  *
- * The break begins at a random distance behind the executable (up to 1 GiB since Linux 6.9, up to 32 MiB before), and
+ * The break begins at a random distance behind the executable (up to 1 GiB since Linux 6.9, up to 32 MiB before). It
  * exists from the exec on, though nothing is mapped there yet. A program in low memory may replace what lies between
- * fixed addresses there, knowing its own image and heap only; what it maps begins low, so the highest place in reach is
- * the best.
+ * fixed addresses there, knowing only its own image and heap. It maps from low addresses on, so the highest place in
+ * reach is the best.
  */
 #include "inject/place.h"
 
@@ -33,7 +33,7 @@ struct place_heap place_heap_of(pid_t pid, const struct proc_map *maps, int coun
 		if (strcmp(maps[i].path, "[heap]") == 0 && maps[i].high > end)
 			end = maps[i].high;
 	}
-	/* What lies between the executable and its break would have been the heap's in another run. */
+	/* In another run, the heap would have lain between the executable and this break. */
 	return (struct place_heap){behind && begin - behind <= BREAK_RANDOM ? behind : begin,
 				   begin ? end + HEAP_ROOM : begin};
 }

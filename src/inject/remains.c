@@ -63,7 +63,8 @@ static void doors_add(struct pieces *pieces, uint64_t low, uint64_t high)
 	pieces->code_count++;
 }
 
-/* Whether this recording's region is where it was mapped. Else the process has executed another image since. */
+/* Return whether this recording's region is where it was mapped. If not, the process has executed another image
+   since. */
 static bool has_region(const struct inject *inject, const struct proc_map *maps, int count)
 {
 	struct stat status;
@@ -161,7 +162,7 @@ bool pieces_find(struct pieces *pieces, int memory, const struct proc_map *maps,
 	return false;
 }
 
-/* What the recorder has mapped itself, one block after the other; read now, when nobody adds to it any more. */
+/* Unmap the recorder's own pools, one after the other. They are read only now, when no thread adds to them any more. */
 static void pools_unmap(const struct pieces *pieces, struct remote *remote)
 {
 	enum { POOLS_MAX = 4096 };
@@ -178,8 +179,8 @@ static void pools_unmap(const struct pieces *pieces, struct remote *remote)
 		uint64_t next = (uint64_t)pool.next, high = (at + pool.bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 		if (!is_mapped(maps, count, at, high, false))
 			break;
-		/* Whoever comes after us, should we be killed here, must not take for ours what the process maps there
-		   next. */
+		/* If this process is killed here, a later recording must not take the program's next mapping at this
+		   address for a pool. */
 		remote_write(remote->memory, list.pools, &next, sizeof(next));
 		remote_call(remote, SYS_munmap, at, high - at, 0, 0, 0, 0);
 		at = next;

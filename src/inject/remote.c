@@ -39,23 +39,23 @@ bool remote_read_segments(int memory, uint64_t base, Elf64_Ehdr *header, Elf64_P
 }
 
 /*
- * We may be killed at any moment, and then the process runs on from wherever it stands, by what it has in its
- * registers. So no instruction is stepped over (the flag for that would stay) and no trap is left on its way: it stops
- * at the kernel's doors only, and behind whatever it executes for us lie instructions that make its registers what they
- * were and go to its entry.
+ * The calling process may be killed at any moment, and then the target runs on from its present registers. So no
+ * instruction is single-stepped (the flag for that would stay) and no trap is left on its way. It stops only at system
+ * calls. Behind everything that it executes for the logger lie instructions that restore its registers and go to its
+ * entry.
  *
- * These instructions, the gate, lie in bytes that nobody executes: behind the code of an image in its last page, or
- * behind the kernel's own, until there is memory of ours. Where at an exec there are none, the first instructions of
- * the program make way. Nothing could put them back but we, so the kernel ends such a process when we are killed
- * meanwhile, before the process has run one instruction of its own.
+ * These instructions, the gate, lie in bytes that nothing else executes: behind the code of an image in its last page,
+ * or behind the kernel's own, until the recorder's memory is mapped. If an exec leaves no such bytes, the gate replaces
+ * the program's first instructions. Only this process could restore them. So the kernel ends such a target if this
+ * process is killed, before the target has run one instruction of its own.
  */
 enum { SYSCALL_STOP = SIGTRAP | 0x80, PAGE = 4096, EXEC_OPTIONS = PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD };
 
-/* Results by which the kernel makes a call that was interrupted begin again (include/linux/errno.h), and the call that
-   goes on with one. */
+/* The results by which the kernel restarts an interrupted call (include/linux/errno.h), and the call that resumes one
+   of them. */
 enum { RESTART_SYS = -512, RESTART_NO_INTERRUPT = -513, RESTART_NO_HANDLER = -514, RESTART_BLOCK = -516 };
 
-/* The registers with which a thread goes on without the kernel's help. */
+/* Return the registers with which a thread continues without the kernel's help. */
 static struct user_regs_struct registers_to_go_on(const struct remote *remote)
 {
 	struct user_regs_struct registers = remote->registers;
@@ -201,8 +201,8 @@ static void postpone(struct remote *remote, int signal)
 	remote->postponed |= BIT(signal);
 }
 
-/* Go on until the next stop of this kind. 0, or -ESRCH when the process is gone. Signals that arrive meanwhile are sent
- * again at the end. */
+/* Resume until the next stop of this kind. Return 0, or -ESRCH if the process is gone. Signals that arrive before are
+   sent again at the end. */
 static int go_on(struct remote *remote, enum __ptrace_request how, int stop)
 {
 	for (;;) {
@@ -296,8 +296,7 @@ int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, 
 
 _Static_assert((REMOTE_BATCH_MAX + 1) * CALL_STEP_BYTES_MAX + CALL_END_BYTES_MAX <= REMOTE_BATCH_BYTES, "a batch fits");
 
-/* What the batch's end tells us by: a signal to itself. It stops whoever is traced, and is nothing to one who is
-   not. */
+/* The batch ends with a signal to itself. It stops a traced process, and has no effect on an untraced one. */
 enum { END_SIGNAL = SIGURG };
 
 /* The arguments of a step, where results of other steps are named by the place at which they are kept. */
@@ -380,7 +379,7 @@ int remote_batch(struct remote *remote, uint64_t at, const struct remote_step *s
 /* Send a descriptor of the same file into `to`. */
 static int send_descriptor(int to, int fd)
 {
-	/* With an open file of its own in the target, the file's use there can be told from ours. */
+	/* With an open file of its own, the target's use of the file can be distinguished from the logger's. */
 	char path[40], byte = 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	int again = open(path, O_RDWR | O_CLOEXEC);
@@ -414,7 +413,7 @@ static int send_over(const struct remote *remote, int socket, int fd)
 	return error;
 }
 
-/* What it calls recvmsg with, and where the answer lies. */
+/* The arguments of the target's recvmsg, and room for its result. */
 struct inbox {
 	struct msghdr message;
 	struct iovec data;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** System calls made by a stopped process on our behalf, and its memory. */
+/** System calls that a stopped process makes for the logger, and access to its memory. Only the thread that traces the
+    process may make calls. */
 #ifndef XHEAP_INJECT_REMOTE_H
 #define XHEAP_INJECT_REMOTE_H
 
@@ -13,20 +14,22 @@
 
 enum { REMOTE_PLACE_BYTES = 512, REMOTE_GATE_BYTES = 256 };
 
-/** A process that this thread traces and that is stopped. */
+/** A stopped process that the calling thread traces. */
 struct remote {
-	pid_t pid;                         /**< of a running one: of the thread that makes the calls */
-	bool is_running;                   /**< it was stopped in the middle of its work, not at an exec */
-	uint64_t signal_mask;              /**< of that thread, which has all signals blocked meanwhile */
-	int memory;                        /**< /proc/PID/mem */
-	struct user_regs_struct registers; /**< as found, given back by remote_end() */
-	uint64_t gate;                     /**< address of a syscall instruction in it, and of the way to its entry */
-	uint64_t borrowed_at;              /**< the gate lies where these bytes were; 0: in memory of ours */
+	pid_t pid;                         /**< for a running process: the tid of the thread that makes the calls */
+	bool is_running;                   /**< it was stopped amid its work, not at an exec */
+	uint64_t signal_mask;              /**< of the thread, which has all signals blocked during the calls */
+	int memory;                        /**< /proc/PID/mem, closed by remote_end() */
+	struct user_regs_struct registers; /**< as found, restored by remote_end() */
+	/** address of a syscall instruction in the process, followed by the way to its entry */
+	uint64_t gate;
+	uint64_t borrowed_at; /**< the gate replaces these bytes; 0: it lies in the recorder's memory */
 	unsigned char borrowed[REMOTE_GATE_BYTES];
-	uint64_t postponed; /**< signals that came meanwhile, from bit 0; sent again by remote_end() */
+	uint64_t postponed; /**< signals that came during the calls, from bit 0; sent again by remote_end() */
 };
 
-/** An argument of a call in a batch: value, plus the result of call `plus` - 1 of the batch where that is not 0. */
+/** An argument of a call in a batch: `value`, plus the result of the batch's call number `plus` - 1 unless `plus` is
+    0. */
 struct remote_argument {
 	uint64_t value;
 	uint32_t plus;
@@ -34,66 +37,70 @@ struct remote_argument {
 
 enum { REMOTE_BATCH_MAX = 12, REMOTE_BATCH_BYTES = 2048 };
 
-/** One of the calls of a batch. keep: its result is wanted, by the caller or by later calls (CALL_KEPT_MAX of a
-    batch). */
+/** A call of a batch. keep: the caller or a later call uses its result (at most CALL_KEPT_MAX in a batch). */
 struct remote_step {
 	long number;
 	bool keep;
 	struct remote_argument argument[6];
 };
 
-/** Begin with a process that stands at PTRACE_EVENT_EXEC: let it finish the exec, read registers, open its memory.
- *  Whenever this process is killed from here to remote_end(), that one begins its program as if nothing had been; or,
- *  where it has no spare bytes of code, is killed, too. */
+/**
+ * Begin with a process stopped at PTRACE_EVENT_EXEC: let it finish the exec, read its registers, open its memory.
+ * Return 0 or a negative errno.
+ * If the calling process is killed before remote_end(), the stopped process begins its program as if nothing had
+ * happened. A process without spare bytes of code is killed, too.
+ */
 int remote_begin(struct remote *remote, pid_t pid, struct diag *diag);
 
-/** Begin with thread tid of a running process, which this thread has seized with PTRACE_O_TRACESYSGOOD and stopped, not
- *  by a signal on its way to it. When this process is killed meanwhile, the thread goes on where it was, too, but with
- *  its signals blocked. */
+/**
+ * Begin with thread `tid` of a running process, which the calling thread has seized with PTRACE_O_TRACESYSGOOD and
+ * stopped, not by a signal on its way to it. Return 0 or a negative errno.
+ * If the calling process is killed before remote_end(), the thread continues where it was, but with its signals
+ * blocked.
+ */
 int remote_begin_running(struct remote *remote, pid_t tid, struct diag *diag);
 
-/** From now on make calls from `at`, REMOTE_GATE_BYTES of its executable memory that nobody else uses. */
+/** Make further calls from `at`: REMOTE_GATE_BYTES of the process's executable memory that nothing else uses. */
 void remote_own_gate(struct remote *remote, uint64_t at);
 
-/** Make it call; the result, or a negative errno. -ESRCH: it is gone. */
+/** Make a system call. Return its result, or a negative errno. -ESRCH: the process is gone. */
 int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
 		    uint64_t f);
 
-/** Make it call all of these one after the other, which costs one stop, not two for each. at: REMOTE_BATCH_BYTES of its
- *  executable memory to use. results: of each that is kept. 0, or -ESRCH, -EFAULT: none of the results means
- *  anything. */
+/** Make all these calls one after the other, with one stop in all instead of two for each. at: REMOTE_BATCH_BYTES of
+    the process's executable memory to use. results: one for each kept call. Return 0, or -ESRCH or -EFAULT; then no
+    result is valid. */
 int remote_batch(struct remote *remote, uint64_t at, const struct remote_step *steps, uint32_t count,
 		 int64_t results[REMOTE_BATCH_MAX]);
 
-/**
- * Give it a descriptor of the file that is open here as fd, opened anew, without a path: over a pair of sockets that it
- * makes and closes. place: REMOTE_PLACE_BYTES of its memory to use. The descriptor's number there, or a negative errno.
- */
+/** Give the process a new descriptor of the file that is open here as fd. It is opened anew without a path, through a
+    pair of sockets that the process makes and closes. place: REMOTE_PLACE_BYTES of its memory to use. Return the
+    descriptor's number in the process, or a negative errno. */
 int64_t remote_pass(struct remote *remote, uint64_t place, int fd);
 
-/** Give its registers back and close. */
+/** Restore the registers, resend postponed signals, and close the memory. */
 void remote_end(struct remote *remote);
 
-/** Wait until no process has its registers in the hands of any thread of ours, for so long at most. */
+/** Wait, at most limit_ns, until no thread of this process is between remote_begin() and remote_end(). */
 void remote_await_none(uint64_t limit_ns);
 
+/** Read memory of the process. Return false unless all bytes were read. */
 bool remote_read(int memory, uint64_t address, void *data, size_t size);
 
 enum { REMOTE_SEGMENT_MAX = 32 };
 
-/** The ELF header and program headers of the image loaded at base. False: there is none that makes sense. */
+/** Read the ELF header and program headers of the image loaded at `base`. Return false if they make no sense. */
 bool remote_read_segments(int memory, uint64_t base, Elf64_Ehdr *header, Elf64_Phdr segments[REMOTE_SEGMENT_MAX]);
 
-/** Bytes behind the end of an image's code in its last page, which belong to nothing: low to high, low a multiple of
-    16. */
+/** Bytes behind the end of an image's code in its last page, used by nothing: low to high, low a multiple of 16. */
 struct remote_spare {
 	uint64_t low, high;
 };
 
-/** The first such bytes of the image loaded at base that are so many. False: there are none. */
+/** Find the first spare bytes of this size in the image loaded at `base`. Return false if it has none. */
 bool remote_find_spare(int memory, uint64_t base, uint64_t bytes, struct remote_spare *spare);
 
-/** Write, also where the process itself may only read or execute. */
+/** Write memory of the process, also where it may only read or execute. Return false unless all bytes were written. */
 bool remote_write(int memory, uint64_t address, const void *data, size_t size);
 
 #endif

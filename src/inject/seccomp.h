@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** What a thread's seccomp filters say to the system calls that are made by it on our behalf. */
+/** The answers of a thread's seccomp filters to the system calls that it makes for the logger. */
 #ifndef XHEAP_INJECT_SECCOMP_H
 #define XHEAP_INJECT_SECCOMP_H
 
@@ -10,12 +10,12 @@
 
 #include "base/diag.h"
 
-/** Whether all calls of an injection are allowed to a stopped thread that we trace: 0, or a negative errno with the
- *  reason. Without the privilege to read its filters (CAP_SYS_ADMIN) nothing is known, and nothing allowed. */
+/** Check that the filters of a stopped, traced thread allow all calls of an injection. Return 0, or a negative errno
+    with the reason. Without the privilege to read filters (CAP_SYS_ADMIN) nothing is known, and the check fails. */
 int filter_check(pid_t tid, struct diag *diag);
 
-/** What one filter of `count` instructions answers to a call, as the kernel runs it; SECCOMP_RET_KILL_PROCESS when it
-    makes no sense. */
+/** Run a filter of `count` instructions on a call, as the kernel does. Return its answer; SECCOMP_RET_KILL_PROCESS if
+    the filter makes no sense. */
 uint32_t filter_run(const struct sock_filter *filter, uint32_t count, const struct seccomp_data *call);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** The code in an island that stands between a patched entry and its hook. */
+/** Stubs: the code in an island between a patched entry and its hook. */
 #ifndef XHEAP_INJECT_STUB_H
 #define XHEAP_INJECT_STUB_H
 
@@ -13,24 +13,24 @@ enum { STUB_BYTES_MAX = 512 };
 
 /** One stub: the context, the code that leads to the hook, the moved instructions. */
 struct stub {
-	uint64_t at;             /**< run-time address of the whole */
+	uint64_t at;             /**< run-time address of the stub */
 	uint64_t address;        /**< of the patched entry */
-	uint64_t hook;           /**< of the hook; 0 for what only sets a flag */
-	uint64_t region_address; /**< of the region's header, where a beginning of seccomp is marked */
+	uint64_t hook;           /**< of the hook; 0: the stub only sets a flag */
+	uint64_t region_address; /**< of the region's header, where the start of a seccomp filter is marked */
 	const struct hook_target *target;
-	struct hook_context context; /**< filled but for original; none of a request, which has requests */
-	/** of a request: where the contexts of its image's are, struct hook_context[REQUEST_SPAN] */
+	struct hook_context context; /**< filled, except `original`; unused for a request, which has `requests` */
+	/** request only: address of its image's contexts, struct hook_context[REQUEST_SPAN] */
 	uint64_t requests;
-	uint64_t entry_at; /**< out: where the patched entry jumps to */
-	/** out: from context.original, of the moved instruction that began at displaced byte i, or -1 */
+	uint64_t entry_at; /**< result: the address that the patched entry jumps to */
+	/** result: offset from context.original of the moved instruction that began at displaced byte i, or -1 */
 	int16_t offsets[HOOK_DISPLACED_MAX];
 };
 
-/** The recorder's function for a target, "hook_" and a name; one of "sampled_" is for sessions that sample. NULL: the
-    stub does all. */
+/** Return the name of the recorder's function for a target, "hook_..." or, for sessions that sample, "sampled_...";
+    NULL: the stub does everything. */
 const char *stub_hook_name(const struct hook_target *target, uint64_t fallback);
 
-/** Write the stub (at most STUB_BYTES_MAX) to code and set context.original and entry_at; its size or a negative
+/** Write the stub (at most STUB_BYTES_MAX) to code; set context.original and entry_at. Return its size or a negative
     errno. */
 int stub_make(struct stub *stub, unsigned char *code, struct diag *diag);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread is at a place of ours if its program counter is. It will come back to one if a return address of its stack
- * says so, or a program counter that a signal frame has saved. So first all words of its stack are read: mostly none is
- * an address of such a place, and that is the answer. A word that is one may be left from a call that is over, in a
- * variable that was never set. Then the stack is unwound by the tables of the images; what of it they do not cover
- * (code made at run time, libraries without tables) is decided by its words.
+ * A thread is at a place of the recorder if its program counter is. It will return to one if its stack has such a
+ * return address, or such a program counter saved by a signal frame.
+ *
+ * First all words of its stack are read. Mostly none is an address of such a place, and the answer is no. A word that
+ * is one may be left from a call that is over, in a variable that was never set. Then the stack is unwound by the
+ * tables of the images. Code without tables (made at run time, or in some libraries) is decided by the words of its
+ * frames.
  */
 #include "inject/thread_stacks.h"
 
@@ -209,7 +211,7 @@ static enum unwound unwind(struct stacks *stacks, struct frame *frame)
 		bool is_signal = has_row ? row_kind(row) == ROW_SIGNAL : is_signal_return(stacks->memory, frame->pc);
 		if (has_row && row_kind(row) == ROW_END)
 			return UNWOUND_ENDS;
-		/* What no call returns to was found by mistake. */
+		/* A frame to which no call returns was found by mistake. */
 		if (!is_signal && !frame->is_interrupted && !is_behind_call(stacks->memory, frame->pc))
 			return UNWOUND_STUCK;
 		if (is_signal ? !step_over_signal(stacks, &window, frame)
@@ -244,8 +246,8 @@ void stacks_prepare(struct stacks *stacks)
 	unwinding_read_wanted(&stacks->unwinding);
 }
 
-/* A thread on a stack of the program's making (a coroutine's, that of another mode of the processor) has its own one
- * beside it, of which nobody knows how much is in use: all words of both decide. */
+/* Check all words of a thread's two stacks. A thread on a stack of the program's making (a coroutine's, that of another
+   processor mode) has its own one besides. How much of that is in use is unknown. */
 static bool strange_stack_leads(const struct stacks *stacks, const struct stand *stand, uint64_t sp)
 {
 	/* An empty one begins where its mapping ends. */

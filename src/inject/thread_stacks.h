@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Where the threads of a process are, and where they will come back to. */
+/** Checks of stopped threads: where each thread is, and where it will return to. */
 #ifndef XHEAP_INJECT_THREAD_STACKS_H
 #define XHEAP_INJECT_THREAD_STACKS_H
 
@@ -12,8 +12,8 @@
 #include "inject/unwinding.h"
 #include "os/proc.h"
 
-/** Addresses that nobody may come back to: within patches (jumps, by address), or else within ranges of code of
-    ours. */
+/** Addresses to which no thread may return: inside patches (`jumps`, sorted by address) or, without jumps, inside
+    ranges of the recorder's code. */
 struct places {
 	const struct inject_jump *jumps;
 	uint32_t jump_count;
@@ -21,36 +21,39 @@ struct places {
 	uint32_t range_count;
 };
 
-/** What is known of a process while its threads are looked at. */
+/** A process whose threads are checked. */
 struct stacks {
 	pid_t pid;
-	int memory; /**< /proc/PID/mem; the caller's */
+	int memory; /**< /proc/PID/mem, owned by the caller */
 	struct places places;
-	/** a stack that is not known as a whole is taken for what its mapping has of it, else for one that leads
-	    there */
+	/** if a stack cannot be read whole: check the part that its mapping has; otherwise such a stack counts as
+	    leading to a place */
 	bool is_lenient;
 	struct proc_map *maps;
 	int map_count;
 	struct unwinding unwinding;
 };
 
-/** The jump whose patch covers the address, but not as its first byte; NULL: none. */
+/** Return the jump whose patch covers the address, except as its first byte; NULL: none. */
 const struct inject_jump *stacks_jump_around(const struct places *places, uint64_t address);
 
+/** Prepare the check of a process; read nothing yet. places is copied, its arrays stay the caller's. */
 void stacks_init(struct stacks *stacks, pid_t pid, int memory, const struct places *places, bool is_lenient);
+/** Free the maps and unwind tables. */
 void stacks_fini(struct stacks *stacks);
 
-/** Read the process's maps anew, and the unwind tables that were missed. This takes long: not while threads stand. */
+/** Read the process's maps anew, and the unwind tables that were missing. This takes long: call it while threads
+    run. */
 void stacks_prepare(struct stacks *stacks);
 
 /**
- * Whether the stopped thread is at one of the places or may come back to one. A word of its stack counts where the
- * instruction before that address is a call, or where it is the program counter that a signal frame saved; unless the
- * stack can be unwound: then the frames count alone.
+ * Return whether the stopped thread is at one of the places or may return to one.
+ * If its stack can be unwound, the frames alone decide. Otherwise each word of the stack counts if the instruction
+ * before that address is a call, or if it is the program counter that a signal frame saved.
  */
 bool stacks_lead(struct stacks *stacks, const struct stand *stand);
 
-/** The same but for the thread's own program counter, wherever that is. */
+/** As stacks_lead(), but ignore the thread's own program counter. */
 bool stacks_lead_back(struct stacks *stacks, const struct stand *stand);
 
 #endif

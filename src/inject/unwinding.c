@@ -57,8 +57,8 @@ static struct unwinding_image *image_of(const struct unwinding *unwinding, uint6
 	return NULL;
 }
 
-/* Every pointer in the tables is relative to its place, so a row found here for a shifted counter is the row of the
-   counter there. */
+/* Every pointer in the tables is relative to its own address. So a row found here for a shifted counter is the row of
+   the counter in the process. */
 bool unwinding_row(struct unwinding *unwinding, uint64_t pc, row_bits *row)
 {
 	struct unwinding_image *image = image_of(unwinding, pc);
@@ -108,8 +108,7 @@ static void read_with_header(const struct unwinding *unwinding, struct unwinding
 	image->tables = (struct unwind_tables){low + image->shift, end + image->shift, header + image->shift, bytes};
 }
 
-/* A static executable whose linker made no table: the file's sections tell where the frames are, and the table is made
-   here. */
+/* Make a search table for a static executable whose linker made none. The file's sections say where the frames are. */
 static void read_without_header(const struct unwinding *unwinding, struct unwinding_image *image, uint64_t bias)
 {
 	char path[64];

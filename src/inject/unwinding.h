@@ -10,32 +10,34 @@
 #include "os/proc.h"
 #include "unwind/unwind_rows.h"
 
-/** An image of the process. Its tables are at other addresses here: `shift` farther up. */
+/** An image of the process. Its tables are copied: `shift` higher here than in the process. */
 struct unwinding_image {
-	uint64_t base, end;      /**< in the process */
-	bool is_wanted, is_read; /**< a row was asked for; the tables were looked for */
-	uint8_t *copy;           /**< of the part that has the tables; NULL: it has none */
+	uint64_t base, end;      /**< addresses in the process */
+	bool is_wanted, is_read; /**< a row was asked for; the tables were searched for */
+	uint8_t *copy;           /**< of the part with the tables; NULL: the image has none */
 	uint64_t shift;
-	struct unwind_tables tables; /**< here */
+	struct unwind_tables tables; /**< in the copy */
 };
 
+/** The images of a process. */
 struct unwinding {
 	pid_t pid;
-	int memory; /**< /proc/PID/mem; the caller's */
+	int memory; /**< /proc/PID/mem, owned by the caller */
 	struct unwinding_image *images;
 	uint32_t count;
 	bool is_wanting; /**< a row was asked for of an image whose tables are not read yet */
 };
 
-/** Take the images from the process's maps; those that are known stay as they are. */
+/** Take the images from the process's maps; known images keep their tables. */
 void unwinding_take_images(struct unwinding *unwinding, const struct proc_map *maps, int count);
 
-/** The row for pc. False: there is none, or not yet (is_wanting). */
+/** Find the row for pc. Return false if there is none, or not yet (is_wanting). */
 bool unwinding_row(struct unwinding *unwinding, uint64_t pc, row_bits *row);
 
-/** Read the tables that rows were asked for of. This takes long: not while threads stand. */
+/** Read the tables that rows were asked for of. This takes long: call it while threads run. */
 void unwinding_read_wanted(struct unwinding *unwinding);
 
+/** Free the images and tables. */
 void unwinding_fini(struct unwinding *unwinding);
 
 #endif

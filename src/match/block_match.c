@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each address that the block speaks of has a cell, of eight bytes, so that all of them stay in the processor's cache:
- * the row that lives there now, or none. At the address's first point the cell is new: an End is of what began before,
- * and has to be found elsewhere; a Begin means that nothing may live there before. From then on Begins and Ends have to
- * take turns. Where they do not, or where something takes more than that, the block is not plain.
+ * Each address in the block's points has a cell of eight bytes, so that all cells stay in the processor's cache. It
+ * holds the row that is live there now, or none.
+ *
+ * The cell is new at the address's first point. A first End belongs to an earlier allocation, which must be found
+ * elsewhere; a first Begin means that nothing may be live there before. From then on Begins and Ends must alternate. If
+ * they do not, or if a point needs more than that, the block is not plain.
  */
 #include "match/block_match.h"
 
@@ -43,7 +45,7 @@ static uint32_t cell_place(uint32_t bits, uint64_t address)
 	return hash_bits(address >> 4 ^ address << 60, bits);
 }
 
-/* That of the address, or an empty one. */
+/* Return the cell of the address, or an empty one. */
 static uint64_t *cell_probe(uint64_t *cells, uint32_t bits, uint64_t address)
 {
 	uint32_t mask = (1u << bits) - 1, place = cell_place(bits, address);
@@ -100,10 +102,8 @@ static uint32_t choose(bool is_one, uint32_t one, uint32_t other)
 	return other ^ ((one ^ other) & (0 - (uint32_t)is_one));
 }
 
-/*
- * Whether the next point is a Begin cannot be guessed, so no jump depends on it: what is put behind a list is one more
- * of it only when its count goes up.
- */
+/* Pair the points. No branch depends on whether the next point is a Begin, which cannot be predicted. An element
+   written behind a list becomes part of it only when the list's count is raised. */
 static void points_pair(struct block_match *local, const struct trace_block *block, const struct point_place *places,
 			uint32_t count)
 {
@@ -159,7 +159,7 @@ static void taken_add(struct block_match *local, const struct trace_block *block
 	local->takes_before |= !row;
 }
 
-/* Likewise for what a realloc behind the last row took. */
+/* Find what a realloc after the last row took. */
 static void last_realloc_find(struct block_match *local, const struct trace_block *block,
 			      const struct point_place *places, uint32_t count)
 {

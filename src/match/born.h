@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** What an event says of the allocation that begins or ends with it. */
+/** The fields of an allocation, from the event that begins or ends it. */
 #ifndef XHEAP_MATCH_BORN_H
 #define XHEAP_MATCH_BORN_H
 
@@ -8,6 +8,7 @@
 
 #define BORN_SIZE_MAX ((UINT64_C(1) << 48) - 1)
 
+/** Return the site of a row's event; entry HEAP_NONE for an earlier block. */
 static inline struct heap_site born_site(const struct trace_block *block, uint32_t row)
 {
 	if (block->kind[row] == EVENT_EARLIER)
@@ -15,28 +16,33 @@ static inline struct heap_site born_site(const struct trace_block *block, uint32
 	return (struct heap_site){block->flags[row] & EVENT_NO_STACK ? 0 : block->stack[row], block->entry[row]};
 }
 
+/** Return whether the event is a realloc of an existing block. */
 static inline bool born_is_realloc(const struct trace_block *block, uint32_t row)
 {
 	return block->kind[row] == EVENT_REALLOC && block->previous[row];
 }
 
+/** Return how the event ends a block. */
 static inline enum heap_end born_end(const struct trace_block *block, uint32_t row)
 {
 	return block->kind[row] == EVENT_REALLOC ? HEAP_END_REALLOC : HEAP_END_FREE;
 }
 
-/** An end that tells what its block had, as those do while earlier blocks are being found; it may say so of others. */
+/** Return whether an end has its block's usable bytes, as all ends do while earlier blocks are being found; other ends
+    may have them, too. */
 static inline bool born_is_measured(const struct trace_block *block, uint32_t row)
 {
 	return (block->kind[row] == EVENT_FREE && block->usable[row]) || block->argument2[row];
 }
 
+/** Return the size of the event's block, cut to the field of an allocation. */
 static inline uint64_t born_size(const struct trace_block *block, uint32_t row)
 {
 	return block->size[row] < BORN_SIZE_MAX ? block->size[row] : BORN_SIZE_MAX;
 }
 
-/** Make it open, without a site. Field by field: a copy of the whole would wait for its parts. */
+/** Set an open allocation, without its site. The fields are set one by one: a copy of the whole would wait for its
+    parts. */
 static inline void born_allocation(struct heap_allocation *allocation, const struct trace_block *block,
 				   const struct point_place *at)
 {
@@ -54,7 +60,7 @@ static inline void born_allocation(struct heap_allocation *allocation, const str
 	allocation->heap = block->heap[row];
 }
 
-/** Without what it came from. */
+/** Set an allocation's details, without `previous`. */
 static inline void born_details(struct heap_details *details, const struct trace_block *block, uint32_t row)
 {
 	uint64_t size_bytes = block->size[row], usable_bytes = block->usable[row];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Folding. A time divides the trace. Of the blocks of the time before it those that have ended go into sums, and with
- * them all events but one: that by which a block began that lives on.
+ * Folding. A time divides the trace. Blocks that had ended by then go into sums. All events before that time go with
+ * them, except for those by which blocks began that live on.
  *
  *     before                                         until_ns     behind
  *     Alloc a  Free a  Alloc b  ReAlloc c to d  Lock |     Free b  Alloc e
  *     `----- a -----´  carried  c: sums, d: carried  |     as it was
  *
- * The model (match/match.c) tells which blocks are which, as if nothing came behind. What an event that is carried says
- * of events that are not there any more, its flags tell: that what a ReAlloc gave back is in the sums, and that the
- * thread's next event was no free of it.
+ * The model (match/match.c) says which blocks are which, as if nothing came later. A carried event may refer to events
+ * that are gone. Its flags say so: that the block which a ReAlloc freed is in the sums, and that the thread's next
+ * event was no free of the carried block.
  */
 #include "match/fold.h"
 
@@ -39,7 +39,7 @@ enum {
 };
 #define INTERVAL_FIRST_NS INT64_C(1000000000)
 
-/* What blocks of a sum have in common. */
+/* The properties that the blocks of a sum share. */
 struct sum_key {
 	uint32_t thread, heap, stack, entry;
 	int64_t interval;
@@ -54,7 +54,7 @@ struct fold_making {
 	size_t capacity;
 };
 
-/* What is written of a thread. */
+/* The output of a thread. */
 struct fold_lane {
 	struct writer_events events;
 	/* the thread's last event up to until_ns, if it is carried and allocates; then the same of annotated heaps'
@@ -172,7 +172,7 @@ static void sum_add(struct folding *folding, const struct trace_sum *from, const
 				lifetime_add(making, lifetimes[i].class, lifetimes[i].count);
 }
 
-/* Those that the source has. None of their blocks lived at a peak that came behind them. */
+/* Take the sums that the source has. None of their blocks was live at a later peak. */
 static void sums_take(struct folding *folding)
 {
 	for (uint32_t i = 0; i < folding->dictionary->sum_count; i++) {
@@ -341,7 +341,7 @@ static void rows_divide(struct folding *folding)
 	heap_scan_end(&scan);
 }
 
-/* What the source says of before, and what this table adds. */
+/* Begin with the sums of the source, and add those of this table. */
 static void fold_begin(struct folding *folding)
 {
 	const struct heap_table *table = folding->table;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Making sums of what has ended (docs/decisions/018). */
+/** Folding: replacing ended allocations of a trace by sums (docs/decisions/018). */
 #ifndef XHEAP_MATCH_FOLD_H
 #define XHEAP_MATCH_FOLD_H
 
@@ -7,11 +7,9 @@
 
 #include "base/diag.h"
 
-/**
- * Write at `output` what takes the place of the trace at `source`, which may have sums itself: blocks that had ended by
- * until_ns are in sums, and the events of those that were live then, and all events behind it, are as they were.
- * Nothing before until_ns may be missing. 0, or a negative errno with the reason in diag; then there is no output.
- */
+/** Write to `output` a folded copy of the trace at `source`, which may have sums itself. Blocks that ended by until_ns
+    are added up; the events of blocks that were live then, and all later events, are kept unchanged. Nothing before
+    until_ns may be missing. Return 0, or a negative errno with the reason in `diag`; then there is no output. */
 int heap_fold(const char *output, const char *source, int64_t until_ns, struct diag *diag);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Times and the file while it grows:
+ * Times, and the file while it grows:
  *
- *     file     | blocks of the look before | blocks that came since |
- *     times    ----- matched ----->|<- matched by this look ->|  not everything is there yet
- *                            passed                       until
+ *     file     | blocks of the last increment | blocks that came since |
+ *     times    ----- matched ----->|<- matched by this increment ->|  not everything is in the file yet
+ *                            passed                            until
  *
- * What came since has to lie behind what was matched. That is looked at anew each time, as is everything else that was
- * taken for granted: a time that was told is no promise. Where it does not hold, nothing is made.
+ * New blocks must lie behind everything that was matched. That is checked each time, like every other assumption:
+ * a reported time is no promise. If an assumption does not hold, nothing is made.
  */
 #include "match/follow.h"
 
@@ -19,7 +19,7 @@
 enum {
 	/* and one in so many of all events, as a trace grows */
 	INCREMENT_PART = 16,
-	/* a step matches so many times the events that are worth a look, and then checks whether somebody waits */
+	/* a step matches this many times increment_events, and then checks whether another thread waits */
 	STEP_INCREMENTS = 4
 };
 
@@ -28,7 +28,7 @@ struct heap_follow {
 	uint64_t increment_events;
 	struct matching *matching;
 	struct trace *trace; /* of the last look; NULL before */
-	int error;           /* of a look: what was matched is not to be gone on with */
+	int error;           /* of an increment: the matching cannot be continued */
 };
 
 struct heap_follow *heap_follow_new(const char *path, const struct heap_build *how, uint64_t increment_events)

@@ -6,45 +6,45 @@
  *     Begin  a new row of the table, current at its address
  *     End    the current row of the address is finished and the address forgotten
  *
- * What makes it longer than that:
+ * The rest is about harder cases:
  *
- * Stamps.  Two threads' clocks can differ by a little, so that of one address the sequence Begin A, End A, Begin B, End
- *   B may come as Begin A, Begin B, End A, ...: a block begins where another is live. The older one is then kept as
- *   `other` until the next point of the address decides: an End by another thread within STAMP_SLACK_NS was the older
- *   one's, anything else is a contradiction. Likewise an End of an address that is not live waits for STAMP_SLACK_NS
- *   for its Begin. Points of one thread are never reordered.
+ * Stamps.  Two threads' clocks can differ by a little. So, for one address, the sequence Begin A, End A, Begin B, End B
+ *   may come as Begin A, Begin B, End A, ...: a block begins where another is live. The older one is then kept as
+ *   `other` until the next point of the address decides. An End by another thread within STAMP_SLACK_NS was the older
+ *   one's; anything else is a contradiction. In the same way an End of an address that is not live waits for
+ *   STAMP_SLACK_NS for its Begin. Points of one thread are never reordered.
  *
  * Fork.  A child begins with its parent's live blocks, which must cost nothing. So the child's table starts empty, and
- *   the tables of processes that have to do with a fork keep the addresses of dead blocks: `before` links the rows of
- *   one address, from the newest to the oldest. When a child gives back what it never began, the chain of its parent
- *   (then of the parent's parent) is searched for the row that was current at the fork. The child's end of it is kept
- *   in `copies`.
+ *   the tables of processes that take part in a fork keep the addresses of dead blocks: `before` links the rows of one
+ *   address, from the newest to the oldest. When a child frees a block that it never began, the chain of its parent
+ *   (then of the parent's parent) is searched for the row that was current at the fork. The child's end of that row is
+ *   kept in `copies`.
  *
  * Annotated heaps.  Their blocks may lie in others, also at the same address, so each such heap has a table of its own.
- *   Where a block lies is looked up when it begins (match/nest.h). When the block around it goes, so does it, as if it
- *   had been destroyed.
+ *   The container of a block is searched for when the block begins (match/nest.h). When the container ends, the block
+ *   ends with it, as if it had been destroyed.
  *
- * Earlier blocks.  Those from before an attach are found some time after it, by reading the heaps (session's walk).
- *   Until then each end tells the usable bytes of its block. So a block found in the heaps is dropped when its address
- *   has had an event; and an end of an address that had none is the end of an earlier block. But a call that was under
- *   way at the attach, whose end is no event, may have begun a block where another one ended since: it is one if that
- *   end was over before the heaps were read.
+ * Earlier blocks.  Blocks from before an attach are found some time after it, by reading the heaps (heapwalk). Until
+ *   then each end has the usable bytes of its block. So a found block is dropped if its address has had an event, and
+ *   an end of an address without events is the end of an earlier block. But a call that was under way at the attach,
+ *   whose end is no event, may have begun a block where another one ended since. It counts if that end was over before
+ *   the heaps were read.
  *
- * Ends of processes.  All that is live in a process ends with it, at that place of the sequence.
+ * Ends of processes.  Everything live in a process ends with it, at that place of the sequence.
  *
- * Memory.  The newest rows are in a ring. Those that fall out of it are packed (match/packing.h); those of them that
- *   are still live survive beside, and when the last one of a group has ended, their ends are packed, too
+ * Memory.  The newest rows are in a ring. Rows that fall out of it are packed (match/packing.h). Those that are still
+ *   live are kept as survivors, and when the last one of a group has ended, their ends are packed, too
  *   (match/survivors.h).
  *
- * Time.  An event block that no other thread has points in is matched by itself when it is decoded
- *   (match/block_match.h), as most blocks of memory begin and end in one; and so is what lies of it between the points
- *   of others, if that is long enough. Such rows never pass through here. Where all that these points end is live and
- *   nothing lives where they begin something, what is left is done at once: their sequence could only come to the same.
- *   Else, and in all that is longer than Begin and End, it is gone through point by point.
+ * Speed.  Most blocks of memory begin and end in one event block. An event block in whose time no other thread has
+ *   points is matched by itself when it is decoded (match/block_match.h); so is a long enough run of points between
+ *   those of other threads. Its rows never pass through here. If all that the run ends is live, and nothing is live
+ *   where it begins blocks, the rest is done at once: point by point the result would be the same. Otherwise, and for
+ *   everything but Begins and Ends, the run is matched point by point.
  *
- * Looks.  A trace that grows is matched up to a time, and from there on at the next look. It must come to the same
- *   table, to the byte: a look leaves what goes on behind its end, and may be matched apart as a whole, to the next
- *   one.
+ * Increments.  A growing trace is matched up to a time, and from there on by the next increment. The resulting table
+ *   must be the same to the byte. So an increment leaves a run that continues behind its end, and may be matched as
+ *   a whole, to the next one.
  */
 #include "match/match.h"
 
@@ -84,7 +84,7 @@ static void *rows_extend(void *rows, size_t known, size_t count, size_t size, in
 	return larger;
 }
 
-/* Of what the trace had at the look before, nothing is gone. */
+/* Extend the arrays. The trace still has everything that it had at the last increment. */
 static void matching_extend(struct matching *matching)
 {
 	struct heap_table *table = matching->table;
@@ -142,7 +142,7 @@ static void ends_read(const struct matching *matching, int64_t *ends_ns)
 	for (uint32_t i = 0; i < dictionary->process_count; i++)
 		ends_ns[i] =
 			dictionary->processes[i].end == TRACE_END_OPEN ? INT64_MIN : dictionary->processes[i].end_ns;
-	/* What the process did after recording had ended is not known: its blocks are seen up to then. */
+	/* The calls of the process after recording had ended are unknown: its blocks are seen up to that time. */
 	for (uint32_t i = 0; i < dictionary->early_end_count; i++) {
 		const struct trace_early_end *end = &dictionary->early_ends[i];
 		if (end->process < dictionary->process_count && end->time_ns < ends_ns[end->process])
@@ -282,7 +282,8 @@ static int matching_reserve(struct matching *matching, struct diag *diag)
 	return 0;
 }
 
-/* What rows would have had to be remembered for from the beginning, and what is told of a time long after it. */
+/* Refuse a trace that cannot be matched while it grows. For such a trace, rows would have to be remembered from the
+   beginning, or facts come long after their time. */
 static int matching_check_growth(const struct matching *matching, struct diag *diag)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
@@ -348,7 +349,7 @@ static int matching_go_on(struct matching *matching, const struct trace *trace, 
 	int error = matching_read(matching, trace, is_growing, diag);
 	if (error)
 		return error;
-	/* What a sample says takes all of the table to tell. */
+	/* A sample can only be matched with the whole table. */
 	matching->is_by_points = matching->table->sample_bytes || matching->how.until_ns;
 	matching->until_ns = is_part ? heap_stream_cut(trace, &matching->passed, until_ns) : until_ns;
 	matching->stream = heap_stream_go_on(trace, matching->is_by_points ? HEAP_ORDER_POINTS : HEAP_ORDER_MATCHED,
@@ -373,7 +374,7 @@ int64_t matching_passed_ns(const struct matching *matching)
 
 /* ---- finishing ---- */
 
-/* As a rule it is known; contradictions tell of earlier times. */
+/* Find the peak. Normally it is known; contradictions change earlier times. */
 static void matching_find_peak(struct matching *matching)
 {
 	struct heap_table *table = matching->table;
@@ -387,7 +388,7 @@ static void matching_find_peak(struct matching *matching)
 	heap_filter_fini(&all);
 }
 
-/* Where it takes more than beginnings and ends to tell, they are not known. */
+/* Drop the sums if beginnings and ends alone do not give them. */
 static void matching_finish_sums(struct matching *matching)
 {
 	struct heap_table *table = matching->table;
@@ -411,7 +412,7 @@ static void matching_finish(struct matching *matching)
 	for (uint32_t i = 0; i < table->dictionary->process_count; i++)
 		if (table->dictionary->processes[i].end == TRACE_END_OPEN)
 			matching_process_end(matching, i, true);
-	/* Those that end later. */
+	/* Processes that end later. */
 	for (; matching->next_end < matching->end_count; matching->next_end++)
 		matching_process_end(matching, matching->ends[matching->next_end].process, true);
 	for (uint32_t i = 0; i < table->dictionary->sum_count; i++)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * A table that is built while its trace is recorded: the trace is opened again whenever it has grown, and matched up to
- * a time up to which everything is in the file. What comes of it is, byte for byte, what heap_table_build() makes of
- * the whole. Where that would take knowing what comes (forks, annotated heaps, losses, samples), and where something
- * was told too late, a look fails with -ESTALE; then nothing was made.
+ * Matching: the making of a table from a trace, also while the trace is recorded. Then the trace is opened again
+ * whenever it has grown, and matched up to a time before which the file is complete. The result is, byte for byte, that
+ * of heap_table_build() for the whole trace.
+ *
+ * Forks, annotated heaps, losses and samples need later events, and some events may come too late. In these cases
+ * matching_increment() fails with -ESTALE, and nothing was made.
  *
  *     matching_new(), matching_increment() ..., matching_end(), matching_free()
  */
@@ -12,39 +14,39 @@
 
 #include "table/table.h"
 
-/** How a table is built. */
+/** Parameters of a table's making. */
 struct heap_build {
-	int fd;                  /**< the file for its groups, the table's from then on; -1: memory */
-	uint64_t reserved_bytes; /**< kept free at its beginning */
-	/** called now and then with the points gone through and all that can come; or NULL */
+	int fd;                  /**< the file for its groups, owned by the table from then on; -1: memory */
+	uint64_t reserved_bytes; /**< kept free at the file's beginning */
+	/** called now and then with the points matched so far and all that can come; or NULL */
 	void (*progress)(void *cookie, uint64_t done, uint64_t all);
 	void *cookie;
-	const int64_t *until_ns; /**< as if nothing of what comes behind had happened; NULL: all */
+	const int64_t *until_ns; /**< ignore all later points; NULL: match all */
 };
 
-/** Match all points of the trace. how NULL: into memory. 0 and the table in *out, or a negative errno with the reason
- *  in diag; the file is closed then. */
+/** Match all points of the trace. how: NULL for a table in memory. Return 0 and set *out, which the caller frees by
+    heap_table_free(). Otherwise return a negative errno with the reason in `diag`, and close how->fd. */
 int heap_table_build(struct heap_table **out, const struct trace *trace, const struct heap_build *how,
 		     struct diag *diag);
 
+/** A matching under way. One thread at a time may use it. */
 struct matching;
 
-/** how: without until_ns. */
+/** Begin a matching. how: without until_ns. */
 struct matching *matching_new(const struct heap_build *how);
 
-/**
- * Match points up to a time, or a little less far. Of what the trace of the look before had, this one has to have
- * everything at its place (trace_continues()), and all its new event blocks have to begin behind matching_passed_ns().
- * That trace may be closed then. 0, or a negative errno with the reason in diag.
- */
+/** Match points up to until_ns, or to a slightly earlier time. The trace must continue that of the last increment
+    (trace_continues()), and its new event blocks must begin after matching_passed_ns(). The earlier trace may be closed
+    afterwards. Return 0, or a negative errno with the reason in `diag`. */
 int matching_increment(struct matching *matching, const struct trace *trace, int64_t until_ns, struct diag *diag);
 
-/** The time of the latest point that was matched, INT64_MIN when none was. */
+/** Return the time of the latest matched point, INT64_MIN before the first. */
 int64_t matching_passed_ns(const struct matching *matching);
 
-/** Match the rest: the table, which is the caller's and needs this trace. 0, or a negative errno with the reason in
-    diag. */
+/** Match the rest. Return 0 and the table in *out, which the caller frees and which needs this trace; or a negative
+    errno with the reason in `diag`. */
 int matching_end(struct matching *matching, const struct trace *trace, struct heap_table **out, struct diag *diag);
+/** Free the matching. */
 void matching_free(struct matching *matching);
 
 #endif

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What a forked process has of its parent. */
+/* Blocks that a forked process inherits from its parent. */
 #include "match/matching.h"
 
 #include <string.h>
 
 #include "base/memory.h"
 
-/*
- * The row of the address that was current in the process at a time, or HEAP_NONE. A row that ended before that time is
- * accepted: a child notices that it was forked at its first heap call, so its start may lie after its fork, and its
- * parent goes on meanwhile.
- */
+/* Return the row of the address that was current in the process at a time, or HEAP_NONE. A row that ended before that
+   time is accepted. A child notices its fork only at its first heap call, so its start may lie after the fork, while
+   its parent runs on. */
 static uint32_t history_find(const struct matching *matching, const struct live *live, uint64_t address,
 			     int64_t time_ns, bool *is_known)
 {
@@ -78,7 +76,7 @@ static uint32_t inherited_find(const struct matching *matching, const struct poi
 	return HEAP_NONE;
 }
 
-/* A child gives back a block of its parent: only the child's copy ends. False when there is no such block. */
+/* A child frees a block of its parent: only the child's copy ends. */
 bool matching_copy_end(struct matching *matching, const struct point *point)
 {
 	struct matching_process *process = &matching->processes[point->process];

@@ -43,7 +43,7 @@ void matching_settle_conflict(struct matching *matching, uint32_t older, uint32_
 	matching->table->processes[process].order_conflicts++;
 }
 
-/* The block was there before, and was given back before it was found; a child's was its parent's. */
+/* End an earlier block that was freed before it was found; a child's block was its parent's. */
 static void earlier_end(struct matching *matching, const struct pending_free *pending)
 {
 	if (matching->processes[pending->process].forked_from != TRACE_NONE) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What lies in what: blocks of annotated heaps, and those around them. */
+/* Nesting: blocks of annotated heaps, and their containers. */
 #include "match/matching.h"
 
 static bool row_is_live(void *context, uint32_t row)
@@ -21,8 +21,7 @@ static uint32_t plain_enclosing(struct matching *matching, struct matching_proce
 	return HEAP_NONE;
 }
 
-/* What the block that begins here lies in: its allocation, or HEAP_NONE; in *around where that is of an annotated
-   heap. */
+/* Find the innermost span around the address; without one, the allocator's block around it. */
 uint32_t matching_container(struct matching *matching, const struct point *point, struct nest_span **enclosing)
 {
 	struct matching_process *process = &matching->processes[point->process];
@@ -30,8 +29,7 @@ uint32_t matching_container(struct matching *matching, const struct point *point
 	return *enclosing ? (*enclosing)->row : plain_enclosing(matching, process, point->address);
 }
 
-/* Blocks that an allocator took for this one before it told of it, as one does that has its own pools: they lie in
-   it. */
+/* Nest the blocks that an allocator, which has its own pools, took for this one before its event came. */
 static void nested_adopt(struct matching *matching, const struct point *point, uint32_t id)
 {
 	struct nest *nest = &matching->processes[point->process].nest;

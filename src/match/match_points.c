@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What points do, one after the other, or a whole event block at once. */
+/* The effects of points, one after the other, or of a whole event block at once. */
 #include "match/matching.h"
 
 #include "base/memory.h"
@@ -12,14 +12,15 @@ enum {
 
 /* ---- points ---- */
 
-/* What a pool tells between two calls of an allocator does not come between them, nor the other way round. */
+/* Return the thread's last allocation. Events of annotated heaps and of allocators are kept apart: one kind does not
+   come between two of the other. */
 static uint32_t *last_alloc(struct matching *matching, const struct point *point)
 {
 	bool is_annotated = point->live != &matching->processes[point->process].live;
 	return &matching->last_alloc[point->thread][is_annotated];
 }
 
-/* What comes with each call of a pool that threads share. */
+/* Return whether the event only accompanies calls of a pool that threads share. */
 static bool is_aside(uint8_t kind)
 {
 	return kind == EVENT_LOCK || kind == EVENT_UNLOCK || kind == EVENT_PROTECT;
@@ -93,7 +94,7 @@ static void point_begin(struct matching *matching, const struct point *point)
 	}
 }
 
-/* Which block of the cell this end is of: the older one when two are there and that is possible. */
+/* Return the block of the cell that this end belongs to: the older one if there are two and that is possible. */
 static uint32_t point_choose(struct matching *matching, struct live_cell *cell, const struct point *point,
 			     bool *is_older)
 {
@@ -111,15 +112,14 @@ static uint32_t point_choose(struct matching *matching, struct live_cell *cell, 
 	return cell->current;
 }
 
-/* A block that ended with the one around it: an allocator that tells of its pools does so after its own free has
-   begun. */
+/* Return whether a block ended with its container: an allocator reports its pools after its own free has begun. */
 static bool has_ended_before(const struct live_cell *cell)
 {
 	return cell && cell->other != HEAP_NONE && cell->other == cell->current;
 }
 
-/* What is folded leaves no trace of what a child inherited: the first that happens to an address in it, an end, is that
- * of its parent's block, and has nothing to do with a block that begins there a moment later. */
+/* Return whether an end is that of an inherited block of a folded trace, which keeps no such blocks. It is the first
+   event of its address in the child, and has nothing to do with a block that begins there soon after. */
 static bool is_of_folded_parent(const struct matching *matching, const struct point *point,
 				const struct live_cell *cell)
 {
@@ -142,7 +142,7 @@ static void point_end(struct matching *matching, const struct point *point)
 		return;
 	}
 	if (!row) {
-		/* What a realloc took need not be in a sample. */
+		/* In a sample, the block that a realloc took may be missing. */
 		bool may_be_missing = end == HEAP_END_REALLOC && matching->table->sample_bytes;
 		if (matching_copy_end(matching, point) || may_be_missing)
 			return;
@@ -169,13 +169,12 @@ static void point_end(struct matching *matching, const struct point *point)
 				      matching_site_of(matching, point->block, point->row), point->thread);
 	if (!is_older && !process->keeps_history)
 		live_remove(point->live, cell);
-	/* What grows where it is keeps what lies in it. */
+	/* A block that grows in place keeps the blocks inside it. */
 	if (has_nested && (end == HEAP_END_FREE || point->block->address[point->row] != point->address))
 		matching_nested_end(matching, point, size_bytes);
 }
 
-/* Everything that lies in a heap ends with it. Of heaps that are not annotated, that is rare enough for a look at every
-   block. */
+/* End everything in a heap. For heaps that are not annotated, that is rare enough to check every block. */
 static void point_destroy(struct matching *matching, const struct point *point)
 {
 	struct live *live = point->live;
@@ -258,7 +257,7 @@ void matching_advance(struct matching *matching, int64_t time_ns)
 	matching->next_lifecycle_ns = start_ns < end_ns ? start_ns : end_ns;
 }
 
-/* Where blocks are that the point's function tells of. */
+/* Return the table for blocks of the point's function. */
 static struct live *live_of(const struct matching *matching, const struct point *point)
 {
 	uint32_t heap = point->block->heap[point->row], entry = point->block->entry[point->row],
@@ -297,7 +296,7 @@ static void matching_point(struct matching *matching, const struct trace_block *
 
 /* ---- event blocks that were matched by themselves ---- */
 
-/* What it ends was allocated long ago and lies anywhere in memory. */
+/* Prefetch: the ended blocks were allocated long ago and lie anywhere in memory. */
 static void plain_expect(const struct matching *matching, const struct block_match *within, uint32_t i)
 {
 	const struct block_match_end *ends = &within->ends[i];
@@ -307,7 +306,7 @@ static void plain_expect(const struct matching *matching, const struct block_mat
 		survivors_expect_more(matching->survivors, ends[AHEAD].id);
 }
 
-/* What the event block ends: false when some of it is not live, or not only it. */
+/* Find the allocations that the event block ends. Return false if one is not live, or shares its address. */
 static bool plain_find_ends(struct matching *matching, const struct live *live, struct block_match *within)
 {
 	struct block_match_end *ends = within->ends;
@@ -338,7 +337,7 @@ static bool plain_is_fresh(const struct live *live, const struct block_match *wi
 	return true;
 }
 
-/* Whether the run could be matched apart, before it is known what it tells. */
+/* Return whether the run may be matched apart, judged before its points. */
 static bool run_may_be_plain(struct matching *matching, const struct heap_run *run)
 {
 	const struct matching_process *process =
@@ -352,7 +351,7 @@ static bool run_may_be_plain(struct matching *matching, const struct heap_run *r
 	return !matching->pending_count && last_ns < matching->next_lifecycle_ns;
 }
 
-/* Whether it could only come to what its points tell by themselves; what they end is known then. */
+/* Return whether the run's local match is the whole truth; its ends are found then. */
 static bool run_is_plain(struct matching *matching, const struct heap_run *run)
 {
 	const struct live *live =
@@ -384,7 +383,7 @@ static uint32_t taken_id(const struct block_match *within, uint32_t from, uint32
 	return from < WITHIN_END ? first + from : within->ends[from - WITHIN_END].id;
 }
 
-/* What reallocs took. Other threads' points may lie between the two of one. */
+/* Set the blocks that reallocs took. Other threads' points may lie between the two of one realloc. */
 static void plain_take(const struct block_match *within, uint32_t first, uint32_t *last_realloc_from)
 {
 	if (within->takes_before)
@@ -397,7 +396,7 @@ static void plain_take(const struct block_match *within, uint32_t first, uint32_
 		*last_realloc_from = HEAP_NONE;
 }
 
-/* What begins there and lives on. */
+/* Add the blocks that begin in the run and live on. */
 static void plain_begin(struct matching *matching, const struct block_match *within, uint32_t first, uint32_t thread)
 {
 	uint32_t process = matching->table->dictionary->threads[thread].process;
@@ -468,7 +467,7 @@ static void matching_plain(struct matching *matching, const struct heap_run *run
 	packing_add_within(matching->packing, within);
 }
 
-/* The survivor that a point ends, if its cell is there: -1 when not. */
+/* Return the survivor that a point ends, if its cell exists; otherwise -1. */
 static int64_t survivor_at(const struct matching *matching, const struct live *live, const struct point_place *at)
 {
 	const struct live_cell *cell = at->kind == HEAP_POINT_END ? live_find(live, at->address) : NULL;

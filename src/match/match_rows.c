@@ -81,7 +81,7 @@ uint32_t matching_row_add(struct matching *matching, const struct heap_allocatio
 	process->live_bytes += weight.bytes;
 	numbers_begin(&table->sums.numbers[row->site], row->size_bytes, row->flags);
 	matching_site_use(matching, row->site, row->thread);
-	/* What was there before the trace was live all the time. */
+	/* A block from before the trace was live all the time. */
 	level_change(&matching->level, row->flags & HEAP_EARLIER ? INT64_MIN : row->birth_ns, weight.bytes);
 	return id;
 }
@@ -110,7 +110,7 @@ void matching_row_end(struct matching *matching, uint32_t id, struct heap_alloca
 	survivors_end(matching->survivors, id);
 }
 
-/* Likewise, and the level knows. */
+/* The level changes, too. */
 void matching_live_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, unsigned end,
 			   int64_t time_ns, uint32_t site, uint32_t thread)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Addresses in order are a tree of 64 branches to a node, eleven levels for 64 bits. A node is a word of bits, in a
- * table by level and the bits of the address above; one that would be empty is not there. So adding and finding touch
- * as many nodes as the neighbour is far.
+ * Addresses in order form a tree of 64 branches to a node, eleven levels for 64 bits. A node is a word of bits, in a
+ * table by level and the bits of the address above; empty nodes do not exist. So adding and finding touch few nodes if
+ * a neighbour is near.
  *
- * Spans are a family: two of them lie beside each other, or one in the other. Then the span around an address, if there
- * is one, is the one that begins last up to there, or is around that one: whatever begins behind the beginning of a
- * span around the address and before the address lies in that span.
+ * Spans are a family: two of them lie beside each other, or one in the other. Take the last span that begins up to an
+ * address. The span around the address, if there is one, is that span or one around it: every span that begins between
+ * the two lies in the latter.
  */
 #include "match/nest.h"
 
@@ -53,7 +53,7 @@ void nest_starts_add(struct nest_starts *starts, uint64_t address)
 		uint64_t above = bits_above(address, level), bits = node_bits(starts, above, level);
 		cell_set(live_add(&starts->nodes, key_of(above, level)), bits | UINT64_C(1)
 											 << digit_of(address, level));
-		/* What has a node is known above it. */
+		/* A node that exists is known to the level above it. */
 		if (bits)
 			return;
 	}

@@ -79,7 +79,7 @@ static void task_run(void *context)
 		groups_pack(&task->packed, &local->rows[i], &local->details[i], task->first + i, PACK_ROWS);
 }
 
-/* What the oldest task has packed goes to the groups. */
+/* Move the oldest task's packed rows to the groups. */
 static void task_collect(struct packing *packing)
 {
 	struct packing_task *task = &packing->tasks[packing->first_task];

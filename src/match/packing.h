@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** Rows on their way into a table's groups, in the order of their numbers. Whole event blocks are packed by the
-    stream's pool of threads. */
+/** Rows on their way into a table's groups, in the order of their numbers. The stream's thread pool packs whole event
+    blocks. */
 #ifndef XHEAP_MATCH_PACKING_H
 #define XHEAP_MATCH_PACKING_H
 
@@ -8,20 +8,22 @@
 
 struct packing;
 
+/** Make an empty one for these groups. */
 struct packing *packing_new(struct heap_groups *groups);
 
-/** The stream whose pool packs from now on; NULL: none does, and nothing of the one before is needed any more. */
+/** Use the stream's thread pool from now on; NULL: none. Tasks of the former stream are finished first. */
 void packing_follow(struct packing *packing, struct heap_stream *stream);
 
-/** Add rows, which may change then. */
+/** Add rows; they are copied or packed at once. */
 void packing_add(struct packing *packing, const struct heap_allocation *rows, const struct heap_details *details,
 		 uint32_t count);
 
-/** Add those of an event block, whose site_ids are known; it is given back to the stream some time. */
+/** Add the rows of an event block, whose site_ids are set. The block returns to the stream later. */
 void packing_add_within(struct packing *packing, struct block_match *local);
 
-/** All that was added is in the groups, the last of which may be short. */
+/** Bring everything that was added into the groups, the last of which may be short. */
 void packing_finish(struct packing *packing);
+/** Free it. */
 void packing_free(struct packing *packing);
 
 #endif

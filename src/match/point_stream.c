@@ -6,14 +6,14 @@
  *     lane of thread 4:   [block 0][block 7]        waiting: keyed by the header's first time, nothing decoded
  *     lane of thread 9:        [block 2: ...|....]  open: keyed by its next point
  *
- * A lane is decoded only when its bound comes up, and its cursor goes to the next lane when it ends, so a trace with
+ * A lane is decoded only when its bound comes up, and its cursor goes to the next lane when it ends. So a trace with
  * ten thousand short threads needs as many cursors as threads that overlapped, not ten thousand.
  *
- * While one block of a lane is gone through, others of our threads decode the next ones.
+ * While one block of a lane is passed, threads of the pool decode the next ones.
  *
  * Within a thread, events lie in the order of their returns. Points may not: the first point of a ReAlloc lies before
  * those of calls that a signal handler made inside it, and so does a Free's entry. So the points of a block are sorted
- * when they need it.
+ * if necessary.
  */
 #include "match/point_stream.h"
 
@@ -31,8 +31,9 @@ struct lane {
 	uint32_t process, thread;
 	const uint32_t *blocks; /* those still to be decoded */
 	uint32_t block_count;
-	uint32_t next, count;                 /* places of the open block */
-	uint32_t first;                       /* likewise of the next one, as those before were gone through */
+	uint32_t next, count; /* places of the open block */
+	/* index of the first place in the next block, if earlier increments have passed some */
+	uint32_t first;
 	struct reader *reader;                /* NULL while nothing is decoded */
 	struct reader *ahead[LANE_AHEAD_MAX]; /* decode the next blocks, in their order */
 	uint32_t ahead_count;
@@ -41,10 +42,10 @@ struct lane {
 /* A decoded block takes some megabytes. */
 enum {
 	AHEAD_FEW = 8 /* blocks that are decoded ahead, whatever their lanes */,
-	AHEAD_MAX = 64 /* likewise, one of each lane */
+	AHEAD_MAX = 64 /* blocks that are decoded ahead, one of each lane */
 };
 
-/* What a lane needs while one of its blocks is open. */
+/* The state of a lane while one of its blocks is open. */
 struct reader {
 	struct trace_cursor *cursor;
 	struct trace_block block;
@@ -58,7 +59,7 @@ struct reader {
 	uint32_t block_number;
 	int error;
 	struct diag diag;
-	/* What the block tells by itself, or NULL. */
+	/* The local match of the block, or NULL. */
 	struct block_match *within;
 };
 
@@ -337,8 +338,8 @@ static uint32_t event_places(const struct trace_block *block, uint32_t row, stru
 	return 1;
 }
 
-/* An event that never returned has taken effect at its entry if it gave a block back, and not at all if it was to gain
-   one. */
+/* Set the event's points. An event that never returned has taken effect at its entry if it freed a block, and not at
+   all if it was to allocate one. */
 static uint32_t point_places(const struct trace_block *block, uint32_t row, struct point_place *to)
 {
 	int64_t time_ns = block->time_ns[row];

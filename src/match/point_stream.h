@@ -1,62 +1,63 @@
 /* SPDX-License-Identifier: MIT */
-/**
- * All threads of a trace as one sequence in order of time, ties by process, then thread, then the thread's own order.
- * One decoded block per thread that is under way is held, whatever the length of the trace.
- */
+/** All threads of a trace as one sequence in order of time; ties are ordered by process, then thread, then the thread's
+    own order. One decoded block is held for each thread, however long the trace is. */
 #ifndef XHEAP_MATCH_POINT_STREAM_H
 #define XHEAP_MATCH_POINT_STREAM_H
 
 #include "trace/trace.h"
 
-/** What the sequence consists of. */
+/** The elements of the sequence. */
 enum heap_order {
-	/** where blocks end and begin: a moving ReAlloc comes twice, at its entry and at its return */
+	/** beginnings and ends of blocks: a moving ReAlloc comes twice, at its entry and at its return */
 	HEAP_ORDER_POINTS,
 	HEAP_ORDER_EVENTS, /**< each event once, at its time_ns */
-	HEAP_ORDER_MATCHED /**< as points, with what of event blocks could be matched apart (match/block_match.h) */
+	HEAP_ORDER_MATCHED /**< as points, with local matches of event blocks (match/block_match.h) */
 };
 
+/** The effect of a point. */
 enum heap_point_kind {
 	HEAP_POINT_NONE, /**< an event without a point (failed, never returned, of another kind) */
-	HEAP_POINT_END,  /**< gives a block back */
-	HEAP_POINT_BEGIN /**< gains one */
+	HEAP_POINT_END,  /**< ends a block */
+	HEAP_POINT_BEGIN /**< begins a block */
 };
 
+/** A point of the sequence. */
 struct heap_point {
 	int64_t time_ns;
-	enum heap_point_kind kind;       /**< HEAP_POINT_NONE when ordered by events */
+	enum heap_point_kind kind;       /**< HEAP_POINT_NONE in the order of events */
 	const struct trace_block *block; /**< valid until the next heap_stream_next() */
-	uint32_t row;                    /**< of the block */
+	uint32_t row;                    /**< index in the block */
 };
 
-/** A place in a decoded block. */
+/** A point in a decoded block. */
 struct point_place {
 	int64_t time_ns;
-	uint64_t address; /**< that the point is about */
+	uint64_t address; /**< of the block that begins or ends */
 	uint32_t row;
 	uint32_t kind; /**< enum heap_point_kind */
 };
 
-/** The first place of a thread that was not gone through: of its block `block`, or of the first one behind that. */
+/** The first unmatched place of a thread: in its block `block`, or in the first block after that. */
 struct heap_position {
 	uint32_t block, place;
 };
 
-/** How far earlier looks at a trace that grows have come. */
+/** How far the increments of a growing trace have come. */
 struct heap_passed {
-	int64_t time_ns;                 /**< of the latest point; INT64_MIN: there was none */
-	uint32_t thread;                 /**< that point's */
+	int64_t time_ns;                 /**< of the latest point; INT64_MIN: none */
+	uint32_t thread;                 /**< of the latest point */
 	struct heap_position *positions; /**< by thread */
 };
 
-/** Points of one thread that come one after the other. */
+/** Consecutive points of one thread. */
 struct heap_run {
 	const struct trace_block *block; /**< valid until the next call */
 	const struct point_place *places;
-	uint32_t count;          /**< 1 at least */
-	uint32_t known;          /**< with those that come later, behind points of other threads */
-	struct heap_position at; /**< where it begins */
-	/** of a run that is a whole event block: what it tells by itself; else NULL */
+	uint32_t count; /**< at least 1 */
+	/** points of the block from here on, including those behind points of other threads */
+	uint32_t known;
+	struct heap_position at; /**< where the run begins */
+	/** the local match of a run that is a whole event block; else NULL. It belongs to the stream */
 	struct block_match *within;
 };
 
@@ -64,35 +65,40 @@ struct heap_stream;
 struct block_match;
 struct worker_pool;
 
-/** Blocks that end before from_ns or begin after to_ns are passed over (their other points are not filtered). */
+/** Begin a stream. Blocks that end before from_ns or begin after to_ns are skipped; points of other blocks are not
+    filtered. */
 struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order order, int64_t from_ns, int64_t to_ns);
 
-/** From where earlier looks have ended; `passed` stays the caller's, and may change from then on. */
+/** Continue after earlier increments. `passed` stays the caller's and may change from then on. */
 struct heap_stream *heap_stream_go_on(const struct trace *trace, enum heap_order order,
 				      const struct heap_passed *passed, int64_t to_ns);
 
-/** The latest time up to `until_ns` at which no event block is cut that could be matched by itself, and from which no
-    thread goes back. */
+/** Return the latest time up to until_ns that cuts no event block which could be matched by itself. From later points
+    no thread goes back before it. */
 int64_t heap_stream_cut(const struct trace *trace, const struct heap_passed *passed, int64_t until_ns);
 
-/** Events in the blocks that were passed over because they end before from_ns. */
+/** Return the number of events in the blocks skipped by from_ns. */
 uint64_t heap_stream_skipped(const struct heap_stream *stream);
 
-/** The points up to the next one of another thread: 1; 0 at the end; or a negative errno with the reason in diag. */
+/** Get the points up to the next one of another thread. Return 1; 0 at the end; or a negative errno with the reason in
+    `diag`. */
 int heap_stream_run(struct heap_stream *stream, struct heap_run *run, struct diag *diag);
 
-/** Keep the run's `within` for longer, or take one that nobody uses, and give it back. */
+/** Take the run's local match out of the stream; heap_stream_give_back() returns it. */
 struct block_match *heap_stream_keep(struct heap_stream *stream);
+/** Take an unused local match. */
 struct block_match *heap_stream_take(struct heap_stream *stream);
+/** Return a local match to the stream; NULL is allowed. */
 void heap_stream_give_back(struct heap_stream *stream, struct block_match *within);
 
-/** Those that decode for it. */
+/** Return the thread pool that decodes for the stream. */
 struct worker_pool *heap_stream_pool(const struct heap_stream *stream);
 
-/** The next point, when there was no heap_stream_run(): 1; 0 at the end; or a negative errno with the reason in
-    diag. */
+/** Get the next point; not to be mixed with heap_stream_run(). Return 1; 0 at the end; or a negative errno with the
+    reason in `diag`. */
 int heap_stream_next(struct heap_stream *stream, struct heap_point *point, struct diag *diag);
 
+/** Free the stream. */
 void heap_stream_free(struct heap_stream *stream);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/** Numbers of a table's whole time, kept up as allocations begin and end. */
+/** The numbers of a table's whole time, updated as allocations begin and end. */
 #ifndef XHEAP_MATCH_RUNNING_NUMBERS_H
 #define XHEAP_MATCH_RUNNING_NUMBERS_H
 
 #include "table/table.h"
 
+/** Add an allocation that begins. */
 static inline void numbers_begin(struct heap_numbers *numbers, uint64_t size_bytes, unsigned flags)
 {
 	numbers->total_count++;
@@ -17,6 +18,7 @@ static inline void numbers_begin(struct heap_numbers *numbers, uint64_t size_byt
 	numbers->realloc_moved_count += !!(flags & HEAP_MOVED);
 }
 
+/** Subtract from the outstanding ones an allocation that ends, if it is freed. */
 static inline void numbers_end(struct heap_numbers *numbers, uint64_t size_bytes, unsigned end, unsigned flags)
 {
 	if (!heap_end_is_given_back(end))

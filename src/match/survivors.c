@@ -8,7 +8,7 @@
 
 enum { GROUP_WORDS = PACK_ROWS / 64, WORD_BITS = 64, ITEMS_FIRST = 8 };
 
-/* Those of one group. */
+/* The survivors of one group. */
 struct own {
 	uint64_t is_one[GROUP_WORDS]; /* by row of the group */
 	uint8_t before[GROUP_WORDS];  /* of the words before */
@@ -41,8 +41,8 @@ void survivors_reserve(struct survivors *survivors, size_t row_count)
 	survivors->group_count = group_count;
 }
 
-/* All of the group's rows have ended, or the trace has, at open_end_ns; what is open may have become one around others
-   since it was packed. */
+/* Pack the ends of a group, all of whose rows have ended, or whose trace has at open_end_ns. An open row may have
+   become a container since it was packed. */
 static void own_write(struct survivors *survivors, uint32_t group, int64_t open_end_ns)
 {
 	struct own *own = survivors->own[group];

@@ -13,8 +13,8 @@
 struct identity identity_take(pid_t pid)
 {
 	struct identity identity = {.pid = pid, .pidfd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1};
-	/* There are as many of these as there are processes. What is opened for a moment, or to record one, must not
-	   find all descriptors taken. */
+	/* There are as many of these descriptors as processes. They must leave some for files that are open shortly, or
+	   for recording a process. */
 	if (limits_is_last_descriptor(identity.pidfd)) {
 		close(identity.pidfd);
 		identity.pidfd = -1;

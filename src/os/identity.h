@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/**
- * Which process a number means: the number is another process's when the first one has ended and was waited for. A
- * descriptor of the process tells; where the kernel has none to give, the moment at which the process began does.
- */
+/** The identity of a process. A pid belongs to another process once the first one has ended and was waited for. A pidfd
+    identifies a process for good; if the kernel has none to give, its start time does. */
 #ifndef XHEAP_OS_IDENTITY_H
 #define XHEAP_OS_IDENTITY_H
 
@@ -10,29 +8,32 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/** A process. */
 struct identity {
-	pid_t pid;           /**< 0: nobody */
-	int pidfd;           /**< -1: none could be had (an old kernel, a sandbox, the limit of descriptors) */
-	uint64_t start_time; /**< as proc_start_time(), where there is no pidfd; 0: not known */
+	pid_t pid;           /**< 0: no process */
+	int pidfd;           /**< -1: unavailable (an old kernel, a sandbox, the limit of descriptors) */
+	uint64_t start_time; /**< proc_start_time() if there is no pidfd; 0: unknown */
 };
 
-/** Nobody. */
+/** No process. */
 #define IDENTITY_NONE ((struct identity){.pidfd = -1})
 
-/** Take the identity of pid, for identity_drop() to give back. What is found out about pid after that is about this
-    process, unless it has ended. */
+/** Take the identity of `pid`; identity_drop() releases it. Facts read of `pid` afterwards are about this process,
+    unless it has ended. */
 struct identity identity_take(pid_t pid);
+/** Close the pidfd and set *identity to IDENTITY_NONE. */
 void identity_drop(struct identity *identity);
 
-/** Whether it can be told from a process that gets the number later. */
+/** Return whether the process can be distinguished from a later one with the same pid. */
 bool identity_is_known(const struct identity *identity);
 
-/** Whether the process has ended, waited for or not. Nobody has. */
+/** Return whether the process has ended, waited for or not. False for IDENTITY_NONE. */
 bool identity_has_ended(const struct identity *identity);
 
-/** Whether the process still has its number: it runs, or was not waited for. */
+/** Return whether the process still has its pid: it runs, or was not waited for. */
 bool identity_is_there(const struct identity *identity);
 
+/** Send the process a signal, unless its pid belongs to another process. */
 void identity_send_signal(const struct identity *identity, int signal);
 
 #endif

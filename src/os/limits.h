@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** The limits of resources that a shell or a service manager sets: our own made as wide as they may be, and named where
-    they are in the way. */
+/** The resource limits that a shell or a service manager sets. Those of this process are raised as far as allowed; a
+    limit that made a call fail is named. */
 #ifndef XHEAP_OS_LIMITS_H
 #define XHEAP_OS_LIMITS_H
 
@@ -10,24 +10,26 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+/** All soft and hard limits of a process. */
 struct limits {
 	struct rlimit limit[RLIM_NLIMITS];
 };
 
-/** Raise the soft limits of this process to the hard ones, but for stacks and core files. before: as they were; or
-    NULL. */
+/** Raise the soft limits of this process to the hard ones, except for stacks and core files. before: set to the old
+    limits; or NULL. */
 void limits_raise(struct limits *before);
 
+/** Set the limits of this process to *before. */
 void limits_restore(const struct limits *before);
 
-/** Bytes of memory that this process may have: the machine's, or less where a limit of it or of its cgroups says so. */
+/** Return the memory that this process may have, in bytes: the machine's, or less by its limits and those of its
+    cgroups. */
 uint64_t limits_memory_bytes(void);
 
-/** Add to text the limit of process pid (0: this one) by which a call fails with this error, if there is such a
-    limit. */
+/** Append to `text` the limit of process `pid` (0: this one) that makes calls fail with this error, if it is set. */
 void limits_explain(pid_t pid, int error, char *text, size_t size);
 
-/** Whether fd is one of the last descriptors that this process may have: those are for what is open for a moment. */
+/** Return whether fd is one of the last descriptors that this process may have. They are reserved for short use. */
 bool limits_is_last_descriptor(int fd);
 
 #endif

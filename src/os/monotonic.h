@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Moments of the monotonic clock, in nanoseconds, and waiting. Not the clock of events: that one is the session's. */
+/** The monotonic clock in ns, and waiting. It is not the clock of events (os/clock.h). */
 #ifndef XHEAP_OS_MONOTONIC_H
 #define XHEAP_OS_MONOTONIC_H
 
@@ -9,6 +9,7 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
+/** Return the present time in ns. */
 static inline uint64_t monotonic_now_ns(void)
 {
 	struct timespec time;
@@ -16,13 +17,13 @@ static inline uint64_t monotonic_now_ns(void)
 	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
-/** As calls take it that wait until then. */
+/** Convert a time for calls that wait until then. */
 static inline struct timespec monotonic_at(uint64_t ns)
 {
 	return (struct timespec){(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)};
 }
 
-/** Shorter when a signal comes. */
+/** Sleep for `ns`, or less if a signal arrives. */
 static inline void monotonic_pause(uint64_t ns)
 {
 	struct timespec time = monotonic_at(ns);

@@ -55,8 +55,8 @@ static int annotation_empties(struct recorder *recorder, struct heap_place *plac
 	return 1;
 }
 
-/* What a session that samples records of a call: beginnings of chosen blocks, and what ends them. A resize is told as
-   allocate_sampled() does. */
+/* Return whether a session that samples records a call: it begins a chosen block or ends a recorded one. A resize is
+   handled as in allocate_sampled(). */
 static int annotation_is_sampled(const struct call *call, const struct hook_context *context,
 				 struct annotation *annotation)
 {

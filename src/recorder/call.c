@@ -39,8 +39,8 @@ static inline int is_annotation(const struct hook_context *context)
 	return context->function >= FUNCTION_FIRST_ANNOTATION;
 }
 
-/* Whether the call under way is of an operator that takes nothing from other allocators: those serve what it calls, as
- * the making of an exception. */
+/* Return whether the call under way is of an operator that uses no other allocator. Other allocators then serve only
+   what it calls, such as the making of an exception. */
 static int is_separate(const struct thread *thread)
 {
 	const struct recorder *recorder = thread->recorder;
@@ -49,13 +49,13 @@ static int is_separate(const struct thread *thread)
 	       region_entry_at(recorder->region, &recorder->limits, entry)->is_separate;
 }
 
-/* A call under a guard. True: it is an event (call->is_signal tells of which kind). */
+/* Begin a call under a guard. Return true if it is an event; call->is_signal says of which kind. */
 __attribute__((noinline)) static int enter_nested(struct call *call, const struct hook_context *context,
 						  struct thread *thread, struct recorder *recorder)
 {
 	int is_live, is_signal;
 	struct frame_state at = caller_of(call->frame);
-	/* What an allocator tells of its own pools is no call of itself. */
+	/* An allocator's annotation of its own pools is no call of itself. */
 	if (!is_annotation(context) && is_internal(recorder, at.pc)) {
 		thread->slot->suppressed++;
 		return 0;
@@ -104,7 +104,7 @@ __attribute__((noinline)) int enter_special(struct call *call, const struct hook
 		thread->guard = frame;
 	__asm__ volatile("" ::: "memory");
 	call->begin = clock_of(recorder, call->options);
-	/* What this thread recorded by the processor's clock stays before. */
+	/* Events that this thread has recorded by the processor's clock stay before this one. */
 	if ((call->options & OPTION_COARSE_CLOCK) && call->begin <= call->stream->ticks) {
 		__atomic_fetch_add(&recorder->region->coarse_ticks, call->stream->ticks - call->begin + 1,
 				   __ATOMIC_RELAXED);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/**
- * A call of a hook, from its beginning to its end: whose call it is, the guard that tells nested calls, the time, and
- * the function that is called. What a plain call takes lies here, to become part of each hook; the rest is in call.c.
- */
+/** A call of a hook from its beginning to its end: its thread, the guard that marks nested calls, the time, and the
+    called function. The code for plain calls lies here, to be inlined into each hook; the rest is in call.c. */
 #ifndef XHEAP_RECORDER_CALL_H
 #define XHEAP_RECORDER_CALL_H
 
@@ -10,24 +8,24 @@
 #include "recorder/sys.h"
 #include "recorder/thread.h"
 
-/** Before each function that the injector finds by its name, and nothing else calls. */
+/** The type and attributes of functions that the injector finds by name and nothing else calls. */
 #define HOOK __attribute__((used, visibility("hidden"))) uint64_t
 
 typedef uint64_t heap_call(uint64_t, uint64_t, uint64_t, uint64_t);
 
-/* What leave() needs of enter(). */
+/* The results of enter() that leave() uses. */
 struct call {
-	struct thread *thread; /* NULL: not an event of its own */
+	struct thread *thread; /* NULL: the call is no event of its own */
 	uint64_t begin;
 	uint32_t options;
 	uint32_t is_signal;
-	int is_plain; /* the next two are as of any outermost call; a constant in the compiler's eyes */
+	int is_plain; /* the next two are as in any outermost call; a constant for the compiler */
 	struct event_stream *stream;
 	uint64_t frame; /* of the hook; the caller's pc, sp and bp lie around it */
 	struct signal_stream *signal_stream;
 };
 
-/* The hook's caller. */
+/* Return the hook's caller. */
 static inline struct frame_state caller_of(uint64_t frame)
 {
 	return (struct frame_state){((const uint64_t *)frame)[1], frame + 16, *(const uint64_t *)frame};
@@ -35,10 +33,11 @@ static inline struct frame_state caller_of(uint64_t frame)
 
 enum { CALL_PASSES, CALL_IS_PLAIN, CALL_IS_SPECIAL };
 
-/** Begin a call that enter() took for CALL_IS_SPECIAL. Return 0 if it is no event, and is passed through. */
+/** Begin a call for which enter() returned CALL_IS_SPECIAL. Return 0 if it is no event and is passed through. */
 int enter_special(struct call *call, const struct hook_context *context, uint64_t frame);
 
-/* CALL_IS_PLAIN: an outermost call, with the guard set and the time taken. CALL_IS_SPECIAL: enter_special() decides. */
+/* Begin a call. CALL_IS_PLAIN: it is an outermost call, the guard is set and the time taken. CALL_IS_SPECIAL:
+   enter_special() decides. CALL_PASSES: no event. */
 static inline __attribute__((always_inline)) int enter(struct call *call, const struct hook_context *context,
 						       uint64_t frame)
 {
@@ -57,24 +56,25 @@ static inline __attribute__((always_inline)) int enter(struct call *call, const 
 	call->is_signal = 0;
 	call->is_plain = 1;
 	thread->guard = frame;
-	/* The guard must stand before anything that a signal handler's call must not find half done. */
+	/* The guard is set before everything that a signal handler's call must not find half done. */
 	__asm__ volatile("" ::: "memory");
 	call->begin = cpu_ticks();
 	return CALL_IS_PLAIN;
 }
 
-/* Of a plain call it is the hook's own: known without being kept. */
+/* Return the hook's frame. In a plain call it is the present frame, which needs no storage. */
 static inline __attribute__((always_inline)) uint64_t frame_of(const struct call *call)
 {
 	return call->is_plain ? (uint64_t)__builtin_frame_address(0) : call->frame;
 }
 
+/** Return the stream for the call's record. */
 static inline __attribute__((always_inline)) struct event_stream *stream_of(const struct call *call)
 {
 	return call->is_plain ? &call->thread->stream : call->stream;
 }
 
-/* The same for a function that is not part of the hook. */
+/* Return the call with its implied fields filled in, for a function outside of the hook. */
 static inline __attribute__((always_inline)) struct call whole_call(const struct call *call)
 {
 	struct call whole = *call;
@@ -84,7 +84,7 @@ static inline __attribute__((always_inline)) struct call whole_call(const struct
 	return whole;
 }
 
-/* Where no stacks are wanted, every instruction counts. */
+/* Call the original function. If no stacks are wanted, a plain call saves instructions. */
 static inline __attribute__((always_inline)) uint64_t call_original(const struct call *call, uint64_t function,
 								    uint64_t a, uint64_t b, uint64_t c)
 {
@@ -93,6 +93,7 @@ static inline __attribute__((always_inline)) uint64_t call_original(const struct
 	return ((heap_call *)function)(a, b, c, 0);
 }
 
+/** Announce the call in the thread's slot, in case the process dies in it. */
 static inline void call_announce(const struct call *call, const struct hook_context *context, uint64_t size)
 {
 	if (call->is_signal)
@@ -106,8 +107,8 @@ static inline void call_announce(const struct call *call, const struct hook_cont
 /** Count a call that returns after another one took it for gone. Return 0. */
 int call_is_lost(struct recorder *recorder);
 
-/* Is this still the process and the call that began? Not in a child forked by a signal handler meanwhile, nor when our
- * guard was discarded. */
+/* Return whether this is still the process and the call that began. It is not in a child that a signal handler has
+   forked since, nor if the guard was discarded. */
 static inline __attribute__((always_inline)) int call_is_ours(const struct call *call)
 {
 	if (UNLIKELY(!LOAD(call->thread->is_alive)))
@@ -115,6 +116,7 @@ static inline __attribute__((always_inline)) int call_is_ours(const struct call 
 	return call->is_signal || LIKELY(call->thread->guard == frame_of(call)) || call_is_lost(call->thread->recorder);
 }
 
+/** End the call: nothing is under way in the slot, and the guard is free. */
 static inline void call_end(const struct call *call)
 {
 	if (UNLIKELY(call->is_signal)) {

@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exact stacks, cheaply.
+ * Exact stacks, cheaply. A walk is a function of its first (pc, sp, bp) and of the words that it loads from the
+ * stack. The thread remembers its last walk, outermost frame first, with every word that was loaded:
  *
- * A walk is a function of its first (pc, sp, bp) and of the words that it loads from the stack. The thread
- * remembers its last walk, outermost frame first, with every word that was loaded:
- *
- *     memo[0]   _start            pc was loaded from sp - 8, bp from *bp_slot
- *     memo[1]   main              "
+ *     memo[0]    _start            pc was loaded from sp - 8, bp from *bp_slot
+ *     memo[1]    main                "
  *     ...
- *     memo[n-1] the innermost     (registers at the hook; its words may be gone by now)
+ *     memo[n-1]  the innermost     (registers at the hook; its words may be gone by now)
  *
  * The next walk first compares those words from the outermost frame inwards, as long as they lie above the stack
  * pointer: frames 0 .. v-1 would be found again by any walk that arrives at frame v's or an outer frame's
  * (pc, sp, bp). Then it walks from the innermost frame by table rows until it arrives at such a state, and keeps
  * the rest. Usually that is after one to five frames.
  *
- * Code without frame pointers saves bp and never unwinds by it: a bp that no frame outside reads before one restores it
- * is dead, and need be neither compared nor kept. `bp_end` divides the remembered frames: those before it, the outer
- * ones, have their bp, or the mark of a dead one, and are verified with it; of those from it on every bp is dead.
+ * Code without frame pointers saves bp and never unwinds by it. A bp is dead if no frame outside reads it before one
+ * restores it; then it need be neither compared nor kept. `bp_end` divides the remembered frames. The outer ones,
+ * before it, have their bp, or the mark of a dead one, and are verified with it; from it on every bp is dead.
  *
- * What makes it safe to read remembered addresses: they are only read when the stack pointer is on the thread's
- * own stack ("home"), in the part of it that a complete walk has once proved to be one piece up to its base. The home
- * stack is mapped as long as its thread runs. On any other stack (coroutines, alternate stacks) nothing is remembered,
- * and each page is probed before it is read.
+ * Remembered addresses are safe to read: only when the stack pointer is on the thread's own stack ("home"), in the part
+ * that a complete walk has once proved to be one piece up to its base. The home stack is mapped as long as its thread
+ * runs. On any other stack (coroutines, alternate stacks) nothing is remembered, and each page is probed before it is
+ * read.
  */
 #include "recorder/capture.h"
 
@@ -39,7 +37,7 @@ enum {
 	NEAR_CODE = 256 << 20
 };
 
-/* What may be read: [low, high), and beyond it what a probe allows. */
+/* The readable addresses: [low, high), and others that a probe allows. */
 struct stack_bounds {
 	uint64_t low, high;
 	uint32_t can_probe;
@@ -158,7 +156,7 @@ static struct row_slot *row_find(struct recorder *recorder, uint64_t pc, struct 
 	return 0;
 }
 
-/* What becomes of the bp that a frame is found with. */
+/* Return the fate of a frame's bp by the frame's row. */
 static enum row_bp_use bp_use_of(row_bits row)
 {
 	enum row_kind kind = row_kind(row);
@@ -278,7 +276,7 @@ static int is_tabled_return(struct recorder *recorder, uint64_t pc)
 	return row_kind(row) != ROW_SP || row_cfa_offset(row) != 8;
 }
 
-/* Whether pc is where musl's __clone goes on when the thread's function has returned. */
+/* Return whether pc is where musl's __clone continues when the thread's function has returned. */
 static int is_thread_start(struct recorder *recorder, uint64_t pc)
 {
 	/* mov %eax, %edi; xor %eax, %eax; mov $60, %al; syscall: exit(function(argument)) */
@@ -289,11 +287,9 @@ static int is_thread_start(struct recorder *recorder, uint64_t pc)
 	       __builtin_memcmp((const void *)pc, code, sizeof(code)) == 0;
 }
 
-/*
- * Whether a frame of code without tables is of what starts a program or a thread, as in musl: nothing of the program
- * lies above it. The first thread's stack begins at a known place, close above, another thread's in musl's __clone; no
- * frame between has code with a table.
- */
+/* Return whether a frame of code without tables belongs to the start of a program or a thread, as in musl. Then nothing
+   of the program lies above it. The first thread's stack begins at a known place close above, another thread's in
+   musl's __clone. No frame between has code with a table. */
 static int is_start(struct thread *thread, struct walk *walk)
 {
 	enum { THREAD_FRAMES_BYTES = 128 };
@@ -391,7 +387,7 @@ __attribute__((noinline)) static int step_rare(struct thread *thread, struct wal
 	}
 }
 
-/* From a frame to its caller. False: the walk is over (is_complete tells how). */
+/* Step from a frame to its caller. Return 0 if the walk is over; is_complete says how. */
 static inline __attribute__((always_inline)) int step(struct thread *thread, struct walk *walk, uint64_t row,
 						      struct extra *extra)
 {
@@ -418,7 +414,8 @@ static inline __attribute__((always_inline)) int step(struct thread *thread, str
 			at->bp = load(slot);
 			walk->bp_slot = slot;
 		} else if (slot >= at->sp || !walk->crossed_signal) {
-			/* Else a signal came behind the instruction that took it off the stack: the register has it. */
+			/* Otherwise a signal came after the instruction that took bp off the stack: the register has
+			   it. */
 			return 0;
 		}
 	}
@@ -754,8 +751,8 @@ __attribute__((noinline)) void capture_check(struct thread *thread, struct frame
 		__atomic_fetch_add(&thread->recorder->region->check_failures, 1, __ATOMIC_RELAXED);
 }
 
-/* Where a walk ends early, in code without tables as musl's, the outer hook's call tells: what it pushed still lies
-   below its frame. */
+/* Return whether the outer hook is calling, for a walk that ends early in code without tables, as musl's. Then words
+   that the hook pushed still lie below its frame. */
 static int is_hook_calling(const struct recorder *recorder, struct stack_bounds *bounds, uint64_t guard, uint64_t sp)
 {
 	enum { HOOK_FRAME_BYTES = 768 };

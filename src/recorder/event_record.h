@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** An event as a record: its numbers, its part of the stack, and how both get into the thread's buffer. */
+/** An event as a record: its numbers, its part of the stack, and the writing of both into the thread's buffer. */
 #ifndef XHEAP_RECORDER_EVENT_RECORD_H
 #define XHEAP_RECORDER_EVENT_RECORD_H
 
@@ -9,7 +9,7 @@
 
 enum { EVENT_PUSH_MAX = 128 };
 
-/* An event's numbers; what its flags do not name is not set. */
+/* An event's numbers. Fields that its flags do not name are not set. */
 struct event {
 	uint64_t address, previous, size, usable, slack, argument, argument2, duration, ticks;
 	uint32_t error;
@@ -18,27 +18,27 @@ struct event {
 	uint16_t heap;
 };
 
-/* What the record's stack part is. */
+/* The stack part of a record. */
 struct change {
 	uint32_t kept, pushed;
-	const uint32_t *id; /* outermost first; for side streams filled from the walk */
+	const uint32_t *id; /* outermost first; filled from the walk for signal streams */
 	int has_stack;
 };
 
-/* What the block has beyond its size; what does not fit the record's own fields is given whole. */
+/* Set the block's usable size. If it does not fit the record's own field, the record has it in words of its own. */
 static inline void event_set_usable(struct event *event, uint64_t usable)
 {
 	event->usable = usable;
 	event->slack = usable - event->size;
 	if (LIKELY(event->slack < RECORD_NO_SLACK))
 		return;
-	/* Not known (0) is less than asked for. */
+	/* An unknown size (0) is less than the requested size. */
 	event->slack = RECORD_NO_SLACK;
 	if (usable)
 		event->flags |= RECORD_BIG;
 }
 
-/* Whose the new block is and what it has, by one look at glibc's word before it. */
+/* Set the new block's heap and usable size by one read of glibc's word before the block. */
 static inline __attribute__((always_inline)) void event_set_block(struct event *event, struct thread *thread,
 								  const struct hook_context *context)
 {
@@ -56,6 +56,7 @@ static inline __attribute__((always_inline)) void event_set_block(struct event *
 	event_set_usable(event, usable);
 }
 
+/** Return the first words of the event's record. */
 static inline struct record_head head_of(const struct hook_context *context, const struct event *event, uint64_t flags,
 					 uint64_t pop, uint64_t push, uint64_t delta)
 {
@@ -71,16 +72,16 @@ static inline struct record_head head_of(const struct hook_context *context, con
 				    .heap = event->heap};
 }
 
-/** Write a record of any kind, in a new buffer if it must be. Return its bytes, for the caller to commit; 0 when it was
-    lost, or handed over already. */
+/** Write a record of any kind, beginning a new buffer if necessary. Return its size for the caller to commit; 0 if it
+    was lost or is already handed over. */
 uint32_t event_write_slowly(struct call *call, const struct hook_context *context, struct event *event,
 			    struct change change);
 
-/** The same as event_write(), for calls that began special. */
+/** As event_write(), for calls that began special. */
 uint32_t event_write_special(struct call *call, const struct hook_context *context, struct event *event,
 			     uint32_t stack_option);
 
-/* The frames that an event adds and keeps. */
+/* Capture the stack. Return the frames that the event keeps and adds. */
 static inline __attribute__((always_inline)) struct change take_stack(const struct call *call)
 {
 	struct thread *thread = call->thread;
@@ -88,13 +89,14 @@ static inline __attribute__((always_inline)) struct change take_stack(const stru
 	return (struct change){kept, thread->memo_count - kept, thread->id, 1};
 }
 
+/** Return whether the event shall have a stack. */
 static inline int wants_stack(const struct call *call, uint32_t stack_option)
 {
 	return LIKELY(call->options & stack_option) && LIKELY(!call->thread->stacks_given_up);
 }
 
-/* Write the record at stream->write without committing it; its bytes, 0 when it was lost. Everything by value: only
- * what is written slowly needs an address. */
+/* Write the record at stream->write without committing it. Return its size, 0 if it was lost. Arguments are passed by
+   value: only the slow way needs addresses. */
 static inline __attribute__((always_inline)) uint32_t event_write(struct call call, const struct hook_context *context,
 								  struct event event, struct change change)
 {
@@ -128,6 +130,7 @@ static inline __attribute__((always_inline)) uint32_t event_write(struct call ca
 	return bytes;
 }
 
+/** End the call of an event whose stack is captured: write and commit its record. */
 static inline __attribute__((always_inline)) void leave_with_change(struct call call,
 								    const struct hook_context *context,
 								    struct event event, struct change change,
@@ -155,14 +158,14 @@ static inline __attribute__((always_inline)) void leave_with_change(struct call 
 	call_end(&call);
 }
 
-/* What Alloc and ReAlloc do after the call; where there is no block, the special way serves. */
+/* End the call of Alloc and ReAlloc. If there is no block, the special way is taken. */
 static inline __attribute__((always_inline)) void leave_with_block(struct call call, const struct hook_context *context,
 								   struct event event, uint32_t stack_option,
 								   int is_special)
 {
 	struct change none = {0, 0, 0, 0};
 	event.ticks = is_special ? clock_of(context->recorder, call.options) : cpu_ticks();
-	/* Twice the code, each of which has few values to keep. */
+	/* Two copies of the code, each of which keeps few values. */
 	if (is_special || !wants_stack(&call, stack_option))
 		leave_with_change(call, context, event, none, stack_option, is_special);
 	else

@@ -43,7 +43,7 @@ __attribute__((noinline)) struct heap_place *heap_place_find(struct thread *thre
 		uint32_t index = key & HEAP_CURRENT ? heap_lookup(thread, context, key & ~HEAP_CURRENT)
 						    : heap_row_add(thread, context, key);
 		STORE(&place->index, index);
-		/* What found no row is tried again. */
+		/* A heap that found no row is tried again. */
 		STORE_RELEASE(&place->key, index == REGION_HEAP_NONE ? 0 : key);
 		return index == REGION_HEAP_NONE ? 0 : place;
 	}

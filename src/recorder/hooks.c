@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What patched entries jump to. An outermost call of a heap function becomes one event:
+ * The functions that patched entries jump to. An outermost call of a heap function becomes one event:
  *
  *     enter   whose call it is; the guard; the time; what call is under way
  *     call    the moved instructions and the rest of the function
  *     leave   the time; the stack; the record; commit; the guard
  *
- * A Free's record is written before the call (its block may belong to another thread the moment it is free) and
- * committed after, when its duration is known. What finds the guard set is one of three: a call that the allocator
- * makes of itself (no event), a signal handler's call (an event in the thread's side stream), or the guard of a call
- * that will never return (longjmp, cancellation): it is discarded. A call of xheap/heap.h is an event under a guard,
- * too.
+ * A Free's record is written before the call, since its block may belong to another thread the moment it is free. It is
+ * committed after the call, when its duration is known.
+ *
+ * A call that finds the guard set is one of three. A call that the allocator makes of itself is no event. A signal
+ * handler's call is an event in the thread's signal stream. The guard of a call that will never return (longjmp,
+ * cancellation) is discarded. A call of xheap/heap.h is an event under a guard, too.
  */
 #include "recorder/hooks.h"
 
-/* Calls that are no events: glibc gives back what the program had freed before. */
+/* Return whether a call is no event: glibc frees blocks that the program had freed before. */
 static inline int is_silent(const struct hook_context *context, uint64_t frame)
 {
 	uint64_t pc = ((const uint64_t *)frame)[1];
@@ -102,8 +103,9 @@ void sample_keep(const struct hook_context *context, uint64_t address)
 }
 
 /*
- * A call that has begun, of a session that samples. A resize is recorded as what is to be known of it: where the new
- * block is of the sample, as it was; else, where the old one is, as a resize to nothing, which gives that one back.
+ * Make a call of a session that samples, after its beginning.
+ * A resize is recorded as follows. If the new block is in the sample, the resize is recorded as it is. Otherwise, if
+ * the old block was in the sample, it is recorded as a resize to nothing, which ends that block.
  */
 static uint64_t allocate_sampled(const struct call *call, const struct request *request,
 				 const struct hook_context *context, uint64_t function)
@@ -159,7 +161,7 @@ static inline __attribute__((always_inline)) uint64_t hook_alloc(struct request 
 	return allocate_special(&special, context, frame, function);
 }
 
-/* Of nothing, or of too much, the size of one cannot be told from the product: it is given too. */
+/* The size of one element cannot be computed from a product of 0 or an overflow: then it is recorded, too. */
 static inline uint8_t whole_size_flag(uint64_t bytes)
 {
 	return UNLIKELY(bytes - 1 >= UINT64_MAX - 1) ? RECORD_ARGUMENT2 : 0;
@@ -253,11 +255,9 @@ HOOK hook_posix_memalign(PARAMETERS)
 	return result;
 }
 
-/*
- * A throwing operator new that fails does not come back here, and its event would never be written. So where it has a
- * twin that returns NULL, that is called instead, and only when that fails the original is left to fail in its own way,
- * as a tail call.
- */
+/* A throwing operator new that fails does not return here, and its event would never be written. So its twin that
+   returns NULL is called instead, if there is one. Only if that fails, the original is called, as a tail call, to fail
+   in its own way. */
 #define THROWING(...) \
 	uint64_t result = context->fallback ? hook_alloc((struct request){.a = a, \
 									  .b = b, \

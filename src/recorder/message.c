@@ -1,7 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two hooks that ask the logger for something and wait for its answer, never longer than the limit: the loader has
- * mapped or unmapped images, and this process is about to execute another.
+ * Hooks that ask the logger for something and wait for its answer: the loader has mapped or unmapped images, or this
+ * process is about to execute another image. The wait is limited: 3 s without a heartbeat of the logger, 60 s in all.
+ *
+ *     a thread of the target                         the logger (session/target_messages.c)
+ *     ----------------------                         --------------------------------------
+ *     FREE -> CLAIMED by compare-and-swap
+ *     write kind, value, text
+ *     store POSTED (release)
+ *     doorbell + 1, FUTEX_WAKE                       wakes
+ *     FUTEX_WAIT on the word, 20 ms at a time        load POSTED (acquire), read kind
+ *       |                                            LOADED: patch new images, add their rows, raise image_ready
+ *       |                                            EXEC: set kind to NONE; a tracer thread answers (tracer.c)
+ *       |                                            POSTED -> ANSWERED by compare-and-swap, FUTEX_WAKE
+ *     load ANSWERED (acquire)
+ *     LOADED: read the rows below image_ready
+ *     store FREE (release)                           after an exec that succeeded: ANSWERED -> FREE
+ *
+ * The word holds the thread's id, so neither side changes a message that has become another thread's. A thread that
+ * ends or gives up leaves its message CLAIMED or ANSWERED; requests_reap() frees it once the thread is gone.
  */
 #include "recorder/capture.h"
 #include "recorder/stream.h"
@@ -29,7 +46,7 @@ enum {
 
 typedef uint64_t any_call(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
-/* A wait for the logger's answer: a logger that is alive may have much to do. */
+/* A wait for the logger's answer. A logger that is alive may have much work before it. */
 struct patience {
 	uint64_t since, heard;
 	uint32_t heartbeat, rounds;
@@ -41,7 +58,7 @@ static struct patience patience_begin(const struct recorder *recorder)
 	return (struct patience){now, now, LOAD(&recorder->region->heartbeat), 0};
 }
 
-/* rounds: a count that nobody raises is no clock. */
+/* Return whether to wait on. `rounds` limits the wait as well: a clock that nobody advances would not. */
 static int is_patient(struct patience *patience, const struct recorder *recorder)
 {
 	const struct region_header *region = recorder->region;
@@ -72,7 +89,7 @@ static struct region_message *message_claim(struct recorder *recorder)
 	return 0;
 }
 
-/* Post a message of ours and wait for the answer. False: none came; the message is then the logger's to free. */
+/* Post the thread's message and wait for the answer. Return 0 if none came; the logger then frees the message. */
 static int message_ask(struct recorder *recorder, struct region_message *message)
 {
 	struct region_header *region = recorder->region;
@@ -96,8 +113,8 @@ static void message_release(struct region_message *message)
 	STORE_RELEASE(&message->state, MESSAGE_FREE);
 }
 
-/* Readers take no part of a list that is being changed. In a child that is forked during a change, the mark is gone: it
-   reads the list as it is. */
+/* Begin to change the list; readers take nothing from it during a change. In a child that is forked during a change the
+   mark is gone, and it reads the list as it is. */
 static void list_begin(struct recorder *recorder)
 {
 	STORE(&recorder->fork_wiped->is_listing, 1);
@@ -111,15 +128,16 @@ static void list_end(struct recorder *recorder)
 	STORE_RELEASE(&recorder->fork_wiped->is_listing, 0);
 }
 
-/* Drop the rows of a range of code. The table is large and untouched as long as no row has been made: then it stays so,
- * since reading it would cost more than the start of a short program. */
+/* Drop the rows of a range of code. The table is large and untouched as long as no row was made. Then it is left
+   untouched, since reading it would cost more than the start of a short program. */
 static void rows_forget(struct recorder *recorder, uint64_t low, uint64_t high)
 {
 	if (LOAD(&recorder->region->pc_count) > PC_FIRST)
 		capture_forget(recorder, low, high);
 }
 
-/* A row may be any process's of this region: the unwinder's table has to be there, and within the image. */
+/* Check a row, which any process of this region may have written: the unwinder's table must be mapped and inside the
+   image. */
 static int is_image(const struct recorder *recorder, const struct region_image *image)
 {
 	const uint64_t header = image->eh_frame_header, bytes = image->eh_frame_header_bytes,
@@ -134,8 +152,7 @@ static int is_image(const struct recorder *recorder, const struct region_image *
 	       sys_call4(SYS_NUMBER_MSYNC, (long)page, (long)(header + bytes - page), MS_ASYNC, 0) == 0;
 }
 
-/* Bring the list of images up to what the logger has put into the region. The loader's lock is held: nobody else is
-   here. */
+/* Bring the list of images up to date with the region. The loader's lock is held, so no other thread runs this. */
 static void images_refresh(struct recorder *recorder)
 {
 	struct region_header *region = recorder->region;
@@ -159,13 +176,13 @@ static void images_refresh(struct recorder *recorder)
 		if (image.process != process || image.unload_ticks || recorder->image_count == RECORDER_IMAGE_MAX ||
 		    !is_image(recorder, &image))
 			continue;
-		/* Code without an image was there before, perhaps, and has rows. */
+		/* This code may have had no image before, and have rows from then. */
 		rows_forget(recorder, image.base, image.end);
 		recorder->image[recorder->image_count++] = (struct recorder_image){
 			image.base,           image.end, image.eh_frame_header, image.eh_frame_header_bytes,
 			recorder->image_seen, 0};
 		has_changed = 1;
-		/* Patched code is in its file, as it is without us: nothing for a core file. */
+		/* A core file needs no patched code: the image's file has the original. */
 		if (image.code_high > image.code_low && image.code_low >= image.base && image.code_high <= image.end &&
 		    !recorder->no_syscalls)
 			sys_call4(SYS_NUMBER_MADVISE, (long)image.code_low, (long)(image.code_high - image.code_low),
@@ -176,13 +193,13 @@ static void images_refresh(struct recorder *recorder)
 		__atomic_fetch_add(&recorder->generation, 1, __ATOMIC_RELEASE);
 }
 
-/* _dl_debug_state: called by the loader when it has changed, or is about to change, what is loaded. */
+/* _dl_debug_state: called by the loader when it has changed, or is about to change, the list of loaded images. */
 HOOK hook_loader(uint64_t a, uint64_t b, uint64_t c, uint64_t d, const struct hook_context *context)
 {
 	struct recorder *recorder = context->recorder;
 	uint64_t result = ((any_call *)context->original)(a, b, c, d, 0);
 	const uint32_t *state = (const uint32_t *)recorder->loader_state;
-	/* 0 is RT_CONSISTENT. Other link namespaces have a state of their own, and this one reads 0 then. */
+	/* 0 is RT_CONSISTENT. Other link namespaces have a state of their own; then this one is 0. */
 	if (!recorder->fork_wiped->process || (state && LOAD(state) != 0) || !region_has_logger(recorder->region))
 		return result;
 	struct region_message *message = message_claim(recorder);
@@ -205,7 +222,8 @@ static int text_copy(char *to, uint64_t size, const char *from)
 	return from[i] == 0;
 }
 
-/* Announce an exec of path (relative to dirfd) to the logger, which may stop this process until the exec is done. */
+/* Announce an exec of path (relative to dirfd) to the logger, which may trace this process until the exec is done.
+   Return the answered message, or NULL. */
 static struct region_message *exec_announce(struct recorder *recorder, int64_t dirfd, const char *path)
 {
 	struct region_header *region = recorder->region;
@@ -230,9 +248,9 @@ static struct region_message *exec_announce(struct recorder *recorder, int64_t d
 		return 0;
 	}
 	logger_allow(recorder);
-	/* A stop that comes meanwhile waits: a vfork parent could not stop before the exec, and its job would seem to
-	 * hang. What is pending when the mask comes back finds the process held, and the logger sends it again after
-	 * the exec. */
+	/* Block all signals: a parent in vfork() could not stop before the exec, and its job would seem to hang. A
+	   signal that is pending when the mask is restored finds the process traced, and the logger sends it again
+	   after the exec. */
 	uint64_t all = ~0ull, before = 0;
 	sys_call4(SYS_NUMBER_RT_SIGPROCMASK, SIGNALS_SET, (long)&all, (long)&before, sizeof(all));
 	int has_answer = message_ask(recorder, message);
@@ -242,7 +260,7 @@ static struct region_message *exec_announce(struct recorder *recorder, int64_t d
 	return has_answer ? message : 0;
 }
 
-/* The exec has returned, so it has failed. */
+/* Report that the exec has returned, that is, failed. */
 static void exec_failed(struct recorder *recorder, struct region_message *message)
 {
 	if (!message)
@@ -280,7 +298,7 @@ HOOK hook_fexecve(uint64_t fd, uint64_t argv, uint64_t envp, uint64_t d, const s
 	return result;
 }
 
-/* _exit(status): left in the region, for kernels and moments in which nobody else can tell how a process ended. */
+/* _exit(status): leave the status in the region, since some kernels do not report to others how a process ended. */
 HOOK hook_exit(uint64_t status, uint64_t b, uint64_t c, uint64_t d, const struct hook_context *context)
 {
 	struct recorder *recorder = context->recorder;

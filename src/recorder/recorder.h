@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * The recorder's private memory in a target, and what a patched entry hands to its hook. The injector lays these
- * out and fills them before the first hook can run.
+ * The recorder's private memory in a target, and the context that a patched entry passes to its hook. The injector lays
+ * these out and fills them before the first hook can run.
  *
  *     near the images (read, execute)        anywhere (read, write, private, left out of core files)
  *     +---------------------+                +----------------------------+
  *     | recorder's code     |                | struct recorder            |
  *     +---------------------+                | images, rows               |
  *     | island: a stub, its |                +----------------------------+
- *     | context, moved      |                | struct wiped, thread table |  MADV_WIPEONFORK: a forked child finds
+ *     | context, moved      |                | struct fork_wiped, threads |  MADV_WIPEONFORK: a forked child finds
  *     | instructions, ...   |                +----------------------------+  it empty, and so finds itself
  *     +---------------------+
  *
@@ -32,31 +32,31 @@ enum {
 	RECORDER_THREAD_TABLE = 1 << RECORDER_THREAD_TABLE_BITS,
 	RECORDER_INTERNAL_MAX = 96,
 	RECORDER_RANGE_MAX = 16,
-	RECORDER_DEPTH_MAX = 8192, /**< a stack of so many frames still fits into the smallest buffer */
-	RECORDER_DEPTH_FIRST = 64, /**< what a thread has room for at first */
+	RECORDER_DEPTH_MAX = 8192, /**< a stack of this many frames still fits into the smallest buffer */
+	RECORDER_DEPTH_FIRST = 64, /**< a thread's room at first */
 	RECORDER_POOL_BYTES = 1 << 20,
 	RECORDER_EXTRA_MAX = 6,
-	RECORDER_PLAIN_BYTES = 544, /**< the largest record that is written the fast way */
+	RECORDER_PLAIN_BYTES = 544, /**< the largest record that the fast way writes */
 	RECORDER_HEAP_KEY_KIND = 60,
 	RECORDER_SAMPLE_BITS = 15,
-	RECORDER_SAMPLE_PLACES = 8, /**< a cache line's */
+	RECORDER_SAMPLE_PLACES = 8, /**< one cache line */
 	RECORDER_HEAP_KEY_CURRENT = 56,
 	RECORDER_HEAP_KEY_NAME = 48,
 	RECORDER_HEAP_TABLE = 2 * REGION_HEAP_MAX,
 	RECORDER_HEAP_PROBES = 64,
 	RECORDER_ISLAND_BYTES = 128 * 1024,
-	REQUEST_SAVED_BYTES = 0xe0 /**< below the frame of a request, its place's own two words */
+	REQUEST_SAVED_BYTES = 0xe0 /**< below the frame of a request, two words of its place itself */
 };
 
-/** How a block tells its usable size and its heap. */
+/** How a block shows its usable size and its heap. */
 enum hook_kind_of_heap { CHUNK_NONE, CHUNK_GLIBC, CHUNK_GLIBC_NO_ARENAS };
 
 struct recorder;
 
-/** One patched entry; lies in the island beside its stub, constant. */
+/** The context of one patched entry: constant, in the island beside its stub, filled by the injector. */
 struct hook_context {
 	struct recorder *recorder;
-	uint64_t original; /**< moved instructions that go on in the function */
+	uint64_t original; /**< address of the moved instructions, which continue in the function */
 	/** throwing operator new: a function of the same heap that returns NULL instead; else 0 */
 	uint64_t fallback;
 	uint64_t usable_size;    /**< malloc_usable_size of the same allocator, or 0 */
@@ -66,17 +66,18 @@ struct hook_context {
 	uint8_t chunk;           /**< enum hook_kind_of_heap */
 	uint8_t reserved;
 	uint32_t call_entry; /**< entry + 1 */
-	/** of its usual blocks: allocator_base, and enum region_heap_kind << RECORDER_HEAP_KEY_KIND */
+	/** of its usual blocks: allocator_base | enum region_heap_kind << RECORDER_HEAP_KEY_KIND */
 	uint64_t heap_key;
-	uint64_t silent_first, silent_span;                            /**< all of the next two */
-	uint64_t silent_low, silent_bytes, silent_low2, silent_bytes2; /**< callers whose calls are no events */
+	uint64_t silent_first, silent_span;                            /**< a span that holds the next two */
+	uint64_t silent_low, silent_bytes, silent_low2, silent_bytes2; /**< calls from these ranges are no events */
 };
 
+/** Addresses from `low` up to, not including, `high`. */
 struct address_range {
 	uint64_t low, high;
 };
 
-/** A loaded image, as the unwinder needs it. */
+/** A loaded image, for the unwinder. */
 struct recorder_image {
 	uint64_t base, end;
 	uint64_t header, header_bytes;
@@ -84,40 +85,40 @@ struct recorder_image {
 	uint32_t reserved;
 };
 
-/** A place of the cache of rows. Its fields are complete when its pc is there, and never change while it is. */
+/** A slot in the cache of rows. Its fields are complete while it has a pc, and constant as long as it has that pc. */
 struct row_slot {
-	/** ROW_SLOT_FREE, ROW_SLOT_FORGOTTEN, ROW_SLOT_BUSY while it is made, else a return address */
+	/** ROW_SLOT_FREE, ROW_SLOT_FORGOTTEN, ROW_SLOT_BUSY while it is filled, else a return address */
 	uint64_t pc;
 	/** id of the pc, in the region; enum row_step << ROW_STEP_SHIFT; enum row_bp_use << FRESH_USE_SHIFT */
 	uint64_t what;
 	int32_t cfa_offset, bp_offset;
-	uint64_t row; /**< the same, packed */
+	uint64_t row; /**< the same row, packed */
 };
 _Static_assert(sizeof(struct row_slot) == 32, "two to a cache line");
 enum { ROW_SLOT_FREE, ROW_SLOT_FORGOTTEN, ROW_SLOT_BUSY };
 enum { ROW_STEP_SHIFT = 40, FRESH_USE_SHIFT = 48 };
 
-/** How the fast loop steps by a row. CFA = sp + offset where it is plain: the offset is positive, and bp was saved
-    inside the frame. */
+/** How the fast loop steps by a row. STEP_PLAIN: CFA = sp + offset; the offset is positive, and bp was saved inside the
+    frame. */
 enum row_step { STEP_PLAIN, STEP_PLAIN_WITH_BP, STEP_FROM_BP, STEP_SLOWLY };
 
-/** What becomes of a frame's bp on the way to its caller's: restored over, handed on unread, or read. */
+/** The fate of a frame's bp on the way to its caller's frame: overwritten, passed on unread, or read. */
 enum row_bp_use { BP_IS_DEAD, BP_IS_PASSED, BP_IS_READ };
 
-/** A remembered frame. The frame's pc was loaded from sp - 8; its bp from *bp_slot, which is the bp field itself when
- *  the frame inside did not save it. Neither bp nor bp_slot is set from thread->bp_end on. */
+/** A remembered frame. Its pc was loaded from sp - 8; its bp from *bp_slot, which is the bp field itself if the frame
+    inside did not save it. From thread->bp_end on, neither bp nor bp_slot is set. */
 struct memo {
 	uint64_t pc, sp, bp;
 	uint64_t bp_slot;
 };
 
-/** What a walk makes of a frame before it is known where it joins the remembered ones. */
+/** A frame found by a walk, before it is known where the walk joins the remembered frames. */
 struct fresh {
 	uint64_t pc, sp, bp, bp_slot;
 	uint64_t id; /**< the low half; enum row_bp_use << FRESH_USE_SHIFT */
 };
 
-/** A value that a walk loaded beside pc and bp (realigned frames). */
+/** A value that a walk loaded besides pc and bp (realigned frames). */
 struct extra {
 	uint64_t address, value;
 	uint32_t index, reserved;
@@ -125,19 +126,19 @@ struct extra {
 
 /** A stream of records into buffers of the region. */
 struct event_stream {
-	uint8_t *write;       /**< where the next record goes */
+	uint8_t *write;       /**< where the next record begins */
 	uint8_t *limit;       /**< end of the buffer */
-	uint8_t *plain_limit; /**< RECORDER_PLAIN_BYTES before it; without a buffer both limits are 0 */
+	uint8_t *plain_limit; /**< RECORDER_PLAIN_BYTES before `limit`; without a buffer both limits are 0 */
 	uint8_t *start;
 	struct region_buffer *head; /**< NULL: no buffer */
-	uint64_t ticks;             /**< of the last point written */
-	uint32_t depth;             /**< frames that the reader of the stream remembers; 0 after BEGIN */
+	uint64_t ticks;             /**< of the last written point */
+	uint32_t depth;             /**< frames that a reader of the stream remembers; 0 after BEGIN */
 	uint16_t is_signal_stream;
-	/** its buffers are handed over at the end of each call: plain_limit is always 0 */
+	/** buffers are handed over at the end of each call, and plain_limit is always 0 */
 	uint16_t is_lent;
 };
 
-/** What calls of a signal handler use while it interrupts a hook. */
+/** The state for calls of a signal handler that interrupts a hook. */
 struct signal_stream {
 	struct event_stream stream;
 	uint64_t busy;
@@ -153,8 +154,8 @@ struct thread {
 	struct region_slot *slot;
 	uint64_t fs_base;
 	uint32_t tid, serial, slot_index, generation;
-	const uint32_t *is_alive; /**< struct wiped */
-	uint32_t tid_word;        /**< what lay at the thread id's place when the thread was first seen */
+	const uint32_t *is_alive; /**< in struct fork_wiped */
+	uint32_t tid_word;        /**< what lay at the thread id's address when the thread was first seen */
 	uint32_t reserved;
 	uint64_t home_low, home_high; /**< addresses proved to be on the thread's own stack */
 	uint64_t heap_handle[2];      /**< keys of the last two heaps that are not annotated */
@@ -162,54 +163,53 @@ struct thread {
 	uint32_t memo_count;
 	uint32_t memo_is_home; /**< the remembered frames lie on the home stack and can be verified */
 	uint32_t extra_count;
-	uint32_t stacks_given_up; /**< under pressure: record without stacks */
+	uint32_t stacks_given_up; /**< under pressure: events are recorded without stacks */
 	struct signal_stream *signal_stream;
 	struct thread *next_free;
 	struct extra extra[RECORDER_EXTRA_MAX], fresh_extra[RECORDER_EXTRA_MAX];
-	uint32_t capacity; /**< frames that the three arrays have room for; grows up to RECORDER_DEPTH_MAX */
-	uint32_t bp_end;   /**< remembered frames from here on have a bp that no walk reads */
-	/** always 0: what bp_slot of a remembered frame points to whose bp no walk reads */
+	uint32_t capacity; /**< frames that the three arrays have room for; at most RECORDER_DEPTH_MAX */
+	uint32_t bp_end;   /**< from this index on, no walk reads the bp of remembered frames */
+	/** always 0; bp_slot of a remembered frame whose bp no walk reads points here */
 	uint64_t dead_bp;
 	struct memo *memo; /**< outermost first; memo[-1] is a sentinel */
-	uint32_t *id;      /**< of the same frames */
+	uint32_t *id;      /**< ids of the same frames */
 	struct fresh *fresh;
-	uint64_t sample_left; /**< bytes to the next chosen one */
+	uint64_t sample_left; /**< bytes up to the next chosen one */
 	uint64_t random;
 };
 
-/**
- * A heap by its key: the handle, its name << RECORDER_HEAP_KEY_NAME, and enum region_heap_kind <<
- * RECORDER_HEAP_KEY_KIND. An annotated handle has another place, with 1 << RECORDER_HEAP_KEY_CURRENT and no name: of
- * the heap that was created there last.
- */
+/** A heap by its key: the handle, its name << RECORDER_HEAP_KEY_NAME, and enum region_heap_kind <<
+    RECORDER_HEAP_KEY_KIND. An annotated handle has a second place, with 1 << RECORDER_HEAP_KEY_CURRENT and no name, for
+    the heap that was created there last. */
 struct heap_place {
 	uint64_t key;   /**< 0: free; HEAP_PLACE_BUSY while it is taken */
 	uint32_t index; /**< of its row in the region */
-	/** recorded blocks since it was last destroyed, some of which may be given back, in a session that samples */
+	/** in a session that samples: recorded blocks since the heap was last destroyed, some of which may be freed */
 	uint32_t sampled;
 };
 enum { HEAP_PLACE_BUSY = 1 };
 
+/** A cell of the table of threads. */
 struct thread_place {
 	uint64_t fs_base;
 	struct thread *thread;
 };
 
-/** Rows and slots that the logger adds to when they are used up. */
+/** Rows and slots of which the logger adds more when they are used up. */
 enum room { ROOM_SLOTS, ROOM_PCS, ROOM_HEAPS, ROOM_NAMES, ROOM_PROCESSES, ROOM_KINDS };
 
-/** Memory of the target's own that the recorder takes pieces of, one behind the other. It begins a mapping. */
+/** Memory that the recorder has mapped in the target and takes pieces of, one after the other. It begins a mapping. */
 struct recorder_pool {
-	struct recorder_pool *next; /**< the one that was used before; NULL: none */
+	struct recorder_pool *next; /**< the pool that was used before; NULL: none */
 	uint64_t bytes;             /**< of the mapping */
-	uint64_t used;              /**< with this header; may pass `bytes`, when a piece was too large */
+	uint64_t used;              /**< with this header; exceeds `bytes` if a piece was too large */
 };
 
-/** Memory that a fork empties. */
+/** Memory that a fork empties (MADV_WIPEONFORK). */
 struct fork_wiped {
 	uint32_t is_alive;   /**< 1 in the process that wrote it */
 	uint32_t process;    /**< index in the region + 1; 0: not registered yet */
-	uint32_t is_listing; /**< recorder's list of images is being changed */
+	uint32_t is_listing; /**< the recorder's list of images is being changed */
 	uint32_t pid;
 	uint64_t reserved[6];
 	struct thread_place threads[RECORDER_THREAD_TABLE];
@@ -223,34 +223,32 @@ struct recorder_mapping {
 	uint64_t low, high;
 }; /**< both 0: none */
 
-/** The program's main, which is called by way of code of ours, so that it is known when all initialisers have run. */
+/** The program's main, which is called through the recorder's code to show when all initialisers have run. */
 struct recorder_start {
-	uint64_t main;      /**< 0: not known yet */
-	uint32_t is_coming; /**< the C library holds the address of our code, and will call it */
+	uint64_t main;      /**< 0: unknown */
+	uint32_t is_coming; /**< the C library has the address of the recorder's code, and will call it */
 	uint32_t has_begun; /**< or the process ran when it was attached to */
 };
 
-/**
- * What was mapped into the process beside the region, for whoever removes it: this recording's logger, or the next one
- * to attach, which may be of another version. A forked child has its own copy. Each row is cleared just before its
- * memory is unmapped.
- */
+/** The mappings in the process besides the region, for their removal by this recording's logger or by the next one to
+    attach, maybe of another version. A forked child has its own copy. Each row is cleared just before its memory is
+    unmapped. */
 struct recorder_mappings {
 	uint64_t magic;
 	uint64_t region;                                         /**< the region's address */
-	struct recorder_mapping data;                            /**< struct recorder and struct wiped */
+	struct recorder_mapping data;                            /**< struct recorder and struct fork_wiped */
 	struct recorder_mapping mapping[RECORDER_MAPPING_COUNT]; /**< code first */
 	struct recorder_mapping doors; /**< spare bytes of the executable that lead into the code */
 	uint64_t pools;                /**< address of the pointer to the newest struct recorder_pool */
-	struct recorder_start start;   /**< while it is_coming nothing may be unmapped */
+	struct recorder_start start;   /**< while is_coming is set, nothing may be unmapped */
 };
 
 struct recorder {
 	struct region_header *region;
-	struct region_limits limits; /**< of the region; what stands in the region itself is not believed */
+	struct region_limits limits; /**< of the region; the copy in the region itself is not used */
 	struct fork_wiped *fork_wiped;
 	uint64_t text_low, text_high;     /**< the recorder's code and island */
-	uint64_t island_low, island_high; /**< the island of an executable far from it; both 0: none */
+	uint64_t island_low, island_high; /**< the island of an executable far from the code; both 0: none */
 	uint64_t stack_high;              /**< end of the main thread's stack at its start */
 	uint64_t stack_start;             /**< its stack pointer at the program's first instruction */
 	uint64_t main_fs_base;            /**< 0 until the first thread is seen */
@@ -258,38 +256,38 @@ struct recorder {
 	uint32_t tid_offset;              /**< of the thread id from the fs base; 0: unknown */
 	uint32_t process_zero_pid;
 	uint32_t process_zero_tid;
-	uint32_t parent_process; /**< index that what this process forks will name as its parent */
-	/** which of the region's options hold here: others need memory that only some processes have */
+	uint32_t parent_process; /**< index that processes forked by this one name as their parent */
+	/** the region's options that hold in this process: others need memory that only some processes have */
 	uint32_t options_mask;
-	uint32_t generation; /**< of images: remembered stacks of older ones are void */
+	uint32_t generation; /**< of images; stacks remembered from older ones are void */
 
-	/* Only changed while the loader's lock is held (hook_loader) or before the program runs. */
-	uint32_t image_sequence; /**< changes when the list does, at the beginning and at the end */
+	/* Changed only while the loader's lock is held (hook_loader), or before the program runs. */
+	uint32_t image_sequence; /**< changes at the beginning and at the end of each change of the list */
 	uint32_t image_count;
-	uint32_t image_seen; /**< region images looked at */
+	uint32_t image_seen; /**< images of the region that were handled */
 	uint32_t reserved2;
 	struct recorder_image image[RECORDER_IMAGE_MAX];
 
-	uint32_t internal_count; /**< return addresses of the allocators' calls of themselves, sorted */
+	uint32_t internal_count; /**< sorted return addresses of calls in which allocators call themselves */
 	uint32_t range_count;
 	uint64_t internal[RECORDER_INTERNAL_MAX];
-	/** whole images whose calls under a guard are nested ones */
+	/** whole images whose calls during another call are nested ones */
 	struct address_range allocator[RECORDER_RANGE_MAX];
 
-	/** + 1: what somebody has waited for in vain stood at this: do not wait again before it changes */
+	/** + 1: the count at which a thread has waited in vain; threads wait again only after it changes */
 	uint32_t room_refused[ROOM_KINDS];
 	uint32_t reserved3;
-	/* Set when the process is injected into, or by itself: no other process of the region decides these. */
-	uint32_t session_pid; /**< logger, in its own pid namespace */
-	/** how long a thread waits while the logger makes no progress; the logger changes it live */
+	/* Set by the injector or by the process itself: no other process of the region decides these. */
+	uint32_t session_pid; /**< the logger's pid in its own namespace */
+	/** the longest wait without progress of the logger; changes while the process runs */
 	uint32_t wait_limit_ms;
-	uint32_t no_syscalls; /**< it is under seccomp: hooks must make no system call */
-	/** somebody has waited for far longer than that, and in vain: progress counts no longer */
+	uint32_t no_syscalls; /**< the process is under seccomp: hooks must make no system call */
+	/** a thread has waited in vain for far longer than that: progress no longer counts */
 	uint32_t is_weary;
-	/** +1: a wait ended where the logger's progress stayed at this, do not wait again */
+	/** + 1: the logger's progress at which a wait ended in vain; threads do not wait again before it changes */
 	uint64_t stalled;
 	uint64_t ticks_per_ms;
-	/** the vDSO's clock_gettime, where the session goes by the kernel's clock; 0: it is a system call */
+	/** the vDSO's clock_gettime, if the session uses the kernel's clock; 0: it takes a system call */
 	uint64_t vdso_clock;
 	struct thread *free_threads;
 	struct recorder_pool *pool; /**< the newest */
@@ -298,15 +296,15 @@ struct recorder {
 	struct row_slot row[RECORDER_ROW_COUNT];
 	struct heap_place heap[RECORDER_HEAP_TABLE];
 
-	/* Recorded blocks that live, where the session samples, by address (annotated ones: sample_key()); a forked
-	   child has its own copy. */
+	/* In a session that samples: the recorded live blocks by address (annotated ones: sample_key()). A forked child
+	   has its own copy. */
 	uint8_t sample_count[1 << RECORDER_SAMPLE_BITS]; /**< addresses in each bucket */
 	uint64_t sample[1 << RECORDER_SAMPLE_BITS][RECORDER_SAMPLE_PLACES];
 };
 
 enum {
 	RECORDER_DATA_BYTES = (sizeof(struct recorder) + 4095) & ~4095ul,
-	/** of a session that does not sample */
+	/** in a session that does not sample */
 	RECORDER_UNSAMPLED_BYTES = (__builtin_offsetof(struct recorder, sample_count) + 4095) & ~4095ul,
 	RECORDER_WIPED_BYTES = (sizeof(struct fork_wiped) + 4095) & ~4095ul
 };

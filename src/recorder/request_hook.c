@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What programs tell Valgrind of their own heaps (base/requests.h), as calls of xheap/heap.h. */
+/* Requests to Valgrind about a program's own heaps (base/requests.h), as calls of xheap/heap.h. */
 #include "base/requests.h"
 #include "recorder/annotations.h"
 
@@ -21,7 +21,7 @@ static uint64_t request_argument(const uint64_t *request, uint64_t frame, unsign
 	return *(const uint64_t *)(at - frame < FRAME_BYTES ? at - REQUEST_SAVED_BYTES : at);
 }
 
-/* A pool goes on by another handle, and is the heap that it was. */
+/* Continue a pool under another handle: it stays the same heap. */
 static void pool_move(const struct hook_context *context, uint64_t from, uint64_t to)
 {
 	struct thread *thread = thread_current(context->recorder);
@@ -35,7 +35,7 @@ static void pool_move(const struct hook_context *context, uint64_t from, uint64_
 	STORE(&place->sampled, LOAD(&old->sampled));
 }
 
-/* The event of a request, as the call of xheap/heap.h that tells the same has it; false: it tells nothing. */
+/* Complete a request's event like that of the equal call of xheap/heap.h. Return 0 if it is no event. */
 static int request_event(struct annotation *annotation, uint8_t function)
 {
 	struct event *event = &annotation->event;
@@ -47,7 +47,7 @@ static int request_event(struct annotation *annotation, uint8_t function)
 	case FUNCTION_HEAP_RESET:
 		event->lost = LOST_FREE;
 		annotation->stack_option = OPTION_STACK_DESTROY;
-		/* A pool that is trimmed to nothing is empty; which blocks go of one that keeps some is not told. */
+		/* A pool trimmed to nothing is empty. A pool that keeps a part does not say which blocks are gone. */
 		return !event->size;
 	case FUNCTION_HEAP_ALLOC:
 		annotation->stack_option = OPTION_STACK_ALLOC;
@@ -67,7 +67,7 @@ static int request_event(struct annotation *annotation, uint8_t function)
 	}
 }
 
-/* What a session that samples need not look at further, as nearly all blocks. */
+/* Return whether a session that samples can pass over the request, as over nearly all blocks. */
 static int request_passes(const struct hook_context *context, const struct annotation *annotation, uint8_t function)
 {
 	struct thread *thread = thread_at_hand(context->recorder, cpu_thread_pointer());

@@ -1,4 +1,27 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Buffers pass from a thread of the target to the logger and back. The state word says who may use a buffer.
+ *
+ *     a thread of the target                         the logger (session/drain_buffers.c, drain_blocks.c)
+ *     ----------------------                         ----------------------------------------------------
+ *     FREE -> OWNED by compare-and-swap
+ *     committed = 0; write slot, process, serial
+ *     store sequence (release), name it in the slot
+ *     write BEGIN, store committed (release)
+ *     write a record, store committed (release)      at a flush, open_take(): load sequence, committed, state
+ *       ... until a record does not fit              (acquire), copy and decode the committed bytes
+ *     store handed_over
+ *     store FULL (release)                           full_find(): load FULL (acquire)
+ *     claim another buffer; if none is FREE:         buffer_take(): copy once, check, decode into columns
+ *     doorbell + 1, FUTEX_WAKE, then pauses          stream_write(): a block that names the buffers it completes
+ *       |                                            drain_settle(): flush, so the file has the events
+ *       |                                            committed = 0, store FREE (release), progress + 1
+ *     claim it, or, without progress for
+ *     wait_limit_ms, count the event as lost
+ *
+ * A session that drops events claims or loses at once. Whenever the logger dies, the region has every event that the
+ * file lacks.
+ */
 #include "recorder/stream.h"
 
 #include "recorder/sys.h"
@@ -17,8 +40,8 @@ enum {
 	WAIT_LIMITS_MOST = 60
 };
 
-/* The lowest free buffer, so that few of them stay warm in the caches; NULL when none is. Under pressure in drop mode
- * the last ones are kept: a sixteenth for frees. */
+/* Claim the lowest free buffer, so that few of them stay warm in the caches. Return NULL if none is free. In drop mode
+   the last sixteenth is kept for frees. */
 static struct region_buffer *buffer_claim(struct thread *thread, enum region_lost kind, uint32_t *index)
 {
 	const struct region_limits *limits = &thread->recorder->limits;
@@ -33,7 +56,7 @@ static struct region_buffer *buffer_claim(struct thread *thread, enum region_los
 		struct region_buffer *head = region_buffer_at(region, limits, i);
 		if (LOAD(&head->state) == BUFFER_FREE && swap_if(&head->state, BUFFER_FREE, BUFFER_OWNED)) {
 			*index = i;
-			/* In drop mode stacks are given up first: they are most of the bytes. */
+			/* Under pressure in drop mode stacks are dropped first: they are most of the bytes. */
 			thread->stacks_given_up = is_dropping && i >= ready - ready / 4;
 			return head;
 		}
@@ -41,8 +64,7 @@ static struct region_buffer *buffer_claim(struct thread *thread, enum region_los
 	return 0;
 }
 
-/* Longer the longer it takes: hundreds of threads that look again and again would keep the logger from what they wait
-   for. */
+/* Pauses grow: hundreds of threads that retry all the time would keep the logger from the work that they wait for. */
 uint64_t pause_for(const struct recorder *recorder, uint32_t round)
 {
 	if (round < SPIN_COUNT || recorder->no_syscalls) {
@@ -83,8 +105,8 @@ int logger_wait(struct recorder *recorder, struct waiting *waiting)
 		recorder->stalled = progress + 1;
 		return 0;
 	}
-	/* Progress, and that time passes where there is no clock, are what any process of the region can change: who
-	 * has waited long for nothing believes them no longer. */
+	/* Any process of the region can fake progress, or time where it has no clock. A thread that has waited long in
+	   vain trusts neither any more. */
 	uint64_t limits = LOAD(&recorder->is_weary) ? 1 : WAIT_LIMITS_MOST;
 	if (now - waiting->begin > limits * limit || waiting->all_paused_ns > limits * limit_ns) {
 		STORE(&recorder->is_weary, 1);
@@ -108,15 +130,15 @@ int room_wait(struct recorder *recorder, enum room kind, const uint32_t *count, 
 		if (LOAD(&region->heartbeat) != heartbeat)
 			heard = now;
 		heartbeat = LOAD(&region->heartbeat);
-		/* Others may be served all the time: their progress is none for us. A logger that is alive may have
-		   much to do before. */
+		/* Other threads may be served all the time: their progress does not help this one. A live logger may
+		   have much work before. */
 		uint64_t most = LOAD(&region->is_short) ? SHORT_WAIT_MS : ROOM_WAIT_MOST_MS;
 		if (now - heard >= ROOM_WAIT_MS * ticks_per_ms || now - since >= most * ticks_per_ms ||
 		    !logger_wait(recorder, &waiting)) {
 			STORE(&recorder->room_refused[kind], seen + 1);
 			return 0;
 		}
-		/* Thousands may wait for the same. */
+		/* Thousands of threads may wait for the same thing. */
 		if (waiting.round < SPIN_COUNT)
 			waiting.round = SPIN_COUNT + 2 * SLEEPS_ALIKE;
 	}
@@ -143,7 +165,7 @@ static uint8_t *begin_record(const struct thread *thread, uint8_t *write, uint64
 	return (uint8_t *)record_put_begin((uint64_t *)write, &begin);
 }
 
-/* A signal handler may leave by a jump at any instruction here: without a limit there is no room, whatever else is
+/* A signal handler may leave by a jump at any instruction here. Without a limit there is no room, whatever else is
    set. */
 void stream_hand_over(struct thread *thread, struct event_stream *stream)
 {
@@ -151,14 +173,14 @@ void stream_hand_over(struct thread *thread, struct event_stream *stream)
 	if (!full)
 		return;
 	stream_commit(stream);
-	/* A child that a signal handler forked in the midst of a record, and that goes on with it, may still commit
-	   what was whole by then. */
+	/* A child that a signal handler forked amid a record, and that continues it, may still commit what was whole by
+	   then. */
 	STORE(&full->handed_over, (uint64_t)full->sequence << 32 | (uint32_t)(stream->write - stream->start));
 	STORE(&stream->plain_limit, (uint8_t *)0);
 	STORE(&stream->limit, (uint8_t *)0);
 	STORE(&stream->head, (struct region_buffer *)0);
 	STORE(stream->is_signal_stream ? &thread->slot->signal_buffer : &thread->slot->buffer, REGION_NONE);
-	/* Pairs with the logger's acquire of the state: the last events are in the buffer. */
+	/* Pairs with the logger's acquire of the state in full_find(): the last events are in the buffer. */
 	STORE_RELEASE(&full->state, BUFFER_FULL);
 }
 
@@ -167,7 +189,7 @@ int stream_next(struct thread *thread, struct event_stream *stream, uint64_t tic
 	const struct region_limits *limits = &thread->recorder->limits;
 	struct region_header *region = thread->recorder->region;
 	struct region_slot *slot = thread->slot;
-	/* The buffer is the parent's in a child that a signal handler forked in the midst of a record. */
+	/* In a child that a signal handler forked amid a record, the buffer is the parent's. */
 	if (!LOAD(thread->is_alive))
 		return 0;
 	stream_hand_over(thread, stream);
@@ -177,7 +199,7 @@ int stream_next(struct thread *thread, struct event_stream *stream, uint64_t tic
 		head = buffer_wait(thread, kind, &index);
 	if (!head)
 		return 0;
-	/* The logger may read a buffer as soon as it knows its use: before that, nothing is in it. */
+	/* The logger may read a buffer as soon as it knows the sequence; before that, the buffer is empty. */
 	STORE(&head->committed, 0);
 	head->slot = thread->slot_index;
 	head->process = slot->process;

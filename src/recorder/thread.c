@@ -16,11 +16,9 @@ enum {
 	POOL_ATTEMPTS = 64
 };
 
-/*
- * No function here waits for another thread of the process: a signal handler may have interrupted that one, or it was
- * killed or cancelled in the middle. What two threads do at once is decided by one compare-and-swap, and the second one
- * undoes what it had begun.
- */
+/* No function here waits for another thread of the process: that one may be interrupted by a signal handler, killed, or
+   cancelled amid its work. If two threads do the same at once, one compare-and-swap decides, and the second one undoes
+   its part. */
 
 /* Add a mapping for at least `bytes` before `old`. False: there is no memory, or no system call may be made. */
 static int pool_extend(struct recorder *recorder, struct recorder_pool *old, uint64_t bytes)
@@ -41,7 +39,7 @@ static int pool_extend(struct recorder *recorder, struct recorder_pool *old, uin
 	return 1;
 }
 
-/* Zeroed memory of the target's own, never given back; NULL when there is none. */
+/* Take zeroed memory of the target's own, which is never freed; NULL without memory. */
 static void *pool_take(struct recorder *recorder, uint64_t bytes)
 {
 	bytes = (bytes + POOL_ALIGNMENT - 1) & ~(uint64_t)(POOL_ALIGNMENT - 1);
@@ -137,11 +135,11 @@ static int process_begin(struct recorder *recorder, uint32_t pid)
 		return 0;
 	swap_if(&region_process_at(recorder->region, &recorder->limits, place - 1)->state, PROCESS_CLAIMED,
 		PROCESS_LIVE);
-	/* What this process forks will call it its parent. */
+	/* Processes forked by this one will name it as their parent. */
 	STORE(&recorder->parent_process, place - 1);
 	STORE_RELEASE(&fork_wiped->is_alive, 1);
-	/* What the parent has named does not hold for its children: images that they load are patched, and all is taken
-	   out of them. */
+	/* The parent's permission to trace does not hold for its children. The logger traces them to patch the images
+	   that they load, and to detach. */
 	logger_allow(recorder);
 	return 1;
 }
@@ -195,8 +193,8 @@ static struct region_slot *slot_claim(struct recorder *recorder, uint32_t *index
 	return slot;
 }
 
-/* Mark a place as one whose thread is being made. False: it is so already, by this very thread, whom a signal handler's
- * call has interrupted there; or by one that was killed. What that one works on is not to be touched. */
+/* Mark a place as one whose thread is being made. Return 0 if it is marked already: by this very thread, which a signal
+   handler's call has interrupted there, or by a killed one. Its unfinished work must not be touched. */
 static int place_take(struct thread_place *place, uint64_t fs_base)
 {
 	return __atomic_compare_exchange_n(&place->fs_base, &fs_base, fs_base | PLACE_IS_TAKEN, 0, __ATOMIC_ACQ_REL,
@@ -207,7 +205,7 @@ static int place_take(struct thread_place *place, uint64_t fs_base)
  * there is none near. *is_interrupted: its thread is being made already. */
 static struct thread_place *place_find(struct recorder *recorder, uint64_t fs_base, int *is_interrupted)
 {
-	/* The fast way looks at one place only, so the newest thread gets it; who was there moves on if it still
+	/* The fast way checks one place only, so the newest thread gets it; the former owner moves on if it still
 	   lives. */
 	struct thread_place *places = recorder->fork_wiped->threads;
 	uint32_t hash = thread_hash(fs_base);
@@ -339,8 +337,7 @@ __attribute__((noinline)) struct thread *thread_create(struct recorder *recorder
 	}
 	thread->fs_base = fs_base;
 	thread->is_alive = &fork_wiped->is_alive;
-	/* Where the library does not keep the thread id at that place, threads are told apart by their fs base
-	   alone. */
+	/* If the library does not keep the thread id at that address, only the fs base distinguishes threads. */
 	if (*(const uint32_t *)(fs_base + recorder->tid_offset) != tid)
 		recorder->tid_offset = 0;
 	thread->tid_word = *(const uint32_t *)(fs_base + recorder->tid_offset);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Who calls: from the fs base to the thread's state, without a system call. */
+/** The calling thread: from the fs base to the thread's state, without a system call. */
 #ifndef XHEAP_RECORDER_THREAD_H
 #define XHEAP_RECORDER_THREAD_H
 
@@ -7,22 +7,22 @@
 #include "recorder/recorder.h"
 #include "recorder/sys.h"
 
-/** The slow way: a thread (or, after a fork, a process) not seen yet. NULL: it runs untraced. */
+/** Make the state of a thread (or, after a fork, of a process) that is new. Return NULL if it runs untraced. */
 struct thread *thread_create(struct recorder *recorder, uint64_t fs_base);
 
-/** Make room for four times as many frames as before, for RECORDER_DEPTH_MAX at most. Return 0 when there is no memory
-    or the limit is reached. */
+/** Make room for four times as many frames, RECORDER_DEPTH_MAX at most. Return 0 without memory or at the limit. */
 int thread_grow(struct thread *thread);
 
-/** State for calls of signal handlers; NULL when there is no memory. */
+/** Return the state for calls of signal handlers; NULL without memory. */
 struct signal_stream *thread_signal_stream(struct thread *thread);
 
+/** Return the place of an fs base in the table of threads. */
 static inline uint32_t thread_hash(uint64_t fs_base)
 {
 	return hash_bits(fs_base, RECORDER_THREAD_TABLE_BITS);
 }
 
-/** The calling thread's state where it is at hand, else NULL. */
+/** Return the calling thread's state if the table has it at its place, else NULL. */
 static inline __attribute__((always_inline)) struct thread *thread_at_hand(struct recorder *recorder, uint64_t fs_base)
 {
 	const struct thread_place *place = &recorder->fork_wiped->threads[thread_hash(fs_base)];
@@ -33,7 +33,7 @@ static inline __attribute__((always_inline)) struct thread *thread_at_hand(struc
 		       : 0;
 }
 
-/** The calling thread's state; made at its first call. */
+/** Return the calling thread's state, which its first call makes; NULL if it runs untraced. */
 static inline struct thread *thread_current(struct recorder *recorder)
 {
 	uint64_t fs_base = cpu_thread_pointer();

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hooks' frames as the program's own unwinder sees them. A hook that waits for its function to return lies on the
- * stack of whatever that function calls: an exception that it throws, a handler's backtrace must come past. Unwinders
- * look for their tables with _dl_find_object or dl_iterate_phdr, which know nothing of our code; so those are hooked,
- * and answer for it too: only for addresses within it, and only to an unwinder that has one of those in hand. Nobody
- * else sees us.
+ * The hooks' frames for the program's own unwinder. A hook that waits for its function to return lies on the stack of
+ * everything that the function calls. An exception that is thrown there, or a handler's backtrace, must pass it.
+ *
+ * Unwinders find tables by _dl_find_object or dl_iterate_phdr, which do not know the recorder's code. So these
+ * functions are hooked and answer for it as well: only for addresses in it, and only to an unwinder that has such an
+ * address in hand. No other caller sees the recorder.
  */
 #include "recorder/capture.h"
 #include "recorder/sys.h"
@@ -66,8 +67,8 @@ HOOK hook_find_object(uint64_t pc, uint64_t result, uint64_t c, uint64_t d, cons
 	return 0;
 }
 
-/* An unwinder passes a structure on its stack, near the call, that has the address it looks for among its first
-   words. */
+/* Return whether the caller searches for the recorder's code. An unwinder passes a structure on its stack, near the
+   call, whose first words include the address that it searches for. */
 static int is_search_for_us(uint64_t data, uint64_t stack)
 {
 	const uint64_t *word = (const uint64_t *)data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** Where the arrays of a region lie. Freestanding; `limits` is the caller's own copy, and the index is the caller's to
-    check against it. */
+/** The addresses of a region's arrays. Freestanding. `limits` is the caller's own copy; the caller checks the index
+    against it. */
 #ifndef XHEAP_REGION_ACCESS_H
 #define XHEAP_REGION_ACCESS_H
 
@@ -22,13 +22,14 @@ REGION_ARRAY(region_pc_at, region_pc, pc_offset)
 REGION_ARRAY(region_buffer_at, region_buffer, head_offset)
 #undef REGION_ARRAY
 
+/** Return the bytes of buffer `index`. */
 static inline uint8_t *region_buffer_bytes_at(struct region_header *header, const struct region_limits *limits,
 					      uint32_t index)
 {
 	return (uint8_t *)header + limits->buffer_offset + (uint64_t)index * limits->buffer_size;
 }
 
-/** Whether a logger is there: alive, and not yet done with the region. */
+/** Return whether the region has a logger that is alive and has not finished with it. */
 static inline int region_has_logger(const struct region_header *header)
 {
 	return !(__atomic_load_n(&header->owner, __ATOMIC_RELAXED) & REGION_OWNER_DIED) &&

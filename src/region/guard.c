@@ -15,7 +15,7 @@ static struct guarded {
 	uint32_t is_taken, is_damaged;
 } guards[GUARD_COUNT];
 
-/* Whose the address is; NULL: nobody's. */
+/* Return the guard of the mapping around the address; NULL: none. */
 static struct guarded *guarded_find(uint64_t address)
 {
 	for (uint32_t i = 0; i < GUARD_COUNT; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Mappings of files that other processes may cut or punch while we read them: an access to what is not there any more,
- * or that the file system has no room for, would end us. With a guard such a page reads as zeros, is ours alone from
- * then on, and the mapping counts as damaged.
+ * Guards for mappings of files that other processes may shorten or punch holes into. Without a guard, an access to a
+ * missing page, or to one for which the file system has no room, ends this process.
+ * With a guard, such a page reads as zeros and is private from then on, and the mapping counts as damaged.
  */
 #ifndef XHEAP_REGION_GUARD_H
 #define XHEAP_REGION_GUARD_H
@@ -11,17 +11,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Set the handler that makes guards work (SIGBUS), once in a process. */
+/** Install the handler for SIGBUS that makes guards work, once in a process. */
 void guard_begin(void);
 
-/** Guard a mapping from now on: its number, 0 when there are too many. May be called by any thread, as
-    guard_remove(). */
+/** Guard a mapping. Return the guard's number, or 0 if there are too many guards. Any thread may call it. */
 uint32_t guard_add(const void *mapping, size_t bytes);
 
-/** Before the mapping goes. guard, here and below: 0 has none, and is never damaged. */
+/** Remove a guard, before its mapping is unmapped. 0, here and below, is no guard and never damaged. Any thread may
+    call it. */
 void guard_remove(uint32_t guard);
 
-/** Whether a part of the mapping was not there. */
+/** Return whether some page of the mapping was missing. */
 bool guard_is_damaged(uint32_t guard);
 
 #endif

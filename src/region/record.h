@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Writing and reading the records of a buffer, whose bytes layout.h describes. The recorder puts, the logger gets;
- * every field, length and sentinel of a record is named here and nowhere else. Freestanding, and inline: each event
- * comes through it on both sides.
+ * Writing and reading of the records of a buffer, whose bytes layout.h describes. The recorder puts, the logger gets.
+ * Every field, length and sentinel of a record is named here and nowhere else. Freestanding, and inline, since each
+ * event passes through it on both sides.
  *
- * A getter never reads beyond the bytes that its caller has: sizes come from record_get_shape(), which checks them.
+ * A getter never reads beyond the caller's bytes: sizes come from record_get_shape(), which checks them.
  */
 #ifndef XHEAP_REGION_RECORD_H
 #define XHEAP_REGION_RECORD_H
@@ -16,15 +16,15 @@
 
 enum {
 	RECORD_WORD_BYTES = 8,
-	RECORD_EVENT_WORDS = 3, /**< that each event has */
+	RECORD_EVENT_WORDS = 3, /**< words of each event */
 	RECORD_BEGIN_WORDS = 3,
 	RECORD_BEGIN_BYTES = RECORD_BEGIN_WORDS * RECORD_WORD_BYTES,
 	RECORD_EVENT_BYTES_MIN = RECORD_EVENT_WORDS * RECORD_WORD_BYTES,
 	RECORD_LONG_STACK = 255, /**< pop and push of an event that has them in a word of their own */
 	RECORD_NO_DURATION = 0xffff,
-	RECORD_NO_SLACK = 0xffff, /**< the usable size is not known, or is in the words of RECORD_BIG */
+	RECORD_NO_SLACK = 0xffff, /**< the usable size is unknown, or is among the words of RECORD_BIG */
 	RECORD_ADDRESS_BITS = 48,
-	RECORD_SEQUENCE_BITS = 16 /**< of the buffer's sequence number, in a BEGIN record */
+	RECORD_SEQUENCE_BITS = 16 /**< low bits of the buffer's sequence number, in a BEGIN record */
 };
 
 /** The flags that add words to an event. */
@@ -43,19 +43,19 @@ struct record_head {
 	uint64_t size, slack, heap; /**< size: its low 32 bits */
 };
 
-/** The words that an event has by its flags. */
+/** The words that an event's flags add. */
 struct record_extras {
 	uint64_t previous, exact; /**< RECORD_REALLOC: the old block's address, the exact duration in ticks */
 	uint64_t argument;        /**< RECORD_ARGUMENT */
 	uint64_t argument2;       /**< RECORD_ARGUMENT2 */
-	uint64_t size, usable;    /**< RECORD_BIG; usable 0: not known */
+	uint64_t size, usable;    /**< RECORD_BIG; usable 0: unknown */
 	uint64_t error;           /**< RECORD_FAILED */
 };
 
-/** What a record says of its own length. */
+/** The length of a record, from its own fields. */
 struct record_shape {
 	uint32_t entry, flags, pop, push;
-	uint64_t bytes;     /**< all of it */
+	uint64_t bytes;     /**< of the whole record */
 	const uint8_t *ids; /**< pushed pc ids, 32 bits each */
 };
 
@@ -67,20 +67,20 @@ struct record_begin {
 
 /* ---- sizes ---- */
 
-/** Words that flags add. */
+/** Return how many words the flags add. */
 static inline uint32_t record_extra_words(uint64_t flags)
 {
 	return (flags & RECORD_REALLOC ? 2 : 0) + (flags & RECORD_ARGUMENT ? 1 : 0) +
 	       (flags & RECORD_ARGUMENT2 ? 1 : 0) + (flags & RECORD_BIG ? 2 : 0) + (flags & RECORD_FAILED ? 1 : 0);
 }
 
-/** Whether so many frames need a word of their own. */
+/** Return whether these numbers of frames need a word of their own. */
 static inline int record_is_long(uint32_t pop, uint32_t push)
 {
 	return pop >= RECORD_LONG_STACK || push >= RECORD_LONG_STACK;
 }
 
-/** Bytes of an event. */
+/** Return the size of an event in bytes. */
 static inline uint64_t record_event_bytes(uint64_t flags, uint32_t pop, uint32_t push)
 {
 	return (RECORD_EVENT_WORDS + record_extra_words(flags) + (uint32_t)record_is_long(pop, push) +
@@ -90,6 +90,7 @@ static inline uint64_t record_event_bytes(uint64_t flags, uint32_t pop, uint32_t
 
 /* ---- putting: each function returns the place behind what it wrote ---- */
 
+/** Put the first three words. */
 static inline uint64_t *record_put_head(uint64_t *word, struct record_head head)
 {
 	word[0] = head.entry | head.flags << 8 | head.pop << 16 | head.push << 24 | head.delta << 32;
@@ -98,6 +99,7 @@ static inline uint64_t *record_put_head(uint64_t *word, struct record_head head)
 	return word + RECORD_EVENT_WORDS;
 }
 
+/** Put the words that the flags add. */
 static inline uint64_t *record_put_extras(uint64_t *word, uint64_t flags, const struct record_extras *extras)
 {
 	if (flags & RECORD_REALLOC) {
@@ -117,14 +119,14 @@ static inline uint64_t *record_put_extras(uint64_t *word, uint64_t flags, const 
 	return word;
 }
 
-/** The true numbers of frames, where record_is_long(). */
+/** Put the true numbers of frames, if record_is_long(). */
 static inline uint64_t *record_put_long(uint64_t *word, uint32_t pop, uint32_t push)
 {
 	*word = pop | (uint64_t)push << 32;
 	return word + 1;
 }
 
-/** In pairs: `id` has room for one more than `count` where that is odd. */
+/** Put ids in pairs: `id` must have room for count + 1 if `count` is odd. */
 static inline uint64_t *record_put_ids(uint64_t *word, const uint32_t *id, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i += 2, word++)
@@ -132,6 +134,7 @@ static inline uint64_t *record_put_ids(uint64_t *word, const uint32_t *id, uint3
 	return word;
 }
 
+/** Put a BEGIN record. */
 static inline uint64_t *record_put_begin(uint64_t *word, const struct record_begin *begin)
 {
 	const uint32_t sequence = begin->sequence & ((1u << RECORD_SEQUENCE_BITS) - 1);
@@ -141,7 +144,7 @@ static inline uint64_t *record_put_begin(uint64_t *word, const struct record_beg
 	return word + RECORD_BEGIN_WORDS;
 }
 
-/** Give an event that was put its duration (region_duration_encode()). */
+/** Set the duration of an event that was put (region_duration_encode()). */
 static inline void record_set_duration(uint8_t *event, uint16_t duration)
 {
 	((record_quarter *)event)[7] = duration;
@@ -149,38 +152,43 @@ static inline void record_set_duration(uint8_t *event, uint16_t duration)
 
 /* ---- getting ---- */
 
+/** Read 64 bits, unaligned. */
 static inline uint64_t record_get_word(const uint8_t *at)
 {
 	return *(const record_word *)at;
 }
 
+/** Read 32 bits, unaligned. */
 static inline uint32_t record_get_half(const uint8_t *at)
 {
 	return *(const record_half *)at;
 }
 
-/** Of a record's first word: whether it is a control record; which; its bytes; its value. */
+/** Return whether a record with this first word is a control record. */
 static inline int record_is_control(uint64_t head)
 {
 	return (head & 0xff) >= RECORD_CONTROL;
 }
 
+/** Return the kind of a control record. */
 static inline uint32_t record_control_kind(uint64_t head)
 {
 	return head & 0xff;
 }
 
+/** Return the size of a control record in bytes. */
 static inline uint32_t record_control_bytes(uint64_t head)
 {
 	return (head >> 8 & 0xff) * RECORD_WORD_BYTES;
 }
 
+/** Return the value of a control record. */
 static inline uint32_t record_control_value(uint64_t head)
 {
 	return (uint32_t)(head >> 32);
 }
 
-/** The BEGIN record of RECORD_BEGIN_BYTES at `at`. */
+/** Get the BEGIN record of RECORD_BEGIN_BYTES at `at`. */
 static inline struct record_begin record_get_begin(const uint8_t *at)
 {
 	uint64_t head = record_get_word(at), who = record_get_word(at + 16);
@@ -188,19 +196,20 @@ static inline struct record_begin record_get_begin(const uint8_t *at)
 				     (uint32_t)(who >> 32), head >> 16 & ((1u << RECORD_SEQUENCE_BITS) - 1)};
 }
 
-/** The entry that an event's first word names, and the ticks since the point before. */
+/** Return the entry of an event by its first word. */
 static inline uint32_t record_entry(uint64_t head)
 {
 	return head & 0xff;
 }
 
+/** Return the ticks between the point before and this event's, by its first word. */
 static inline uint32_t record_delta(uint64_t head)
 {
 	return (uint32_t)(head >> 32);
 }
 
-/** The shape of the event at `at`, whose first word is `head` and of which `room` bytes are there. 0: it is longer than
-    that. */
+/** Get the shape of the event at `at` with the first word `head`, of which `room` bytes exist. Return 0 if the event is
+    longer. */
 static inline int record_get_shape(const uint8_t *at, uint64_t head, uint64_t room, struct record_shape *shape)
 {
 	shape->entry = record_entry(head);
@@ -220,7 +229,7 @@ static inline int record_get_shape(const uint8_t *at, uint64_t head, uint64_t ro
 	return shape->bytes <= room;
 }
 
-/** The numbers of the event at `at`, all of whose words are there; pop and push as they stand in the word. */
+/** Get the first words of a complete event at `at`; pop and push may be RECORD_LONG_STACK. */
 static inline struct record_head record_get_head(const uint8_t *at)
 {
 	uint64_t head = record_get_word(at), place = record_get_word(at + 8), measure = record_get_word(at + 16);
@@ -236,7 +245,7 @@ static inline struct record_head record_get_head(const uint8_t *at)
 				    .heap = measure >> 48};
 }
 
-/** The words that its flags add; those that they do not are left as they are. */
+/** Get the words that the event's flags add; the other fields stay as they are. */
 static inline void record_get_extras(const uint8_t *at, uint64_t flags, struct record_extras *extras)
 {
 	at += RECORD_EVENT_BYTES_MIN;

@@ -27,7 +27,8 @@ enum {
 	IMAGE_LIMIT = 1 << 16,
 	BUFFER_LIMIT = 1 << 20,
 	BUFFER_SIZE_LIMIT = 1 << 20,
-	/* What is there at first. An idle process needs little; one that may wait for more gets it when it does. */
+	/* Numbers of allocated rows at the beginning. An idle process needs few; others get more when they need
+	   them. */
 	PROCESS_FIRST = 64,
 	ENTRY_FIRST = 32,
 	IMAGE_FIRST = 8,
@@ -132,7 +133,7 @@ void region_note_slots(const struct region *region)
 	region_note_progress(region);
 }
 
-/* Allocate elements up to `want` and tell the target. */
+/* Allocate elements up to `want` and raise the shared count. */
 static int raise(struct region *region, uint32_t *ready, uint32_t *shared, uint64_t offset, uint64_t size,
 		 uint32_t want)
 {
@@ -184,7 +185,7 @@ static int make_room(const struct region *region, uint32_t *room, uint64_t offse
 	return error;
 }
 
-/* Everything that is there from the beginning. */
+/* Allocate everything that a region has from its beginning. */
 static int allocate_first(struct region *region, const struct region_config *config)
 {
 	const struct region_limits *limits = &region->limits;
@@ -251,7 +252,7 @@ static struct region_limits limits_of(const struct region_config *config)
 	};
 }
 
-/* All but the magic number, which says that the rest is there. */
+/* Return the header, except for the magic number, which says that the rest is complete. */
 static struct region_header header_of(const struct region_config *config, const struct region_limits *limits)
 {
 	struct region_header header = {.version = REGION_VERSION,
@@ -293,7 +294,7 @@ static int create(struct region *region, const char *path, const struct region_c
 	error = allocate_first(region, config);
 	if (error)
 		return diag_fail(diag, -error, "cannot allocate %s: %s", path, strerror(-error));
-	/* Last: what is not whole has none, should we be killed meanwhile. */
+	/* Written last: a region that was left incomplete, since the logger was killed, has no magic number. */
 	STORE_RELEASE(&region->header->magic, REGION_MAGIC);
 	return 0;
 }
@@ -326,7 +327,7 @@ int region_create_in(struct region *region, int directory, const char *name, con
 
 /* ---- adopting ---- */
 
-/* The file is a region of ours as far as its header tells; the rest is checked where it is read. */
+/* Adopt the region, as far as its header describes it; the rest is checked when it is read. */
 static int adopt(struct region *region, const char *path, struct diag *diag)
 {
 	struct stat status;
@@ -347,8 +348,8 @@ static int adopt(struct region *region, const char *path, struct diag *diag)
 			return diag_fail(diag, EINVAL, "%s is damaged: its parts are not where they belong", path);
 	region->bytes = limits->region_bytes;
 	region->is_cut = (uint64_t)status.st_size < limits->region_bytes;
-	/* What is taken of it is marked in memory of our own: until all of it is where it belongs, the file is as the
-	   logger left it. */
+	/* Marks of what is taken go to private memory. Until everything is where it belongs, the file is as the logger
+	   left it. */
 	int error = map_file(region, MAP_PRIVATE | MAP_NORESERVE, path, diag);
 	if (error)
 		return error;
@@ -500,7 +501,7 @@ void region_grow(struct region *region)
 
 /* ---- giving back ---- */
 
-/* What a buffer's head said when it was last looked at, and how often in a row it was free and said the same. */
+/* A buffer's head at the last check, and at how many checks in a row it was free and the same. */
 struct region_idle {
 	uint32_t slot, sequence, intervals;
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** The logger's side of a region: making, growing, adopting and checking it. */
+/** The logger's side of a region: making, growing, adopting and checking it. One thread at a time uses a struct
+    region. */
 #ifndef XHEAP_REGION_REGION_H
 #define XHEAP_REGION_REGION_H
 
@@ -10,6 +11,7 @@
 #include "region/access.h"
 #include "region/layout.h"
 
+/** The numbers of a new region. */
 struct region_config {
 	uint32_t buffer_size; /**< bytes, a multiple of 4096 */
 	uint32_t buffer_min, buffer_max;
@@ -19,85 +21,98 @@ struct region_config {
 	uint64_t start_ticks;
 };
 
-/** A mapped region and the logger's own copy of its limits; the copy is what is believed. */
+/** A mapped region, and the logger's private copy of its limits, which is the one that counts. */
 struct region {
 	int fd;
 	struct region_header *header; /**< start of the mapping */
 	size_t bytes;
 	uint64_t id;
 	struct region_limits limits; /**< as made by region_create(), or checked by region_open() */
-	/** our own copy */
+	/** the logger's private copy */
 	uint32_t process_ready, entry_ready, image_ready, heap_ready, name_ready, slot_ready, pc_ready, buffer_ready;
-	uint32_t entry_room, image_room; /**< rows that are allocated; those that are ready are filled */
-	uint32_t buffer_min;             /**< so many stay when nobody uses them */
-	uint32_t buffers_away;           /**< of buffer_ready */
-	/** most buffers in use that were seen since the last region_grow(): whoever gives them back notes it */
+	uint32_t entry_room, image_room; /**< allocated rows; those below *_ready are filled */
+	uint32_t buffer_min;             /**< how many buffers keep their memory when unused */
+	uint32_t buffers_away;           /**< of buffer_ready, buffers without memory */
+	/** the most buffers in use since the last region_grow(); noted by the drain when it releases buffers */
 	uint32_t buffers_used;
 	uint32_t guard;           /**< of the mapping */
-	bool is_cut;              /**< its file is shorter than it was made, or was when it was adopted */
-	bool is_short;            /**< the file system had no room for what was wanted last */
-	struct region_idle *idle; /**< by buffer: since when nobody has used it; NULL: not watched */
+	bool is_cut;              /**< its file is shorter than when it was made, or was so when it was adopted */
+	bool is_short;            /**< the file system had no room for the last growth */
+	struct region_idle *idle; /**< by buffer: since when it is unused; NULL: not watched */
 };
 
-/** Make the file (mode 0600), allocate its first pages, map it. 0 or a negative errno; nothing is left behind on
-    failure. */
+/** Make the file (mode 0600), allocate its first pages, map it. Return 0 or a negative errno; on failure no file
+    remains. */
 int region_create(struct region *region, const char *path, const struct region_config *config, struct diag *diag);
 
-/** The same in an open directory. path: of the file, for messages. */
+/** As region_create(), in an open directory. path: of the file, for messages. */
 int region_create_in(struct region *region, int directory, const char *name, const char *path,
 		     const struct region_config *config, struct diag *diag);
 
-/** Give the memory of all buffers back, though processes have them mapped: they were let go of and read as zeros from
+/** Free the memory of all buffers although processes have them mapped: these were detached from, and read zeros from
     now on. */
 void region_forget_buffers(struct region *region);
 
-/** Adopt one that a dead logger left; every offset and limit is checked. A file that was cut is adopted, too: it is
- *  damaged. The file is not changed by what is written to the region: it can be adopted again. */
+/** Adopt the region that a dead logger left, checking every offset and limit. Return 0 or a negative errno. A shortened
+    file is adopted, too, as damaged. Later writes to the region do not change the file, so it can be adopted again. */
 int region_open(struct region *region, const char *path, struct diag *diag);
 
-/** Tell the processes that have one which was adopted that nobody records them any more. */
+/** Notify the processes of an adopted region that nobody records them any more. */
 void region_let_go(const struct region *region);
 
+/** Unmap the region and close its file. Safe after a failed region_create(). */
 void region_close(struct region *region);
 
-/** Whether a part of it is not there, or was not once: what was there reads as zeros now, and processes that have it
-    mapped see something else. */
+/** Return whether a part of the region is missing, or once was. Its former contents read as zeros, and processes that
+    have it mapped see other bytes. */
 bool region_is_damaged(struct region *region);
 
-/** Tell those who wait that there is more room. */
+/** Notify waiting threads that there is more room. */
 void region_note_progress(const struct region *region);
 
-/** The same where it is a slot that became free. */
+/** Notify waiting threads that a slot is free. */
 void region_note_slots(const struct region *region);
 
-/** Allocate more pages where a count nears what is ready. Failing to is no error: is_short is set, and the target waits
-    or drops. */
+/** Allocate more pages if a count is close to the number of ready rows. A failure is no error: is_short is set, and the
+    target waits or drops. */
 void region_grow(struct region *region);
 
-/** One more interval has passed: buffers above the minimum that nobody has used for `intervals` of them give their
-    memory back (0: all that are free). */
+/** Count one more interval. Free the memory of buffers above the minimum that were unused for `intervals` intervals (0:
+    of all free buffers). */
 void region_trim(struct region *region, uint32_t intervals);
 
-/** Answer a message that tid has posted; nothing if it is not that one any more. */
+/** Answer a message that tid has posted and wake it; do nothing if the message is another one by now. */
 void region_answer(struct region_message *message, uint32_t tid);
 
-/** Append rows; their index, or UINT32_MAX when full. The row is complete before the ready count is raised. */
+/** Append an image's row, complete before image_ready is raised. Return its index, or UINT32_MAX if the array is
+    full. */
 uint32_t region_add_image(struct region *region, const struct region_image *image);
+/** Append an entry's row, complete before entry_ready is raised. Return its index, or UINT32_MAX if the array is
+    full. */
 uint32_t region_add_entry(struct region *region, const struct region_entry *entry);
 
-/* Typed views; the index is the caller's to check against limits. */
+/* Typed views of the arrays; the caller checks the index against the limits. */
+/** Return a process's row. */
 struct region_process *region_process(const struct region *region, uint32_t index);
+/** Return an entry's row. */
 struct region_entry *region_entry(const struct region *region, uint32_t index);
+/** Return an image's row. */
 struct region_image *region_image(const struct region *region, uint32_t index);
+/** Return a heap's row. */
 struct region_heap *region_heap(const struct region *region, uint32_t index);
+/** Return the row of a heap's name. */
 struct region_heap_name *region_heap_name(const struct region *region, uint32_t index);
+/** Return a thread's slot. */
 struct region_slot *region_slot(const struct region *region, uint32_t index);
+/** Return a program counter's row. */
 struct region_pc *region_pc(const struct region *region, uint32_t index);
+/** Return the head of a buffer. */
 struct region_buffer *region_buffer(const struct region *region, uint32_t index);
+/** Return the first byte of a buffer. */
 uint8_t *region_buffer_bytes(const struct region *region, uint32_t index);
 
-/** Store the exit status that the process with this pid, as it sees itself, left just before it ended. False: it left
-    none. */
+/** Get the exit status that the process with this pid (in its own namespace) left just before it ended. Return false if
+    it left none. */
 bool region_exit_status(const struct region_process *process, uint32_t pid, int *status);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who tells the logger what to do: connections, their messages, and the answers. */
+/* The controllers of a logger: connections, their messages, and the answers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -86,7 +86,8 @@ static bool is_pid_traced(const struct logger *logger, pid_t pid)
 	return false;
 }
 
-/* Whether it was let go of and is not done with: it may have the region mapped, whose file says that it is recorded. */
+/* Return whether the process was detached from and its target still exists: it may have the region mapped, whose file
+   would make it seem recorded. */
 static bool is_still_leaving(const struct logger *logger, pid_t pid)
 {
 	for (const struct target *target = logger->targets; target; target = target->next)
@@ -159,20 +160,20 @@ static void handle_detach(struct logger *logger, int socket, pid_t pid, bool is_
 		return;
 	}
 	snprintf(text, sizeof(text), "process %d is not recorded by this session", (int)pid);
-	/* One that has just ended is as good as let go of. */
+	/* A process that has just ended counts as detached. */
 	done(socket, proc_start_time(pid) && !proc_has_ended(pid) ? -ESRCH : 0, text);
 }
 
 static void handle_options(struct logger *logger, int socket, const struct control_state *wanted)
 {
-	/* For those that come; what is there goes by the words in its region. */
+	/* These options are for new targets; present ones use the words in their regions. */
 	struct session_options *options = logger->own_options;
 	const uint32_t stacks = OPTION_STACKS;
 	options->stack_kinds = wanted->options & stacks;
 	options->on_full_wait = wanted->options & OPTION_WAIT;
 	options->wait_limit_ms = wanted->wait_limit_ms;
 	for (struct target *target = logger->targets; target; target = target->next) {
-		/* The target sets bits of its own meanwhile. */
+		/* The target changes other bits of the word at the same time. */
 		const uint32_t changed = stacks | OPTION_WAIT;
 		__atomic_fetch_or(&target->region.header->options, wanted->options & changed, __ATOMIC_RELEASE);
 		__atomic_fetch_and(&target->region.header->options, wanted->options | ~changed, __ATOMIC_RELEASE);
@@ -275,7 +276,7 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 	const struct session_options *options = logger->options;
 	struct control_message message = {.kind = CONTROL_STATE, .pid = getpid()};
 	struct drain_totals totals;
-	/* Who was just attached to is there for whoever was told so. */
+	/* The answer must include a process whose attach was just reported. */
 	logger_take_results(logger);
 	struct diag diag = {""};
 	logger_drain_all(logger, &diag);
@@ -402,7 +403,7 @@ static void controller_gone(struct logger *logger, struct controller **link)
 	flight_forget(logger, controller->socket);
 	if (controller->socket == logger->control) {
 		logger->has_controller = false;
-		logger->is_command_over = true; /* nobody will tell us; its identity does */
+		logger->is_command_over = true; /* no controller will report it; its identity does */
 		if (!logger->options->session_name)
 			logger->is_stopping = logger->options->is_attached;
 	} else {

@@ -37,7 +37,7 @@ static int check_tsc(struct diag *diag)
 				"the processor's counter does not always run at one rate (/proc/cpuinfo has no %s)",
 				flags[i]);
 	current.text[strcspn(current.text, "\n")] = 0;
-	/* A kernel that does not tell has nothing against it. */
+	/* A kernel that says nothing has no objection. */
 	bool is_trusted = !current.text[0];
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
 		is_trusted |= !strcmp(current.text, sources[i]);

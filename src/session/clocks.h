@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Which clocks there are to take times from. */
+/** The clocks that a session can take the times of events from. */
 #ifndef XHEAP_SESSION_CLOCKS_H
 #define XHEAP_SESSION_CLOCKS_H
 
@@ -7,10 +7,10 @@
 #include "region/layout.h"
 #include "session/options.h"
 
-/** Whether there is such a clock: 0, or a negative errno with the reason. */
+/** Check that the machine has the chosen clock. Return 0, or a negative errno with the reason in `diag`. */
 int session_clock_check(enum session_clock_choice choice, struct diag *diag);
 
-/** What a trace calls it. */
+/** Return the clock's name in a trace: static text. */
 const char *session_clock_name(enum region_clock kind);
 
 #endif

@@ -18,7 +18,7 @@ bool control_send_within(int socket, const struct control_message *message, int 
 
 bool control_send(int socket, const struct control_message *message)
 {
-	/* Who does not read is not waited for long: targets may wait for the logger. */
+	/* The wait for a slow reader is short: targets may be waiting for the logger. */
 	enum { PATIENCE_MS = 100 };
 	return control_send_within(socket, message, PATIENCE_MS);
 }
@@ -30,7 +30,7 @@ int control_receive(int socket, struct control_message *message, int timeout_ms)
 	if (ready <= 0)
 		return 0;
 	ssize_t got = recv(socket, message, sizeof(*message), MSG_DONTWAIT);
-	/* The other side ended before it had read all: that is told once, before what it had said. */
+	/* ECONNRESET, if the other side ended before it had read all, is reported once, before its last messages. */
 	if (got < 0 && errno == ECONNRESET)
 		got = recv(socket, message, sizeof(*message), MSG_DONTWAIT);
 	if (got < 0 && (errno == EINTR || errno == EAGAIN))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** What the command and its logger say to each other over their socket pair: one datagram, one message. */
+/** The messages between controllers and a session's logger, over a socket of whole datagrams: one datagram is one
+    message. */
 #ifndef XHEAP_SESSION_CONTROL_H
 #define XHEAP_SESSION_CONTROL_H
 
@@ -9,52 +10,57 @@
 #include "base/events.h"
 
 enum control_kind {
-	CONTROL_LAUNCH, /**< to the logger: pid is about to execute text */
-	/** from it: held; let it execute. value: negative errno with text when it cannot be traced */
+	CONTROL_LAUNCH, /**< to the logger: `pid` is about to execute `text` */
+	/** from the logger: `pid` is stopped, let it execute. value: 0, or a negative errno with the reason in
+	    `text` */
 	CONTROL_LAUNCHED,
-	CONTROL_EXEC_FAILED, /**< to it: it did not */
-	/** from it: pid, launched, cannot be traced after all and is killed at its exec; text says why */
+	CONTROL_EXEC_FAILED, /**< to the logger: the announced exec has failed */
+	/** from the logger: `pid`, launched, cannot be traced after all and is killed at its exec; `text` says why */
 	CONTROL_REFUSED,
-	CONTROL_STATUS, /**< to it: pid ended with wait status value */
-	CONTROL_ATTACH, /**< to it: trace pid, which runs; answered by CONTROL_LAUNCHED, with the pause in text */
-	CONTROL_READY,  /**< to it: that were all; it ends when they have */
-	CONTROL_STOP,   /**< to it: let go of all, and end */
-	/** to it: let go of pid, if value is 1 only tell whether it is recorded; answered by CONTROL_DONE */
+	CONTROL_STATUS, /**< to the logger: `pid` ended; value: its wait status */
+	/** to the logger: record `pid`, which runs; the answer is CONTROL_LAUNCHED, with the pause in `text` */
+	CONTROL_ATTACH,
+	CONTROL_READY, /**< to the logger: the list of targets is complete; the logger ends when they have ended */
+	CONTROL_STOP,  /**< to the logger: detach from all targets, and end */
+	/** to the logger: detach from `pid`; value 1: say only whether `pid` is recorded; the answer is CONTROL_DONE */
 	CONTROL_DETACH,
-	CONTROL_OPTIONS, /**< to it: record as `state` says from now on (options); answered by CONTROL_DONE */
-	/** to it: write what there is, if value is 1 only for a look; answered by CONTROL_DONE, text is where it can be
-	    read */
+	CONTROL_OPTIONS, /**< to the logger: record by the options in `state` from now on; the answer is CONTROL_DONE */
+	/** to the logger: write what is recorded; value 1: write a snapshot only. The answer is CONTROL_DONE, its
+	    `text` the path to read */
 	CONTROL_FLUSH,
-	/** to it: answered by CONTROL_STATE, a CONTROL_TARGET for each executed image (and with value 1 a
-	    CONTROL_THREAD for each of its threads that live), a CONTROL_INACTIVE for each process in which inactive
-	    code stays mapped, CONTROL_DONE */
+	/** to the logger: describe the session. The answers are CONTROL_STATE, a CONTROL_TARGET for each executed
+	    image, a CONTROL_INACTIVE for each process in which inactive code stays mapped, and CONTROL_DONE. With value
+	    1, a CONTROL_THREAD for each live thread follows its CONTROL_TARGET */
 	CONTROL_QUERY,
-	CONTROL_STATE,    /**< from it: state; text is the trace's path */
-	CONTROL_TARGET,   /**< from it: target; text is the command line */
-	CONTROL_THREAD,   /**< from it: thread; text is its name */
-	CONTROL_INACTIVE, /**< from it: inactive, of a process that was detached from; text is its command line */
-	CONTROL_DONE,     /**< from it: value is 0, or a negative errno with the reason in text */
-	/** from it: text for the user, value is 1 for a warning, 2 for the one that recording has ended; without a
-	    text: it is busy, and will answer */
+	CONTROL_STATE,    /**< from the logger: `state` is set; `text` is the trace's path */
+	CONTROL_TARGET,   /**< from the logger: `target` is set; `text` is the command line */
+	CONTROL_THREAD,   /**< from the logger: `thread` is set; `text` is its name */
+	CONTROL_INACTIVE, /**< from the logger: `inactive` is set, of a detached process; `text` is its command line */
+	CONTROL_DONE,     /**< from the logger: value is 0, or a negative errno with the reason in `text` */
+	/** from the logger: `text` is for the user; value 1: a warning, 2: the message that recording has ended. An
+	    empty `text` only says that the logger is busy and will answer */
 	CONTROL_NOTE,
-	/** from it: the trace is whole, and its index at value percent; CONTROL_STOP goes on without */
+	/** from the logger: the trace is whole, its index is done by value percent; CONTROL_STOP ends the wait for the
+	    index */
 	CONTROL_INDEXING,
-	CONTROL_SUMMARY /**< from it, last; text is where the trace is, or the error */
+	CONTROL_SUMMARY /**< from the logger, the last message; `text` is the path of the trace, or the error */
 };
 
+/** The totals of a session that has ended. */
 struct control_summary {
-	/* after: calls when recording had ended, here and below */
+	/* after: calls made after recording had ended, here and below. Units are in the names; `waits` counts calls
+	   that waited for a buffer */
 	uint64_t events, lost, after, size_bytes, waits, wait_ns, logger_cpu_ns, peak_buffer_bytes, check_failures,
 		untraced_calls, dropped;
-	uint64_t index_bytes; /**< of the index that was made meanwhile; 0: there is none */
+	uint64_t index_bytes; /**< of the index that was made during the recording; 0: none was made */
 	uint32_t processes, untraced_processes;
 	int32_t error;
-	/** the error is that recording ended early, which a note has told to those who heard it; the trace is whole */
+	/** 1: the error is that recording ended early, which a CONTROL_NOTE has already reported; the trace is whole */
 	uint32_t is_end;
 	struct stack_ends ends; /**< of the events' stacks */
 };
 
-/** A session. */
+/** The state of a session. */
 struct control_state {
 	uint64_t events, lost, after, untraced_calls, waits, wait_ns, size_bytes, buffers_written, logger_cpu_ns,
 		logger_bytes, max_file_bytes, dropped;
@@ -63,42 +69,44 @@ struct control_state {
 	uint32_t wait_limit_ms, flush_ms;
 	uint32_t file_mode;      /**< enum session_file_mode */
 	uint32_t clock;          /**< enum region_clock */
-	uint32_t clock_choice;   /**< enum session_clock_choice: what was asked for */
-	uint32_t is_real_time;   /**< it was asked for as such */
-	uint64_t folded_bytes;   /**< of a long run: what is folded */
-	int64_t folded_until_ns; /**< up to then */
-	uint64_t folding_bytes;  /**< memory of the process that folds; 0: there is none */
-	/** of all files, also of those for a moment, and what they may come to; 0: there is no limit */
+	uint32_t clock_choice;   /**< enum session_clock_choice that the options ask for */
+	uint32_t is_real_time;   /**< 1: the user asked for the real-time mode, with a short flush_ms */
+	uint64_t folded_bytes;   /**< keep-live mode: bytes of aggregated events */
+	int64_t folded_until_ns; /**< time up to which events are aggregated, ns of the trace */
+	uint64_t folding_bytes;  /**< memory of the process that aggregates; 0: none runs */
+	/** of all files, temporary ones included, and their limit; limit 0: unlimited */
 	uint64_t disk_bytes, disk_limit_bytes;
-	uint64_t memory_limit_bytes; /**< what logger_bytes may come to */
-	uint32_t write_count;        /**< times that memory was written out */
+	uint64_t memory_limit_bytes; /**< the limit of logger_bytes */
+	uint32_t write_count;        /**< how often the events in memory were written out */
 	int64_t started_realtime_ns;
 	struct stack_ends ends; /**< of the events' stacks */
 };
 
-/** An executed image and what it forked. */
+/** An executed image and the processes forked from it. */
 struct control_target {
 	uint64_t events, lost, after, untraced_calls, waits, wait_ns, resident_bytes, cpu_ns;
-	uint64_t rate;     /**< events a second lately */
-	uint64_t pause_ns; /**< all its threads stood so long when it was attached to; 0: it was not */
+	uint64_t rate; /**< events per second, lately */
+	/** how long all its threads were paused by the attach; 0: started by xheap, not attached to */
+	uint64_t pause_ns;
 	uint32_t processes, threads;
-	uint32_t is_limited;    /**< not all of its stacks, threads and heaps can be kept */
+	uint32_t is_limited;    /**< 1: some of its stacks, threads or heaps exceed a limit and are not kept */
 	struct stack_ends ends; /**< of the events' stacks */
 };
 
-/** Code of ours that stays mapped in a process that was detached from, since threads are in it. */
+/** Code of the recorder that stays mapped in a detached process, since threads are in it. */
 struct control_inactive {
 	uint64_t bytes;
 	uint32_t threads;
 };
 
-/** A thread of the target that was told last. */
+/** A thread of the target in the last CONTROL_TARGET. */
 struct control_thread {
 	uint64_t events, rate, waits, wait_ns;
 	uint32_t tid;
 	struct stack_ends ends; /**< of the events' stacks */
 };
 
+/** One datagram. `kind` is an enum control_kind and says which member of the union is set; `text` ends with a NUL. */
 struct control_message {
 	uint32_t kind;
 	int32_t pid;
@@ -113,12 +121,14 @@ struct control_message {
 	char text[1024];
 };
 
-/** Send whole; false when the other side is gone, or reads nothing for so long. The other form is the logger's, which
-    waits for a moment only. */
+/** Send the message whole, waiting up to timeout_ms for room. Return false if the other side is gone or reads too
+    slowly. */
 bool control_send_within(int socket, const struct control_message *message, int timeout_ms);
+/** As control_send_within(), with the logger's patience of 100 ms: targets may be waiting for the logger. */
 bool control_send(int socket, const struct control_message *message);
 
-/** Receive one, waiting up to timeout_ms (-1: for ever). 1, 0 when none came, -1 when the other side is gone. */
+/** Receive one message, waiting up to timeout_ms (-1: without limit). Return 1, 0 if none came, -1 if the other side is
+    gone. */
 int control_receive(int socket, struct control_message *message, int timeout_ms);
 
 #endif

@@ -81,8 +81,8 @@ int controller_ask(int socket, const struct control_message *message, const stru
 
 /* ---- the state ---- */
 
-/* Room for one more of `count` rows of `size` bytes: the rows, maybe elsewhere, or NULL. A logger that tells more than
-   a million is not believed. */
+/* Make room for one more of `count` rows of `size` bytes. Return the rows, maybe moved, or NULL. A logger that sends
+   more than a million is not trusted. */
 static void *rows_grow(void *rows, size_t count, size_t *capacity, size_t size)
 {
 	enum { ROWS_MAX = 1 << 20 };
@@ -224,7 +224,7 @@ int controller_attach(int socket, const pid_t *pids, unsigned count, const struc
 
 enum detach { DETACH, DETACH_TRIAL };
 
-/* *gone: so many were let go of before one was not. */
+/* Detach from the processes in turn. *gone: how many succeeded before the first failure. */
 static int detach_all(int socket, const pid_t *pids, unsigned count, enum detach how, unsigned *gone,
 		      const struct controller_listener *listener, struct diag *diag)
 {
@@ -275,8 +275,8 @@ int controller_update_set(struct controller_update *update, const struct control
 	return 0;
 }
 
-/* What an update that failed has done: those that went come back, with a hole in what is known of them; those that came
-   go again. */
+/* Undo an update that failed: attach again to the removed processes, whose trace then has a hole, and detach from the
+   added ones. */
 static void take_back(int socket, const struct controller_update *update, const bool *has_come, unsigned gone,
 		      const struct controller_listener *listener)
 {

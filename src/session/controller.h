@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * A controller's side of the talk with a session's logger (control.h), for the command and for programs. `socket` comes
- * from session_connect(). Errors are negative errnos with the reason in diag: -EPIPE when the logger is gone,
- * -ETIMEDOUT when it does not answer.
+ * A controller's side of the messages of control.h, for the command and for programs that link libxheap. `socket` comes
+ * from session_connect(). Functions return 0, or a negative errno with the reason in `diag`: -EPIPE if the logger is
+ * gone, -ETIMEDOUT if it does not answer. Any thread may call them; one thread at a time uses a socket.
  */
 #ifndef XHEAP_SESSION_CONTROLLER_H
 #define XHEAP_SESSION_CONTROLLER_H
@@ -14,44 +14,45 @@
 
 enum { CONTROLLER_PIDS_MAX = 256 };
 
-/** What is heard beside the answers. */
+/** Kinds of text that arrive between the answers. */
 enum controller_word {
-	CONTROLLER_NOTE,     /**< for the user: how it goes */
-	CONTROLLER_WARNING,  /**< for the user: the trace lacks something, or a process is not as it was */
-	CONTROLLER_ATTACHED, /**< a process is recorded from now on, and how long it stood */
-	CONTROLLER_REFUSED   /**< why a process is not */
+	CONTROLLER_NOTE,     /**< for the user: progress */
+	CONTROLLER_WARNING,  /**< for the user: the trace lacks something, or something stays in a process */
+	CONTROLLER_ATTACHED, /**< a process is recorded from now on; the text has the pause */
+	CONTROLLER_REFUSED   /**< a process is not recorded; the text says why */
 };
 
-/** Who hears it; NULL in its place: nobody. */
+/** The receiver of such texts; a NULL pointer to it: they are dropped. */
 struct controller_listener {
 	void (*on_message)(void *cookie, enum controller_word word, const char *text);
 	void *cookie;
 };
 
-/** What a session is, and does. */
+/** A live thread of a target, as CONTROL_THREAD describes it. */
 struct controller_thread {
-	size_t target; /**< place in the targets */
+	size_t target; /**< index in controller_state.targets */
 	struct control_thread thread;
 	char name[32];
 };
 
+/** The answer to controller_query(). */
 struct controller_state {
 	bool is_alive;
 	pid_t logger_pid;
 	struct control_state session;
-	char path[sizeof(((struct control_message *)0)->text)]; /**< of its trace */
+	char path[sizeof(((struct control_message *)0)->text)]; /**< of the session's trace */
 	struct control_message *targets;                        /**< CONTROL_TARGET, one for each executed image */
 	size_t target_count, target_capacity;
-	struct controller_thread *threads; /**< those that live, target by target, if they were asked for */
+	struct controller_thread *threads; /**< live threads, target by target, if the query asked for them */
 	size_t thread_count, thread_capacity;
 	/** CONTROL_INACTIVE, one for each process in which inactive code stays mapped */
 	struct control_message *inactive;
 	size_t inactive_count, inactive_capacity;
-	int error; /**< why recording ended, else 0 */
+	int error; /**< why recording ended, a negative errno; 0: it has not */
 	char reason[256];
 };
 
-/** How a session shall change. Zero it. */
+/** The changes of controller_update(). Zero it first. */
 struct controller_update {
 	pid_t added[CONTROLLER_PIDS_MAX], removed[CONTROLLER_PIDS_MAX];
 	unsigned added_count, removed_count;
@@ -59,30 +60,31 @@ struct controller_update {
 	uint32_t options, wait_limit_ms; /**< OPTION_* bits */
 };
 
-/** Tell it something that it answers by CONTROL_DONE; its answer's error. */
+/** Send a message that CONTROL_DONE answers, and wait for the answer. Return the answer's error. */
 int controller_ask(int socket, const struct control_message *message, const struct controller_listener *listener,
 		   struct diag *diag);
 
-/** Ask for the state; controller_state_fini() it in any case. */
+/** Query the session's state into *state. The caller frees it by controller_state_fini(), after an error, too. */
 int controller_query(int socket, bool with_threads, struct controller_state *state,
 		     const struct controller_listener *listener, struct diag *diag);
+/** Free the arrays of the state. */
 void controller_state_fini(struct controller_state *state);
 
-/** Attach to all of these processes; the first refusal is the error. Those that could be had are recorded then all the
-    same. */
+/** Attach to all of these processes. Return the first refusal as the error; the other processes are recorded
+    nevertheless. */
 int controller_attach(int socket, const pid_t *pids, unsigned count, const struct controller_listener *listener,
 		      struct diag *diag);
 
-/** Let the session have these processes and no others: what that adds and removes. */
+/** Add to *update what makes exactly these processes the session's targets. Return -E2BIG above CONTROLLER_PIDS_MAX. */
 int controller_update_set(struct controller_update *update, const struct controller_state *state, const pid_t *pids,
 			  unsigned count, struct diag *diag);
 
-/** Change the session: all of it, or nothing. */
+/** Change the session: all of the update, or nothing. On failure the processes that were added are detached again. */
 int controller_update(int socket, const struct controller_update *update, const struct controller_listener *listener,
 		      struct diag *diag);
 
-/** End the session: it lets go of its processes, and the trace is whole. The error of recording is that of
-    summary->error. */
+/** Stop the session: detach from its processes and complete the trace. Fill *summary; return -EIO if summary->error is
+    set. */
 int controller_stop(int socket, struct control_summary *summary, const struct controller_listener *listener,
 		    struct diag *diag);
 

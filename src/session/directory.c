@@ -180,7 +180,7 @@ static struct sockaddr_un socket_address(int directory)
 	return address;
 }
 
-/* Whoever listens there has to be the user. */
+/* Return whether the listening process is the user's. */
 static bool is_peer(int socket, uid_t user)
 {
 	struct ucred peer;
@@ -384,8 +384,8 @@ void session_each_directory(void (*visit)(void *cookie, const char *path), void 
 	places_each(geteuid(), directories_each, &visiting);
 }
 
-/* What the session in the directory is called, or writes. Only who records it and who is recorded have a say in that:
- * the directory is looked at as anybody's. */
+/* Get the session's name or trace path. Only the recording user and the recorded user influence it, so the directory
+   may be anybody's. */
 static bool title_of(const char *path, char *title, size_t size)
 {
 	struct session_directory directory = {.place = -1, .fd = open(path, DIRECTORY)};

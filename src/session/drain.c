@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Buffers become blocks. Each slot of a region has two streams of buffers, its own and that of its signal handlers'
- * calls; a stream's buffers are taken in the order of their sequence numbers:
+ * Buffers become blocks of the trace. Each slot of a region has two streams of buffers: one for its thread's calls, one
+ * for calls of signal handlers. A stream's buffers are taken in the order of their sequence numbers:
  *
  *     FULL buffer -> private copy -> records -> columns of the stream -> block in the trace -> flushed -> FREE buffer
  *
- * A buffer is given back only when its events can be read from the file, and each block tells which buffers it
- * completes: whatever moment the logger dies at, the file and the region together hold every event, and none twice. A
- * buffer that several threads filled (a slot is passed on with its buffer) is spread over blocks, each telling how far
- * into the buffer it reaches. So is one that is being filled when all is flushed.
+ * A buffer is released only when its events can be read from the file, and each block names the buffers that it
+ * completes. So, whenever the logger dies, the file and the region together hold every event, and none twice.
+ *
+ * A buffer that several threads have filled (a slot is passed on with its buffer) is spread over blocks; each of them
+ * says how far into the buffer it reaches. The same holds for a buffer that is being filled during a flush.
  */
 #include "session/drain_state.h"
 
@@ -92,7 +93,7 @@ static void slot_finish(struct drain_region *region, uint32_t index, bool is_dea
 	}
 	slot->buffer = slot->signal_buffer = REGION_NONE;
 	slot->pending = 0;
-	/* Who reads the heaps meanwhile asks whether a call is under way. */
+	/* A walk over the heaps that is under way reads whether a call is. */
 	STORE(&slot->call_entry, 0);
 	/* Pairs with the recorder's compare-and-swap. */
 	STORE_RELEASE(&slot->state, SLOT_FREE);
@@ -232,7 +233,7 @@ static void error_tell(struct drain_region *region, int *error, struct diag *dia
 	region->diag.text[0] = 0;
 }
 
-/* Those that are there and that no thread keeps: while we hold them, threads wait. */
+/* Return the number of buffers with memory that no thread owns. While the drain holds all of them, threads wait. */
 static uint32_t buffers_that_go_round(const struct drain_region *region)
 {
 	uint32_t there = region->region->buffer_ready - region->region->buffers_away;
@@ -262,7 +263,7 @@ bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag
 	return has_any;
 }
 
-/* What the recorders of a region have counted. */
+/* Add the counts of a region's recorders. */
 static void add_counters(const struct drain_region *region, struct drain_totals *totals)
 {
 	const struct region_header *header = region->region->header;

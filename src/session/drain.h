@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * From a region's buffers to the trace: decodes records, interns stacks, fills columns, writes blocks, and gives
- * buffers back once their events are in the file. Nothing that a target wrote is believed.
+ * The drain moves events from a region's buffers to the trace: it decodes records, interns stacks, fills columns and
+ * writes blocks. A buffer returns to the region once its events are in the file. Every byte of a target is checked.
  *
- * One drain per trace, used by one thread. Regions come and go.
+ * A trace has one drain. Only the logger's main thread uses it. Regions come and go.
  */
 #ifndef XHEAP_SESSION_DRAIN_H
 #define XHEAP_SESSION_DRAIN_H
@@ -16,7 +16,7 @@
 struct drain;
 struct drain_region;
 
-/** What the logger knows of an executed image that the region itself does not tell. */
+/** The facts about an executed image that the logger knows and the region does not hold. */
 struct drain_image {
 	uint32_t pid;    /**< in the logger's pid namespace */
 	uint32_t parent; /**< trace process id, or TRACE_NONE */
@@ -26,15 +26,15 @@ struct drain_image {
 	uint64_t start_ticks;
 };
 
+/** Sums of one region or of all. `after`: calls made and counted after recording had ended. */
 struct drain_totals {
 	uint64_t events, lost, after, waits, wait_ticks, suppressed, unwatched, heapless, check_failures,
 		untraced_calls;
 	struct stack_ends ends; /**< of the events' stacks */
 	uint32_t processes, peak_buffers;
 	uint64_t buffers_written;
-	/** records that made no sense; their events are in `lost`, by estimate */
+	/** records that failed the checks; `lost` has an estimate of their events */
 	uint64_t damaged_buffers, damaged_bytes;
-	/* after: calls that were made when recording had ended, and counted */
 	uint64_t in_flight; /**< of the events, calls that never returned */
 };
 
@@ -42,97 +42,100 @@ struct drain_totals {
 struct drain_thread {
 	uint32_t process, tid; /**< trace process id */
 	const char *name;
-	uint64_t events, rate, waits, wait_ticks; /**< waits: since its first events were taken */
+	uint64_t events, rate, waits, wait_ticks; /**< `waits` and `wait_ticks`: since its first events were taken */
 	struct stack_ends ends;                   /**< of the events' stacks */
 };
 
-/** What an earlier logger has put into the trace, for recovery. */
+/** The rows that an earlier logger has put into the trace, for recovery. */
 struct drain_known {
 	/** of the trace as it was before writer_reopen(); must outlive the drain_region */
 	const struct trace_dictionary *dictionary;
 	struct writer_clock clock; /**< of the trace, to find processes and threads by their times */
 };
 
+/** Make a drain that writes to `writer`, which stays the caller's. Without memory the logger ends. */
 struct drain *drain_new(struct writer *writer);
 
-/** Keep no more than this, from now on; keep_limits_default() until then. */
+/** Set the limits of what is kept, from now on; before the first call they are keep_limits_default(). */
 void drain_limit(struct drain *drain, const struct keep_limits *limits);
 
-/** Whether a row of no region, or a note, finds room in the trace. */
+/** Return whether the trace has room for a row of no region, or for a note. */
 bool drain_has_room(const struct drain *drain);
 
-/** Put a note about what a trace lacks into it, as an option of that name; no more than a thousand of each name, and
- *  then that there were more. name: static. */
+/** Add a note about missing parts of the trace, as a trace option of that name (static text). The trace keeps a
+    thousand notes of each name, then one that says there were more. */
 void drain_add_note(struct drain *drain, const char *name, const char *text);
 
-/** Have ready(cookie) called before events are written: by then the writer has to know the clock. */
+/** Have ready(cookie) called before events are written: it must set the writer's clock. Called on the drain's
+    thread. */
 void drain_before_writing(struct drain *drain, void (*ready)(void *cookie), void *cookie);
-/** Regions that were not removed are forgotten: what they hold is for whoever adopts them. */
+/** Free the drain. Regions that were not removed are forgotten without being drained; a recovery can adopt them. */
 void drain_free(struct drain *drain);
 
-/** Add a region; it stays the caller's and must outlive the drain_region. Its process 0 is registered in the trace
-    now. */
+/** Add a region and register its process 0 in the trace. The region stays the caller's and must outlive the
+    drain_region. */
 struct drain_region *drain_add(struct drain *drain, struct region *region, const struct drain_image *image);
 
-/** As drain_add() for a region that another logger drained before: what the trace has of it already is found again and
- *  not added twice, neither rows nor events. */
+/** Add a region that another logger drained before. Rows and events that the trace already has are found again and not
+    added twice. */
 struct drain_region *drain_adopt(struct drain *drain, struct region *region, const struct drain_image *image,
 				 const struct drain_known *known);
 
-/** Trace process id of the region's process `index` (0: the executed one), or TRACE_NONE when not seen yet. */
+/** Return the trace id of the region's process `index` (0: the executed one), or TRACE_NONE if the drain has not seen
+    it. */
 uint32_t drain_process(const struct drain_region *region, uint32_t index);
 
-/** Whether not everything of the region is kept, since there was more of it than may be. */
+/** Return whether a limit has kept something of the region out of the trace. */
 bool drain_is_limited(const struct drain_region *region);
 
-/** True once for each thing of such a region that is not: text then says what. */
+/** Return true once for each kind of thing that a limit keeps out; write a text about it for the user. */
 bool drain_take_limit_note(struct drain_region *region, char *text, size_t size);
 
-/** Take what is full, and when flushing what is being filled; write blocks and free buffers when many are held or
- *  `flush` (give it once a second or so). True when there was something. -errno in *error when the trace could not be
- *  written (the buffers are freed all the same, and their events counted). */
+/** Take full buffers and, with `flush`, partly filled ones. Write blocks and release buffers with `flush` (to be given
+    about once a second), or when many buffers are unwritten. Return true if there was a full buffer. Set *error to a
+    negative errno if the trace could not be written; buffers are released and their events counted nevertheless. */
 bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag *diag);
 
-/** The trace can take no more (writer_has_ended()): what has been lost up to now are losses, what is lost from now on
-    was called after recording. */
+/** Note that the trace can take no more (writer_has_ended()). Earlier missing events count as lost, later ones as
+    called after recording. */
 void drain_note_end(struct drain_region *region);
 
-/** The blocks that the first process of the region had before it was attached to: into the trace, as events of no
- *  thread. What could not be written is told by the next drain_poll() or drain_remove(). */
+/** Write the blocks that the region's first process had before the attach, as events of no thread. The next
+    drain_poll() or drain_remove() reports a failure to write. */
 void drain_earlier(struct drain_region *region, const struct heapwalk *walk);
 
-/** A process has ended (enum trace_end, status): take all that it left, committed or pending, free its slots. ticks:
- *  when; 0: at its last event. Its index may be
- *  another's much later (but for 0). What could not be written is told by the next drain_poll() or drain_remove(). */
+/** Take everything that an ended process left, committed or pending, and free its slots. end: enum trace_end. ticks:
+    when it ended; 0: at its last event. Its index, unless 0, may belong to another process much later. The next
+    drain_poll() or drain_remove() reports a failure to write. */
 void drain_end_process(struct drain_region *region, uint32_t index, uint8_t end, int32_t status, uint64_t ticks);
 
-/** A thread known dead (its tid is gone from its process): drain its slot and let it be reused. */
+/** Drain the slot of a thread that is known to be dead (its tid is gone from its process), and free the slot. */
 void drain_end_thread(struct drain_region *region, uint32_t slot);
 
-/** As drain_end_thread(), but nothing is done when the slot is by now another thread's than tid's. */
+/** As drain_end_thread(), but do nothing if the slot now belongs to another thread than `tid`. */
 void drain_end_tid(struct drain_region *region, uint32_t slot, uint32_t tid);
 
-/** All processes have ended or are let go: take everything, write it, forget the region. */
+/** Take and write everything of a region whose processes have all ended or are detached, and forget the region. */
 void drain_remove(struct drain_region *region, int *error, struct diag *diag);
 
-/** Sums of one region. */
+/** Add up one region. */
 void drain_region_totals(const struct drain_region *region, struct drain_totals *totals);
 
-/** All regions were polled with `flush`: rates (event_rate.h) are counted from here. */
+/** Note a moment for the rates (event_rate.h). To be called when all regions were polled with `flush`. */
 void drain_note_rates(struct drain *drain, uint64_t ticks_per_ms);
 
-/** Events a second of a region that has just been polled so. */
+/** Return the events per second of a region that was just polled with `flush`. */
 uint64_t drain_region_rate(const struct drain_region *region, uint64_t ticks_per_ms);
 
-/** Call each(cookie, thread) for every thread of it that lives. */
+/** Call each(cookie, thread) for each live thread of the region. */
 void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms,
 		       void (*each)(void *cookie, const struct drain_thread *thread), void *cookie);
 
-/** What the logger's memory may come to: all of the regions, what is decoded and not written yet, which has a limit,
- *  the stacks that the trace has by now, and some for the rest. */
+/** Return the limit of the logger's memory in bytes: all regions, decoded and unwritten events (limited), the trace's
+    stacks so far, and a reserve. */
 uint64_t drain_memory_limit_bytes(const struct drain *drain);
 
-/** Sums over all regions, past and present. */
+/** Add up all regions, past and present. */
 void drain_totals(const struct drain *drain, struct drain_totals *totals);
 
 #endif

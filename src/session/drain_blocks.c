@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From columns to blocks of the trace, and when buffers are given back. */
+/* Writing columns as blocks of the trace, and releasing buffers. */
 #include "session/drain_state.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ void buffer_release(struct drain_region *region, uint32_t index)
 	region->drain->past.buffers_written++;
 	struct region_buffer *head = region_buffer(region->region, index);
 	head->taken = 0;
-	/* Whoever takes it next names its next use before it writes: until then nothing lies in it. */
+	/* The next owner sets `sequence` before it writes: until then the buffer is empty. */
 	head->committed = 0;
 	/* Pairs with the recorder's compare-and-swap: its bytes are ours no more. */
 	STORE_RELEASE(&head->state, BUFFER_FREE);
@@ -26,7 +26,8 @@ void held_add(struct drain_region *region, uint32_t *list, uint32_t index)
 	*list = index;
 }
 
-/* Likewise. The trace says so, too, but where it drops what is old, that may be gone when the logger is. */
+/* Note in the stream's open buffer how many of its events the trace has. The trace says so, too, but may drop old
+   blocks before the logger dies. */
 static void part_settle(const struct drain_region *region, struct stream *stream)
 {
 	struct region_buffer *head = region_buffer(region->region, stream->open_index);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Taking buffers: full ones in their order, those that are being filled, those of threads that are gone. */
+/* Taking buffers: full ones in their order, those being filled, those of threads that are gone. recorder/stream.c has
+   the timeline of a buffer. */
 #include "session/drain_state.h"
 
 #include <stdio.h>
@@ -37,7 +38,7 @@ static void damage_note(struct drain_region *region, const struct stream *stream
 	}
 }
 
-/* The records that follow are of the thread that the last RECORD_BEGIN named. False: it finds no room in the trace. */
+/* Continue with the thread that the last RECORD_BEGIN named. Return false if a limit keeps it out of the trace. */
 static bool stream_follow(struct drain_region *region, struct stream *stream, struct decode *decode, uint32_t sequence)
 {
 	struct owner *owner = &stream->owner;
@@ -69,7 +70,7 @@ static void owner_count(struct drain_region *region, struct stream *stream, int6
 	stack_ends_add(&stream->ends, ends);
 }
 
-/* As stream_decode(), for stacks of which some may not be kept. */
+/* As stream_decode(), within limits of what is kept that are already set. */
 static void stream_decode_all(struct drain_region *region, struct stream *stream, struct decode *decode,
 			      uint32_t sequence)
 {
@@ -99,7 +100,7 @@ static void stream_decode_all(struct drain_region *region, struct stream *stream
 	}
 }
 
-/* Decode what lies between decode->at and decode->end. */
+/* Decode the bytes from decode->at to decode->end. */
 static void stream_decode(struct drain_region *region, struct stream *stream, struct decode *decode, uint32_t sequence)
 {
 	keep_begin_stacks(&region->translate.keep);
@@ -107,7 +108,7 @@ static void stream_decode(struct drain_region *region, struct stream *stream, st
 	keep_end_stacks(&region->translate.keep);
 }
 
-/* The Free that was under way when its process died: its record lies whole behind what was committed. */
+/* Take the Free that was under way when its process died: its whole record lies behind the committed ones. */
 static void pending_take(struct drain_region *region, struct stream *stream, struct decode *decode,
 			 const struct ending *ending)
 {
@@ -125,7 +126,7 @@ static void pending_take(struct drain_region *region, struct stream *stream, str
 	keep_begin_stacks(&region->translate.keep);
 	enum decode_result result = decode_run(decode, stream->events, 1);
 	keep_end_stacks(&region->translate.keep);
-	/* What lies there may be older than the call: its time tells. */
+	/* A record there may be older than the call: its time shows that. */
 	const struct writer_events *events = stream->events;
 	if ((result == DECODE_END || result == DECODE_LIMIT) && events->count == count + 1 &&
 	    events->time[count] == ending->ticks &&
@@ -159,7 +160,7 @@ static bool stream_knows(const struct drain_region *region, const struct stream 
 	return region->known && stream->has_sequence && (int32_t)((sequence - stream->sequence) << 1) <= 0;
 }
 
-/* How many events of the buffer the trace has, also where it has dropped them since. */
+/* Return how many events of the buffer the trace has, or had before it dropped them. */
 static uint32_t events_taken(const struct drain_region *region, const struct stream *stream, uint32_t index,
 			     uint32_t sequence)
 {
@@ -168,8 +169,8 @@ static uint32_t events_taken(const struct drain_region *region, const struct str
 	return taken >> 32 == sequence && (uint32_t)taken > events ? (uint32_t)taken : events;
 }
 
-/* What decodes the first bytes of a buffer that lie in drain->copy; the stream has room for their events, and knows
-   which the trace has. */
+/* Prepare to decode the first bytes of a buffer, which are in drain->copy. The stream gets room for their events, and
+   the number of those that the trace already has. */
 static struct decode copy_decode(struct drain_region *region, struct stream *stream, uint32_t index, uint32_t bytes,
 				 uint32_t sequence)
 {
@@ -187,8 +188,8 @@ static struct decode copy_decode(struct drain_region *region, struct stream *str
 			       .latest = ticks_now(region->region) + SLACK_TICKS};
 }
 
-/* How much of a buffer holds records. What its owner said when it handed it over counts: a child that was forked in the
-   midst of a record writes, too. */
+/* Return how many bytes of a buffer hold records. The owner's count at the hand-over decides: a child that was forked
+   amid a record writes `committed`, too. */
 static uint32_t buffer_committed(const struct region_buffer *head)
 {
 	uint32_t committed = LOAD_ACQUIRE(&head->committed);
@@ -214,7 +215,7 @@ void buffer_take(struct drain_region *region, struct stream *stream, uint32_t in
 		buffer_release(region, index);
 		return;
 	}
-	/* Nothing of the target's is read twice. */
+	/* The target's bytes are read only once. */
 	memcpy(drain->copy, region_buffer_bytes(region->region, index), committed + pending);
 	struct decode decode = copy_decode(region, stream, index, committed, sequence);
 	stream_decode(region, stream, &decode, sequence);
@@ -228,8 +229,8 @@ void buffer_take(struct drain_region *region, struct stream *stream, uint32_t in
 	stream_complete(region, stream, sequence, index);
 }
 
-/* What the thread has committed to the buffer that it is filling. It only ever adds, and the buffer stays its own until
-   it was taken when full. */
+/* Take what the thread has committed to the buffer that it is filling. The thread only adds, and the buffer stays its
+   own until the full buffer is taken. */
 static void open_take(struct drain_region *region, struct stream *stream, uint32_t slot, uint32_t index,
 		      uint64_t until_ticks, enum open_when when)
 {
@@ -248,7 +249,7 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 		return;
 	memcpy(drain->copy, region_buffer_bytes(region->region, index), committed);
 	struct decode decode = copy_decode(region, stream, index, committed, sequence);
-	/* What makes no sense is told of when the buffer is full. */
+	/* Damage is reported when the buffer is full. */
 	stream_decode(region, stream, &decode, sequence);
 	struct writer_events *events = stream->events;
 	struct stack_ends ends = {0};
@@ -258,12 +259,12 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 		trace_count_end(&ends, events->flags[last],
 				(uint8_t)writer_stack_end(drain->writer, events->stack[last]), -1);
 	}
-	/* Those will be taken again. */
+	/* The later events will be taken again. */
 	owner_count(region, stream, -(int64_t)later, &ends);
 	uint32_t taken = decode.event_count - later;
 	if (events && events->count > 0)
 		stream_write(region, stream, sequence, taken);
-	/* Also those of threads that had the slot before, which are written by now. */
+	/* This includes events of threads that had the slot before, which are already written. */
 	if (taken > stream->written_events) {
 		stream->open_index = index;
 		stream->open_taken =
@@ -274,10 +275,8 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	stream->open_committed = later ? 0 : committed;
 }
 
-/*
- * Threads are looked at one after the other. So that none is seen freeing what another, looked at before, had not
- * allocated yet, all are taken up to one moment, which lies behind what full buffers had.
- */
+/* Threads are checked one after the other. All are taken up to one moment, after everything in full buffers. Otherwise
+   a thread could be seen to free what another one, checked before, had not allocated yet. */
 void open_take_all(struct drain_region *region, enum open_when when)
 {
 	uint64_t until_ticks = ticks_now(region->region);
@@ -301,8 +300,7 @@ static void slot_begin(struct drain_region *region, uint32_t index)
 		struct stream *stream = &region->stream[side][index];
 		*stream = (struct stream){
 			.key = index | (side ? REGION_SIGNAL : 0), .completed_first = 1, .held = REGION_NONE};
-		/* The first buffer of a slot has number 1. What a trace that drops its past had before, nobody
-		   knows. */
+		/* The first buffer of a slot has number 1. A trace that drops its past does not say what it had. */
 		if (region->known)
 			stream->sequence = writer_last_sequence(region->drain->writer, region->region->id, stream->key);
 		stream->has_sequence = stream->sequence != UINT32_MAX;
@@ -314,7 +312,7 @@ static void slot_begin(struct drain_region *region, uint32_t index)
 	gap->stacks = slot->taken_stacks;
 }
 
-/* As many streams as there are slots. */
+/* Make as many streams as there are slots. */
 void slots_follow(struct drain_region *region)
 {
 	uint32_t count = region->region->slot_ready;
@@ -342,7 +340,7 @@ static uint32_t full_find(struct drain_region *region)
 	uint32_t count = 0, in_use = 0, owned = 0;
 	for (uint32_t i = 0; i < region->region->buffer_ready; i++) {
 		struct region_buffer *head = region_buffer(region->region, i);
-		/* Pairs with the recorder's release: what it wrote before is visible. */
+		/* Pairs with the recorder's release in stream_hand_over(): its records are visible. */
 		uint32_t state = LOAD_ACQUIRE(&head->state);
 		in_use += state != BUFFER_FREE && state != BUFFER_AWAY;
 		owned += state == BUFFER_OWNED;
@@ -353,7 +351,7 @@ static uint32_t full_find(struct drain_region *region)
 			region->full[count++] =
 				(struct full){slot | (sequence & REGION_SIGNAL), sequence & ~REGION_SIGNAL, i, 0};
 		} else if (slot >= region->region->slot_ready) {
-			/* Nobody's: there is no such slot. */
+			/* No slot has this number: the buffer belongs to no thread. */
 			region->drain->past.damaged_buffers++;
 			buffer_release(region, i);
 		}
@@ -366,7 +364,7 @@ static uint32_t full_find(struct drain_region *region)
 	return count;
 }
 
-/* Whether each stream's next buffers are there without a hole. */
+/* Return whether the next buffers of each stream follow without a hole. */
 static bool full_is_whole(const struct drain_region *region, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -386,7 +384,7 @@ static int time_compare(const void *a, const void *b)
 	return left->ticks != right->ticks ? (left->ticks < right->ticks ? -1 : 1) : full_compare(a, b);
 }
 
-/* In the order in which they were begun, which within a stream stays that of the sequence numbers. */
+/* Sort by the time at which the buffers were begun, which keeps the order of sequence numbers within a stream. */
 static void full_order(struct drain_region *region, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -398,11 +396,8 @@ static void full_order(struct drain_region *region, uint32_t count)
 	qsort(region->full, count, sizeof(struct full), time_compare);
 }
 
-/*
- * A file that becomes full is to have of all threads what they did up to one moment, more or less. So, each time that
- * the room has become half of what it was, what waits in columns and in buffers that are being filled is written, of
- * those too who seldom call.
- */
+/* A file that becomes full shall have the events of all threads up to about the same moment. So, each time its room has
+   halved, the events in columns and in open buffers are written, including those of threads that call rarely. */
 static void open_take_in_time(struct drain *drain)
 {
 	uint64_t room = writer_room_left(drain->writer);
@@ -423,7 +418,7 @@ bool full_take(struct drain_region *region)
 {
 	slots_follow(region);
 	uint32_t count = full_find(region);
-	/* A buffer can become full behind our back, and its successor before our eyes: looking again finds both. */
+	/* A buffer can become full after its place was passed, and its successor before: a second search finds both. */
 	if (!full_is_whole(region, count))
 		count = full_find(region);
 	if (writer_room_left(region->drain->writer) != UINT64_MAX)
@@ -432,7 +427,7 @@ bool full_take(struct drain_region *region)
 		open_take_in_time(region->drain);
 		buffer_take(region, stream_by_key(region, region->full[i].key), region->full[i].index, NULL);
 		columns_bound(region->drain);
-		/* The target may be waiting for them. */
+		/* The target may be waiting for these buffers. */
 		if (region->written != REGION_NONE)
 			drain_settle(region);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a region counts: calls that were lost, and whether its counts can be true. */
+/* The counts of a region: calls that were lost, and whether the counts can be true. */
 #include "session/drain_state.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 /* ---- what cannot be checked ---- */
 
-/* What recorders count is their word alone. No thread has made more calls, or waited longer, than there were ticks
- * since its image began; that much is believed, and more is left out of all sums. */
+/* Nothing confirms the counts of recorders. No thread has made more calls, or waited longer, than there were ticks
+   since its image began. Counts up to that are accepted; larger ones are left out of all sums. */
 static bool is_believable(const struct drain_region *region, uint64_t count)
 {
 	uint64_t now = ticks_now(region->region);
@@ -61,8 +61,8 @@ void gap_settle(struct gap *gap, struct region_slot *slot)
 	slot->taken_stacks = gap->stacks;
 }
 
-/* Likewise: calls after the end are counted for good, and only they. What was lost before and found no room in the file
-   is not. */
+/* As gap_settle(), when recording has ended: only calls after the end are settled. Earlier losses found no room in the
+   file and stay open. */
 static void gap_settle_after(struct region_slot *slot, const struct trace_gap *row,
 			     const uint8_t kinds[REGION_LOST_KINDS])
 {
@@ -86,7 +86,7 @@ static void gap_read(struct region_slot *slot, struct gap *gap, uint64_t *first_
 		if (!(before & 1) && before == LOAD(&slot->gap_sequence))
 			return;
 	}
-	/* Its writer died in the middle: what is there is as good as it gets. */
+	/* The writer died amid a change: the present values are the best there are. */
 }
 
 /* Whether the logger before us has put it into the trace, and was killed before it could note that in the slot. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the trace notes, and what of a region cannot be kept. */
+/* Notes in the trace, and limits of what is kept of a region. */
 #include "session/drain_state.h"
 
 #include <stdio.h>

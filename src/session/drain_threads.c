@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose events a stream has: rows of threads. */
+/* The threads that fill streams, and their rows in the trace. */
 #include "session/drain_state.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 #define SIGNAL_MARK " (signal)"
 
-/* What the thread calls itself; "" when it is gone. */
+/* Read the thread's own name; "" if it is gone. */
 static void comm_read(uint32_t pid, uint32_t tid, char *name, size_t size)
 {
 	char path[64];

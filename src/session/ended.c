@@ -21,7 +21,7 @@ struct ended {
 	char reason[TRACE_REASON_BYTES];
 };
 
-/* and goes on with the processes, by their ids; what is zero has made no call. */
+/* followed by the processes, by their ids; an entry of zeros has made no call. */
 struct ended_process {
 	uint64_t calls;
 	int64_t start_ticks, end_ticks;

@@ -25,7 +25,7 @@ uint64_t event_rate_get(const struct event_rate *rate, uint64_t events, uint64_t
 	const struct rate_mark *since =
 		ticks_since(&rate->last, ticks) >= RATE_LEAST_MS * ticks_per_ms ? &rate->last : &rate->before;
 	uint64_t passed = ticks_since(since, ticks);
-	/* Who calls himself now this thread, now that, has counts that shrink. */
+	/* A thread that changes its identity again and again has counts that shrink. */
 	if (!passed || events <= since->events)
 		return 0;
 	return (uint64_t)((double)(events - since->events) * 1000 * (double)ticks_per_ms / (double)passed);

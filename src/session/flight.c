@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A flight recorder in the logger: who asks for what is in memory to be written out (controllers, a signal, triggers),
- * one after the other.
- */
+/* The flight recorder in the logger: requests to write out what is in memory, by controllers, a signal or triggers, one
+   after the other. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,7 +16,7 @@
 
 enum { LIMIT_LOOK_NS = 200000000, REARM_PARTS = 8 };
 
-/* Who wants it; answered when it is done. */
+/* A request and its sender, which gets the answer when it is done. */
 struct flight_request {
 	struct flight_request *next;
 	int socket; /* -1: a trigger, and for the user a note */
@@ -135,7 +133,8 @@ void flight_note_memory(struct logger *logger, struct member *member, uint64_t r
 	flight_ask(logger, -1, false, text);
 }
 
-/* Whoever the limit kills is gone soon: so its cgroup is known beforehand, and looked at once more at its end. */
+/* Check the memory limit of a member's cgroup. A process that the limit kills is gone soon, so its cgroup is read
+   beforehand, and checked once more at its end. */
 static void limit_check(struct logger *logger, struct member *member)
 {
 	uint64_t hits;
@@ -171,7 +170,7 @@ void flight_note_end(struct logger *logger, struct member *member, uint8_t end, 
 	flight_ask(logger, -1, false, text);
 }
 
-/* Of who is new at once, so that nothing is missed between. */
+/* Check the limits of all members; new members at once, so that no hit in between is missed. */
 static void limits_check(struct logger *logger, bool is_due)
 {
 	for (struct target *target = logger->targets; target; target = target->next) {

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A program can execute and load as many files as it likes: what nobody uses is forgotten when there are more than are
- * kept, and more than the most are not looked at. */
+/* A program can execute and load any number of files. Unused ones are forgotten above ENTRIES_KEPT, and above
+   ENTRIES_MAX new ones are not read. */
 enum { ENTRIES_KEPT = 1024, ENTRIES_MAX = 16 * 1024 };
 
 struct entry {
@@ -102,7 +102,7 @@ static struct entry *find(struct hook_cache *cache, const struct stat *status, b
 	return NULL;
 }
 
-/* Open the mapped file if path names it still: the inode tells; 0: any file. */
+/* Open the file if the path still names the mapped one, by its inode; 0: any file. */
 static int open_same(const char *path, uint64_t inode, struct stat *status)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -113,10 +113,12 @@ static int open_same(const char *path, uint64_t inode, struct stat *status)
 	return fd;
 }
 
-/* The maps give a path as we see it, where we can; of another mount namespace, as those inside see it; and where
- * neither leads there (chroot in such a one, a file that was replaced), the kernel opens it for those who are
- * privileged. A file system may show other inodes in maps than in files: what lies at the path is taken then, and each
- * patch compares the bytes that it replaces. */
+/*
+ * Open the mapped file. The maps' path is tried as this process sees it, then as the process's mount namespace does. If
+ * neither leads to the file (chroot in such a namespace, a replaced file), the kernel opens it for privileged users.
+ * A file system may show other inodes in maps than in files. Then the file at the path is taken, and each patch
+ * compares the bytes that it replaces.
+ */
 static int open_mapped(pid_t pid, const struct proc_map *map, struct stat *status)
 {
 	char inside[1024], by_place[1024];

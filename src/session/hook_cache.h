@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** What there is to hook in image files, each looked at once. Thread-safe. */
+/** The functions to hook in image files, each file read once. All threads of the logger may call it. */
 #ifndef XHEAP_SESSION_HOOK_CACHE_H
 #define XHEAP_SESSION_HOOK_CACHE_H
 
@@ -12,13 +12,16 @@
 
 struct hook_cache;
 
+/** Make an empty cache; NULL without memory. */
 struct hook_cache *hook_cache_new(void);
+/** Free the cache and everything that was found in it. */
 void hook_cache_free(struct hook_cache *cache);
 
-/** Forget the oldest files where there are many. Only while nobody uses what was found. */
+/** Forget the oldest files if there are many. Only while no caller uses a result of hook_cache_find(). */
 void hook_cache_trim(struct hook_cache *cache);
 
-/** The file that pid has mapped. NULL when it cannot be read, or there are too many. Valid until hook_cache_trim(). */
+/** Find the file that `pid` has mapped, reading it if it is new. Return NULL if it cannot be read or the cache is full.
+    The result stays the cache's and is valid until hook_cache_trim(). */
 struct hook_image *hook_cache_find(void *cache, pid_t pid, const struct proc_map *map, bool is_main);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes that were detached from while a thread of theirs was in our code, and stayed there. The code is inactive:
- * no function leads to it. It is removed as soon as the thread has left: by this session, which looks from time to
- * time, or by whoever attaches to the process next.
+ * Processes in which the recorder's code stays mapped, since a thread was in it at the detach. No function leads to it:
+ * it is inactive.
+ * When the thread has left the code, it is removed. This session checks for that from time to time; the next recording
+ * that attaches to the process removes it as well.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -129,7 +130,7 @@ static void inactive_each_try(struct logger *logger, uint64_t now, bool is_last)
 
 void inactive_check(struct logger *logger, uint64_t now)
 {
-	/* Whoever attaches removes it, and only one can trace a process. */
+	/* An attach removes the code itself, and only one thread can trace a process. */
 	if (logger->inactive && !tracer_is_busy(logger->tracer))
 		inactive_each_try(logger, now, false);
 }

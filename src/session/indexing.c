@@ -33,15 +33,13 @@ struct indexing *indexing_begin(const char *trace_path, struct diag *diag)
 	return NULL;
 }
 
-/*
- * Who has been attached to, or has executed another image, may write events before we look at its region for the first
- * time, and an end may be told with a time that is over. By the next cut all that is in the file, too: so what is told
- * then is the time of this one.
- */
+/* A process that was just attached to, or has just executed another image, may write events before its region is first
+   read. An end may be reported late. By the next cut the file has all of that. So each cut announces the time of the
+   one before. */
 void indexing_tell(struct indexing *indexing, int64_t until_ns, uint64_t size_bytes, uint64_t event_count)
 {
 	struct indexing_cut cut = {indexing->until_ns, size_bytes};
-	/* A pipe takes it whole or not at all. Where it is full, what is told later says as much. */
+	/* A pipe takes the message whole or not at all. If the pipe is full, a later message includes this one. */
 	if (indexing->has_cut && write(indexing->worker.input, &cut, sizeof(cut)) < 0 && errno == EPIPE)
 		indexing->has_ended = true;
 	indexing->has_cut = true;

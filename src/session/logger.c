@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The logger's loop: answer messages, drain regions, notice ends, until nobody is left.
+ * The logger's loop: answer messages, drain regions, notice ends, until no target and no controller is left.
  *
- * Only this thread touches the trace and the list of targets. A process that is about to execute another image is held
- * by a thread of its own (tracer.c), since tracing is a matter of threads; what came of it arrives in a queue.
+ * Only this thread uses the trace and the list of targets. A process that is about to execute another image is traced
+ * by a thread of its own (tracer.c), since the kernel ties tracing to threads. Results arrive in a queue.
  */
 #include "session/logger.h"
 
@@ -81,11 +81,9 @@ static void settle_clock_now(void *logger)
 
 static struct logger *running;
 
-/*
- * Whoever is told that there is no memory can do nothing sensible any more: end as if killed. What was recorded lies in
- * the trace and in the regions, from which xheap recover makes it whole; targets learn of it from the kernel, and wait
- * for nothing. No process is left with its registers in our hands.
- */
+/* End as if killed: without memory nothing sensible can be done. The trace and the regions have everything that was
+   recorded, and xheap recover completes the trace. The kernel notifies the targets, which then wait for nothing. No
+   process is left with registers changed by the logger. */
 static void end_without_memory(size_t size_bytes)
 {
 	(void)size_bytes;
@@ -97,7 +95,8 @@ static void end_without_memory(size_t size_bytes)
 	_exit(LOGGER_NO_MEMORY);
 }
 
-/* What this thread decides by must be true; others give up what they do with one process, and say so. */
+/* The main thread must decide by true answers, so it ends. Another thread gives up its work on one process and reports
+   that. */
 static void proc_without_memory(void)
 {
 	if (gettid() == getpid())
@@ -155,7 +154,7 @@ static void end_keep_reason(struct logger *logger)
 	snprintf(logger->diag.text, sizeof(logger->diag.text), "%s", reason);
 }
 
-/* Recording ends when the trace can take no more. The session goes on, and counts what it would have recorded. */
+/* End the recording when the trace can take no more. The session continues and counts what it would have recorded. */
 static void recording_check(struct logger *logger)
 {
 	char text[TRACE_REASON_BYTES + 200];
@@ -199,8 +198,8 @@ static void beat(struct logger *logger)
 		__atomic_fetch_add(&target->region.header->heartbeat, 1, __ATOMIC_RELAXED);
 }
 
-/* Take what is recorded. What was attached to is not known yet, and nothing may be folded before: where the window is
-   full, those who wait wait for that. */
+/* Drain a target. Before the earlier blocks of an attach are known, nothing may be folded: if the window is full then,
+   waiting threads continue to wait. */
 static bool target_drain(struct logger *logger, struct target *target, bool flush, int *error, struct diag *diag)
 {
 	if (!store_is_full(logger->store) || !tracer_is_attaching(logger->tracer))
@@ -268,8 +267,8 @@ static bool target_is_unused(const struct target *target)
 	       (target->is_let_go || target->has_inactive || !proc_is_in_use(target->region_path, target->region.fd));
 }
 
-/* Whether all its processes have ended. A process may have come and gone since the last look at the list: no further
-   one can when nobody has the region. */
+/* Return whether all the target's processes have ended. A process may have come and gone since the list was read; when
+   nobody has the region, no further one can come. */
 static bool target_is_over(struct logger *logger, struct target *target)
 {
 	if (!target_is_unused(target))
@@ -301,7 +300,7 @@ static bool everybody_is_gone(struct logger *logger)
 	return logger->options->until_exit || !logger->targets;
 }
 
-/* What had happened by these ticks is written; 0: that is not known of all. */
+/* Note that everything up to these ticks is written; 0: that is not known of all. */
 static void flush_note(struct logger *logger, uint64_t ticks)
 {
 	uint64_t start = logger->clock.writer.start_ticks;
@@ -339,10 +338,10 @@ static void loop(struct logger *logger)
 	for (;;) {
 		uint64_t now = monotonic_now_ns();
 		bool flush = wants_flush(logger, now);
-		/* Who is being attached to may have made calls that nobody takes yet. And what ends while blocks from
-		 * before are looked for is needed whole, to tell which there were. */
+		/* A process that is being attached to may have made calls that are not taken yet. While earlier blocks
+		   are searched for, whatever ends is needed whole, to tell which blocks existed. */
 		uint64_t flush_ticks = flush && !tracer_is_attaching(logger->tracer) ? clock_event_ticks() : 0;
-		/* What rings from here on is looked at in the next round. */
+		/* A ring from here on is handled in the next round. */
 		logger->doorbell_seen = __atomic_load_n(&logger->doorbell.word, __ATOMIC_ACQUIRE);
 		bool has_any = logger_check_controllers(logger);
 		has_any |= logger_take_results(logger);
@@ -404,7 +403,7 @@ static bool is_index_given_up(const struct logger *logger)
 	return got < 0 || (got > 0 && message.kind == CONTROL_STOP);
 }
 
-/* The trace is there, whatever becomes of its index. Bytes of that; 0: there is none. */
+/* Finish the index; the trace is complete in any case. Return the index's size; 0: there is none. */
 static uint64_t index_end(struct logger *logger)
 {
 	struct indexing_progress progress;
@@ -456,7 +455,7 @@ static void keepalive(void *logger)
 	logger_keepalive(logger);
 }
 
-/* What targets wait for comes, though not from their own regions yet. */
+/* Report progress to waiting targets although their own regions are not drained yet. */
 static void note_progress(void *cookie)
 {
 	const struct logger *logger = cookie;

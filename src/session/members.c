@@ -85,8 +85,7 @@ struct inner_process {
 	uint32_t index;
 };
 
-/* Whether pid is a member's already, or was until it ended: who has ended keeps its pid until somebody has waited for
-   it. */
+/* Return whether pid is a member's, live or ended: an ended process keeps its pid until it is waited for. */
 static bool is_taken(const struct target *target, pid_t pid)
 {
 	bool has_ended = proc_has_ended(pid);
@@ -97,8 +96,8 @@ static bool is_taken(const struct target *target, pid_t pid)
 	return false;
 }
 
-/* Children in pid namespaces of their own have the same pid there; each has noted its index in its own memory, which
-   goes when it ends. */
+/* Return whether the process is the wanted one. Children in pid namespaces of their own have the same pid there. So the
+   index decides that each has noted in its own memory, as long as that memory exists. */
 static bool is_inner_process(void *cookie, pid_t pid)
 {
 	const struct inner_process *wanted = cookie;
@@ -109,8 +108,8 @@ static bool is_inner_process(void *cookie, pid_t pid)
 	       (noted == UINT32_MAX && !is_taken(wanted->target, pid));
 }
 
-/* Whether pid is the process that is looked for. Its identity is taken before that is found out: what is found out is
- * of this process, unless it has ended by then, and another one of the target has its number. */
+/* Take pid's identity and return whether it is the wanted process. The identity is taken first, so that the checks are
+   about this process. Otherwise it has ended, and another process of the target has its pid. */
 static bool take_inner_process(struct inner_process *wanted, pid_t pid, struct identity *identity)
 {
 	*identity = identity_take(pid);
@@ -164,8 +163,8 @@ struct pidfd_information {
 	uint64_t more[4];
 };
 
-/* The wait status of a process that is not our child, if the kernel has one: before its parent has waited for it in
-   /proc, then in its pidfd. */
+/* Get the wait status of a process that is not the logger's child, if the kernel has one. It comes from /proc before
+   the parent has waited for it, afterwards from its pidfd. */
 static bool status_of(struct logger *logger, const struct member *member, int *status)
 {
 	for (struct exit_status *told = logger->exit_statuses; told; told = told->next) {
@@ -304,7 +303,7 @@ struct leaving {
 	uint64_t began_ns;
 };
 
-/* Take what is recorded while another thread waits for threads to leave our code: some of them may wait for room, or
+/* Serve targets while another thread waits for threads to leave the recorder's code. Some of them may wait for room, or
    for the answer to a message. */
 static void serve_while(void *cookie)
 {
@@ -321,12 +320,11 @@ static void note_detached(struct logger *logger, const struct member *member, co
 {
 	char text[1024];
 	const struct inject_pause *pause = &detaching->pause;
-	int size = snprintf(text, sizeof(text),
-			    "process %d (%s) still runs, no longer traced; %u thread%s stood for %.3f ms",
+	int size = snprintf(text, sizeof(text), "detached from process %d (%s): %u thread%s paused for %.3f ms",
 			    (int)member->pid, command, pause->thread_count, pause->thread_count == 1 ? "" : "s",
 			    (double)pause->all_ns / 1e6);
 	if (pause->one_ns)
-		size += snprintf(text + size, sizeof(text) - (size_t)size, ", then each alone, the longest for %.3f ms",
+		size += snprintf(text + size, sizeof(text) - (size_t)size, ", then each alone, for at most %.3f ms",
 				 (double)pause->one_ns / 1e6);
 	if (detaching->rest.bytes) {
 		size += snprintf(text + size, sizeof(text) - (size_t)size, "; ");
@@ -354,8 +352,7 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 	if (error && diag_or_null)
 		return diag_fail(diag_or_null, -error, "%s", diag.text);
 	if (error) {
-		snprintf(text, sizeof(text),
-			 "process %d (%s) still runs, no longer traced, but its functions stay patched: %s",
+		snprintf(text, sizeof(text), "detached from process %d (%s), but its functions stay patched: %s",
 			 (int)member->pid, command, diag.text);
 		logger_warn(logger, text);
 		detaching.rest.bytes = target->region.bytes;

@@ -5,36 +5,39 @@
 
 #include "session/logger_state.h"
 
-/** A process is the target's. identity: of pid, the member's from now on; inner: its number in its own namespace. */
+/** Begin a member: a process of the target. identity: of `pid`, owned by the member from now on. inner: its number in
+    its own namespace. */
 void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid,
 		  struct identity identity, pid_t inner);
 
-/** Free what is kept of a member. */
+/** Free what a member owns. */
 void member_release(struct member *member);
 
-/** Note how a living member ended (enum trace_end, status), at these ticks. */
+/** Record the end of a live member (enum trace_end, status), at these ticks. */
 void member_end(struct logger *logger, struct target *target, uint32_t index, uint8_t end, int32_t status,
 		uint64_t ticks);
 
+/** Return whether the member's process has ended. */
 bool member_has_ended(const struct member *member);
 
-/** Whether a process has the target's region mapped. */
+/** Return whether a process has the target's region mapped. */
 bool process_has_region(const struct target *target, pid_t pid);
 
-/** The process outside of its namespace that is `inner` in it and has the place `index` of the region, 0 when there is
-    none; *identity is the caller's. */
+/** Find the process that is `inner` in its namespace and has the place `index` of the region. Return its pid in the
+    logger's namespace, 0 if there is none. The caller owns *identity. */
 pid_t process_outside(const struct target *target, pid_t inner, uint32_t index, struct identity *identity);
 
-/** Note members that have ended; their status may come a little later, from the command or the kernel. now: as
+/** Record the ends of members. A status may come a little later, from the command or the kernel. now:
     monotonic_now_ns(). */
 void members_check(struct logger *logger, struct target *target, uint64_t now);
 
-/** Write how much of a member's memory is resident into the trace when it has changed enough. */
+/** Write a member's resident memory into the trace if it has changed enough. */
 void member_sample(struct logger *logger, struct target *target, uint32_t index, uint64_t now);
 
+/** Return whether the member's process has a live thread `tid` (a number of the process's own namespace). */
 bool thread_lives(const struct member *member, pid_t tid);
 
-/** Free the slots of threads that are gone. */
+/** Drain and free the slots of threads that are gone. */
 void threads_reap(struct target *target);
 
 /** Detach from every process. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** What a session records and how; filled by the command, handed to the logger. */
+/** The options of a recording. The command fills them in and hands them to the logger. */
 #ifndef XHEAP_SESSION_OPTIONS_H
 #define XHEAP_SESSION_OPTIONS_H
 
@@ -58,38 +58,38 @@ enum session_trigger {
 };
 
 struct session_options {
-	/** of one that outlives its controllers and waits for targets; NULL: it ends with what it records */
+	/** of a session that outlives its controllers and waits for targets; NULL: the session ends with its targets */
 	const char *session_name;
-	const char *trace_path;          /**< absolute; %d in it is a counter where files are numbered */
+	const char *trace_path;          /**< absolute; %d in it is a counter in modes that number their files */
 	const char *command;             /**< command line, for the trace */
 	uint32_t buffer_size;            /**< bytes */
-	uint32_t buffer_min, buffer_max; /**< buffer_min 0: session_buffer_min() chooses */
+	uint32_t buffer_min, buffer_max; /**< buffers of each process; buffer_min 0: session_buffer_min() chooses */
 	uint32_t stack_kinds;            /**< OPTION_STACK_* bits */
 	uint32_t stack_depth;
 	uint32_t wait_limit_ms;
-	uint32_t flush_ms;    /**< what was recorded before is in the file */
+	uint32_t flush_ms;    /**< how old unflushed events become at most */
 	uint32_t file_mode;   /**< enum session_file_mode */
 	uint32_t permissions; /**< mode of the trace's files */
 	uint32_t clock;       /**< enum session_clock_choice */
 	uint32_t triggers;    /**< bits by enum session_trigger */
 	uint64_t trigger_rss_bytes;
-	uint64_t max_file_bytes; /**< of the file, or the memory; 0: none */
-	uint64_t sample_bytes;   /**< record blocks by the bytes asked for, one in so many; 0: all */
+	uint64_t max_file_bytes; /**< limit of the file, or of the memory; 0: unlimited */
+	uint64_t sample_bytes;   /**< record a sample of one block per this many allocated bytes; 0: all blocks */
 	bool with_duration, on_full_wait, follow, until_exit, check_stacks;
-	bool is_real_time; /* it was asked for as such */
-	bool with_index;   /**< the trace's index is made meanwhile */
-	bool is_attached;  /**< to processes that run; ends with its controller */
+	bool is_real_time; /* the user asked for the real-time mode: short flush_ms */
+	bool with_index;   /**< make the trace's index during the recording */
+	bool is_attached;  /**< targets are running processes; the session ends with its controller */
 };
 
-/** The least that can be kept of the past. */
+/** The least that a mode with a limit keeps. */
 #define SESSION_KEPT_BYTES_MIN (UINT64_C(1) << 20)
-/** What a flight recorder keeps if nothing else is said. */
+/** The default limit of a flight recorder. */
 #define SESSION_FLIGHT_BYTES (UINT64_C(64) << 20)
 
-/** How large the window of a long run is if nothing else is said. */
+/** The default window of the keep-live mode. */
 #define SESSION_WINDOW_BYTES (UINT64_C(256) << 20)
 
-/** The documented stack walking flags, and those of what Linux has besides. */
+/** The documented flags of stack kinds, and those for calls that only Linux has. */
 /* clang-format off */
 #define STACK_FLAGS(X) \
 	X("HeapAlloc", OPTION_STACK_ALLOC) X("HeapRealloc", OPTION_STACK_REALLOC) X("HeapFree", OPTION_STACK_FREE) \
@@ -97,36 +97,37 @@ struct session_options {
 	X("HeapProtect", OPTION_STACK_PROTECT)
 /* clang-format on */
 
-/** Defaults as the manual states them. */
+/** Set the defaults that the manual states. */
 void session_options_init(struct session_options *options);
 
-/** OPTION_* bits for a region's header. */
+/** Return the OPTION_* bits for a region's header. */
 uint32_t session_options_word(const struct session_options *options);
 
-/** Buffers that each process begins with and keeps: as asked for, else few where targets wait for more, and many where
-    they would drop. */
+/** Return the number of buffers that each process begins with and keeps: buffer_min if it is set. Otherwise few if
+    targets wait for more, many if they would drop events. */
 uint32_t session_buffer_min(const struct session_options *options);
 
-/** The mode with this name, or -1. */
+/** Return the enum session_file_mode with this name, or -1. */
 int session_file_mode_find(const char *name);
+/** Return the name of the mode, "unknown" if there is none. */
 const char *session_file_mode_name(uint32_t mode);
 
-/** The clock with this name, or -1. */
+/** Return the enum session_clock_choice with this name, or -1. */
 int session_clock_find(const char *name);
 
-/** Whether what the session records lies in pieces, in memory or beside its file, until it is written out. */
+/** Return whether the mode keeps events in pieces, in memory or beside the file, until they are written out. */
 bool session_is_in_pieces(const struct session_options *options);
 
-/** Add a trigger as it is written: its name, or rss=SIZE. */
+/** Add a trigger as users write it: its name, or rss=SIZE. Return false if the text is no trigger. */
 bool session_add_trigger(struct session_options *options, const char *text);
 
-/** Where the pieces of a long run are: beside its file. */
+/** Write the path of the directory for a keep-live recording's pieces, beside its file. */
 void session_pieces_path(char *path, size_t size, const char *trace_path);
 
-/** Whether the path has a place for a counter: %d, or %0Nd; any other % is not. */
+/** Return whether the path has a place for a counter: its first %d or %0Nd. Any other % is ordinary text. */
 bool session_path_is_numbered(const char *path);
 
-/** The path with the counter in its place; without a place, the path as it is. */
+/** Write the path with the counter in its place, or unchanged if it has no place. */
 void session_path_number(char *path, size_t size, const char *pattern, uint32_t counter);
 
 #endif

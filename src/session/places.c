@@ -17,8 +17,7 @@
 #define PREFIX "xheap-"
 #define OWN_PLACE "XHEAP_RUNTIME_DIR"
 
-/* What others may not do to a directory, as bits of its mode; and the room that one process's buffers take at their
-   most. */
+/* Permissions that others must not have for a directory; and the room that one process's buffers take at most. */
 enum { TMPFS = 0x01021994, OTHERS_WRITE = S_IWGRP | S_IWOTH, OTHERS = S_IRWXG | S_IRWXO, ROOM_BYTES = 64 << 20 };
 enum { DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
@@ -47,8 +46,8 @@ static bool go_up(int *fd, struct stat *status)
 	       (status->st_dev != below.st_dev || status->st_ino != below.st_ino);
 }
 
-/* Whether nobody else can put another directory in its place: those above belong to the user or to whoever has the root
- * directory, and others may write there only where they cannot remove what is not theirs. */
+/* Return whether no other user can replace the directory. Those above it must belong to the user or to the owner of the
+   root directory; others may write there only under a sticky bit. */
 static bool is_out_of_reach(int fd, uid_t user)
 {
 	struct stat root, status;
@@ -143,7 +142,7 @@ static bool user_of(const char *text, uid_t *user, const char **rest)
 	return text[0] >= '0' && text[0] <= '9' && number < UINT_MAX;
 }
 
-/* Whose place it is by its name, which anybody may give. */
+/* Get the user in the name of a place; anybody may have given the name. */
 static bool shared_user(const char *name, uid_t *user)
 {
 	const char *rest;
@@ -251,7 +250,7 @@ bool places_each(uid_t user, place_visit *visit, void *cookie)
 		close(only);
 		return visit_in(&own, user, visit, cookie);
 	}
-	/* Who was logged in otherwise has no such variable. */
+	/* A user logged in by other means has no such variable. */
 	snprintf(usual, sizeof(usual), "/run/user/%u", (unsigned)user);
 	int known = runtime_open(&runtime, user);
 	if (known >= 0)

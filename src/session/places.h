@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Where sessions live: directories of which it is proved, before anything in them is used, that they are the user's own
- * and closed to others, and that nobody else can put another one in their place. Each is used through its descriptor.
+ * The directories in which sessions live. Each is used through its descriptor, and only after a proof that the
+ * directory is the user's own, is closed to others, and cannot be replaced by another user.
  *
- *     $XHEAP_RUNTIME_DIR/xheap-UID     where that is proved: the only place then
- *     /run/xheap                       root's, where /run is a tmpfs with room
- *     $XDG_RUNTIME_DIR/xheap-UID       where that is proved
+ *     $XHEAP_RUNTIME_DIR/xheap-UID     if set and proved: then the only place
+ *     /run/xheap                       root's, if /run is a tmpfs with room
+ *     $XDG_RUNTIME_DIR/xheap-UID       if proved
  *     /dev/shm/xheap-UID-RANDOM        otherwise; found by listing
  */
 #ifndef XHEAP_SESSION_PLACES_H
@@ -18,27 +18,28 @@
 
 enum { PLACE_PATH_BYTES = 256 };
 
+/** An open place. */
 struct place {
 	int fd;     /**< of the directory */
-	uid_t user; /**< whose it is */
+	uid_t user; /**< its owner */
 	char path[PLACE_PATH_BYTES];
 };
 
-/** Whether the open directory belongs to the user and nobody else may look in or write. */
+/** Return whether the open directory belongs to the user and nobody else may list it or write to it. */
 bool place_is_own(int fd, uid_t user);
 
-/** Open the place where new sessions of this user are, and make it where there is none. 0 or a negative errno; the
-    descriptor is the caller's. */
+/** Open the place for new sessions of this user, making it if necessary. Return 0 or a negative errno; the caller
+    closes the descriptor. */
 int place_open(struct place *place, struct diag *diag);
 
-/** Called with a place, whose descriptor is closed behind it. True: enough of them. */
+/** A callback for a place, whose descriptor is closed afterwards. Return true to end the search. */
 typedef bool place_visit(void *cookie, const struct place *place);
 
-/** Visit each place where sessions of the user may be; environment variables count where that is this user. True when a
-    visit was enough. */
+/** Visit each place where the user's sessions may be. Environment variables count only for the current user. Return
+    true if a visit ended the search. */
 bool places_each(uid_t user, place_visit *visit, void *cookie);
 
-/** Visit those of all users but this one. */
+/** Visit the places of all other users. Return true if a visit ended the search. */
 bool places_each_other(place_visit *visit, void *cookie);
 
 #endif

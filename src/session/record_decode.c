@@ -17,11 +17,8 @@ enum { MEMORY_BITS = 14, EXACT_BITS = 48 };
 #define UNWINDLESS_NODE 0x40000000u
 #define MARKED_NODE (TRUNCATED_NODE | UNWINDLESS_NODE)
 
-/*
- * Stacks come again soon, so each (parent, frame) that was interned is remembered. A cell's place follows from a hash
- * of all frames below, not from the parent's id: that way no look-up has to wait for the one before it. The ids are
- * compared all the same.
- */
+/* Stacks recur soon, so each interned (parent, frame) is remembered. The cell's index comes from a hash of all frames
+   below, not from the parent's id: so no look-up waits for the one before it. The ids are compared nevertheless. */
 struct memory_cell {
 	uint64_t key;
 	uint32_t node;
@@ -154,10 +151,8 @@ static inline uint8_t event_flags_of(uint32_t flags)
 	return (uint8_t)((flags >> 4 & (EVENT_FAILED | EVENT_IN_SIGNAL)) | (flags >> 2 & EVENT_NO_STACK));
 }
 
-/*
- * What a resize did is told by its outcome: without an old block it is an Alloc; when it succeeded and there is no new
- * one it is a Free, whose point is its entry. Row `i` of the columns has been filled as for a ReAlloc.
- */
+/* Classify a resize by its outcome. Without an old block it is an Alloc. If it succeeded without a new block it is a
+   Free, whose point is its entry. Row `i` of the columns was filled as for a ReAlloc. */
 __attribute__((noinline)) static void settle_resize(const struct writer_events *events, uint32_t i)
 {
 	if (events->flags[i] & EVENT_FAILED)

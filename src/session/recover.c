@@ -90,7 +90,7 @@ int recover_read_session(struct recover_session *session, const char *directory,
 	session->is_in_pieces = session_is_in_pieces(&(struct session_options){.file_mode = file_mode});
 	if (file_mode == SESSION_FILE_NEWFILE)
 		fields_value(text, "pattern", session->pattern, sizeof(session->pattern));
-	/* Else the next file would be the same one, for ever. */
+	/* Otherwise the next file would have the same name, for ever. */
 	if (!session_path_is_numbered(session->pattern))
 		session->pattern[0] = 0;
 	session->counter = (uint32_t)fields_number(text, "counter", 0);
@@ -175,7 +175,7 @@ struct recovery {
 	struct diag diag;
 };
 
-/* What the dead logger wrote; none when it did not come to its first segment, which has the clock. */
+/* Read what the dead logger wrote; nothing if it did not come to its first segment, which has the clock. */
 static int before_open(struct recovery *recovery, const char *path, struct diag *diag)
 {
 	struct stat status;
@@ -202,7 +202,7 @@ static int trace_make(struct recovery *recovery, const char *path, const struct 
 	return 0;
 }
 
-/* What was in memory becomes the trace; a logger that did not come to write anything has left none. */
+/* Make the pieces in memory the trace. A logger that had written nothing has left none. */
 static int pieces_take(const struct recover_session *session, const char *path, struct diag *diag)
 {
 	int error = store_recover(session->pieces, path, diag);
@@ -212,7 +212,7 @@ static int pieces_take(const struct recover_session *session, const char *path, 
 	return unlink(path) == 0 || errno == ENOENT ? 0 : diag_errno(diag, "cannot replace %s", path);
 }
 
-/* What a file of the recording with this id has: an older session may have left one of the same name. */
+/* The contents of a file, judged by the recording's id: an older session may have left a file of the same name. */
 enum file_state { FILE_OTHER, FILE_UNBEGUN, FILE_BEGUN };
 
 static enum file_state file_state(const char *path, const uint8_t id[16])
@@ -295,7 +295,7 @@ static int output_begin(struct recovery *recovery, const char *output, const cha
 	return error || recovery->session->is_in_pieces ? error : copy_file(newest, recovery->output.fd, output, diag);
 }
 
-/* Buffers that are in the files before the newest one may not have been given back. */
+/* Read the files before the newest one: their buffers may not have been released. */
 static int earlier_learn(const struct recovery *recovery, struct diag *diag)
 {
 	char path[4096];
@@ -353,7 +353,7 @@ static bool process_lives(const struct recovered *recovered, uint32_t pid)
 	       proc_has_mapped((pid_t)pid, recovered->path, status.st_ino);
 }
 
-/* What the logger wrote beside the region, or, when it did not come to that, what the region itself tells. */
+/* Read the description that the logger wrote beside the region; without it, use the region's own. */
 static void image_read(const struct recover_session *session, const struct region *region, uint32_t number,
 		       struct drain_image *image, char path[4096], char command[8192])
 {
@@ -443,7 +443,7 @@ static void region_adopt(struct recovery *recovery, uint32_t number)
 	recovery->region_count++;
 }
 
-/* What targets asked for when nobody answered any more. */
+/* Note the requests of targets that nobody has answered. */
 static void unanswered_note(struct recovery *recovery, const struct recovered *recovered)
 {
 	const struct region_header *header = recovered->region.header;
@@ -517,7 +517,7 @@ static int regions_take(struct recovery *recovery, struct diag *diag)
 {
 	if (!memory_try(regions_drain, recovery))
 		return diag_fail(diag, ENOMEM, "no memory");
-	/* Of what had ended before nothing more can be written, which is known. */
+	/* Nothing more can be written to a trace that had ended before; that is no error. */
 	return recovery->error && !recovery->has_ended ? diag_fail(diag, -recovery->error, "%s", recovery->diag.text)
 						       : 0;
 }
@@ -575,8 +575,7 @@ int recover_run(const struct recover_session *session, const struct recover_opti
 		error = regions_take(&recovery, diag);
 	if (!error)
 		error = trace_end(&recovery, diag);
-	/* What is there of a trace that was to be completed is as if the logger had written it: the next recovery goes
-	   on with it. */
+	/* The trace is now as if the logger had written this part: the next recovery continues it. */
 	if (recovery.writer)
 		writer_abandon(recovery.writer);
 	whole_file_abandon(&recovery.output);

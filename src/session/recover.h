@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** What a logger that was killed has left behind: its session's directory and an unfinished trace. Made whole again. */
+/** Recovery of a session whose logger was killed: it left its directory and an unfinished trace. */
 #ifndef XHEAP_SESSION_RECOVER_H
 #define XHEAP_SESSION_RECOVER_H
 
@@ -10,7 +10,7 @@
 #include "base/diag.h"
 #include "trace/writer.h"
 
-/** What the file `session` of a session's directory says. */
+/** The contents of the file `session` of a session's directory. */
 struct recover_session {
 	char directory[512];
 	char trace_path[4096];
@@ -20,40 +20,41 @@ struct recover_session {
 	int32_t logger_pid;
 	uint64_t logger_start; /**< field 22 of its /proc/PID/stat */
 	uint32_t region_count;
-	bool has_logger;              /**< it still lives */
-	bool had_no_memory;           /**< and ended for that */
-	bool is_in_pieces;            /**< what it recorded */
-	char pattern[4096];           /**< of files that follow each other; "": there is only one */
-	uint32_t counter;             /**< the number in the name of trace_path */
-	char pieces[WRITER_PATH_MAX]; /**< where these are */
+	bool has_logger;              /**< the logger is alive */
+	bool had_no_memory;           /**< the logger ended for lack of memory */
+	bool is_in_pieces;            /**< it recorded into pieces */
+	char pattern[4096];           /**< of the names of numbered files; "": the session has one file */
+	uint32_t counter;             /**< the number in trace_path */
+	char pieces[WRITER_PATH_MAX]; /**< the directory of the pieces */
 };
 
+/** Options of a recovery. */
 struct recover_options {
-	const char *output; /**< NULL: the trace itself; else it is copied there first */
-	bool keep;          /**< do not remove the session's directory */
+	const char *output; /**< path of a copy to complete; NULL: complete the trace itself */
+	bool keep;          /**< leave the session's directory in place */
 };
 
+/** The result of a recovery. */
 struct recover_result {
 	char trace_path[4096];
-	bool was_missing;                                  /**< there was no trace, a new one was made */
-	uint64_t events, lost, in_flight, damaged_buffers; /**< of what was still in the regions */
+	bool was_missing;                                  /**< the trace was missing, and a new one was made */
+	uint64_t events, lost, in_flight, damaged_buffers; /**< of what the regions still held */
 	bool has_ended;                                    /**< recording had ended before the logger was killed */
-	uint64_t after;                                    /**< calls since recording ended */
+	uint64_t after;                                    /**< calls after recording had ended */
 	uint64_t total_events, size_bytes;
 	uint32_t regions, bad_regions, live_processes;
-	char bad_region[256]; /**< why the first bad one could not be read */
+	char bad_region[256]; /**< why the first bad region could not be read */
 };
 
-/** Read what a session's directory says. 0 or a negative errno. */
+/** Read the file `session` of the directory. Return 0 or a negative errno. */
 int recover_read_session(struct recover_session *session, const char *directory, struct diag *diag);
 
-/** This user's sessions whose directories are there, into *sessions (free() it); their number. */
+/** List this user's sessions that have a directory. *sessions is the caller's to free(). Return their number. */
 int recover_list(struct recover_session **sessions);
 
-/**
- * Take what the regions still hold, end the trace, remove the directory. Processes that still run are let go: what they
- * have committed is taken, and they stay open in the trace. 0, or a negative errno; then nothing has been removed.
- */
+/** Drain what the regions still hold, complete the trace, remove the directory. Processes that still run are detached:
+    their committed events are taken, and they stay open in the trace. Return 0, or a negative errno; then nothing was
+    removed. */
 int recover_run(const struct recover_session *session, const struct recover_options *options,
 		struct recover_result *result, struct diag *diag);
 

@@ -90,7 +90,8 @@ int region_file_make(struct region *region, char path[REGION_FILE_PATH_BYTES],
 	snprintf(name, sizeof(name), "region.%u", number);
 	snprintf(path, REGION_FILE_PATH_BYTES, "%s/%s", directory->path, name);
 	int error = region_create_in(region, directory->fd, name, path, config, diag);
-	/* Without the last descriptors nobody could tell any more who asks for what, nor who has ended. */
+	/* The last descriptors are reserved: without them the logger could neither accept controllers nor notice
+	   ends. */
 	if (!error && limits_is_last_descriptor(region->fd)) {
 		region_close(region);
 		session_file_remove(directory, name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the session's directory and the trace say of the session: its options, and what recover needs. */
+/* The texts about a session: its options in the trace, and the facts for recovery in its directory. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -36,7 +36,7 @@ void logger_options_write(struct logger *logger)
 {
 	const struct session_options *options = logger->options;
 	char text[160];
-	/* What a file was begun with stays said. */
+	/* A file that is continued keeps its first options. */
 	if (logger->is_appended) {
 		writer_add_option(logger->writer, "appended", options->command);
 		return;

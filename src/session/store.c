@@ -230,7 +230,7 @@ const char *store_path(const struct store *store)
 	return store->path;
 }
 
-/* A file that stays as it is. Who looks at one before keeps it. */
+/* Copy the file to a snapshot that does not change. A process that has an earlier snapshot open keeps it. */
 static bool copy_for_snapshot(const struct store *store)
 {
 	int from = open(store->path, O_RDONLY | O_CLOEXEC);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Where the trace of a session goes, by its file mode: one file, files with a counter in their names, or pieces in
- * memory (files of the session's directory, so that a killed logger's are still there), of which the newest are kept
- * within a limit.
+ * The store of a session: where its trace goes, by the file mode. That is one file, files with a counter in their
+ * names, or pieces, of which the newest are kept within a limit. Pieces in memory are files of the session's directory,
+ * so that those of a killed logger survive.
  *
- * What is in memory is written out by a thread of its own, from pieces that are whole and stay what they are; recording
- * goes on.
+ * A thread of its own writes out what is in memory. It reads only whole pieces, which do not change; recording
+ * continues.
  */
 #ifndef XHEAP_SESSION_STORE_H
 #define XHEAP_SESSION_STORE_H
@@ -14,93 +14,94 @@
 #include "session/watch.h"
 #include "trace/writer.h"
 
-/** The word by which the command is told to fold pieces (src/cli/fold.c). */
+/** The word by which the command is asked to fold pieces (src/cli/fold.c). */
 #define STORE_FOLD_WORD "--fold"
 
 struct store;
 
-/** What became of a writing out. */
+/** The result of writing out. */
 struct store_result {
 	char path[WRITER_PATH_MAX];
 	int error;
 	struct diag diag;
 };
 
-/** Begin: *writer is where the trace goes. doorbell: rung when something is written out. options and directory stay the
- *  caller's. The clock is that of the session; where a file is appended to, it becomes the file's. 0, or a negative
- *  errno with the reason in diag. */
+/** Open the store and set *writer. doorbell: rung after each writing out. options and directory stay the caller's.
+    *clock is the session's; if a file is continued, it becomes the file's. Return 0 or a negative errno. */
 int store_open(struct store **out, struct writer **writer, const struct session_options *options, const char *directory,
 	       struct doorbell *doorbell, struct writer_clock *clock, struct diag *diag);
+/** Free the store. */
 void store_free(struct store *store);
 
-/** While calls take long, as they may where something has to be folded, have tell(cookie) called now and then, and
- *  progress(cookie) as long as folding goes on, however slowly. */
+/** Set callbacks for calls that wait for a folding: tell(cookie) is called now and then, progress(cookie) as long as
+    the folding advances, however slowly. */
 void store_while_waiting(struct store *store, void (*tell)(void *cookie), void (*progress)(void *cookie), void *cookie);
 
-/** The file that is written, or was written out last; "" when nothing was. */
+/** Return the path of the file that is being written, or was last written out; "" if none was. */
 const char *store_path(const struct store *store);
 
-/** Of files: where what is flushed can be read while writing goes on: of a circular one that is not too large, a copy
-    in the session's directory. */
+/** Return the path at which flushed events of a file can be read during the recording. A circular file that is not too
+    large is copied into the session's directory first. */
 const char *store_snapshot(const struct store *store);
 
-/** The number in the file's name; 0 when nothing was written. */
+/** Return the number in the file's name; 0 if nothing was written. */
 uint32_t store_counter(const struct store *store);
 
-/** Where a recovery puts what is in memory. */
+/** Return the path to which a recovery writes what is in memory. */
 const char *store_next_path(const struct store *store);
 
-/** Bytes of all files, or of what is kept in memory. */
+/** Return the bytes of all files, or of what is kept in memory. */
 uint64_t store_size_bytes(const struct store *store);
 
-/** What all files may take on their disk, or in memory, while this much may wait in buffers; 0: there is no limit. */
+/** Return the limit of all files on their disk, or in memory, while buffer_bytes wait in buffers; 0: unlimited. */
 uint64_t store_disk_limit_bytes(const struct store *store, uint64_t buffer_bytes);
 
-/** What they take: of a long run all that lies beside its file, also what is made for a moment. */
+/** Return the bytes that they take. Keep-live mode: everything beside its file, temporary files included. */
 uint64_t store_disk_bytes(const struct store *store);
 
-/** Of a long run: what the process that folds has in memory; 0: there is none. */
+/** Return the memory of the process that folds (keep-live mode); 0: none runs. */
 uint64_t store_folding_bytes(const struct store *store);
 
-/** Whether a long run has twice its window, none of which may be folded before events of a certain time are written:
-    nothing more is to come until then. */
+/** Return whether a keep-live recording has twice its window, and none of it may be folded before events up to a
+    certain time are written. Then no events are taken until they are. */
 bool store_is_full(const struct store *store);
 
-/** Events that are not kept any more. */
+/** Return the number of events that were dropped by the limit. */
 uint64_t store_dropped_events(const struct store *store);
 
-/** Of a long run: bytes of what is folded, and up to when; 0 without. */
+/** Set the bytes of aggregated events (keep-live mode) and the time up to which events are aggregated, ns of the trace;
+    0, 0: none. */
 void store_folded(const struct store *store, uint64_t *bytes, int64_t *until_ns);
 
-/** Whether a flush is wanted before its time. */
+/** Return whether a flush is wanted before its time. */
 bool store_wants_flush(const struct store *store);
 
-/** Events up to then are written (0: it is not known which, or they are to stay). What a long run has too much of
-    begins to be folded. True when the user is to be told what diag has. */
+/** Note that events up to until_ns are written (0: unknown, or they are not to be folded). Begin to fold what exceeds
+    the window. Return true if `diag` has a text for the user. */
 bool store_note_flush(struct store *store, int64_t until_ns, struct diag *diag);
 
-/** Times that something was written out. */
+/** Return how often something was written out. */
 uint32_t store_write_count(const struct store *store);
 
-/** True once after the file is another one. */
+/** Return true once after the store has begun another file. */
 bool store_has_turned(struct store *store);
 
-/** Begin to write out what is in memory: to its next path or, for a look, into the session's directory. 0, or a
- *  negative errno. -EBUSY: that is being done already. */
+/** Begin to write out what is in memory: to the next path or, as a snapshot, into the session's directory. Return 0 or
+    a negative errno; -EBUSY: a writing out is under way. */
 int store_write_out(struct store *store, bool is_snapshot, const struct trace_statistics *statistics,
 		    struct diag *diag);
 
-/** True once when a writing out has come to its end; with is_waiting, wait for it. False when there is none. */
+/** Return true once when a writing out has ended; with is_waiting, wait for that. Return false if none is under way. */
 bool store_take_result(struct store *store, bool is_waiting, struct store_result *result);
 
-/** End the trace; what is in memory is written out. 0, or a negative errno. Closes the writer either way. */
+/** End the trace and write out what is in memory. Return 0 or a negative errno. The writer is closed in both cases. */
 int store_close(struct store *store, const struct trace_statistics *statistics, struct diag *diag);
 
-/** Pieces that a dead logger has left in the directory, made one file. 0, or a negative errno; -ENOENT: there are
-    none. */
+/** Join the pieces that a dead logger has left in the directory into one file, `output`. Return 0 or a negative errno;
+    -ENOENT: the directory has none. */
 int store_recover(const char *directory, const char *output, struct diag *diag);
 
-/** Remove what such a logger has left, and the directory if nothing else is in it. */
+/** Remove the pieces that a dead logger has left, and the directory if it is then empty. */
 void store_remove(const char *directory);
 
 #endif

@@ -84,7 +84,8 @@ static void words_free(struct keep_live *keep)
 	keep->words = NULL;
 }
 
-/* What is kept whole and in sums, the oldest pieces, and then the others, which tell how late events come. */
+/* Make the command line of a folding: the aggregated file, the oldest pieces, then the others, which show how late
+   events come. */
 static void fold_words(struct store *store)
 {
 	struct keep_live *keep = store->keep;
@@ -113,8 +114,8 @@ bool keep_has_halves(const struct store *store, unsigned halves)
 	       store->piece_count >= KEPT_PIECES / 2 * halves;
 }
 
-/* How many of the oldest pieces go: half a window stays, and tells how late events come; no more at a time than memory
-   is for. */
+/* Return how many of the oldest pieces to fold. Half a window stays and shows how late events come; memory limits how
+   much is folded at a time. */
 static uint32_t fold_count(const struct store *store)
 {
 	uint64_t half_bytes = store->keep->window_bytes / 2, left_bytes = store->past_bytes;
@@ -149,8 +150,8 @@ static void fold_begin(struct store *store)
 	}
 }
 
-/* What was folded takes the place of its pieces. At any moment one of both is there: pieces below the number are not
-   read any more. */
+/* Replace pieces by their aggregation. At each moment one of both exists: pieces below the number are not read any
+   more. */
 static int fold_commit(struct store *store)
 {
 	struct keep_live *keep = store->keep;
@@ -186,8 +187,8 @@ static void say_busy(struct store *store)
 	store->tell(store->tell_cookie);
 }
 
-/* While the process that folds runs, or waits for a processor, those who wait for the logger wait for something that
-   comes, however slowly. */
+/* Report progress while the folding process runs or waits for a processor. Targets that wait for the logger then wait
+   for something that will come, however slowly. */
 static void tell_progress(struct store *store)
 {
 	pid_t pid = __atomic_load_n(&store->keep->pid, __ATOMIC_ACQUIRE);
@@ -226,8 +227,8 @@ static void keep_settle(struct store *store, bool is_waiting)
 	keep->failures = keep->error ? keep->failures + 1 : 0;
 }
 
-/* The window may grow to twice its size while something is folded; then it is waited for, and what cannot be folded
- * goes. What threads had in their buffers at the last flush comes on top. */
+/* Bound the window. During a folding it may grow to twice its size; then the folding is waited for, and pieces that
+   cannot be folded are dropped. Events that were in buffers at the last flush come on top. */
 static void window_bound(struct store *store)
 {
 	struct keep_live *keep = store->keep;
@@ -344,8 +345,8 @@ int keep_open(struct store *store, struct writer_options *how, struct writer_clo
 	return writer_open(&store->writer, path, how, diag);
 }
 
-/* A long run: pieces and what is folded; while it is folded, both joined, and what comes of it; and while somebody
-   looks, all of it once more. */
+/* A keep-live recording needs its pieces and the aggregated file. During a folding it needs both joined, and the
+   result. During a snapshot it needs all of that once more. */
 uint64_t keep_disk_limit(const struct store *store, uint64_t buffer_bytes)
 {
 	const struct keep_live *keep = store->keep;

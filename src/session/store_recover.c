@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a logger that was killed has left of pieces. */
+/* Recovery of the pieces that a killed logger has left. */
 #include "session/store_state.h"
 
 #include <dirent.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** What the parts of the store share: its state, and what one part does for another. Only these parts include it. */
+/** The state that the parts of the store share, and the functions that one part has for another. Only these parts
+    include it. */
 #ifndef XHEAP_SESSION_STORE_STATE_H
 #define XHEAP_SESSION_STORE_STATE_H
 
@@ -15,20 +16,21 @@ enum { PIECES = 8, PIECE_BYTES_MIN = 256 << 10, PIECE_BYTES_MAX = 64 << 20 };
 #define FOLDED_NAME "folded."
 #define FOLDING_NAME "folding"
 
-/** What differs between the modes of a file. */
+/** The operations and properties of a file mode. */
 struct store_mode {
-	/** Open the writer as `how` says, and complete that. clock: of the session; replaced by that of a file that is
-	    appended to. 0 or a negative errno. */
+	/** Open the writer with the options in *how, and complete them. *clock is the session's; a file that is
+	    continued replaces it. Return 0 or a negative errno. */
 	int (*open)(struct store *store, struct writer_options *how, struct writer_clock *clock, struct diag *diag);
-	bool is_written_out; /**< the file is made at the end */
-	bool is_copied;      /**< who reads the file while it is written reads a copy */
-	bool is_unlimited;   /**< max_file_bytes limits each file, not all together */
+	bool is_written_out; /**< the file is made at the end, from pieces */
+	bool is_copied;      /**< readers of the growing file get a copy */
+	bool is_unlimited;   /**< max_file_bytes limits each file, not their sum */
 };
 
+/** A piece of the recording, a file. */
 struct piece {
 	uint32_t number;
 	uint64_t bytes, events;
-	/* of a long run: events up to then are in it or in pieces before it, as a rule */
+	/* keep-live mode: normally, all events up to this time are in this piece or older ones */
 	int64_t until_ns;
 };
 
@@ -38,22 +40,22 @@ struct write_out {
 	uint32_t is_done;
 	pthread_t thread;
 	struct doorbell *doorbell;
-	int *fds; /* of the pieces, which may be dropped meanwhile */
+	int *fds; /* of the pieces; the store may drop their names before they are written */
 	unsigned count;
 	struct trace_statistics statistics;
 	struct store_result result;
 };
 
-/* A long run: what is folded, and the folding under way, which a thread waits for. */
+/* The keep-live mode: what is aggregated, and the folding under way, for which a thread waits. */
 struct keep_live {
 	bool has_folded, is_begun, wants_flush;
 	uint32_t is_done, is_urgent;
-	uint32_t folded_number; /* pieces below it are in what is folded */
+	uint32_t folded_number; /* pieces with lower numbers are aggregated */
 	uint64_t folded_bytes;
-	int64_t flushed_ns, until_ns; /* events up to then are written; and are folded */
+	int64_t flushed_ns, until_ns; /* time up to which events are written, and are aggregated; ns of the trace */
 	uint64_t window_bytes;
-	uint32_t count;    /* of the oldest pieces, which are being folded */
-	unsigned failures; /* one after the other */
+	uint32_t count;    /* how many of the oldest pieces are being folded */
+	unsigned failures; /* in a row */
 	pthread_t thread;
 	pid_t pid;
 	const char **words;
@@ -62,6 +64,7 @@ struct keep_live {
 	struct diag diag;
 };
 
+/** The state of a store. */
 struct store {
 	const struct store_mode *mode;
 	const struct session_options *options;
@@ -70,57 +73,58 @@ struct store {
 	struct writer *writer;
 	struct doorbell *doorbell;
 	char path[WRITER_PATH_MAX], next_path[WRITER_PATH_MAX], snapshot_path[WRITER_PATH_MAX];
-	uint32_t counter, write_count; /* of files with a number in their names; of writings out */
+	uint32_t counter, write_count; /* of numbered files; of writings out */
 	bool has_turned;
-	uint64_t past_bytes, dropped_events; /* of files before the present one that are there; of those that are not */
+	uint64_t past_bytes, dropped_events; /* of earlier files that still exist; of files that were removed */
 	uint64_t piece_bytes;
-	struct piece *pieces; /* whole ones, oldest first */
+	struct piece *pieces; /* whole pieces, oldest first */
 	uint32_t piece_count, piece_capacity, piece_number;
 	struct write_out job;
-	struct keep_live *keep; /* of a long run */
+	struct keep_live *keep; /* keep-live mode; else NULL */
 	void (*tell)(void *cookie), (*progress)(void *cookie);
-	/* of these two, which are called while a folding is waited for; NULL: nobody is */
+	/* argument of `tell` and `progress`, called during the wait for a folding; NULL functions: not called */
 	void *tell_cookie;
-	uint64_t fold_run_ns; /* that the folding process had run when it was looked at last */
+	uint64_t fold_run_ns; /* CPU time of the folding process at the last check */
 	uint64_t reported_ns;
 };
 
 /* ---- store.c ---- */
 
-/** The next number of the file's name is taken: its path is the present one. */
+/** Advance to the next number of the file's name: its path becomes the present one. */
 void store_take_next(struct store *store);
 
-/** The path of a piece. */
+/** Write the path of piece `number`. */
 void pieces_path(const struct store *store, uint32_t number, char *path, size_t size);
 
-/** Remove the oldest piece. */
+/** Remove the oldest piece and count its events as dropped. */
 void pieces_drop_oldest(struct store *store);
 
-/** Note a whole piece. */
+/** Add a whole piece to the list. */
 void pieces_add(struct store *store, uint64_t bytes, uint64_t events);
 
 /* ---- store_keep.c ---- */
 
+/** Open the writer for the keep-live mode; see store_mode.open. */
 int keep_open(struct store *store, struct writer_options *how, struct writer_clock *clock, struct diag *diag);
 
-/** The path of what is folded. */
+/** Write the path of the aggregated events `number`. */
 void keep_folded_path(const struct store *store, uint32_t number, char *path, size_t size);
 
-/** Whether there are so many halves of a window. */
+/** Return whether the pieces amount to this many halves of the window. */
 bool keep_has_halves(const struct store *store, unsigned halves);
 
-/** Whether folding comes to anything. */
+/** Return whether a folding now would aggregate any events. */
 bool keep_is_worth_folding(const struct store *store);
 
-/** End the folding under way: nobody waits for what is not needed any more. */
+/** End the folding under way and drop its result. */
 void keep_cancel(struct store *store);
 
-/** The most that a long run takes of the disk. */
+/** Return the limit of the disk space of a keep-live recording, while buffer_bytes wait in buffers. */
 uint64_t keep_disk_limit(const struct store *store, uint64_t buffer_bytes);
 
 /* ---- store_write_out.c ---- */
 
-/** Write out everything, and wait for it. 0 or a negative errno. */
+/** Write out everything and wait for the end. bytes: size of the last piece. Return 0 or a negative errno. */
 int store_write_out_all(struct store *store, uint64_t bytes, const struct trace_statistics *statistics,
 			struct diag *diag);
 

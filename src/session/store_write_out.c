@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing out: the pieces that there are become one file, while recording goes on. */
+/* Writing out: whole pieces become one file while recording continues. */
 #include "session/store_state.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static void *write_out_run(void *argument)
 	return NULL;
 }
 
-/* What is folded, and all whole pieces, held open. */
+/* Open the aggregated file and all whole pieces, and keep them open. */
 static int job_take_pieces(struct store *store, struct diag *diag)
 {
 	struct write_out *job = &store->job;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The logger's side of the messages of recorder/message.c, which has the timeline of both sides. */
 #include "session/target_messages.h"
 
 #include <errno.h>
@@ -16,8 +17,8 @@
 #include "session/hook_cache.h"
 #include "session/members.h"
 
-/* Whether a thread that calls itself tid has the region: one of a member, or the only one of a child that shares its
-   parent's memory. */
+/* Return whether a thread with the id `tid` in its own namespace has the region. It is a thread of a member, or the
+   only one of a child that shares its parent's memory. */
 static bool has_thread(const struct target *target, pid_t tid)
 {
 	struct identity identity;
@@ -48,7 +49,7 @@ void unhooked_note(struct logger *logger, pid_t pid, const struct inject *inject
 	logger_warn(logger, text);
 }
 
-/* Follow a change of the images of a process. */
+/* Follow a change of a process's images. */
 static void images_refresh(struct logger *logger, struct inject *inject, pid_t pid, uint32_t index)
 {
 	uint32_t refused = inject->refused;
@@ -76,7 +77,7 @@ static void message_loaded(struct logger *logger, struct target *target, struct 
 		*inject = target->inject;
 		snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 		inject->memory = open(path, O_RDWR | O_CLOEXEC);
-		/* Another process may have its number. */
+		/* The pid may belong to another process by now. */
 		if (inject->memory >= 0 && member_has_ended(member)) {
 			close(inject->memory);
 			inject->memory = -1;
@@ -91,8 +92,8 @@ static void message_loaded(struct logger *logger, struct target *target, struct 
 	images_refresh(logger, member->inject, pid, index);
 }
 
-/* Who has sent a message, by our count; 0: nobody who has the region. A process that shares its parent's memory sends
- * as its parent does. *identity: its, the caller's, taken before that was found out; or nobody's. */
+/* Return the sender of a message as the logger numbers it; 0: no process that has the region. A process that shares its
+   parent's memory sends as its parent. *identity is the sender's, taken before these checks; or IDENTITY_NONE. */
 static pid_t message_sender(const struct target *target, const struct region_message *message,
 			    struct identity *identity)
 {
@@ -178,7 +179,7 @@ bool requests_answer(struct logger *logger, struct target *target, const struct 
 			has_any = true;
 			break;
 		case MESSAGE_EXEC:
-			/* Once: the tracer answers, from then on the kind is none. */
+			/* Handle it once: the tracer answers, so the kind becomes NONE. */
 			message->kind = MESSAGE_NONE;
 			message_exec(logger, target, message, tid);
 			has_any = true;

@@ -229,7 +229,7 @@ void target_remove(struct logger *logger, struct target *target)
 		if (target->member[i].state)
 			member_release(&target->member[i]);
 	inject_fini(&target->inject);
-	/* Who was let go of keeps the mapping; a thief of memory that would be, after many sessions. */
+	/* A detached process keeps the mapping; after many sessions the buffers would be a loss of memory. */
 	if (target->is_let_go || target->has_inactive)
 		region_forget_buffers(&target->region);
 	region_close(&target->region);

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/** Targets: an executed image with what it forked, their region, and what the logger does about both. */
+/** Targets: an executed image with the processes forked from it, their region, and the logger's work on both. */
 #ifndef XHEAP_SESSION_TARGETS_H
 #define XHEAP_SESSION_TARGETS_H
 
 #include "session/logger_state.h"
 
-/** Set up the list by which the kernel tells targets of the logger's death. */
+/** Set up the robust list by which the kernel notifies targets of the logger's death. */
 void targets_robust_begin(struct logger *logger);
 
-/** Add the target of a held process that has the recorder now. */
+/** Add the target of a stopped process that now has the recorder. */
 void target_add(struct logger *logger, struct tracer_result *result);
 
-/** Take what is left of a target whose processes are gone or detached from, and free it. */
+/** Drain a target whose processes are all gone or detached, and free it. */
 void target_remove(struct logger *logger, struct target *target);
 
-/** From now on the target's calls are only counted: nothing more goes into the trace. */
+/** End the recording of the target: from now on its calls are only counted. */
 void target_end_recording(struct target *target);
 
-/** Note and tell, once, that the target's region is damaged: its recording ends. */
+/** Report, once, that the target's region is damaged, and end its recording. */
 void damage_check(struct logger *logger, struct target *target);
 
-/** Note and tell that not everything of the target can be kept. */
+/** Report that a limit has kept something of the target out of the trace. */
 void limits_check(struct logger *logger, struct target *target);
 
 #endif

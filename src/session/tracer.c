@@ -1,4 +1,26 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * An exec, from its announcement to the new image. A tracer thread of its own traces the process for that time.
+ *
+ *     the process                                    the logger
+ *     -----------                                    ----------
+ *     exec_announce(): allow the logger to trace
+ *     (Yama), block all signals, post MESSAGE_EXEC   main: message_exec() begins a tracer thread
+ *       |                                            tracer: inspect the file, PTRACE_SEIZE, is_meant()
+ *       |                                            tracer: answer the message
+ *     restore the signal mask, make the exec         tracer: make_region(), wait_for_exec(), which delivers
+ *       |                                            signals and postpones a terminal's stop signal
+ *     stopped at PTRACE_EVENT_EXEC                   tracer: send the postponed signal, which stays pending;
+ *       |                                            inject_at_exec(), queue the result, ring the doorbell
+ *     the new image runs                             tracer: PTRACE_DETACH, end
+ *                                                    main: tracer_take(), free the message, target_add()
+ *
+ *   If the exec fails, it returns:
+ *
+ *     post MESSAGE_EXEC_FAILED                       main: tracer_cancel() sends CANCEL_SIGNAL until the task is gone
+ *       |                                            tracer: PTRACE_INTERRUPT, then PTRACE_DETACH at the stop
+ *     continue                                       main: answer the message
+ */
 #include "session/tracer.h"
 
 #include <errno.h>
@@ -22,7 +44,7 @@
 #include "session/control.h"
 #include "session/directory.h"
 
-/* SIGUSR1 is the flight recorder's, and is ignored where there is none. */
+/* SIGUSR1 belongs to the flight recorder and is ignored without one. */
 enum { CANCEL_SIGNAL = SIGUSR2, CANCEL_NS = 1000000, LOOK_FIRST_NS = 500000, LOOK_LAST_NS = 64000000 };
 #define SMALL_SPACE (UINT64_C(1) << 30)
 #define LARGE_SPACE (UINT64_C(1) << 34)
@@ -37,11 +59,11 @@ struct hold {
 	struct tracer *tracer;
 	struct tracer_task task;
 	pthread_t thread;
-	bool is_running; /* thread is set */
+	bool is_running; /* `thread` is set */
 	bool is_cancelled;
-	int attach_error;       /* what is answered about one that runs, */
-	char attach_text[1024]; /* once the result is there to be taken */
-	int postponed;          /* a stop signal of the terminal's that waits for the exec */
+	int attach_error;       /* the answer about an attached process, */
+	char attach_text[1024]; /* sent once the result is in the queue */
+	int postponed;          /* a stop signal of the terminal that waits for the exec; 0: none */
 	struct tracer_result result;
 	struct heapwalk walk;
 };
@@ -62,10 +84,10 @@ struct tracer {
 	struct queued *first, **last;
 	struct doorbell *doorbell;
 	uint32_t next_number;
-	bool is_ending; /* the recording ends: nothing more is waited for that could take long */
+	bool is_ending; /* the recording ends: long waits end, too */
 };
 
-/* Its coming is all: it ends a wait. */
+/* Do nothing: the arrival of the signal alone ends a wait. */
 static void on_cancel(int signal)
 {
 	(void)signal;
@@ -104,7 +126,7 @@ static void answer(struct hold *hold, int error, const char *text)
 
 /* ---- inspecting ---- */
 
-/* The file that is about to be executed, as the process sees it. */
+/* Inspect the file that is about to be executed, by its path as the process sees it. */
 static int inspect(const struct tracer_task *task, struct diag *diag)
 {
 	static const char self[] = "/proc/self/";
@@ -144,7 +166,7 @@ static bool is_exec_stop(int status)
 	return WIFSTOPPED(status) && status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8);
 }
 
-/* Let a stop that is not ours pass: signals are delivered, group stops stay stops. */
+/* Let a stop pass that the tracer has not caused: signals are delivered, group stops stay stops. */
 static void pass_stop(pid_t tid, int status)
 {
 	if (status >> 16 == PTRACE_EVENT_STOP) {
@@ -156,14 +178,15 @@ static void pass_stop(pid_t tid, int status)
 	}
 }
 
-/* Delivery of a signal by which a terminal stops a job. */
+/* Return whether this is the delivery of a signal by which a terminal stops a job. */
 static bool is_terminal_stop(int status)
 {
 	int signal = WSTOPSIG(status);
 	return status >> 16 == 0 && (signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU);
 }
 
-/* Wait until the exec is done. True: pid stands at it. False: there was none, and nothing is held any more. */
+/* Wait for the exec. Return true if pid is stopped at it; false if it failed or was cancelled, and nothing is traced
+   any more. */
 static bool wait_for_exec(struct hold *hold)
 {
 	pid_t tid = hold->task.tid;
@@ -174,7 +197,7 @@ static bool wait_for_exec(struct hold *hold)
 			has_interrupted = true;
 			ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 		}
-		/* This thread traces nobody else; at an exec by another thread than the first, the tid changes to the
+		/* This thread traces only one process. At an exec by another thread than the first, the tid becomes the
 		   pid. */
 		pid_t got = waitpid(-1, &status, __WALL | __WNOTHREAD);
 		if (got < 0 && errno == EINTR)
@@ -204,8 +227,8 @@ static bool wait_for_exec(struct hold *hold)
 	}
 }
 
-/* Whether pid was the process that was meant until now, and the thread is one of it. Whoever is traced is not reaped
-   behind our back. */
+/* Return whether pid is still the intended process, and the thread belongs to it. A traced process is not reaped
+   unnoticed. */
 static bool is_meant(const struct tracer_task *task)
 {
 	return !task->identity.pid ||
@@ -220,8 +243,8 @@ static void send_signal(const struct tracer_task *task, int signal)
 		kill(task->pid, signal);
 }
 
-/* Wait until a process that is not traced meanwhile has executed, or is said not to have, or the recording ends. True:
- * it is another image, so our region is gone from it; or it has ended, most likely as that image. */
+/* Wait until an untraced process has executed, its exec is cancelled, or the recording ends. Return true if it is
+   another image, so the region is gone from it; or if it has ended, most likely as that image. */
 static bool watch_exec(struct hold *hold)
 {
 	const struct tracer_task *task = &hold->task;
@@ -234,7 +257,7 @@ static bool watch_exec(struct hold *hold)
 	return false;
 }
 
-/* Under a small address space limit the buffers get less of it. */
+/* Under a small limit of the address space the buffers get less of it. */
 static void config_fit(struct region_config *config, pid_t pid)
 {
 	struct rlimit limit;
@@ -279,7 +302,7 @@ static int make_region(struct hold *hold, struct tracer_result *result)
 	return 0;
 }
 
-/* Before the command is executed: it could not be traced without. */
+/* Make the region before the command is executed: without a region it could not be traced. */
 static int make_command_region(struct hold *hold, struct tracer_result *result)
 {
 	int error = make_region(hold, result);
@@ -296,7 +319,7 @@ static void drop_region(const struct hold *hold, struct tracer_result *result)
 	session_file_remove(hold->tracer->directory, name);
 }
 
-/* The command stands at its exec and cannot be traced: it does not run at all. */
+/* Kill the command, which is stopped at its exec and cannot be traced: it must not run untraced. */
 static void refuse_held(struct hold *hold, struct tracer_result *result)
 {
 	struct control_message message = {.kind = CONTROL_REFUSED, .pid = result->pid};
@@ -307,12 +330,12 @@ static void refuse_held(struct hold *hold, struct tracer_result *result)
 	result->kind = TRACER_FAILED;
 }
 
-/* pid stands at its exec: give it a region and the recorder. */
+/* Give pid, which is stopped at its exec, a region and the recorder. */
 static void inject_held(struct hold *hold, struct tracer_result *result)
 {
 	result->inject.find_hooks = hook_cache_find;
 	result->inject.cookie = hold->tracer->hooks;
-	/* Other threads of the machine should not make the process stand longer than it must. */
+	/* The process is paused here, so nothing that can wait belongs here. */
 	int error = inject_at_exec(&result->inject, result->pid, &result->region, result->region_path, &result->diag);
 	if (error) {
 		limits_explain(result->pid, error, result->diag.text, sizeof(result->diag.text));
@@ -324,7 +347,7 @@ static void inject_held(struct hold *hold, struct tracer_result *result)
 	result->kind = TRACER_INJECTED;
 }
 
-/* The lock is held. */
+/* Remove the task from the list. The lock is held. */
 static void unlink_hold(struct tracer *tracer, const struct hold *hold)
 {
 	struct hold **link = &tracer->holds;
@@ -337,8 +360,7 @@ static void unlink_hold(struct tracer *tracer, const struct hold *hold)
 static void queue_result(struct hold *hold, const struct tracer_result *result, bool is_last)
 {
 	struct tracer *tracer = hold->tracer;
-	/* A process that is recorded and of which the logger does not know would wait for it: without memory the logger
-	   ends. */
+	/* The logger must learn of each recorded process, which would wait for it: without memory the logger ends. */
 	struct queued *queued = memory_resize(NULL, 1, sizeof(*queued));
 	pthread_mutex_lock(&tracer->lock);
 	queued->next = NULL;
@@ -361,7 +383,7 @@ static int attach_begin(struct hold *hold, struct tracer_result *result, struct 
 	int error = make_region(hold, result);
 	if (error)
 		return error;
-	/* A session that samples knows no frees of blocks that it did not choose. */
+	/* A session that samples ignores frees of blocks that it did not choose. */
 	if (!hold->tracer->options->sample_bytes)
 		result->region.header->options |= OPTION_MEASURE;
 	result->inject.find_hooks = hook_cache_find;
@@ -388,13 +410,13 @@ static void attach_one(struct hold *hold, struct tracer_result *result)
 	result->stack_start = proc_stack_start(result->pid);
 	result->pause_ns = pause.all_ns;
 	snprintf(hold->attach_text, sizeof(hold->attach_text),
-		 "process %d: %u thread%s stood for %.3f ms, one of them for %.3f ms before%s", (int)result->pid,
+		 "process %d (%u thread%s paused for %.3f ms, one of them for %.3f ms before)%s", (int)result->pid,
 		 pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6,
 		 (double)pause.one_ns / 1e6,
 		 pause.has_removed ? "; inactive code of an earlier recording was removed" : "");
 }
 
-/* It is recorded by now. Its region is there as long as anything is held. */
+/* Read the earlier blocks of a process that is recorded by now. Its region exists as long as any task does. */
 static void walk_one(struct hold *hold)
 {
 	const struct region region = hold->result.region;
@@ -411,7 +433,7 @@ static void walk_one(struct hold *hold)
 		     true);
 }
 
-/* What is about to be executed cannot be traced, for the reason in the result: it runs as it is, unless it is the
+/* Answer that the new image cannot be traced, for the reason in the result. It runs untraced, unless it is the
    command. */
 static void tracer_nothing(struct hold *hold, struct tracer_result *result, int error)
 {
@@ -434,8 +456,8 @@ static void tracer_run_one(struct hold *hold, struct tracer_result *result)
 	int error = inspect(task, &result->diag);
 	if (error)
 		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
-	/* What is no program that we know may be none for the kernel either: then nothing will be executed, and a shell
-	 * reads it itself. What we may not read, or runs as somebody else, is not touched. */
+	/* A file of no known format may be none for the kernel either: then nothing is executed, and a shell reads it
+	   itself. A file that may not be read, or runs as another user, is not touched. */
 	bool is_held_only = error == -ENOEXEC && !task->is_launch;
 	bool has_region = !error && task->is_launch && (error = make_command_region(hold, result)) == 0;
 	if (error && !is_held_only) {
@@ -449,7 +471,7 @@ static void tracer_run_one(struct hold *hold, struct tracer_result *result)
 		tracer_nothing(hold, result, error);
 		return;
 	}
-	/* A stranger who got the number meanwhile is let go of by the end of this thread, untouched. */
+	/* A stranger that got the pid since is released untouched by the end of this thread. */
 	if (!is_meant(task)) {
 		if (has_region)
 			drop_region(hold, result);
@@ -458,10 +480,10 @@ static void tracer_run_one(struct hold *hold, struct tracer_result *result)
 		return;
 	}
 	answer(hold, 0, "");
-	/* While the process is busy with its exec. */
+	/* Done while the process is busy with its exec. */
 	has_region = has_region || (!is_held_only && make_region(hold, result) == 0);
 	bool is_at_exec = wait_for_exec(hold);
-	/* From here on it is kept with the others that come before the process goes on. */
+	/* From here on it is pending, with other signals that come before the process continues. */
 	if (hold->postponed)
 		send_signal(task, hold->postponed);
 	if (!is_at_exec) {
@@ -498,13 +520,13 @@ static void *tracer_thread(void *argument)
 	tracer_run_one(hold, result);
 	pid_t pid = result->pid;
 	bool has_walk = hold->task.is_attach && !hold->attach_error;
-	/* The result is in the queue before the process runs on and posts messages into its new region. */
+	/* The result is in the queue before the process continues and posts messages into its new region. */
 	queue_result(hold, result, !has_walk);
 	if (hold->task.is_attach)
 		answer(hold, hold->attach_error, hold->attach_text);
 	if (has_walk)
 		walk_one(hold);
-	/* Nothing for one that was not traced. */
+	/* This fails without harm for a process that was not traced. */
 	if (result->has_executed)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
 	if (hold->task.is_launch)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Holding processes that are about to execute an image: each by a thread that traces it until the exec is done,
- * injects, and lets go.
+ * The tracer stops processes at the exec of an image. For each one a thread traces the process until the exec is done,
+ * injects the recorder, and detaches.
+ *
+ * The logger's main thread calls all functions below. They may wait for a lock.
  */
 #ifndef XHEAP_SESSION_TRACER_H
 #define XHEAP_SESSION_TRACER_H
@@ -21,83 +23,87 @@
 
 struct tracer;
 
+/** A process to stop at its exec, or to attach to. */
 struct tracer_task {
 	pid_t pid, tid;
-	/** of pid, taken before anything was found out about it, and dropped then; nobody's: it is a child that was not
-	    waited for, or the user's word */
+	/** of `pid`, taken before anything else was read of it; the tracer's once tracer_start() has returned true.
+	    Empty for an unreaped child and for a process that the user named */
 	struct identity identity;
-	int directory; /**< descriptor that path is relative to, in the process; AT_FDCWD */
+	int directory; /**< descriptor, in the process, that `path` is relative to; AT_FDCWD */
 	char path[1024];
-	uint32_t parent, exec_generation; /**< for the trace */
-	struct region_message *message;   /**< to answer when it is held; NULL for the command itself */
-	uint32_t message_tid;             /**< whose it is */
-	const char *region_path;          /**< of the image that it is: gone with it */
+	uint32_t parent, exec_generation; /**< ids for the trace */
+	struct region_message *message;   /**< answered once the process is stopped; NULL for the command itself */
+	uint32_t message_tid;             /**< the thread that posted the message */
+	const char *region_path;          /**< of the region of the present image, which ends at the exec */
 	uint64_t region_inode;
-	int control; /**< a socket for what there is to say about the command itself; closed then */
+	int control; /**< socket for answers about the command or an attach; closed afterwards */
 	bool is_launch;
-	bool is_attach; /**< it runs already, and is traced from now on: the answer goes to control */
+	bool is_attach; /**< the process runs and is to be recorded from now on; the answer goes to `control` */
 };
 
 enum tracer_kind {
 	TRACER_INJECTED,
 	TRACER_UNTRACED,
-	TRACER_FAILED /**< there was no exec, or the command is killed */,
-	TRACER_WALKED /**< of one that was injected: walk is set */
+	TRACER_FAILED /**< the exec failed, or the command was killed */,
+	TRACER_WALKED /**< follows TRACER_INJECTED for an attach: `walk` is set */
 };
 
+/** The result of a task. region, inject and walk are the taker's. */
 struct tracer_result {
 	enum tracer_kind kind;
 	pid_t pid;
 	bool has_executed;
 	uint64_t start_ticks; /**< of the new image */
-	/** of one that was injected into, as long as it stood: when the result is taken, it may be another image */
+	/** of the image that was injected into, read during the stop: when the result is taken, the process may have
+	    another image */
 	uint64_t stack_start;
 	uint32_t parent, exec_generation, number;
-	struct region_message *message; /**< by which the exec was announced, */
-	uint32_t message_tid;           /**< and by whom */
+	struct region_message *message; /**< the message that announced the exec, */
+	uint32_t message_tid;           /**< and the thread that posted it */
 	struct region region;
 	struct inject inject;
-	uint64_t pause_ns;    /**< of one that was attached to: all its threads stood so long */
-	struct heapwalk walk; /**< the taker's to free */
+	uint64_t pause_ns;    /**< of an attach: how long all threads were paused */
+	struct heapwalk walk; /**< freed by the taker */
 	char region_path[REGION_FILE_PATH_BYTES], path[1024];
 	struct diag diag;
 };
 
-/** doorbell: rung with each result. */
+/** Make a tracer. The arguments stay the caller's; doorbell is rung with each result. NULL without memory. */
 struct tracer *tracer_new(const struct session_options *options, const struct session_directory *directory,
 			  struct hook_cache *hooks, const struct session_clock *clock, struct doorbell *doorbell);
 
-/** Begin; false when it cannot (the caller lets the process go on). */
+/** Begin a task. Return false if it cannot begin; then the caller lets the process continue. */
 bool tracer_start(struct tracer *tracer, const struct tracer_task *task);
 
-/** The exec that message (or for the command, NULL, its process) announced has failed: let go. Returns when nothing
-    holds it any more. */
+/** Cancel the exec that `message` announced (NULL: that of the process `command`), since it failed. Return when no
+    thread holds the process any more. */
 void tracer_cancel(struct tracer *tracer, const struct region_message *message, pid_t command);
 
-/** The next result, false when there is none now. */
+/** Take the next result into *result. Return false if none is ready. */
 bool tracer_take(struct tracer *tracer, struct tracer_result *result);
 
-/** Whether something is held or a result waits. */
+/** Return whether a task is under way or a result waits. */
 bool tracer_is_busy(struct tracer *tracer);
 
-/** Whether something that is held, or a result, refers to memory of the region: to a message in it, or, of one that is
-    attached to, to all. */
+/** Return whether a task or a result refers to the region's memory: to a message in it or, for an attach, to any
+    region. */
 bool tracer_uses(struct tracer *tracer, const struct region *region);
 
-/** Whether the thread is held until it executes: it announces nothing else meanwhile. */
+/** Return whether the thread is traced until it executes; until then it announces nothing else. */
 bool tracer_has_thread(struct tracer *tracer, pid_t tid);
 
-/** Whether the process is held, or a result about it waits. */
+/** Return whether a task for the process is under way, or a result about it waits. */
 bool tracer_has(struct tracer *tracer, pid_t pid);
 
-/** The recording ends: who still reads what a process had before goes on for a second at most, from when it began. */
+/** End the walks over heaps of attached processes because the recording ends: each stops at most a second after it
+    began. */
 void tracer_end_walks(struct tracer *tracer);
 
-/** The recording ends: let go of all who have announced an exec and not made it yet. To be repeated until nothing is
-    held. */
+/** Cancel all announced execs that have not happened yet because the recording ends. To be repeated until no task is
+    under way. */
 void tracer_give_up(struct tracer *tracer);
 
-/** Whether a process is being attached to: until what it had before is known, and was taken. */
+/** Return whether an attach is under way: until the blocks from before it are known and taken. */
 bool tracer_is_attaching(struct tracer *tracer);
 
 #endif

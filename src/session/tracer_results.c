@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What became of processes that were held at an exec, or attached to. */
+/* The results of the tracer: processes that were stopped at an exec, or attached to. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static void untraced_held(struct logger *logger, const struct tracer_result *res
 						     .note = result->diag.text});
 }
 
-/* What was in the heaps before is known now, or what of it is not. */
+/* Record the earlier blocks of an attached process, or which of them are unknown. */
 static void target_walked(struct logger *logger, struct tracer_result *result)
 {
 	struct target *target = logger->targets;
@@ -44,14 +44,14 @@ static void target_walked(struct logger *logger, struct tracer_result *result)
 		target = target->next;
 	if (target) {
 		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_MEASURE, __ATOMIC_RELEASE);
-		/* What it does now is in no event, so what was found may be from later, or given back. */
+		/* Its later calls are in no event, so a found block may be newer, or freed. */
 		if (target->is_unread)
 			heapwalk_drop(&result->walk, "it was let go of before its heaps were read");
 		logger_settle_clock(logger, true);
 		drain_earlier(target->drain, &result->walk);
 	}
-	/* Who attached to it by a session's name does not wait for this, and who asks about something else later does
-	   not want to know. */
+	/* An attach through a named session does not wait for this result, and a later controller has not asked for
+	   it. */
 	bool has_controller = !logger->options->session_name;
 	char text[400];
 	snprintf(text, sizeof(text), "process %d: %zu blocks from before, of %llu bytes, read within %.1f ms",

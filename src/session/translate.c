@@ -95,16 +95,14 @@ uint32_t translate_process_id(struct translate *translate, uint32_t index)
 	if (state != PROCESS_LIVE && (state != PROCESS_ENDED || process->id != TRACE_NONE))
 		return process->id;
 	struct region_process copy = *shared;
-	/* What the process that ended left behind comes still under its id. */
+	/* Late events of the ended process still have its id. */
 	if (process->id != TRACE_NONE && copy.start_ticks == (uint64_t)process->row.start_ns)
 		return process->id;
 	return forked_process_add(translate, index, &copy);
 }
 
-/*
- * The place of a process that has ended is for another one, but late: a child of its that has not called the heap yet
- * will name it as its parent.
- */
+/* Offer the index of an ended process to another one, but late. A child that has not called the heap yet will name the
+   ended process as its parent. */
 static void place_end(struct translate *translate, uint32_t index)
 {
 	STORE_RELEASE(&region_process(translate->region, index)->state, PROCESS_ENDED);
@@ -306,7 +304,7 @@ static void heap_room(struct translate *translate, uint32_t index)
 	translate->heap_capacity = capacity;
 }
 
-/* What the program calls an annotated heap; "" when it has not said. */
+/* Get the program's name for an annotated heap; "" if it has none. */
 static void heap_given_name(const struct translate *translate, const struct region_heap *row,
 			    char name[REGION_NAME_BYTES])
 {

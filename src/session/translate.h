@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * From the ids of one region (program counters, entries, heaps, images, processes) to those of the trace. Each row is
- * read from the shared memory once, checked, and remembered; what a target changes in it later has no effect.
+ * read from the shared memory once, checked and remembered: later changes by a target have no effect.
  */
 #ifndef XHEAP_SESSION_TRANSLATE_H
 #define XHEAP_SESSION_TRANSLATE_H
@@ -11,7 +11,7 @@
 #include "session/keep.h"
 #include "trace/writer.h"
 
-/** What decoding has to know of an entry. */
+/** The properties of an entry that decoding uses. */
 struct translate_entry {
 	uint16_t id;  /**< in the trace */
 	uint8_t kind; /**< enum event_kind of its function */
@@ -19,75 +19,85 @@ struct translate_entry {
 	bool is_known;
 };
 
+/** The trace id of a region's heap, for one process. */
 struct translate_heap {
 	uint32_t process, id;
 };
 
+/** An image of the region. */
 struct translate_image {
 	struct trace_mapping mapping;
 	uint32_t mapping_id;
-	char *name; /**< file name, for heaps */
+	char *name; /**< its file's name, for the names of heaps */
 };
 
+/** A process of the region. */
 struct translate_process {
 	uint32_t id;         /**< in the trace, or TRACE_NONE */
-	bool has_ended;      /**< its place may be another's soon */
+	bool has_ended;      /**< its index may belong to another process soon */
 	uint64_t last_ticks; /**< of its events so far */
 	struct trace_process row;
 };
 
+/** The ids of one region. */
 struct translate {
 	struct writer *writer;
 	struct keep keep;
-	uint32_t cut_frame, cut_node; /**< the stack of which nothing is kept but that it was cut */
+	uint32_t cut_frame, cut_node; /**< frame and node of the stack of which only the mark "cut" is kept */
 	const struct region *region;
-	const struct drain_known *known; /**< NULL but in recovery */
-	uint32_t *frame;                 /**< by pc id: frame id + 1, 0: not looked at yet */
+	const struct drain_known *known; /**< NULL unless the region is recovered */
+	uint32_t *frame;                 /**< by pc id: frame id + 1; 0: not read yet */
 	uint32_t frame_capacity;
-	uint32_t process_count; /**< registered in the trace from here */
+	uint32_t process_count; /**< processes below it are registered in the trace */
 	struct translate_entry entry[256];
 	struct translate_heap *heap;
 	uint32_t heap_capacity;
 	struct translate_image *image;
 	uint32_t image_count, image_capacity;
 	struct translate_process process[REGION_PROCESS_MAX];
-	/** places of processes that have ended, in that order, from first_ended on */
+	/** indexes of ended processes, in that order, from first_ended on */
 	uint16_t ended[REGION_PROCESS_MAX];
 	uint32_t first_ended, ended_count, live_count;
 	char *process_image, *process_command;
 };
 
-/** Registers process 0. limits: the caller's, as long as it is used. */
+/** Prepare the ids of a region and register its process 0. The pointers stay the caller's and must outlive
+    *translate. */
 void translate_init(struct translate *translate, struct writer *writer, const struct region *region,
 		    const struct drain_image *image, const struct drain_known *known, const struct keep_limits *limits);
+/** Free the arrays. */
 void translate_fini(struct translate *translate);
 
-/** Trace id of the region's process, registered when it is new; TRACE_NONE when there is no such process. */
+/** Return the trace id of the region's process, registering it if it is new; TRACE_NONE if the region has no such
+    process. */
 uint32_t translate_process_id(struct translate *translate, uint32_t index);
 
-/** Processes that have found themselves forked and images that were added. */
+/** Register forked processes and images that the region has added. */
 void translate_refresh(struct translate *translate);
 
-/** Images that were unloaded since. */
+/** Record the unloading of images since the last call. */
 void translate_refresh_unloads(struct translate *translate);
 
-/** The process has ended: tell the trace. Its index may come again as another. */
+/** Record the end of a process in the trace. Its index may come again as another process. */
 void translate_end_process(struct translate *translate, uint32_t index, uint8_t end, int32_t status, uint64_t ticks);
 
-/** Trace id of the heap of that kind (enum region_heap_kind) and handle, whose allocator is image `index`. */
+/** Return the trace id of the heap with that kind (enum region_heap_kind) and handle, whose allocator is image
+    `index`. */
 uint32_t translate_heap_of(struct translate *translate, uint32_t index, uint32_t kind, uint64_t handle,
 			   uint32_t process);
 
-/** Trace id of a heap of the process with trace id `process`; TRACE_NONE when there is none. */
+/** Return the trace id of a heap for the process with trace id `process`, reading the heap's row; TRACE_NONE if there
+    is none. */
 uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint32_t process);
-/** No more frames may be added. */
+/** Returned if no more frames may be added. */
 #define TRANSLATE_FRAME_CUT (UINT32_MAX - 1)
 
-/** Frame of a program counter; UINT32_MAX when there is none, or TRANSLATE_FRAME_CUT. */
+/** Return the frame of a program counter, reading its row; UINT32_MAX if there is none, or TRANSLATE_FRAME_CUT. */
 uint32_t translate_frame_slowly(struct translate *translate, uint32_t id);
-/** False when there is no such entry. */
+/** Read an entry's row into `entry`. Return false if there is no such entry. */
 bool translate_entry_slowly(struct translate *translate, uint32_t index);
 
+/** Return the trace id of a heap for a process; the remembered one if there is one. */
 static inline uint32_t translate_heap_id(struct translate *translate, uint32_t index, uint32_t process)
 {
 	if (__builtin_expect(index < translate->heap_capacity && translate->heap[index].process == process, 1))
@@ -95,6 +105,7 @@ static inline uint32_t translate_heap_id(struct translate *translate, uint32_t i
 	return translate_heap_slowly(translate, index, process);
 }
 
+/** Return the frame of a program counter; the remembered one if there is one. */
 static inline uint32_t translate_frame_id(struct translate *translate, uint32_t id)
 {
 	if (__builtin_expect(id < translate->frame_capacity && translate->frame[id] != 0, 1))
@@ -102,7 +113,7 @@ static inline uint32_t translate_frame_id(struct translate *translate, uint32_t 
 	return translate_frame_slowly(translate, id);
 }
 
-/** Raw ticks in the nanoseconds of the trace, as a reader has them. */
+/** Convert raw ticks to nanoseconds of the trace, as a reader does. */
 int64_t translate_ticks_ns(const struct writer_clock *clock, uint64_t ticks);
 
 #endif

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes that run untraced, though they descend from recorded ones.
+ * The search for processes that run untraced although they descend from recorded ones.
  *
- * An exec by a function of the C library is announced, and its process held. A program may also make the system calls
- * itself, as Go's does for each child: the new image has no recorder, and nobody has announced it. The kernel keeps a
- * list of each thread's children, and whether a process has executed an image since it was forked, also of one that has
- * ended and that its parent has not waited for. So the logger looks at the children of the processes that it records,
- * and of those that are untraced already: one that has executed an image, and that is neither recorded nor held, is
- * untraced.
+ * An exec by a function of the C library is announced, and the process is stopped at it. A program may also make the
+ * system calls itself, as Go's does for each child: then the new image has no recorder and no announcement. The kernel
+ * lists the children of each thread. It also knows whether a process has executed an image since its fork, even when it
+ * has ended and was not waited for. So the logger checks the children of recorded processes and of known untraced ones.
+ * A child that has executed an image, and is neither recorded nor being traced, is untraced.
  *
- * A look costs a read for each thread. It comes only after a process was begun somewhere on the machine, or while a
- * child has not executed an image yet; never twice within LOOK_NS, and so rarely that it takes at most a part in
- * LOOK_PARTS of a processor. Who has started one process so starts more: from then on looks come ten times as often, as
- * long as processes begin. A child that lives for a shorter time may not be seen.
+ * A search costs one read for each thread. It runs only after some process began on the machine, or while a child has
+ * not executed an image yet. Two searches are LOOK_NS apart at least, and all together take at most one LOOK_PARTS-th
+ * of a processor. A program that has started one process so starts more: then searches come ten times as often, as long
+ * as processes begin. A child with a shorter life may stay unseen.
  *
- * A recorded process may execute an image by itself, too. Its stack lies elsewhere then.
+ * A recorded process may execute an image in the same way. Its stack then lies elsewhere.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +55,7 @@ struct untraced {
 
 static const char not_seen[] = "its exec was not seen, as when a program makes the system call itself";
 
-/* A look at the children of one process. */
+/* A check of the children of one process. */
 struct look {
 	struct logger *logger;
 	uint32_t parent;
@@ -139,9 +138,9 @@ void untraced_add(struct logger *logger, const struct trace_process *process)
 	logger_warn(logger, text);
 }
 
-/* Name a process that nobody has announced: with a reason of its own, or as a descendant of an untraced one, of which
- * the trace alone tells, for there may be thousands. One that has ended has no image and no command line any more, but
- * a name. */
+/* Report a process that was not announced, with its own reason or as a descendant of an untraced one. Descendants
+   appear only in the trace, for there may be thousands. An ended process has a name, but no image and no command
+   line. */
 static void unannounced_add(struct logger *logger, pid_t pid, const struct proc_life *life, uint32_t parent,
 			    uint32_t exec_generation, const char *own_reason)
 {
@@ -173,8 +172,7 @@ static void check_child(void *cookie, pid_t child)
 	struct proc_life life;
 	if (is_member(logger, child) || !proc_read_life(child, &life) || is_known(untraced, child, life.start_time))
 		return;
-	/* Only this thread begins to hold a process and takes what came of it: who has executed by now is held by
-	   now. */
+	/* Only this thread begins traces and takes results, so a process that has executed by now is traced by now. */
 	if (!life.has_executed || tracer_has(logger->tracer, child))
 		untraced->has_undecided = true;
 	else
@@ -194,7 +192,7 @@ static void check_children(struct logger *logger)
 				proc_children(member->pid, check_child, &look);
 		}
 	}
-	/* Those that are found are looked at, too. */
+	/* Processes found in this search are checked, too. */
 	for (size_t i = 0; i < untraced->count; i++) {
 		const struct known known = untraced->known[i];
 		struct look look = {logger, known.process, NULL};
@@ -234,7 +232,8 @@ static bool has_news(struct untraced *untraced, uint64_t since_ns)
 	return has;
 }
 
-/* A look that had to wait for a processor took long, and is no reason to wait for minutes. */
+/* Return whether a search is due. One that had to wait for a processor took long, but must not delay the next by
+   minutes. */
 static bool is_due(const struct untraced *untraced, uint64_t since_ns, bool is_eager)
 {
 	uint64_t least_ns = is_eager ? EAGER_LOOK_NS : LOOK_NS,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * What wakes the logger. It sleeps on futexes, since that is what targets can ring; a thread turns descriptors that
- * have something to say (the controller's socket, the ends of processes) into a ring of one more.
+ * Wake-ups for the logger. It sleeps on futexes, since targets can ring those.
+ * A thread watches descriptors (the controllers' sockets, the ends of processes) and rings one more doorbell when one
+ * of them has something new.
  */
 #ifndef XHEAP_SESSION_WATCH_H
 #define XHEAP_SESSION_WATCH_H
@@ -13,13 +14,13 @@ struct doorbell {
 	uint32_t word;
 };
 
+/** Ring: change the word and wake the logger. Any thread may call it. */
 void doorbell_ring(struct doorbell *doorbell);
 
-/** Begin to watch; the number of an epoll descriptor, or -1: then the logger's own rounds find everything a little
-    later. */
+/** Begin to watch. Return an epoll descriptor, or -1; then the logger's regular rounds find news a little later. */
 int watch_begin(struct doorbell *doorbell);
 
-/** Ring whenever fd has something new. Ends when fd is closed. */
+/** Ring whenever fd has something new, until fd is closed. */
 void watch_add(int watch, int fd);
 
 #endif

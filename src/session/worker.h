@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * The command once more, begun by the logger for work that takes memory and time: neither its memory nor its end are
- * the logger's.
+ * Processes for the logger's work that takes memory and time: the command, run once more.
+ * Such a process has its own memory, and its end does not end the logger.
  */
 #ifndef XHEAP_SESSION_WORKER_H
 #define XHEAP_SESSION_WORKER_H
@@ -11,24 +11,26 @@
 
 #include "base/diag.h"
 
+/** A worker process. */
 struct worker {
-	pid_t pid; /**< its process group, too */
-	/** its standard input and output, which do not wait for us nor we for them; -1: it has none */
+	pid_t pid; /**< also its process group */
+	/** its standard input and output, non-blocking on the logger's side; -1: it has none */
 	int input, output;
-	int errors; /**< what it says when it fails */
+	int errors; /**< its standard error, for the reason of a failure */
 };
 
-/** Begin it: words as of its command line, ended by NULL. 0 or a negative errno. */
+/** Start a worker. words: its arguments, ended by NULL. is_talking: connect `input` and `output`. Return 0 or a
+    negative errno. */
 int worker_begin(struct worker *worker, const char *const *words, bool is_talking);
 
-/** Wait for its end: 0, or a negative errno with what it said. */
+/** Wait for the worker's end. Return 0, or a negative errno with the worker's message in `diag`. */
 int worker_wait(struct worker *worker, struct diag *diag);
 
-/** In the worker, first of all: it goes with who began it. */
+/** Called first in the worker: have it killed when the process that started it ends. */
 void worker_is_begun(void);
 
-/** In the worker: this thread, and those that it begins, have what nobody else wants of the processors. There is no way
-    back. */
+/** In the worker: lower the priority of this thread, and of the threads that it starts, to the least. This cannot be
+    undone. */
 void worker_yield(void);
 
 #endif

@@ -15,7 +15,7 @@
 /* A name of a few KiB can stand for one of gigabytes; nobody reads those. */
 enum { NAME_MAX_BYTES = 64 << 10, NAME_D_MAX_BYTES = 2 << 10 };
 
-/* What gcc and clang put behind the name of a part or a copy of a function. */
+/* Suffixes that gcc and clang give to parts or copies of a function. */
 static const char *const name_marks[] = {
 	"cold", "part",  "isra",   "constprop", "lto_priv", "localalias",
 	"llvm", "clone", "ipa_ra", "warm",      "unlikely", "__uniq",

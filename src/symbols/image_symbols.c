@@ -138,7 +138,7 @@ static bool find_by_build_id(struct image_file *file, const char *root, int root
 	return false;
 }
 
-/** What .gnu_debuglink says. */
+/** The contents of .gnu_debuglink. */
 struct debuglink {
 	const char *path; /**< of the image */
 	const char *name; /**< of the debug file */
@@ -343,7 +343,7 @@ static Dwarf *dwarf_open(Elf *elf)
 	return dwarf;
 }
 
-/** False: what the debug information refers to is there, but is another's. */
+/** Open the file that the debug information refers to. Return false if it exists but belongs to something else. */
 static bool shared_open(struct image *image, struct debuginfod *debuginfod)
 {
 	struct altlink link = {.name = NULL};

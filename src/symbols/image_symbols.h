@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** The files that tell about one image: itself, its separate debug file, the small one packed in it. */
+/** The files with symbols of one image: itself, its separate debug file, the small one packed in it. */
 #ifndef XHEAP_SYMBOLS_IMAGE_SYMBOLS_H
 #define XHEAP_SYMBOLS_IMAGE_SYMBOLS_H
 
@@ -21,24 +21,24 @@ struct build_id {
 struct image_file {
 	Elf *elf;     /**< NULL: none */
 	int fd;       /**< -1: in memory */
-	void *memory; /**< that is ours, or NULL */
+	void *memory; /**< owned memory of the file, or NULL */
 };
 
+/** The files of an image; any may be missing. */
 struct image {
 	struct image_file main, debug, mini;
-	struct image_file shared; /**< what the debug file has in common with others (dwz) */
+	struct image_file shared; /**< the part that the debug file shares with others (dwz) */
 	Dwarf *dwarf;             /**< of main or debug, or NULL */
 	Dwarf *shared_dwarf;      /**< of shared, or NULL */
 };
 
-/** One of which there is nothing. */
+/** Set all files to "none". */
 void image_init(struct image *image);
 
-/**
- * Open what there is for the image at `path` with this build-id. Nothing found is no error: the parts are NULL.
- * A file with another build-id than the recorded one is taken for no file.
- */
+/** Open the files of the image at `path` with this build-id. A missing file is no error: its pointer is NULL. A file
+    with another build-id than the recorded one counts as missing. */
 void image_open(struct image *image, const char *path, const struct build_id *build_id, struct debuginfod *debuginfod);
+/** Close all files. */
 void image_close(struct image *image);
 
 #endif

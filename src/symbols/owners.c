@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * An entry of debug information does not say what it is in. What it is in begins before it in the file and ends after
- * it, so that the containers of a unit, as ranges of the file, answer as ranges of addresses do.
- */
+/* An entry of debug information does not name its container. Its containers begin before it in the file and end after
+   it. So the containers of a unit, taken as ranges of the file, can be searched as ranges of addresses are. */
 #include "symbols/owners.h"
 
 #include <dwarf.h>
@@ -27,7 +25,7 @@ struct owner_walk {
 	Dwarf_Off last; /**< the furthest entry seen */
 };
 
-/** What the entry adds to the names of those in it; NULL: there is nobody in it, or only what needs no name. */
+/** Return what the entry adds to the names inside it; NULL: it contains nothing that needs a name. */
 static const char *owner_text(struct arena *arena, Dwarf_Die *die)
 {
 	const char *name = dwarf_diename(die);

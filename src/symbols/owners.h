@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** The namespaces and classes around the declaration of a function, for those without a mangled name that tells. */
+/** The namespaces and classes around a function's declaration, for functions without a mangled name that has them. */
 #ifndef XHEAP_SYMBOLS_OWNERS_H
 #define XHEAP_SYMBOLS_OWNERS_H
 
@@ -8,19 +8,21 @@
 #include "base/arena.h"
 #include "base/map.h"
 
+/** The declarations of one unit. */
 struct owner_unit;
 
-/** Zero it to begin. */
+/** A cache of units. Zero it to begin. */
 struct owners {
 	struct arena arena;
-	struct map unit_of; /**< unit in memory -> place in units */
+	struct map unit_of; /**< unit in memory -> index in units */
 	struct owner_unit *units;
 	size_t count, capacity;
 };
 
-/** The function's name with "outer::inner::" before it, NULL when it has none. Valid until owners_fini(). */
+/** Return the function's name with "outer::inner::" before it, NULL if it has none. Valid until owners_fini(). */
 const char *owners_qualify(struct owners *owners, Dwarf_Die *function);
 
+/** Free the cache. */
 void owners_fini(struct owners *owners);
 
 #endif

@@ -5,7 +5,8 @@
 
 #include "base/arena.h"
 
-/** `file` as seen from the directory it was compiled in (or NULL), without "." and "..": one spelling for one file. */
+/** Return `file` as seen from the directory in which it was compiled (or NULL), without "." and "..": one spelling for
+    each file. Owned by the arena. */
 const char *source_path(struct arena *arena, const char *directory, const char *file);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A sweep over the addresses. The spans that cover the current address wait in a heap, the one that counts on top;
- * those that have ended are dropped when they come to the top. Each round either enters a span or ends one:
+ * A sweep over the addresses. The spans that cover the current address wait in a heap, with the one that counts on top.
+ * Ended spans are dropped when they come to the top. Each round either enters a span or ends one:
  *
  *      spans     aaaaaaaaaaaa        (priority 0)
  *                   bbbb  cc         (priority 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** The functions that an image's symbol tables name. */
+/** The functions named by an image's symbol tables. */
 #ifndef XHEAP_SYMBOLS_SYMBOL_TABLE_H
 #define XHEAP_SYMBOLS_SYMBOL_TABLE_H
 
@@ -9,18 +9,18 @@
 #include "base/arena.h"
 #include "symbols/spans.h"
 
-/** Addresses that hold code: executable sections, or segments where there are no sections. */
+/** Addresses of code: executable sections, or segments if there are no sections. */
 struct table_code {
 	uint64_t low, high;
 };
 
 struct table_symbol {
-	const char *name; /**< in the file's memory or the table's */
+	const char *name; /**< in the file's memory or the table's arena */
 	uint64_t address, size;
 	bool is_local, is_typed;
 };
 
-/** Zero it to begin. */
+/** A table of symbols. Zero it to begin. */
 struct table {
 	struct arena arena;
 	struct table_code *code;
@@ -30,24 +30,26 @@ struct table {
 	struct span_map map;
 };
 
-/** Learn from the file where code is; before the symbols. */
+/** Read from the file where its code is. To be called before table_add_symbols(). */
 void table_add_code(struct table *table, Elf *elf);
 
-/** The end of the code around the address, or 0 when there is none. */
+/** Return the end of the code around the address; 0: there is none. */
 uint64_t table_code_end(const struct table *table, uint64_t address);
 
-/** Add a file's symbols of a section type (SHT_SYMTAB, SHT_DYNSYM); their number. The file must outlive the table. */
+/** Add the symbols of a file's section type (SHT_SYMTAB, SHT_DYNSYM). Return their number. The file must outlive the
+    table. */
 size_t table_add_symbols(struct table *table, Elf *elf, unsigned section_type);
 
-/** After the last symbol, before the first question. */
+/** Sort the symbols. To be called after the last symbol and before the first search. */
 void table_finish(struct table *table);
 
-/** The best symbol that covers the address, or NULL. */
+/** Return the best symbol that covers the address, or NULL. Valid until table_fini(). */
 const struct table_symbol *table_find(const struct table *table, uint64_t address);
 
-/** The best symbol that begins at the address, or NULL. */
+/** Return the best symbol that begins at the address, or NULL. Valid until table_fini(). */
 const struct table_symbol *table_find_entry(const struct table *table, uint64_t address);
 
+/** Free the table. */
 void table_fini(struct table *table);
 
 #endif

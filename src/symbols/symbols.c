@@ -30,7 +30,7 @@ struct symbols_image {
 	size_t answer_count, answer_capacity;
 };
 
-/** What was made of a text, found again by the place of the text in memory: texts of a file have one each. */
+/** The names made of a text, found again by the text's address in memory: each text of a file has one address. */
 struct name_memo {
 	struct map map;
 	const char **texts;
@@ -174,7 +174,7 @@ static struct symbols_image *symbols_image(struct symbols *symbols, const char *
 	uint32_t id = symbols_key(symbols, path, &build_id);
 	if (id == symbols->image_count) {
 		memory_grow(symbols->images, symbols->image_count, symbols->image_capacity);
-		/* Counted when it is there: it may be given up in its middle. */
+		/* Counted after the work: that may be given up halfway. */
 		uint64_t begin_ns = monotonic_now_ns();
 		struct symbols_image *image = symbols_image_new(symbols, path, &build_id);
 		symbols->images[symbols->image_count++] = image;
@@ -213,10 +213,9 @@ static bool symbols_is_global(const struct table *table, const struct table_symb
 	return false;
 }
 
-/**
- * Debug information names what the source defines, "__libc_malloc" or "__GI_fwrite". Where the function is known to
- * the world by another symbol, or only its symbol tells in which class it is, the symbol is better.
- */
+/** Return whether the symbol is better than the name in the debug information. Debug information names what the source
+    defines, "__libc_malloc" or "__GI_fwrite". The symbol is better if it is the function's public name, or if only the
+    symbol tables have the function's class. */
 static bool symbols_is_better(const struct table *table, const struct table_symbol *symbol, const char *name)
 {
 	size_t underscores = name_underscores(symbol->name), others = name_underscores(name);

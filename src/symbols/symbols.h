@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * From an address of an image file to the names of the code there: functions, inlined ones too, files and lines.
+ * From an address of an image file to the names of the code at it: functions, inlined ones included, files and lines.
  *
- * What is looked at, in this order: debug information and symbols of the file itself (only if its build-id is the
- * recorded one), a separate debug file (by build-id or debuglink, below each directory of the colon-separated
- * XHEAP_DEBUG_PATH, then below /usr/lib/debug; from debuginfod where DEBUGINFOD_URLS is set), the mini debug
- * information in .gnu_debugdata. Nothing is said rather than something wrong. One thread at a time may use a struct
- * symbols.
+ * Sources are read in this order. First the debug information and symbols of the file itself, if its build-id is the
+ * recorded one. Then a separate debug file by build-id or debuglink: below each directory of the colon-separated
+ * XHEAP_DEBUG_PATH, below /usr/lib/debug, then from debuginfod if DEBUGINFOD_URLS is set. Last, the mini debug
+ * information in .gnu_debugdata.
+ *
+ * An uncertain name is left out. One thread at a time may use a struct symbols.
  */
 #ifndef XHEAP_SYMBOLS_SYMBOLS_H
 #define XHEAP_SYMBOLS_SYMBOLS_H
@@ -16,18 +17,21 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/** Opened images and everything that was looked up in them. */
+/** Opened images, and all results so far. */
 struct symbols;
 
+/** Make an empty one. Without memory the work is given up (base/memory.h). */
 struct symbols *symbols_new(void);
+/** Free it with all results; NULL is allowed. */
 void symbols_free(struct symbols *symbols);
 
-/** Whether this file is open and tells about an image. */
+/** Return whether this file is open as a source for an image. */
 bool symbols_read_file(const struct symbols *symbols, const struct stat *status);
 
-/** Open no file from now on: nothing is found of images that were not asked for before. */
+/** Open no more files: images that were not opened before have no names from now on. */
 void symbols_leave_files(struct symbols *symbols);
 
+/** One function at an address. The texts belong to struct symbols. */
 struct symbol_frame {
 	const char *function; /**< demangled; NULL: unknown */
 	const char *mangled;  /**< as the file has it; NULL: unknown */
@@ -37,23 +41,23 @@ struct symbol_frame {
 };
 
 /**
- * Names of the code at `offset` (link-time address; when is_return_address look up offset-1) of an image file;
- * innermost inlined first, the last is the real function. Returns the number of frames (>=1; function NULL when
- * unknown). Valid until symbols_free.
+ * Set *frames to the functions at `offset` of an image file, innermost inlined first, the real function last. `offset`
+ * is a link-time address; with is_return_address, offset - 1 is searched. Return their number (>= 1; `function` NULL:
+ * unknown). Valid until symbols_free().
  *
- * A function's parts that the compiler split off (.cold, .part.0, ...) go by the function's own name.
+ * Parts of a function that the compiler split off (.cold, .part.0, ...) have the function's own name.
  */
 size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
 		       uint64_t offset, bool is_return_address, const struct symbol_frame **frames);
 
-/** How long looking up addresses has taken so far, opening files included. */
+/** Return the time spent in searches so far, in ns, opening files included. */
 uint64_t symbols_spent_ns(const struct symbols *symbols);
 
-/** Whether there is debug information or a full symbol table for the image; the names that it exports do not count. */
+/** Return whether the image has debug information or a full symbol table; exported names alone do not count. */
 bool symbols_image_has_symbols(struct symbols *symbols, const char *path, const uint8_t *build_id,
 			       size_t build_id_size);
 
-/** The name as its language writes it (C++, Rust, D), or as it is; cut to `size` bytes with its NUL. */
+/** Write the name as its language writes it (C++, Rust, D), or unchanged; cut to `size` bytes with its NUL. */
 void symbols_demangle(const char *mangled, char *out, size_t size);
 
 #endif

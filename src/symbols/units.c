@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Debug information is a forest of units, each a tree in which functions and the calls inlined into them nest.
- * Nothing of a unit is read before an address of it is asked for; then its tree is walked once and what has code is
- * kept in a flat map, so that a question costs two searches by halving and one step for each frame:
+ * Debug information is a forest of units, each a tree in which functions and the calls inlined into them nest. A unit
+ * is not read before one of its addresses is searched for. Then its tree is walked once, and everything with code goes
+ * into a flat map. So a question costs two searches by halving and one step for each frame:
  *
  *     address -> units->map -> unit -> unit->map -> scope -> scope's parent -> ... -> the function
  *
- * The files are not trusted: the walk only goes forwards in the file, so it ends, and only so deep.
+ * The files are not trusted: the walk only goes forwards in the file, so it ends, and its depth is limited.
  */
 #include "symbols/units.h"
 
@@ -57,10 +57,8 @@ struct unit_walk {
 	Dwarf_Off last; /**< the furthest entry seen */
 };
 
-/**
- * Add the entry's code to the list; returns how many ranges. What the linker left out keeps an address (0, 1 or -1)
- * that is no code of the image.
- */
+/** Add the entry's code to the list. Return the number of ranges. Code that the linker left out keeps an address (0, 1
+    or -1) that is no code of the image. */
 static size_t unit_add_ranges(const struct table *table, struct span_list *list, Dwarf_Die *die, uint64_t priority,
 			      uint32_t value)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** What debug information says of an address: the function, what was inlined into it there, files and lines. */
+/** Debug information by address: the function, the functions inlined into it, files and lines. */
 #ifndef XHEAP_SYMBOLS_UNITS_H
 #define XHEAP_SYMBOLS_UNITS_H
 
@@ -11,27 +11,29 @@
 
 enum { UNITS_FRAMES_MAX = 256 };
 
+/** The debug information of one image. */
 struct units;
 
-/** A function at an address. Texts are in the memory of the debug information or of the units, each always at one
-    place. */
+/** A function at an address. Texts belong to the debug information or to the units; equal ones from one place are one
+    pointer. */
 struct unit_frame {
-	const char *linkage; /**< the symbol's name if it is not the source's: mangled, mostly; or NULL */
-	/** as the source has it, with namespaces and classes if it has no mangled name, or NULL */
+	const char *linkage; /**< the symbol's name if it differs from the source's: mangled, mostly; or NULL */
+	/** the source's name, with namespaces and classes if there is no mangled name; or NULL */
 	const char *name;
-	const char *file;      /**< of the line that is executing in it, or NULL */
-	const char *directory; /**< that the file's path begins at, or NULL */
+	const char *file;      /**< of the executing line, or NULL */
+	const char *directory; /**< the directory that the file's path is relative to, or NULL */
 	uint32_t line;
 	bool inlined;
-	uint64_t entry; /**< where the function begins; 0 when inlined or not known */
+	uint64_t entry; /**< address of the function; 0: inlined or unknown */
 };
 
-/** Prepare the debug information of an image whose code is where the table says; both must outlive it. */
+/** Prepare the debug information of an image whose code is at the table's addresses. Both must outlive it. */
 struct units *units_new(Dwarf *dwarf, const struct table *table);
+/** Free it; NULL is allowed. */
 void units_free(struct units *units);
 
-/** The frames at the address, innermost first; 0 when no unit covers it. The last may lack a name but not be
-    inlined. */
+/** Return the frames at the address, innermost first; 0: no unit covers it. The last one is not inlined and may lack a
+    name. */
 size_t units_find(struct units *units, uint64_t address, struct unit_frame frames[UNITS_FRAMES_MAX]);
 
 #endif

@@ -15,7 +15,7 @@
 static void memory_add(struct heap_groups *groups, const uint8_t *data, size_t size)
 {
 	bytes_add(&groups->memory, data, size);
-	/* What is read may be looked at a little further. */
+	/* Unpacking may read a little beyond the end. */
 	if (!bytes_reserve(&groups->memory, PACK_SLACK_BYTES))
 		memory_exhausted(size);
 }
@@ -29,7 +29,7 @@ static void move_to_memory(struct heap_groups *groups)
 	groups->error = error ? error : EIO;
 	for (uint64_t at = 0; at < groups->end;) {
 		size_t size = groups->end - at < GROUPS_CHUNK_BYTES ? (size_t)(groups->end - at) : GROUPS_CHUNK_BYTES;
-		/* What is kept free at the beginning is not there yet. */
+		/* The part that is kept free at the beginning is not written yet. */
 		memset(copy, 0, size);
 		file_read(from, copy, size, at);
 		memory_add(groups, copy, size);

@@ -163,8 +163,8 @@ static inline __attribute__((always_inline)) void get_four(const uint8_t *at, un
 	memcpy(numbers + k, &loaded, sizeof(loaded));
 }
 
-/* Eight numbers begin at the same bits of their bytes as the eight before. Where the width is a constant, so is all
-   that tells where they are. */
+/* Every eight numbers begin at the same bits of their bytes as the eight before. With a constant width all positions
+   are constants, too. */
 static inline __attribute__((always_inline)) void get_bits_of(const uint8_t *at, unsigned width, uint64_t least,
 							      uint64_t *numbers, uint32_t count)
 {
@@ -252,7 +252,7 @@ static uint64_t state_code(unsigned flags, unsigned end)
 	return (uint64_t)flags << PACK_FLAGS_SHIFT | end;
 }
 
-/* A beginning is told by what is between it and the one before, an end by the lifetime. */
+/* A beginning is stored as the difference to the one before, an end as the lifetime. */
 void pack_rows(struct bytes *bytes, const struct heap_allocation *allocations, uint32_t count)
 {
 	uint64_t columns[PACK_COLUMNS][PACK_ROWS], before_ns = count ? (uint64_t)allocations[0].birth_ns : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Allocations as few bytes: a group of up to 256 of them, column by column. A column has what its numbers have in
- * common and the rest in as few bits as most of them need; those that need more are exceptions, whole, behind it (the
- * coding known as patched frame of reference). What few reports ask for (struct heap_details) is apart.
+ * Allocations packed into few bytes: a group of up to 256 of them, column by column. A column stores the least of its
+ * numbers once and the differences in as few bits as most of them need. Larger differences are exceptions, stored whole
+ * behind the column (the coding known as patched frame of reference). Details (struct heap_details) are packed apart.
  *
  *     column   width in bits (1 byte), exceptions (1 byte), their bytes each (1 byte), least number (LEB128),
  *              numbers less the least, low bits first, to a whole byte; places of exceptions (1 byte each), exceptions
@@ -14,37 +14,37 @@
 #include "table/allocation.h"
 #include "trace/bytes.h"
 
-enum { PACK_ROWS = 256, PACK_SLACK_BYTES = 8 /* to be had behind packed bytes, whatever is in them */ };
+enum { PACK_ROWS = 256, PACK_SLACK_BYTES = 8 /* must be readable behind packed bytes, whatever they hold */ };
 
-/** The end of an allocation that was packed without. */
+/** The end of an allocation that was packed before it ended. */
 struct pack_end {
-	uint8_t row; /**< of the group */
+	uint8_t row; /**< index in the group */
 	uint8_t end, flags;
 	uint32_t end_site, end_thread;
 	int64_t end_ns;
 };
 
-/** What numbers of a group have to be below, and what it takes from elsewhere. */
+/** Upper limits for numbers of a group, and facts from outside of it. */
 struct pack_limits {
 	uint32_t sites, threads, heaps;
-	int64_t open_ns; /**< when open allocations end */
+	int64_t open_ns; /**< the end of open allocations */
 };
 
-/** What a group's rows consist of. */
+/** The columns of a group. */
 enum pack_column {
 	PACK_BIRTH,
 	PACK_END,
 	PACK_SIZE,
 	PACK_SITE,
-	PACK_END_SITE, /**< one more than it is; 0: none */
+	PACK_END_SITE, /**< stored plus one; 0: none */
 	PACK_THREAD,
-	PACK_HEAP,  /**< one more than it is; 0: none */
-	PACK_STATE, /**< enum heap_end, and from bit PACK_FLAGS_SHIFT on the flags */
+	PACK_HEAP,  /**< stored plus one; 0: none */
+	PACK_STATE, /**< enum heap_end, and the flags from bit PACK_FLAGS_SHIFT on */
 	PACK_COLUMNS
 };
 enum { PACK_FLAGS_SHIFT = 4, PACK_END_MASK = (1 << PACK_FLAGS_SHIFT) - 1 };
 
-/** Which of them are wanted: a bit for each. Times are only to be had together, and so are states. */
+/** Bits of wanted columns. Times are read together, and so are states. */
 enum {
 	PACK_STATES = 1 << PACK_STATE,
 	PACK_SIZES = 1 << PACK_SIZE,
@@ -54,16 +54,16 @@ enum {
 	PACK_HEAPS = 1 << PACK_HEAP,
 	PACK_TIMES = 1 << PACK_BIRTH | 1 << PACK_END | PACK_STATES,
 	PACK_ALL = (1 << PACK_COLUMNS) - 1,
-	PACK_DETAILS = 1 << PACK_COLUMNS | PACK_THREADS, /* struct heap_details, and what it needs */
+	PACK_DETAILS = 1 << PACK_COLUMNS | PACK_THREADS, /* struct heap_details, and the column that it needs */
 	PACK_EVERYTHING = PACK_ALL | PACK_DETAILS
 };
 
-/** A group's rows, column by column. What was not wanted is anything. */
+/** A group's rows, column by column. Unwanted columns are undefined. */
 struct pack_columns {
 	uint64_t numbers[PACK_COLUMNS][PACK_ROWS];
 };
 
-/** Row i as an allocation, as far as the columns are there. */
+/** Return row i as an allocation, as far as its columns were wanted. */
 static inline struct heap_allocation pack_row(const struct pack_columns *columns, uint32_t i)
 {
 	uint64_t state = columns->numbers[PACK_STATE][i];
@@ -78,23 +78,24 @@ static inline struct heap_allocation pack_row(const struct pack_columns *columns
 					.heap = (uint32_t)columns->numbers[PACK_HEAP][i] - 1};
 }
 
-/** Add a group's packed rows, or what is apart of them. When memory runs out, bytes->has_failed. */
+/** Append a group's packed rows. Without memory, bytes->has_failed is set, here and below. */
 void pack_rows(struct bytes *bytes, const struct heap_allocation *allocations, uint32_t count);
+/** Append a group's packed details. first: number of its first row. */
 void pack_details(struct bytes *bytes, const struct heap_allocation *allocations, const struct heap_details *details,
 		  uint32_t first, uint32_t count);
+/** Append packed ends of a group; allocations[i] has the end ends[i]. */
 void pack_ends(struct bytes *bytes, const struct heap_allocation *allocations, const struct pack_end *ends,
 	       uint32_t count);
 
-/**
- * The reverse, of bytes that may be anything: false when they are no group of `count` rows within the limits. Behind
- * `size` bytes PACK_SLACK_BYTES can be read. `first` is the first row's number. Details need the rows' threads, ends
- * their times.
- */
+/** Unpack rows from bytes that may be anything. Return false unless they are `count` rows within the limits.
+    PACK_SLACK_BYTES must be readable behind `size` bytes. */
 bool unpack_rows(const uint8_t *data, size_t size, struct pack_columns *columns, uint32_t count,
 		 const struct pack_limits *limits, unsigned wanted);
+/** Unpack details. rows: with PACK_THREADS. first: number of the group's first row. Otherwise as unpack_rows(). */
 bool unpack_details(const uint8_t *data, size_t size, const struct pack_columns *rows, struct heap_details *details,
 		    uint32_t first, uint32_t count, const struct pack_limits *limits);
-/** Ends of rows that are there already: into their columns, and details where that is not NULL. */
+/** Unpack ends into the columns of rows, which must have their times, and into details unless NULL. Otherwise as
+    unpack_rows(). */
 bool unpack_ends(const uint8_t *data, size_t size, struct pack_columns *rows, struct heap_details *details,
 		 uint32_t count, uint32_t end_count, const struct pack_limits *limits);
 

@@ -15,8 +15,8 @@ uint64_t heap_sample_bytes(const struct trace_dictionary *dictionary)
 	return 0;
 }
 
-/* A whole number near the value, whose mean over blocks is the value; the same for the same block, also where its
-   thread has another id. */
+/* Return a whole number near the value, whose mean over blocks is the value. It is the same for the same block each
+   time, even if its thread has another id. */
 static uint64_t round_by_lot(double value, const struct heap_allocation *allocation, uint64_t which)
 {
 	uint64_t hash = ((uint64_t)allocation->birth_ns ^ (uint64_t)allocation->size_bytes << 40 ^ which) * HASH_FACTOR;

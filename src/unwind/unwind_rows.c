@@ -94,7 +94,7 @@ static uint64_t read_encoded(struct row_reader *reader, uint8_t encoding)
 	return (encoding & 0x70) == PE_PCREL ? value + place : value;
 }
 
-/* What a function's common entry says. */
+/* The common entry of a function. */
 struct common {
 	struct row_reader instructions;
 	uint64_t code_align;
@@ -177,8 +177,8 @@ static bool common_parse(struct common *common, uint64_t place, const struct unw
 	return !reader.is_bad && return_register == CPU_DWARF_RETURN;
 }
 
-/* CFA expressions that compilers and linkers emit: a realigned frame (breg6 N; deref) and PLT entries
- * (breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus). */
+/* Evaluate the CFA expressions that compilers and linkers emit: a realigned frame (breg6 N; deref) and PLT entries
+   (breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus). */
 static void cfa_expression(struct rules *rules, struct row_reader *reader)
 {
 	enum { OP_BREG0 = 0x70, OP_DEREF = 0x06 };
@@ -244,7 +244,7 @@ static void rule_restore(struct rules *rules, uint64_t reg, const struct rules *
 		rules->ra = initial->ra;
 }
 
-/* What does not fit wraps around; damaged tables give some row or other, never a trap. */
+/* An overflow wraps around: damaged tables give some row, never a trap. */
 static int64_t scaled(uint64_t value, const struct common *common)
 {
 	return (int64_t)(value * (uint64_t)common->data_align);

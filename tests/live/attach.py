@@ -74,7 +74,7 @@ def counting(kind="count"):
     target, pauses, calls = Target(kind, 8), [], 0
     for number in range(ROUNDS):
         said = record("count.xht", "-p", target.pid, "--duration", "60ms")
-        pauses.append(float(re.search(r"threads stood for ([\d.]+) ms", said)[1]))
+        pauses.append(float(re.search(r"threads paused for ([\d.]+) ms", said)[1]))
         if number % 100 == 0 or number == ROUNDS - 1:
             found, threads = check_counting("count.xht")
             expect(found > 100 and threads == 8, f"{found} calls of {threads} threads")
