@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Instructions with which a stopped process makes system calls for its tracer, and goes on where it was. */
+/** Instructions with which a stopped process makes system calls for its tracer, and continues where it was. */
 #ifndef XHEAP_ARCH_CALL_CODE_H
 #define XHEAP_ARCH_CALL_CODE_H
 
@@ -23,7 +23,7 @@ struct call_argument {
 /** Append the instruction that enters the kernel. */
 void call_code_put_enter(struct machine_code *code);
 
-/** Append code that sets all registers and goes on at their program counter. It uses memory 512 bytes below their stack
+/** Append code that sets all registers and continues at their program counter. It uses memory 512 bytes below their stack
  *  pointer, beyond the red zone. */
 void call_code_put_way_back(struct machine_code *code, const struct user_regs_struct *registers);
 

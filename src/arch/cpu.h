@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * What only one processor knows and code in a target needs, too: its counter, its system calls, its registers on a
- * stack. Freestanding.
+ * The processor as code in a target uses it: its counter, its system calls, its registers on a stack. Freestanding.
  *
  * Each processor has a folder with the same headers. `declared` has the declarations without bodies:
- * scripts/other-processor compiles against it for another one, so what is not in src/arch holds for all.
+ * scripts/other-processor compiles all other code against them, so that code holds for every processor.
  */
 #ifndef XHEAP_ARCH_CPU_H
 #define XHEAP_ARCH_CPU_H

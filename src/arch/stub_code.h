@@ -9,7 +9,7 @@
 
 #include "arch/machine_code.h"
 
-/** What begins a mode of seccomp: values of the first argument of a function, and of its second for strict mode. */
+/** The beginning of a mode of seccomp: values of a function's first argument, and of its second one for strict mode. */
 struct stub_beginning {
 	uint32_t first, strict;
 	uint32_t clock;       /**< another first argument, which forbids the processor's clock */
@@ -48,7 +48,7 @@ void stub_code_put_request(struct machine_code *output, const struct stub_reques
 void stub_code_put_beginning(struct machine_code *output, const struct stub_beginning *beginning);
 
 /** Give __libc_start_main(main, ...) the address of code in place of main's. That code, which lies here, notes that
- *  main begins, and goes on to main. `at`: the address of output's first byte. */
+ *  main begins, and jumps to main. `at`: the address of output's first byte. */
 void stub_code_put_start(struct machine_code *output, uint64_t at, const struct stub_start *start);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** What a processor's cpu_code.h has to have; the comments are in arch/x86_64/cpu_code.h. Only arch/cpu.h includes
-    it. */
+/** The names that each processor's cpu_code.h has; arch/x86_64/cpu_code.h has the comments. Only arch/cpu.h includes this
+    file. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** What a processor's registers_code.h has to have; the comments are in arch/x86_64/registers_code.h. Only
-    arch/registers.h includes it. */
+/** The names that each processor's registers_code.h has; arch/x86_64/registers_code.h has the comments. Only arch/registers.h includes this
+    file. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>

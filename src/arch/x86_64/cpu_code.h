@@ -37,13 +37,13 @@ static inline uint64_t cpu_ticks(void)
 	return high << 32 | low;
 }
 
-/** Tell the processor that this is a loop that waits. */
+/** Pause for a moment, in a loop that waits. */
 static inline void cpu_pause(void)
 {
 	__asm__ volatile("pause");
 }
 
-/** What tells this thread from others: the address of its control block. */
+/** Return the address of this thread's control block, which no other thread of the process has. */
 static inline uint64_t cpu_thread_pointer(void)
 {
 	uint64_t value;
@@ -80,7 +80,7 @@ static inline void cpu_fill(void *to, int value, size_t size)
  *
  * Debuggers have no tables for a hook's frame. Of code that they know nothing of, gdb takes the word above the callee's
  * frame for the return address: it leads to the bytes of a return from a signal handler, behind which gdb expects the
- * registers of what was interrupted, at these distances. So a backtrace from inside the callee goes on with the hook's
+ * registers of what was interrupted, at these distances. So a backtrace from inside the callee continues with the hook's
  * caller.
  */
 static inline __attribute__((always_inline)) uint64_t cpu_call_shown(uint64_t frame, uint64_t function, uint64_t a,

@@ -47,7 +47,7 @@ static inline uint64_t registers_bp(const struct user_regs_struct *registers)
 	return registers->rbp;
 }
 
-/** What tells the thread from others: cpu_thread_pointer() of it. */
+/** Return cpu_thread_pointer() of the thread. */
 static inline uint64_t registers_thread_pointer(const struct user_regs_struct *registers)
 {
 	return registers->fs_base;
@@ -64,7 +64,7 @@ static inline int64_t registers_result(const struct user_regs_struct *registers)
 	return (int64_t)registers->rax;
 }
 
-/** Keep the kernel from making the call again by itself when the thread goes on. */
+/** Keep the kernel from making the call again by itself when the thread continues. */
 static inline void registers_leave_call(struct user_regs_struct *registers)
 {
 	registers->orig_rax = (unsigned long long)-1;
