@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "trace/format.h"
+#include "trace/row_codec.h"
 #include "trace/trace.h"
 #include "trace/writer.h"
 
@@ -397,13 +398,140 @@ static void test_sequences(void **state)
 		"14 1 40a00400000000006002000000000000895848545f454e44\n");
 }
 
+/* ---- what a reader refuses ---- */
+
+enum row_kind { ROW_PROCESS, ROW_IMAGE, ROW_ENTRY, ROW_HEAP, ROW_GAP, ROW_SUM, ROW_SEQUENCE, ROW_LIFETIME, ROW_FRAME };
+
+static struct rows_texts texts;
+
+static bool row_is_refused(enum row_kind kind, const void *data, size_t size)
+{
+	struct reading reading = {.at = data, .end = (const uint8_t *)data + size};
+	uint32_t id;
+	switch (kind) {
+	case ROW_PROCESS:
+		rows_get_process(&reading, &texts, &id, &(struct trace_process){0});
+		break;
+	case ROW_IMAGE:
+		rows_get_image(&reading, &texts, &(struct trace_image){0});
+		break;
+	case ROW_ENTRY:
+		rows_get_entry(&reading, &texts, &(struct trace_entry){0});
+		break;
+	case ROW_HEAP:
+		rows_get_heap(&reading, &texts, &(struct trace_heap){0});
+		break;
+	case ROW_GAP:
+		rows_get_gap(&reading, NULL, &(struct trace_gap){0});
+		break;
+	case ROW_SUM:
+		rows_get_sum(&reading, NULL, &(struct trace_sum){0});
+		break;
+	case ROW_SEQUENCE:
+		rows_get_sequence(&reading, NULL, &(struct rows_sequence){0});
+		break;
+	case ROW_LIFETIME:
+		rows_get_lifetime(&reading, NULL, &(struct trace_lifetime){0});
+		break;
+	case ROW_FRAME:
+		rows_get_frame(&reading, &(struct trace_frame){0});
+		break;
+	}
+	return reading.has_failed;
+}
+
+#define LARGE "\x80\x80\x80\x80\x10" /* 2^32 */
+#define SUM_UP_TO_FLAGS "\0\0\0\0"
+#define SUM_NUMBERS "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+#define NEGATIVE "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01" /* the bits of -0.0, which is 0; below: of -2 */
+#define MINUS_TWO "\x80\x80\x80\x80\x80\x80\x80\x80\xc0\x01"
+#define NO_NUMBER "\x80\x80\x80\x80\x80\x80\x80\xfc\x7f"
+
+/* Each limit, from both sides: a row at it is read, a row above it is refused. */
+static void test_limits(void **state)
+{
+	(void)state;
+#define ROW(kind, bytes) \
+	{ \
+		kind, bytes, sizeof(bytes) - 1 \
+	}
+	static const struct {
+		enum row_kind kind;
+		const char *bytes;
+		size_t size;
+	} valid[] =
+		{
+			ROW(ROW_PROCESS, "\0\xff\xff\xff\xff\x0f\0\0\0\0\0\0\0\0\0\0"),
+			ROW(ROW_PROCESS, "\0\0\0\0\0\0\x06\0\xff\xff\xff\xff\x0f\0\0\0"),
+			ROW(ROW_IMAGE, "\0\x02xy"),
+			ROW(ROW_ENTRY, "\0\x21\x01x"),
+			ROW(ROW_GAP, "\0\0\0\0\0\x0c\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+			ROW(ROW_SUM, SUM_UP_TO_FLAGS "\xff\x01" SUM_NUMBERS NEGATIVE "\0\0\0\0"),
+			ROW(ROW_LIFETIME, "\xff\xff\xff\xff\x0f\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+			ROW(ROW_FRAME, "\xff\xff\xff\xff\x0f\0"),
+		},
+	  refused[] = {
+		  ROW(ROW_PROCESS, LARGE "\0\0\0\0\0\0\0\0\0\0\0"), /* id */
+		  ROW(ROW_PROCESS, "\0" LARGE "\0\0\0\0\0\0\0\0\0\0"),
+		  ROW(ROW_PROCESS, "\0\0" LARGE "\0\0\0\0\0\0\0\0\0"),
+		  ROW(ROW_PROCESS, "\0\0\0\0\0\0" LARGE "\0\0\0\0\0"),           /* end */
+		  ROW(ROW_PROCESS, "\0\0\0\0\0\0\0\0" LARGE "\0\0\0"),           /* status */
+		  ROW(ROW_PROCESS, "\0\0\0\0\0\0\0\0\0\x02x\0\0\0"),             /* a NUL in a text */
+		  ROW(ROW_PROCESS, "\0\0\0\0\0\0\0\0\0\x05x\x01"),               /* a text that is not all there */
+		  ROW(ROW_PROCESS, "\0\0\0\0\0\0\0\0\0\0\0"),                    /* a field is missing */
+		  ROW(ROW_IMAGE, "\0\x03xy"),                                    /* bytes that are not all there */
+		  ROW(ROW_IMAGE, "\0" LARGE),                                    /* a length beyond 32 bits */
+		  ROW(ROW_ENTRY, "\0\x22\x01x"),                                 /* no such function */
+		  ROW(ROW_HEAP, LARGE "\0\0"),                                   /* process */
+		  ROW(ROW_HEAP, "\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\x03\0"), /* more than 64 bits */
+		  ROW(ROW_GAP, "\0\0\0\0\0\x0c\0\0"),                            /* fewer kinds than it says */
+		  ROW(ROW_SUM, SUM_UP_TO_FLAGS "\x80\x02" SUM_NUMBERS "\0\0\0\0\0"),
+		  ROW(ROW_SUM, SUM_UP_TO_FLAGS "\0" SUM_NUMBERS MINUS_TWO "\0\0\0\0"),
+		  ROW(ROW_SUM, SUM_UP_TO_FLAGS "\0" SUM_NUMBERS "\0\0\0" NO_NUMBER "\x01\0"),
+		  ROW(ROW_SUM, SUM_UP_TO_FLAGS "\0" SUM_NUMBERS "\0\0\0\0" LARGE), /* classes */
+		  ROW(ROW_SEQUENCE, "\0\0" LARGE "\0\0\0"),
+		  ROW(ROW_SEQUENCE, "\0\0\0\0\0" LARGE),
+		  ROW(ROW_LIFETIME, LARGE "\0"),
+		  ROW(ROW_FRAME, LARGE "\0"),
+	  };
+	_Static_assert(FUNCTION_COUNT == 0x22, "the rows of entries have the last function, and one more");
+	for (size_t i = 0; i < sizeof(valid) / sizeof(valid[0]); i++)
+		if (row_is_refused(valid[i].kind, valid[i].bytes, valid[i].size))
+			fail_msg("valid row %zu is refused", i);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		if (!row_is_refused(refused[i].kind, refused[i].bytes, refused[i].size))
+			fail_msg("row %zu, which is not valid, is read", i);
+	rows_texts_fini(&texts);
+}
+
+/* A text is at most FORMAT_TEXT_MAX bytes long. */
+static void test_long_text(void **state)
+{
+	(void)state;
+	for (size_t over = 0; over < 2; over++) {
+		struct bytes bytes = {0};
+		char *text = malloc(FORMAT_TEXT_MAX + 2);
+		memset(text, 't', FORMAT_TEXT_MAX + 1);
+		text[FORMAT_TEXT_MAX + over] = 0;
+		rows_put_option(&bytes, &(struct trace_option){"", text});
+		struct reading reading = {.at = bytes.data, .end = bytes.data + bytes.size};
+		struct trace_option row;
+		rows_get_option(&reading, &texts, &row);
+		assert_int_equal(reading.has_failed, over != 0);
+		bytes_fini(&bytes);
+		free(text);
+	}
+	rows_texts_fini(&texts);
+}
+
 int main(void)
 {
 	snprintf(path, sizeof(path), "/tmp/xheap-test-trace-rows.%d", (int)getpid());
 	snprintf(other_path, sizeof(other_path), "%s.other", path);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_rows),  cmocka_unit_test(test_extremes),  cmocka_unit_test(test_changed_rows),
-		cmocka_unit_test(test_early_end), cmocka_unit_test(test_sequences),
+		cmocka_unit_test(test_early_end), cmocka_unit_test(test_sequences), cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_long_text),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	unlink(path);
