@@ -7,7 +7,7 @@
 
 #include "base/grow.h"
 #include "base/hash.h"
-#include "trace/format.h"
+#include "trace/row_fields.h"
 
 enum { CHUNK_BYTES = 1 << 15 };
 
@@ -67,6 +67,13 @@ static bool keep_text(struct dictionary *dictionary, const char **text)
 	return *text != NULL;
 }
 
+static bool keep_bytes(struct dictionary *dictionary, const uint8_t **bytes, uint32_t size)
+{
+	const char *copy = dictionary_text(dictionary, *bytes, size);
+	*bytes = size ? (const uint8_t *)copy : NULL;
+	return copy != NULL;
+}
+
 /* Make room for one more row. */
 static bool room(void *rows, uint32_t count, uint32_t *capacity, size_t size)
 {
@@ -105,120 +112,85 @@ static uint32_t content_find(struct dictionary *dictionary, uint64_t hash, uint3
 	}
 }
 
+/* ---- what the lists of row_fields.h say of texts and bytes ---- */
+
+/* Copy the texts and bytes of `row`: an expression, false without memory. Other members stay as they are. */
+#define KEEP(encoding, reference, member, limit, meaning) KEEP_##encoding(member)
+#define KEEP_TEXT(member) &&keep_text(dictionary, &row.member)
+#define KEEP_BYTES(member) &&keep_bytes(dictionary, &row.member, row.member##_size)
+#define KEEP_ID(member)
+#define KEEP_KIND(member)
+#define KEEP_NUMBER(member)
+#define KEEP_OPTIONAL(member)
+#define KEEP_SIGNED(member)
+#define KEEP_LENGTH(member)
+#define KEEP_BIAS(member)
+#define KEEP_TRUTH(member)
+#define KEEP_FLAG(member)
+#define KEEP_END(member)
+#define KEEP_VARIANCE(member)
+#define KEEP_LOST(member)
+#define KEEP_KINDS(member)
+
 /* ---- tables whose equal rows are one ---- */
 
-enum { SEED_IMAGE = 1, SEED_ENTRY, SEED_HEAP, SEED_OPTION };
+enum { SEED_image = 1, SEED_entry, SEED_heap, SEED_option };
 
-static bool image_is_equal(const struct dictionary *dictionary, uint32_t id, const void *other)
+static uint64_t text_hash(uint64_t hash, const void *data, size_t size)
 {
-	if (id >= dictionary->image_count)
-		return false;
-	const struct trace_image *a = &dictionary->images[id], *b = other;
-	return a->build_id_size == b->build_id_size && !strcmp(a->path, b->path) &&
-	       (!a->build_id_size || !memcmp(a->build_id, b->build_id, a->build_id_size));
+	return XXH3_64bits_withSeed(data, size, hash);
 }
 
-uint32_t dictionary_add_image(struct dictionary *dictionary, const struct trace_image *row)
-{
-	struct trace_image copy = *row;
-	if (!ROOM(image, images))
-		return TRACE_NONE;
-	copy.path = copy.path ? copy.path : "";
-	copy.build_id_size = copy.build_id ? copy.build_id_size : 0;
-	copy.build_id = copy.build_id_size ? copy.build_id : NULL;
-	uint64_t hash = XXH3_64bits_withSeed(copy.path, strlen(copy.path), hash_pair(SEED_IMAGE, 0));
-	if (copy.build_id)
-		hash ^= XXH3_64bits_withSeed(copy.build_id, copy.build_id_size, hash_pair(SEED_IMAGE, 0));
-	bool added;
-	uint32_t id = content_find(dictionary, hash, dictionary->image_count, image_is_equal, &copy, &added);
-	if (id == TRACE_NONE || !added)
-		return id;
-	const char *id_bytes = dictionary_text(dictionary, copy.build_id, copy.build_id_size);
-	if (!id_bytes || !keep_text(dictionary, &copy.path))
-		return TRACE_NONE;
-	copy.build_id = copy.build_id_size ? (const uint8_t *)id_bytes : NULL;
-	dictionary->images[dictionary->image_count++] = copy;
-	return id;
-}
+/* A text that is not given is empty, and so are bytes. */
+#define SETTLE(encoding, reference, member, limit, meaning) SETTLE_##encoding(member)
+#define SETTLE_TEXT(member) row.member = row.member ? row.member : "";
+#define SETTLE_BYTES(member) \
+	row.member##_size = row.member ? row.member##_size : 0; \
+	row.member = row.member##_size ? row.member : NULL;
+#define SETTLE_NUMBER(member)
+#define SETTLE_OPTIONAL(member)
 
-static bool entry_is_equal(const struct dictionary *dictionary, uint32_t id, const void *other)
-{
-	if (id >= dictionary->entry_count)
-		return false;
-	const struct trace_entry *a = &dictionary->entries[id], *b = other;
-	return a->image == b->image && a->function == b->function && !strcmp(a->name, b->name);
-}
+#define HASH(encoding, reference, member, limit, meaning) HASH_##encoding(member)
+#define HASH_TEXT(member) hash = text_hash(hash, row.member, strlen(row.member));
+#define HASH_BYTES(member) hash = row.member ? text_hash(hash, row.member, row.member##_size) : hash;
+#define HASH_NUMBER(member) hash = hash_pair(hash, row.member);
+#define HASH_OPTIONAL(member) HASH_NUMBER(member)
 
-uint32_t dictionary_add_entry(struct dictionary *dictionary, const struct trace_entry *row)
-{
-	struct trace_entry copy = *row;
-	if (!ROOM(entry, entries))
-		return TRACE_NONE;
-	copy.name = copy.name ? copy.name : "";
-	uint64_t hash = XXH3_64bits_withSeed(copy.name, strlen(copy.name), hash_pair(SEED_ENTRY, 0)) ^
-			hash_pair(copy.image, copy.function);
-	bool added;
-	uint32_t id = content_find(dictionary, hash, dictionary->entry_count, entry_is_equal, &copy, &added);
-	if (id == TRACE_NONE || !added)
-		return id;
-	if (!keep_text(dictionary, &copy.name))
-		return TRACE_NONE;
-	dictionary->entries[dictionary->entry_count++] = copy;
-	return id;
-}
+#define EQUAL(encoding, reference, member, limit, meaning) EQUAL_##encoding(member)
+#define EQUAL_TEXT(member) &&!strcmp(a->member, b->member)
+#define EQUAL_BYTES(member) \
+	&&a->member##_size == b->member##_size && (!a->member##_size || !memcmp(a->member, b->member, a->member##_size))
+#define EQUAL_NUMBER(member) &&a->member == b->member
+#define EQUAL_OPTIONAL(member) EQUAL_NUMBER(member)
 
-static bool heap_is_equal(const struct dictionary *dictionary, uint32_t id, const void *other)
-{
-	if (id >= dictionary->heap_count)
-		return false;
-	const struct trace_heap *a = &dictionary->heaps[id], *b = other;
-	return a->process == b->process && a->handle == b->handle && !strcmp(a->name, b->name);
-}
-
-uint32_t dictionary_add_heap(struct dictionary *dictionary, const struct trace_heap *row)
-{
-	struct trace_heap copy = *row;
-	if (!ROOM(heap, heaps))
-		return TRACE_NONE;
-	copy.name = copy.name ? copy.name : "";
-	uint64_t hash = XXH3_64bits_withSeed(copy.name, strlen(copy.name), hash_pair(SEED_HEAP, 0)) ^
-			hash_pair(copy.handle, copy.process);
-	bool added;
-	uint32_t id = content_find(dictionary, hash, dictionary->heap_count, heap_is_equal, &copy, &added);
-	if (id == TRACE_NONE || !added)
-		return id;
-	if (!keep_text(dictionary, &copy.name))
-		return TRACE_NONE;
-	dictionary->heaps[dictionary->heap_count++] = copy;
-	return id;
-}
-
-static bool option_is_equal(const struct dictionary *dictionary, uint32_t id, const void *other)
-{
-	if (id >= dictionary->option_count)
-		return false;
-	const struct trace_option *a = &dictionary->options[id], *b = other;
-	return !strcmp(a->name, b->name) && !strcmp(a->value, b->value);
-}
-
-uint32_t dictionary_add_option(struct dictionary *dictionary, const struct trace_option *row)
-{
-	struct trace_option copy = *row;
-	if (!ROOM(option, options))
-		return TRACE_NONE;
-	copy.name = copy.name ? copy.name : "";
-	copy.value = copy.value ? copy.value : "";
-	uint64_t hash = XXH3_64bits_withSeed(copy.name, strlen(copy.name), hash_pair(SEED_OPTION, 0)) ^
-			XXH3_64bits_withSeed(copy.value, strlen(copy.value), hash_pair(SEED_OPTION, 1));
-	bool added;
-	uint32_t id = content_find(dictionary, hash, dictionary->option_count, option_is_equal, &copy, &added);
-	if (id == TRACE_NONE || !added)
-		return id;
-	if (!keep_text(dictionary, &copy.name) || !keep_text(dictionary, &copy.value))
-		return TRACE_NONE;
-	dictionary->options[dictionary->option_count++] = copy;
-	return id;
-}
+#define ADD_UNIQUE(one, many) \
+	static bool one##_is_equal(const struct dictionary *dictionary, uint32_t id, const void *other) \
+	{ \
+		const struct trace_##one *a = &dictionary->many[id], *b = other; \
+		return id < dictionary->one##_count FIELDS_##one(EQUAL); \
+	} \
+	uint32_t dictionary_add_##one(struct dictionary *dictionary, const struct trace_##one *given) \
+	{ \
+		struct trace_##one row = *given; \
+		uint64_t hash = SEED_##one; \
+		bool added; \
+		if (!ROOM(one, many)) \
+			return TRACE_NONE; \
+		FIELDS_##one(SETTLE) FIELDS_##one(HASH); \
+		uint32_t id = content_find(dictionary, hash, dictionary->one##_count, one##_is_equal, &row, &added); \
+		if (id == TRACE_NONE || !added) \
+			return id; \
+		if (!(true FIELDS_##one(KEEP))) \
+			return TRACE_NONE; \
+		dictionary->many[dictionary->one##_count++] = row; \
+		return id; \
+	}
+/* clang-format off */
+ADD_UNIQUE(image, images)
+ADD_UNIQUE(entry, entries)
+ADD_UNIQUE(heap, heaps)
+ADD_UNIQUE(option, options)
+/* clang-format on */
 
 /* ---- tables with a row for each that is added ---- */
 
@@ -255,103 +227,40 @@ bool dictionary_set_thread(struct dictionary *dictionary, uint32_t id, const str
 	return true;
 }
 
-uint32_t dictionary_add_process(struct dictionary *dictionary, const struct trace_process *row)
-{
-	if (!ROOM(process, processes))
-		return TRACE_NONE;
-	dictionary->processes[dictionary->process_count] = (struct trace_process){0};
-	return dictionary_set_process(dictionary, dictionary->process_count, row) ? dictionary->process_count++
-										  : TRACE_NONE;
-}
+#define ADD_CHANGING(one, many) \
+	uint32_t dictionary_add_##one(struct dictionary *dictionary, const struct trace_##one *row) \
+	{ \
+		uint32_t id = dictionary->one##_count; \
+		if (!ROOM(one, many)) \
+			return TRACE_NONE; \
+		dictionary->many[id] = (struct trace_##one){0}; \
+		if (!dictionary_set_##one(dictionary, id, row)) \
+			return TRACE_NONE; \
+		return dictionary->one##_count++; \
+	}
+/* clang-format off */
+ADD_CHANGING(process, processes)
+ADD_CHANGING(thread, threads)
+/* clang-format on */
 
-uint32_t dictionary_add_thread(struct dictionary *dictionary, const struct trace_thread *row)
-{
-	if (!ROOM(thread, threads))
-		return TRACE_NONE;
-	dictionary->threads[dictionary->thread_count] = (struct trace_thread){0};
-	return dictionary_set_thread(dictionary, dictionary->thread_count, row) ? dictionary->thread_count++
-										: TRACE_NONE;
-}
-
-uint32_t dictionary_add_mapping(struct dictionary *dictionary, const struct trace_mapping *row)
-{
-	if (!ROOM(mapping, mappings))
-		return TRACE_NONE;
-	dictionary->mappings[dictionary->mapping_count] = *row;
-	return dictionary->mapping_count++;
-}
-
-uint32_t dictionary_add_gap(struct dictionary *dictionary, const struct trace_gap *row)
-{
-	if (!ROOM(gap, gaps))
-		return TRACE_NONE;
-	dictionary->gaps[dictionary->gap_count] = *row;
-	return dictionary->gap_count++;
-}
-
-uint32_t dictionary_add_early_end(struct dictionary *dictionary, const struct trace_early_end *row)
-{
-	struct trace_early_end copy = *row;
-	if (!keep_text(dictionary, &copy.reason) || !ROOM(early_end, early_ends))
-		return TRACE_NONE;
-	dictionary->early_ends[dictionary->early_end_count] = copy;
-	return dictionary->early_end_count++;
-}
-
-uint32_t dictionary_add_symbol(struct dictionary *dictionary, const struct trace_symbol *row)
-{
-	if (!ROOM(symbol, symbols))
-		return TRACE_NONE;
-	dictionary->symbols[dictionary->symbol_count] = *row;
-	return dictionary->symbol_count++;
-}
-
-uint32_t dictionary_add_function(struct dictionary *dictionary, const struct trace_function *row)
-{
-	struct trace_function copy = *row;
-	if (!keep_text(dictionary, &copy.function) || !keep_text(dictionary, &copy.mangled) ||
-	    !keep_text(dictionary, &copy.file) || !ROOM(function, functions))
-		return TRACE_NONE;
-	dictionary->functions[dictionary->function_count] = copy;
-	return dictionary->function_count++;
-}
-
-uint32_t dictionary_add_named(struct dictionary *dictionary, const struct trace_named *row)
-{
-	if (!ROOM(named, nameds))
-		return TRACE_NONE;
-	dictionary->nameds[dictionary->named_count] = *row;
-	return dictionary->named_count++;
-}
-
-uint32_t dictionary_add_sample(struct dictionary *dictionary, const struct trace_sample *row)
-{
-	if (!ROOM(sample, samples))
-		return TRACE_NONE;
-	dictionary->samples[dictionary->sample_count] = *row;
-	return dictionary->sample_count++;
-}
-
-uint32_t dictionary_add_fold(struct dictionary *dictionary, const struct trace_fold *row)
-{
-	if (!ROOM(fold, folds))
-		return TRACE_NONE;
-	dictionary->folds[dictionary->fold_count] = *row;
-	return dictionary->fold_count++;
-}
-
-uint32_t dictionary_add_sum(struct dictionary *dictionary, const struct trace_sum *row)
-{
-	if (!ROOM(sum, sums))
-		return TRACE_NONE;
-	dictionary->sums[dictionary->sum_count] = *row;
-	return dictionary->sum_count++;
-}
-
-uint32_t dictionary_add_lifetime(struct dictionary *dictionary, const struct trace_lifetime *row)
-{
-	if (!ROOM(lifetime, lifetimes))
-		return TRACE_NONE;
-	dictionary->lifetimes[dictionary->lifetime_count] = *row;
-	return dictionary->lifetime_count++;
-}
+#define ADD(one, many) \
+	uint32_t dictionary_add_##one(struct dictionary *dictionary, const struct trace_##one *given) \
+	{ \
+		struct trace_##one row = *given; \
+		if (!(ROOM(one, many) FIELDS_##one(KEEP))) \
+			return TRACE_NONE; \
+		dictionary->many[dictionary->one##_count] = row; \
+		return dictionary->one##_count++; \
+	}
+/* clang-format off */
+ADD(mapping, mappings)
+ADD(gap, gaps)
+ADD(early_end, early_ends)
+ADD(symbol, symbols)
+ADD(function, functions)
+ADD(named, nameds)
+ADD(sample, samples)
+ADD(fold, folds)
+ADD(sum, sums)
+ADD(lifetime, lifetimes)
+/* clang-format on */

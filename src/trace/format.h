@@ -14,7 +14,7 @@
  *     | footer      |  FOOTER; more segments and a newer footer may follow it
  *     +-------------+
  *
- * A circular file is written round and round: a segment may lie before an older one, and a SKIP behind it leads over
+ * A circular file overwrites its oldest segments: a segment may lie before an older one, and a SKIP behind it leads over
  * the remains.
  *
  *     block:  | struct format_block | head (by type, plain) | payload (by type) | zeros up to a multiple of 8 |
@@ -42,29 +42,40 @@ enum {
 	FORMAT_TEXT_MAX = 1 << 19     /* bytes of a text */
 };
 
-/** What a block holds. The numbers are the file's: append, never reorder. Readers skip those that they do not know. */
+/* clang-format off */
+
+/** X(number, name, section of docs/trace-format.md, what it holds): the types of blocks. The numbers are the file's:
+    append, never reorder. Readers skip those that they do not know. Up to 31 are kept for raw buffers and segment
+    indexes. */
+#define FORMAT_TYPES(X) \
+	X(1, SEGMENT, 4, "the beginning of a segment: identity, clock, host") \
+	X(2, OPTIONS, 5, "options of the session, and facts about the recording") \
+	X(3, PROCESSES, 5, "a row for each image of each process id: parent, start, end, executable, command line") \
+	X(4, THREADS, 5, "threads of the processes") \
+	X(5, IMAGES, 5, "executables and shared objects: path and build id") \
+	X(6, MAPPINGS, 5, "where an image lay in a process, and when") \
+	X(7, ENTRIES, 5, "hooked functions") \
+	X(8, HEAPS, 5, "arenas and allocators") \
+	X(9, FRAMES, 5, "return addresses, by image and offset") \
+	X(10, NODES, 5, "the tree of stacks: a frame, and the node of its caller") \
+	X(11, EVENTS, 6, "events of one thread, as columns") \
+	X(12, GAPS, 5, "lost events by time, kind and bytes") \
+	X(13, STATISTICS, 7, "the cost of the recording") \
+	X(14, FOOTER, 7, "the list of the segments") \
+	X(15, MEMORY, 5, "resident memory of a process at a time") \
+	X(16, SYMBOLS, 5, "functions, source files and lines of frames, as xheap symbols found them") \
+	X(17, SKIP, 2, "the rest of an overwritten segment in a circular file; a reader skips it") \
+	X(18, FOLDED, 5, "aggregated blocks: sums in place of the oldest events of a long run; essential") \
+	X(19, EARLY_ENDS, 5, "time and reason of an early end, and the later calls of each process")
+
+/* clang-format on */
+
+/** What a block holds. */
 enum format_type {
-	FORMAT_SEGMENT = 1, /**< begins a segment: identity, clock, host */
-	FORMAT_OPTIONS = 2,
-	FORMAT_PROCESSES = 3,
-	FORMAT_THREADS = 4,
-	FORMAT_IMAGES = 5,
-	FORMAT_MAPPINGS = 6,
-	FORMAT_ENTRIES = 7,
-	FORMAT_HEAPS = 8,
-	FORMAT_FRAMES = 9,
-	FORMAT_NODES = 10,
-	FORMAT_EVENTS = 11,
-	FORMAT_GAPS = 12,
-	FORMAT_STATISTICS = 13,
-	FORMAT_FOOTER = 14,
-	FORMAT_MEMORY = 15,
-	FORMAT_SYMBOLS = 16,
-	FORMAT_SKIP = 17,       /**< in a circular file: ends what is here of a segment */
-	FORMAT_FOLDED = 18,     /**< what is in place of events that are not there any more */
-	FORMAT_EARLY_ENDS = 19, /**< recording ended before those who were recorded did */
-	FORMAT_TYPE_COUNT
-	/* Up to 31 are kept for raw buffers and segment indexes. */
+#define X(number, name, section, holds) FORMAT_##name = number,
+	FORMAT_TYPES(X)
+#undef X
+		FORMAT_TYPE_COUNT
 };
 
 /** Bits of a block's flags. */

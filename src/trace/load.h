@@ -58,7 +58,7 @@ struct load {
 	const char *clock_name;
 	bool has_footer, is_complete, lacks_memory;
 	uint32_t footer_segments; /* segments that the newest footer lists */
-	uint64_t unwritten_blocks, unwritten_events;
+	struct rows_unwritten unwritten;
 	uint64_t cut_offset;
 	/* of what is torn from there on, in the midst of a circular file; 0: nothing is */
 	uint64_t hole_end;

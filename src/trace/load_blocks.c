@@ -71,15 +71,13 @@ static bool take_statistics(struct load *load, const struct load_found *found)
 		return load_cut(load, found->offset, "the statistics at offset %llu are not valid",
 				(unsigned long long)found->offset);
 		/* A trace that was gone on with has them from each of its writers. */
-#define X(name) sum->name += row.name;
-	/* clang-format off */
-	X(waits) X(wait_ns) X(logger_cpu_ns) X(recorder_ns) X(buffers_written) X(suppressed)
-	X(unwatched) X(heapless) X(untraced_calls)
-	/* clang-format on */
+#define ADD_SUM(member) sum->member += row.member;
+#define ADD_LAST(member) sum->member = row.member;
+#define ADD_GREATEST(member) sum->member = row.member > sum->member ? row.member : sum->member;
+#define X(encoding, reference, member, limit, meaning) ADD_##reference(member)
+	FIELDS_statistics(X);
 #undef X
-			sum->is_known = true;
-	sum->buffer_size = row.buffer_size;
-	sum->peak_buffers = row.peak_buffers > sum->peak_buffers ? row.peak_buffers : sum->peak_buffers;
+	sum->is_known = true;
 	return true;
 }
 
@@ -178,7 +176,7 @@ static bool take_segment(struct load *load, const struct load_found *found)
 	return true;
 }
 
-/* Of each segment that it lists: offset, bytes, first and last ticks, events; then what could not be written. */
+/* The segments that it lists; then what could not be written. */
 static bool take_footer(struct load *load, const struct load_found *found)
 {
 	struct reading reading;
@@ -186,12 +184,11 @@ static bool take_footer(struct load *load, const struct load_found *found)
 		return false;
 	uint64_t events = 0;
 	for (uint32_t i = 0; i < found->block.count && !reading.has_failed; i++) {
-		for (int skipped = 0; skipped < 4; skipped++)
-			reading_number(&reading);
-		events += reading_number(&reading);
+		struct output_segment row;
+		rows_get_footer_segment(&reading, NULL, &row);
+		events += row.events;
 	}
-	load->unwritten_blocks = reading_number(&reading);
-	load->unwritten_events = reading_number(&reading);
+	rows_get_unwritten(&reading, NULL, &load->unwritten);
 	uint64_t known = 0;
 	for (uint32_t i = 0; i < load->block_count; i++)
 		known += load->blocks[i].count;

@@ -27,10 +27,6 @@ struct merge_part {
 	bool is_loaded;
 };
 
-struct note {
-	uint64_t offset, bytes, first_ticks, last_ticks, events;
-};
-
 struct merging {
 	struct merge_part *parts;
 	unsigned count;
@@ -39,7 +35,7 @@ struct merging {
 	int fd;
 	uint64_t end;
 	const struct trace_statistics *statistics; /* of pieces, which have none themselves; NULL: those of the parts */
-	struct note *notes;
+	struct output_segment *notes;
 	uint32_t note_count;
 	struct bytes buffer;
 };
@@ -168,8 +164,8 @@ static int copy_segment(struct merging *merging, const struct merge_part *part, 
 {
 	const struct load *load = &part->load;
 	uint64_t from = load->segments[number].offset, end = load->segments[number].end;
-	struct note *note = &merging->notes[merging->note_count++];
-	*note = (struct note){.offset = merging->end, .first_ticks = UINT64_MAX};
+	struct output_segment *note = &merging->notes[merging->note_count++];
+	*note = (struct output_segment){.offset = merging->end, .first_ticks = UINT64_MAX};
 	for (uint64_t at = from; at < end;) {
 		struct format_block block;
 		if (end - at < sizeof(block) || !load_bytes(load->fd, &block, sizeof(block), at) ||
@@ -220,22 +216,18 @@ static int put_footer(struct merging *merging, struct diag *diag)
 	struct bytes payload = {0};
 	struct format_block block = {.magic = FORMAT_BLOCK_MAGIC, .type = FORMAT_FOOTER, .count = merging->note_count};
 	struct format_tail tail = {.footer_offset = merging->end, .magic = FORMAT_FOOTER_MAGIC};
-	uint64_t unwritten_blocks = 0, unwritten_events = 0;
+	struct rows_unwritten unwritten = {0};
 	for (uint32_t i = 0; i < merging->note_count; i++) {
-		const struct note *note = &merging->notes[i];
-		bytes_number(&payload, note->offset);
-		bytes_number(&payload, note->bytes);
-		bytes_number(&payload, note->events ? note->first_ticks : 0);
-		bytes_number(&payload, note->last_ticks);
-		bytes_number(&payload, note->events);
+		struct output_segment row = merging->notes[i];
+		row.first_ticks = row.events ? row.first_ticks : 0;
+		rows_put_footer_segment(&payload, &row);
 	}
 	/* Each piece has the sum of those before it. */
 	for (unsigned i = merging->is_join ? merging->count - 1 : 0; i < merging->count; i++) {
-		unwritten_blocks += merging->parts[i].load.unwritten_blocks;
-		unwritten_events += merging->parts[i].load.unwritten_events;
+		unwritten.blocks += merging->parts[i].load.unwritten.blocks;
+		unwritten.events += merging->parts[i].load.unwritten.events;
 	}
-	bytes_number(&payload, unwritten_blocks);
-	bytes_number(&payload, unwritten_events);
+	rows_put_unwritten(&payload, &unwritten);
 	bytes_zero(&payload, format_aligned(payload.size) - payload.size);
 	bytes_add(&payload, &tail, sizeof(tail));
 	return put_block(merging, &block, &payload, diag);

@@ -133,8 +133,8 @@ static void summarize(struct trace *trace)
 	view->cut_offset = load->cut_offset;
 	view->cut_reason = load->cut_reason;
 	view->size_bytes = load->size;
-	view->unwritten_blocks = load->unwritten_blocks;
-	view->unwritten_events = load->unwritten_events;
+	view->unwritten_blocks = load->unwritten.blocks;
+	view->unwritten_events = load->unwritten.events;
 	view->statistics = load->dictionary.statistics;
 }
 

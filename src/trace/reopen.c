@@ -80,8 +80,7 @@ static int adopt_rows(struct writer *writer, struct load *load, struct diag *dia
 	}
 	for (uint32_t id = 0; id < dictionary->process_count; id++)
 		ending_note_process(writer, &dictionary->processes[id]);
-	writer->unwritten_blocks = load->unwritten_blocks;
-	writer->unwritten_events = load->unwritten_events;
+	writer->unwritten = load->unwritten;
 	if (!segment_array_room(&writer->process_mapping, &writer->process_capacity, dictionary->process_count) ||
 	    !segment_array_room(&writer->mapping_next, &writer->mapping_capacity, dictionary->mapping_count))
 		writer_fail(writer, -ENOMEM);
@@ -111,15 +110,13 @@ static int adopt(struct writer *writer, struct load *load, struct diag *diag)
 static void put_sequences(struct writer *writer)
 {
 	for (uint32_t i = 0; i < writer->sequence_count; i++) {
-		const struct sequence *from = &writer->sequences[i];
+		const struct rows_sequence *from = &writer->sequences[i];
 		if (!from->region || writer->dictionary.processes[from->process].end != TRACE_END_OPEN)
 			continue;
 		segment_need(writer);
 		segment_need_process(writer, from->process);
 		struct section *section = segment_section(writer, FORMAT_FOLDED);
-		rows_put_sequence(&section->bytes,
-				  &(struct rows_sequence){from->process, from->region, from->slot, from->last,
-							  from->part_sequence, from->part_events});
+		rows_put_sequence(&section->bytes, from);
 		segment_section_added(writer, section);
 	}
 }
@@ -212,7 +209,7 @@ int writer_reopen(struct writer **out, const char *path, const struct writer_opt
 /* What is known of the slot is of later files. */
 static int learn_taken(struct writer *writer, struct taken taken)
 {
-	const struct sequence *known = writer_find_sequence(writer, taken.region, taken.slot);
+	const struct rows_sequence *known = writer_find_sequence(writer, taken.region, taken.slot);
 	if (known) {
 		taken.process = known->process;
 		if (known->last != UINT32_MAX)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Rows of dictionaries as bytes, both ways. Times are ticks. Where a row names an image it does so by the image's
- * number in the segment plus one; 0 is none.
+ * Rows of dictionaries as bytes, both ways, made from the lists of row_fields.h. Times are ticks. A row names an image,
+ * heap, entry, frame or node by its number in the segment, and a process or thread by the id that the file gives it.
  */
 #ifndef XHEAP_TRACE_ROW_CODEC_H
 #define XHEAP_TRACE_ROW_CODEC_H
 
 #include "trace/bytes.h"
+#include "trace/file_output.h"
+#include "trace/row_fields.h"
 #include "trace/trace.h"
 
 /** Where the texts of a row are kept. Zero it to begin. */
@@ -15,65 +17,82 @@ struct rows_texts {
 	unsigned next;
 };
 
+/** Free the texts. */
 void rows_texts_fini(struct rows_texts *texts);
 
-void rows_put_process(struct bytes *bytes, uint32_t id, const struct trace_process *row);
-void rows_put_thread(struct bytes *bytes, uint32_t id, const struct trace_thread *row);
-void rows_put_image(struct bytes *bytes, const struct trace_image *row);
-void rows_put_mapping(struct bytes *bytes, uint32_t id, const struct trace_mapping *row, uint32_t image);
-void rows_put_entry(struct bytes *bytes, const struct trace_entry *row, uint32_t image);
-void rows_put_heap(struct bytes *bytes, const struct trace_heap *row);
-void rows_put_gap(struct bytes *bytes, const struct trace_gap *row);
-void rows_put_early_end(struct bytes *bytes, const struct trace_early_end *row);
-void rows_put_sample(struct bytes *bytes, const struct trace_sample *row);
+/** Add the row to `bytes`, with its kind where rows of its type have one. Without memory set bytes->has_failed. */
+#define X(name, type, title) void rows_put_##name(struct bytes *bytes, const struct type *row);
+ROWS(X)
+ROWS_ALONE(X)
+#undef X
 
-/** A row of SYMBOLS is the one or the other. */
-enum rows_symbol_kind { ROWS_SYMBOL, ROWS_NAMED };
-void rows_put_symbol(struct bytes *bytes, uint32_t frame, const struct trace_function *functions, uint32_t count);
-void rows_put_named(struct bytes *bytes, uint32_t image, bool has_symbols);
-void rows_put_option(struct bytes *bytes, const struct trace_option *row);
-void rows_put_statistics(struct bytes *bytes, const struct trace_statistics *statistics);
+/** The same, of row `id`. */
+#define X(name, type, title) void rows_put_##name(struct bytes *bytes, uint32_t id, const struct type *row);
+ROWS_WITH_ID(X)
+#undef X
 
-/** A row of FOLDED is one of these. */
-enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
-
-/** How far a slot of a region was taken: what the heads of blocks that are not there any more said. */
-struct rows_sequence {
-	uint32_t process;
-	uint64_t region;
-	uint32_t slot, last, part_sequence, part_events;
-};
-
-/** A sum's place is by the numbers of the segment; heap and entry plus one, 0: none. Its times and those of a fold are
-    ticks. */
-void rows_put_fold(struct bytes *bytes, const struct trace_fold *row);
-void rows_put_sum(struct bytes *bytes, const struct trace_sum *row, const struct trace_lifetime *lifetimes);
-void rows_put_sequence(struct bytes *bytes, const struct rows_sequence *row);
-
-/*
- * Read a row. Its texts are valid until the next row is read. Images come as their number in the segment (TRACE_NONE:
- * none), processes as the number that the file gives them. What is not there or wrong sets reading->has_failed.
+/**
+ * Read the row, whose kind was read if rows of its type have one. Members that are not in its list become 0. Set
+ * reading->has_failed if something is missing or above its limit. Texts are in `texts`, which may be NULL for a row
+ * without any, until the next row is read; bytes are those that are read.
  */
-void rows_get_process(struct reading *reading, struct rows_texts *texts, uint32_t *id, struct trace_process *row);
-void rows_get_thread(struct reading *reading, struct rows_texts *texts, uint32_t *id, struct trace_thread *row);
-void rows_get_image(struct reading *reading, struct rows_texts *texts, struct trace_image *row);
-void rows_get_mapping(struct reading *reading, uint32_t *id, struct trace_mapping *row);
-void rows_get_entry(struct reading *reading, struct rows_texts *texts, struct trace_entry *row);
-void rows_get_heap(struct reading *reading, struct rows_texts *texts, struct trace_heap *row);
-void rows_get_gap(struct reading *reading, struct trace_gap *row);
-void rows_get_early_end(struct reading *reading, struct rows_texts *texts, struct trace_early_end *row);
-void rows_get_sample(struct reading *reading, struct trace_sample *row);
-void rows_get_function(struct reading *reading, struct rows_texts *texts, struct trace_function *row);
-void rows_get_option(struct reading *reading, struct rows_texts *texts, struct trace_option *row);
-void rows_get_statistics(struct reading *reading, struct trace_statistics *statistics);
+#define X(name, type, title) void rows_get_##name(struct reading *reading, struct rows_texts *texts, struct type *row);
+ROWS(X)
+#undef X
 
-/* The kind of a row was read. Of a sum row->spread lifetimes follow. */
-void rows_get_fold(struct reading *reading, struct trace_fold *row);
-void rows_get_sum(struct reading *reading, struct trace_sum *row);
-void rows_get_lifetime(struct reading *reading, struct trace_lifetime *row);
-void rows_get_sequence(struct reading *reading, struct rows_sequence *row);
+/** The same, and set *id to the id that the file gives the row. */
+#define X(name, type, title) \
+	void rows_get_##name(struct reading *reading, struct rows_texts *texts, uint32_t *id, struct type *row);
+ROWS_WITH_ID(X)
+#undef X
 
-/** A text, "" when it cannot be read. */
+/** Read all that is there. Numbers that an older file does not have become 0; those of a newer one are passed over. */
+void rows_get_statistics(struct reading *reading, struct trace_statistics *row);
+
+/** Read a text. Return "" and set reading->has_failed if it cannot be read; otherwise it is valid until texts->text has
+    been used up by others. */
 const char *rows_get_text(struct reading *reading, struct rows_texts *texts);
+
+/* ---- frames and nodes ---- */
+
+/* "None" is 0 in the file. */
+static inline void rows_put_optional(struct bytes *bytes, uint32_t id)
+{
+	bytes_number(bytes, ((uint64_t)id + 1) & UINT32_MAX);
+}
+
+/** Read a number. Set reading->has_failed if it is above the limit. */
+static inline uint64_t rows_number(struct reading *reading, uint64_t limit)
+{
+	uint64_t value = reading_number(reading);
+	if (value > limit)
+		reading->has_failed = true;
+	return value;
+}
+
+#define ROWS_PUT(encoding, reference, member, limit, meaning) ROWS_PUT_##encoding(member)
+#define ROWS_PUT_NUMBER(member) bytes_number(bytes, row->member);
+#define ROWS_PUT_OPTIONAL(member) rows_put_optional(bytes, row->member);
+
+#define ROWS_GET(encoding, reference, member, limit, meaning) ROWS_GET_##encoding(member, limit)
+#define ROWS_GET_NUMBER(member, limit) ROWS_SET(member, rows_number(reading, limit))
+#define ROWS_GET_OPTIONAL(member, limit) ROWS_SET(member, (uint32_t)rows_number(reading, limit) - 1)
+#define ROWS_SET(member, value) row->member = (__typeof__(row->member))(value);
+
+/* A trace has more frames and nodes than other rows: their code is part of the loops around it. */
+#define X(name, type, title) \
+	static inline void rows_put_##name(struct bytes *bytes, const struct type *row) \
+	{ \
+		FIELDS_##name(ROWS_PUT) \
+	} \
+	static inline void rows_get_##name(struct reading *reading, struct type *row) \
+	{ \
+		FIELDS_##name(ROWS_GET) \
+	}
+ROWS_OF_STACKS(X)
+#undef X
+
+/** The most bytes that a row takes, but for those of its texts. */
+enum { ROWS_PROCESS_BYTES_MAX = 64, ROWS_GAP_BYTES_MAX = 300 };
 
 #endif

@@ -20,7 +20,6 @@ enum {
 	SECTION_BYTES = 1 << 20, /* a section is written when it has as many */
 	FIRST_SEGMENTS = 4,
 	FIRST_SEGMENT_BYTES = 1 << 16,
-	GAP_BYTES_MAX = 300, /* of a row, with all its numbers large */
 	PACKED_MIN = 64
 };
 
@@ -197,6 +196,14 @@ void segment_section_added(struct writer *writer, struct section *section)
 		segment_put_sections(writer);
 }
 
+/* Add a row to the section of its type. rows_put_NAME(bytes, ...) codes it. */
+#define put_row(writer, type, name, ...) \
+	do { \
+		struct section *section_ = segment_section((writer), FORMAT_##type); \
+		rows_put_##name(&section_->bytes, __VA_ARGS__); \
+		segment_section_added((writer), section_); \
+	} while (0)
+
 /* ---- the file ---- */
 
 /* Write what is gathered, if there is room for it; is_end: the room kept for the end may be used. */
@@ -251,11 +258,8 @@ void segment_begin(struct writer *writer, uint64_t ticks)
 	writer->nodes.next = 1;
 	writer->has_segment = writer->is_head_due = true;
 	writer->segment_first = ticks;
-	for (uint32_t i = 0; i < writer->dictionary.option_count; i++) {
-		struct section *section = segment_section(writer, FORMAT_OPTIONS);
-		rows_put_option(&section->bytes, &writer->dictionary.options[i]);
-		segment_section_added(writer, section);
-	}
+	for (uint32_t i = 0; i < writer->dictionary.option_count; i++)
+		put_row(writer, OPTIONS, option, &writer->dictionary.options[i]);
 	if (segment_drops_old(writer))
 		put_processes(writer, since);
 }
@@ -289,33 +293,27 @@ void segment_turn(struct writer *writer, const struct writer_events *events)
 
 /* ---- rows that the segment needs ---- */
 
-/* The number of the image in the segment plus one, 0 for none. */
+/* The number of the image in the segment, from 0, or TRACE_NONE. */
 static uint32_t need_image(struct writer *writer, uint32_t id)
 {
 	uint32_t *number = id < writer->dictionary.image_count ? number_of(writer, &writer->images, id) : NULL;
 	if (!number || *number)
-		return number ? *number : 0;
-	struct section *section = segment_section(writer, FORMAT_IMAGES);
+		return number ? *number - 1 : TRACE_NONE;
 	uint32_t own = *number = ++writer->images.next;
-	rows_put_image(&section->bytes, &writer->dictionary.images[id]);
-	segment_section_added(writer, section);
-	return own;
+	put_row(writer, IMAGES, image, &writer->dictionary.images[id]);
+	return own - 1;
 }
 
 static void put_mapping(struct writer *writer, uint32_t id)
 {
-	const struct trace_mapping *row = &writer->dictionary.mappings[id];
-	uint32_t image = need_image(writer, row->image);
-	struct section *section = segment_section(writer, FORMAT_MAPPINGS);
-	rows_put_mapping(&section->bytes, id, row, image);
-	segment_section_added(writer, section);
+	struct trace_mapping row = writer->dictionary.mappings[id];
+	row.image = need_image(writer, row.image);
+	put_row(writer, MAPPINGS, mapping, id, &row);
 }
 
 void segment_put_process(struct writer *writer, uint32_t id)
 {
-	struct section *section = segment_section(writer, FORMAT_PROCESSES);
-	rows_put_process(&section->bytes, id, &writer->dictionary.processes[id]);
-	segment_section_added(writer, section);
+	put_row(writer, PROCESSES, process, id, &writer->dictionary.processes[id]);
 }
 
 /* The row of the process, those that it came from, and its mappings. */
@@ -345,9 +343,7 @@ void segment_need_process(struct writer *writer, uint32_t id)
 
 static void put_thread(struct writer *writer, uint32_t id)
 {
-	struct section *section = segment_section(writer, FORMAT_THREADS);
-	rows_put_thread(&section->bytes, id, &writer->dictionary.threads[id]);
-	segment_section_added(writer, section);
+	put_row(writer, THREADS, thread, id, &writer->dictionary.threads[id]);
 }
 
 void segment_need_thread(struct writer *writer, uint32_t id)
@@ -366,10 +362,9 @@ uint32_t segment_need_entry(struct writer *writer, uint32_t id)
 	if (!number || *number)
 		return number ? *number : 0;
 	uint32_t own = *number = ++writer->entries.next;
-	uint32_t image = need_image(writer, writer->dictionary.entries[id].image);
-	struct section *section = segment_section(writer, FORMAT_ENTRIES);
-	rows_put_entry(&section->bytes, &writer->dictionary.entries[id], image);
-	segment_section_added(writer, section);
+	struct trace_entry row = writer->dictionary.entries[id];
+	row.image = need_image(writer, row.image);
+	put_row(writer, ENTRIES, entry, &row);
 	return own;
 }
 
@@ -380,9 +375,7 @@ uint32_t segment_need_heap(struct writer *writer, uint32_t id)
 		return number ? *number : 0;
 	uint32_t own = *number = ++writer->heaps.next;
 	segment_need_process(writer, writer->dictionary.heaps[id].process);
-	struct section *section = segment_section(writer, FORMAT_HEAPS);
-	rows_put_heap(&section->bytes, &writer->dictionary.heaps[id]);
-	segment_section_added(writer, section);
+	put_row(writer, HEAPS, heap, &writer->dictionary.heaps[id]);
 	return own;
 }
 
@@ -393,12 +386,9 @@ static uint32_t need_frame(struct writer *writer, uint32_t id)
 	if (!number || *number)
 		return number ? *number - 1 : 0;
 	uint32_t own = *number = ++writer->frames.next;
-	const struct trace_frame *row = &writer->dictionary.tree.frames[id];
-	uint32_t image = need_image(writer, row->image);
-	struct section *section = segment_section(writer, FORMAT_FRAMES);
-	bytes_number(&section->bytes, image);
-	bytes_number(&section->bytes, row->offset);
-	segment_section_added(writer, section);
+	struct trace_frame row = writer->dictionary.tree.frames[id];
+	row.image = need_image(writer, row.image);
+	put_row(writer, FRAMES, frame, &row);
 	return own - 1;
 }
 
@@ -409,12 +399,9 @@ static void put_node(struct writer *writer, uint32_t id, uint32_t parent)
 	uint32_t *number = number_of(writer, &writer->nodes, id);
 	if (!number)
 		return;
-	*number = writer->nodes.next;
-	struct section *section = segment_section(writer, FORMAT_NODES);
-	bytes_number(&section->bytes, writer->nodes.next - parent);
-	bytes_number(&section->bytes, frame_next - frame); /* 0: the next new one */
-	writer->nodes.next++;
-	segment_section_added(writer, section);
+	*number = writer->nodes.next++;
+	/* The frame's distance is 0 if it is the next new one. */
+	put_row(writer, NODES, link, &(struct rows_link){*number - parent, frame_next - frame});
 }
 
 /* The node's number in the segment; 0 is the root. */
@@ -529,10 +516,10 @@ uint32_t writer_add_heap(struct writer *writer, const struct trace_heap *heap)
 /* Gaps that find no room at the end of a full file are a number there. */
 static bool gap_counts_only(struct writer *writer, const struct trace_gap *gap)
 {
-	if (!writer->error || writer->sections[FORMAT_GAPS].bytes.size <= GAPS_AFTER_END_BYTES - GAP_BYTES_MAX)
+	if (!writer->error || writer->sections[FORMAT_GAPS].bytes.size <= GAPS_AFTER_END_BYTES - ROWS_GAP_BYTES_MAX)
 		return false;
 	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
-		writer->unwritten_events += gap->count[kind];
+		writer->unwritten.events += gap->count[kind];
 	return true;
 }
 
@@ -545,18 +532,14 @@ void writer_add_gap(struct writer *writer, const struct trace_gap *gap)
 		segment_need_process(writer, gap->process);
 	if (gap->thread < writer->dictionary.thread_count)
 		segment_need_thread(writer, gap->thread);
-	struct section *section = segment_section(writer, FORMAT_GAPS);
-	rows_put_gap(&section->bytes, gap);
-	segment_section_added(writer, section);
+	put_row(writer, GAPS, gap, gap);
 }
 
 void writer_add_sample(struct writer *writer, const struct trace_sample *sample)
 {
 	segment_need(writer);
 	segment_need_process(writer, sample->process);
-	struct section *section = segment_section(writer, FORMAT_MEMORY);
-	rows_put_sample(&section->bytes, sample);
-	segment_section_added(writer, section);
+	put_row(writer, MEMORY, sample, sample);
 }
 
 void writer_add_symbol(struct writer *writer, uint32_t frame, const struct trace_function *functions, uint32_t count)
@@ -564,17 +547,18 @@ void writer_add_symbol(struct writer *writer, uint32_t frame, const struct trace
 	segment_need(writer);
 	uint32_t number = need_frame(writer, frame);
 	struct section *section = segment_section(writer, FORMAT_SYMBOLS);
-	rows_put_symbol(&section->bytes, number, functions, count);
+	rows_put_symbol(&section->bytes, &(struct trace_symbol){.frame = number, .count = count});
+	for (uint32_t i = 0; i < count; i++)
+		rows_put_function(&section->bytes, &functions[i]);
 	segment_section_added(writer, section);
 }
 
 void writer_add_named(struct writer *writer, const struct trace_named *named)
 {
 	segment_need(writer);
-	uint32_t image = need_image(writer, named->image);
-	struct section *section = segment_section(writer, FORMAT_SYMBOLS);
-	rows_put_named(&section->bytes, image, named->has_symbols);
-	segment_section_added(writer, section);
+	struct trace_named row = *named;
+	row.image = need_image(writer, row.image);
+	put_row(writer, SYMBOLS, named, &row);
 }
 
 /* The first ticks whose nanoseconds since T = 0 are these. */
@@ -597,9 +581,7 @@ void writer_add_fold(struct writer *writer, const struct trace_fold *fold)
 	segment_need(writer);
 	row.until_ns = (int64_t)ticks_of(writer, fold->until_ns);
 	row.peak_at_ns = (int64_t)ticks_of(writer, fold->peak_at_ns);
-	struct section *section = segment_section(writer, FORMAT_FOLDED);
-	rows_put_fold(&section->bytes, &row);
-	segment_section_added(writer, section);
+	put_row(writer, FOLDED, fold, &row);
 }
 
 void writer_add_sum(struct writer *writer, const struct trace_sum *sum, const struct trace_lifetime *lifetimes)
@@ -608,14 +590,16 @@ void writer_add_sum(struct writer *writer, const struct trace_sum *sum, const st
 	segment_need(writer);
 	segment_need_thread(writer, sum->thread);
 	row.stack = segment_need_node(writer, sum->stack);
-	row.heap = sum->heap == TRACE_NONE ? 0 : segment_need_heap(writer, sum->heap);
-	row.entry = sum->entry == TRACE_NONE ? 0 : segment_need_entry(writer, sum->entry);
+	row.heap = sum->heap == TRACE_NONE ? TRACE_NONE : segment_need_heap(writer, sum->heap) - 1;
+	row.entry = sum->entry == TRACE_NONE ? TRACE_NONE : segment_need_entry(writer, sum->entry) - 1;
 	row.birth_first_ns = (int64_t)ticks_of(writer, sum->birth_first_ns);
 	row.birth_last_ns = (int64_t)ticks_of(writer, sum->birth_last_ns);
 	row.end_first_ns = (int64_t)ticks_of(writer, sum->end_first_ns);
 	row.end_last_ns = (int64_t)ticks_of(writer, sum->end_last_ns);
 	struct section *section = segment_section(writer, FORMAT_FOLDED);
-	rows_put_sum(&section->bytes, &row, lifetimes);
+	rows_put_sum(&section->bytes, &row);
+	for (uint32_t i = 0; i < row.spread; i++)
+		rows_put_lifetime(&section->bytes, &lifetimes[i]);
 	segment_section_added(writer, section);
 }
 
@@ -629,9 +613,7 @@ void writer_add_option(struct writer *writer, const char *name, const char *valu
 			writer_fail(writer, -ENOMEM);
 		return;
 	}
-	struct section *section = segment_section(writer, FORMAT_OPTIONS);
-	rows_put_option(&section->bytes, &writer->dictionary.options[id]);
-	segment_section_added(writer, section);
+	put_row(writer, OPTIONS, option, &writer->dictionary.options[id]);
 }
 
 void writer_update_process(struct writer *writer, uint32_t id, const struct trace_process *process)

@@ -33,11 +33,6 @@ struct numbers {
 	uint32_t capacity, next;
 };
 
-struct sequence {
-	uint64_t region;
-	uint32_t process, slot, last, part_sequence, part_events;
-};
-
 /* What is known of the time after writing has failed. */
 struct segment_ending {
 	uint64_t *calls; /* by process: made, and not written */
@@ -73,9 +68,10 @@ struct writer {
 	uint32_t *event_nodes;
 	struct bytes out, payload;
 	struct map sequence_index;
-	struct sequence *sequences;
+	struct rows_sequence *sequences;
 	uint32_t sequence_count, sequence_capacity;
-	uint64_t event_count, unwritten_blocks, unwritten_events;
+	uint64_t event_count;
+	struct rows_unwritten unwritten;
 	struct segment_ending ending;
 };
 
@@ -172,6 +168,6 @@ struct taken writer_block_taken(const struct load_block *block);
 int writer_note_sequence(struct writer *writer, const struct taken *taken);
 
 /** What is noted of it; NULL: nothing. */
-const struct sequence *writer_find_sequence(const struct writer *writer, uint64_t region, uint32_t slot);
+const struct rows_sequence *writer_find_sequence(const struct writer *writer, uint64_t region, uint32_t slot);
 
 #endif

@@ -136,9 +136,9 @@ int writer_note_sequence(struct writer *writer, const struct taken *taken)
 		if (!grow_by_one(writer->sequences, writer->sequence_count, writer->sequence_capacity))
 			return -ENOMEM;
 		*place = writer->sequence_count++;
-		writer->sequences[*place] = (struct sequence){.region = region, .slot = slot, .last = UINT32_MAX};
+		writer->sequences[*place] = (struct rows_sequence){.region = region, .slot = slot, .last = UINT32_MAX};
 	}
-	struct sequence *sequence = &writer->sequences[*place];
+	struct rows_sequence *sequence = &writer->sequences[*place];
 	sequence->process = taken->process;
 	if (taken->first <= taken->last)
 		sequence->last = taken->last;
@@ -156,7 +156,7 @@ struct taken writer_block_taken(const struct load_block *block)
 			      head->last_sequence, head->part_sequence, head->part_events};
 }
 
-const struct sequence *writer_find_sequence(const struct writer *writer, uint64_t region, uint32_t slot)
+const struct rows_sequence *writer_find_sequence(const struct writer *writer, uint64_t region, uint32_t slot)
 {
 	const uint32_t *place = map_find(&writer->sequence_index, hash_pair(region, slot));
 	return place ? &writer->sequences[*place] : NULL;
@@ -453,8 +453,8 @@ int writer_write_events(struct writer *writer, const struct writer_events *event
 	if (!error)
 		return 0;
 	if (!writer_has_ended(writer)) {
-		writer->unwritten_blocks++;
-		writer->unwritten_events += events->count;
+		writer->unwritten.blocks++;
+		writer->unwritten.events += events->count;
 	} else if (!is_near) {
 		writer_count_after(writer, events->process, events->count, events->time[0]);
 	}
@@ -469,13 +469,13 @@ int writer_flush(struct writer *writer, struct diag *diag)
 
 uint32_t writer_last_sequence(const struct writer *writer, uint64_t region, uint32_t slot)
 {
-	const struct sequence *sequence = writer_find_sequence(writer, region, slot);
+	const struct rows_sequence *sequence = writer_find_sequence(writer, region, slot);
 	return sequence ? sequence->last : UINT32_MAX;
 }
 
 uint32_t writer_last_part(const struct writer *writer, uint64_t region, uint32_t slot, uint32_t sequence)
 {
-	const struct sequence *found = writer_find_sequence(writer, region, slot);
+	const struct rows_sequence *found = writer_find_sequence(writer, region, slot);
 	return found && found->part_events && found->part_sequence == sequence ? found->part_events : 0;
 }
 
@@ -506,7 +506,7 @@ enum trace_stack_end writer_stack_end(const struct writer *writer, uint32_t node
 
 uint64_t writer_unwritten_events(const struct writer *writer)
 {
-	return writer->unwritten_events;
+	return writer->unwritten.events;
 }
 
 /* ---- beginning and end ---- */
@@ -732,9 +732,9 @@ static void count_gaps(struct writer *writer, struct section *gaps)
 	struct reading reading = {.at = gaps->bytes.data, .end = gaps->bytes.data + gaps->bytes.size};
 	for (uint32_t i = 0; i < gaps->count; i++) {
 		struct trace_gap gap;
-		rows_get_gap(&reading, &gap);
+		rows_get_gap(&reading, NULL, &gap);
 		for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
-			writer->unwritten_events += gap.count[kind];
+			writer->unwritten.events += gap.count[kind];
 	}
 	gaps->bytes.size = gaps->count = 0;
 }
@@ -768,15 +768,12 @@ static void footer_rows(const struct writer *writer, struct bytes *payload, cons
 	const struct output *output = &writer->output;
 	payload->size = 0;
 	for (uint32_t i = 0; i < output->segment_count; i++) {
-		const struct output_segment *note = &output->segments[i];
-		bytes_number(payload, note->offset);
-		bytes_number(payload, i + 1 < output->segment_count ? note->bytes : tail->footer_offset - note->offset);
-		bytes_number(payload, note->events ? note->first_ticks : 0);
-		bytes_number(payload, note->last_ticks);
-		bytes_number(payload, note->events);
+		struct output_segment row = output->segments[i];
+		row.bytes = i + 1 < output->segment_count ? row.bytes : tail->footer_offset - row.offset;
+		row.first_ticks = row.events ? row.first_ticks : 0;
+		rows_put_footer_segment(payload, &row);
 	}
-	bytes_number(payload, writer->unwritten_blocks);
-	bytes_number(payload, writer->unwritten_events);
+	rows_put_unwritten(payload, &writer->unwritten);
 	bytes_zero(payload, format_aligned(payload->size) - payload->size);
 	bytes_add(payload, tail, sizeof(*tail));
 }
