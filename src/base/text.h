@@ -4,6 +4,7 @@
 #define XHEAP_BASE_TEXT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** A short text by value, to be used where it is printed. */
@@ -59,6 +60,10 @@ const char *text_shown(const char *text);
 
 /** Bytes of the well-formed UTF-8 sequence at `at`; 0 when it is none. Overlong forms and surrogates are none. */
 unsigned text_utf8_length(const unsigned char *at);
+
+/** How many letters have to be changed, added or left out to make one text of the other, in any case of letters; of
+    both texts the first 64 bytes count. */
+size_t text_distance(const char *one, const char *other);
 
 /** The part of a path after its last slash. */
 const char *text_file_name(const char *path);
