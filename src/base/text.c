@@ -216,6 +216,26 @@ bool text_parse_count(const char *text, uint64_t *count)
 	return !errno && !*end;
 }
 
+size_t text_distance(const char *one, const char *other)
+{
+	enum { LENGTH_MAX = 64 };
+	size_t row[LENGTH_MAX + 1], length = strnlen(other, LENGTH_MAX);
+	for (size_t j = 0; j <= length; j++)
+		row[j] = j;
+	for (size_t i = 0; i < LENGTH_MAX && one[i]; i++) {
+		size_t diagonal = row[0];
+		row[0] = i + 1;
+		for (size_t j = 0; j < length; j++) {
+			bool is_other = tolower((unsigned char)one[i]) != tolower((unsigned char)other[j]);
+			size_t change = diagonal + is_other;
+			diagonal = row[j + 1];
+			size_t least = row[j] < diagonal ? row[j] + 1 : diagonal + 1;
+			row[j + 1] = least < change ? least : change;
+		}
+	}
+	return row[length];
+}
+
 const char *text_file_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -4,6 +4,7 @@
 #define XHEAP_BASE_TEXT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** A short text, returned by value. */
@@ -60,6 +61,10 @@ const char *text_shown(const char *text);
 /** Return the length of the well-formed UTF-8 sequence at `at`; 0 if it is none. Overlong forms and surrogates are
     none. */
 unsigned text_utf8_length(const unsigned char *at);
+
+/** Return how many letters have to be changed, added or left out to make one text of the other, in any case of letters.
+    Only the first 64 bytes of each text count. */
+size_t text_distance(const char *one, const char *other);
 
 /** Return the part of a path after its last slash. */
 const char *text_file_name(const char *path);

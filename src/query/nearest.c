@@ -1,28 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "query/nearest.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-static size_t edit_distance(const char *a, const char *b)
-{
-	enum { LENGTH_MAX = 64 };
-	size_t row[LENGTH_MAX + 1], length_b = strnlen(b, LENGTH_MAX);
-	for (size_t j = 0; j <= length_b; j++)
-		row[j] = j;
-	for (size_t i = 0; i < LENGTH_MAX && a[i]; i++) {
-		size_t diagonal = row[0];
-		row[0] = i + 1;
-		for (size_t j = 0; j < length_b; j++) {
-			size_t change = diagonal + (tolower((unsigned char)a[i]) != tolower((unsigned char)b[j]));
-			diagonal = row[j + 1];
-			size_t least = row[j] < diagonal ? row[j] + 1 : diagonal + 1;
-			row[j + 1] = least < change ? least : change;
-		}
-	}
-	return row[length_b];
-}
+#include "base/text.h"
 
 /* The name in the trace that is most like what was typed; NULL when nothing is. */
 static const char *nearest_name(const struct heap_names *names, const struct heap_pattern *pattern)
@@ -37,7 +19,7 @@ static const char *nearest_name(const struct heap_names *names, const struct hea
 		if (!other)
 			continue;
 		heap_plain_symbol(other, plain, sizeof(plain));
-		size_t distance = edit_distance(wanted, pattern->symbol ? plain : other);
+		size_t distance = text_distance(wanted, pattern->symbol ? plain : other);
 		if (distance >= least)
 			continue;
 		least = distance;

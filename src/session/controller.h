@@ -11,8 +11,9 @@
 
 #include "base/diag.h"
 #include "session/control.h"
+#include "session/options.h"
 
-enum { CONTROLLER_PIDS_MAX = 256 };
+enum { CONTROLLER_PIDS_MAX = OPTION_PIDS_MAX };
 
 /** Kinds of text that arrive between the answers. */
 enum controller_word {
@@ -74,6 +75,10 @@ void controller_state_fini(struct controller_state *state);
     nevertheless. */
 int controller_attach(int socket, const pid_t *pids, unsigned count, const struct controller_listener *listener,
 		      struct diag *diag);
+
+/** Add to *update the options `now`, if an option that may change during the recording differs from `before`. */
+void controller_update_options(struct controller_update *update, const struct session_options *now,
+			       const struct session_options *before);
 
 /** Add to *update what makes exactly these processes the session's targets. Return -E2BIG above CONTROLLER_PIDS_MAX. */
 int controller_update_set(struct controller_update *update, const struct controller_state *state, const pid_t *pids,
