@@ -19,7 +19,7 @@ COMMANDS |= {command: ("xheap-session.1", f"\n.Ss {command}\n", "\n.S") for comm
 # What --help may leave out: itself, and second spellings.
 UNLISTED = {"help", "h", "q", "o", "p", "output", "images"}
 # Where the values of record's options are explained, too.
-VALUE_PAGES = {"record": ("record", "session")}
+VALUE_PAGES = {"record": ("xheap-session.1",)}
 # Needs a session that has lost its logger; the live tests make some.
 NOT_RUN = {"xheap-recover.1"}
 # What bash offers behind these words.
@@ -117,7 +117,8 @@ def check_values(command):
     for name in {"record": ("stackwalk", "clock", "on-full", "file-mode", "trigger"), "heap": ("by", "format", "KEY"), "dump": ("format",)}.get(command, ()):
         if len(lists.get(name, ())) < 2:
             complain(f"xheap {command} --help has no list of {name}")
-    pages = "\n".join((SOURCE / "man" / f"xheap-{page}.1").read_text() for page in VALUE_PAGES.get(command, (command,)))
+    names = {COMMANDS[command][0], *VALUE_PAGES.get(command, ())}
+    pages = "\n".join((SOURCE / "man" / name).read_text() for name in sorted(names))
     for name, value in ((name, value) for name, values in lists.items() for value in values):
         if not re.search(rf"^\.(?:It )?(?:.* )?(?:Cm|Li|Ar) (?:.* )?{value}\b", pages, re.M):
             complain(f"xheap-{command}.1 does not have {value}, which --help has for {name}")
