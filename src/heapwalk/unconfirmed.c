@@ -28,7 +28,7 @@ void unconfirmed_take(struct heap_reading *reading, struct unconfirmed *unconfir
 		count += (walk->blocks[i].heap & HEAPWALK_UNCONFIRMED) != 0;
 	*unconfirmed = (struct unconfirmed){.items = count ? calloc(count, sizeof(*unconfirmed->items)) : NULL};
 	if (count && !unconfirmed->items)
-		found_missing_add(walk, "no memory for those of which it is not known whether they are in use");
+		found_missing_add(walk, "no memory for blocks that may be free in a cache");
 	for (size_t i = 0; i < walk->count; i++) {
 		struct heapwalk_block block = walk->blocks[i];
 		if (!(block.heap & HEAPWALK_UNCONFIRMED)) {

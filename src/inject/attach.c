@@ -81,8 +81,7 @@ static int crowd_patch_once(struct crowd *crowd, const struct inject *inject, st
 		return error;
 	*is_done = crowd_move(crowd, stacks);
 	if (*is_done && !jumps_write(inject->memory, inject->jump, inject->jump_count, true))
-		return diag_fail(diag, EBUSY,
-				 "the code of process %d is not as it was a moment before, or cannot be written",
+		return diag_fail(diag, EBUSY, "the code of process %d has just changed, or cannot be written",
 				 (int)crowd->pid);
 	return 0;
 }
@@ -227,8 +226,9 @@ int inject_check(pid_t pid, struct diag *diag)
 	/* The filters can be read once the process is traced, with the privilege for that. */
 	int64_t seccomp = proc_status_value(pid, "Seccomp");
 	if (seccomp > 0 && (seccomp != SECCOMP_MODE_FILTER || geteuid() != 0))
-		return diag_fail(diag, EPERM, "process %d has a seccomp filter, by which a call of ours could end it%s",
-				 (int)pid, seccomp == SECCOMP_MODE_FILTER ? "; root may see what it allows" : "");
+		return diag_fail(diag, EPERM,
+				 "process %d has a seccomp filter, which could end it for a call that xheap needs%s",
+				 (int)pid, seccomp == SECCOMP_MODE_FILTER ? "; root can read what it allows" : "");
 	struct diag why = {""};
 	int error = hook_inspect_running(pid, &why);
 	if (error)
@@ -283,12 +283,12 @@ static int rest_remove(struct crowd *crowd, struct inject_pause *pause, struct d
 	if (error || !rest.bytes)
 		return error;
 	if (!rest.thread_count)
-		return diag_fail(diag, EBUSY, "process %d: what an earlier recording left cannot be removed: %.150s",
+		return diag_fail(diag, EBUSY,
+				 "process %d: the remains of an earlier recording cannot be removed: %.150s",
 				 (int)crowd->pid, rest.why);
 	return diag_fail(diag, EBUSY,
-			 "thread %d of process %d is in the code of an earlier recording still, or may come back to "
-			 "it: that code is inactive, and "
-			 "stays mapped until the thread is known to be out of it",
+			 "thread %d of process %d is still in the inactive code of an earlier recording, or may return "
+			 "to it; the code stays mapped until the thread has left it",
 			 (int)rest.tid, (int)crowd->pid);
 }
 
@@ -390,7 +390,7 @@ int inject_attach(struct inject *inject, pid_t pid, struct region *region, const
 	struct attaching attaching = {inject, pid, region, region_path, pause, walk, diag, 0};
 	pthread_t thread;
 	if (pthread_create(&thread, NULL, attach_run, &attaching) != 0)
-		return diag_fail(diag, EAGAIN, "no thread to attach to process %d with", (int)pid);
+		return diag_fail(diag, EAGAIN, "cannot start a thread to attach to process %d", (int)pid);
 	pthread_join(thread, NULL);
 	return attaching.error;
 }

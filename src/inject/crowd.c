@@ -71,12 +71,11 @@ static bool stand_add(struct crowd *crowd, pid_t tid)
 
 /* The prohibitions of the values of kernel.yama.ptrace_scope, and the remedies. */
 static const char *const yama_scopes[] = {
-	[1] = "it lets only its ancestors and whom it names itself; start it by xheap, or run xheap as root, or, as "
-	      "root, "
-	      "sysctl kernel.yama.ptrace_scope=0 allows it for processes of one's own",
-	[2] = "only root may; run xheap as root, or, as root, sysctl kernel.yama.ptrace_scope=0 allows it for "
-	      "processes of one's own",
-	[3] = "nobody may, until the machine has been started anew with a smaller value",
+	[1] = "only its ancestors and the processes that it names may trace it; start it by xheap, or run xheap as "
+	      "root, or, as root, allow it for one's own processes by sysctl kernel.yama.ptrace_scope=0",
+	[2] = "only root may trace; run xheap as root, or, as root, allow it for one's own processes by sysctl "
+	      "kernel.yama.ptrace_scope=0",
+	[3] = "nobody may trace until the machine is restarted with a smaller value",
 };
 
 /* The scope by which Yama forbids a process to us; 0: something else does. */

@@ -382,7 +382,7 @@ int patches_find(struct patches *patches, pid_t pid, int memory, const struct pi
 				continue;
 			fd = fd >= 0 ? fd : file_open(pid, map);
 			if (!around_read_file(&around, fd, map))
-				error = diag_fail(diag, ENOENT, "%s is gone, so its functions cannot be what they were",
+				error = diag_fail(diag, ENOENT, "%s is gone, so its functions cannot be restored",
 						  map->path);
 			else if (!patches_in(patches, &around, pieces))
 				error = diag_fail(diag, ENOMEM, "no memory for the patches of process %d", (int)pid);

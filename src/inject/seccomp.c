@@ -214,8 +214,8 @@ int filter_check(pid_t tid, struct diag *diag)
 		if (count <= 0 || count > INSTRUCTIONS_MAX ||
 		    ptrace((enum __ptrace_request)PTRACE_SECCOMP_GET_FILTER, tid, i, filter) != count)
 			error = diag_fail(diag, EPERM,
-					  "thread %d has a seccomp filter that cannot be read (%s), by which a call of "
-					  "ours could end its process",
+					  "thread %d has a seccomp filter that cannot be read (%s) and could end its "
+					  "process for a call that xheap needs",
 					  (int)tid, count < 0 ? strerror(errno) : "too long");
 		else
 			error = filter_allows(filter, (uint32_t)count, tid, diag);

@@ -42,7 +42,7 @@ static int check_tsc(struct diag *diag)
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
 		is_trusted |= !strcmp(current.text, sources[i]);
 	return is_trusted ? 0
-			  : diag_fail(diag, ENOTSUP, "the kernel does not go by the processor's counter, but by %s",
+			  : diag_fail(diag, ENOTSUP, "the kernel does not use the processor's counter, but %s",
 				      current.text);
 }
 

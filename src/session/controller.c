@@ -149,7 +149,7 @@ static int state_take(struct controller_state *state, const struct control_messa
 	case CONTROL_DONE:
 		state->error = (int)message->value;
 		snprintf(state->reason, sizeof(state->reason), "%.250s", message->text);
-		return state->is_alive ? 0 : diag_fail(diag, EPIPE, "the session's logger says nothing about it");
+		return state->is_alive ? 0 : diag_fail(diag, EPIPE, "the session's logger does not describe it");
 	default:
 		return 0;
 	}
@@ -261,7 +261,7 @@ int controller_update_set(struct controller_update *update, const struct control
 		if (is_among(pids, count, state->targets[i].pid))
 			continue;
 		if (update->removed_count == CONTROLLER_PIDS_MAX)
-			return diag_fail(diag, E2BIG, "more than %d processes to let go of at once",
+			return diag_fail(diag, E2BIG, "more than %d processes to detach from at once",
 					 CONTROLLER_PIDS_MAX);
 		update->removed[update->removed_count++] = state->targets[i].pid;
 	}
@@ -284,7 +284,8 @@ static void take_back(int socket, const struct controller_update *update, const 
 	char text[sizeof(diag.text) + 100];
 	unsigned again;
 	if (controller_attach(socket, update->removed, gone, listener, &diag)) {
-		snprintf(text, sizeof(text), "not all that were let go of could be attached to again: %s", diag.text);
+		snprintf(text, sizeof(text), "could not attach again to every process that was detached from: %s",
+			 diag.text);
 		tell_ear(listener, CONTROLLER_WARNING, text);
 	}
 	for (unsigned i = 0; i < update->added_count; i++)

@@ -63,10 +63,10 @@ int session_directory_open(struct session_directory *directory, const char *path
 	if (status.st_uid == geteuid() && !(status.st_mode & OTHERS_WRITE))
 		return 0;
 	session_directory_close(directory);
-	return diag_fail(
-		diag, EPERM,
-		"%s is not of this user alone: who made it can say which files are written; recover it as user %u",
-		path, (unsigned)status.st_uid);
+	return diag_fail(diag, EPERM,
+			 "%s does not belong to this user alone, so others could choose which files are written; "
+			 "recover it as user %u",
+			 path, (unsigned)status.st_uid);
 }
 
 void session_directory_close(struct session_directory *directory)
@@ -277,7 +277,7 @@ int session_name_take(const char *name, const struct session_directory *director
 		/* One whose logger is dead has no name any more. */
 		unlinkat(directory->place, link, 0);
 	}
-	return diag_fail(diag, EEXIST, "there is a session %s already", name);
+	return diag_fail(diag, EEXIST, "session %s exists already", name);
 }
 
 void session_name_drop(const char *name, const struct session_directory *directory)

@@ -44,9 +44,8 @@ void lies_tell(struct drain_region *region)
 	if (!region->is_lying && header_is_believable(region))
 		return;
 	snprintf(text, sizeof(text),
-		 "process %u and those that it forked: they say of themselves what cannot be true, and it is left out: "
-		 "losses, waits or calls "
-		 "without a record",
+		 "process %u and those that it forked: counts that cannot be true (losses, waits or calls without a "
+		 "record) are left out",
 		 region->pid);
 	drain_add_note(region->drain, TRACE_OPTION_DAMAGED, text);
 }

@@ -387,7 +387,7 @@ static void index_begin(struct logger *logger)
 	struct diag diag = {""};
 	char text[sizeof(diag.text) + 100];
 	logger->indexing = indexing_begin(store_path(logger->store), &diag);
-	snprintf(text, sizeof(text), "no index is made meanwhile: %s", diag.text);
+	snprintf(text, sizeof(text), "no index is made during the recording: %s", diag.text);
 	if (!logger->indexing)
 		logger_note(logger, text);
 }
@@ -424,8 +424,8 @@ static uint64_t index_end(struct logger *logger)
 		indexing_cancel(logger->indexing);
 	int error = indexing_end(logger->indexing, &diag);
 	logger->indexing = NULL;
-	snprintf(text, sizeof(text), "no index was made meanwhile, the first question makes it: %s",
-		 is_given_up ? "it was not waited for" : diag.text);
+	snprintf(text, sizeof(text), "no index was made during the recording, the first question makes it: %s",
+		 is_given_up ? "the wait for it was ended" : diag.text);
 	if (error)
 		logger_note(logger, text);
 	return error ? 0 : progress.index_bytes;
@@ -604,7 +604,7 @@ static void logger_end(struct logger *logger)
 		limits_explain(0, close_error, close_diag.text, sizeof(close_diag.text));
 		size_t length = strlen(close_diag.text);
 		snprintf(close_diag.text + length, sizeof(close_diag.text) - length,
-			 "; xheap recover -o FILE %s makes it whole elsewhere",
+			 "; xheap recover -o FILE %s completes it elsewhere",
 			 text_file_name(store_path(logger->store)));
 	}
 	uint64_t index_bytes = logger->indexing ? index_end(logger) : 0;

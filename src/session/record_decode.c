@@ -83,7 +83,7 @@ static bool take_begin(struct decode *decode)
 	decode->process_index = begin.process;
 	decode->process = translate_process_id(decode->translate, begin.process);
 	if (decode->process == TRACE_NONE)
-		return damaged(decode, "a process that is not there");
+		return damaged(decode, "a process that does not exist");
 	decode->ticks = begin.ticks;
 	decode->tid = begin.tid;
 	decode->serial = begin.serial;
@@ -127,7 +127,7 @@ static inline __attribute__((always_inline)) bool push_frames(struct decode *dec
 		uint32_t frame = translate_frame_id(decode->translate, id);
 		if (UNLIKELY(frame >= TRANSLATE_FRAME_CUT)) {
 			if (frame != TRANSLATE_FRAME_CUT)
-				return damaged(decode, "a program counter that is not there");
+				return damaged(decode, "a program counter that does not exist");
 			frame = decode->translate->cut_frame;
 			node = TRUNCATED_NODE;
 		}
@@ -183,7 +183,7 @@ static inline __attribute__((always_inline)) const char *record_measure(struct d
 	uint32_t entry = record_entry(head);
 	record->known = &decode->translate->entry[entry];
 	if (UNLIKELY(!record->known->is_known) && !translate_entry_slowly(decode->translate, entry))
-		return "a function that is not there";
+		return "a function that does not exist";
 	if (UNLIKELY(!decode->is_begun))
 		return "an event of no thread";
 	if (UNLIKELY(!record_get_shape(decode->at, head, room, &record->shape)))

@@ -453,14 +453,14 @@ static void unanswered_note(struct recovery *recovery, const struct recovered *r
 		loads += message_state(header->message[i].state) == MESSAGE_POSTED &&
 			 header->message[i].kind == MESSAGE_LOADED;
 	snprintf(text, sizeof(text),
-		 "process %u and those that it forked: %u execs went on without an answer; what they executed may run "
-		 "untraced",
+		 "process %u and those that it forked: %u execs continued without an answer; the executed programs may "
+		 "run untraced",
 		 recovered->pid, execs);
 	if (execs)
 		writer_add_option(recovery->writer, TRACE_OPTION_UNTRACED_EXECS, text);
 	snprintf(text, sizeof(text),
-		 "process %u and those that it forked: %u loaded code that was not looked at any more", recovered->pid,
-		 loads);
+		 "process %u and those that it forked: code that was loaded %u times at the end was not hooked",
+		 recovered->pid, loads);
 	if (loads)
 		writer_add_option(recovery->writer, TRACE_OPTION_UNHOOKED, text);
 }

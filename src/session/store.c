@@ -336,7 +336,7 @@ int store_close(struct store *store, const struct trace_statistics *statistics, 
 			*diag = (struct diag){""};
 		if (write_error)
 			error = is_kept ? diag_fail(diag, -write_error,
-						    "cannot make %s of its pieces: %s; xheap recover -o FILE %s does "
+						    "cannot make %s of its pieces: %s; xheap recover -o FILE %s writes "
 						    "it where there is room",
 						    store->path, why.text, store->directory)
 					: diag_fail(diag, -write_error, "%s", why.text);

@@ -287,7 +287,7 @@ bool store_note_flush(struct store *store, int64_t until_ns, struct diag *diag)
 	if (!keep->is_begun && keep_has_halves(store, keep->failures ? 3 : 2) && keep_is_worth_folding(store))
 		fold_begin(store);
 	if (!failures && keep->failures)
-		diag_fail(diag, EIO, "what leaves the window cannot be folded: %s", keep->diag.text);
+		diag_fail(diag, EIO, "events that leave the window cannot be folded: %s", keep->diag.text);
 	return !failures && keep->failures;
 }
 
@@ -325,7 +325,7 @@ int keep_open(struct store *store, struct writer_options *how, struct writer_clo
 	session_pieces_path(store->keep_directory, sizeof(store->keep_directory), store->options->trace_path);
 	if (mkdir(store->keep_directory, 0700))
 		return errno == EEXIST ? diag_fail(diag, EEXIST,
-						   "%s is there: another session writes it, or one that was killed did "
+						   "%s exists: another session writes it, or a killed one has left it "
 						   "(xheap recover %s)",
 						   store->keep_directory, store->keep_directory)
 				       : diag_errno(diag, "cannot make %s", store->keep_directory);

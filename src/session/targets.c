@@ -116,7 +116,7 @@ void target_add(struct logger *logger, struct tracer_result *result)
 		return;
 	logger->is_elsewhere_noted = true;
 	char text[sizeof(target->region_path) + sizeof(logger->directory.path) + 160];
-	snprintf(text, sizeof(text), "%s is full: what is recorded of process %d lies in %s until it is in the trace",
+	snprintf(text, sizeof(text), "%s is full: events of process %d are kept in %s until the trace has them",
 		 logger->directory.path, (int)result->pid, target->region_path);
 	logger_note(logger, text);
 }
@@ -202,8 +202,8 @@ static void note_untraced_execs(struct logger *logger, const struct target *targ
 	if (!count)
 		return;
 	snprintf(text, sizeof(text),
-		 "process %d and those that it forked: %u execs went on without an answer; what they executed may run "
-		 "untraced",
+		 "process %d and those that it forked: %u execs continued without an answer; the executed programs may "
+		 "run untraced",
 		 (int)target->inject.pid, count);
 	drain_add_note(logger->drain, TRACE_OPTION_UNTRACED_EXECS, text);
 	logger_warn(logger, text);
