@@ -30,7 +30,7 @@ bool logger_add_controller(struct logger *logger, int socket)
 	return true;
 }
 
-/* Only its user, and root, may say what a session does. */
+/* Accept controllers of the session's user and of root; others may not control a session. */
 static void controllers_accept(struct logger *logger)
 {
 	struct ucred peer;
@@ -97,7 +97,7 @@ static bool is_still_leaving(const struct logger *logger, pid_t pid)
 	return false;
 }
 
-/* `control` is ours to close. */
+/* Attach to a process. Closes `control`. */
 static void attach(struct logger *logger, int control, pid_t pid)
 {
 	struct tracer_task request = {.pid = pid,

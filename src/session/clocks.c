@@ -22,7 +22,8 @@ static struct text_file file_text(const char *path)
 	return file;
 }
 
-/* The counter runs at one rate, in idle processors too, and the kernel, which watches it, still goes by it. */
+/* Check that the counter runs at one rate, in idle processors too, and that the kernel, which watches it, still uses
+   it. */
 static int check_tsc(struct diag *diag)
 {
 	static const char *const flags[] = {"constant_tsc", "nonstop_tsc"};

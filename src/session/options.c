@@ -112,7 +112,7 @@ bool session_add_trigger(struct session_options *options, const char *text)
 	return false;
 }
 
-/* Where the counter's place begins, and how long it is; NULL: there is none. */
+/* Find the place of the counter and its length; NULL: there is none. */
 static const char *counter_place(const char *path, size_t *length, int *digits)
 {
 	for (const char *at = strchr(path, '%'); at; at = strchr(at + 1, '%')) {

@@ -35,7 +35,7 @@ static bool may_hurry(void)
 	       (getrlimit(RLIMIT_NICE, &limit) == 0 && (int64_t)limit.rlim_cur >= 20 - getpriority(PRIO_PROCESS, 0));
 }
 
-/* Recording waits for it: what nobody else wants of the processors is not enough any more. */
+/* Raise the priority of the folding: recording waits for it, and idle processors are not enough any more. */
 static void fold_hurry(struct keep_live *keep)
 {
 	__atomic_store_n(&keep->is_urgent, 1, __ATOMIC_SEQ_CST);
@@ -44,7 +44,7 @@ static void fold_hurry(struct keep_live *keep)
 		setpriority(PRIO_PGRP, (id_t)pid, getpriority(PRIO_PROCESS, 0));
 }
 
-/* It is to have what nobody else wants of the processors, until it is waited for. */
+/* Start the folding at the least priority, until recording waits for it. */
 static void fold_begun(struct keep_live *keep, pid_t pid)
 {
 	setpriority(PRIO_PGRP, (id_t)pid, may_hurry() ? FOLD_NICE : FOLD_NICE_FOR_EVER);
@@ -255,7 +255,7 @@ static int keep_next_piece(void *cookie, uint64_t bytes, uint64_t events, char *
 	return 0;
 }
 
-/* The disk is full: once what is folded has become sums there may be room. */
+/* Make room on a full disk: there may be some when a folding has made sums. */
 static bool keep_make_room(void *cookie)
 {
 	struct store *store = cookie;

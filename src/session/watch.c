@@ -56,7 +56,7 @@ int watch_begin(struct doorbell *doorbell)
 
 void watch_add(int watch, int fd)
 {
-	/* Edges: nobody here reads what there is, and the same news need not ring twice. */
+	/* Edge-triggered: nothing here reads the data, and the same news need not ring twice. */
 	struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.fd = fd};
 	if (watch >= 0 && fd >= 0)
 		epoll_ctl(watch, EPOLL_CTL_ADD, fd, &event);
