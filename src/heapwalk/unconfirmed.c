@@ -82,7 +82,7 @@ void unconfirmed_drop_changed(const struct heap_reading *reading, struct unconfi
 	words_check(reading, unconfirmed, false);
 }
 
-/* Where they would lie in a cache: a bin for each size, and behind these some for many sizes. */
+/* Set the bins in which the blocks would lie if cached: one for each size, then some for many sizes each. */
 static void bins_want(const struct unconfirmed *unconfirmed, struct cache_bins *bins)
 {
 	enum { SMALL_BINS = 64 };

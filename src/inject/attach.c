@@ -41,14 +41,14 @@ static int jump_compare(const void *a, const void *b)
 	return (left->address > right->address) - (left->address < right->address);
 }
 
-/* Move those that stand in a patch. False: one cannot be moved now. */
+/* Move the threads whose program counter is in a patch. Return false if one cannot be moved now. */
 static bool crowd_move(struct crowd *crowd, struct stacks *stacks)
 {
 	for (uint32_t i = 0; i < crowd->count; i++) {
 		struct stand *stand = &crowd->stands[i];
 		const struct inject_jump *jump =
 			stand->is_gone ? NULL : stacks_jump_around(&stacks->places, registers_pc(&stand->registers));
-		/* A thread that stands there is moved, and comes back there only if its stack says so. */
+		/* A thread at a patch is moved, and returns there only if its stack says so. */
 		if (!stand->is_gone && stacks_lead_back(stacks, stand))
 			return false;
 		if (jump && jump->offsets[registers_pc(&stand->registers) - jump->address] < 0)
@@ -72,7 +72,7 @@ static bool crowd_move(struct crowd *crowd, struct stacks *stacks)
 
 /* ---- patching ---- */
 
-/* All stand, and if nobody is in the way the entries are patched: *is_done. They still stand then. */
+/* Pause all threads, and patch the entries if no thread prevents it: *is_done. The threads stay paused. */
 static int crowd_patch_once(struct crowd *crowd, const struct inject *inject, struct stacks *stacks, bool *is_done,
 			    struct diag *diag)
 {
@@ -117,7 +117,7 @@ static int crowd_patch(struct crowd *crowd, const struct inject *inject, struct 
 
 /* ---- attaching ---- */
 
-/* Calls of one thread, which stands for them. */
+/* Make calls by one thread, which is paused for them. */
 static int crowd_call(struct crowd *crowd, int (*call)(struct remote *remote, void *cookie), void *cookie,
 		      struct inject_pause *pause, struct diag *diag)
 {
@@ -292,7 +292,8 @@ static int rest_remove(struct crowd *crowd, struct inject_pause *pause, struct d
 			 (int)rest.tid, (int)crowd->pid);
 }
 
-/* Nothing is patched, so nobody has to be waited for, but for one who may be in the copy of an entry still. */
+/* Undo an attach. Nothing is patched, so no thread must be waited for, except one that may still be in the copy of an
+   entry. */
 static void attach_undo(struct crowd *crowd, struct inject *inject, struct inject_pause *pause)
 {
 	struct pieces pieces;
@@ -313,7 +314,7 @@ static void attach_undo(struct crowd *crowd, struct inject *inject, struct injec
 	crowd_clear(crowd, inject->memory, &originals.base, &pieces, INJECT_PATIENT, pause, &rest, &ignored);
 }
 
-/* The crowd is traced. */
+/* Attach to the traced crowd. */
 static int attach(struct inject *inject, struct crowd *crowd, const char *region_path, struct inject_pause *pause,
 		  struct diag *diag)
 {

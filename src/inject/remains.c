@@ -24,7 +24,7 @@ static bool is_anonymous(const struct proc_map *map)
 	return !map->inode && (!map->path[0] || strncmp(map->path, "[anon", 5) == 0) && map->permissions[3] == 'p';
 }
 
-/* Whether all of [low, high) is mapped as pieces of this kind are. */
+/* Return whether all of [low, high) is mapped as pieces of this kind are. */
 static bool is_mapped(const struct proc_map *maps, int count, uint64_t low, uint64_t high, bool is_code)
 {
 	if (low >= high || low % PAGE || high % PAGE || high - low > PIECE_BYTES_MAX)
@@ -52,7 +52,7 @@ static void piece_add(struct pieces *pieces, const struct proc_map *maps, int co
 	pieces->bytes += piece.high - piece.low;
 }
 
-/* The executable's own memory that leads into code of ours. */
+/* Add the bytes of the executable's own memory that lead into the recorder's code. */
 static void doors_add(struct pieces *pieces, uint64_t low, uint64_t high)
 {
 	if (low >= high || high - low > INJECT_DOOR_BYTES * INJECT_DOOR_MAX)
@@ -82,7 +82,7 @@ static void region_piece_add(struct pieces *pieces, uint64_t low, uint64_t high)
 	pieces->bytes += high - low;
 }
 
-/* The process's own list of what was mapped into it. False: there is none. */
+/* Read the process's own list of mappings. Return false if there is none. */
 static bool list_read(int memory, uint64_t list_at, uint64_t region_at, struct recorder_mappings *list)
 {
 	return list_at && remote_read(memory, list_at, list, sizeof(*list)) && list->magic == RECORDER_MAPPINGS_MAGIC &&
@@ -132,7 +132,7 @@ void pieces_of(struct pieces *pieces, const struct inject *inject, const struct 
 		region_piece_add(pieces, inject->region_address, inject->region_address + inject->region->bytes);
 }
 
-/* Whether a mapping is of a region that nobody records into any more, or of the one that is meant. */
+/* Return whether a mapping is of a region that nobody records into any more, or of the region with this inode. */
 static bool is_over(int memory, const struct proc_map *map, uint64_t inode, struct region_header *header)
 {
 	const char *name = strrchr(map->path, '/');
@@ -218,7 +218,7 @@ static bool is_in_door(const struct pieces *pieces, uint64_t address)
 	return false;
 }
 
-/* The image's file as the process has it; -1: it cannot be had. */
+/* Open the image's file as the process sees it; -1: impossible. */
 static int file_open(pid_t pid, const struct proc_map *map)
 {
 	char path[600];
@@ -236,7 +236,8 @@ static int file_open(pid_t pid, const struct proc_map *map)
 	return fd;
 }
 
-/* Whether the kernel says that the page is the process's own, and so may be patched. Without an answer it may. */
+/* Return whether the kernel says that the page is the process's own, and so may be patched. Without an answer it
+   may. */
 static bool is_own_page(int pagemap, uint64_t address)
 {
 	enum { FILE_PAGE = 61, SWAPPED = 62, PRESENT = 63 };
@@ -254,7 +255,7 @@ struct around {
 	uint8_t now[PAGE + 2 * PATCH_BYTES_MAX], file[PAGE + 2 * PATCH_BYTES_MAX];
 };
 
-/* Whether the bytes at i lead into the pieces: a jump, or an address for one. */
+/* Return whether the bytes at i lead into the pieces: a jump, or an address for one. */
 static bool leads_at(const struct around *around, uint32_t i, const struct pieces *pieces)
 {
 	int32_t relative;
@@ -269,7 +270,7 @@ static bool leads_at(const struct around *around, uint32_t i, const struct piece
 	return leads_into(pieces, absolute);
 }
 
-/* The bytes from `from` on that differ from the file, but for short gaps; their end. */
+/* Return the end of the bytes that differ from the file from `from` on, short gaps included. */
 static uint32_t run_end(const struct around *around, uint32_t from)
 {
 	uint32_t end = from;
@@ -345,14 +346,14 @@ static bool around_read(struct around *around, int memory, const struct proc_map
 	return remote_read(memory, low, around->now, around->size);
 }
 
-/* The same bytes of the file; what is behind its end reads as zeros, as the kernel maps it. */
+/* Read the same bytes of the file. Bytes after its end read as zeros, as the kernel maps them. */
 static bool around_read_file(struct around *around, int fd, const struct proc_map *map)
 {
 	memset(around->file, 0, sizeof(around->file));
 	return fd >= 0 && pread(fd, around->file, around->size, (off_t)(map->offset + (around->low - map->low))) > 0;
 }
 
-/* Whether any of the bytes leads into the pieces, whatever the file has. */
+/* Return whether any of the bytes leads into the pieces, whatever the file has. */
 static bool leads_anywhere(const struct around *around, const struct pieces *pieces)
 {
 	for (uint32_t i = 0; i < around->size; i++)

@@ -160,7 +160,7 @@ uint32_t filter_run(const struct sock_filter *filter, uint32_t count, const stru
 
 enum { SOME_FD = 3, SOME_BYTES = 1 << 21, SOME_ADDRESS = 0x7f000000 };
 
-/* As inject.c and remote.c make them; numbers that are not known before stand for all of their kind. */
+/* The calls that inject.c and remote.c make; numbers that are unknown beforehand stand for all of their kind. */
 static const struct seccomp_data calls[] = {
 	{SYS_openat, AUDIT_ARCH_X86_64, SOME_ADDRESS, {(uint64_t)-100, SOME_ADDRESS, 02000002}},
 	{SYS_mmap, AUDIT_ARCH_X86_64, SOME_ADDRESS, {0, SOME_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, SOME_FD, 0}},

@@ -103,7 +103,7 @@ enum {
 	JUMP_ALWAYS = 0xeb
 };
 
-/* A short jump over `bytes`, by its opcode. */
+/* Write a short jump over `bytes`, by its opcode. */
 static void put_skip(struct stub_code *output, unsigned char condition, unsigned char bytes)
 {
 	put_byte(output, condition);
@@ -152,7 +152,8 @@ static void put_beginning(struct stub_code *output, const struct beginning *begi
    SET_MODE_STRICT = 0). */
 static const struct beginning prctl_beginning = {22, 1, 26}, syscall_beginning = {317, 0, 0xffffffff};
 
-/* Of __libc_start_main(main, ...): it gets the address of code that notes that main begins, and goes there. */
+/* Write code for __libc_start_main(main, ...): replace main by the address of code that notes the beginning of main and
+   continues there. */
 static void put_start(struct stub_code *output, uint64_t at, uint64_t start)
 {
 	static const unsigned char note_begun[] = {
@@ -260,7 +261,7 @@ int stub_make(struct stub *stub, unsigned char *code, struct diag *diag)
 	else
 		put_beginning(&output, stub->target->function == HOOK_PRCTL ? &prctl_beginning : &syscall_beginning,
 			      (uint64_t)stub->context.recorder, stub->region_address);
-	/* Moved instructions directly behind: a stub without a hook falls into them. */
+	/* The moved instructions follow directly: a stub without a hook falls into them. */
 	stub->context.original = stub->at + output.size;
 	int size = hook_relocate(stub->target, stub->address, stub->context.original, code + output.size, stub->offsets,
 				 diag);
