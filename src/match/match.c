@@ -76,7 +76,7 @@ static bool gap_lost_frees(const struct trace_gap *gap)
 	return gap->count[EVENT_FREE] || gap->count[EVENT_REALLOC] || gap->count[EVENT_DESTROY];
 }
 
-/* Room for more rows; all bytes of those that were not known are `fill`. */
+/* Return the rows with room for more; all bytes of new rows are `fill`. */
 static void *rows_extend(void *rows, size_t known, size_t count, size_t size, int fill)
 {
 	char *larger = memory_resize(rows, count, size);
@@ -135,7 +135,8 @@ static void matching_read_gaps(struct matching *matching)
 	}
 }
 
-/* A process cannot end before its last point: what the file says is corrected by what its blocks say. */
+/* Read the ends of processes. A process cannot end before its last point: the file's ends are corrected by its
+   blocks. */
 static void ends_read(const struct matching *matching, int64_t *ends_ns)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
@@ -157,7 +158,7 @@ static void ends_read(const struct matching *matching, int64_t *ends_ns)
 	}
 }
 
-/* Whether what was known of ends is so, and what was not known lies behind what was matched. */
+/* Return whether the known ends of processes are unchanged, and new ones come after everything that was matched. */
 static bool ends_tracing(const struct matching *matching, const int64_t *ends_ns)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;

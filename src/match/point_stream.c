@@ -76,7 +76,7 @@ struct heap_stream {
 	/* by block: it is all in the range, and no other thread has points between its first and its last one; or
 	   NULL */
 	bool *is_isolated;
-	struct block_match **withins; /* that nobody uses */
+	struct block_match **withins; /* unused ones */
 	size_t block_match_count, block_match_capacity;
 	struct reader *free_readers;
 	uint32_t ahead_count;
@@ -86,7 +86,7 @@ struct heap_stream {
 	uint32_t run_next;
 };
 
-/* Whether the lane's points of a time come before the next one of another. */
+/* Return whether the lane's points of a time come before the next one of another. */
 static bool lane_time_is_before(const struct lane *a, int64_t time_ns, const struct lane *b)
 {
 	if (time_ns != b->time_ns)
@@ -193,7 +193,7 @@ static int bounds_compare(const void *a, const void *b)
 	return (left->first_ns > right->first_ns) - (left->first_ns < right->first_ns);
 }
 
-/* Whether blocks of other threads before it, by their first times, end before it begins. */
+/* Return whether blocks of other threads before it, by their first times, end before it begins. */
 static void isolated_from_before(bool *is_isolated, const struct bounds *bounds, uint32_t count)
 {
 	const struct bounds *last = NULL, *other = NULL; /* of two threads, those that end last */
@@ -244,7 +244,7 @@ static void stream_find_alone(struct heap_stream *stream)
 	free(bounds);
 }
 
-/* As heap_stream_cut(), as far as this lane has something to say. */
+/* Return a cut that suits this lane; see heap_stream_cut(). */
 static int64_t lane_cut(const struct heap_stream *stream, const struct lane *lane, int64_t until_ns)
 {
 	int64_t before_ns = INT64_MIN;
@@ -270,7 +270,7 @@ static void lanes_free(struct heap_stream *stream)
 
 int64_t heap_stream_cut(const struct trace *trace, const struct heap_passed *passed, int64_t until_ns)
 {
-	/* Blocks behind it, too: a thread may go back from there. */
+	/* Later blocks count as well: a thread may go back from there. */
 	struct heap_stream all = {.trace = trace, .passed = passed};
 	stream_make_lanes(&all, INT64_MAX);
 	stream_find_alone(&all);
@@ -368,7 +368,7 @@ static uint32_t point_places(const struct trace_block *block, uint32_t row, stru
 	return count ? count : event_places(block, row, to);
 }
 
-/* As a rule an event has one point; which of the two cannot be guessed. */
+/* List the points of a block. Normally an event has one point; which of the two cannot be predicted. */
 static uint32_t block_places(const struct trace_block *block, struct point_place *to)
 {
 	static const uint8_t kinds[EVENT_KIND_COUNT] = {
@@ -393,7 +393,7 @@ static uint32_t block_events(const struct trace_block *block, struct point_place
 	return block->count;
 }
 
-/* A stable merge sort from the bottom up; only called when something is out of order, and that is seldom. */
+/* Sort by merging from the bottom up, stably. Only called if something is out of order, which is rare. */
 static struct point_place *places_sort(struct point_place *places, struct point_place *scratch, size_t count)
 {
 	for (size_t width = 1; width < count; width *= 2) {
@@ -451,7 +451,7 @@ static void reader_decode(void *context)
 		block_match_make(reader->within, &reader->block, reader->places, reader->place_count);
 }
 
-/* The reader of the lane's next block, which is to be decoded. */
+/* Return the reader of the lane's next block, which is to be decoded. */
 static struct reader *lane_take_block(struct heap_stream *stream, struct lane *lane)
 {
 	struct reader *reader = reader_take(stream);
@@ -555,7 +555,7 @@ static void stream_pass(struct heap_stream *stream)
 		heap_sift_down(stream, 0);
 }
 
-/* How many of the top lane's points come before those of all others. */
+/* Return how many of the top lane's points come before those of all other lanes. */
 static uint32_t run_length(const struct heap_stream *stream)
 {
 	const struct lane *lane = stream->heap[0], *other = stream->heap_count > 1 ? stream->heap[1] : NULL;

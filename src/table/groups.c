@@ -139,7 +139,7 @@ static struct heap_group *group_reserve(struct heap_groups *groups, uint32_t at)
 	return &groups->items[at];
 }
 
-/* The group's ends may have come before it. */
+/* Append a group, whose ends may have come before it. */
 static void group_append(struct heap_groups *groups, const struct heap_group *packed)
 {
 	struct heap_group *group = group_reserve(groups, groups->count), ends = *group;
@@ -237,7 +237,8 @@ void groups_fini(struct heap_groups *groups)
 
 enum { WINDOW_FIRST_BYTES = 8 << 10 };
 
-/* `size` bytes at `offset`, and PACK_SLACK_BYTES behind them; NULL when they are not there or not what was written. */
+/* Return `size` bytes at `offset`, readable for PACK_SLACK_BYTES more; NULL if they do not exist or fail the
+   checksum. */
 static const uint8_t *window_get(struct groups_window *window, const struct heap_groups *groups, uint64_t offset,
 				 size_t size, uint32_t checksum)
 {
