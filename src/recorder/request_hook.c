@@ -10,8 +10,8 @@ static const struct heap_request requests[REQUEST_SPAN] = {
 #undef X
 };
 
-/* An argument of the request. It may lie where the frame is now, in the two words that a function may keep below the
-   stack pointer. */
+/* Return an argument of the request. It may lie where the frame is now, in the two words that a function may keep below
+   the stack pointer. */
 static uint64_t request_argument(const uint64_t *request, uint64_t frame, unsigned which)
 {
 	enum { FRAME_BYTES = 16 };
