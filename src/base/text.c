@@ -128,7 +128,7 @@ bool text_parse_time(const char *text, int64_t *time_ns)
 	return false;
 }
 
-/* Two digits, or up to `most` of them, and what separates them from the next. */
+/* Take two digits, or up to `most` of them, and the separator after them. */
 static bool take_number(const char **at, int most, const char *separator, int *number)
 {
 	int count = 0;
@@ -222,7 +222,7 @@ const char *text_file_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Whether a UTF-8 character begins here. */
+/* Return whether a UTF-8 character begins here. */
 static bool is_start(char byte)
 {
 	return ((unsigned char)byte & 0xc0) != 0x80;
@@ -293,7 +293,7 @@ static bool is_harmless(const unsigned char *at, unsigned length)
 	return true;
 }
 
-/* The first place that is not harmless, or the end. */
+/* Return the first place that is not harmless, or the end. */
 static char *harm_find(char *text, unsigned *length)
 {
 	unsigned char *at = (unsigned char *)text;

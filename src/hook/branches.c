@@ -32,7 +32,7 @@ struct branch_search {
 	const struct elf *elf;
 	struct hook_target *targets;
 	uint32_t count;
-	uint64_t confirm_bytes;            /* still to be spent on decoding, so that no file makes us slow */
+	uint64_t confirm_bytes;            /* left for decoding: a limit, so that no file takes long */
 	uint64_t filter[FILTER_BITS / 64]; /* by address / 2^GRANULE: something of a target may be there */
 };
 
@@ -51,7 +51,7 @@ static void search_init(struct branch_search *search)
 		}
 }
 
-/* The target that begins at or before address. */
+/* Return the target that begins at or before the address. */
 static uint32_t target_before(const struct branch_search *search, uint64_t address)
 {
 	uint32_t low = 0, high = search->count;
@@ -65,7 +65,7 @@ static uint32_t target_before(const struct branch_search *search, uint64_t addre
 	return low - 1;
 }
 
-/* Whether decoding from the beginning of its function meets an instruction at site. */
+/* Return whether decoding from the beginning of its function meets an instruction at site. */
 static bool is_instruction(struct branch_search *search, uint64_t site)
 {
 	uint64_t start = elf_unwind_start(search->elf, site);
@@ -100,7 +100,7 @@ static void note(struct branch_search *search, const struct branch *branch)
 		branches->is_cut = true;
 }
 
-/* A branch found by its bytes: five of them, or six with the opcode's first. */
+/* Consider a branch found by its bytes: five of them, or six with a first opcode byte. */
 static void consider(struct branch_search *search, uint64_t opcode_at, uint64_t destination, bool is_call,
 		     bool is_condition)
 {
@@ -118,7 +118,7 @@ static void consider(struct branch_search *search, uint64_t opcode_at, uint64_t 
 		refuse(target);
 }
 
-/* One opcode byte that fits, at bytes[0]; its displacement follows. */
+/* Check one fitting opcode byte, bytes[0]; its displacement follows. */
 static inline void look(struct branch_search *search, const uint8_t *bytes, uint64_t address)
 {
 	int32_t relative;
@@ -128,7 +128,7 @@ static inline void look(struct branch_search *search, const uint8_t *bytes, uint
 		consider(search, address, destination, bytes[0] == 0xe8, bytes[0] < 0xe8);
 }
 
-/* A bit for each of 16 bytes that may be the last opcode byte of a long branch; bytes[-1] is readable. */
+/* Return a bit for each of 16 bytes that may be the last opcode byte of a long branch; bytes[-1] is readable. */
 static inline unsigned opcodes(const uint8_t *bytes)
 {
 	__m128i here = _mm_loadu_si128((const __m128i *)bytes), before = _mm_loadu_si128((const __m128i *)(bytes - 1));
@@ -162,8 +162,8 @@ static void search_long(struct branch_search *search, const uint8_t *bytes, uint
 }
 
 /* Return where to begin to decode so that the instructions around `address` come out right. That is the last known
-   function far enough before it that no short branch reaches over, or the first known one if the bytes before may be no
-   code. Without a known function nearby it is a place so far before that decoding has fallen into step. */
+   function far enough before it that no short branch reaches over. If the bytes before may be no code, it is the first
+   known function. Without a known function nearby it is a place so far before that decoding has fallen into step. */
 static uint64_t window_start(const struct branch_search *search, uint64_t address)
 {
 	uint64_t first = elf_code_start(search->elf, address),

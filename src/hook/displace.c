@@ -18,7 +18,7 @@
 
 #include "hook/code.h"
 
-/* The bytes between low and HOOK_PATCH_BYTES are padding that no function owns. */
+/* Return whether the bytes from `low` to HOOK_PATCH_BYTES are padding that no function owns. */
 static bool is_padding(const uint8_t *bytes, size_t available, unsigned low)
 {
 	struct code code;
@@ -95,7 +95,7 @@ static void put_byte(struct mover *mover, uint8_t byte)
 	put(mover, &byte, 1);
 }
 
-/* Four bytes that name target from where the instruction ends, `after` bytes behind them. */
+/* Put four bytes that name `target` relative to the instruction's end, which is `after` bytes later. */
 static void put_relative(struct mover *mover, uint64_t target, unsigned after)
 {
 	int64_t relative = (int64_t)(target - (mover->destination + mover->size + 4 + after));
@@ -104,7 +104,7 @@ static void put_relative(struct mover *mover, uint64_t target, unsigned after)
 	put(mover, &field, sizeof(field));
 }
 
-/* Whether 32 bits lead there from the next instruction, whatever its form. */
+/* Return whether 32 bits lead there from the next instruction, whatever its form. */
 static bool is_near(const struct mover *mover, uint64_t target)
 {
 	enum { FORM_BYTES_MAX = 32 };
@@ -133,7 +133,7 @@ static void put_jump(struct mover *mover, uint64_t target)
 		put_far_jump(mover, target);
 }
 
-/* A far one goes around a far jump when it is not taken. */
+/* Write a condition. A far one jumps around a far jump when it is not taken. */
 static void put_condition(struct mover *mover, const struct code *code)
 {
 	if (is_near(mover, code->target)) {
@@ -147,7 +147,8 @@ static void put_condition(struct mover *mover, const struct code *code)
 	put_far_jump(mover, code->target);
 }
 
-/* A loop has no long form: go around a jump when it is not taken. Its prefixes choose the counter and stay. */
+/* Write a loop, which has no long form: jump around a jump when it is not taken. Its prefixes choose the counter and
+   stay. */
 static void put_loop(struct mover *mover, const struct code *code, const uint8_t *bytes)
 {
 	bool near = is_near(mover, code->target);
