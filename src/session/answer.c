@@ -48,7 +48,7 @@ void logger_keepalive(struct logger *logger)
 	logger_tell_all(logger, &(struct control_message){.kind = CONTROL_NOTE});
 }
 
-/* value: as CONTROL_NOTE has it. */
+/* Send a note to all controllers. value: as for CONTROL_NOTE. */
 static void tell_text(struct logger *logger, const char *text, int value)
 {
 	struct control_message message = {.kind = CONTROL_NOTE, .value = value};

@@ -185,7 +185,7 @@ static void note_come(const pid_t *pids, unsigned count, pid_t pid, bool *has_co
 		has_come[i] |= pids[i] == pid;
 }
 
-/* Every one that was asked for is answered. has_come: of each, that it was attached to now. */
+/* Attach to all the processes; every request is answered. has_come[i]: process i was newly attached to. */
 static int attach_all(int socket, const pid_t *pids, unsigned count, bool *has_come,
 		      const struct controller_listener *listener, struct diag *diag)
 {

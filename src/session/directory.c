@@ -150,7 +150,7 @@ static bool user_of(const char *text, uid_t *user, const char **rest)
 	return text[0] >= '0' && text[0] <= '9' && number < UINT_MAX;
 }
 
-/* "UID/NAME": the name, and whose it is. NULL: it is nothing that this user could see. */
+/* Split "UID/NAME" into the name and its user. Return NULL if this user cannot see such a session. */
 static const char *name_of_other(const char *text, uid_t *user)
 {
 	const char *rest;
@@ -171,8 +171,8 @@ static void name_link(char link[NAME_MAX_BYTES + 16], const char *name)
 	snprintf(link, NAME_MAX_BYTES + 16, "%.64s" NAME_SUFFIX, name);
 }
 
-/* Through the directory's descriptor: the way there may be longer than an address can be, and is not looked at
-   again. */
+/* Return a socket's address through the directory's descriptor. The directory's path may be too long for an address,
+   and need not be resolved again. */
 static struct sockaddr_un socket_address(int directory)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -71,7 +71,7 @@ static void slot_take_buffer(struct drain_region *region, uint32_t slot_index, u
 	buffer_take(region, stream, buffer, ending);
 }
 
-/* Everything that a slot holds; its thread is gone (is_dead), or let go. Full buffers have been taken. */
+/* Take everything of a slot whose thread is gone (is_dead), or detached. Full buffers have been taken. */
 static void slot_finish(struct drain_region *region, uint32_t index, bool is_dead)
 {
 	struct region_slot *slot = region_slot(region->region, index);

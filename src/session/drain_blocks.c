@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- giving back ---- */
+/* ---- releasing ---- */
 
 void buffer_release(struct drain_region *region, uint32_t index)
 {

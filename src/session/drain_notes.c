@@ -15,7 +15,7 @@ bool drain_has_room(const struct drain *drain)
 	return keep_has_room(&drain->limits, drain->writer);
 }
 
-/* name: one of a few that stay. */
+/* Return the counter of a note's name (static text); names beyond NOTE_KINDS share the last one. */
 static struct note_kind *note_kind(struct drain *drain, const char *name)
 {
 	struct note_kind *kind = drain->notes;

@@ -321,7 +321,7 @@ static bool wants_flush(const struct logger *logger, uint64_t now)
 	       (logger->indexing && indexing_wants_cut(logger->indexing, writer_event_count(logger->writer)));
 }
 
-/* Recording is to end. An exec that was announced is made at once, or, by one who lies, never. */
+/* End what waits for execs: an announced exec happens at once or, if a target lies, never. */
 static void tracer_runs_end(struct logger *logger, uint64_t now)
 {
 	enum { EXEC_NS = 2000000000 };

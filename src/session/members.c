@@ -130,7 +130,7 @@ pid_t process_outside(const struct target *target, pid_t inner, uint32_t index, 
 	return take_inner_process(&wanted, found, identity) ? found : 0;
 }
 
-/* Forked processes have found themselves in the region. */
+/* Find forked processes that have entered themselves in the region. */
 void logger_find_members(const struct logger *logger, struct target *target)
 {
 	for (uint32_t i = 1; i < REGION_PROCESS_MAX; i++) {

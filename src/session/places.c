@@ -214,7 +214,7 @@ static int shared_open(struct place *place, struct diag *diag)
 	return diag_fail(diag, EPERM, "cannot use %s: others could replace it", place->path);
 }
 
-/* ---- all of them ---- */
+/* ---- all places ---- */
 
 int place_open(struct place *place, struct diag *diag)
 {

@@ -66,7 +66,7 @@ static int make_below(struct region *region, char path[REGION_FILE_PATH_BYTES], 
 	return error;
 }
 
-/* Other file systems, those in memory first. */
+/* Try other file systems, those in memory first. */
 static int make_elsewhere(struct region *region, char path[REGION_FILE_PATH_BYTES],
 			  const struct session_directory *session, const char *name, const char *trace_path,
 			  const struct region_config *config)

@@ -31,7 +31,7 @@ void logger_session_write(struct logger *logger)
 	fields_fini(&fields);
 }
 
-/* The options in the trace, each once. */
+/* Write each option into the trace once. */
 void logger_options_write(struct logger *logger)
 {
 	const struct session_options *options = logger->options;

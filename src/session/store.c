@@ -223,7 +223,7 @@ void store_while_waiting(struct store *store, void (*tell)(void *cookie), void (
 	store->tell_cookie = cookie;
 }
 
-/* ---- what it has ---- */
+/* ---- its contents ---- */
 
 const char *store_path(const struct store *store)
 {

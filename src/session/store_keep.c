@@ -27,7 +27,7 @@ void keep_folded_path(const struct store *store, uint32_t number, char *path, si
 	snprintf(path, size, "%s/" FOLDED_NAME "%" PRIu32, store->directory, number);
 }
 
-/* Most users may not take back what they said of a process's priority. */
+/* Return whether this user may raise a process's priority again; most users may not. */
 static bool may_hurry(void)
 {
 	struct rlimit limit;
@@ -177,7 +177,7 @@ static int fold_commit(struct store *store)
 	return 0;
 }
 
-/* Once a second at most. */
+/* Report that the store is busy, once a second at most. */
 static void say_busy(struct store *store)
 {
 	uint64_t now_ns = monotonic_now_ns();
@@ -315,7 +315,7 @@ void keep_cancel(struct store *store)
 	unlink(path);
 }
 
-/* Pieces lie beside the file, on a disk: a long run's window may be larger than memory. */
+/* Open the pieces beside the file, on a disk: the window may be larger than memory. */
 int keep_open(struct store *store, struct writer_options *how, struct writer_clock *clock, struct diag *diag)
 {
 	(void)clock;

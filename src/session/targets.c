@@ -195,7 +195,7 @@ static void unlisted_detach(struct logger *logger, struct target *target)
 	}
 }
 
-/* Programs that were executed before an answer came: nothing is known of them but their number. */
+/* Note programs that were executed before an answer came: only their number is known. */
 static void note_untraced_execs(struct logger *logger, const struct target *target)
 {
 	char text[200];

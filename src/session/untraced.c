@@ -62,7 +62,7 @@ struct look {
 	const char *own_reason; /* NULL: the parent is untraced */
 };
 
-/* ---- what is known ---- */
+/* ---- known processes ---- */
 
 static void known_forget_gone(struct untraced *untraced)
 {
@@ -162,7 +162,7 @@ static void unannounced_add(struct logger *logger, pid_t pid, const struct proc_
 	(own_reason ? untraced_add : untraced_write)(logger, &process);
 }
 
-/* ---- looking ---- */
+/* ---- searching ---- */
 
 static void check_child(void *cookie, pid_t child)
 {

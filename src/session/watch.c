@@ -22,7 +22,7 @@ void doorbell_ring(struct doorbell *doorbell)
 	syscall(SYS_futex, &doorbell->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* Lives as long as the logger; what an event is about is the logger's to find. */
+/* Ring for each event, as long as the logger lives; the logger finds out what the event is about. */
 static void *watch_thread(void *argument)
 {
 	struct watch *watch = argument;
