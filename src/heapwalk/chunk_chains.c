@@ -64,7 +64,7 @@ struct chunk_window {
 
 enum outcome { GOES_ON, AT_END, BROKEN };
 
-/* ---- what bounds it ---- */
+/* ---- bounds ---- */
 
 static size_t bounds_pieces(const struct chunk_chain *chain, struct window_bounds *bounds, struct glibc_piece *pieces)
 {
@@ -73,7 +73,7 @@ static size_t bounds_pieces(const struct chunk_chain *chain, struct window_bound
 	return chain->base ? 2 : 1;
 }
 
-/* False: it is no heap of the arena now. */
+/* Compute the window's bounds. Return false if the heap is not the arena's any more. */
 static bool window_bound(const struct heap_reading *reading, const struct chunk_chain *chain,
 			 const struct window_bounds *bounds, struct chunk_window *window)
 {
@@ -223,7 +223,7 @@ static enum outcome window_walk(struct heap_reading *reading, const struct chunk
 
 /* ---- a chain ---- */
 
-/* Without memory the way has fewer steps, and going back leads further. */
+/* Note a step of the way. Without memory the way has fewer steps, and going back leads further. */
 static void way_add(struct way *way, const struct chunk_place *place, size_t block_count)
 {
 	if (!grow_by_one(way->steps, way->count, way->capacity))

@@ -196,7 +196,7 @@ static bool arenas_find(struct heap_reading *reading, struct arenas *arenas)
 	return arena_add(arenas, &mapped) && address == reading->glibc.main_arena;
 }
 
-/* ---- walking them ---- */
+/* ---- walking arenas ---- */
 
 static const struct arena_part *part_of(const struct walked_arena *arena, uint64_t base)
 {
@@ -330,7 +330,7 @@ static void arenas_give(const struct arenas *arenas, unsigned walks, struct heap
 		found_missing_add(walk, "no memory for all of them");
 }
 
-/* ---- all of it ---- */
+/* ---- the whole walk ---- */
 
 static void state_fini(struct heap_reading *reading)
 {
@@ -390,7 +390,7 @@ static void walk_twice(struct heap_reading *reading)
 	arenas_fini(&arenas);
 }
 
-/* Why the heaps cannot be walked; NULL: they can. */
+/* Return why the heaps cannot be walked; NULL: they can. */
 static const char *cannot_walk(struct heap_reading *reading, struct diag *diag)
 {
 	const struct heapwalk *walk = reading->walk;

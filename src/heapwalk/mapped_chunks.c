@@ -137,7 +137,7 @@ static bool is_all(const struct heap_reading *reading, const struct mapped *foun
 	       (is_vague(reading) ? found->bytes <= wanted->bytes : found->bytes == wanted->bytes);
 }
 
-/* Pages that were never touched are passed over: reading them would change that. */
+/* Scan a mapping for chunks. Untouched pages are skipped: reading would allocate them. */
 static void mapped_scan(struct heap_reading *reading, int pages, const struct proc_map *map, uint32_t heap,
 			const struct mapped *wanted, struct mapped *found)
 {

@@ -202,7 +202,8 @@ static int crowd_place(struct crowd *crowd, struct inject *inject, const char *r
 	return error;
 }
 
-/* Valgrind translates what a program's code is when it comes to it, into memory that it plans by itself. */
+/* Return whether Valgrind runs the process: it translates code before execution, into memory that it plans by
+   itself. */
 static bool is_run_by_valgrind(pid_t pid)
 {
 	char link[64], path[PATH_MAX];

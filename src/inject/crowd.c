@@ -51,7 +51,7 @@ void urgency_end(const struct urgency *before)
 	setpriority(PRIO_PROCESS, 0, before->nice);
 }
 
-/* ---- tracing all of them ---- */
+/* ---- tracing all threads ---- */
 
 static struct stand *stand_of(struct crowd *crowd, pid_t tid)
 {
@@ -202,7 +202,7 @@ static bool stand_wait(struct stand *stand, uint64_t until_ns)
 	return true;
 }
 
-/* Calls that the kernel does not begin again by itself when a stop has interrupted them. */
+/* Return whether the kernel does not restart this call when a stop has interrupted it. */
 static bool is_not_restarted(uint64_t number)
 {
 	static const uint16_t numbers[] = {CPU_SYS_EPOLL_WAIT, SYS_epoll_pwait,     441 /* epoll_pwait2 */, SYS_semop,

@@ -100,7 +100,7 @@ static bool patches_undo(int memory, const struct patches *patches, bool is_door
 	return is_done;
 }
 
-/* ---- who is inside ---- */
+/* ---- threads inside ---- */
 
 struct clearing {
 	struct crowd *crowd;

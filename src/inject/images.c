@@ -67,7 +67,7 @@ static struct inject_image *image_known(struct inject *inject, uint64_t base, ui
 	return NULL;
 }
 
-/* Executable, or followed by an executable mapping of the same file. */
+/* Return whether a mapping is executable, or followed by an executable mapping of the same file. */
 static bool has_code(const struct proc_map *maps, int count, int i)
 {
 	for (int j = i; j < count && j < i + 8; j++)

@@ -250,8 +250,8 @@ int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t
 	return error;
 }
 
-/* Before a dynamic program begins, only it, its loader and the vdso are there; otherwise everything is patched at
-   once. */
+/* Fill in the images. Before a dynamic program begins, it has only itself, its loader and the vDSO; otherwise
+   everything is patched at once. */
 void inject_fill(struct inject *inject)
 {
 	struct proc_map *maps = NULL;
@@ -302,7 +302,7 @@ void inject_begin(struct inject *inject)
 	__atomic_store_n(&inject->region->header->state, REGION_LIVE, __ATOMIC_RELEASE);
 }
 
-/* Dynamic programs have no more than their loader yet. */
+/* Check that an allocator is patched. A dynamic program has only its loader so far. */
 static int check_patches(const struct inject *inject, struct diag *diag)
 {
 	if (inject->has_allocator || (inject->jump_count && !inject->is_static))

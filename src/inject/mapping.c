@@ -87,8 +87,8 @@ int64_t map_anywhere(const struct inject *inject, struct remote *remote, const s
 
 enum { CALL_OPEN, CALL_REGION, CALL_DATA, CALL_WIPE, CALL_COUNT = 8 };
 
-/* Everything but the islands, in one go: the region's file is opened by the target itself, at path, which lies at
-   place. */
+/* Map everything but the islands in one batch. The target itself opens the region's file by its path, which lies at
+   `place`. */
 static int map_at_once(const struct inject *inject, struct remote *remote, uint64_t place,
 		       int64_t results[REMOTE_BATCH_MAX])
 {
@@ -149,7 +149,7 @@ static void move_memory(const struct inject *inject, struct remote *remote, int6
 	results[CALL_DATA] = data_at;
 }
 
-/* Region and recorder's memory, mapped in the target, which keeps no descriptor. */
+/* Map the region and the recorder's memory in the target, which keeps no descriptor. */
 static int map_memory(struct inject *inject, struct remote *remote, const char *path, int64_t results[REMOTE_BATCH_MAX])
 {
 	uint64_t place = (registers_sp(&remote->registers) - 2048) & ~15ull;
@@ -168,7 +168,7 @@ static int map_memory(struct inject *inject, struct remote *remote, const char *
 	return error;
 }
 
-/* place: NULL: wherever the kernel likes. */
+/* Add an island. place: NULL: the kernel chooses. */
 static int island_add(struct inject *inject, struct remote *remote, const struct place_wish *place, uint64_t bytes)
 {
 	const struct map_wish memory = {bytes, PROT_READ | PROT_EXEC, MAP_OURS, -1};

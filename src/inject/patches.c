@@ -13,7 +13,8 @@
 
 enum { JUMP_NEAR = 0xe9 }; /* jmp rel32 */
 
-/* Callers within the allocator: single return addresses, or the whole image when it is an allocator's own. */
+/* Give the recorder the callers inside the allocator: single return addresses, or the whole image if it is an
+   allocator's own. */
 static void tell_internal_calls(struct inject *inject, const struct hook_image *hooks, const struct inject_image *image,
 				bool is_main)
 {

@@ -39,7 +39,7 @@ static bool is_mapped(const struct proc_map *maps, int count, uint64_t low, uint
 	return low >= high;
 }
 
-/* noted_at: of its row in the process's own list, or 0 */
+/* Add a piece. noted_at: address of its row in the process's own list, or 0. */
 static void piece_add(struct pieces *pieces, const struct proc_map *maps, int count, struct inject_piece piece)
 {
 	for (uint32_t i = 0; i < pieces->count; i++)
@@ -302,7 +302,7 @@ static bool patch_add(struct patches *patches, const struct around *around, uint
 	return true;
 }
 
-/* Doors in what was read: all bytes of these that are not the file's. */
+/* Find doors in the bytes that were read: all bytes of doors that differ from the file. */
 static bool doors_in(struct patches *patches, const struct around *around, const struct pieces *pieces)
 {
 	for (uint32_t i = 0; i < around->size; i++) {
@@ -318,7 +318,7 @@ static bool doors_in(struct patches *patches, const struct around *around, const
 	return true;
 }
 
-/* Patches in what was read. The first byte of one may be what it was. */
+/* Find patches in the bytes that were read. The first byte of one may be the original. */
 static bool patches_in(struct patches *patches, const struct around *around, const struct pieces *pieces)
 {
 	for (uint32_t i = 0; i < around->size;) {

@@ -54,7 +54,7 @@ enum { SYSCALL_STOP = SIGTRAP | 0x80, PAGE = 4096, EXEC_OPTIONS = PTRACE_O_TRACE
 static const unsigned char clear_arguments[15] = {0x31, 0xff, 0x31, 0xf6, 0x31, 0xd2, 0x4d, 0x31,
 						  0xd2, 0x4d, 0x31, 0xc0, 0x4d, 0x31, 0xc9};
 
-/* movabs $entry, %r11; jmp *%r11 */
+/* Write movabs $entry, %r11; jmp *%r11. */
 static void make_jump(unsigned char code[13], uint64_t entry)
 {
 	memcpy(code, "\x49\xbb", 2);
@@ -95,7 +95,7 @@ static void gate_put_register(struct gate *gate, unsigned number, uint64_t value
 	gate_put(gate, &value, sizeof(value));
 }
 
-/* push $flags; popfq, below the red zone; all registers; jmp *(%rip) */
+/* Write the way back: push $flags; popfq, below the red zone; all registers; jmp *(%rip). */
 static void gate_put_way_back(struct gate *gate, const struct user_regs_struct *registers)
 {
 	enum { RSP = 4, BELOW = 512 };
@@ -114,7 +114,7 @@ static void gate_put_way_back(struct gate *gate, const struct user_regs_struct *
 	gate_put(gate, &registers->rip, sizeof(registers->rip));
 }
 
-/* syscall, and on to where it was. */
+/* Write the gate: syscall, then the way back. */
 static bool gate_write(const struct remote *remote, uint64_t at)
 {
 	struct gate gate = {.size = 0};
@@ -359,20 +359,20 @@ static void put(struct program *program, const void *bytes, size_t size)
 	program->size += size;
 }
 
-/* movabs $value, %to */
+/* Put movabs $value, %to. */
 static void put_constant(struct program *program, uint8_t to, uint64_t value)
 {
 	put(program, (uint8_t[]){0x48 | to >> 3, 0xb8 | (to & 7)}, 2);
 	put(program, &value, sizeof(value));
 }
 
-/* mov (0x89) or add (0x01) %from, %to */
+/* Put mov (0x89) or add (0x01) %from, %to. */
 static void put_registers(struct program *program, uint8_t opcode, uint8_t from, uint8_t to)
 {
 	put(program, (uint8_t[]){0x48 | (from >> 3) << 2 | to >> 3, opcode, 0xc0 | (from & 7) << 3 | (to & 7)}, 3);
 }
 
-/* kept: the register of each call's result */
+/* Put one call. kept: the register of each call's result. */
 static void put_step(struct program *program, const struct remote_step *step, const uint8_t *kept)
 {
 	for (int i = 0; i < 6; i++) {
@@ -432,7 +432,8 @@ static int64_t register_value(const struct user_regs_struct *registers, uint8_t 
 	return (int64_t)values[number];
 }
 
-/* While other threads of the process run, nothing may be sent to it, and registers have to stay as they are. */
+/* Make the calls one by one. While other threads of the process run, no signal may be sent to it, and registers must
+   stay. */
 static int one_by_one(struct remote *remote, const struct remote_step *steps, uint32_t count, int64_t *results)
 {
 	int64_t all[REMOTE_BATCH_MAX];

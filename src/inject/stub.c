@@ -78,7 +78,7 @@ static void put_byte(struct stub_code *output, unsigned char byte)
 	put(output, &byte, 1);
 }
 
-/* movabs $value, %reg by its two opcode bytes */
+/* Put movabs $value, %reg by its two opcode bytes. */
 static void put_constant(struct stub_code *output, unsigned char rex, unsigned char opcode, uint64_t value)
 {
 	put_byte(output, rex);
@@ -86,7 +86,7 @@ static void put_constant(struct stub_code *output, unsigned char rex, unsigned c
 	put(output, &value, sizeof(value));
 }
 
-/* cmp $value, %edi or %esi (the register by its ModRM byte) */
+/* Put cmp $value, %edi or %esi (the register by its ModRM byte). */
 static void put_compare(struct stub_code *output, unsigned char modrm, uint32_t value)
 {
 	put_byte(output, 0x81);
@@ -110,7 +110,7 @@ static void put_skip(struct stub_code *output, unsigned char condition, unsigned
 	put_byte(output, bytes);
 }
 
-/* push %rax; movabs $address, %rax; lock orl $bits, (%rax); pop %rax */
+/* Put push %rax; movabs $address, %rax; lock orl $bits, (%rax); pop %rax. */
 static void put_set(struct stub_code *output, uint64_t address, uint32_t bits)
 {
 	put_byte(output, 0x50);
@@ -177,7 +177,7 @@ static void put_start(struct stub_code *output, uint64_t at, uint64_t start)
 	put(output, note_begun, sizeof(note_begun));
 }
 
-/* movabs $context, %r8; movabs $hook, %rax; jmp *%rax. For execveat the fifth argument moves to the sixth place
+/* Put movabs $context, %r8; movabs $hook, %rax; jmp *%rax. For execveat the fifth argument moves to the sixth place
    first. */
 static void put_hook_code(struct stub_code *output, const struct stub *stub)
 {

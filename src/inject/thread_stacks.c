@@ -222,7 +222,7 @@ static bool step_by_row(const struct stacks *stacks, struct stack_window *window
 	return true;
 }
 
-/* Unwind from the frame as far as the tables lead; it is the last one then. */
+/* Unwind from the frame as far as the tables lead; *frame is then the last one. */
 static enum unwound unwind(struct stacks *stacks, struct frame *frame)
 {
 	struct stack_window window = {.low = 0};
