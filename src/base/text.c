@@ -141,7 +141,7 @@ static bool take_number(const char **at, int most, const char *separator, int *n
 	return true;
 }
 
-/* ".25", or nothing. */
+/* Take a fraction, ".25", or nothing. */
 static int64_t take_fraction_ns(const char **at)
 {
 	int64_t ns = 0, unit = 100000000;
@@ -245,7 +245,7 @@ const char *text_name(const char *name, char room[TEXT_NAME_BYTES])
 	return room;
 }
 
-/* ---- what may be shown ---- */
+/* ---- texts that may be shown ---- */
 
 static bool is_continuation(unsigned char byte)
 {

@@ -180,7 +180,7 @@ static uint64_t window_start(const struct branch_search *search, uint64_t addres
 	return known;
 }
 
-/* Short branches into a target, from the code around it. */
+/* Find short branches into a target, in the code around it. */
 static void search_short(struct branch_search *search, struct hook_target *target)
 {
 	uint64_t at = window_start(search, target->address), end = target->address + target->displaced + NEAR;

@@ -112,7 +112,7 @@ static bool is_near(const struct mover *mover, uint64_t target)
 	return relative > INT32_MIN + FORM_BYTES_MAX && relative < INT32_MAX - FORM_BYTES_MAX;
 }
 
-/* jmp *0(%rip), and the address */
+/* Put jmp *0(%rip), and the address. */
 static void put_far_jump(struct mover *mover, uint64_t target)
 {
 	put(mover, "\xff\x25\0\0\0", 6);
@@ -162,7 +162,7 @@ static void put_loop(struct mover *mover, const struct code *code, const uint8_t
 		put_far_jump(mover, code->target);
 }
 
-/* Far: call *2(%rip); jmp over the address; the address. */
+/* Put a call. A far one is call *2(%rip); jmp over the address; the address. */
 static void put_call(struct mover *mover, uint64_t target)
 {
 	if (is_near(mover, target)) {

@@ -213,7 +213,7 @@ static uint64_t count_dynamic_symbols(const struct elf *elf)
 	return elf_dynamic_value(elf, DT_GNU_HASH, &table) ? count_by_gnu_hash(elf, table) : 0;
 }
 
-/* Names end within the table: what follows its last zero is none. */
+/* Set the symbols, with names up to the table's last zero: text after it has no end. */
 static void close_names(struct elf_symbols *symbols, uint64_t count, uint64_t name_bytes)
 {
 	if (!symbols->entries || !symbols->strings)
@@ -294,7 +294,7 @@ uint64_t elf_pointer_at(const struct elf *elf, uint64_t address)
 	return value;
 }
 
-/* Row i of the sorted table of .eh_frame_hdr: a function's beginning, relative to the header. */
+/* Return row i of the sorted table of .eh_frame_hdr: a function's beginning, relative to the header. */
 static uint64_t unwind_row(const struct elf *elf, const uint8_t *rows, uint32_t i)
 {
 	int32_t relative;

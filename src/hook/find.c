@@ -120,7 +120,7 @@ static void take_annotations(struct finder *finder)
 	}
 }
 
-/* They are in no table: the code is looked through. */
+/* Find requests, which are in no table, by searching the code. */
 static void take_requests(struct finder *finder)
 {
 	static const struct hook_name name = {
@@ -388,7 +388,7 @@ static int32_t target_at(const struct hook_image *image, uint64_t address)
 	return -1;
 }
 
-/* "_Znwm" and "_ZnwmRKSt9nothrow_t", "tc_new" and "tc_new_nothrow". */
+/* Return whether the names are twins, as "_Znwm" and "_ZnwmRKSt9nothrow_t", or "tc_new" and "tc_new_nothrow". */
 static bool is_twin(const struct hook_name *throwing, const struct hook_name *other)
 {
 	size_t length = strlen(throwing->name);
@@ -497,7 +497,7 @@ static int compare_addresses(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* Calls of the allocator by itself. In glibc's libc.so nothing else calls it directly. */
+/* Find calls of the allocator by itself. In glibc's libc.so nothing else calls it directly. */
 static void find_internal_calls(struct finder *finder)
 {
 	struct hook_image *image = finder->image;

@@ -26,7 +26,7 @@ _Static_assert(TRACE_BLOCK_EVENTS_MAX <= CELL_NOBODY, "a row of an event block f
 
 /* ---- cells: an address, and the row that lives there; 0: empty ---- */
 
-/* Empty, with room for `count`: as small as that allows. */
+/* Make an empty table with room for `count`, as small as possible. */
 static void cells_reserve(struct block_match *local, uint32_t count)
 {
 	local->cell_bits = CELL_FIRST_BITS;
@@ -95,7 +95,7 @@ static uint32_t site_add(struct block_match *local, struct heap_site site)
 	return note->site;
 }
 
-/* ---- which points belong together ---- */
+/* ---- pairs of points ---- */
 
 static uint32_t choose(bool is_one, uint32_t one, uint32_t other)
 {

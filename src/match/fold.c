@@ -248,7 +248,7 @@ static void sums_join(struct folding *folding)
 	free(makings);
 }
 
-/* Half as many intervals. */
+/* Join intervals in pairs: half as many remain. */
 static void intervals_join(struct folding *folding)
 {
 	folding->fold.interval_ns *= 2;
@@ -274,7 +274,7 @@ static bool are_many_threads(const struct folding *folding)
 	return are_many;
 }
 
-/* Threads of a process that have ended become one, under the name of the first that was met. */
+/* Join ended threads of a process into one, under the name of the first one met. */
 static void threads_join(struct folding *folding)
 {
 	struct map first = {0};

@@ -245,7 +245,7 @@ static void matching_read_annotations(struct matching *matching)
 	}
 }
 
-/* Address space for the most rows that can come; the kernel gives memory as they do. */
+/* Reserve address space for the most rows that can come; the kernel gives memory as they come. */
 static struct history *history_reserve(size_t count)
 {
 	void *memory = mmap(NULL, (count + 1) * sizeof(struct history), PROT_READ | PROT_WRITE,
@@ -268,7 +268,7 @@ struct matching *matching_new(const struct heap_build *how)
 	return matching;
 }
 
-/* ---- looks at the trace ---- */
+/* ---- increments ---- */
 
 static int matching_reserve(struct matching *matching, struct diag *diag)
 {

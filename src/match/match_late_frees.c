@@ -113,7 +113,7 @@ void matching_pending_expire(struct matching *matching, int64_t time_ns)
 	matching->pending_first = matching->pending_count = 0;
 }
 
-/* 0: nothing. */
+/* Return the size that an end gives for its block; 0: none. */
 static uint64_t measure_of(const struct matching *matching, const struct point *point)
 {
 	const struct trace_block *block = point->block;
@@ -156,7 +156,7 @@ struct measure matching_measure(struct matching *matching, const struct point *p
 	return measure;
 }
 
-/* TRACE_NONE, or which of the tables of annotated heaps' blocks the point is about. */
+/* Return the index of the annotated heaps' table that the point is about, or TRACE_NONE. */
 static uint32_t annotated_of(const struct matching *matching, const struct point *point)
 {
 	bool is_plain = point->live == &matching->processes[point->process].live;

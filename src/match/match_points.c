@@ -231,7 +231,7 @@ void matching_process_end(struct matching *matching, uint32_t id, bool is_open)
 		live_fini(&process->live);
 }
 
-/* Forks and ends of processes that come before a point of this time. */
+/* Handle the forks and ends of processes before a point of this time. */
 void matching_advance(struct matching *matching, int64_t time_ns)
 {
 	for (;;) {

@@ -7,7 +7,7 @@
 #include "match/running_numbers.h"
 #include "table/weight.h"
 
-/* Have the oldest rows of the ring packed, up to the end of a group. */
+/* Pack the oldest rows of the ring, up to the end of a group. */
 void matching_ring_write(struct matching *matching)
 {
 	uint32_t first = matching->written, left = matching->table->count - first, room = PACK_ROWS - first % PACK_ROWS;

@@ -119,7 +119,7 @@ static bool is_gone_through(const struct heap_stream *stream, const struct trace
 	return stream->passed ? block < stream->passed->positions[head->thread].block : head->last_ns < stream->from_ns;
 }
 
-/* Lanes of the blocks that overlap the range: a counting sort of block numbers by thread keeps their order. */
+/* Make the lanes of blocks that overlap the range. A counting sort of block numbers by thread keeps their order. */
 static void stream_make_lanes(struct heap_stream *stream, int64_t to_ns)
 {
 	uint32_t block_count = trace_block_count(stream->trace);
@@ -209,7 +209,8 @@ static void isolated_from_before(bool *is_isolated, const struct bounds *bounds,
 	}
 }
 
-/* Blocks before it, which the lanes do not have, may not be over. */
+/* Return whether a block comes after everything that earlier increments passed: blocks that the lanes do not have may
+   not be over. */
 static bool is_behind_all_passed(const struct heap_stream *stream, const struct bounds *at)
 {
 	const struct heap_passed *passed = stream->passed;
@@ -532,7 +533,8 @@ struct heap_stream *heap_stream_go_on(const struct trace *trace, enum heap_order
 	return stream_new(&(struct heap_stream){.trace = trace, .order = order, .passed = passed}, to_ns);
 }
 
-/* Past its last point a lane waits for its next block, keyed by that block's header, or leaves. */
+/* Pass the top lane's points. After its last point a lane waits for its next block, keyed by that block's header, or
+   leaves. */
 static void stream_pass(struct heap_stream *stream)
 {
 	struct lane *lane = stream->heap[0];

@@ -197,7 +197,7 @@ HOOK hook_heap_create(PARAMETERS)
 	return ANNOTATE(OPTION_STACK_CREATE, .address = a, .lost = LOST_ALLOC);
 }
 
-/* Also of a reset. */
+/* Record a destroy or a reset. */
 HOOK hook_heap_destroy(PARAMETERS)
 {
 	return ANNOTATE(OPTION_STACK_DESTROY, .address = a, .lost = LOST_FREE);
@@ -222,7 +222,7 @@ HOOK hook_heap_free(PARAMETERS)
 	return b ? ANNOTATE(OPTION_STACK_FREE, .address = b, .lost = LOST_FREE, .flags = RECORD_FREE) : 0;
 }
 
-/* Also of an unlock. */
+/* Record a lock or an unlock. */
 HOOK hook_heap_lock(PARAMETERS)
 {
 	return ANNOTATE(OPTION_STACK_LOCK, .address = a, .lost = LOST_FREE);

@@ -510,7 +510,7 @@ static inline uint64_t dead_slot(const struct thread *thread)
 	return (uint64_t)&thread->dead_bp;
 }
 
-/* Frames from bp_end on are to have a bp now, up to `end`. */
+/* Mark the bp of frames from bp_end up to `end` as dead, since they need one now. */
 static void memo_mark_dead(struct thread *thread, uint32_t end)
 {
 	for (uint32_t i = thread->bp_end; i < end; i++) {
@@ -580,7 +580,7 @@ static int is_base(struct walk *walk)
 	return 1;
 }
 
-/* Every kind of walk, from its beginning or from where the fast loop had to leave it. */
+/* Capture by any kind of walk, from its beginning or from where the fast loop has left it. */
 __attribute__((noinline)) static uint32_t capture_slowly(struct thread *thread, uint64_t start_sp,
 							 struct walk_progress progress, uint32_t depth,
 							 int is_remembered)

@@ -54,8 +54,8 @@ static inline __attribute__((always_inline)) struct event event_of(const struct 
 	return event;
 }
 
-/* NULL for no bytes of a block is a free, where the allocator frees then; else it is a failure that leaves the block
-   alone. */
+/* Return whether NULL is a failure, which leaves the block alone. For a resize to no bytes it is a free if the
+   allocator frees then. */
 static inline int is_failure(const struct request *request)
 {
 	return request->size != 0 || !request->previous;
@@ -220,7 +220,7 @@ HOOK hook_reallocarray(PARAMETERS)
 	return RESIZE(RECORD_ARGUMENT | whole_size_flag(size), .size = size, .argument = b, .argument2 = c);
 }
 
-/* posix_memalign(&pointer, alignment, size) gives the block by its first argument, and returns an error number. */
+/* posix_memalign(&pointer, alignment, size) returns the block through its first argument, and an error number. */
 HOOK hook_posix_memalign(PARAMETERS)
 {
 	struct call call;

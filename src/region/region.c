@@ -175,7 +175,7 @@ static int raise_buffers(struct region *region, uint64_t want)
 			     limits->buffer_size, count);
 }
 
-/* Room for `want` rows that the logger fills before it says that they are ready. */
+/* Allocate `want` rows, which the logger fills before it raises their count. */
 static int make_room(const struct region *region, uint32_t *room, uint64_t offset, uint64_t size, uint64_t want,
 		     uint32_t max)
 {
@@ -538,7 +538,7 @@ void region_trim(struct region *region, uint32_t intervals)
 	}
 }
 
-/* ---- rows of the logger's ---- */
+/* ---- the logger's rows ---- */
 
 uint32_t region_add_image(struct region *region, const struct region_image *image)
 {

@@ -185,7 +185,7 @@ static bool find_by_debuglink(struct image_file *file, const char *root, int roo
 	return length > 0 && (size_t)length < sizeof(path) && debuglink_try(file, link, path);
 }
 
-/** Beside the image, as gdb does. */
+/** Find the debug file beside the image, as gdb does. */
 static bool find_beside(struct image_file *file, const struct debuglink *link)
 {
 	static const char *const places[] = {"", ".debug/"};

@@ -181,7 +181,7 @@ static void unit_read(const struct units *units, struct unit *unit)
 	span_list_fini(&walk.list);
 }
 
-/** Names are looked up at the first question about a scope: most scopes are never asked for. */
+/** Find a scope's names at its first use: most scopes are never used. */
 static void unit_name_scope(struct units *units, struct unit *unit, struct scope *scope)
 {
 	Dwarf_Attribute storage;

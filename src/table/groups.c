@@ -20,7 +20,7 @@ static void memory_add(struct heap_groups *groups, const uint8_t *data, size_t s
 		memory_exhausted(size);
 }
 
-/* Without its file there would be no table: what could be written is kept in memory, and so is the rest. */
+/* Move the groups to memory: without its file there would be no table. Both the written part and the rest go there. */
 static void move_to_memory(struct heap_groups *groups)
 {
 	int from = groups->fd, error = errno; /* of the write that failed */
@@ -46,7 +46,7 @@ void groups_begin(struct heap_groups *groups, int fd, uint64_t end)
 
 /* ---- writing ---- */
 
-/* At the end of the file. */
+/* Write bytes at the end of the file. */
 static void write_bytes(struct heap_groups *groups, const struct bytes *bytes)
 {
 	if (bytes->has_failed)
