@@ -16,7 +16,7 @@
  *     the new image runs                             tracer: PTRACE_DETACH, end
  *                                                    main: tracer_take(), free the message, target_add()
  *
- *   If the exec fails, it returns (a command's end is announced by CONTROL_EXEC_FAILED):
+ *   If the exec fails, it returns; a command reports that by CONTROL_EXEC_FAILED:
  *
  *     post MESSAGE_EXEC_FAILED                       main: tracer_cancel() sends CANCEL_SIGNAL until the task is gone
  *       |                                            tracer: PTRACE_INTERRUPT, then PTRACE_DETACH at the stop
