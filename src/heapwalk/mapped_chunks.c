@@ -124,8 +124,8 @@ static bool is_vague(const struct heap_reading *reading)
 	return reading->glibc.layout->mapped_tail_bytes != 0;
 }
 
-/* Return whether to look further: for more than there are, too, where only their number says that they are the right
-   ones. */
+/* Return whether to search on: even for more chunks than malloc counts, if only their number shows that they are the
+   right ones. */
 static bool is_wanting(const struct heap_reading *reading, const struct mapped *found, const struct mapped *wanted)
 {
 	return found->count < wanted->count || (is_vague(reading) && found->count == wanted->count);

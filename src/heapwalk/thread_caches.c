@@ -162,8 +162,8 @@ static bool has_bins(const struct heap_reading *reading, uint64_t address)
 	return odd <= 1;
 }
 
-/* Return whether a cache lies at the address. Where many threads work, one reading of all bins would find more than one
-   changed: so each bin is tried by itself. */
+/* Return whether a cache lies at the address. Where many threads work, one reading of all caches would find one with
+   more than one bin changed: so each cache is tried by itself. */
 static bool is_cache(const struct heap_reading *reading, uint64_t address)
 {
 	enum { TRIES = 20 };
