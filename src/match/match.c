@@ -27,8 +27,8 @@
  * Earlier blocks.  Blocks from before an attach are found some time after it, by reading the heaps (heapwalk). Until
  *   then each end has the usable bytes of its block. So a found block is dropped if its address has had an event, and
  *   an end of an address without events is the end of an earlier block. But a call that was under way at the attach,
- *   whose end is no event, may have begun a block where another one ended since. It counts if that end was over before
- *   the heaps were read.
+ *   whose end is no event, may have begun a block where another one ended since. A block found there is an earlier one
+ *   if that end was over before the heaps were read.
  *
  * Ends of processes.  Everything live in a process ends with it, at that place of the sequence.
  *
