@@ -295,7 +295,7 @@ HOOK sampled_heap_destroy(PARAMETERS)
 	return place && UNLIKELY(LOAD(&place->sampled)) ? hook_heap_destroy(a, b, c, d, context) : 0;
 }
 
-/* Pass the call through: locks and protections are not sampled. */
+/* Record nothing: locks and protections are not sampled. */
 HOOK sampled_heap_lock(PARAMETERS)
 {
 	return 0;
