@@ -47,7 +47,7 @@ void grid_columns(struct grid *grid, unsigned columns, const char *const *titles
 	}
 }
 
-/* Characters of a UTF-8 text, as near as counting gets. */
+/* Return the characters of a UTF-8 text, approximately its width. */
 static int grid_width(const char *text)
 {
 	int width = 0;

@@ -5,7 +5,7 @@
 
 static uint64_t secret[2];
 
-/* Any value will do, so threads that come here at once need no order. */
+/* Choose the secret. Any value will do, so threads that come here at once need no order. */
 __attribute__((constructor)) static void secret_init(void)
 {
 	if (getrandom(secret, sizeof(secret), GRND_NONBLOCK) != (ssize_t)sizeof(secret)) {

@@ -128,7 +128,7 @@ bool text_parse_time(const char *text, int64_t *time_ns)
 	return false;
 }
 
-/* Two digits, or up to `most` of them, and what separates them from the next. */
+/* Take two digits, or up to `most` of them, and the separator after them. */
 static bool take_number(const char **at, int most, const char *separator, int *number)
 {
 	int count = 0;
@@ -141,7 +141,7 @@ static bool take_number(const char **at, int most, const char *separator, int *n
 	return true;
 }
 
-/* ".25", or nothing. */
+/* Take a fraction, ".25", or nothing. */
 static int64_t take_fraction_ns(const char **at)
 {
 	int64_t ns = 0, unit = 100000000;
@@ -242,7 +242,7 @@ const char *text_file_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Whether a UTF-8 character begins here. */
+/* Return whether a UTF-8 character begins here. */
 static bool is_start(char byte)
 {
 	return ((unsigned char)byte & 0xc0) != 0x80;
@@ -265,7 +265,7 @@ const char *text_name(const char *name, char room[TEXT_NAME_BYTES])
 	return room;
 }
 
-/* ---- what may be shown ---- */
+/* ---- texts that may be shown ---- */
 
 static bool is_continuation(unsigned char byte)
 {
@@ -313,7 +313,7 @@ static bool is_harmless(const unsigned char *at, unsigned length)
 	return true;
 }
 
-/* The first place that is not harmless, or the end. */
+/* Return the first place that is not harmless, or the end. */
 static char *harm_find(char *text, unsigned *length)
 {
 	unsigned char *at = (unsigned char *)text;

@@ -34,7 +34,7 @@ static void file_fini(struct whole_file *file)
 	*file = (struct whole_file){.fd = -1};
 }
 
-/* The name is short, however long the file's own is, and nobody else's. */
+/* Make the temporary file. Its name is short, however long the file's own is, and unique. */
 static int temporary_open(struct whole_file *file, mode_t mode)
 {
 	static unsigned counter;

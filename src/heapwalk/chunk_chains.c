@@ -64,7 +64,7 @@ struct chunk_window {
 
 enum outcome { GOES_ON, AT_END, BROKEN };
 
-/* ---- what bounds it ---- */
+/* ---- bounds ---- */
 
 static size_t bounds_pieces(const struct chunk_chain *chain, struct window_bounds *bounds, struct glibc_piece *pieces)
 {
@@ -73,7 +73,7 @@ static size_t bounds_pieces(const struct chunk_chain *chain, struct window_bound
 	return chain->base ? 2 : 1;
 }
 
-/* False: it is no heap of the arena now. */
+/* Compute the window's bounds. Return false if the heap is not the arena's any more. */
 static bool window_bound(const struct heap_reading *reading, const struct chunk_chain *chain,
 			 const struct window_bounds *bounds, struct chunk_window *window)
 {
@@ -85,14 +85,14 @@ static bool window_bound(const struct heap_reading *reading, const struct chunk_
 	return true;
 }
 
-/* Whether a window of the one is one of the other: each holds all of it, or both end it alike. */
+/* Return whether a window of the one is one of the other: each holds all of it, or both end it alike. */
 static bool are_alike(const struct chunk_window *before, const struct chunk_window *after, uint64_t at)
 {
 	bool is_within = before->limit - at > before->size && after->limit > at && after->limit - at > before->size;
 	return is_within || (before->limit == after->limit && before->has_top == after->has_top);
 }
 
-/* A single thread takes no lock: it says itself whether it is in a call. */
+/* Return whether nothing changes in the heap. A single thread takes no lock: its slot says whether it is in a call. */
 static bool is_calm(const struct heap_reading *reading, const struct window_bounds *bounds)
 {
 	return bounds->arena.mutex == 0 &&
@@ -167,7 +167,7 @@ static enum outcome window_follow(struct heap_reading *reading, const struct chu
 	}
 }
 
-/* Whether the chunks of the window had the same sizes both times. */
+/* Return whether the chunks of the window had the same sizes both times. */
 static bool window_holds(const struct heap_reading *reading, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -191,8 +191,8 @@ static bool window_take(struct heap_reading *reading, const struct chunk_chain *
 	return true;
 }
 
-/* One window of at most size bytes: read twice, with what bounds it before and after; at best while nobody is at work
-   on that. */
+/* Walk one window of at most `size` bytes: read it twice, with its bounds before and after. Best while nothing changes
+   there. */
 static enum outcome window_walk(struct heap_reading *reading, const struct chunk_chain *chain,
 				struct chunk_place *place, uint64_t size, bool has_to_be_calm)
 {
@@ -223,7 +223,7 @@ static enum outcome window_walk(struct heap_reading *reading, const struct chunk
 
 /* ---- a chain ---- */
 
-/* Without memory the way has fewer steps, and going back leads further. */
+/* Note a step of the way. Without memory the way has fewer steps, and going back leads further. */
 static void way_add(struct way *way, const struct chunk_place *place, size_t block_count)
 {
 	if (!grow_by_one(way->steps, way->count, way->capacity))
@@ -231,7 +231,7 @@ static void way_add(struct way *way, const struct chunk_place *place, size_t blo
 	way->steps[way->count++] = (struct step){*place, block_count};
 }
 
-/* Back by so many steps. True: to the start. */
+/* Go back by this many steps. Return true at the start. */
 static bool way_back(struct way *way, size_t steps, struct chunk_place *place, size_t *block_count)
 {
 	way->count -= steps < way->count ? steps : way->count - 1;

@@ -38,7 +38,7 @@ static bool list_add(struct list *list, uint64_t chunk, uint64_t link)
 	return true;
 }
 
-/* The head of a chunk, which is likely to lie in the page of the one before: that is kept in the first window. */
+/* Read the head of a chunk. It probably lies in the same page as the one before, which is kept in the first window. */
 static bool list_read(const struct heap_reading *reading, uint64_t *page, uint64_t chunk, struct glibc_chunk *head)
 {
 	uint64_t offset = chunk % READING_PAGE;
@@ -83,7 +83,7 @@ static bool list_follow(const struct heap_reading *reading, struct list *list, u
 	return true;
 }
 
-/* Whether all links are still as they were read. */
+/* Return whether all links are still as they were read. */
 static bool list_holds(const struct heap_reading *reading, const struct list *list)
 {
 	enum { SOME = 512 };
@@ -129,7 +129,7 @@ static void list_fini(struct list *list)
 	free(list->links);
 }
 
-/* One reading is enough if nothing changed; else several, which are not all led astray. */
+/* One reading is enough if nothing has changed; otherwise several, of which not all are led astray. */
 bool fast_bins_list(struct heap_reading *reading, uint64_t arena)
 {
 	struct list list = {0};
@@ -162,7 +162,7 @@ static bool bin_read_once(const struct heap_reading *reading, uint64_t cache, ui
 	return true;
 }
 
-/* As of a fast bin: it is a stack, too, or sorted, and what lies in it for long is led to all the same. */
+/* Read a bin like a fast bin: it is a stack, too, or sorted, and readings arrive at chunks that stay in it. */
 static bool bin_read(const struct heap_reading *reading, uint64_t cache, uint32_t bin, struct list *list,
 		     struct map *cached)
 {

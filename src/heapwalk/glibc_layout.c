@@ -129,7 +129,7 @@ const uint64_t *glibc_fast(const struct glibc_arena *arena)
 	return arena->words + 1;
 }
 
-/* Behind the top, and one more word. */
+/* Return the offset of the bins: after the top and one more word. */
 static uint64_t bins_at(const struct glibc *glibc)
 {
 	return offsetof(struct glibc_arena, words) + (top_index(glibc) + 2) * sizeof(uint64_t);
@@ -172,7 +172,7 @@ uint64_t glibc_cache_bytes(const struct glibc *glibc)
 
 /* ---- the version ---- */
 
-/* The number behind "version 2." of the text that the library prints when it is executed; 0: none. */
+/* Return the number after "version 2." in the text that the library prints when it is executed; 0: none. */
 static unsigned version_in(const char *data, size_t size)
 {
 	static const char word[] = "GNU C Library", number[] = " version 2.";
@@ -218,7 +218,7 @@ static bool has_bins(const struct glibc *glibc, const uint8_t *arena, uint64_t a
 	return empty >= EMPTY_MIN;
 }
 
-/* As the library's file has it, alone in its ring. */
+/* Return whether an arena is as in the library's file, alone in its ring. */
 static bool is_untouched(const struct glibc *glibc, const uint8_t *arena, uint64_t address)
 {
 	uint64_t bins = bins_at(glibc);

@@ -120,7 +120,7 @@ static void arenas_fini(struct arenas *arenas)
 	free(arenas->items);
 }
 
-/* Where the first chunk of a heap of an arena is. */
+/* Return the address of the first chunk in a heap of an arena. */
 static uint64_t heap_start(const struct heap_reading *reading, uint64_t arena, uint64_t base)
 {
 	bool is_first = base == (arena & ~(uint64_t)(GLIBC_ARENA_ALIGNMENT - 1));
@@ -128,7 +128,7 @@ static uint64_t heap_start(const struct heap_reading *reading, uint64_t arena, u
 			: base + reading->glibc.layout->heap_bytes;
 }
 
-/* A heap of an arena. False: it is none. */
+/* Read a heap of an arena. Return false if it is none. */
 static bool heap_read(const struct heap_reading *reading, uint64_t arena, uint64_t base, struct glibc_heap *heap)
 {
 	const uint64_t mask = GLIBC_ARENA_ALIGNMENT - 1;
@@ -174,7 +174,7 @@ static bool parts_read(const struct heap_reading *reading, struct walked_arena *
 	return false;
 }
 
-/* All arenas that there are now. False: not all of them could be noted. */
+/* List all present arenas. Return false if not all could be noted. */
 static bool arenas_find(struct heap_reading *reading, struct arenas *arenas)
 {
 	uint64_t address = reading->glibc.main_arena;
@@ -196,7 +196,7 @@ static bool arenas_find(struct heap_reading *reading, struct arenas *arenas)
 	return arena_add(arenas, &mapped) && address == reading->glibc.main_arena;
 }
 
-/* ---- walking them ---- */
+/* ---- walking arenas ---- */
 
 static const struct arena_part *part_of(const struct walked_arena *arena, uint64_t base)
 {
@@ -227,8 +227,8 @@ static bool heaps_walk(struct heap_reading *reading, const struct walked_arena *
 	return true;
 }
 
-/* One that lies in several pieces, since the program moves the break itself, cannot be walked: its chain ends before
-   its top. */
+/* Walk the main arena. An arena in several pieces, since the program moves the break itself, cannot be walked: its
+   chain ends before its top. */
 static bool main_walk(struct heap_reading *reading, const struct walked_arena *arena)
 {
 	return !arena->part_count ||
@@ -270,7 +270,8 @@ static bool can_be_walked(const struct walked_arena *arena, unsigned walks)
 	return arena->heap != UINT32_MAX && arena->walk_count < walks;
 }
 
-/* Walk each arena so many times, with the calls of one time over before the next. Whether all were. */
+/* Walk each arena this many times; before each repetition the calls of the time before must be over. Return whether all
+   were walked. */
 static bool arenas_walk(struct heap_reading *reading, struct arenas *arenas, unsigned walks)
 {
 	uint32_t left;
@@ -290,7 +291,7 @@ static bool arenas_walk(struct heap_reading *reading, struct arenas *arenas, uns
 	return !left;
 }
 
-/* Add to the blocks of a walk those that were found in an arena each time. False: no memory. */
+/* Add the blocks that every walk of an arena has found. Return false without memory. */
 static bool found_give(const struct walked_arena *arena, unsigned walks, struct heapwalk *walk)
 {
 	const struct found_blocks *first = &arena->found[0], *last = &arena->found[walks - 1];
@@ -329,7 +330,7 @@ static void arenas_give(const struct arenas *arenas, unsigned walks, struct heap
 		found_missing_add(walk, "no memory for all of them");
 }
 
-/* ---- all of it ---- */
+/* ---- the whole walk ---- */
 
 static void state_fini(struct heap_reading *reading)
 {
@@ -389,7 +390,7 @@ static void walk_twice(struct heap_reading *reading)
 	arenas_fini(&arenas);
 }
 
-/* Why the heaps cannot be walked; NULL: they can. */
+/* Return why the heaps cannot be walked; NULL: they can. */
 static const char *cannot_walk(struct heap_reading *reading, struct diag *diag)
 {
 	const struct heapwalk *walk = reading->walk;
@@ -440,7 +441,7 @@ static bool thread_file(const struct heapwalk *walk, pid_t tid, const char *name
 	return length > 0;
 }
 
-/* Whether malloc makes such a system call: for memory, or to wait for an arena. */
+/* Return whether malloc makes such a system call: for memory, or to wait for an arena. */
 static bool is_malloc_call(const struct heapwalk *walk, long number, uint64_t first)
 {
 	static const long numbers[] = {SYS_mmap, SYS_munmap, SYS_brk, SYS_mprotect, SYS_mremap, SYS_madvise};
@@ -451,7 +452,8 @@ static bool is_malloc_call(const struct heapwalk *walk, long number, uint64_t fi
 	       ((first >= walk->base && first < walk->end) || first % GLIBC_ARENA_ALIGNMENT <= GLIBC_HEAP_MOST);
 }
 
-/* It has called the heap since, has worked for longer than a call takes, or waits for something else. */
+/* Return whether the thread has left its call: it has called the heap since, has worked for longer than a call takes,
+   or waits for something else. */
 static bool is_settled(const struct heapwalk *walk, const struct region *region, struct heapwalk_thread *thread)
 {
 	char text[256];
@@ -473,7 +475,7 @@ static bool is_settled(const struct heapwalk *walk, const struct region *region,
 	return cpu_ns - thread->cpu_ns > CALL_CPU_NS;
 }
 
-/* A process that is stopped is not waited for as long as one whose threads wait for a processor. */
+/* Return the time to wait for calls: less for a stopped process than for one whose threads wait for a processor. */
 static uint64_t settle_limit_ns(pid_t pid)
 {
 	char state = proc_state(pid);

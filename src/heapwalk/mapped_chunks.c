@@ -28,13 +28,13 @@ static bool mapped_read(const struct heap_reading *reading, struct mapped *mappe
 	return is_read;
 }
 
-/* Bytes of the mapping of a chunk that begins `skip` bytes behind the mapping's beginning. */
+/* Return the size of the mapping of a chunk that begins `skip` bytes after the mapping's beginning. */
 static uint64_t mapping_bytes(const struct heap_reading *reading, const struct glibc_chunk *chunk, uint64_t skip)
 {
 	return skip + (chunk->word & ~(uint64_t)GLIBC_BITS) + reading->glibc.layout->mapped_tail_bytes;
 }
 
-/* Whether a chunk that was mapped alone begins there. */
+/* Return whether a chunk that was mapped alone begins there. */
 static bool is_mapped_chunk(const struct heap_reading *reading, const struct glibc_chunk *chunk, uint64_t skip,
 			    uint64_t left)
 {
@@ -69,7 +69,7 @@ static bool mapped_find(const struct heap_reading *reading, uint64_t at, uint64_
 	return is_mapped_chunk(reading, &first, 0, left);
 }
 
-/* Whether an arena lies there, also one that has come since the reading began. */
+/* Return whether an arena lies there, also one that has come since the reading began. */
 static bool is_arena(const struct heap_reading *reading, uint64_t address)
 {
 	enum { RING_MAX = 1 << 16 };
@@ -85,7 +85,8 @@ static bool is_arena(const struct heap_reading *reading, uint64_t address)
 	return at == address;
 }
 
-/* Whether such chunks may lie there: memory of no file, without a name of the kernel's, that is no heap of an arena. */
+/* Return whether such chunks may lie there: memory of no file, without a name of the kernel's, that is no heap of an
+   arena. */
 static bool is_mapped_alone(const struct heap_reading *reading, const struct proc_map *map)
 {
 	struct glibc_heap info;
@@ -116,14 +117,15 @@ static uint64_t mapped_take(struct heap_reading *reading, uint64_t at, uint64_t 
 	return bytes;
 }
 
-/* Whether malloc's count of bytes is not exact: since 2.43 it forgets each time what is behind a chunk when that gets
-   another size. */
+/* Return whether malloc's count of bytes is inexact: since 2.43 it forgets the bytes after a chunk each time the chunk
+   is resized. */
 static bool is_vague(const struct heap_reading *reading)
 {
 	return reading->glibc.layout->mapped_tail_bytes != 0;
 }
 
-/* Whether to look further: for more than there are, too, where only their number says that they are the right ones. */
+/* Return whether to search on: even for more chunks than malloc counts, if only their number shows that they are the
+   right ones. */
 static bool is_wanting(const struct heap_reading *reading, const struct mapped *found, const struct mapped *wanted)
 {
 	return found->count < wanted->count || (is_vague(reading) && found->count == wanted->count);
@@ -135,7 +137,7 @@ static bool is_all(const struct heap_reading *reading, const struct mapped *foun
 	       (is_vague(reading) ? found->bytes <= wanted->bytes : found->bytes == wanted->bytes);
 }
 
-/* Pages that were never touched are passed over: reading them would change that. */
+/* Scan a mapping for chunks. Untouched pages are skipped: reading would allocate them. */
 static void mapped_scan(struct heap_reading *reading, int pages, const struct proc_map *map, uint32_t heap,
 			const struct mapped *wanted, struct mapped *found)
 {

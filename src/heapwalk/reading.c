@@ -27,7 +27,7 @@ bool reading_is_gone(pid_t pid)
 	return proc_has_ended(pid) || !proc_state(pid);
 }
 
-/* The processor time of this thread. */
+/* Return the processor time of this thread. */
 static uint64_t cpu_ns(void)
 {
 	struct timespec time;

@@ -25,7 +25,7 @@ enum {
 	PARTS_MAX = 64,
 	SOME = 256,
 	RELOCATIONS_BYTES_MAX = 8 << 20,
-	LOOKS = 40 /* until it is believed that nobody has a cache */
+	LOOKS = 40 /* readings before it is accepted that no thread has a cache */
 };
 
 /* ---- threads' variables of the library ---- */
@@ -65,7 +65,7 @@ static bool headers_read(const struct heapwalk *walk, struct headers *headers)
 	return has_bias;
 }
 
-/* The loader may have made addresses of the process of those in the table. */
+/* Find the relocations. The loader may have replaced addresses in the table by those of the process. */
 static bool relocations_find(const struct heapwalk *walk, const struct headers *headers, uint64_t *address,
 			     uint64_t *bytes)
 {
@@ -111,8 +111,8 @@ static void relocated_find(const struct heapwalk *walk, const struct headers *he
 	}
 }
 
-/* Where a thread's variables of the library lie, from the thread's pointer. A static program has no offsets: any word
- * of its threads' variables, which lie right before their pointers, may be one. */
+/* Find the offsets of a thread's variables of the library, from the thread's pointer. A static program has no offsets:
+   any word of its threads' variables, which lie right before their pointers, may be one. */
 static void variables_find(const struct heapwalk *walk, const struct headers *headers, struct variables *variables)
 {
 	relocated_find(walk, headers, variables);
@@ -129,8 +129,8 @@ static void variables_find(const struct heapwalk *walk, const struct headers *he
 /* The target of a variable, in one thread or in all: the greatest value decides. */
 enum naming { NAMES_NOTHING, NAMES_NO_CACHE, NAMES_CACHE, NAMES_OTHER };
 
-/* Bytes of the chunk of a cache; the rest of what it was made from may have been too small for a chunk. 2.43 may ask
- * for the size of its chunk, which has then a chunk's head more. */
+/* Return whether a chunk of this size can be a cache. The rest of what it was made from may have been too small for a
+   chunk. 2.43 may request the size of its chunk, which then has a chunk's head more. */
 static bool is_cache_size(const struct heap_reading *reading, uint64_t bytes)
 {
 	uint64_t least = (glibc_cache_bytes(&reading->glibc) + sizeof(uint64_t) + 15) / 16 * 16;
@@ -145,7 +145,7 @@ static bool is_cache_chunk(const struct heap_reading *reading, uint64_t cache)
 	       !(word & GLIBC_MAPPED) && is_cache_size(reading, word & ~(uint64_t)GLIBC_BITS);
 }
 
-/* Whether it has the bins of a cache, at one reading. */
+/* Return whether it has the bins of a cache, at one reading. */
 static bool has_bins(const struct heap_reading *reading, uint64_t address)
 {
 	const struct glibc *glibc = &reading->glibc;
@@ -162,8 +162,8 @@ static bool has_bins(const struct heap_reading *reading, uint64_t address)
 	return odd <= 1;
 }
 
-/* Return whether a cache lies at the address. Where many threads work, one reading of all bins would find more than one
-   changed: so each bin is tried by itself. */
+/* Return whether a cache lies at the address. Where many threads work, one reading of all caches would find one with
+   more than one bin changed: so each cache is tried by itself. */
 static bool is_cache(const struct heap_reading *reading, uint64_t address)
 {
 	enum { TRIES = 20 };
@@ -212,8 +212,8 @@ static enum naming variable_check(const struct heap_reading *reading, int64_t of
 	return most;
 }
 
-/* The most that a variable names which names nothing else anywhere, and, if it is the only such one, its offset; else
-   0. */
+/* Return the greatest value of a variable that points to nothing else in any thread and, if only one has it, its
+   offset; else 0. */
 static enum naming variables_check(const struct heap_reading *reading, const struct variables *variables,
 				   int64_t *offset)
 {
@@ -334,7 +334,8 @@ void caches_drop(struct heap_reading *reading)
 		heapwalk_drop(walk, CACHES_MISSING);
 }
 
-/* The key that most of the cached blocks have; 0: none is cached, or they disagree since they are being taken out. */
+/* Return the key that most of the cached blocks have; 0: no block is cached, or they disagree since they are being
+   taken out. */
 static uint64_t key_read(const struct heap_reading *reading, bool *is_certain)
 {
 	const struct map *caches = &reading->caches;

@@ -28,7 +28,7 @@ void unconfirmed_take(struct heap_reading *reading, struct unconfirmed *unconfir
 		count += (walk->blocks[i].heap & HEAPWALK_UNCONFIRMED) != 0;
 	*unconfirmed = (struct unconfirmed){.items = count ? calloc(count, sizeof(*unconfirmed->items)) : NULL};
 	if (count && !unconfirmed->items)
-		found_missing_add(walk, "no memory for those of which it is not known whether they are in use");
+		found_missing_add(walk, "no memory for blocks that may be free in a cache");
 	for (size_t i = 0; i < walk->count; i++) {
 		struct heapwalk_block block = walk->blocks[i];
 		if (!(block.heap & HEAPWALK_UNCONFIRMED)) {
@@ -82,7 +82,7 @@ void unconfirmed_drop_changed(const struct heap_reading *reading, struct unconfi
 	words_check(reading, unconfirmed, false);
 }
 
-/* Where they would lie in a cache: a bin for each size, and behind these some for many sizes. */
+/* Set the bins in which the blocks would lie if cached: one for each size, then some for many sizes each. */
 static void bins_want(const struct unconfirmed *unconfirmed, struct cache_bins *bins)
 {
 	enum { SMALL_BINS = 64 };

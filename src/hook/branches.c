@@ -23,7 +23,7 @@ struct branch_search {
 	const struct elf *elf;
 	struct hook_target *targets;
 	uint32_t count;
-	uint64_t confirm_bytes;      /* still to be spent on decoding, so that no file makes us slow */
+	uint64_t confirm_bytes;      /* left for decoding: a limit, so that no file takes long */
 	struct branch_filter filter; /* by address: something of a target may be there */
 };
 
@@ -35,7 +35,7 @@ static void search_init(struct branch_search *search)
 			branch_filter_add(&search->filter, search->targets[i].address + at);
 }
 
-/* The target that begins at or before address. */
+/* Return the target that begins at or before the address. */
 static uint32_t target_before(const struct branch_search *search, uint64_t address)
 {
 	uint32_t low = 0, high = search->count;
@@ -49,7 +49,7 @@ static uint32_t target_before(const struct branch_search *search, uint64_t addre
 	return low - 1;
 }
 
-/* Whether decoding from the beginning of its function meets an instruction at site. */
+/* Return whether decoding from the beginning of its function meets an instruction at site. */
 static bool is_instruction(struct branch_search *search, uint64_t site)
 {
 	uint64_t start = elf_unwind_start(search->elf, site);
@@ -84,7 +84,7 @@ static void note(struct branch_search *search, const struct branch *branch)
 		branches->is_cut = true;
 }
 
-/* A branch found by its bytes. */
+/* Consider a branch found by its bytes. */
 static void consider(void *context, const struct branch_bytes *found)
 {
 	struct branch_search *search = context;
@@ -100,8 +100,8 @@ static void consider(void *context, const struct branch_bytes *found)
 }
 
 /* Return where to begin to decode so that the instructions around `address` come out right. That is the last known
-   function far enough before it that no short branch reaches over, or the first known one if the bytes before may be no
-   code. Without a known function nearby it is a place so far before that decoding has fallen into step. */
+   function far enough before it that no short branch reaches over. If the bytes before may be no code, it is the first
+   known function. Without a known function nearby it is a place so far before that decoding has fallen into step. */
 static uint64_t window_start(const struct branch_search *search, uint64_t address)
 {
 	uint64_t first = elf_code_start(search->elf, address),
@@ -118,7 +118,7 @@ static uint64_t window_start(const struct branch_search *search, uint64_t addres
 	return known;
 }
 
-/* Short branches into a target, from the code around it. */
+/* Find short branches into a target, in the code around it. */
 static void search_short(struct branch_search *search, struct hook_target *target)
 {
 	uint64_t at = window_start(search, target->address), end = target->address + target->displaced + NEAR;

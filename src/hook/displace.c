@@ -19,7 +19,7 @@
 #include "arch/code.h"
 #include "arch/moved_code.h"
 
-/* The bytes between low and HOOK_PATCH_BYTES are padding that no function owns. */
+/* Return whether the bytes from `low` to HOOK_PATCH_BYTES are padding that no function owns. */
 static bool is_padding(const uint8_t *bytes, size_t available, unsigned low)
 {
 	struct code code;

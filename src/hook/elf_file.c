@@ -135,7 +135,7 @@ bool elf_dynamic_value(const struct elf *elf, int64_t tag, uint64_t *value)
 	return false;
 }
 
-/* One note at an offset of its segment, whoever owns it; the offset behind it, or 0 when there is none. */
+/* Read one note of any owner at an offset of its segment. Return the offset after it, or 0 if there is none. */
 static uint64_t note_read(const struct elf *elf, const Elf64_Phdr *segment, uint64_t offset, const char **owner,
 			  struct elf_note *note)
 {
@@ -178,7 +178,7 @@ static bool word_at(const struct elf *elf, uint64_t address, uint32_t *word)
 	return bytes != NULL;
 }
 
-/* The chains of DT_GNU_HASH end at the last symbol: follow the one that begins furthest. */
+/* Count symbols by DT_GNU_HASH, whose chains end at the last symbol: follow the one that begins furthest. */
 static uint64_t count_by_gnu_hash(const struct elf *elf, uint64_t table)
 {
 	uint32_t bucket_count, first, mask_words, last = 0, link = 0;
@@ -213,7 +213,7 @@ static uint64_t count_dynamic_symbols(const struct elf *elf)
 	return elf_dynamic_value(elf, DT_GNU_HASH, &table) ? count_by_gnu_hash(elf, table) : 0;
 }
 
-/* Names end within the table: what follows its last zero is none. */
+/* Set the symbols, with names up to the table's last zero: text after it has no end. */
 static void close_names(struct elf_symbols *symbols, uint64_t count, uint64_t name_bytes)
 {
 	if (!symbols->entries || !symbols->strings)
@@ -294,7 +294,7 @@ uint64_t elf_pointer_at(const struct elf *elf, uint64_t address)
 	return value;
 }
 
-/* Row i of the sorted table of .eh_frame_hdr: a function's beginning, relative to the header. */
+/* Return row i of the sorted table of .eh_frame_hdr: a function's beginning, relative to the header. */
 static uint64_t unwind_row(const struct elf *elf, const uint8_t *rows, uint32_t i)
 {
 	int32_t relative;

@@ -169,7 +169,8 @@ static const struct hook_name annotations[] = {HEAP_FUNCTIONS(X)};
 
 enum { NAME_COUNT = sizeof(names) / sizeof(names[0]), BUCKET_COUNT = 512 };
 
-/* All names have four bytes; these four and a multiplication exclude nearly every other symbol. */
+/* Return the bucket of a name. All names have four bytes; these four and a multiplication exclude nearly every other
+   symbol. */
 static unsigned bucket_of(const char *name)
 {
 	uint32_t first;

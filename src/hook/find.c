@@ -28,7 +28,7 @@
 
 enum { FINDING_MAX = 512, REQUESTS_MAX = 192, OPERATOR_LOOK_MAX = 32, DEBUG_STATE_OFFSET = 24, SILENT_GAP_MAX = 512 };
 
-/* A symbol with a name of ours. */
+/* A symbol whose name is in the table. */
 struct finding {
 	const struct hook_name *name;
 	uint64_t address, size;
@@ -120,7 +120,7 @@ static void take_annotations(struct finder *finder)
 	}
 }
 
-/* They are in no table: the code is looked through. */
+/* Find requests, which are in no table, by searching the code. */
 static void take_requests(struct finder *finder)
 {
 	static const struct hook_name name = {
@@ -144,8 +144,8 @@ static bool has_mark(const struct finder *finder, enum hook_mark mark)
 	return finder->mark[mark].name != NULL;
 }
 
-/* Whether an operator comes to a malloc or free of this image before anything else is decided: then that is the event.
- * A jump is followed, since one operator may be another. */
+/* Return whether an operator comes to a malloc or free of this image before anything else is decided: then that is the
+   event. A jump is followed, since one operator may be another. */
 static bool is_forwarder(const struct finder *finder, uint64_t address)
 {
 	for (unsigned i = 0; i < OPERATOR_LOOK_MAX; i++) {
@@ -167,7 +167,7 @@ static bool is_forwarder(const struct finder *finder, uint64_t address)
 	return false;
 }
 
-/* Whether the image's own code can have memory from an allocator elsewhere. */
+/* Return whether the image's own code can have memory from an allocator elsewhere. */
 static bool imports_malloc(const struct finder *finder)
 {
 	for (uint64_t i = 1; i < finder->dynamic.count; i++) {
@@ -198,7 +198,7 @@ static bool owns_operators(const struct finder *finder)
 	return false;
 }
 
-/* A loader exports its call of debuggers and needs nothing loaded before it. */
+/* Return whether the image is a loader: it exports its call of debuggers and needs nothing loaded before it. */
 static bool is_loader(const struct finder *finder)
 {
 	uint64_t needed;
@@ -236,7 +236,7 @@ static void describe(struct finder *finder)
 			elf_pointer_at(&finder->elf, finder->mark[MARK_DEBUG_POINTER].address) + DEBUG_STATE_OFFSET;
 }
 
-/* Of a name that is both global and local, the local ones are some source files' own. */
+/* Return whether a local symbol also exists as a global one: then the local ones belong to single source files. */
 static bool is_overshadowed(const struct finder *finder, const struct finding *local)
 {
 	for (uint32_t i = 0; local->is_local && i < finder->count; i++)
@@ -285,14 +285,14 @@ static void keep_what_counts(struct finder *finder)
 	qsort(finder->finding, count, sizeof(finder->finding[0]), compare_findings);
 }
 
-/* Whether the plain malloc_usable_size is known to read and nothing else. Anybody's may count, print or check that it
- * is not called yet, as those of sanitizers do. */
+/* Return whether the plain malloc_usable_size is known to read only. An unknown one may count, print, or check that it
+   is not called too early, as sanitizers' do. */
 static bool has_known_allocator(const struct finder *finder)
 {
 	return finder->image->flavour != HOOK_FLAVOUR_OTHER || has_mark(finder, MARK_KNOWN_ALLOCATOR);
 }
 
-/* A family's own function, else the plain one: of a C library's malloc that has no prefix. */
+/* Return a family's own function, else the plain one, which belongs to a C library's malloc without prefix. */
 static uint64_t usable_size_of(const struct finder *finder, const struct hook_name *name)
 {
 	if (name->family >= FAMILY_ANNOTATION)
@@ -343,7 +343,7 @@ static int make_targets(struct finder *finder, struct diag *diag)
 	return 0;
 }
 
-/* No function may begin in the bytes that make way. */
+/* Refuse targets in whose displaced bytes another function begins. */
 static void refuse_shared_bytes(struct finder *finder, const struct elf_symbols *symbols)
 {
 	struct hook_image *image = finder->image;
@@ -367,7 +367,7 @@ static bool is_heap(const struct hook_target *target)
 	return target->function < FUNCTION_FIRST_ANNOTATION;
 }
 
-/* One function for all of an image's blocks; where two allocators share an image, none. */
+/* Return the one function for all of an image's blocks; none if two allocators share the image. */
 static uint64_t common_usable_size(const struct hook_image *image)
 {
 	uint64_t only = 0;
@@ -388,7 +388,7 @@ static int32_t target_at(const struct hook_image *image, uint64_t address)
 	return -1;
 }
 
-/* "_Znwm" and "_ZnwmRKSt9nothrow_t", "tc_new" and "tc_new_nothrow". */
+/* Return whether the names are twins, as "_Znwm" and "_ZnwmRKSt9nothrow_t", or "tc_new" and "tc_new_nothrow". */
 static bool is_twin(const struct hook_name *throwing, const struct hook_name *other)
 {
 	size_t length = strlen(throwing->name);
@@ -420,7 +420,7 @@ static void find_fallbacks(struct finder *finder)
 	}
 }
 
-/* The heap function of this image in whose code address lies. */
+/* Return whether the address lies in the code of a heap function of this image. */
 static bool is_in_heap_function(const struct hook_image *image, uint64_t address)
 {
 	for (uint32_t i = 0; i < image->target_count; i++)
@@ -430,7 +430,7 @@ static bool is_in_heap_function(const struct hook_image *image, uint64_t address
 	return false;
 }
 
-/* A function that is exported, or contains address by its size. */
+/* Return whether a function is exported, or contains the address by its size. */
 static bool is_in_named_function(const struct finder *finder, uint64_t address)
 {
 	uint64_t start = elf_unwind_start(&finder->elf, address);
@@ -460,9 +460,9 @@ static void add_silent(struct hook_image *image, uint64_t low, uint64_t high)
 }
 
 /* Return whether a branch is in the function by which glibc frees the cached blocks of a thread that ends; it calls
-   free directly. If symbols name that function, its whole range is silent. In a stripped libc.so it is found by its
-   calls: all other code there calls free through the PLT, so that a program's own free is used. The exception is
-   realloc, which is an allocator's own function. */
+   free directly. If symbols name that function, its whole range is silent. In a stripped libc.so its calls give it
+   away. All other code there calls free through the PLT, so that a program's own free is used, except for realloc, an
+   allocator's own function. */
 static bool is_cache_shutdown(const struct finder *finder, const struct branch *branch)
 {
 	return finder->image->flavour == HOOK_FLAVOUR_GLIBC && !finder->is_static && branch->is_call &&
@@ -497,7 +497,7 @@ static int compare_addresses(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* Calls of the allocator by itself. In glibc's libc.so nothing else calls it directly. */
+/* Find calls of the allocator by itself. In glibc's libc.so nothing else calls it directly. */
 static void find_internal_calls(struct finder *finder)
 {
 	struct hook_image *image = finder->image;

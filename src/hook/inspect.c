@@ -22,7 +22,7 @@ enum { SCRIPT_DEPTH_MAX = 4, SCRIPT_LINE_MAX = 255, HEAD_BYTES = 65536, STATIC_B
 
 /* One step of the way from the named file to the program that is run in the end. */
 struct inspection {
-	int root; /* of the process; -1: ours */
+	int root; /* of the process; -1: this process's */
 	int fd;
 	struct stat status;
 	uint8_t *data; /* the first bytes of the file; all of them where a symbol table is wanted */
@@ -59,8 +59,8 @@ static const char *unfit_type(mode_t mode)
 	return S_ISREG(mode) ? NULL : "not a regular file";
 }
 
-/* Whether executing the file would change who runs it. A mount or a process may rule that out; root has nothing to
-   gain. */
+/* Return whether executing the file would change who runs it. A mount or a process may rule that out; root has nothing
+   to gain. */
 static const char *privilege_gained(const struct inspection *inspection)
 {
 	const struct stat *status = &inspection->status;
@@ -78,7 +78,7 @@ static const char *privilege_gained(const struct inspection *inspection)
 	return NULL;
 }
 
-/* A descriptor of what path names, not yet open. */
+/* Return a descriptor of the file that the path names, not opened for reading. */
 static int find_file(int root, int dirfd, const char *path)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
@@ -93,7 +93,7 @@ static int find_file(int root, int dirfd, const char *path)
 		       : fd;
 }
 
-/* The kernel needs to execute the file, we to read it. found: a descriptor of it. */
+/* Open the file for reading; the kernel only needs to execute it. found: a descriptor of it. */
 static int open_found(struct inspection *inspection, int found, struct diag *diag)
 {
 	char again[40];
@@ -124,7 +124,7 @@ static int open_file(struct inspection *inspection, int dirfd, const char *path,
 	return gained ? diag_fail(diag, EPERM, "%s", gained) : 0;
 }
 
-/* The path after "#!": up to the next space. Empty when there is none. */
+/* Take the path after "#!", up to the next space; empty if there is none. */
 static void take_script_line(struct inspection *inspection)
 {
 	const char *line = (const char *)inspection->data + 2;
@@ -146,7 +146,7 @@ static bool is_hookable(const struct hook_image *image)
 	return false;
 }
 
-/* A static program has the allocator within it, to be found by its symbols. */
+/* Inspect a static program, which has the allocator inside, to be found by its symbols. */
 static int inspect_static(struct inspection *inspection, struct diag *diag)
 {
 	struct hook_image image;
@@ -206,7 +206,7 @@ static int inspect_file(struct inspection *inspection, int dirfd, const char *pa
 	return inspection->interpreter[0] ? 1 : diag_fail(diag, ENOEXEC, "its #! line names no program");
 }
 
-/* It runs, so the kernel had no fault to find with the file; and what cannot be read is no reason. */
+/* The program runs, so the kernel found no fault with the file; and an unreadable file is no reason to refuse. */
 int hook_inspect_running(pid_t pid, struct diag *diag)
 {
 	char path[40];

@@ -26,7 +26,8 @@ enum {
 static const uint8_t preamble[REQUEST_BYTES] = {0x48, 0xc1, 0xc7, 0x03, 0x48, 0xc1, 0xc7, 0x0d, 0x48, 0xc1,
 						0xc7, 0x3d, 0x48, 0xc1, 0xc7, 0x33, 0x48, 0x87, 0xdb};
 
-/* Valgrind's own are of a few numbers, those of its tools begin with two letters. */
+/* Return whether a number is a request's. Valgrind's own have few numbers; those of its tools begin with two
+   letters. */
 static bool is_any_request(uint32_t number)
 {
 	uint8_t first = number >> 24 & 0xff, second = number >> 16 & 0xff;
@@ -39,7 +40,7 @@ static bool is_of_heaps(uint32_t number)
 	return number >= REQUEST_FIRST && number <= REQUEST_LAST;
 }
 
-/* The constant that the instruction writes, or 0. */
+/* Return the constant that the instruction writes, or 0. */
 static uint32_t constant_of(const struct code *code, const uint8_t *bytes)
 {
 	uint32_t number = 0;
@@ -49,7 +50,7 @@ static uint32_t constant_of(const struct code *code, const uint8_t *bytes)
 	return number;
 }
 
-/* Where the function begins, as the unwind table has it, or, of a static program without one, symbols; 0: not known. */
+/* Return the function's beginning by the unwind table or, in a static program without one, by symbols; 0: unknown. */
 static uint64_t function_start(const struct elf *elf, uint64_t address)
 {
 	uint64_t start = elf_unwind_start(elf, address);
@@ -63,7 +64,7 @@ static uint64_t function_start(const struct elf *elf, uint64_t address)
 	return start;
 }
 
-/* Whether it is one, and may be of a heap. */
+/* Return whether it is one, and may be of a heap. */
 static bool is_taken(const struct elf *elf, uint64_t site)
 {
 	uint64_t at = function_start(elf, site);
@@ -92,7 +93,7 @@ struct request_search {
 	bool is_cut;
 };
 
-/* In one executable part of the file, of which `bytes` are there. */
+/* Search one executable part of the file, of which `bytes` exist. */
 static void search_in(struct request_search *search, const struct elf *elf, uint64_t address, const uint8_t *code,
 		      uint64_t bytes)
 {

@@ -41,14 +41,14 @@ static int jump_compare(const void *a, const void *b)
 	return (left->address > right->address) - (left->address < right->address);
 }
 
-/* Move those that stand in a patch. False: one cannot be moved now. */
+/* Move the threads whose program counter is in a patch. Return false if one cannot be moved now. */
 static bool crowd_move(struct crowd *crowd, struct stacks *stacks)
 {
 	for (uint32_t i = 0; i < crowd->count; i++) {
 		struct stand *stand = &crowd->stands[i];
 		const struct inject_jump *jump =
 			stand->is_gone ? NULL : stacks_jump_around(&stacks->places, registers_pc(&stand->registers));
-		/* A thread that stands there is moved, and comes back there only if its stack says so. */
+		/* A thread at a patch is moved, and returns there only if its stack says so. */
 		if (!stand->is_gone && stacks_lead_back(stacks, stand))
 			return false;
 		if (jump && jump->offsets[registers_pc(&stand->registers) - jump->address] < 0)
@@ -72,7 +72,7 @@ static bool crowd_move(struct crowd *crowd, struct stacks *stacks)
 
 /* ---- patching ---- */
 
-/* All stand, and if nobody is in the way the entries are patched: *is_done. They still stand then. */
+/* Pause all threads, and patch the entries if no thread prevents it: *is_done. The threads stay paused. */
 static int crowd_patch_once(struct crowd *crowd, const struct inject *inject, struct stacks *stacks, bool *is_done,
 			    struct diag *diag)
 {
@@ -81,8 +81,7 @@ static int crowd_patch_once(struct crowd *crowd, const struct inject *inject, st
 		return error;
 	*is_done = crowd_move(crowd, stacks);
 	if (*is_done && !jumps_write(inject->memory, inject->jump, inject->jump_count, true))
-		return diag_fail(diag, EBUSY,
-				 "the code of process %d is not as it was a moment before, or cannot be written",
+		return diag_fail(diag, EBUSY, "the code of process %d has just changed, or cannot be written",
 				 (int)crowd->pid);
 	return 0;
 }
@@ -118,7 +117,7 @@ static int crowd_patch(struct crowd *crowd, const struct inject *inject, struct 
 
 /* ---- attaching ---- */
 
-/* Calls of one thread, which stands for them. */
+/* Make calls by one thread, which is paused for them. */
 static int crowd_call(struct crowd *crowd, int (*call)(struct remote *remote, void *cookie), void *cookie,
 		      struct inject_pause *pause, struct diag *diag)
 {
@@ -203,7 +202,8 @@ static int crowd_place(struct crowd *crowd, struct inject *inject, const char *r
 	return error;
 }
 
-/* Valgrind translates what a program's code is when it comes to it, into memory that it plans by itself. */
+/* Return whether Valgrind runs the process: it translates code before execution, into memory that it plans by
+   itself. */
 static bool is_run_by_valgrind(pid_t pid)
 {
 	char link[64], path[PATH_MAX];
@@ -227,8 +227,9 @@ int inject_check(pid_t pid, struct diag *diag)
 	/* The filters can be read once the process is traced, with the privilege for that. */
 	int64_t seccomp = proc_status_value(pid, "Seccomp");
 	if (seccomp > 0 && (seccomp != SECCOMP_MODE_FILTER || geteuid() != 0))
-		return diag_fail(diag, EPERM, "process %d has a seccomp filter, by which a call of ours could end it%s",
-				 (int)pid, seccomp == SECCOMP_MODE_FILTER ? "; root may see what it allows" : "");
+		return diag_fail(diag, EPERM,
+				 "process %d has a seccomp filter, which could end it for a call that xheap needs%s",
+				 (int)pid, seccomp == SECCOMP_MODE_FILTER ? "; root can read what it allows" : "");
 	struct diag why = {""};
 	int error = hook_inspect_running(pid, &why);
 	if (error)
@@ -283,16 +284,17 @@ static int rest_remove(struct crowd *crowd, struct inject_pause *pause, struct d
 	if (error || !rest.bytes)
 		return error;
 	if (!rest.thread_count)
-		return diag_fail(diag, EBUSY, "process %d: what an earlier recording left cannot be removed: %.150s",
+		return diag_fail(diag, EBUSY,
+				 "process %d: the remains of an earlier recording cannot be removed: %.150s",
 				 (int)crowd->pid, rest.why);
 	return diag_fail(diag, EBUSY,
-			 "thread %d of process %d is in the code of an earlier recording still, or may come back to "
-			 "it: that code is inactive, and "
-			 "stays mapped until the thread is known to be out of it",
+			 "thread %d of process %d is still in the inactive code of an earlier recording, or may return "
+			 "to it; the code stays mapped until the thread has left it",
 			 (int)rest.tid, (int)crowd->pid);
 }
 
-/* Nothing is patched, so nobody has to be waited for, but for one who may be in the copy of an entry still. */
+/* Undo an attach. Nothing is patched, so no thread must be waited for, except one that may still be in the copy of an
+   entry. */
 static void attach_undo(struct crowd *crowd, struct inject *inject, struct inject_pause *pause)
 {
 	struct pieces pieces;
@@ -313,7 +315,7 @@ static void attach_undo(struct crowd *crowd, struct inject *inject, struct injec
 	crowd_clear(crowd, inject->memory, &originals.base, &pieces, INJECT_PATIENT, pause, &rest, &ignored);
 }
 
-/* The crowd is traced. */
+/* Attach to the traced crowd. */
 static int attach(struct inject *inject, struct crowd *crowd, const char *region_path, struct inject_pause *pause,
 		  struct diag *diag)
 {
@@ -390,7 +392,7 @@ int inject_attach(struct inject *inject, pid_t pid, struct region *region, const
 	struct attaching attaching = {inject, pid, region, region_path, pause, walk, diag, 0};
 	pthread_t thread;
 	if (pthread_create(&thread, NULL, attach_run, &attaching) != 0)
-		return diag_fail(diag, EAGAIN, "no thread to attach to process %d with", (int)pid);
+		return diag_fail(diag, EAGAIN, "cannot start a thread to attach to process %d", (int)pid);
 	pthread_join(thread, NULL);
 	return attaching.error;
 }

@@ -51,7 +51,7 @@ void urgency_end(const struct urgency *before)
 	setpriority(PRIO_PROCESS, 0, before->nice);
 }
 
-/* ---- tracing all of them ---- */
+/* ---- tracing all threads ---- */
 
 static struct stand *stand_of(struct crowd *crowd, pid_t tid)
 {
@@ -71,15 +71,14 @@ static bool stand_add(struct crowd *crowd, pid_t tid)
 
 /* The prohibitions of the values of kernel.yama.ptrace_scope, and the remedies. */
 static const char *const yama_scopes[] = {
-	[1] = "it lets only its ancestors and whom it names itself; start it by xheap, or run xheap as root, or, as "
-	      "root, "
-	      "sysctl kernel.yama.ptrace_scope=0 allows it for processes of one's own",
-	[2] = "only root may; run xheap as root, or, as root, sysctl kernel.yama.ptrace_scope=0 allows it for "
-	      "processes of one's own",
-	[3] = "nobody may, until the machine has been started anew with a smaller value",
+	[1] = "only its ancestors and the processes that it names may trace it; start it by xheap, or run xheap as "
+	      "root, or, as root, allow it for one's own processes by sysctl kernel.yama.ptrace_scope=0",
+	[2] = "only root may trace; run xheap as root, or, as root, allow it for one's own processes by sysctl "
+	      "kernel.yama.ptrace_scope=0",
+	[3] = "nobody may trace until the machine is restarted with a smaller value",
 };
 
-/* The scope by which Yama forbids a process to us; 0: something else does. */
+/* Return the value of Yama's scope that forbids to trace a process; 0: something else forbids it. */
 static unsigned yama_forbids(pid_t pid)
 {
 	enum { ALL = 3 };
@@ -138,7 +137,7 @@ static int crowd_check(struct crowd *crowd, bool *more, struct diag *diag)
 		if (tid <= 0 || stand_of(crowd, tid))
 			continue;
 		if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) == 0) {
-			/* The number may be a stranger's by now: one that we trace does not leave the list. */
+			/* The number may be a stranger's by now: a traced thread does not leave the list. */
 			if (faccessat(dirfd(tasks), entry->d_name, F_OK, 0) != 0) {
 				let_go_of_stranger(tid);
 				continue;
@@ -183,7 +182,7 @@ static void stand_note(struct stand *stand, int status)
 		stand->signal = WSTOPSIG(status);
 }
 
-/* Wait until it stands, or is gone. False: it did not come to that. */
+/* Wait until a thread is stopped or gone. Return false if neither happens in time. */
 static bool stand_wait(struct stand *stand, uint64_t until_ns)
 {
 	int status;
@@ -203,7 +202,7 @@ static bool stand_wait(struct stand *stand, uint64_t until_ns)
 	return true;
 }
 
-/* Calls that the kernel does not begin again by itself when a stop has interrupted them. */
+/* Return whether the kernel does not restart this call when a stop has interrupted it. */
 static bool is_not_restarted(uint64_t number)
 {
 	static const uint16_t numbers[] = {CPU_SYS_EPOLL_WAIT, SYS_epoll_pwait,     441 /* epoll_pwait2 */, SYS_semop,
@@ -215,7 +214,7 @@ static bool is_not_restarted(uint64_t number)
 	return false;
 }
 
-/* Interrupted by our stop alone: it makes its call again, as if nothing had been. */
+/* Make a thread repeat the call that only the tracer's stop has interrupted, as if nothing had happened. */
 static void stand_rewind(struct stand *stand)
 {
 	struct user_regs_struct *registers = &stand->registers;
@@ -236,7 +235,7 @@ static void stand_rewind(struct stand *stand)
 	registers_write(stand->tid, registers);
 }
 
-/* Let it go on under our eyes, with the signal that it was to get. */
+/* Resume the thread, traced, with the signal that it was about to receive. */
 void stand_go_on(struct stand *stand)
 {
 	if (stand->is_stopped && !stand->is_group_stop)
@@ -342,7 +341,7 @@ int crowd_stop(struct crowd *crowd, struct diag *diag)
 	return crowd_stop_others(crowd, 0, diag);
 }
 
-/* A thread stops for each signal that it is to get, and waits for us: so nobody who traces threads only sleeps. */
+/* Do not just sleep: a traced thread stops for each of its signals and waits for its tracer. */
 void crowd_wait(struct crowd *crowd, uint64_t ns)
 {
 	enum { POLL_NS = 500000 };
@@ -394,14 +393,15 @@ void crowd_leave(struct crowd *crowd)
 
 /* ---- calls by one of them ---- */
 
-/* Instructions of ours mean something else where a thread runs code of another kind. */
+/* Return whether the thread runs 64-bit code: elsewhere the bytes of the calls mean something else. */
 static bool is_in_native_code(const struct stand *stand)
 {
 	struct user_regs_struct registers;
 	return registers_read(stand->tid, &registers) && registers_are_native(&registers);
 }
 
-/* A thread that stands, not for a signal, to make calls. *late: one that did not stop in time; 0: all did. */
+/* Choose a thread that is stopped, not for a signal, to make calls. *late: one that did not stop in time; 0: all
+   did. */
 static struct stand *crowd_choose_within(struct crowd *crowd, uint64_t limit_ns, pid_t *late)
 {
 	*late = 0;
@@ -421,7 +421,7 @@ static struct stand *crowd_choose_within(struct crowd *crowd, uint64_t limit_ns,
 	return NULL;
 }
 
-/* The first that stops soon; on a machine with more to do than it can, a thread has to wait for its turn to stop. */
+/* Choose the first thread that stops soon. On an overloaded machine a thread has to wait for its turn to stop. */
 static struct stand *crowd_choose(struct crowd *crowd, struct diag *diag)
 {
 	pid_t late;
@@ -460,7 +460,7 @@ void calls_end(struct remote *remote, struct crowd *crowd, pid_t caller)
 {
 	struct stand *stand = stand_of(crowd, caller);
 	remote_end(remote);
-	/* A stopped process does not run a single instruction because of us. */
+	/* A stopped process must not execute a single instruction for the logger. */
 	if (!stand->is_group_stop)
 		stand_go_on(stand);
 }

@@ -100,7 +100,7 @@ static bool patches_undo(int memory, const struct patches *patches, bool is_door
 	return is_done;
 }
 
-/* ---- who is inside ---- */
+/* ---- threads inside ---- */
 
 struct clearing {
 	struct crowd *crowd;
@@ -405,7 +405,7 @@ int inject_detach(struct inject_detaching *detaching, struct diag *diag)
 	detaching->pause = (struct inject_pause){0};
 	detaching->rest = (struct inject_rest){.bytes = 0};
 	if (pthread_create(&thread, NULL, detach_run, &run) != 0)
-		return diag_fail(diag, EAGAIN, "no thread to detach from process %d with", (int)detaching->pid);
+		return diag_fail(diag, EAGAIN, "cannot start a thread to detach from process %d", (int)detaching->pid);
 	struct timespec until = monotonic_at(monotonic_now_ns() + MEANWHILE_NS);
 	while (detaching->meanwhile && pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == ETIMEDOUT) {
 		detaching->meanwhile(detaching->cookie);

@@ -67,7 +67,7 @@ static struct inject_image *image_known(struct inject *inject, uint64_t base, ui
 	return NULL;
 }
 
-/* Executable, or followed by an executable mapping of the same file. */
+/* Return whether a mapping is executable, or followed by an executable mapping of the same file. */
 static bool has_code(const struct proc_map *maps, int count, int i)
 {
 	for (int j = i; j < count && j < i + 8; j++)
@@ -77,8 +77,8 @@ static bool has_code(const struct proc_map *maps, int count, int i)
 	return false;
 }
 
-/* The image's code, all of which is a process's own memory to the kernel once a byte of it is patched. Its headers stay
-   in core files. */
+/* Note the addresses of the image's code: once a byte of it is patched, all of it is private memory to the kernel. Its
+   headers stay in core files. */
 static void tell_code(struct region_image *row, const struct proc_map *map, const struct proc_map *end)
 {
 	for (const struct proc_map *at = map; at < end && at->inode == map->inode && !row->code_high; at++) {

@@ -64,7 +64,7 @@ static uint64_t vdso_clock(const struct proc_map *maps, int count)
 
 /* ---- at the exec ---- */
 
-/* List in the process what is mapped there, for whoever removes it. */
+/* List the mappings in the process itself, for a later removal. */
 static void mappings_note(struct inject *inject)
 {
 	struct recorder_mappings mappings = {.magic = RECORDER_MAPPINGS_MAGIC,
@@ -144,7 +144,7 @@ static void images_push(struct inject *inject)
 	RECORDER_WRITE(inject, generation, 1);
 }
 
-/* Core files stay as without us: code is in its file. Images of later are the loader hook's business. */
+/* Keep core files as without the recorder: the code is in its file. The loader hook does the same for later images. */
 static void leave_out_of_cores(struct inject *inject, struct remote *remote)
 {
 	for (uint32_t i = 0; i < inject->image_count; i++) {
@@ -155,7 +155,7 @@ static void leave_out_of_cores(struct inject *inject, struct remote *remote)
 	}
 }
 
-/* The image of the executable, or NULL. */
+/* Return the image of the executable, or NULL. */
 static struct region_image *executable_image(const struct inject *inject)
 {
 	uint64_t headers = proc_auxv(inject->pid, AT_PHDR);
@@ -167,8 +167,8 @@ static struct region_image *executable_image(const struct inject *inject)
 	return NULL;
 }
 
-/* An executable's search table for unwinding, where its linker made none, as that of static ones and musl-gcc's: made
-   here, mapped beside it. */
+/* Make a search table for an executable whose linker made none, as for static ones and musl-gcc's, and map it beside
+   the executable. */
 static void add_tables(struct inject *inject, struct remote *remote, struct region_image *row)
 {
 	char executable[64];
@@ -250,8 +250,8 @@ int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t
 	return error;
 }
 
-/* Before a dynamic program begins, only it, its loader and the vdso are there; otherwise everything is patched at
-   once. */
+/* Fill in the images. Before a dynamic program begins, it has only itself, its loader and the vDSO; otherwise
+   everything is patched at once. */
 void inject_fill(struct inject *inject)
 {
 	struct proc_map *maps = NULL;
@@ -302,7 +302,7 @@ void inject_begin(struct inject *inject)
 	__atomic_store_n(&inject->region->header->state, REGION_LIVE, __ATOMIC_RELEASE);
 }
 
-/* Dynamic programs have no more than their loader yet. */
+/* Check that an allocator is patched. A dynamic program has only its loader so far. */
 static int check_patches(const struct inject *inject, struct diag *diag)
 {
 	if (inject->has_allocator || (inject->jump_count && !inject->is_static))

@@ -18,7 +18,7 @@
 
 enum { PAGE = 4096, MAIN_ISLAND_BYTES = 128 * 1024 };
 
-/* Whether the target's descriptor is the region: a path may lead elsewhere in another mount namespace. */
+/* Return whether the target's descriptor is the region: a path may lead elsewhere in another mount namespace. */
 static bool is_region(const struct inject *inject, int64_t fd)
 {
 	char path[64];
@@ -28,7 +28,7 @@ static bool is_region(const struct inject *inject, int64_t fd)
 	       there.st_ino == here.st_ino;
 }
 
-/* Of struct recorder: what only sessions that sample use lies at its end. */
+/* Return the size of struct recorder; the part for sessions that sample lies at its end. */
 static uint64_t recorder_bytes(const struct inject *inject)
 {
 	return inject->is_sampling ? RECORDER_DATA_BYTES : RECORDER_UNSAMPLED_BYTES;
@@ -87,8 +87,8 @@ int64_t map_anywhere(const struct inject *inject, struct remote *remote, const s
 
 enum { CALL_OPEN, CALL_REGION, CALL_DATA, CALL_WIPE, CALL_COUNT = 8 };
 
-/* Everything but the islands, in one go: the region's file is opened by the target itself, at path, which lies at
-   place. */
+/* Map everything but the islands in one batch. The target itself opens the region's file by its path, which lies at
+   `place`. */
 static int map_at_once(const struct inject *inject, struct remote *remote, uint64_t place,
 		       int64_t results[REMOTE_BATCH_MAX])
 {
@@ -111,8 +111,8 @@ static int map_at_once(const struct inject *inject, struct remote *remote, uint6
 	return remote_batch(remote, island->low, steps, CALL_COUNT, results);
 }
 
-/* Behind another root, or as another user, a target cannot open the region: then it is handed over. results: as
-   map_at_once() left them. */
+/* Map the region by a descriptor that is passed to the target. It cannot open the region itself under another root
+   directory or as another user. results: as map_at_once() left them. */
 static int map_passed_region(const struct inject *inject, struct remote *remote, uint64_t place, int64_t *results)
 {
 	if (results[CALL_OPEN] >= 0) {
@@ -130,7 +130,7 @@ static int map_passed_region(const struct inject *inject, struct remote *remote,
 	return 0;
 }
 
-/* The region and the recorder's memory, where they stay. The region's file is open still. */
+/* Move the region and the recorder's memory to where they stay. The region's file is still open. */
 static void move_memory(const struct inject *inject, struct remote *remote, int64_t *results)
 {
 	const int both = PROT_READ | PROT_WRITE;
@@ -149,7 +149,7 @@ static void move_memory(const struct inject *inject, struct remote *remote, int6
 	results[CALL_DATA] = data_at;
 }
 
-/* Region and recorder's memory, mapped in the target, which keeps no descriptor. */
+/* Map the region and the recorder's memory in the target, which keeps no descriptor. */
 static int map_memory(struct inject *inject, struct remote *remote, const char *path, int64_t results[REMOTE_BATCH_MAX])
 {
 	uint64_t place = (registers_sp(&remote->registers) - 2048) & ~15ull;
@@ -168,7 +168,7 @@ static int map_memory(struct inject *inject, struct remote *remote, const char *
 	return error;
 }
 
-/* place: NULL: wherever the kernel likes. */
+/* Add an island. place: NULL: the kernel chooses. */
 static int island_add(struct inject *inject, struct remote *remote, const struct place_wish *place, uint64_t bytes)
 {
 	const struct map_wish memory = {bytes, PROT_READ | PROT_EXEC, MAP_OURS, -1};

@@ -12,7 +12,8 @@
 #include "inject/stub.h"
 #include "inject/target_fields.h"
 
-/* Callers within the allocator: single return addresses, or the whole image when it is an allocator's own. */
+/* Give the recorder the callers inside the allocator: single return addresses, or the whole image if it is an
+   allocator's own. */
 static void tell_internal_calls(struct inject *inject, const struct hook_image *hooks, const struct inject_image *image,
 				bool is_main)
 {
@@ -48,7 +49,7 @@ static bool is_in_reach(const struct inject_island *island, uint64_t address)
 	return (island->low > address ? island->high - address : address - island->low) < PLACE_REACH;
 }
 
-/* The island within reach of address with room for a stub. */
+/* Return the island within reach of the address with room for a stub. */
 static struct inject_island *island_for(struct inject *inject, uint64_t address)
 {
 	bool has_door = inject->doors.next < inject->doors.high && address < LOW_CODE_END;
@@ -90,7 +91,7 @@ void inject_close_doors(const struct inject *inject, int memory)
 		remote_write(memory, doors->low, doors->original, doors->next - doors->low);
 }
 
-/* Where a patched entry jumps to, to get to its stub: 0 when that cannot be. */
+/* Return the address to which a patched entry jumps to get to its stub, 0 if none is possible. */
 static uint64_t way_to(struct inject *inject, const struct inject_island *island, const struct stub *stub)
 {
 	struct inject_doors *doors = &inject->doors;
@@ -148,7 +149,7 @@ static bool jump_add(struct inject *inject, const struct inject_jump *jump)
 	return true;
 }
 
-/* The recorder's function for a target; 0: the stub does all. */
+/* Return the recorder's function for a target; 0: the stub does all. */
 static uint64_t hook_address(const struct inject *inject, const struct hook_target *target, uint64_t fallback)
 {
 	const char *name = stub_hook_name(target, fallback);
@@ -162,8 +163,8 @@ static uint64_t hook_address(const struct inject *inject, const struct hook_targ
 	return inject->text + recorder_symbol(name);
 }
 
-/* Each source file that includes xheap/heap.h has functions of its own: they are one entry for each image, also when it
-   comes again. */
+/* Add an entry. Each source file that includes xheap/heap.h has functions of its own; all of an image are one entry,
+   also if the image is loaded again. */
 static uint32_t entry_add(struct region *region, const struct region_entry *entry)
 {
 	const char *path = region_image(region, entry->image)->path;
@@ -177,8 +178,8 @@ static uint32_t entry_add(struct region *region, const struct region_entry *entr
 	return region_add_entry(region, entry);
 }
 
-/* An island's memory for the contexts of an image's requests, with their rows in the region; its address, 0 when there
-   is no room. */
+/* Allocate memory of an island for the contexts of an image's requests, and their rows in the region. Return its
+   address, 0 if there is no room. */
 static uint64_t requests_add(struct inject *inject, struct inject_island *island, const struct inject_image *image,
 			     const char *path)
 {
@@ -219,14 +220,15 @@ static uint64_t requests_add(struct inject *inject, struct inject_island *island
 	return at;
 }
 
-/* Whether the process has memory: one that is ending has none, and lacks no hook. */
+/* Return whether the process has memory: one that is ending has none, and lacks no hook. */
 static bool has_memory(struct inject *inject)
 {
 	struct region_header *region;
 	return context_read(inject, offsetof(struct recorder, region), &region, sizeof(region));
 }
 
-/* The process that forked this one has patched the entry: a jump into code of ours, which both have. */
+/* Return whether the process that forked this one has patched the entry: it has a jump into the recorder's code, which
+   both have. */
 static bool is_patched(const struct inject *inject, uint64_t address, const unsigned char *now)
 {
 	uint64_t to;

@@ -25,7 +25,7 @@ static bool is_anonymous(const struct proc_map *map)
 	return !map->inode && (!map->path[0] || strncmp(map->path, "[anon", 5) == 0) && map->permissions[3] == 'p';
 }
 
-/* Whether all of [low, high) is mapped as pieces of this kind are. */
+/* Return whether all of [low, high) is mapped as pieces of this kind are. */
 static bool is_mapped(const struct proc_map *maps, int count, uint64_t low, uint64_t high, bool is_code)
 {
 	if (low >= high || low % PAGE || high % PAGE || high - low > PIECE_BYTES_MAX)
@@ -40,7 +40,7 @@ static bool is_mapped(const struct proc_map *maps, int count, uint64_t low, uint
 	return low >= high;
 }
 
-/* noted_at: of its row in the process's own list, or 0 */
+/* Add a piece. noted_at: address of its row in the process's own list, or 0. */
 static void piece_add(struct pieces *pieces, const struct proc_map *maps, int count, struct inject_piece piece)
 {
 	for (uint32_t i = 0; i < pieces->count; i++)
@@ -53,7 +53,7 @@ static void piece_add(struct pieces *pieces, const struct proc_map *maps, int co
 	pieces->bytes += piece.high - piece.low;
 }
 
-/* The executable's own memory that leads into code of ours. */
+/* Add the bytes of the executable's own memory that lead into the recorder's code. */
 static void doors_add(struct pieces *pieces, uint64_t low, uint64_t high)
 {
 	if (low >= high || high - low > INJECT_DOOR_BYTES * INJECT_DOOR_MAX)
@@ -83,7 +83,7 @@ static void region_piece_add(struct pieces *pieces, uint64_t low, uint64_t high)
 	pieces->bytes += high - low;
 }
 
-/* The process's own list of what was mapped into it. False: there is none. */
+/* Read the process's own list of mappings. Return false if there is none. */
 static bool list_read(int memory, uint64_t list_at, uint64_t region_at, struct recorder_mappings *list)
 {
 	return list_at && remote_read(memory, list_at, list, sizeof(*list)) && list->magic == RECORDER_MAPPINGS_MAGIC &&
@@ -133,7 +133,7 @@ void pieces_of(struct pieces *pieces, const struct inject *inject, const struct 
 		region_piece_add(pieces, inject->region_address, inject->region_address + inject->region->bytes);
 }
 
-/* Whether a mapping is of a region that nobody records into any more, or of the one that is meant. */
+/* Return whether a mapping is of a region that nobody records into any more, or of the region with this inode. */
 static bool is_over(int memory, const struct proc_map *map, uint64_t inode, struct region_header *header)
 {
 	const char *name = strrchr(map->path, '/');
@@ -219,7 +219,7 @@ static bool is_in_door(const struct pieces *pieces, uint64_t address)
 	return false;
 }
 
-/* The image's file as the process has it; -1: it cannot be had. */
+/* Open the image's file as the process sees it; -1: impossible. */
 static int file_open(pid_t pid, const struct proc_map *map)
 {
 	char path[600];
@@ -237,7 +237,8 @@ static int file_open(pid_t pid, const struct proc_map *map)
 	return fd;
 }
 
-/* Whether the kernel says that the page is the process's own, and so may be patched. Without an answer it may. */
+/* Return whether the kernel says that the page is the process's own, and so may be patched. Without an answer it
+   may. */
 static bool is_own_page(int pagemap, uint64_t address)
 {
 	enum { FILE_PAGE = 61, SWAPPED = 62, PRESENT = 63 };
@@ -255,7 +256,7 @@ struct around {
 	uint8_t now[PAGE + 2 * PATCH_BYTES_MAX], file[PAGE + 2 * PATCH_BYTES_MAX];
 };
 
-/* Whether the bytes at i lead into the pieces: a jump, or an address for one. */
+/* Return whether the bytes at i lead into the pieces: a jump, or an address for one. */
 static bool leads_at(const struct around *around, uint32_t i, const struct pieces *pieces)
 {
 	uint64_t absolute = 0, to;
@@ -267,7 +268,7 @@ static bool leads_at(const struct around *around, uint32_t i, const struct piece
 	return leads_into(pieces, absolute);
 }
 
-/* The bytes from `from` on that differ from the file, but for short gaps; their end. */
+/* Return the end of the bytes that differ from the file from `from` on, short gaps included. */
 static uint32_t run_end(const struct around *around, uint32_t from)
 {
 	uint32_t end = from;
@@ -299,7 +300,7 @@ static bool patch_add(struct patches *patches, const struct around *around, uint
 	return true;
 }
 
-/* Doors in what was read: all bytes of these that are not the file's. */
+/* Find doors in the bytes that were read: all bytes of doors that differ from the file. */
 static bool doors_in(struct patches *patches, const struct around *around, const struct pieces *pieces)
 {
 	for (uint32_t i = 0; i < around->size; i++) {
@@ -315,7 +316,7 @@ static bool doors_in(struct patches *patches, const struct around *around, const
 	return true;
 }
 
-/* Patches in what was read. The first byte of one may be what it was. */
+/* Find patches in the bytes that were read. The first byte of one may be the original. */
 static bool patches_in(struct patches *patches, const struct around *around, const struct pieces *pieces)
 {
 	for (uint32_t i = 0; i < around->size;) {
@@ -343,14 +344,14 @@ static bool around_read(struct around *around, int memory, const struct proc_map
 	return remote_read(memory, low, around->now, around->size);
 }
 
-/* The same bytes of the file; what is behind its end reads as zeros, as the kernel maps it. */
+/* Read the same bytes of the file. Bytes after its end read as zeros, as the kernel maps them. */
 static bool around_read_file(struct around *around, int fd, const struct proc_map *map)
 {
 	memset(around->file, 0, sizeof(around->file));
 	return fd >= 0 && pread(fd, around->file, around->size, (off_t)(map->offset + (around->low - map->low))) > 0;
 }
 
-/* Whether any of the bytes leads into the pieces, whatever the file has. */
+/* Return whether any of the bytes leads into the pieces, whatever the file has. */
 static bool leads_anywhere(const struct around *around, const struct pieces *pieces)
 {
 	for (uint32_t i = 0; i < around->size; i++)
@@ -380,7 +381,7 @@ int patches_find(struct patches *patches, pid_t pid, int memory, const struct pi
 				continue;
 			fd = fd >= 0 ? fd : file_open(pid, map);
 			if (!around_read_file(&around, fd, map))
-				error = diag_fail(diag, ENOENT, "%s is gone, so its functions cannot be what they were",
+				error = diag_fail(diag, ENOENT, "%s is gone, so its functions cannot be restored",
 						  map->path);
 			else if (!patches_in(patches, &around, pieces))
 				error = diag_fail(diag, ENOMEM, "no memory for the patches of process %d", (int)pid);

@@ -67,7 +67,7 @@ static struct user_regs_struct registers_to_go_on(const struct remote *remote)
 	return registers;
 }
 
-/* A system call, and on to where it was. */
+/* Write the gate: a system call, then the way back. */
 static bool gate_write(const struct remote *remote, uint64_t at)
 {
 	unsigned char bytes[REMOTE_GATE_BYTES];
@@ -82,7 +82,7 @@ static bool gate_write(const struct remote *remote, uint64_t at)
 	return remote_write(remote->memory, at, bytes, gate.size);
 }
 
-/* Bytes that a gate takes. */
+/* Return the size of a gate. */
 static uint64_t gate_bytes(const struct remote *remote)
 {
 	enum { AT_EXEC_BYTES = 32 };
@@ -136,7 +136,7 @@ static uint64_t behind_any_image(const struct remote *remote)
 	return at;
 }
 
-/* The vDSO's sections, which debuggers read, may lie first behind its code: its last bytes. */
+/* Return the last bytes of the vDSO's page: its sections, which debuggers read, may follow its code. */
 static uint64_t behind_kernel_code(const struct remote *remote)
 {
 	struct remote_spare spare;
@@ -150,7 +150,7 @@ static uint64_t at_first_instruction(const struct remote *remote)
 	return remote->is_running ? 0 : registers_pc(&remote->registers);
 }
 
-/* A place for the gate until there is memory of ours. */
+/* Borrow a place for the gate until the recorder's memory is mapped. */
 static int gate_borrow(struct remote *remote)
 {
 	static uint64_t (*const places[])(const struct remote *) = {behind_loader, behind_executable, behind_any_image,
@@ -169,7 +169,7 @@ static int gate_borrow(struct remote *remote)
 	return 0;
 }
 
-/* The borrowed bytes back. */
+/* Restore the borrowed bytes. */
 static void gate_return(struct remote *remote)
 {
 	if (!remote->borrowed_at)
@@ -190,7 +190,7 @@ void remote_own_gate(struct remote *remote, uint64_t at)
 
 #define BIT(signal) (1ull << ((signal)-1))
 
-/* As the kernel does with pending ones, going on takes back a stop, and a stop takes back going on. */
+/* Postpone a signal. As with the kernel's pending ones, SIGCONT cancels a stop, and a stop cancels SIGCONT. */
 static void postpone(struct remote *remote, int signal)
 {
 	const uint64_t stops = BIT(SIGSTOP) | BIT(SIGTSTP) | BIT(SIGTTIN) | BIT(SIGTTOU);
@@ -234,7 +234,7 @@ int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
 	remote->memory = open(path, O_RDWR | O_CLOEXEC);
 	if (remote->memory < 0)
 		return diag_errno(diag, "cannot open the memory of process %d", (int)pid);
-	/* The stop is inside execve, whose end would overwrite what we set: go to the call's exit. */
+	/* The stop is inside execve, whose end would overwrite the registers: resume to the call's exit. */
 	if (ptrace(PTRACE_SETOPTIONS, pid, 0, EXEC_OPTIONS) != 0 || go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 ||
 	    !registers_read(pid, &remote->registers)) {
 		int error = diag_errno(diag, "cannot read the registers of process %d", (int)pid);
@@ -310,7 +310,7 @@ static void put_step(struct machine_code *program, const struct remote_step *ste
 	call_code_put_step(program, step->number, argument);
 }
 
-/* To the end of a batch: by one stop, or where the signal may not come through by those of each call. */
+/* Run to the end of a batch: by one stop or, if the signal may not be delivered, by the stops of each call. */
 static int batch_run(struct remote *remote, uint32_t count)
 {
 	if (!(proc_status_mask(remote->pid, "SigBlk") >> (END_SIGNAL - 1) & 1) &&
@@ -322,7 +322,8 @@ static int batch_run(struct remote *remote, uint32_t count)
 	return 0;
 }
 
-/* While other threads of the process run, nothing may be sent to it, and registers have to stay as they are. */
+/* Make the calls one by one. While other threads of the process run, no signal may be sent to it, and registers must
+   stay. */
 static int one_by_one(struct remote *remote, const struct remote_step *steps, uint32_t count, int64_t *results)
 {
 	int64_t all[REMOTE_BATCH_MAX];
@@ -398,7 +399,7 @@ static int send_descriptor(int to, int fd)
 	return error;
 }
 
-/* Its end of the pair, reached from here. */
+/* Send through the target's end of the pair, which is opened from here. */
 static int send_over(const struct remote *remote, int socket, int fd)
 {
 	/* It may be another thread than the first, for which there are such descriptors only since Linux 6.9. */
@@ -462,7 +463,8 @@ int64_t remote_pass(struct remote *remote, uint64_t place, int fd)
 void remote_end(struct remote *remote)
 {
 	gate_return(remote);
-	/* The kernel begins a call again only for one that stood where a signal would have come. */
+	/* The kernel restarts an interrupted call only for a thread that stopped where a signal would have been
+	   delivered. */
 	struct user_regs_struct registers = remote->is_running ? registers_to_go_on(remote) : remote->registers;
 	if (remote->is_running)
 		registers_leave_call(&registers);

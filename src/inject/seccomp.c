@@ -161,7 +161,7 @@ uint32_t filter_run(const struct sock_filter *filter, uint32_t count, const stru
 
 enum { SOME_FD = 3, SOME_BYTES = 1 << 21, SOME_ADDRESS = 0x7f000000 };
 
-/* As inject.c and remote.c make them; numbers that are not known before stand for all of their kind. */
+/* The calls that inject.c and remote.c make; numbers that are unknown beforehand stand for all of their kind. */
 static const struct seccomp_data calls[] = {
 	{SYS_openat, CPU_AUDIT_ARCH, SOME_ADDRESS, {(uint64_t)-100, SOME_ADDRESS, 02000002}},
 	{SYS_mmap, CPU_AUDIT_ARCH, SOME_ADDRESS, {0, SOME_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, SOME_FD, 0}},
@@ -215,8 +215,8 @@ int filter_check(pid_t tid, struct diag *diag)
 		if (count <= 0 || count > INSTRUCTIONS_MAX ||
 		    ptrace((enum __ptrace_request)PTRACE_SECCOMP_GET_FILTER, tid, i, filter) != count)
 			error = diag_fail(diag, EPERM,
-					  "thread %d has a seccomp filter that cannot be read (%s), by which a call of "
-					  "ours could end its process",
+					  "thread %d has a seccomp filter that cannot be read (%s) and could end its "
+					  "process for a call that xheap needs",
 					  (int)tid, count < 0 ? strerror(errno) : "too long");
 		else
 			error = filter_allows(filter, (uint32_t)count, tid, diag);

@@ -50,7 +50,7 @@ size_t tables_bound(size_t size)
 	return HEAD_BYTES + size / FDE_BYTES_MIN * sizeof(struct table_row);
 }
 
-/* The encoding of a common entry's pointers: behind 'R' in its augmentation. -1: not understood. */
+/* Return the encoding of a common entry's pointers, which follows 'R' in its augmentation. -1: not understood. */
 static int pointer_encoding(const uint8_t *entry, const uint8_t *end)
 {
 	const uint8_t *at = entry + 9, *augmentation = at;

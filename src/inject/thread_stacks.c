@@ -66,7 +66,7 @@ static void places_bounds(const struct places *places, uint64_t *lowest, uint64_
 
 /* ---- code ---- */
 
-/* Whether the instruction that ends at the address is a call. */
+/* Return whether the instruction that ends at the address is a call. */
 static bool is_behind_call(int memory, uint64_t address)
 {
 	uint8_t before[PATCH_CALL_BYTES_MAX];
@@ -74,15 +74,15 @@ static bool is_behind_call(int memory, uint64_t address)
 	       patch_is_behind_call(before);
 }
 
-/* Whether a handler returns to this address. */
+/* Return whether a handler returns to this address. */
 static bool is_signal_return(int memory, uint64_t address)
 {
 	uint8_t code[PATCH_SIGNAL_RETURN_BYTES];
 	return remote_read(memory, address, code, sizeof(code)) && patch_is_signal_return(code);
 }
 
-/* Whether the word at this address of a stack is the program counter that a signal frame has saved. The word before the
-   frame is its return address. */
+/* Return whether the word at this address of a stack is the program counter that a signal frame has saved. The word
+   before the frame is its return address. */
 static bool is_saved_by_signal(int memory, uint64_t at)
 {
 	uint64_t handler_returns_to;
@@ -92,7 +92,7 @@ static bool is_saved_by_signal(int memory, uint64_t at)
 
 /* ---- stacks ---- */
 
-/* The mapping around an address; NULL: there is none. */
+/* Return the mapping around an address; NULL: there is none. */
 static const struct proc_map *map_at(const struct stacks *stacks, uint64_t address)
 {
 	for (int i = 0; i < stacks->map_count; i++)
@@ -101,9 +101,9 @@ static const struct proc_map *map_at(const struct stacks *stacks, uint64_t addre
 	return NULL;
 }
 
-/* Where the stack ends that sp is on: the first thread's mapping, else the thread's own block. A mapping may go on
- * behind that: since glibc 2.42 stacks that lie side by side are one to the kernel. 0: it is no such stack; with
- * is_lenient: as far as its mapping goes. */
+/* Return the end of the stack around sp: of the first thread's mapping, else of the thread's own block. A mapping may
+   continue behind that: since glibc 2.42, stacks that lie side by side are one mapping. 0: it is no such stack; with
+   is_lenient: the end of its mapping. */
 static uint64_t stack_end(const struct stacks *stacks, const struct stand *stand, uint64_t sp)
 {
 	uint64_t block = registers_thread_pointer(&stand->registers), end = 0;
@@ -121,7 +121,7 @@ static bool counts(const struct stacks *stacks, uint64_t at, uint64_t word)
 	       (is_behind_call(stacks->memory, word) || is_saved_by_signal(stacks->memory, at));
 }
 
-/* Whether a word from `at` to `end` says that somebody will come back to a place. */
+/* Return whether a word from `at` to `end` says that somebody will come back to a place. */
 static bool words_lead(const struct stacks *stacks, uint64_t at, uint64_t end)
 {
 	uint64_t words[SCAN_CHUNK / WORD], lowest, highest;
@@ -179,7 +179,7 @@ static bool step_over_signal(const struct stacks *stacks, struct stack_window *w
 	return true;
 }
 
-/* From a frame to its caller by the row. */
+/* Step from a frame to its caller by the row. */
 static bool step_by_row(const struct stacks *stacks, struct stack_window *window, struct frame *frame, row_bits row)
 {
 	uint64_t cfa = (row_kind(row) == ROW_SP ? frame->sp : frame->bp) + (uint64_t)row_cfa_offset(row),
@@ -196,7 +196,7 @@ static bool step_by_row(const struct stacks *stacks, struct stack_window *window
 	return true;
 }
 
-/* Unwind from the frame as far as the tables lead; it is the last one then. */
+/* Unwind from the frame as far as the tables lead; *frame is then the last one. */
 static enum unwound unwind(struct stacks *stacks, struct frame *frame)
 {
 	struct stack_window window = {.low = 0};

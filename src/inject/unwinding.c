@@ -21,7 +21,7 @@ static bool is_known(const struct unwinding *unwinding, uint64_t base)
 	return false;
 }
 
-/* The end of the mappings of one file from map `first` on. */
+/* Return the end of the mappings of one file from map `first` on. */
 static uint64_t image_end(const struct proc_map *maps, int count, int first)
 {
 	uint64_t end = maps[first].high;
@@ -70,7 +70,7 @@ bool unwinding_row(struct unwinding *unwinding, uint64_t pc, row_bits *row)
 	return row_kind(*row) != ROW_POINTERS;
 }
 
-/* Copy [low, high) of the process, and room for `more` bytes behind. */
+/* Copy [low, high) of the process, with room for `more` bytes after it. */
 static bool image_copy(const struct unwinding *unwinding, struct unwinding_image *image, uint64_t low, uint64_t high,
 		       uint64_t more)
 {
@@ -86,7 +86,7 @@ static bool image_copy(const struct unwinding *unwinding, struct unwinding_image
 	return true;
 }
 
-/* Where .eh_frame begins, by its table's header: the usual encoding only; 0: another. */
+/* Return the address of .eh_frame by its table's header, in the usual encoding only; 0: another encoding. */
 static uint64_t frames_begin(const struct unwinding *unwinding, uint64_t header)
 {
 	enum { PCREL_SDATA4 = 0x1b };

@@ -19,14 +19,14 @@
 /* Sums of a block's sizes cannot overflow. */
 #define PLAIN_SIZE_MAX (UINT64_C(1) << 40)
 enum { AHEAD = 12 /* points whose cells are fetched early */, CELL_ROW_BITS = 17, CELL_FIRST_BITS = 6 };
-#define CELL_NOBODY (UINT64_C(1) << 16) /* in place of a row: nobody lives there now */
+#define CELL_NOBODY (UINT64_C(1) << 16) /* in place of a row: the address has no live row now */
 #define CELL_ROW_MASK ((UINT64_C(1) << CELL_ROW_BITS) - 1)
 #define CELL_ADDRESS_MAX ((UINT64_C(1) << (64 - CELL_ROW_BITS)) - 1)
 _Static_assert(TRACE_BLOCK_EVENTS_MAX <= CELL_NOBODY, "a row of an event block fits into a cell");
 
 /* ---- cells: an address, and the row that lives there; 0: empty ---- */
 
-/* Empty, with room for `count`: as small as that allows. */
+/* Make an empty table with room for `count`, as small as possible. */
 static void cells_reserve(struct block_match *local, uint32_t count)
 {
 	local->cell_bits = CELL_FIRST_BITS;
@@ -95,7 +95,7 @@ static uint32_t site_add(struct block_match *local, struct heap_site site)
 	return note->site;
 }
 
-/* ---- which points belong together ---- */
+/* ---- pairs of points ---- */
 
 static uint32_t choose(bool is_one, uint32_t one, uint32_t other)
 {
@@ -145,8 +145,8 @@ static void points_pair(struct block_match *local, const struct trace_block *blo
 
 /* ---- what they say ---- */
 
-/* The row came from a realloc: it took what its thread's last point before ended; that another row began between means
-   a signal's handler. */
+/* Note what a realloc's row took: its thread's last point before ended that. If another row began between, a signal
+   handler made it. */
 static void taken_add(struct block_match *local, const struct trace_block *block, const struct point_place *places,
 		      uint32_t row)
 {

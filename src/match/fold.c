@@ -190,7 +190,7 @@ static bool was_at_peak(const struct folding *folding, const struct heap_allocat
 	       row->end_ns > peak_ns;
 }
 
-/* A block that has ended, as a sum of one. */
+/* Fold an ended block, as a sum of one. */
 static void row_fold(struct folding *folding, const struct heap_allocation *row)
 {
 	struct heap_site site = folding->table->sites[row->site];
@@ -248,14 +248,14 @@ static void sums_join(struct folding *folding)
 	free(makings);
 }
 
-/* Half as many intervals. */
+/* Join intervals in pairs: half as many remain. */
 static void intervals_join(struct folding *folding)
 {
 	folding->fold.interval_ns *= 2;
 	sums_join(folding);
 }
 
-/* Whether a sum is of one thread, which makes no calls any more that are still to be folded. */
+/* Return whether a sum is of one thread, which makes no calls any more that are still to be folded. */
 static bool is_of_ended_thread(const struct folding *folding, const struct trace_sum *sum)
 {
 	return !(sum->flags & TRACE_SUM_THREADS) &&
@@ -274,7 +274,7 @@ static bool are_many_threads(const struct folding *folding)
 	return are_many;
 }
 
-/* Threads of a process that have ended become one, under the name of the first that was met. */
+/* Join ended threads of a process into one, under the name of the first one met. */
 static void threads_join(struct folding *folding)
 {
 	struct map first = {0};
@@ -294,7 +294,7 @@ static void threads_join(struct folding *folding)
 	sums_join(folding);
 }
 
-/* A program that begins threads for ever must not have ever more sums. */
+/* Limit the number of sums: a program that begins threads for ever must not have ever more of them. */
 static void sums_limit(struct folding *folding)
 {
 	if (folding->making_count <= folding->making_limit)
@@ -361,7 +361,7 @@ static void fold_begin(struct folding *folding)
 	}
 	while (folding->until_ns / fold->interval_ns >= INTERVALS_MAX)
 		fold->interval_ns *= 2;
-	/* All events, of which those that are written are taken off. */
+	/* All events; those that are written are subtracted below. */
 	fold->event_count = folding->dictionary->event_count;
 	fold->failed = folding->dictionary->failed_count;
 	fold->in_flight = folding->dictionary->in_flight_count;
@@ -424,7 +424,7 @@ static bool is_carried(const struct folding *folding, const struct trace_block *
 			block_key(block->thread, kind == EVENT_EARLIER ? 0 : block->time_ns[i], block->address[i]));
 }
 
-/* An event up to until_ns. */
+/* Fold an event up to until_ns. */
 static void event_fold(struct folding *folding, const struct trace_block *block, uint32_t i)
 {
 	struct fold_lane *lane = &folding->lanes[block->thread];
@@ -433,7 +433,7 @@ static void event_fold(struct folding *folding, const struct trace_block *block,
 		&lane->last[folding->dictionary->entries[block->entry[i]].function >= FUNCTION_FIRST_ANNOTATION];
 	bool is_carried_on = is_carried(folding, block, i),
 	     is_aside = kind == EVENT_LOCK || kind == EVENT_UNLOCK || kind == EVENT_PROTECT;
-	/* Something came behind it. */
+	/* A later event of the thread came between. */
 	if (*last != HEAP_NONE && !is_aside) {
 		lane->events.flags[*last] |= EVENT_FOLDED_AFTER;
 		*last = HEAP_NONE;
@@ -465,7 +465,7 @@ static int events_take(struct folding *folding, struct diag *diag)
 	return error;
 }
 
-/* In blocks, which have a limit. */
+/* Write a lane in blocks, which have a limit. */
 static int lane_write(struct folding *folding, struct fold_lane *lane, struct diag *diag)
 {
 	struct writer_events *all = &lane->events;
@@ -489,7 +489,7 @@ static int lane_write(struct folding *folding, struct fold_lane *lane, struct di
 
 /* ---- the file ---- */
 
-/* Of each process the largest of each of the intervals, when there are many. */
+/* Write, for each process, the largest sample of each interval if there are many. */
 static void samples_write(struct folding *folding)
 {
 	const struct trace_dictionary *dictionary = folding->dictionary;
@@ -524,7 +524,7 @@ static void gap_join(struct trace_gap *to, const struct trace_gap *from)
 	}
 }
 
-/* Of each thread one for each of the intervals, when there are many. */
+/* Write, for each thread, one gap for each interval if there are many. */
 static void gaps_write(struct folding *folding)
 {
 	const struct trace_dictionary *dictionary = folding->dictionary;

@@ -17,7 +17,7 @@
 #include "base/memory.h"
 
 enum {
-	/* and one in so many of all events, as a trace grows */
+	/* an increment also needs at least one in this many of all events, as a trace grows */
 	INCREMENT_PART = 16,
 	/* a step matches this many times increment_events, and then checks whether another thread waits */
 	STEP_INCREMENTS = 4
@@ -51,7 +51,7 @@ static int64_t first_ns_from(const struct trace *trace, uint32_t block)
 	return first_ns;
 }
 
-/* Whether all that was taken for granted holds. */
+/* Return whether all that was taken for granted holds. */
 static int follow_check(const struct heap_follow *follow, const struct trace *trace, struct diag *diag)
 {
 	if (!follow->trace)
@@ -81,8 +81,8 @@ static int ending_compare(const void *a, const void *b)
 	return (left->last_ns > right->last_ns) - (left->last_ns < right->last_ns);
 }
 
-/* The time by which event blocks with so many events have ended, of those that have not ended by passed_ns; until_ns at
-   most. */
+/* Return the time by which event blocks with this many events have ended, of those that had not ended by passed_ns;
+   until_ns at most. */
 static int64_t step_until(const struct trace *trace, int64_t passed_ns, int64_t until_ns, uint64_t events)
 {
 	struct block_ending *endings = memory_zeroed(trace_block_count(trace), sizeof(*endings));

@@ -27,8 +27,8 @@
  * Earlier blocks.  Blocks from before an attach are found some time after it, by reading the heaps (heapwalk). Until
  *   then each end has the usable bytes of its block. So a found block is dropped if its address has had an event, and
  *   an end of an address without events is the end of an earlier block. But a call that was under way at the attach,
- *   whose end is no event, may have begun a block where another one ended since. It counts if that end was over before
- *   the heaps were read.
+ *   whose end is no event, may have begun a block where another one ended since. A block found there is an earlier one
+ *   if that end was over before the heaps were read.
  *
  * Ends of processes.  Everything live in a process ends with it, at that place of the sequence.
  *
@@ -76,7 +76,7 @@ static bool gap_lost_frees(const struct trace_gap *gap)
 	return gap->count[EVENT_FREE] || gap->count[EVENT_REALLOC] || gap->count[EVENT_DESTROY];
 }
 
-/* Room for more rows; all bytes of those that were not known are `fill`. */
+/* Return the rows with room for more; all bytes of new rows are `fill`. */
 static void *rows_extend(void *rows, size_t known, size_t count, size_t size, int fill)
 {
 	char *larger = memory_resize(rows, count, size);
@@ -135,7 +135,8 @@ static void matching_read_gaps(struct matching *matching)
 	}
 }
 
-/* A process cannot end before its last point: what the file says is corrected by what its blocks say. */
+/* Read the ends of processes. A process cannot end before its last point: the file's ends are corrected by its
+   blocks. */
 static void ends_read(const struct matching *matching, int64_t *ends_ns)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
@@ -157,7 +158,7 @@ static void ends_read(const struct matching *matching, int64_t *ends_ns)
 	}
 }
 
-/* Whether what was known of ends is so, and what was not known lies behind what was matched. */
+/* Return whether the known ends of processes are unchanged, and new ones come after everything that was matched. */
 static bool ends_tracing(const struct matching *matching, const int64_t *ends_ns)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
@@ -244,7 +245,7 @@ static void matching_read_annotations(struct matching *matching)
 	}
 }
 
-/* Address space for the most rows that can come; the kernel gives memory as they do. */
+/* Reserve address space for the most rows that can come; the kernel gives memory as they come. */
 static struct history *history_reserve(size_t count)
 {
 	void *memory = mmap(NULL, (count + 1) * sizeof(struct history), PROT_READ | PROT_WRITE,
@@ -267,7 +268,7 @@ struct matching *matching_new(const struct heap_build *how)
 	return matching;
 }
 
-/* ---- looks at the trace ---- */
+/* ---- increments ---- */
 
 static int matching_reserve(struct matching *matching, struct diag *diag)
 {

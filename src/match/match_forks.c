@@ -29,7 +29,7 @@ static uint32_t history_find(const struct matching *matching, const struct live 
 	return HEAP_NONE;
 }
 
-/* The heap of a process's parent with that heap's handle and name; TRACE_NONE: none. */
+/* Return the heap of a process's parent with that heap's handle and name; TRACE_NONE: none. */
 static uint32_t inherited_heap(const struct matching *matching, uint32_t heap, uint32_t parent)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
@@ -42,7 +42,7 @@ static uint32_t inherited_heap(const struct matching *matching, uint32_t heap, u
 	return *found = i;
 }
 
-/* Where the parent's blocks of the same kind are; NULL: nowhere. The heap becomes the parent's. */
+/* Return the parent's table for blocks of the same kind; NULL: none. The heap becomes the parent's. */
 static const struct live *inherited_live(const struct matching *matching, const struct point *point, uint32_t parent,
 					 uint32_t *heap)
 {
@@ -76,7 +76,7 @@ static uint32_t inherited_find(const struct matching *matching, const struct poi
 	return HEAP_NONE;
 }
 
-/* A child frees a block of its parent: only the child's copy ends. */
+/* End a child's copy of a block of its parent. */
 bool matching_copy_end(struct matching *matching, const struct point *point)
 {
 	struct matching_process *process = &matching->processes[point->process];

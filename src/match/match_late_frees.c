@@ -5,10 +5,10 @@
 #include "base/memory.h"
 #include "match/born.h"
 
-enum { DURATION_EXACTNESS = 1024 /* how far a Free's duration may be off: one in so many */ };
+enum { DURATION_EXACTNESS = 1024 /* the relative error of a Free's duration is at most one in this many */ };
 static const struct heap_site earlier_site = {0, HEAP_NONE};
 
-/* When in [from, to] a gap of the process can have swallowed a free: the gap's end, else INT64_MIN. */
+/* Find a gap of the process that can have lost a free in [from, to]. Return the gap's end, else INT64_MIN. */
 static int64_t gap_between(const struct matching_process *process, int64_t from_ns, int64_t to_ns)
 {
 	for (uint32_t i = 0; i < process->gap_count; i++) {
@@ -19,7 +19,7 @@ static int64_t gap_between(const struct matching_process *process, int64_t from_
 	return INT64_MIN;
 }
 
-/* A block began over this one and no end came that could be its own. */
+/* Settle a block over which another one began, without an end that could be its own. */
 void matching_settle_conflict(struct matching *matching, uint32_t older, uint32_t newer)
 {
 	const struct heap_allocation *row = matching_live_row(matching, older),
@@ -113,7 +113,7 @@ void matching_pending_expire(struct matching *matching, int64_t time_ns)
 	matching->pending_first = matching->pending_count = 0;
 }
 
-/* 0: nothing. */
+/* Return the size that an end gives for its block; 0: none. */
 static uint64_t measure_of(const struct matching *matching, const struct point *point)
 {
 	const struct trace_block *block = point->block;
@@ -127,7 +127,7 @@ static uint64_t measure_of(const struct matching *matching, const struct point *
 		       : 0;
 }
 
-/* When the call that is this end was over, or later: a Free's duration is not exact. */
+/* Return when the call of this end was over, or slightly later: a Free's duration is not exact. */
 static int64_t point_over(const struct point *point)
 {
 	const struct trace_block *block = point->block;
@@ -156,7 +156,7 @@ struct measure matching_measure(struct matching *matching, const struct point *p
 	return measure;
 }
 
-/* TRACE_NONE, or which of the tables of annotated heaps' blocks the point is about. */
+/* Return the index of the annotated heaps' table that the point is about, or TRACE_NONE. */
 static uint32_t annotated_of(const struct matching *matching, const struct point *point)
 {
 	bool is_plain = point->live == &matching->processes[point->process].live;
@@ -180,8 +180,7 @@ void matching_pending_add(struct matching *matching, const struct point *point, 
 				      .end = (uint8_t)end};
 }
 
-/* The end, stamped a little early, of the block that begins here; it is taken from those that are pending. An earlier
-   block's end needs no other. */
+/* Take the pending end that belongs to this Begin. An end of an earlier block stays. */
 struct pending_free *matching_pending_take(struct matching *matching, const struct point *point,
 					   struct pending_free *taken)
 {

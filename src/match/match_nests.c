@@ -7,7 +7,7 @@ static bool row_is_live(void *context, uint32_t row)
 	return matching_is_live(context, row);
 }
 
-/* The live block of an allocator around an address, or HEAP_NONE. */
+/* Return the live block of an allocator around an address, or HEAP_NONE. */
 static uint32_t plain_enclosing(struct matching *matching, struct matching_process *process, uint64_t address)
 {
 	uint64_t start;
@@ -59,7 +59,7 @@ static void nested_adopt(struct matching *matching, const struct point *point, u
 	}
 }
 
-/* Where the new allocation lies, and what may lie in it from now on. */
+/* Note the container of the new allocation, and that later ones may lie in it. */
 void matching_nest_note(struct matching *matching, const struct point *point, uint32_t id, uint32_t container,
 			const struct nest_span *enclosing)
 {
@@ -83,7 +83,7 @@ void matching_nest_note(struct matching *matching, const struct point *point, ui
 		matching->table->inside[heap] = outer->heap;
 }
 
-/* The block at the point's address is gone, and all that lay in its bytes with it. */
+/* End everything that lay in the bytes of the block at the point's address, which is gone. */
 void matching_nested_end(struct matching *matching, const struct point *point, uint64_t bytes)
 {
 	struct matching_process *process = &matching->processes[point->process];

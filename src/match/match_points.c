@@ -7,7 +7,7 @@
 
 enum {
 	AHEAD = 16,     /* points whose blocks' cells are fetched early */
-	LARGE_BITS = 15 /* a table of so many cells does not stay in the processor's cache */
+	LARGE_BITS = 15 /* a table with this many bits of cells does not fit into the processor's cache */
 };
 
 /* ---- points ---- */
@@ -26,8 +26,8 @@ static bool is_aside(uint8_t kind)
 	return kind == EVENT_LOCK || kind == EVENT_UNLOCK || kind == EVENT_PROTECT;
 }
 
-/* An earlier block was found where something has happened since the attach; an end does not count that was over when
-   the reading began. */
+/* Return whether an earlier block was found at an address that has had events since the attach. An end that was over
+   before the reading began does not count. */
 static bool is_settled(const struct matching *matching, const struct point *point)
 {
 	const struct matching_process *process = &matching->processes[point->process];
@@ -231,7 +231,7 @@ void matching_process_end(struct matching *matching, uint32_t id, bool is_open)
 		live_fini(&process->live);
 }
 
-/* Forks and ends of processes that come before a point of this time. */
+/* Handle the forks and ends of processes before a point of this time. */
 void matching_advance(struct matching *matching, int64_t time_ns)
 {
 	for (;;) {
@@ -414,7 +414,7 @@ static void plain_begin(struct matching *matching, const struct block_match *wit
 	matching->table->processes[process].live_bytes += within->open_bytes;
 }
 
-/* Only where it can have been more than it ever was, each change is looked at. */
+/* Change the level by the run. The changes are added one by one only if the peak may be exceeded. */
 static void plain_level(struct level *level, const struct block_match *within, const struct heap_run *run)
 {
 	int64_t first_ns = run->places[0].time_ns;
@@ -474,7 +474,7 @@ static int64_t survivor_at(const struct matching *matching, const struct live *l
 	return cell && cell->current < matching->written ? (int64_t)cell->current : -1;
 }
 
-/* Each step to a block that was allocated long ago is a wait for memory: they are taken early, one after the other. */
+/* Prefetch early: each access to a block that was allocated long ago waits for memory. */
 static void points_expect(const struct matching *matching, const struct live *live, const struct point_place *places,
 			  uint32_t known)
 {
@@ -508,7 +508,7 @@ static bool run_apart(struct matching *matching, struct heap_run *run)
 	return is_plain;
 }
 
-/* How many there were. */
+/* Match the run's points one by one. Return how many were matched. */
 static uint32_t run_by_points(struct matching *matching, const struct heap_run *run)
 {
 	const struct live *live =

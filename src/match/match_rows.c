@@ -7,7 +7,7 @@
 #include "match/running_numbers.h"
 #include "table/weight.h"
 
-/* Have the oldest rows of the ring packed, up to the end of a group. */
+/* Pack the oldest rows of the ring, up to the end of a group. */
 void matching_ring_write(struct matching *matching)
 {
 	uint32_t first = matching->written, left = matching->table->count - first, room = PACK_ROWS - first % PACK_ROWS;
@@ -62,7 +62,7 @@ void matching_site_use(struct matching *matching, uint32_t site, uint32_t thread
 	sums->uses[sums->use_count++] = (struct heap_use){site, thread};
 }
 
-/* A live row at the end of the table. */
+/* Add a live row at the end of the table. */
 uint32_t matching_row_add(struct matching *matching, const struct heap_allocation *row,
 			  const struct heap_details *details)
 {
@@ -110,7 +110,7 @@ void matching_row_end(struct matching *matching, uint32_t id, struct heap_alloca
 	survivors_end(matching->survivors, id);
 }
 
-/* The level changes, too. */
+/* End a live row, and change the level. */
 void matching_live_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, unsigned end,
 			   int64_t time_ns, uint32_t site, uint32_t thread)
 {

@@ -46,7 +46,7 @@ struct pending_free {
 struct matching_process {
 	struct live live;
 	struct nest nest;     /* used if there are annotated heaps */
-	uint32_t first_heap;  /* of its annotated heaps, or TRACE_NONE */
+	uint32_t first_heap;  /* if there are annotated heaps: its first heap, or TRACE_NONE */
 	uint32_t forked_from; /* TRACE_NONE, or another valid process */
 	bool keeps_history;
 	/* addresses that were freed while earlier blocks were being found: indexes in measured_ns */

@@ -29,7 +29,7 @@ static unsigned digit_of(uint64_t address, unsigned level)
 	return address >> DIGIT_BITS * level & (DIGITS - 1);
 }
 
-/* Never 0, which is no key; the highest bits of a level that would be cut off are none. */
+/* Return the key of a node. It is never 0, which is no key; the bits that the shift cuts off are never set. */
 static uint64_t key_of(uint64_t above, unsigned level)
 {
 	return above << LEVEL_BITS | (level + 1);

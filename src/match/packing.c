@@ -108,7 +108,7 @@ void packing_add_within(struct packing *packing, struct block_match *local)
 	worker_pool_give(heap_stream_pool(packing->stream), &task->task);
 }
 
-/* ---- all of it ---- */
+/* ---- all rows ---- */
 
 static void tasks_collect(struct packing *packing)
 {

@@ -76,7 +76,7 @@ struct heap_stream {
 	/* by block: it is all in the range, and no other thread has points between its first and its last one; or
 	   NULL */
 	bool *is_isolated;
-	struct block_match **withins; /* that nobody uses */
+	struct block_match **withins; /* unused ones */
 	size_t block_match_count, block_match_capacity;
 	struct reader *free_readers;
 	uint32_t ahead_count;
@@ -86,7 +86,7 @@ struct heap_stream {
 	uint32_t run_next;
 };
 
-/* Whether the lane's points of a time come before the next one of another. */
+/* Return whether the lane's points of a time come before the next one of another. */
 static bool lane_time_is_before(const struct lane *a, int64_t time_ns, const struct lane *b)
 {
 	if (time_ns != b->time_ns)
@@ -119,7 +119,7 @@ static bool is_gone_through(const struct heap_stream *stream, const struct trace
 	return stream->passed ? block < stream->passed->positions[head->thread].block : head->last_ns < stream->from_ns;
 }
 
-/* Lanes of the blocks that overlap the range: a counting sort of block numbers by thread keeps their order. */
+/* Make the lanes of blocks that overlap the range. A counting sort of block numbers by thread keeps their order. */
 static void stream_make_lanes(struct heap_stream *stream, int64_t to_ns)
 {
 	uint32_t block_count = trace_block_count(stream->trace);
@@ -193,7 +193,7 @@ static int bounds_compare(const void *a, const void *b)
 	return (left->first_ns > right->first_ns) - (left->first_ns < right->first_ns);
 }
 
-/* Whether blocks of other threads before it, by their first times, end before it begins. */
+/* Return whether blocks of other threads before it, by their first times, end before it begins. */
 static void isolated_from_before(bool *is_isolated, const struct bounds *bounds, uint32_t count)
 {
 	const struct bounds *last = NULL, *other = NULL; /* of two threads, those that end last */
@@ -209,7 +209,8 @@ static void isolated_from_before(bool *is_isolated, const struct bounds *bounds,
 	}
 }
 
-/* Blocks before it, which the lanes do not have, may not be over. */
+/* Return whether a block comes after everything that earlier increments passed: blocks that the lanes do not have may
+   not be over. */
 static bool is_behind_all_passed(const struct heap_stream *stream, const struct bounds *at)
 {
 	const struct heap_passed *passed = stream->passed;
@@ -244,7 +245,7 @@ static void stream_find_alone(struct heap_stream *stream)
 	free(bounds);
 }
 
-/* As heap_stream_cut(), as far as this lane has something to say. */
+/* Return a cut that suits this lane; see heap_stream_cut(). */
 static int64_t lane_cut(const struct heap_stream *stream, const struct lane *lane, int64_t until_ns)
 {
 	int64_t before_ns = INT64_MIN;
@@ -270,7 +271,7 @@ static void lanes_free(struct heap_stream *stream)
 
 int64_t heap_stream_cut(const struct trace *trace, const struct heap_passed *passed, int64_t until_ns)
 {
-	/* Blocks behind it, too: a thread may go back from there. */
+	/* Later blocks count as well: a thread may go back from there. */
 	struct heap_stream all = {.trace = trace, .passed = passed};
 	stream_make_lanes(&all, INT64_MAX);
 	stream_find_alone(&all);
@@ -368,7 +369,7 @@ static uint32_t point_places(const struct trace_block *block, uint32_t row, stru
 	return count ? count : event_places(block, row, to);
 }
 
-/* As a rule an event has one point; which of the two cannot be guessed. */
+/* List the points of a block. Normally an event has one point; which of the two cannot be predicted. */
 static uint32_t block_places(const struct trace_block *block, struct point_place *to)
 {
 	static const uint8_t kinds[EVENT_KIND_COUNT] = {
@@ -393,7 +394,7 @@ static uint32_t block_events(const struct trace_block *block, struct point_place
 	return block->count;
 }
 
-/* A stable merge sort from the bottom up; only called when something is out of order, and that is seldom. */
+/* Sort by merging from the bottom up, stably. Only called if something is out of order, which is rare. */
 static struct point_place *places_sort(struct point_place *places, struct point_place *scratch, size_t count)
 {
 	for (size_t width = 1; width < count; width *= 2) {
@@ -451,7 +452,7 @@ static void reader_decode(void *context)
 		block_match_make(reader->within, &reader->block, reader->places, reader->place_count);
 }
 
-/* The reader of the lane's next block, which is to be decoded. */
+/* Return the reader of the lane's next block, which is to be decoded. */
 static struct reader *lane_take_block(struct heap_stream *stream, struct lane *lane)
 {
 	struct reader *reader = reader_take(stream);
@@ -532,7 +533,8 @@ struct heap_stream *heap_stream_go_on(const struct trace *trace, enum heap_order
 	return stream_new(&(struct heap_stream){.trace = trace, .order = order, .passed = passed}, to_ns);
 }
 
-/* Past its last point a lane waits for its next block, keyed by that block's header, or leaves. */
+/* Pass the top lane's points. After its last point a lane waits for its next block, keyed by that block's header, or
+   leaves. */
 static void stream_pass(struct heap_stream *stream)
 {
 	struct lane *lane = stream->heap[0];
@@ -555,7 +557,7 @@ static void stream_pass(struct heap_stream *stream)
 		heap_sift_down(stream, 0);
 }
 
-/* How many of the top lane's points come before those of all others. */
+/* Return how many of the top lane's points come before those of all other lanes. */
 static uint32_t run_length(const struct heap_stream *stream)
 {
 	const struct lane *lane = stream->heap[0], *other = stream->heap_count > 1 ? stream->heap[1] : NULL;

@@ -36,7 +36,7 @@ bool identity_is_known(const struct identity *identity)
 	return identity->pidfd >= 0 || identity->start_time;
 }
 
-/* Whether there is no process of this number at all. */
+/* Return whether there is no process of this number at all. */
 static bool is_nobody(pid_t pid)
 {
 	return !pid || (kill(pid, 0) != 0 && errno == ESRCH);

@@ -38,7 +38,7 @@ void limits_restore(const struct limits *before)
 		setrlimit((__rlimit_resource_t)resource, &before->limit[resource]);
 }
 
-/* The number in a file; UINT64_MAX where there is none, as in "max". */
+/* Return the number in a file; UINT64_MAX if it has none, as in "max". */
 static uint64_t number_in(const char *path)
 {
 	char text[32] = "";
@@ -49,7 +49,7 @@ static uint64_t number_in(const char *path)
 	return size > 0 && text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
 }
 
-/* The least memory limit of the cgroup of the second version at this place, and of those above it. */
+/* Return the least memory limit of the second-version cgroup at this place and of those above it. */
 static uint64_t cgroup_bytes(const char *place, size_t size)
 {
 	char path[4096];

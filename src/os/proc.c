@@ -26,7 +26,7 @@ static void no_memory(void)
 	errno = ENOMEM;
 }
 
-/* The whole of a /proc file, NUL-terminated; NULL, with errno set, when it cannot be read. */
+/* Read a whole /proc file, NUL-terminated, for the caller to free; NULL, with errno set, if it cannot be read. */
 static char *read_whole(pid_t pid, const char *name, size_t *size)
 {
 	char path[64];
@@ -169,12 +169,12 @@ enum {
 	FIELD_WAIT_STATUS = 52
 };
 
-/* A field of /proc/PID/stat from the third on, *text to be freed; NULL when pid is gone. */
+/* Return a field of /proc/PID/stat from the third on, inside *text, which the caller frees; NULL if pid is gone. */
 static const char *stat_field(pid_t pid, int wanted, char **text)
 {
 	size_t size;
 	*text = read_whole(pid, "stat", &size);
-	/* The second field, the name, may hold anything: go on behind its last parenthesis. */
+	/* The second field, the name, may contain anything: continue after its last parenthesis. */
 	const char *at = *text ? strrchr(*text, ')') : NULL;
 	for (int field = FIELD_STATE; at && field <= wanted; field++)
 		at = strchr(at + 1, ' ');
@@ -311,7 +311,7 @@ pid_t proc_inner_id(pid_t pid, pid_t tid)
 {
 	char name[64];
 	size_t size;
-	/* The status takes the kernel longer to write than anything else that we ask of it. */
+	/* The kernel needs longer for the status than for any other file that is read here. */
 	if (!proc_is_foreign(pid))
 		return proc_thread_exists(pid, tid) ? tid : 0;
 	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
@@ -319,7 +319,7 @@ pid_t proc_inner_id(pid_t pid, pid_t tid)
 	char *line = text ? strstr(text, "\nNSpid:") : NULL;
 	pid_t inner = text ? tid : 0;
 	if (line) {
-		/* From our namespace inwards. */
+		/* The ids begin with the one in this process's namespace, then go inwards. */
 		line++;
 		line[strcspn(line, "\n")] = 0;
 		inner = (pid_t)atoi(strrchr(line, '\t') + 1);
@@ -328,7 +328,7 @@ pid_t proc_inner_id(pid_t pid, pid_t tid)
 	return inner;
 }
 
-/* A directory's entries that are numbers. */
+/* Visit a directory's entries that are numbers. */
 static pid_t search_numbers(const char *path, bool (*visit)(void *cookie, pid_t id), void *cookie)
 {
 	DIR *directory = opendir(path);
@@ -477,7 +477,7 @@ uint64_t proc_run_ns(pid_t pid)
 
 /* ---- cgroups ---- */
 
-/* The whole of a small file as a text; "" when it cannot be read. */
+/* Read a small file as a text; "" if it cannot be read. */
 static const char *small_file(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -488,7 +488,7 @@ static const char *small_file(const char *path, char *text, size_t size)
 	return text;
 }
 
-/* The lines "max N", "oom N", "oom_kill N" of memory.events. */
+/* Read the lines "max N", "oom N", "oom_kill N" of memory.events. */
 static bool limit_events(const char *text, uint64_t *hits)
 {
 	static const char *const names[] = {"max ", "oom ", "oom_kill "};
@@ -506,7 +506,7 @@ static bool limit_events(const char *text, uint64_t *hits)
 	return is_there;
 }
 
-/* One line: "number:controllers:path"; without controllers it is of the second version. */
+/* Read the hits of one line, "number:controllers:path"; without controllers it is of the second version. */
 static bool line_hits(const char *controllers, const char *place, const char *end, const char *root, uint64_t *hits)
 {
 	char path[4096 + 64], text[2048];

@@ -34,7 +34,7 @@ static inline uint16_t heap_of_place(const struct heap_place *place)
 	return place ? (uint16_t)LOAD(&place->index) : REGION_HEAP_NONE;
 }
 
-/* A block was handed out. Whether it is one of the sample, as those of allocators are. */
+/* Return whether an allocated block is in the sample, chosen as those of allocators are. */
 static int annotation_takes(const struct call *call, const struct hook_context *context, struct heap_place *place,
 			    const struct event *event)
 {
@@ -46,7 +46,7 @@ static int annotation_takes(const struct call *call, const struct hook_context *
 	return 1;
 }
 
-/* All blocks of a heap go. Whether one of the sample may be among them. */
+/* Return whether blocks of the sample may be among those of a heap that is emptied. */
 static int annotation_empties(struct recorder *recorder, struct heap_place *place)
 {
 	if (!place || !__atomic_exchange_n(&place->sampled, 0, __ATOMIC_RELAXED))
@@ -99,7 +99,7 @@ __attribute__((noinline)) void annotate_special(const struct hook_context *conte
 		annotate_in(call, context, annotation, 1);
 }
 
-/* A call without a heap says nothing. */
+/* Record an annotation. A call without a heap has no meaning. */
 static inline __attribute__((always_inline)) uint64_t annotate(const struct hook_context *context,
 							       struct annotation annotation, uint64_t frame)
 {
@@ -117,7 +117,7 @@ static inline __attribute__((always_inline)) uint64_t annotate(const struct hook
 #define ANNOTATE(option, ...) \
 	annotate(context, (struct annotation){.heap = a, .event = {__VA_ARGS__}, .stack_option = (option)}, FRAME)
 
-/* The bytes of a program's text at `from`, as far as they can be read and there is room; their number. */
+/* Copy a program's text from `from`, as far as it can be read and there is room. Return the number of bytes. */
 static uint32_t text_take(const struct recorder *recorder, char *to, uint32_t room, uint64_t from)
 {
 	enum { LAST_WORD = PAGE - 8 };
@@ -148,7 +148,7 @@ static int is_name(const struct region_heap_name *name, const char *text)
 	return 0;
 }
 
-/* The row of a name, which is added when it is new; 0 when there is no room for it. */
+/* Return the row of a name, which is added if it is new; 0 if there is no room. */
 static uint16_t name_find(struct recorder *recorder, const char *text)
 {
 	struct region_header *region = recorder->region;
@@ -174,7 +174,7 @@ static uint16_t name_find(struct recorder *recorder, const char *text)
 	return (uint16_t)count;
 }
 
-/* A heap begins: from now on it is its own that is meant by its handle, and not the one that had another name. */
+/* Begin a heap: from now on its handle means this heap, and not an earlier one with another name. */
 __attribute__((noinline)) void heap_begin(const struct hook_context *context, uint64_t heap, uint64_t name)
 {
 	struct recorder *recorder = context->recorder;
@@ -197,7 +197,7 @@ HOOK hook_heap_create(PARAMETERS)
 	return ANNOTATE(OPTION_STACK_CREATE, .address = a, .lost = LOST_ALLOC);
 }
 
-/* Also of a reset. */
+/* Record a destroy or a reset. */
 HOOK hook_heap_destroy(PARAMETERS)
 {
 	return ANNOTATE(OPTION_STACK_DESTROY, .address = a, .lost = LOST_FREE);
@@ -222,7 +222,7 @@ HOOK hook_heap_free(PARAMETERS)
 	return b ? ANNOTATE(OPTION_STACK_FREE, .address = b, .lost = LOST_FREE, .flags = RECORD_FREE) : 0;
 }
 
-/* Also of an unlock. */
+/* Record a lock or an unlock. */
 HOOK hook_heap_lock(PARAMETERS)
 {
 	return ANNOTATE(OPTION_STACK_LOCK, .address = a, .lost = LOST_FREE);
@@ -237,7 +237,7 @@ HOOK hook_heap_protect(PARAMETERS)
 
 /* ---- the same in a session that samples, where nearly all calls are of blocks that are not recorded ---- */
 
-/* The place of the heap that is meant by a handle, if it has one. */
+/* Return the place of the heap that a handle means, if it has one. */
 static inline struct heap_place *heap_place_seen(struct recorder *recorder, uint64_t heap)
 {
 	uint64_t key = annotated_key(heap) | HEAP_CURRENT;
@@ -295,7 +295,7 @@ HOOK sampled_heap_destroy(PARAMETERS)
 	return place && UNLIKELY(LOAD(&place->sampled)) ? hook_heap_destroy(a, b, c, d, context) : 0;
 }
 
-/* Of locks and protections there is no sample. */
+/* Record nothing: locks and protections are not sampled. */
 HOOK sampled_heap_lock(PARAMETERS)
 {
 	return 0;

@@ -6,7 +6,7 @@
 static inline int is_internal(const struct recorder *recorder, uint64_t pc)
 {
 	if (pc - recorder->text_low < recorder->text_high - recorder->text_low)
-		return 1; /* a tail call: it returns to our hook */
+		return 1; /* a tail call: it returns to the recorder's hook */
 	for (uint32_t i = 0; i < recorder->range_count; i++)
 		if (pc - recorder->allocator[i].low < recorder->allocator[i].high - recorder->allocator[i].low)
 			return 1;
@@ -16,7 +16,8 @@ static inline int is_internal(const struct recorder *recorder, uint64_t pc)
 	return 0;
 }
 
-/* The outer call is gone without a return. Its Free took effect as far as anybody can know: let its record stand. */
+/* Discard the guard of an outer call that is gone without a return. Its Free took effect, as far as can be known: its
+   record stays. */
 static void guard_discard(struct thread *thread)
 {
 	struct region_slot *slot = thread->slot;
@@ -84,8 +85,8 @@ __attribute__((noinline)) static int enter_nested(struct call *call, const struc
 	return 1;
 }
 
-/* The other ways to begin: under a guard, without the processor's clock, for a sample, in the test mode. False: pass
-   the call through. */
+/* Begin a call under a guard, without the processor's clock, for a sample, or in the test mode. Return 0 if it is
+   passed through. */
 __attribute__((noinline)) int enter_special(struct call *call, const struct hook_context *context, uint64_t frame)
 {
 	struct recorder *recorder = context->recorder;
@@ -113,7 +114,7 @@ __attribute__((noinline)) int enter_special(struct call *call, const struct hook
 	return 1;
 }
 
-/* A call returns though another one took it for gone: it is no event, and that counts. */
+/* Count a call that returns although another one took it for gone: it is no event. */
 __attribute__((noinline)) int call_is_lost(struct recorder *recorder)
 {
 	COUNT(&recorder->region->untraced_calls, 1);

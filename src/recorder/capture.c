@@ -111,7 +111,7 @@ static uint32_t image_of(struct recorder *recorder, uint64_t pc, struct unwind_t
 	}
 }
 
-/* A new id for pc in the region's table, or PC_TRUNCATED when the table is full. */
+/* Return a new id for pc in the region's table, or PC_TRUNCATED if the table is full. */
 static uint32_t pc_add(struct recorder *recorder, uint64_t pc, uint32_t image)
 {
 	struct region_header *region = recorder->region;
@@ -135,7 +135,7 @@ static inline uint32_t row_hash(uint64_t pc)
 }
 _Static_assert(RECORDER_ROW_COUNT == 1 << 17, "row_hash");
 
-/* The place of pc, or NULL with the first free one of its places claimed in *claimed (NULL: none is free). */
+/* Return the slot of pc, or NULL with the first free one claimed in *claimed (NULL: none is free). */
 static struct row_slot *row_find(struct recorder *recorder, uint64_t pc, struct row_slot **claimed)
 {
 	*claimed = 0;
@@ -176,7 +176,7 @@ static enum row_step step_of(row_bits row)
 	return row_kind(row) != ROW_SP ? STEP_SLOWLY : is_saved ? STEP_PLAIN_WITH_BP : STEP_PLAIN;
 }
 
-/* The packed row and id of pc; made, and kept where there is room. */
+/* Return the packed row and id of pc, making them; keep them if there is room. */
 __attribute__((noinline)) static uint64_t row_make_for(struct recorder *recorder, uint64_t pc)
 {
 	struct row_slot *claimed, *found = row_find(recorder, pc, &claimed);
@@ -242,8 +242,8 @@ static int is_ours(const struct recorder *recorder, uint64_t pc)
 	       pc - recorder->island_low < recorder->island_high - recorder->island_low;
 }
 
-/* From a frame of ours, which a signal interrupted before or after the hooked function, to its caller's. Our code has a
- * table of its own, which is in no list of images; a stub has changed nothing of the stack yet. */
+/* Step from a frame of the recorder, which a signal interrupted before or after the hooked function, to its caller's.
+   The recorder's code has a table of its own, which is in no list of images; a stub has not changed the stack yet. */
 static int step_ours(struct walk *walk)
 {
 	struct frame_state *at = &walk->at;
@@ -262,13 +262,12 @@ static int step_ours(struct walk *walk)
 	return 1;
 }
 
-/* Whether pc is a return address in code that has a table. At a function's first byte the frame has no size yet: that
-   is its address, as of main. */
+/* Return whether pc is a return address in code that has a table. At a function's first byte the frame has no size yet:
+   that is its address, as of main. */
 static int is_tabled_return(struct recorder *recorder, uint64_t pc)
 {
 	struct unwind_tables tables;
-	/* A word that nobody uses may still name an image whose memory is gone, of which the recorder has not heard
-	   yet. */
+	/* An unused word may still name an image that is unmapped, before the recorder has learnt of that. */
 	if (image_of(recorder, pc - 1, &tables) == UINT32_MAX || !tables.header || !page_is_readable(tables.header) ||
 	    row_kind(unwind_row(&tables, pc - 1)) == ROW_POINTERS)
 		return 0;
@@ -309,7 +308,7 @@ static int is_start(struct thread *thread, struct walk *walk)
 	return is_first;
 }
 
-/* Whether the frame pointer leads from a frame of code without tables to a place that can be its caller's. */
+/* Return whether the frame pointer leads from a frame of code without tables to a place that can be its caller's. */
 static int is_chained(struct recorder *recorder, struct walk *walk)
 {
 	const struct frame_state *at = &walk->at;
@@ -323,7 +322,7 @@ static int is_chained(struct recorder *recorder, struct walk *walk)
 		pc - at->pc + NEAR_CODE <= 2 * (uint64_t)NEAR_CODE);
 }
 
-/* From a frame of code without tables to its caller's, by its frame pointer. False: the walk is over. */
+/* Step from a frame of code without tables to its caller's, by its frame pointer. Return 0 if the walk is over. */
 static int step_chain(struct thread *thread, struct walk *walk)
 {
 	struct frame_state *at = &walk->at;
@@ -345,7 +344,7 @@ static int step_chain(struct thread *thread, struct walk *walk)
 	return 1;
 }
 
-/* The rarer kinds of row. False: the walk is over. */
+/* Step by the rarer kinds of row. Return 0 if the walk is over. */
 __attribute__((noinline)) static int step_rare(struct thread *thread, struct walk *walk, uint64_t row,
 					       struct extra *extra, uint64_t *cfa)
 {
@@ -424,7 +423,7 @@ static inline __attribute__((always_inline)) int step(struct thread *thread, str
 	return 1;
 }
 
-/* How many remembered frames, from the outermost, have all their words unchanged. */
+/* Return how many remembered frames, from the outermost, have all their words unchanged. */
 static inline uint32_t memo_verify(const struct thread *thread, uint64_t sp)
 {
 	const struct memo *memo = thread->memo, *at = memo;
@@ -459,7 +458,7 @@ static inline uint32_t memo_verify(const struct thread *thread, uint64_t sp)
 	return good;
 }
 
-/* A complete walk from sp up to the place where threads begin proves that all between is this thread's own stack. */
+/* Note that all between sp and the place where threads begin is this thread's own stack: a complete walk proves it. */
 __attribute__((noinline)) static void home_prove(struct thread *thread, uint64_t sp, uint64_t last_sp)
 {
 	const struct recorder *recorder = thread->recorder;
@@ -478,7 +477,7 @@ __attribute__((noinline)) static void home_prove(struct thread *thread, uint64_t
 		thread->home_low = sp;
 }
 
-/* Where a walk stands, between the fast loop and the slow one. */
+/* The state of a walk between the fast loop and the slow one. */
 struct walk_progress {
 	struct frame_state at;
 	uint64_t bp_slot;
@@ -486,8 +485,8 @@ struct walk_progress {
 	uint32_t count; /* frames in thread->fresh */
 };
 
-/* The values beside pc and bp that remembered frames depend on: those of the frames kept, then the new ones. False: too
-   many. */
+/* Merge the values besides pc and bp that remembered frames depend on: those of the kept frames, then the new ones.
+   Return 0 if there are too many. */
 static int extras_merge(struct thread *thread, const struct walk *walk, uint32_t kept, uint32_t count)
 {
 	uint32_t keep = 0, more = walk->extra_count;
@@ -505,13 +504,13 @@ static int extras_merge(struct thread *thread, const struct walk *walk, uint32_t
 	return 1;
 }
 
-/* A dead bp lies in a word of ours that never changes. */
+/* Return the address of a word of the recorder that never changes, for a dead bp. */
 static inline uint64_t dead_slot(const struct thread *thread)
 {
 	return (uint64_t)&thread->dead_bp;
 }
 
-/* Frames from bp_end on are to have a bp now, up to `end`. */
+/* Mark the bp of frames from bp_end up to `end` as dead, since they need one now. */
 static void memo_mark_dead(struct thread *thread, uint32_t end)
 {
 	for (uint32_t i = thread->bp_end; i < end; i++) {
@@ -520,7 +519,7 @@ static void memo_mark_dead(struct thread *thread, uint32_t end)
 	}
 }
 
-/* Put the new frames, found innermost first, behind the kept ones. */
+/* Store the new frames, found innermost first, after the kept ones. */
 __attribute__((noinline)) static void memo_store(struct thread *thread, uint32_t kept, uint32_t count)
 {
 	struct memo *to = thread->memo + kept;
@@ -543,7 +542,7 @@ __attribute__((noinline)) static void memo_store(struct thread *thread, uint32_t
 	thread->memo_count = kept + count;
 }
 
-/* The same of frames whose every bp is dead, behind one whose bp is dead. */
+/* As memo_store(), for frames whose bp is dead, after one whose bp is dead. */
 static inline void memo_store_without_bp(struct thread *thread, uint32_t kept, uint32_t count)
 {
 	struct memo *to = thread->memo + kept;
@@ -556,7 +555,7 @@ static inline void memo_store_without_bp(struct thread *thread, uint32_t kept, u
 	thread->memo_count = kept + count;
 }
 
-/* Whether a walk that has come to (pc, sp, bp) would go on as the remembered frame did. */
+/* Return whether a walk that has come to (pc, sp, bp) would go on as the remembered frame did. */
 static inline int memo_is_met(const struct thread *thread, const struct memo *joint, uint64_t pc, uint64_t sp,
 			      uint64_t bp)
 {
@@ -564,7 +563,7 @@ static inline int memo_is_met(const struct thread *thread, const struct memo *jo
 	       (joint >= thread->memo + thread->bp_end || joint->bp == bp || joint->bp_slot == dead_slot(thread));
 }
 
-/* The joined frame's own words were loaded by this walk, perhaps from elsewhere. */
+/* Note the joined frame's own words: this walk has loaded them, perhaps from elsewhere. */
 static inline uint32_t memo_join(struct thread *thread, struct memo *joint, uint64_t bp_slot)
 {
 	if (joint->bp_slot != dead_slot(thread))
@@ -572,7 +571,7 @@ static inline uint32_t memo_join(struct thread *thread, struct memo *joint, uint
 	return (uint32_t)(joint - thread->memo) + 1;
 }
 
-/* A return address of nothing: whoever made this stack ended it so. */
+/* Return whether the walk is at a return address of 0, with which the maker of the stack has ended it. */
 static int is_base(struct walk *walk)
 {
 	if (walk->at.pc > ROW_SLOT_BUSY)
@@ -581,7 +580,7 @@ static int is_base(struct walk *walk)
 	return 1;
 }
 
-/* Every kind of walk, from its beginning or from where the fast loop had to leave it. */
+/* Capture by any kind of walk, from its beginning or from where the fast loop has left it. */
 __attribute__((noinline)) static uint32_t capture_slowly(struct thread *thread, uint64_t start_sp,
 							 struct walk_progress progress, uint32_t depth,
 							 int is_remembered)
@@ -591,7 +590,7 @@ __attribute__((noinline)) static uint32_t capture_slowly(struct thread *thread, 
 	struct walk walk = {.at = progress.at, .bp_slot = progress.bp_slot, .bounds = bounds_at(thread, start_sp)};
 	struct memo *joint = thread->memo + progress.joint - 1;
 	int on_home = is_home(thread, start_sp);
-	/* The options lie in memory that others share: there is room for so many, whatever they say. */
+	/* Other processes can write the options: the arrays have this much room, whatever the options say. */
 	if (depth > RECORDER_DEPTH_MAX)
 		depth = RECORDER_DEPTH_MAX;
 
@@ -651,7 +650,7 @@ __attribute__((noinline)) static uint32_t capture_slowly(struct thread *thread, 
 	return kept;
 }
 
-/* Not inlined into each hook: one copy stays in the instruction cache. */
+/* Capture the stack. Not inlined into each hook: one copy stays in the instruction cache. */
 __attribute__((noinline)) uint32_t capture_stack(struct thread *thread, struct frame_state start, uint32_t depth)
 {
 	struct recorder *recorder = thread->recorder;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "recorder/event_record.h"
 
-/* A signal handler's whole stack, into the side's own memory (ids written over the walk, outermost first). */
+/* Capture a signal handler's whole stack into the signal stream's own memory (ids written over the walk, outermost
+   first). */
 __attribute__((noinline)) static void change_of_stream(const struct call *call, struct change *change)
 {
 	struct signal_stream *signal_stream = call->signal_stream;

@@ -3,7 +3,7 @@
 
 #include "recorder/stream.h"
 
-/* A new row for a heap; REGION_HEAP_NONE when there is none ready. */
+/* Take a new row for a heap; REGION_HEAP_NONE if none is ready. */
 static uint32_t heap_row_add(struct thread *thread, const struct hook_context *context, uint64_t key)
 {
 	struct recorder *recorder = thread->recorder;

@@ -32,7 +32,7 @@ struct request {
 	uint32_t stack_option;
 };
 
-/* The event of a call that gave `address`, or NULL. */
+/* Return the event of a call that returned `address`, or NULL. */
 static inline __attribute__((always_inline)) struct event event_of(const struct request *request, uint64_t address,
 								   int has_failed)
 {
@@ -54,8 +54,8 @@ static inline __attribute__((always_inline)) struct event event_of(const struct 
 	return event;
 }
 
-/* NULL for no bytes of a block is a free, where the allocator frees then; else it is a failure that leaves the block
-   alone. */
+/* Return whether NULL is a failure, which leaves the block alone. For a resize to no bytes it is a free if the
+   allocator frees then. */
 static inline int is_failure(const struct request *request)
 {
 	return request->size != 0 || !request->previous;
@@ -70,7 +70,7 @@ __attribute__((noinline)) static uint64_t allocate_nothing(const struct call *ca
 	return 0;
 }
 
-/* From entered to left, for functions that return the block. */
+/* Make a call that has begun, and end it, for functions that return the block. */
 static inline __attribute__((always_inline)) uint64_t allocate(struct call call, struct request request,
 							       const struct hook_context *context, uint64_t function,
 							       int is_special)
@@ -146,7 +146,7 @@ __attribute__((noinline)) static uint64_t allocate_special(struct request *reque
 	return allocate(call, *request, context, function, 1);
 }
 
-/* The whole of an allocating function. */
+/* Do all of an allocating function. */
 static inline __attribute__((always_inline)) uint64_t hook_alloc(struct request request,
 								 const struct hook_context *context, uint64_t frame,
 								 uint64_t function)
@@ -220,7 +220,7 @@ HOOK hook_reallocarray(PARAMETERS)
 	return RESIZE(RECORD_ARGUMENT | whole_size_flag(size), .size = size, .argument = b, .argument2 = c);
 }
 
-/* posix_memalign(&pointer, alignment, size) gives the block by its first argument, and returns an error number. */
+/* posix_memalign(&pointer, alignment, size) returns the block through its first argument, and an error number. */
 HOOK hook_posix_memalign(PARAMETERS)
 {
 	struct call call;
@@ -280,7 +280,7 @@ HOOK hook_new_aligned_throwing(PARAMETERS)
 	THROWING(.argument = b, .flags = RECORD_ARGUMENT);
 }
 
-/* From entered to left, for functions that take a block back. */
+/* Make a call that has begun, and end it, for functions that free a block. */
 static inline __attribute__((always_inline)) uint64_t give_back(struct call call, struct request request,
 								const struct hook_context *context, int is_special)
 {

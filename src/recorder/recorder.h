@@ -45,7 +45,7 @@ enum {
 	RECORDER_HEAP_TABLE = 2 * REGION_HEAP_MAX,
 	RECORDER_HEAP_PROBES = 64,
 	RECORDER_ISLAND_BYTES = 128 * 1024,
-	REQUEST_SAVED_BYTES = 0xe0 /**< below the frame of a request, two words of its place itself */
+	REQUEST_SAVED_BYTES = 0xe0 /**< how far below a request's frame the two words of its place are saved */
 };
 
 /** How a block shows its usable size and its heap. */

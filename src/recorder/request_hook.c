@@ -10,8 +10,8 @@ static const struct heap_request requests[REQUEST_SPAN] = {
 #undef X
 };
 
-/* An argument of the request. It may lie where the frame is now, in the two words that a function may keep below the
-   stack pointer. */
+/* Return an argument of the request. It may lie where the frame is now, in the two words that a function may keep below
+   the stack pointer. */
 static uint64_t request_argument(const uint64_t *request, uint64_t frame, unsigned which)
 {
 	enum { FRAME_BYTES = 16 };
@@ -80,7 +80,7 @@ static int request_passes(const struct hook_context *context, const struct annot
 	return 1;
 }
 
-/* contexts: one for each number. The stub has looked that it is one of them. */
+/* Handle a request. contexts: one for each number. The stub has checked that the number is one of them. */
 __attribute__((used, visibility("hidden"))) void hook_request(const uint64_t *request,
 							      const struct hook_context *contexts, uint64_t frame)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "recorder/sampling.h"
 
-/* The next of a thread's random numbers: xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift
-   generators"). */
+/* Return the next of a thread's random numbers: xorshift64* (Vigna, "An experimental exploration of Marsaglia's
+   xorshift generators"). */
 static uint64_t random_next(struct thread *thread)
 {
 	uint64_t value = thread->random;
@@ -23,10 +23,8 @@ static const uint64_t sums[] = {
 };
 enum { SUM_COUNT = sizeof(sums) / sizeof(sums[0]) };
 
-/*
- * Bytes to the next chosen one: exponentially distributed with the mean sample_bytes. Knuth, The Art of Computer
- * Programming 2, 3.4.1, algorithm S: exact, and without a logarithm.
- */
+/* Return the bytes up to the next chosen one: exponentially distributed with the mean sample_bytes. Knuth, The Art of
+   Computer Programming 2, 3.4.1, algorithm S: exact, and without a logarithm. */
 static uint64_t gap_next(struct thread *thread)
 {
 	uint64_t heads = ~random_next(thread), fraction = random_next(thread);
@@ -65,7 +63,7 @@ int sample_takes(struct thread *thread, uint64_t size)
 	return 1;
 }
 
-/* The place in the address's bucket that holds `wanted`; -1: none. */
+/* Return the place in the address's bucket that holds `wanted`; -1: none. */
 static int place_of(const uint64_t *bucket, uint64_t wanted)
 {
 	for (int i = 0; i < RECORDER_SAMPLE_PLACES; i++)

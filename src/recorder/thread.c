@@ -30,7 +30,7 @@ static int pool_extend(struct recorder *recorder, struct recorder_pool *old, uin
 				      -1, 0);
 	if (result <= 0)
 		return 0;
-	/* Core files stay as without us. */
+	/* Core files stay as without the recorder. */
 	sys_call4(SYS_NUMBER_MADVISE, result, (long)size, MADVISE_DONTDUMP, 0);
 	struct recorder_pool *added = (struct recorder_pool *)result;
 	*added = (struct recorder_pool){old, size, POOL_HEAD_BYTES};
@@ -64,8 +64,8 @@ int thread_grow(struct thread *thread)
 		return 0;
 	if (capacity > RECORDER_DEPTH_MAX)
 		capacity = RECORDER_DEPTH_MAX;
-	/* The mark of a stack that is cut lies beyond the deepest. The old arrays are left behind: remembered frames
-	 * may point at their own bp in them, which stays true. */
+	/* The mark of a cut stack lies one beyond the deepest frame. The old arrays are kept: remembered frames may
+	   point at their own bp in them, which stays valid. */
 	uint32_t room = capacity + 1;
 	uint64_t memo_bytes = (room + 1) * sizeof(struct memo), fresh_bytes = room * sizeof(struct fresh);
 	uint8_t *memory = pool_take(thread->recorder, memo_bytes + fresh_bytes + room * sizeof(uint32_t));
@@ -85,8 +85,8 @@ int thread_grow(struct thread *thread)
 	return 1;
 }
 
-/* A vfork child is its parent's thread: it has its memory and its fs base, where the library keeps the parent's thread
-   id. */
+/* Return whether this is a vfork child. It acts as its parent's thread: it has its memory and its fs base, where the
+   library keeps the parent's thread id. */
 static int is_vfork_child(const struct recorder *recorder)
 {
 	const struct fork_wiped *fork_wiped = recorder->fork_wiped;
@@ -101,7 +101,7 @@ static uint32_t own_tid(const struct recorder *recorder, uint64_t fs_base)
 	return (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
 }
 
-/* A free row of the region's processes, filled for this one, as index + 1; 0: there is none. */
+/* Take a free row of the region's processes for this one. Return its index + 1; 0: there is none. */
 static uint32_t process_take_row(struct recorder *recorder, uint32_t pid)
 {
 	uint32_t ready = LOAD_ACQUIRE(&recorder->region->process_ready);
@@ -177,7 +177,7 @@ static struct region_slot *slot_try(struct recorder *recorder, uint32_t *index)
 	return 0;
 }
 
-/* A slot of the region for this thread: many threads that begin at once wait until the logger has made more of them. */
+/* Claim a slot of the region for this thread. Many threads that begin at once wait until the logger has added slots. */
 static struct region_slot *slot_claim(struct recorder *recorder, uint32_t *index)
 {
 	const uint32_t *room = &recorder->region->slot_room;
@@ -201,8 +201,8 @@ static int place_take(struct thread_place *place, uint64_t fs_base)
 					   __ATOMIC_RELAXED);
 }
 
-/* The place for fs_base in the table, marked as taken: its own, a free one, or one whose thread is gone. NULL when
- * there is none near. *is_interrupted: its thread is being made already. */
+/* Find the place for fs_base in the table and mark it as taken: its own, a free one, or one whose thread is gone.
+   Return NULL if there is none near. *is_interrupted: its thread is being made already. */
 static struct thread_place *place_find(struct recorder *recorder, uint64_t fs_base, int *is_interrupted)
 {
 	/* The fast way checks one place only, so the newest thread gets it; the former owner moves on if it still
@@ -239,7 +239,7 @@ static struct thread_place *place_find(struct recorder *recorder, uint64_t fs_ba
 	return 0;
 }
 
-/* The living thread of fs_base, off its first place in the table. */
+/* Find the living thread of fs_base, beyond its first place in the table. */
 static struct thread *thread_find(struct recorder *recorder, uint64_t fs_base)
 {
 	uint32_t hash = thread_hash(fs_base);

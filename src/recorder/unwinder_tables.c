@@ -52,7 +52,7 @@ struct unwind_tables frames_tables(void)
 				      (uint64_t)(recorder_frames_end - recorder_frames)};
 }
 
-/* _dl_find_object(pc, result): 0 when found. */
+/* _dl_find_object(pc, result): return 0 if found. */
 HOOK hook_find_object(uint64_t pc, uint64_t result, uint64_t c, uint64_t d, const struct hook_context *context)
 {
 	uint64_t failed = ((heap_call *)context->original)(pc, result, c, d);
@@ -80,7 +80,7 @@ static int is_search_for_us(uint64_t data, uint64_t stack)
 	return 0;
 }
 
-/* dl_iterate_phdr(callback, data): what the callback returned last. */
+/* dl_iterate_phdr(callback, data): return the callback's last result. */
 HOOK hook_iterate_phdr(uint64_t callback, uint64_t data, uint64_t c, uint64_t d, const struct hook_context *context)
 {
 	uint64_t result = ((heap_call *)context->original)(callback, data, c, d);

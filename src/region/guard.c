@@ -24,8 +24,8 @@ static struct guarded *guarded_find(uint64_t address)
 	return NULL;
 }
 
-/* A page of zeros in place of what is gone: the instruction is made again then. An address of nobody's faults again,
-   and ends the process. */
+/* Map a page of zeros in place of a missing one; the instruction is then repeated. An address without a guard faults
+   again and ends the process. */
 static void on_fault(int number, siginfo_t *info, void *context)
 {
 	(void)context;

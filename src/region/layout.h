@@ -119,7 +119,8 @@ enum region_option {
 	    coarse_ticks */
 	OPTION_COARSE_CLOCK = 1u << 7,
 	OPTION_SAMPLE = 1u << 8, /**< record a sample of blocks by requested bytes: sample_bytes */
-	/** an event that frees a block of glibc's has its usable bytes: Free as its size, realloc as second argument */
+	/** an event that frees a block of glibc's has its usable bytes: Free as usable size, realloc as second
+	    argument */
 	OPTION_MEASURE = 1u << 9,
 	OPTION_STACK_CREATE = 1u << 10,
 	OPTION_STACK_DESTROY = 1u << 11,

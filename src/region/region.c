@@ -79,7 +79,7 @@ static uint64_t page_up(uint64_t bytes)
 	return (bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 }
 
-/* Fill the offsets and region_bytes from the limits. False when these are beyond ours. */
+/* Compute the offsets and region_bytes from the limits. Return false if these exceed the maxima of layout.h. */
 static bool layout_compute(struct region_limits *limits)
 {
 	uint64_t at = REGION_HEADER_BYTES;
@@ -175,7 +175,7 @@ static int raise_buffers(struct region *region, uint64_t want)
 			     limits->buffer_size, count);
 }
 
-/* Room for `want` rows that the logger fills before it says that they are ready. */
+/* Allocate `want` rows, which the logger fills before it raises their count. */
 static int make_room(const struct region *region, uint32_t *room, uint64_t offset, uint64_t size, uint64_t want,
 		     uint32_t max)
 {
@@ -446,7 +446,7 @@ static uint32_t free_processes(const struct region *region)
 	return count;
 }
 
-/* The memory of those that are away comes back first. */
+/* Allocate the memory of trimmed buffers first. */
 static void buffers_fetch(struct region *region, uint32_t want)
 {
 	const struct region_limits *limits = &region->limits;
@@ -514,7 +514,7 @@ static bool is_unused(struct region_idle *idle, const struct region_buffer *head
 	return is_same;
 }
 
-/* A recorder that claims it at this moment keeps it. */
+/* Trim a buffer. A recorder that claims it at this moment keeps it. */
 static void buffer_send_away(struct region *region, uint32_t index)
 {
 	const struct region_limits *limits = &region->limits;
@@ -529,7 +529,7 @@ void region_trim(struct region *region, uint32_t intervals)
 {
 	if (!region->idle)
 		region->idle = calloc(region->limits.buffer_max, sizeof(*region->idle));
-	/* Recorders take the lowest that is free, so the highest are those that nobody needs. */
+	/* Recorders take the lowest free buffer, so the highest ones are unused. */
 	for (uint32_t i = region->buffer_ready; region->idle && i-- > 0;) {
 		bool is_idle =
 			is_unused(&region->idle[i], region_buffer(region, i)) && region->idle[i].intervals >= intervals;
@@ -538,7 +538,7 @@ void region_trim(struct region *region, uint32_t intervals)
 	}
 }
 
-/* ---- rows of the logger's ---- */
+/* ---- the logger's rows ---- */
 
 uint32_t region_add_image(struct region *region, const struct region_image *image)
 {

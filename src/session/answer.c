@@ -30,7 +30,7 @@ bool logger_add_controller(struct logger *logger, int socket)
 	return true;
 }
 
-/* Only its user, and root, may say what a session does. */
+/* Accept controllers of the session's user and of root; others may not control a session. */
 static void controllers_accept(struct logger *logger)
 {
 	struct ucred peer;
@@ -48,7 +48,7 @@ void logger_keepalive(struct logger *logger)
 	logger_tell_all(logger, &(struct control_message){.kind = CONTROL_NOTE});
 }
 
-/* value: as CONTROL_NOTE has it. */
+/* Send a note to all controllers. value: as for CONTROL_NOTE. */
 static void tell_text(struct logger *logger, const char *text, int value)
 {
 	struct control_message message = {.kind = CONTROL_NOTE, .value = value};
@@ -97,7 +97,7 @@ static bool is_still_leaving(const struct logger *logger, pid_t pid)
 	return false;
 }
 
-/* `control` is ours to close. */
+/* Attach to a process. Closes `control`. */
 static void attach(struct logger *logger, int control, pid_t pid)
 {
 	struct tracer_task request = {.pid = pid,
@@ -114,7 +114,7 @@ static void attach(struct logger *logger, int control, pid_t pid)
 		close(control);
 	} else if (!tracer_start(logger->tracer, &request)) {
 		message.value = -EAGAIN;
-		snprintf(message.text, sizeof(message.text), "process %d: no thread to attach with", (int)pid);
+		snprintf(message.text, sizeof(message.text), "process %d: cannot start a thread to attach", (int)pid);
 		control_send(control, &message);
 		close(control);
 	}
@@ -188,7 +188,7 @@ static void handle_flush(struct logger *logger, int socket, bool is_snapshot)
 {
 	struct diag diag = {""};
 	if (logger->options->file_mode == SESSION_FILE_NONE && !is_snapshot) {
-		done(socket, -ENOTSUP, "the session has no file; -session NAME in place of a trace looks at it");
+		done(socket, -ENOTSUP, "the session has no file; use -session NAME in place of a trace");
 		return;
 	}
 	if (session_is_in_pieces(logger->options)) {
@@ -341,7 +341,7 @@ static void handle_launch(struct logger *logger, int socket, const struct contro
 	logger->is_command_known = true;
 	if (!tracer_start(logger->tracer, &request)) {
 		struct control_message answer = {.kind = CONTROL_LAUNCHED, .pid = message->pid, .value = -EAGAIN};
-		snprintf(answer.text, sizeof(answer.text), "cannot trace %.900s: no thread to trace it with",
+		snprintf(answer.text, sizeof(answer.text), "cannot trace %.900s: cannot start a thread to trace it",
 			 request.path);
 		control_send(socket, &answer);
 		close(request.control);

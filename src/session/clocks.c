@@ -22,7 +22,8 @@ static struct text_file file_text(const char *path)
 	return file;
 }
 
-/* The counter runs at one rate, in idle processors too, and the kernel, which watches it, still goes by it. */
+/* Check that the counter runs at one rate, in idle processors too, and that the kernel, which watches it, still uses
+   it. */
 static int check_tsc(struct diag *diag)
 {
 	static const char *const flags[] = {"constant_tsc", "nonstop_tsc"};
@@ -42,7 +43,7 @@ static int check_tsc(struct diag *diag)
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
 		is_trusted |= !strcmp(current.text, sources[i]);
 	return is_trusted ? 0
-			  : diag_fail(diag, ENOTSUP, "the kernel does not go by the processor's counter, but by %s",
+			  : diag_fail(diag, ENOTSUP, "the kernel does not use the processor's counter, but %s",
 				      current.text);
 }
 

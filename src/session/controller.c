@@ -9,8 +9,8 @@
 #include "base/grow.h"
 #include "os/monotonic.h"
 
-/* A process is attached to while its threads stand, one process after another; a trace is ended when all that is in
- * buffers is written. One that says that it is busy is waited for longer, but not for ever. */
+/* How long a controller waits. An attach pauses a process's threads, one process after another; an end writes
+   everything in buffers. A logger that says it is busy gets more time, but not without limit. */
 enum { ANSWER_MS = 10000, ATTACH_MS = 60000, STOP_MS = 600000, BUSY_MS = 600000 };
 
 static void tell_ear(const struct controller_listener *listener, enum controller_word word, const char *text)
@@ -19,14 +19,14 @@ static void tell_ear(const struct controller_listener *listener, enum controller
 		listener->on_message(listener->cookie, word, text);
 }
 
-/* The error of an answer. */
+/* Return the error of an answer. */
 static int done(const struct control_message *answer, struct diag *diag)
 {
 	int error = answer->value < 0 && answer->value > -4096 ? (int)-answer->value : answer->value ? EIO : 0;
 	return error ? diag_fail(diag, error, "%s", answer->text[0] ? answer->text : strerrordesc_np(error)) : 0;
 }
 
-/* The trace could not even be begun: the first, and last, that such a logger says. */
+/* Return whether the message says that the trace could not even be begun: such a logger sends nothing else. */
 static bool is_refusal(const struct control_message *message)
 {
 	return message->kind == CONTROL_LAUNCHED && message->value && !message->pid;
@@ -48,7 +48,7 @@ static int64_t now_ms(void)
 	return (int64_t)(monotonic_now_ns() / NS_PER_MS);
 }
 
-/* The next message that is no note. The program's signals may interrupt the wait. */
+/* Receive the next message that is no note. The program's signals may interrupt the wait. */
 static int receive(int socket, struct control_message *message, int timeout_ms,
 		   const struct controller_listener *listener, struct diag *diag)
 {
@@ -149,7 +149,7 @@ static int state_take(struct controller_state *state, const struct control_messa
 	case CONTROL_DONE:
 		state->error = (int)message->value;
 		snprintf(state->reason, sizeof(state->reason), "%.250s", message->text);
-		return state->is_alive ? 0 : diag_fail(diag, EPIPE, "the session's logger says nothing about it");
+		return state->is_alive ? 0 : diag_fail(diag, EPIPE, "the session's logger does not describe it");
 	default:
 		return 0;
 	}
@@ -185,12 +185,12 @@ static void note_come(const pid_t *pids, unsigned count, pid_t pid, bool *has_co
 		has_come[i] |= pids[i] == pid;
 }
 
-/* Every one that was asked for is answered. has_come: of each, that it was attached to now. */
+/* Attach to all the processes; every request is answered. has_come[i]: process i was newly attached to. */
 static int attach_all(int socket, const pid_t *pids, unsigned count, bool *has_come,
 		      const struct controller_listener *listener, struct diag *diag)
 {
-	/* Few at a time: the sockets hold few messages, and the more threads attach at once, the longer each process
-	   stands. */
+	/* Attach to a few at a time: the sockets hold few messages, and with more attaches at once each process is
+	   paused longer. */
 	enum { AT_ONCE = 8 };
 	struct control_message message;
 	int error = 0, refused = 0;
@@ -271,7 +271,7 @@ int controller_update_set(struct controller_update *update, const struct control
 		if (is_among(pids, count, state->targets[i].pid))
 			continue;
 		if (update->removed_count == CONTROLLER_PIDS_MAX)
-			return diag_fail(diag, E2BIG, "more than %d processes to let go of at once",
+			return diag_fail(diag, E2BIG, "more than %d processes to detach from at once",
 					 CONTROLLER_PIDS_MAX);
 		update->removed[update->removed_count++] = state->targets[i].pid;
 	}
@@ -294,7 +294,8 @@ static void take_back(int socket, const struct controller_update *update, const 
 	char text[sizeof(diag.text) + 100];
 	unsigned again;
 	if (controller_attach(socket, update->removed, gone, listener, &diag)) {
-		snprintf(text, sizeof(text), "not all that were let go of could be attached to again: %s", diag.text);
+		snprintf(text, sizeof(text), "could not attach again to every process that was detached from: %s",
+			 diag.text);
 		tell_ear(listener, CONTROLLER_WARNING, text);
 	}
 	for (unsigned i = 0; i < update->added_count; i++)

@@ -63,10 +63,10 @@ int session_directory_open(struct session_directory *directory, const char *path
 	if (status.st_uid == geteuid() && !(status.st_mode & OTHERS_WRITE))
 		return 0;
 	session_directory_close(directory);
-	return diag_fail(
-		diag, EPERM,
-		"%s is not of this user alone: who made it can say which files are written; recover it as user %u",
-		path, (unsigned)status.st_uid);
+	return diag_fail(diag, EPERM,
+			 "%s does not belong to this user alone, so others could choose which files are written; "
+			 "recover it as user %u",
+			 path, (unsigned)status.st_uid);
 }
 
 void session_directory_close(struct session_directory *directory)
@@ -140,7 +140,7 @@ bool session_name_is_good(const char *name)
 	return length > 0 && length <= NAME_MAX_BYTES && !strchr(".- ", name[0]) && text_shown(name) == name;
 }
 
-/* The number that the text begins with, and what is behind it. */
+/* Get the number at the start of the text, and the rest behind it. */
 static bool user_of(const char *text, uid_t *user, const char **rest)
 {
 	char *end;
@@ -150,7 +150,7 @@ static bool user_of(const char *text, uid_t *user, const char **rest)
 	return text[0] >= '0' && text[0] <= '9' && number < UINT_MAX;
 }
 
-/* "UID/NAME": the name, and whose it is. NULL: it is nothing that this user could see. */
+/* Split "UID/NAME" into the name and its user. Return NULL if this user cannot see such a session. */
 static const char *name_of_other(const char *text, uid_t *user)
 {
 	const char *rest;
@@ -165,14 +165,14 @@ bool session_name_is_possible(const char *name)
 	return session_name_is_good(name) || name_of_other(name, &user);
 }
 
-/* A link in the place, whose text is the directory's name there. */
+/* Write the name of a session's link in its place; the link's text is the directory's name there. */
 static void name_link(char link[NAME_MAX_BYTES + 16], const char *name)
 {
 	snprintf(link, NAME_MAX_BYTES + 16, "%.64s" NAME_SUFFIX, name);
 }
 
-/* Through the directory's descriptor: the way there may be longer than an address can be, and is not looked at
-   again. */
+/* Return a socket's address through the directory's descriptor. The directory's path may be too long for an address,
+   and need not be resolved again. */
 static struct sockaddr_un socket_address(int directory)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -216,7 +216,7 @@ int session_listen(const struct session_directory *directory, struct diag *diag)
 	return error;
 }
 
-/* The session's directory that the name's link in the place leads to: a descriptor, or a negative errno. */
+/* Open the session's directory by the name's link in the place. Return a descriptor, or a negative errno. */
 static int name_open(const struct place *place, const char *name)
 {
 	char link[NAME_MAX_BYTES + 16], directory[NAME_MAX + 1];
@@ -277,7 +277,7 @@ int session_name_take(const char *name, const struct session_directory *director
 		/* One whose logger is dead has no name any more. */
 		unlinkat(directory->place, link, 0);
 	}
-	return diag_fail(diag, EEXIST, "there is a session %s already", name);
+	return diag_fail(diag, EEXIST, "session %s exists already", name);
 }
 
 void session_name_drop(const char *name, const struct session_directory *directory)
@@ -308,7 +308,7 @@ struct directory_visit {
 	void *cookie;
 };
 
-/* Whether the entry is a session's name, which is left there without its suffix. */
+/* Return whether the entry is a session's name, which is left there without its suffix. */
 static bool take_name(int place, bool is_own, char *entry)
 {
 	size_t length = strlen(entry), suffix = strlen(NAME_SUFFIX);
@@ -397,7 +397,7 @@ static bool title_of(const char *path, char *title, size_t size)
 	return is_found;
 }
 
-/* A region whose file is still there belongs to a logger that is, or will be recovered. */
+/* A region whose file still exists belongs to a session that is live, or will be recovered. */
 bool session_of_process(pid_t pid, char *name, size_t size)
 {
 	struct proc_map *maps = NULL;
@@ -417,7 +417,7 @@ bool session_of_process(pid_t pid, char *name, size_t size)
 
 /* ---- removing ---- */
 
-/* The region's file and the directory that was made for it alone. */
+/* Remove the region's file and the directory that was made for it alone. */
 static void elsewhere_remove(char *path)
 {
 	char *name = strrchr(path, '/');

@@ -22,7 +22,7 @@
 
 /* ---- slots ---- */
 
-/* An Alloc or ReAlloc that was under way when its process died, of which no record was written yet. */
+/* Add an Alloc or ReAlloc that was under way when its process died, and has no record yet. */
 static void call_take(struct drain_region *region, uint32_t index, const struct ending *ending)
 {
 	struct translate *translate = &region->translate;
@@ -32,8 +32,8 @@ static void call_take(struct drain_region *region, uint32_t index, const struct 
 		return;
 	const struct translate_entry *known = &translate->entry[entry];
 	const struct owner *owner = slot_owner(region, index);
-	/* The last event's point lies behind the call's beginning: it is that call's. A Free without a record is in a
-	   gap. */
+	/* The last event's point is later than the call's beginning, so it is that call's. A Free without a record is
+	   in a gap. */
 	if (!owner || known->kind == EVENT_FREE || ending->ticks < region->earliest ||
 	    ending->ticks > ticks_now(region->region) || ending->ticks <= owner->last)
 		return;
@@ -54,7 +54,7 @@ static void call_take(struct drain_region *region, uint32_t index, const struct 
 	region->drain->past.in_flight++;
 }
 
-/* The buffer that a thread that is no more was filling. */
+/* Take the buffer that a thread which is gone was filling. */
 static void slot_take_buffer(struct drain_region *region, uint32_t slot_index, uint32_t buffer, uint32_t side,
 			     const struct ending *ending)
 {
@@ -71,7 +71,7 @@ static void slot_take_buffer(struct drain_region *region, uint32_t slot_index, u
 	buffer_take(region, stream, buffer, ending);
 }
 
-/* Everything that a slot holds; its thread is gone (is_dead), or let go. Full buffers have been taken. */
+/* Take everything of a slot whose thread is gone (is_dead), or detached. Full buffers have been taken. */
 static void slot_finish(struct drain_region *region, uint32_t index, bool is_dead)
 {
 	struct region_slot *slot = region_slot(region->region, index);
@@ -105,7 +105,7 @@ void drain_end_tid(struct drain_region *region, uint32_t slot_index, uint32_t ti
 	if (slot_index >= region->slot_count)
 		return;
 	struct region_slot *slot = region_slot(region->region, slot_index);
-	/* A new thread on the old one's stack may take the slot over as it is; whoever is first has it. */
+	/* A new thread on the old one's stack may take the slot over as it is; the first of the two has it. */
 	if (!swap_if(&slot->state, SLOT_LIVE, SLOT_RETIRED))
 		return;
 	if (slot->tid != tid) {
@@ -311,7 +311,7 @@ void drain_region_totals(const struct drain_region *region, struct drain_totals 
 	add_counters(region, totals);
 }
 
-/* The thread's side, if it has one: calls of signal handlers. */
+/* Return the owner of the slot's signal stream, if it has one. */
 static const struct owner *owner_signal(const struct drain_region *region, uint32_t slot)
 {
 	const struct owner *owner = &region->stream[0][slot].owner, *side = &region->stream[1][slot].owner;

@@ -3,7 +3,7 @@
  * The drain moves events from a region's buffers to the trace: it decodes records, interns stacks, fills columns and
  * writes blocks. A buffer returns to the region once its events are in the file. Every byte of a target is checked.
  *
- * A trace has one drain. Only the logger's main thread uses it. Regions come and go.
+ * A trace has one drain, used by one thread: the logger's main thread, or that of a recovery. Regions come and go.
  */
 #ifndef XHEAP_SESSION_DRAIN_H
 #define XHEAP_SESSION_DRAIN_H

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- giving back ---- */
+/* ---- releasing ---- */
 
 void buffer_release(struct drain_region *region, uint32_t index)
 {
@@ -15,7 +15,7 @@ void buffer_release(struct drain_region *region, uint32_t index)
 	head->taken = 0;
 	/* The next owner sets `sequence` before it writes: until then the buffer is empty. */
 	head->committed = 0;
-	/* Pairs with the recorder's compare-and-swap: its bytes are ours no more. */
+	/* Pairs with the recorder's compare-and-swap: the logger has finished with the bytes. */
 	STORE_RELEASE(&head->state, BUFFER_FREE);
 	region_note_progress(region->region);
 }
@@ -61,7 +61,7 @@ void drain_settle(struct drain_region *region)
 		region->held_count--;
 		buffer_release(region, index);
 	}
-	/* When the file has ended, its end has them, or whoever recovers the session finds them in the slots. */
+	/* When the file has ended, its end has the gaps, or a recovery finds them in the slots. */
 	for (uint32_t i = 0; region->has_new_gaps && !writer_has_ended(region->drain->writer) && i < region->slot_count;
 	     i++)
 		if (region->gap[i].is_new)

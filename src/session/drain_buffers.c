@@ -289,7 +289,7 @@ void open_take_all(struct drain_region *region, enum open_when when)
 	}
 }
 
-/* ---- slots that were added ---- */
+/* ---- added slots ---- */
 
 static void slot_begin(struct drain_region *region, uint32_t index)
 {

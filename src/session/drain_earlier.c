@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 
-/* entry: no function of them is known, but an event has to name one. */
+/* Fill columns with earlier blocks. entry: no function made them, but an event must name one. */
 static void earlier_fill(struct writer_events *events, const struct heapwalk *walk, size_t first, uint32_t count,
 			 const uint32_t *heaps, uint16_t entry)
 {

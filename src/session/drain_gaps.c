@@ -16,7 +16,7 @@ static bool is_believable(const struct drain_region *region, uint64_t count)
 	return now > region->earliest && count <= now - region->earliest;
 }
 
-/* The same of all threads together, of which no more run at once than there are processors. */
+/* As is_believable(), for all threads together: no more of them run at once than there are processors. */
 static bool are_believable(const struct drain_region *region, uint64_t count)
 {
 	long processors = sysconf(_SC_NPROCESSORS_CONF);
@@ -44,9 +44,8 @@ void lies_tell(struct drain_region *region)
 	if (!region->is_lying && header_is_believable(region))
 		return;
 	snprintf(text, sizeof(text),
-		 "process %u and those that it forked: they say of themselves what cannot be true, and it is left out: "
-		 "losses, waits or calls "
-		 "without a record",
+		 "process %u and those that it forked: counts that cannot be true (losses, waits or calls without a "
+		 "record) are left out",
 		 region->pid);
 	drain_add_note(region->drain, TRACE_OPTION_DAMAGED, text);
 }
@@ -89,7 +88,8 @@ static void gap_read(struct region_slot *slot, struct gap *gap, uint64_t *first_
 	/* The writer died amid a change: the present values are the best there are. */
 }
 
-/* Whether the logger before us has put it into the trace, and was killed before it could note that in the slot. */
+/* Return whether an earlier logger has put the gap into the trace and was killed before it could note that in the
+   slot. */
 static bool gap_is_recorded(const struct drain_region *region, const struct trace_gap *row)
 {
 	const struct drain_known *known = region->known;

@@ -15,7 +15,7 @@ bool drain_has_room(const struct drain *drain)
 	return keep_has_room(&drain->limits, drain->writer);
 }
 
-/* name: one of a few that stay. */
+/* Return the counter of a note's name (static text); names beyond NOTE_KINDS share the last one. */
 static struct note_kind *note_kind(struct drain *drain, const char *name)
 {
 	struct note_kind *kind = drain->notes;
@@ -50,13 +50,12 @@ bool drain_take_limit_note(struct drain_region *region, char *text, size_t size)
 	if (is_cut)
 		snprintf(text, size,
 			 "process %u and those that it forked have more different stacks than can be kept (%llu "
-			 "nodes): those of later calls are cut",
+			 "nodes): stacks of later calls are cut",
 			 region->pid, (unsigned long long)keep->nodes);
 	else
 		snprintf(text, size,
 			 "process %u and those that it forked have more threads, processes and heaps than can be kept "
-			 "(%llu): calls of further ones are "
-			 "lost, or without a heap",
+			 "(%llu): calls of further ones are lost, or have no heap",
 			 region->pid, (unsigned long long)keep->rows);
 	region->is_cut_reported |= is_cut;
 	region->is_refusal_reported |= !is_cut;

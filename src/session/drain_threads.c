@@ -45,7 +45,7 @@ static void owner_row(const struct owner *owner, bool has_ended, struct trace_th
 				     .name = owner->name};
 }
 
-/* The thread's row, when the logger before us has added it: the one that it took events of last. */
+/* Return the thread's row if an earlier logger has added it: the one whose events it took last. */
 static uint32_t known_thread(const struct drain_region *region, const struct owner *owner, uint32_t key)
 {
 	const struct drain_known *known = region->known;
@@ -101,7 +101,7 @@ void owner_end(struct drain_region *region, struct stream *stream)
 		return;
 	owner->is_open = false;
 	owner_row(owner, true, &row);
-	/* Its first time is the logger's before us, which we do not know in ticks: leave the row as it is. */
+	/* The first time came from an earlier logger and is unknown in ticks: leave the row as it is. */
 	if (!region->known || owner->id >= region->known->dictionary->thread_count)
 		writer_update_thread(region->drain->writer, owner->id, &row);
 }

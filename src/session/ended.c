@@ -63,7 +63,7 @@ void ended_note(int *fd, const struct session_directory *directory, const struct
 			     FILE_PERMISSIONS);
 	if (*fd < 0)
 		return;
-	/* The first ticks may come late: those of a thread that is looked at later. */
+	/* The first ticks may be those of a thread that is checked later. */
 	ended.error = writer_end_reason(writer, ended.reason, &ended.ticks);
 	file_write(*fd, &ended, sizeof(ended), 0);
 	if (row)
@@ -98,8 +98,8 @@ bool ended_has(const char *directory, uint64_t *max_file_bytes)
 	return fd >= 0;
 }
 
-/* A process that the file has gets its end; one that it has not is added. Processes that came between two that have
-   called are not known. */
+/* Give the writer a process of the file: its end if the trace has the process, otherwise the process itself. Processes
+   without calls that came between two such ones are unknown. */
 static void process_tell(struct writer *writer, uint32_t id, struct ended_process *process, uint64_t ticks)
 {
 	const struct trace_process *known = writer_process(writer, id);

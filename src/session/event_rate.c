@@ -6,7 +6,7 @@ void event_rate_begin(struct event_rate *rate, uint64_t ticks)
 	rate->last = rate->before = (struct rate_mark){ticks, 0};
 }
 
-/* Clocks of two processors differ a little. */
+/* Return the ticks since a mark, 0 if they are negative: clocks of two processors differ a little. */
 static uint64_t ticks_since(const struct rate_mark *mark, uint64_t ticks)
 {
 	return ticks > mark->ticks ? ticks - mark->ticks : 0;

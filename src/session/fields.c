@@ -55,7 +55,7 @@ void fields_fini(struct fields *fields)
 	*fields = (struct fields){.text = NULL};
 }
 
-/* The byte of "\xHH"; 0 when there is none. */
+/* Return the byte of "\xHH"; 0 if it is none. */
 static char escaped_byte(const char *at)
 {
 	char *end, digits[3] = {0};

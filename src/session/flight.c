@@ -188,7 +188,7 @@ bool flight_check(struct logger *logger, uint64_t now_ns)
 	bool has_any = false;
 	if (is_signalled) {
 		is_signalled = 0;
-		flight_ask(logger, -1, false, "told by a signal");
+		flight_ask(logger, -1, false, "requested by a signal");
 	}
 	if (has_trigger(logger, SESSION_TRIGGER_MEMORY_LIMIT)) {
 		bool is_due = now_ns - logger->limits_checked_ns > LIMIT_LOOK_NS;

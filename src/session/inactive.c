@@ -71,8 +71,8 @@ void inactive_add(struct logger *logger, const struct target *target, pid_t pid,
 	logger->inactive = inactive;
 }
 
-/* Whether there is nothing to remove any more: the process has ended or executed another image, or somebody else has
-   removed it. */
+/* Return whether there is nothing to remove any more: the process has ended or executed another image, or somebody else
+   has removed it. */
 static bool is_gone(const struct inactive *inactive)
 {
 	return identity_has_ended(&inactive->identity) ||

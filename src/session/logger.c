@@ -60,8 +60,8 @@ enum {
 
 /* ---- the clock ---- */
 
-/* The trace's first block carries the rate: measured as long as there is time, that is until a thread has
- * filled a buffer or ended. */
+/* The trace's first block carries the rate. It is measured as long as there is time: until a thread has filled a buffer
+   or ended. */
 void logger_settle_clock(struct logger *logger, bool is_urgent)
 {
 	if (logger->is_clock_set || !(is_urgent || session_clock_is_due(&logger->clock)))
@@ -142,8 +142,8 @@ static void end_describe(const struct logger *logger, char *text, size_t size)
 		limits_explain(0, error, text, size);
 }
 
-/* The file may have ended while a query was answered, whose errors are not the recording's: the reason is the
-   writer's. */
+/* Keep the reason for the end. The file may have ended while a query was answered, whose errors are not the
+   recording's: the writer has the reason. */
 static void end_keep_reason(struct logger *logger)
 {
 	char reason[TRACE_REASON_BYTES];
@@ -169,7 +169,7 @@ static void recording_check(struct logger *logger)
 	logger_say_end(logger, text);
 }
 
-/* For targets that may not read the clock themselves. */
+/* Raise the clock of targets that may not read one themselves. */
 static void coarse_clock_raise(struct region_header *header)
 {
 	uint64_t now = clock_event_ticks(), old = __atomic_load_n(&header->coarse_ticks, __ATOMIC_RELAXED);
@@ -186,7 +186,7 @@ static bool has_full_buffer(const struct region *region)
 	return false;
 }
 
-/* Targets that wait for an answer wait on: we are alive, though others may come first for long. */
+/* Tell targets that the logger is alive, so that they wait on for answers although others may come first. */
 static void beat(struct logger *logger)
 {
 	enum { BEAT_NS = 100000000 };
@@ -208,7 +208,7 @@ static bool target_drain(struct logger *logger, struct target *target, bool flus
 	return false;
 }
 
-/* Now and then: whether the region is still whole, and what belongs to threads that are gone. */
+/* Check now and then whether the region is still whole, and free what belongs to threads that are gone. */
 static void reap(struct logger *logger, struct target *target, uint64_t now)
 {
 	if (now - target->reaped_ns < REAP_NS)
@@ -244,7 +244,7 @@ static bool target_serve(struct logger *logger, struct target *target, bool flus
 	return has_any;
 }
 
-/* Buffers that nobody uses go back: after ten intervals, or at once where memory is wanted for another target. */
+/* Trim buffers that are unused: after ten intervals, or at once if another target needs memory. */
 static void targets_trim(struct logger *logger, uint64_t now)
 {
 	enum { INTERVALS = 10, INTERVAL_MS = 1000 };
@@ -260,7 +260,8 @@ static void targets_trim(struct logger *logger, uint64_t now)
 		region_trim(&target->region, is_short && !target->region.is_short ? 0 : INTERVALS);
 }
 
-/* A forked process that has not called the heap yet is in no list, but may still write into the region. */
+/* Return whether no process can write into the region any more. A forked process that has not called the heap yet is in
+   no list, but has the region open. */
 static bool target_is_unused(const struct target *target)
 {
 	return target->alive == 0 &&
@@ -320,7 +321,7 @@ static bool wants_flush(const struct logger *logger, uint64_t now)
 	       (logger->indexing && indexing_wants_cut(logger->indexing, writer_event_count(logger->writer)));
 }
 
-/* Recording is to end. An exec that was announced is made at once, or, by one who lies, never. */
+/* End what waits for execs: an announced exec happens at once or, if a target lies, never. */
 static void tracer_runs_end(struct logger *logger, uint64_t now)
 {
 	enum { EXEC_NS = 2000000000 };
@@ -358,7 +359,7 @@ static void loop(struct logger *logger)
 		logger_attach_late(logger);
 		inactive_check(logger, now);
 		targets_trim(logger, now);
-		/* Nobody injects anything: that alone uses what it found, and not for longer than a call. */
+		/* No injection runs: only injections use the cache's results, each for one call. */
 		if (!tracer_is_busy(logger->tracer))
 			hook_cache_trim(logger->hooks);
 		if (flush) {
@@ -387,13 +388,13 @@ static void index_begin(struct logger *logger)
 	struct diag diag = {""};
 	char text[sizeof(diag.text) + 100];
 	logger->indexing = indexing_begin(store_path(logger->store), &diag);
-	snprintf(text, sizeof(text), "no index is made meanwhile: %s", diag.text);
+	snprintf(text, sizeof(text), "no index is made during the recording: %s", diag.text);
 	if (!logger->indexing)
 		logger_note(logger, text);
 }
 
-/* Whether who recorded wants to go on without the index, or is gone. A session's index is made whoever comes and
-   goes. */
+/* Return whether the recording user continues without the index, or is gone. A session's index is made whatever
+   controllers do. */
 static bool is_index_given_up(const struct logger *logger)
 {
 	struct control_message message;
@@ -424,8 +425,8 @@ static uint64_t index_end(struct logger *logger)
 		indexing_cancel(logger->indexing);
 	int error = indexing_end(logger->indexing, &diag);
 	logger->indexing = NULL;
-	snprintf(text, sizeof(text), "no index was made meanwhile, the first question makes it: %s",
-		 is_given_up ? "it was not waited for" : diag.text);
+	snprintf(text, sizeof(text), "no index was made during the recording, the first question makes it: %s",
+		 is_given_up ? "the wait for it was ended" : diag.text);
 	if (error)
 		logger_note(logger, text);
 	return error ? 0 : progress.index_bytes;
@@ -433,7 +434,7 @@ static uint64_t index_end(struct logger *logger)
 
 /* ---- beginning and end ---- */
 
-/* A session has a name, by which it is found, and takes connections. */
+/* Give a session its name, by which it is found, and let it take connections. */
 static int session_begin(struct logger *logger)
 {
 	const char *name = logger->options->session_name;
@@ -604,7 +605,7 @@ static void logger_end(struct logger *logger)
 		limits_explain(0, close_error, close_diag.text, sizeof(close_diag.text));
 		size_t length = strlen(close_diag.text);
 		snprintf(close_diag.text + length, sizeof(close_diag.text) - length,
-			 "; xheap recover -o FILE %s makes it whole elsewhere",
+			 "; xheap recover -o FILE %s completes it elsewhere",
 			 text_file_name(store_path(logger->store)));
 	}
 	uint64_t index_bytes = logger->indexing ? index_end(logger) : 0;
@@ -642,7 +643,7 @@ static void logger_end(struct logger *logger)
 		session_directory_remove(&logger->directory);
 }
 
-/* Nothing of the terminal's, the command's or the user's may reach or hold us. */
+/* Isolate the logger: nothing from the terminal, the command or the user may reach or block it. */
 static void logger_isolate(int control)
 {
 	setsid();
@@ -659,7 +660,7 @@ static void logger_isolate(int control)
 	for (int fd = 0; fd < 3 && null >= 0; fd++)
 		if (fd != control)
 			dup2(null, fd);
-	/* Whatever else was open: no pipe may seem in use because of us. */
+	/* Close all other descriptors: no pipe may seem in use because of the logger. */
 	if (control > 3)
 		close_range(3, (unsigned)control - 1, 0);
 	close_range((unsigned)control + 1, UINT_MAX, 0);

@@ -64,7 +64,7 @@ void member_end(struct logger *logger, struct target *target, uint32_t index, ui
 
 /* ---- finding them ---- */
 
-/* Whether pid has the region mapped: what a message says is not believed. */
+/* Return whether pid has the region mapped: what a message says is not believed. */
 bool process_has_region(const struct target *target, pid_t pid)
 {
 	struct stat status;
@@ -72,7 +72,8 @@ bool process_has_region(const struct target *target, pid_t pid)
 	       proc_has_mapped(pid, target->region_path, status.st_ino);
 }
 
-/* A process that has ended has no memory any more; its parent may have. */
+/* Return whether the process has the target's region. An ended process has no memory any more; its parent may have the
+   region. */
 static bool is_of_target(const struct target *target, pid_t pid)
 {
 	return process_has_region(target, pid) ||
@@ -119,8 +120,7 @@ static bool take_inner_process(struct inner_process *wanted, pid_t pid, struct i
 	return false;
 }
 
-/* Our pid of the process of the target that calls itself inner and has the index, UINT32_MAX: any; 0: it is gone.
-   *identity: its, the caller's; or nobody's. */
+/* Find the process `inner` with this index; UINT32_MAX: any index. */
 pid_t process_outside(const struct target *target, pid_t inner, uint32_t index, struct identity *identity)
 {
 	struct inner_process wanted = {target, inner, index};
@@ -130,13 +130,13 @@ pid_t process_outside(const struct target *target, pid_t inner, uint32_t index, 
 	return take_inner_process(&wanted, found, identity) ? found : 0;
 }
 
-/* Forked processes have found themselves in the region. */
+/* Find forked processes that have entered themselves in the region. */
 void logger_find_members(const struct logger *logger, struct target *target)
 {
 	for (uint32_t i = 1; i < REGION_PROCESS_MAX; i++) {
 		struct region_process *process = region_process(&target->region, i);
 		uint32_t state = __atomic_load_n(&process->state, __ATOMIC_ACQUIRE);
-		/* Places are taken from the first on; among those that had a process, one may be free again. */
+		/* Indexes are taken from the first on; among those that had a process, one may be free again. */
 		if (state == PROCESS_FREE && i >= target->member_count)
 			break;
 		if (state != PROCESS_LIVE || target->member[i].state == 1)
@@ -147,7 +147,7 @@ void logger_find_members(const struct logger *logger, struct target *target)
 		pid_t inner = (pid_t)process->pid, pid = process_outside(target, inner, i, &identity);
 		member_begin(logger, target, i, pid, identity, inner);
 		target->member[i].start_ticks = process->start_ticks;
-		/* For the trace, and for whoever recovers it. */
+		/* The trace and a recovery use it. */
 		if (pid)
 			process->pid = (uint32_t)pid;
 	}
@@ -190,7 +190,8 @@ bool member_has_ended(const struct member *member)
 	return identity_has_ended(&member->identity);
 }
 
-/* The kernel does not say how (before Linux 6.15), or it was gone before we looked: its own word, or none. */
+/* End a member whose status the kernel does not give (before Linux 6.15), or that was gone before it was found: use its
+   own report, or none. */
 static void member_end_unseen(struct logger *logger, struct target *target, uint32_t index)
 {
 	int status;
@@ -310,7 +311,7 @@ static void serve_while(void *cookie)
 	enum { WAIT_FOR_ROOM_NS = 1000000000 };
 	struct leaving *leaving = cookie;
 	logger_serve_while(leaving->logger, leaving->target, leaving->member);
-	/* Threads that wait for room give up; what they record is counted as lost. */
+	/* Let threads that wait for room give up; their events are counted as lost. */
 	if (leaving->target->alive == 1 && monotonic_now_ns() - leaving->began_ns > WAIT_FOR_ROOM_NS)
 		__atomic_store_n(&leaving->target->region.header->state, REGION_DETACHED, __ATOMIC_RELEASE);
 }

@@ -43,7 +43,7 @@ void session_pieces_path(char *path, size_t size, const char *trace_path)
 	snprintf(path, size, "%s.pieces", trace_path);
 }
 
-/* Where the counter's place begins, and how long it is; NULL: there is none. */
+/* Find the place of the counter and its length; NULL: there is none. */
 static const char *counter_place(const char *path, size_t *length, int *digits)
 {
 	for (const char *at = strchr(path, '%'); at; at = strchr(at + 1, '%')) {

@@ -35,7 +35,7 @@ bool place_is_own(int fd, uid_t user)
 	return is_closed_to(fd, user, OTHERS);
 }
 
-/* The next directory upwards, in place of *fd. False when there is none above. */
+/* Replace *fd by the next directory upwards. Return false if there is none. */
 static bool go_up(int *fd, struct stat *status)
 {
 	struct stat below = *status;
@@ -80,7 +80,7 @@ struct runtime {
 	uint64_t room_bytes;
 };
 
-/* The runtime directory, if it is what it has to be; else -1. */
+/* Open the runtime directory if it passes the proof. Return -1 otherwise. */
 static int runtime_open(const struct runtime *runtime, uid_t user)
 {
 	if (!runtime->path || runtime->path[0] != '/')
@@ -132,7 +132,7 @@ static struct runtime runtime_of_root(uint64_t room_bytes)
 
 /* ---- in shared memory ---- */
 
-/* The number that the text begins with, and what is behind it. */
+/* Get the number at the start of the text, and the rest behind it. */
 static bool user_of(const char *text, uid_t *user, const char **rest)
 {
 	char *end;
@@ -150,7 +150,7 @@ static bool shared_user(const char *name, uid_t *user)
 	       *rest == '-';
 }
 
-/* For each place there of the user or, with is_other, of the other users. */
+/* Visit each shared place of the user or, with is_other, of the other users. */
 static bool shared_each(uid_t user, bool is_other, place_visit *visit, void *cookie)
 {
 	bool is_enough = false;
@@ -214,7 +214,7 @@ static int shared_open(struct place *place, struct diag *diag)
 	return diag_fail(diag, EPERM, "cannot use %s: others could replace it", place->path);
 }
 
-/* ---- all of them ---- */
+/* ---- all places ---- */
 
 int place_open(struct place *place, struct diag *diag)
 {

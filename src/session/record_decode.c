@@ -43,14 +43,14 @@ static inline uint64_t hash_next(uint64_t hash, uint32_t frame)
 	return (hash ^ frame) * HASH_FACTOR;
 }
 
-/* A stack cannot be kept: nothing of it is but that it was cut. */
+/* Return the node for a stack that a limit keeps out: a mark that it was cut. */
 __attribute__((noinline, cold)) static uint32_t cut_node(const struct decode *decode)
 {
 	decode->translate->keep.has_cut_stacks = true;
 	return decode->translate->cut_node | TRUNCATED_NODE;
 }
 
-/* The node of `frame` below `parent`. */
+/* Return the node of `frame` below `parent`. */
 static inline uint32_t node_of(struct decode *decode, uint64_t hash, uint32_t parent, uint32_t frame)
 {
 	/* Frame + 1, so that no key is the 0 of an empty cell. */
@@ -83,7 +83,7 @@ static bool take_begin(struct decode *decode)
 	decode->process_index = begin.process;
 	decode->process = translate_process_id(decode->translate, begin.process);
 	if (decode->process == TRACE_NONE)
-		return damaged(decode, "a process that is not there");
+		return damaged(decode, "a process that does not exist");
 	decode->ticks = begin.ticks;
 	decode->tid = begin.tid;
 	decode->serial = begin.serial;
@@ -127,7 +127,7 @@ static inline __attribute__((always_inline)) bool push_frames(struct decode *dec
 		uint32_t frame = translate_frame_id(decode->translate, id);
 		if (UNLIKELY(frame >= TRANSLATE_FRAME_CUT)) {
 			if (frame != TRANSLATE_FRAME_CUT)
-				return damaged(decode, "a program counter that is not there");
+				return damaged(decode, "a program counter that does not exist");
 			frame = decode->translate->cut_frame;
 			node = TRUNCATED_NODE;
 		}
@@ -176,14 +176,14 @@ struct decoded_record {
 	const struct translate_entry *known;
 };
 
-/* How long it is, and what it is about; NULL, or what is wrong with it. */
+/* Read the shape and head of a record. Return NULL, or the reason why it is damaged. */
 static inline __attribute__((always_inline)) const char *record_measure(struct decode *decode, uint64_t head,
 									uint64_t room, struct decoded_record *record)
 {
 	uint32_t entry = record_entry(head);
 	record->known = &decode->translate->entry[entry];
 	if (UNLIKELY(!record->known->is_known) && !translate_entry_slowly(decode->translate, entry))
-		return "a function that is not there";
+		return "a function that does not exist";
 	if (UNLIKELY(!decode->is_begun))
 		return "an event of no thread";
 	if (UNLIKELY(!record_get_shape(decode->at, head, room, &record->shape)))
@@ -193,7 +193,7 @@ static inline __attribute__((always_inline)) const char *record_measure(struct d
 	return NULL;
 }
 
-/* Its numbers; NULL, or what is wrong with it. */
+/* Read the numbers of a record. Return NULL, or the reason why it is damaged. */
 static inline __attribute__((always_inline)) const char *record_read(const struct decode *decode,
 								     struct decoded_record *record)
 {
@@ -209,7 +209,7 @@ static inline __attribute__((always_inline)) const char *record_read(const struc
 	return UNLIKELY(record->ticks > decode->latest) ? "a time outside of the process's life" : NULL;
 }
 
-/* The event as row i. */
+/* Write the event as row i. */
 static inline __attribute__((always_inline)) void record_put(struct decode *decode, const struct decoded_record *record,
 							     const struct writer_events *out, uint32_t i)
 {
@@ -254,7 +254,7 @@ static inline __attribute__((always_inline)) void record_put(struct decode *deco
 		settle_resize(out, i);
 }
 
-/* The event at decode->at as row i, its frames on the stack; false when it is damaged. */
+/* Decode the event at decode->at as row i, and push its frames on the stack. Return false if it is damaged. */
 static inline __attribute__((always_inline)) bool take_event(struct decode *decode, uint64_t head,
 							     const struct writer_events *out, uint32_t i)
 {

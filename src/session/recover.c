@@ -28,7 +28,7 @@
 
 /* ---- sessions ---- */
 
-/* The number N of a file "region.N", or UINT32_MAX. */
+/* Return the number N of a file "region.N", or UINT32_MAX. */
 static uint32_t region_number(const char *name)
 {
 	char *end;
@@ -44,7 +44,8 @@ static int compare_numbers(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* The numbers of the directory's regions, in order (free() it); an image comes after the one that executed it. */
+/* Return the numbers of the directory's regions in order, which the caller frees; an image comes after the one that
+   executed it. */
 static uint32_t *region_numbers(const char *directory, uint32_t *count)
 {
 	uint32_t *numbers = NULL;
@@ -141,7 +142,7 @@ int recover_list(struct recover_session **sessions)
 
 /* ---- the trace ---- */
 
-/* The trace may not be there yet. */
+/* Copy the file; the trace may not exist yet. */
 static int copy_file(const char *from, int to, const char *to_name, struct diag *diag)
 {
 	int in = open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error = 0;
@@ -229,8 +230,8 @@ static enum file_state file_state(const char *path, const uint8_t id[16])
 	return state;
 }
 
-/* The file that the logger wrote last: where it went on in the next one, it may have been killed before it could say
- * so. One that it had only just made goes: whoever merges the files has no use for it. */
+/* Find the file that the logger wrote last: it may have been killed after it began a new file and before it could say
+   so. A file that was only made is removed: merging has no use for it. */
 static void newest_find(struct recovery *recovery, char path[4096])
 {
 	const struct recover_session *session = recovery->session;
@@ -287,7 +288,7 @@ static int output_check(const struct recovery *recovery, const char *output, con
 	return error ? error : region_output_check(recovery, output, diag);
 }
 
-/* The trace is left as it is. */
+/* Begin the output and leave the trace as it is. */
 static int output_begin(struct recovery *recovery, const char *output, const char *newest, struct diag *diag)
 {
 	int error = output_check(recovery, output, newest, diag);
@@ -345,7 +346,7 @@ static int trace_begin(struct recovery *recovery, const struct recover_options *
 
 /* ---- regions ---- */
 
-/* Whether pid is a process that has this region: pids are used again. */
+/* Return whether pid is a process that has this region: pids are used again. */
 static bool process_lives(const struct recovered *recovered, uint32_t pid)
 {
 	struct stat status;
@@ -392,7 +393,8 @@ static void bad_region(struct recovery *recovery, const char *why)
 		snprintf(result->bad_region, sizeof(result->bad_region), "%s", why);
 }
 
-/* A region without a header: it was not made to the end, since the first bytes are written last, or was cut later. */
+/* Return whether a region has no header: it was left incomplete, since the first bytes are written last, or was
+   shortened later. */
 static bool is_blank(const char *path)
 {
 	struct stat status;
@@ -405,7 +407,7 @@ static bool is_blank(const char *path)
 	return is_short || has_none;
 }
 
-/* Whether a process was let go with the region: then it was made to the end. */
+/* Return whether a process was let go with the region: then it was made to the end. */
 static bool has_process(const struct recover_session *session, uint32_t number)
 {
 	char path[4096];
@@ -453,14 +455,14 @@ static void unanswered_note(struct recovery *recovery, const struct recovered *r
 		loads += message_state(header->message[i].state) == MESSAGE_POSTED &&
 			 header->message[i].kind == MESSAGE_LOADED;
 	snprintf(text, sizeof(text),
-		 "process %u and those that it forked: %u execs went on without an answer; what they executed may run "
-		 "untraced",
+		 "process %u and those that it forked: %u execs continued without an answer; the executed programs may "
+		 "run untraced",
 		 recovered->pid, execs);
 	if (execs)
 		writer_add_option(recovery->writer, TRACE_OPTION_UNTRACED_EXECS, text);
 	snprintf(text, sizeof(text),
-		 "process %u and those that it forked: %u loaded code that was not looked at any more", recovered->pid,
-		 loads);
+		 "process %u and those that it forked: code that was loaded %u times at the end was not hooked",
+		 recovered->pid, loads);
 	if (loads)
 		writer_add_option(recovery->writer, TRACE_OPTION_UNHOOKED, text);
 }

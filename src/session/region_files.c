@@ -12,7 +12,7 @@
 #include "os/limits.h"
 #include "session/places.h"
 
-/* The directory that a path's file lies in. */
+/* Get the directory of a path's file. */
 static void parent_of(char *directory, size_t size, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -26,7 +26,8 @@ bool region_file_is_elsewhere(const char *path, const char *directory)
 	return strcmp(parent, directory) != 0;
 }
 
-/* A new directory of this user's alone below `place`: its path and a descriptor, or a negative errno. */
+/* Make a new directory, for this user alone, below `place`. Write its path and return a descriptor, or a negative
+   errno. */
 static int directory_below(char *directory, size_t size, const char *place)
 {
 	if (!place[0] ||
@@ -43,7 +44,7 @@ static int directory_below(char *directory, size_t size, const char *place)
 	return -EPERM;
 }
 
-/* In such a directory, with a link that leads there. */
+/* Make the region in such a directory, and a link to it. */
 static int make_below(struct region *region, char path[REGION_FILE_PATH_BYTES], const char *place,
 		      const struct session_directory *session, const char *name, const struct region_config *config,
 		      struct diag *diag)
@@ -65,7 +66,7 @@ static int make_below(struct region *region, char path[REGION_FILE_PATH_BYTES], 
 	return error;
 }
 
-/* Other file systems, those in memory first. */
+/* Try other file systems, those in memory first. */
 static int make_elsewhere(struct region *region, char path[REGION_FILE_PATH_BYTES],
 			  const struct session_directory *session, const char *name, const char *trace_path,
 			  const struct region_config *config)

@@ -15,7 +15,7 @@
 /* Measured over MEASURE_NS the rate is right to about one in a million; over ROUGH_NS to one in a thousand. */
 enum { MEASURE_NS = 20000000, ROUGH_NS = 50000, PAIR_TRIES = 8, SHIFT = 32 };
 
-/* The kernel's own factors, which it puts into a perf event's mapped page (perf_event_open(2), cap_user_time). */
+/* Read the kernel's own factors from a perf event's mapped page (perf_event_open(2), cap_user_time). */
 static bool read_kernel_rate(struct writer_clock *clock)
 {
 	struct perf_event_attr attributes = {.type = PERF_TYPE_SOFTWARE,
@@ -38,7 +38,7 @@ static bool read_kernel_rate(struct writer_clock *clock)
 	return has_rate;
 }
 
-/* One moment by both clocks: the closest of some readings, so that it does not matter if we were interrupted. */
+/* Read one moment by both clocks: the closest of some pairs, so that interruptions do not matter. */
 static void read_pair(uint64_t *ticks, uint64_t *ns)
 {
 	uint64_t best = UINT64_MAX;

@@ -36,6 +36,7 @@ static void option_add(void *cookie, const char *key, const char *text)
 	writer_add_option(cookie, key, text);
 }
 
+/* Write each option into the trace once. */
 void logger_options_write(struct logger *logger)
 {
 	const struct session_options *options = logger->options;

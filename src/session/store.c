@@ -50,7 +50,7 @@ void pieces_drop_oldest(struct store *store)
 	memmove(store->pieces, store->pieces + 1, --store->piece_count * sizeof(*store->pieces));
 }
 
-/* The directory's disk is full: the oldest go earlier than they had to. */
+/* Make room on a full disk: drop the oldest pieces earlier than the limit requires. */
 static bool make_room(void *cookie)
 {
 	struct store *store = cookie;
@@ -126,7 +126,7 @@ static int open_files(struct store *store, struct writer_options *how, struct wr
 	return writer_open(&store->writer, store->path, how, diag);
 }
 
-/* The newest events push out the oldest an eighth at a time. */
+/* Open a circular file: the newest events replace the oldest, an eighth at a time. */
 static int open_circular(struct store *store, struct writer_options *how, struct writer_clock *clock, struct diag *diag)
 {
 	(void)clock;
@@ -137,7 +137,7 @@ static int open_circular(struct store *store, struct writer_options *how, struct
 	return writer_open(&store->writer, store->path, how, diag);
 }
 
-/* Two sessions in one file need one clock: ticks since one start of one machine. */
+/* Open a file to continue it. Two sessions in one file need one clock: ticks since one start of one machine. */
 static int open_appended(struct store *store, struct writer_options *how, struct writer_clock *clock, struct diag *diag)
 {
 	struct stat status;
@@ -223,7 +223,7 @@ void store_while_waiting(struct store *store, void (*tell)(void *cookie), void (
 	store->tell_cookie = cookie;
 }
 
-/* ---- what it has ---- */
+/* ---- its contents ---- */
 
 const char *store_path(const struct store *store)
 {
@@ -336,7 +336,7 @@ int store_close(struct store *store, const struct trace_statistics *statistics, 
 			*diag = (struct diag){""};
 		if (write_error)
 			error = is_kept ? diag_fail(diag, -write_error,
-						    "cannot make %s of its pieces: %s; xheap recover -o FILE %s does "
+						    "cannot make %s of its pieces: %s; xheap recover -o FILE %s writes "
 						    "it where there is room",
 						    store->path, why.text, store->directory)
 					: diag_fail(diag, -write_error, "%s", why.text);

@@ -27,7 +27,7 @@ void keep_folded_path(const struct store *store, uint32_t number, char *path, si
 	snprintf(path, size, "%s/" FOLDED_NAME "%" PRIu32, store->directory, number);
 }
 
-/* Most users may not take back what they said of a process's priority. */
+/* Return whether this user may raise a process's priority again; most users may not. */
 static bool may_hurry(void)
 {
 	struct rlimit limit;
@@ -35,7 +35,7 @@ static bool may_hurry(void)
 	       (getrlimit(RLIMIT_NICE, &limit) == 0 && (int64_t)limit.rlim_cur >= 20 - getpriority(PRIO_PROCESS, 0));
 }
 
-/* Recording waits for it: what nobody else wants of the processors is not enough any more. */
+/* Raise the priority of the folding: recording waits for it, and idle processors are not enough any more. */
 static void fold_hurry(struct keep_live *keep)
 {
 	__atomic_store_n(&keep->is_urgent, 1, __ATOMIC_SEQ_CST);
@@ -44,7 +44,7 @@ static void fold_hurry(struct keep_live *keep)
 		setpriority(PRIO_PGRP, (id_t)pid, getpriority(PRIO_PROCESS, 0));
 }
 
-/* It is to have what nobody else wants of the processors, until it is waited for. */
+/* Start the folding at the least priority, until recording waits for it. */
 static void fold_begun(struct keep_live *keep, pid_t pid)
 {
 	setpriority(PRIO_PGRP, (id_t)pid, may_hurry() ? FOLD_NICE : FOLD_NICE_FOR_EVER);
@@ -177,7 +177,7 @@ static int fold_commit(struct store *store)
 	return 0;
 }
 
-/* Once a second at most. */
+/* Report that the store is busy, once a second at most. */
 static void say_busy(struct store *store)
 {
 	uint64_t now_ns = monotonic_now_ns();
@@ -255,7 +255,7 @@ static int keep_next_piece(void *cookie, uint64_t bytes, uint64_t events, char *
 	return 0;
 }
 
-/* The disk is full: once what is folded has become sums there may be room. */
+/* Make room on a full disk: there may be some when a folding has made sums. */
 static bool keep_make_room(void *cookie)
 {
 	struct store *store = cookie;
@@ -287,7 +287,7 @@ bool store_note_flush(struct store *store, int64_t until_ns, struct diag *diag)
 	if (!keep->is_begun && keep_has_halves(store, keep->failures ? 3 : 2) && keep_is_worth_folding(store))
 		fold_begin(store);
 	if (!failures && keep->failures)
-		diag_fail(diag, EIO, "what leaves the window cannot be folded: %s", keep->diag.text);
+		diag_fail(diag, EIO, "events that leave the window cannot be folded: %s", keep->diag.text);
 	return !failures && keep->failures;
 }
 
@@ -315,7 +315,7 @@ void keep_cancel(struct store *store)
 	unlink(path);
 }
 
-/* Pieces lie beside the file, on a disk: a long run's window may be larger than memory. */
+/* Open the pieces beside the file, on a disk: the window may be larger than memory. */
 int keep_open(struct store *store, struct writer_options *how, struct writer_clock *clock, struct diag *diag)
 {
 	(void)clock;
@@ -325,7 +325,7 @@ int keep_open(struct store *store, struct writer_options *how, struct writer_clo
 	session_pieces_path(store->keep_directory, sizeof(store->keep_directory), store->options->trace_path);
 	if (mkdir(store->keep_directory, 0700))
 		return errno == EEXIST ? diag_fail(diag, EEXIST,
-						   "%s is there: another session writes it, or one that was killed did "
+						   "%s exists: another session writes it, or a killed one has left it "
 						   "(xheap recover %s)",
 						   store->keep_directory, store->keep_directory)
 				       : diag_errno(diag, "cannot make %s", store->keep_directory);

@@ -18,7 +18,7 @@ static int compare_numbers(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* The numbers of files of this name, in order. */
+/* List the numbers of files of this name, in order. */
 static uint32_t find_numbers(const char *directory, const char *name, uint32_t **numbers)
 {
 	DIR *stream = opendir(directory);

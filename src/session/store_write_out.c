@@ -84,7 +84,7 @@ static int job_begin(struct store *store, bool is_snapshot, const struct trace_s
 int store_write_out(struct store *store, bool is_snapshot, const struct trace_statistics *statistics, struct diag *diag)
 {
 	if (store->job.is_begun)
-		return diag_fail(diag, EBUSY, "it is being written out");
+		return diag_fail(diag, EBUSY, "it is being written out already");
 	int error = writer_turn(store->writer, store->piece_count == 0, diag);
 	return error ? error : job_begin(store, is_snapshot, statistics, diag);
 }

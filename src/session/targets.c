@@ -20,7 +20,7 @@
 
 /* ---- our death ---- */
 
-/* The kernel walks this list when we die and marks each region's owner word. */
+/* Add the region to the list by which the kernel marks each region's owner word when the logger dies. */
 static void robust_add(struct logger *logger, struct region *region)
 {
 	struct robust_list *node = (struct robust_list *)region->header->robust_node;
@@ -31,7 +31,7 @@ static void robust_add(struct logger *logger, struct region *region)
 
 static void robust_remove(struct logger *logger, struct region *region)
 {
-	/* The list lies in memory that targets can write: rebuild it from our own list of targets instead of following
+	/* Targets can write the memory of the list: rebuild it from the logger's list of targets instead of following
 	   it. */
 	struct robust_list *head = &logger->robust.list;
 	for (struct target *target = logger->targets; target; target = target->next) {
@@ -105,7 +105,7 @@ void target_add(struct logger *logger, struct tracer_result *result)
 	robust_add(logger, &target->region);
 	if (logger->is_recording_over)
 		target_end_recording(target);
-	/* It stands still until its result was taken. */
+	/* The process stays stopped until its result is taken. */
 	member_begin(logger, target, 0, result->pid, identity_take(result->pid),
 		     proc_inner_id(result->pid, result->pid));
 	info_write(logger, target, &image, result->number);
@@ -116,7 +116,7 @@ void target_add(struct logger *logger, struct tracer_result *result)
 		return;
 	logger->is_elsewhere_noted = true;
 	char text[sizeof(target->region_path) + sizeof(logger->directory.path) + 160];
-	snprintf(text, sizeof(text), "%s is full: what is recorded of process %d lies in %s until it is in the trace",
+	snprintf(text, sizeof(text), "%s is full: events of process %d are kept in %s until the trace has them",
 		 logger->directory.path, (int)result->pid, target->region_path);
 	logger_note(logger, text);
 }
@@ -170,7 +170,8 @@ static void serve_others(void *logger)
 	logger_serve_while(logger, NULL, NULL);
 }
 
-/* Detach from forked processes that never called the heap, and so are in no list: their functions lead to us, too. */
+/* Detach from forked processes that never called the heap and so are in no list: their functions lead to the recorder,
+   too. */
 static void unlisted_detach(struct logger *logger, struct target *target)
 {
 	struct stat status;
@@ -194,7 +195,7 @@ static void unlisted_detach(struct logger *logger, struct target *target)
 	}
 }
 
-/* Programs that were executed before an answer came: nothing is known of them but their number. */
+/* Note programs that were executed before an answer came: only their number is known. */
 static void note_untraced_execs(struct logger *logger, const struct target *target)
 {
 	char text[200];
@@ -202,8 +203,8 @@ static void note_untraced_execs(struct logger *logger, const struct target *targ
 	if (!count)
 		return;
 	snprintf(text, sizeof(text),
-		 "process %d and those that it forked: %u execs went on without an answer; what they executed may run "
-		 "untraced",
+		 "process %d and those that it forked: %u execs continued without an answer; the executed programs may "
+		 "run untraced",
 		 (int)target->inject.pid, count);
 	drain_add_note(logger->drain, TRACE_OPTION_UNTRACED_EXECS, text);
 	logger_warn(logger, text);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An exec, from its announcement to the new image. A tracer thread of its own traces the process for that time.
+ * An exec, from its announcement to the new image. A tracer thread of its own traces the process for that time. A
+ * command is announced by CONTROL_LAUNCH, and its region is made before it is traced.
  *
  *     the process                                    the logger
  *     -----------                                    ----------
@@ -15,7 +16,7 @@
  *     the new image runs                             tracer: PTRACE_DETACH, end
  *                                                    main: tracer_take(), free the message, target_add()
  *
- *   If the exec fails, it returns:
+ *   If the exec fails, it returns; a command reports that by CONTROL_EXEC_FAILED:
  *
  *     post MESSAGE_EXEC_FAILED                       main: tracer_cancel() sends CANCEL_SIGNAL until the task is gone
  *       |                                            tracer: PTRACE_INTERRUPT, then PTRACE_DETACH at the stop
@@ -108,7 +109,7 @@ struct tracer *tracer_new(const struct session_options *options, const struct se
 	return tracer;
 }
 
-/* ---- answering whoever waits for being held ---- */
+/* ---- answers ---- */
 
 static void answer(struct hold *hold, int error, const char *text)
 {
@@ -149,7 +150,7 @@ static int inspect(const struct tracer_task *task, struct diag *diag)
 	return error;
 }
 
-/* ---- holding ---- */
+/* ---- waiting for the exec ---- */
 
 static bool is_cancelled(struct hold *hold)
 {
@@ -257,7 +258,7 @@ static bool watch_exec(struct hold *hold)
 	return false;
 }
 
-/* Under a small limit of the address space the buffers get less of it. */
+/* Give the buffers less memory under a small limit of the address space. */
 static void config_fit(struct region_config *config, pid_t pid)
 {
 	struct rlimit limit;

@@ -46,7 +46,7 @@ static void target_walked(struct logger *logger, struct tracer_result *result)
 		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_MEASURE, __ATOMIC_RELEASE);
 		/* Its later calls are in no event, so a found block may be newer, or freed. */
 		if (target->is_unread)
-			heapwalk_drop(&result->walk, "it was let go of before its heaps were read");
+			heapwalk_drop(&result->walk, "it was detached from before its heaps were read");
 		logger_settle_clock(logger, true);
 		drain_earlier(target->drain, &result->walk);
 	}
@@ -54,7 +54,7 @@ static void target_walked(struct logger *logger, struct tracer_result *result)
 	   it. */
 	bool has_controller = !logger->options->session_name;
 	char text[400];
-	snprintf(text, sizeof(text), "process %d: %zu blocks from before, of %llu bytes, read within %.1f ms",
+	snprintf(text, sizeof(text), "process %d: found %zu blocks from before the attach, %llu bytes, in %.1f ms",
 		 (int)result->pid, result->walk.count, (unsigned long long)result->walk.bytes,
 		 (double)result->walk.took_ns / 1e6);
 	if (has_controller)

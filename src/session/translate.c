@@ -29,7 +29,7 @@ static const char *file_name(const char *path)
 
 /* ---- processes ---- */
 
-/* The row's id when the trace has it already, from the logger before us. */
+/* Return the row's id if an earlier logger has added it to the trace. */
 static uint32_t known_process(const struct translate *translate, const struct trace_process *row)
 {
 	const struct drain_known *known = translate->known;
@@ -90,7 +90,7 @@ uint32_t translate_process_id(struct translate *translate, uint32_t index)
 	const struct region_process *shared = region_process(translate->region, index);
 	if (process->id != TRACE_NONE && (!process->has_ended || index == 0))
 		return process->id;
-	/* One that has ended unknown to us was known to a logger that was killed before it wrote it. */
+	/* An ended process without a row was known to an earlier logger, which was killed before it wrote the row. */
 	uint32_t state = LOAD_ACQUIRE(&shared->state);
 	if (state != PROCESS_LIVE && (state != PROCESS_ENDED || process->id != TRACE_NONE))
 		return process->id;
@@ -128,7 +128,7 @@ void translate_end_process(struct translate *translate, uint32_t index, uint8_t 
 		return;
 	struct translate_process *process = &translate->process[index];
 	const struct region_process *shared = region_process(translate->region, index);
-	/* A child in another pid namespace may have been met before its pid was known as we have it. */
+	/* A child in another pid namespace may have been found before its pid in the logger's namespace was known. */
 	if (index > 0 && shared->start_ticks == (uint64_t)process->row.start_ns)
 		process->row.pid = shared->pid;
 	process->row.end = end;
@@ -207,7 +207,7 @@ void translate_refresh(struct translate *translate)
 	}
 }
 
-/* The image of this index, or NULL. */
+/* Return the image of this index, or NULL. */
 static const struct translate_image *image_at(struct translate *translate, uint32_t index)
 {
 	if (index >= translate->image_count)
@@ -318,8 +318,8 @@ static void heap_given_name(const struct translate *translate, const struct regi
 			*at = '?';
 }
 
-/* The heap's id, the same for an equal one; TRACE_NONE when there are as many as may be. Whether it is a new one is
-   known when it was added. */
+/* Return the heap's trace id, the same for equal heaps; TRACE_NONE if a limit refuses it. Only after the attempt is it
+   known whether the heap is new. */
 static uint32_t heap_add(struct translate *translate, const struct trace_heap *heap)
 {
 	struct keep *keep = &translate->keep;

@@ -45,8 +45,8 @@ struct known {
 struct untraced {
 	struct known *known;
 	size_t count, capacity;
-	size_t count_kept;            /* when those that are gone were forgotten last */
-	uint64_t checked_ns, took_ns; /* when we looked last, and how long that took */
+	size_t count_kept;            /* its value when dead processes were last forgotten */
+	uint64_t checked_ns, took_ns; /* when the last search was, and how long it took */
 	uint64_t members_checked_ns;
 	pid_t newest;
 	bool has_undecided; /* a child that has executed nothing yet */
@@ -62,7 +62,7 @@ struct look {
 	const char *own_reason; /* NULL: the parent is untraced */
 };
 
-/* ---- what is known ---- */
+/* ---- known processes ---- */
 
 static void known_forget_gone(struct untraced *untraced)
 {
@@ -162,7 +162,7 @@ static void unannounced_add(struct logger *logger, pid_t pid, const struct proc_
 	(own_reason ? untraced_add : untraced_write)(logger, &process);
 }
 
-/* ---- looking ---- */
+/* ---- searching ---- */
 
 static void check_child(void *cookie, pid_t child)
 {
@@ -201,7 +201,7 @@ static void check_children(struct logger *logger)
 	}
 }
 
-/* Whether a recorded process has executed an image by itself. */
+/* Return whether a recorded process has executed an image by itself. */
 static void check_member(struct logger *logger, struct target *target, uint32_t index)
 {
 	const struct member *member = &target->member[index];
@@ -223,7 +223,7 @@ static void check_members(struct logger *logger)
 			check_member(logger, target, i);
 }
 
-/* Whether children may have come, or executed an image, since the last look. */
+/* Return whether children may have come, or executed an image, since the last look. */
 static bool has_news(struct untraced *untraced, uint64_t since_ns)
 {
 	pid_t newest = proc_newest();

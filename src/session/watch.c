@@ -22,7 +22,7 @@ void doorbell_ring(struct doorbell *doorbell)
 	syscall(SYS_futex, &doorbell->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* Lives as long as the logger; what an event is about is the logger's to find. */
+/* Ring for each event, as long as the logger lives; the logger finds out what the event is about. */
 static void *watch_thread(void *argument)
 {
 	struct watch *watch = argument;
@@ -56,7 +56,7 @@ int watch_begin(struct doorbell *doorbell)
 
 void watch_add(int watch, int fd)
 {
-	/* Edges: nobody here reads what there is, and the same news need not ring twice. */
+	/* Edge-triggered: nothing here reads the data, and the same news need not ring twice. */
 	struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.fd = fd};
 	if (watch >= 0 && fd >= 0)
 		epoll_ctl(watch, EPOLL_CTL_ADD, fd, &event);

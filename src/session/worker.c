@@ -80,7 +80,7 @@ int worker_wait(struct worker *worker, struct diag *diag)
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return 0;
 	return diag->text[0] ? -EIO
-			     : diag_fail(diag, EIO, "the process that does it was ended by signal %d",
+			     : diag_fail(diag, EIO, "its process was ended by signal %d",
 					 WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 

@@ -21,7 +21,7 @@ struct debuginfod {
 	bool is_tried, is_given_up;
 };
 
-/* The library's progress function has no argument of ours; there is one client at a time. */
+/* The library's progress function gets no argument from its user; one client exists at a time. */
 static _Thread_local struct {
 	time_t since;
 	long done;
@@ -33,7 +33,7 @@ static time_t debuginfod_now(void)
 	return (time_t)(monotonic_now_ns() / NS_PER_S);
 }
 
-/** Called by the library now and then; not 0: give up. */
+/** Called by the library now and then. Return nonzero to give up. */
 static int debuginfod_on_progress(void *client, long done, long total)
 {
 	(void)client;

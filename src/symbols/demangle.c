@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "symbols/symbols.h"
 
-/* A name of a few KiB can stand for one of gigabytes; nobody reads those. */
+/* A name of a few KiB can stand for one of gigabytes, which is of no use. */
 enum { NAME_MAX_BYTES = 64 << 10, NAME_D_MAX_BYTES = 2 << 10 };
 
 /* Suffixes that gcc and clang give to parts or copies of a function. */

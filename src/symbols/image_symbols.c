@@ -57,7 +57,7 @@ static bool file_open_memory(struct image_file *file, void *memory, size_t size)
 	return false;
 }
 
-/** The code that the kernel gives to every process; it is the same in all of one boot. */
+/** Open the vDSO, the code that the kernel gives to every process; it is the same in all of one boot. */
 static bool file_open_vdso(struct image_file *file)
 {
 	const void *vdso = (const void *)getauxval(AT_SYSINFO_EHDR);
@@ -185,7 +185,7 @@ static bool find_by_debuglink(struct image_file *file, const char *root, int roo
 	return length > 0 && (size_t)length < sizeof(path) && debuglink_try(file, link, path);
 }
 
-/** Beside the image, as gdb does. */
+/** Find the debug file beside the image, as gdb does. */
 static bool find_beside(struct image_file *file, const struct debuglink *link)
 {
 	static const char *const places[] = {"", ".debug/"};
@@ -334,7 +334,7 @@ __attribute__((noreturn)) static void without_memory(void)
 	memory_exhausted(0);
 }
 
-/* By itself libdw would end the program where it finds no memory. */
+/* Open the debug information. libdw by itself would end the program without memory. */
 static Dwarf *dwarf_open(Elf *elf)
 {
 	Dwarf *dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/** Whether the relative path says already where it is: builds that hide their directory write "./part" and
+/** Return whether the relative path says already where it is: builds that hide their directory write "./part" and
     "./part/x.c". */
 static bool source_is_below(const char *directory, const char *file)
 {

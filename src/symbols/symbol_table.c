@@ -60,7 +60,7 @@ uint64_t table_code_end(const struct table *table, uint64_t address)
 	return low && address < table->code[low - 1].high ? table->code[low - 1].high : 0;
 }
 
-/** The symbol's name without its version. */
+/** Return the symbol's name without its version. */
 static const char *table_plain_name(struct table *table, const char *name)
 {
 	size_t length = strcspn(name, "@");
@@ -70,7 +70,7 @@ static const char *table_plain_name(struct table *table, const char *name)
 	return memcpy(copy, name, length);
 }
 
-/** Whether the symbol stands for code, by its type; an untyped one, as assemblers make them, has to look like a
+/** Return whether the symbol stands for code, by its type. An untyped one, as assemblers make, must look like a
     function. */
 static bool table_is_function(const GElf_Sym *symbol, const char *name)
 {
@@ -118,7 +118,7 @@ size_t table_add_symbols(struct table *table, Elf *elf, unsigned section_type)
 	return added;
 }
 
-/** By address; at one address the name that people know comes first: exported, without underscores, short. */
+/** Compare by address; at one address the best-known name comes first: exported, without underscores, short. */
 static int table_compare(const void *left, const void *right)
 {
 	const struct table_symbol *a = left, *b = right;

@@ -51,7 +51,7 @@ struct symbols {
 	uint64_t spent_ns;
 };
 
-/** Where the text made of `key` is or goes; NULL there: to be made. */
+/** Return the place of the text made of `key`; NULL in it: the text is still to be made. */
 static const char **memo_find(struct name_memo *memo, const char *key)
 {
 	bool added;
@@ -153,7 +153,7 @@ static struct symbols_image *symbols_image_new(struct symbols *symbols, const ch
 	return image;
 }
 
-/** The number of this path and build-id, counted in the order in which they are first seen. */
+/** Return the number of this path and build-id, counted in the order of their first use. */
 static uint32_t symbols_key(struct symbols *symbols, const char *path, const struct build_id *build_id)
 {
 	size_t length = strlen(path), size = length + sizeof(*build_id);
@@ -203,7 +203,7 @@ static const char *symbols_file(struct symbols *symbols, const struct unit_frame
 	return *path;
 }
 
-/** Whether a symbol that others can link to has this name and this address. */
+/** Return whether a symbol that others can link to has this name and this address. */
 static bool symbols_is_global(const struct table *table, const struct table_symbol *symbol, const char *name)
 {
 	const struct table_symbol *end = table->symbols + table->count;
@@ -226,7 +226,7 @@ static bool symbols_is_better(const struct table *table, const struct table_symb
 	       (underscores < others || (underscores == others && !symbols_is_global(table, symbol, name)));
 }
 
-/** The symbol of a function at an address, or the nearest to one that debug information has. */
+/** Return the symbol of a function at an address, or the nearest to one that debug information has. */
 static const char *symbols_function(const struct symbols_image *image, const struct unit_frame *frame, uint64_t address)
 {
 	const struct table_symbol *symbol;

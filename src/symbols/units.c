@@ -181,7 +181,7 @@ static void unit_read(const struct units *units, struct unit *unit)
 	span_list_fini(&walk.list);
 }
 
-/** Names are looked up at the first question about a scope: most scopes are never asked for. */
+/** Find a scope's names at its first use: most scopes are never used. */
 static void unit_name_scope(struct units *units, struct unit *unit, struct scope *scope)
 {
 	Dwarf_Attribute storage;
@@ -197,7 +197,7 @@ static void unit_name_scope(struct units *units, struct unit *unit, struct scope
 		scope->call_file = unit_file(unit, number > UINT32_MAX ? UINT32_MAX : number);
 }
 
-/** The line that the code at the address was made from. */
+/** Find the line that the code at the address was made from. */
 static void unit_find_line(struct unit *unit, uint64_t address, const char **file, uint32_t *number)
 {
 	Dwarf_Line *line = dwarf_getsrc_die(&unit->skeleton, address);
@@ -241,7 +241,7 @@ static size_t unit_find(struct units *units, struct unit *unit, uint64_t address
 	return count;
 }
 
-/** Whether the unit may have code; partial and type units do not. */
+/** Return whether the unit may have code; partial and type units do not. */
 static bool unit_has_code(uint8_t type)
 {
 	return type == DW_UT_compile || type == DW_UT_skeleton || type == DW_UT_split_compile;
@@ -268,7 +268,7 @@ static void units_collect(struct units *units, Dwarf *dwarf)
 	}
 }
 
-/** A unit that does not say where its code is covers what its functions do. */
+/** Add a unit's functions: a unit that does not say where its code is covers what its functions do. */
 static void units_add_functions(const struct units *units, struct span_list *list, uint32_t place)
 {
 	struct unit *unit = &units->units[place];

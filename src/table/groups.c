@@ -20,7 +20,7 @@ static void memory_add(struct heap_groups *groups, const uint8_t *data, size_t s
 		memory_exhausted(size);
 }
 
-/* Without its file there would be no table: what could be written is kept in memory, and so is the rest. */
+/* Move the groups to memory: without its file there would be no table. Both the written part and the rest go there. */
 static void move_to_memory(struct heap_groups *groups)
 {
 	int from = groups->fd, error = errno; /* of the write that failed */
@@ -46,7 +46,7 @@ void groups_begin(struct heap_groups *groups, int fd, uint64_t end)
 
 /* ---- writing ---- */
 
-/* At the end of the file. */
+/* Write bytes at the end of the file. */
 static void write_bytes(struct heap_groups *groups, const struct bytes *bytes)
 {
 	if (bytes->has_failed)
@@ -139,7 +139,7 @@ static struct heap_group *group_reserve(struct heap_groups *groups, uint32_t at)
 	return &groups->items[at];
 }
 
-/* The group's ends may have come before it. */
+/* Append a group, whose ends may have come before it. */
 static void group_append(struct heap_groups *groups, const struct heap_group *packed)
 {
 	struct heap_group *group = group_reserve(groups, groups->count), ends = *group;
@@ -237,7 +237,8 @@ void groups_fini(struct heap_groups *groups)
 
 enum { WINDOW_FIRST_BYTES = 8 << 10 };
 
-/* `size` bytes at `offset`, and PACK_SLACK_BYTES behind them; NULL when they are not there or not what was written. */
+/* Return `size` bytes at `offset`, readable for PACK_SLACK_BYTES more; NULL if they do not exist or fail the
+   checksum. */
 static const uint8_t *window_get(struct groups_window *window, const struct heap_groups *groups, uint64_t offset,
 				 size_t size, uint32_t checksum)
 {

@@ -37,7 +37,7 @@ static bool trace_describe(struct heap_index_trace *described, const struct trac
 
 /* ---- reading ---- */
 
-/* Somebody else's answers are not ours to give. */
+/* Return whether the index belongs to a user whose answers can be trusted. */
 static bool is_trusted(const struct stat *index, const struct stat *trace)
 {
 	return S_ISREG(index->st_mode) &&

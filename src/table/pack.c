@@ -15,10 +15,8 @@ static unsigned bits_of(uint64_t number)
 	return number ? 64 - (unsigned)__builtin_clzll(number) : 0;
 }
 
-/*
- * The width that makes the column smallest, going by each eighth number. Numbers wider than a load at any bit are not
- * cut, and neither are columns of few numbers.
- */
+/* Return the width that makes the column smallest, judged by every eighth number. Numbers wider than a load at any bit
+   are not cut, and neither are columns of few numbers. */
 static unsigned width_find(const uint64_t *numbers, uint32_t count, unsigned widest)
 {
 	enum { STEP = 8 };
@@ -40,7 +38,7 @@ static unsigned width_find(const uint64_t *numbers, uint32_t count, unsigned wid
 	return best;
 }
 
-/* Two numbers as one, as long as that can be: there are fewer to be put behind each other then. */
+/* Join pairs of numbers into one as long as they fit: fewer have to be put behind each other then. */
 static inline __attribute__((always_inline)) const uint64_t *join_bits(uint64_t (*joined)[PACK_ROWS],
 								       const uint64_t *numbers, uint32_t *count,
 								       unsigned *width)
@@ -82,7 +80,7 @@ static inline __attribute__((always_inline)) void put_bits(struct bytes *bytes, 
 	bytes->size = (size_t)(at - bytes->data) + (filled > 0);
 }
 
-/* The places of numbers that have more bits. */
+/* List the places of numbers that need more bits. */
 static unsigned exceptions_find(uint8_t *places, const uint64_t *numbers, uint32_t count, unsigned width)
 {
 	unsigned found = 0;
@@ -93,7 +91,7 @@ static unsigned exceptions_find(uint8_t *places, const uint64_t *numbers, uint32
 	return found;
 }
 
-/* A column whose numbers are all the same, as most are in some columns, is only its head. */
+/* Put a column whose numbers are all the same, as most are in some columns: only its head. */
 static inline __attribute__((always_inline)) bool put_constant(struct bytes *bytes, const uint64_t *numbers,
 							       uint32_t count)
 {
@@ -241,7 +239,7 @@ static bool get_columns(struct reading *reading, uint64_t (*columns)[PACK_ROWS],
 
 /* ---- rows ---- */
 
-/* A number that may be none: one more than it is. */
+/* Return a number that may be "none", plus one. */
 static uint64_t or_none(uint32_t number)
 {
 	return (uint32_t)(number + 1);

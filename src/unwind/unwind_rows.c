@@ -193,7 +193,8 @@ static void cfa_expression(struct rules *rules, struct row_reader *reader)
 	rules->cfa_kind = CFA_BAD;
 	if (size == sizeof(plt)) {
 		bool is_plt = true;
-		/* The tenth constant (11 or another slot size) decides nothing for us but equality. */
+		/* The constant at index 6 (11, or another one by the size of a slot) becomes the offset; all other
+		   bytes must be equal. */
 		for (unsigned i = 0; i < sizeof(plt); i++)
 			is_plt &= body.at[i] == plt[i] || (i == 6 && body.at[i] >= 0x30 && body.at[i] <= 0x4f);
 		if (is_plt) {
@@ -451,7 +452,7 @@ static bool table_find(struct search_table *table, const struct unwind_tables *t
 	       table->count <= (uint64_t)(reader.end - reader.at) / (table->is_wide ? 16 : 8);
 }
 
-/* The place of the frame description of pc by the header's sorted table, 0 when there is none. */
+/* Return the address of pc's frame description by the header's sorted table, 0 if there is none. */
 static uint64_t find_description(const struct unwind_tables *tables, uint64_t pc)
 {
 	struct search_table table;

@@ -214,7 +214,7 @@ def stays(kind):
         expect(f"process {target.pid}" in xheap("query", session), "query does not say so")
         # Another one that comes meanwhile does not add a second one.
         said = record(target.pid, "--duration", "20ms", trace=f"{kind}-other.xht", status=2)
-        expect("in the code of an earlier recording still" in said, said)
+        expect("in the inactive code of an earlier recording" in said, said)
         expect(len(target.regions()) == 1, f"after an attach: {target.describe()}")
         # The session removes it by itself.
         target.say("leave", "outside")

@@ -198,7 +198,7 @@ def unwanted(how):
 
 def interrupted():
     status, said = unwanted(signal.SIGINT)
-    expect(status == 0 and "it was not waited for" in said and "events of 1 process" in said, f"status {status}: {said}")
+    expect(status == 0 and "the wait for it was ended" in said and "events of 1 process" in said, f"status {status}: {said}")
 
 
 def killed():
@@ -211,7 +211,7 @@ def killed():
 def forked():
     said = record(PYTHON, "-c", "import os\npid = os.fork()\nkept = [str(number) for number in range(100000)]\nif pid:\n    os.waitpid(pid, 0)\nelse:\n    os._exit(0)\n"
                   "for i in range(20):\n    kept = [str(number) for number in range(100000)]\n")
-    expect("no index was made meanwhile, the first question makes it: a process was forked" in said, said)
+    expect("no index was made during the recording, the first question makes it: a process was forked" in said, said)
     expect(not os.path.exists(INDEX), "an index of a trace with a fork")
     xheap("heap", TRACE, "-totals")
     expect(os.path.exists(INDEX), "the first question has made none")

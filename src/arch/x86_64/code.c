@@ -28,7 +28,7 @@ static void take_branch(struct code *code, const ZydisDecodedInstruction *instru
 	}
 }
 
-/* The kind of an instruction whose displacement is relative to its end. */
+/* Return the kind of an instruction whose displacement is relative to its end. */
 static enum code_kind branch_kind(const ZydisDecodedInstruction *instruction)
 {
 	uint8_t opcode = instruction->opcode;
@@ -81,7 +81,8 @@ static enum code_kind kind_by_category(const ZydisDecodedInstruction *instructio
 	}
 }
 
-/* A memory operand relative to the instruction pointer keeps what it names; relative to its low half it cannot. */
+/* Note a memory operand relative to the instruction pointer, which keeps naming its address when moved; one relative to
+   the low half cannot. */
 static void take_operands(struct code *code, const ZydisDecodedInstruction *instruction,
 			  const ZydisDecodedOperand *operands, uint64_t address)
 {
@@ -145,7 +146,8 @@ bool code_decode_branch(struct code *code, const uint8_t *bytes, size_t availabl
 	return true;
 }
 
-/* Whether these bytes are one instruction with a memory operand at this address, which depends on no register. */
+/* Return whether these bytes are one instruction with a memory operand at this address, which depends on no
+   register. */
 static bool names_absolutely(const uint8_t *bytes, unsigned length, uint64_t address)
 {
 	ZydisDecoder decoder = decoder_make(false);
