@@ -49,7 +49,7 @@ static void call_take(struct drain_region *region, uint32_t index, const struct 
 	events->duration[i] = events->address[i] = events->previous[i] = events->usable[i] = 0;
 	events->argument[i] = events->argument2[i] = 0;
 	events->result[i] = 0;
-	drain_note_point(region, stream, region_slot(region->region, index)->process, ending->ticks);
+	drain_note_point(region, stream, LOAD(&region_slot(region->region, index)->process), ending->ticks);
 	region->drain->past.in_flight++;
 }
 
@@ -61,11 +61,11 @@ static void slot_take_buffer(struct drain_region *region, uint32_t slot_index, u
 		return;
 	struct region_buffer *head = region_buffer(region->region, buffer);
 	/* A buffer that the slot has not taken hold of wholly is empty, or is another's by now. */
-	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || head->slot != slot_index ||
-	    (head->sequence & REGION_SIGNAL) != side)
+	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || LOAD(&head->slot) != slot_index ||
+	    (LOAD(&head->sequence) & REGION_SIGNAL) != side)
 		return;
 	struct stream *stream = stream_by_key(region, slot_index | side);
-	if (stream->has_sequence && !region->known && (head->sequence & ~REGION_SIGNAL) == stream->sequence)
+	if (stream->has_sequence && !region->known && (LOAD(&head->sequence) & ~REGION_SIGNAL) == stream->sequence)
 		return;
 	buffer_take(region, stream, buffer, ending);
 }
@@ -74,15 +74,15 @@ static void slot_take_buffer(struct drain_region *region, uint32_t slot_index, u
 static void slot_finish(struct drain_region *region, uint32_t index, bool is_dead)
 {
 	struct region_slot *slot = region_slot(region->region, index);
-	struct ending ending = {.pending = slot->pending,
-				.entry = slot->call_entry & 0xff,
-				.ticks = slot->call_ticks,
-				.size = slot->call_size};
+	struct ending ending = {.pending = LOAD(&slot->pending),
+				.entry = LOAD(&slot->call_entry) & 0xff,
+				.ticks = LOAD(&slot->call_ticks),
+				.size = LOAD(&slot->call_size)};
 	uint64_t in_flight = region->drain->past.in_flight;
 	if (!is_dead)
 		ending = (struct ending){0};
-	slot_take_buffer(region, index, slot->buffer, 0, &ending);
-	slot_take_buffer(region, index, slot->signal_buffer, REGION_SIGNAL, NULL);
+	slot_take_buffer(region, index, LOAD(&slot->buffer), 0, &ending);
+	slot_take_buffer(region, index, LOAD(&slot->signal_buffer), REGION_SIGNAL, NULL);
 	if (region->drain->past.in_flight == in_flight)
 		call_take(region, index, &ending);
 	gap_take(region, index);
@@ -90,8 +90,9 @@ static void slot_finish(struct drain_region *region, uint32_t index, bool is_dea
 		stream_write(region, &region->stream[side][index], 0, 0);
 		owner_end(region, &region->stream[side][index]);
 	}
-	slot->buffer = slot->signal_buffer = REGION_NONE;
-	slot->pending = 0;
+	STORE(&slot->buffer, REGION_NONE);
+	STORE(&slot->signal_buffer, REGION_NONE);
+	STORE(&slot->pending, 0);
 	/* Who reads the heaps meanwhile asks whether a call is under way. */
 	STORE(&slot->call_entry, 0);
 	/* Pairs with the recorder's compare-and-swap. */
@@ -107,7 +108,7 @@ void drain_end_tid(struct drain_region *region, uint32_t slot_index, uint32_t ti
 	/* A new thread on the old one's stack may take the slot over as it is; whoever is first has it. */
 	if (!swap_if(&slot->state, SLOT_LIVE, SLOT_RETIRED))
 		return;
-	if (slot->tid != tid) {
+	if (LOAD(&slot->tid) != tid) {
 		STORE_RELEASE(&slot->state, SLOT_LIVE);
 		return;
 	}
@@ -119,7 +120,7 @@ void drain_end_tid(struct drain_region *region, uint32_t slot_index, uint32_t ti
 void drain_end_thread(struct drain_region *region, uint32_t slot)
 {
 	if (slot < region->slot_count)
-		drain_end_tid(region, slot, region_slot(region->region, slot)->tid);
+		drain_end_tid(region, slot, LOAD(&region_slot(region->region, slot)->tid));
 }
 
 static void finish_slots(struct drain_region *region, uint32_t process, bool is_dead, bool is_all)
@@ -128,7 +129,7 @@ static void finish_slots(struct drain_region *region, uint32_t process, bool is_
 		struct region_slot *slot = region_slot(region->region, i);
 		uint32_t state = LOAD_ACQUIRE(&slot->state);
 		if (is_all ? state != SLOT_FREE
-			   : slot->process == process && (state == SLOT_LIVE || state == SLOT_RETIRED))
+			   : LOAD(&slot->process) == process && (state == SLOT_LIVE || state == SLOT_RETIRED))
 			slot_finish(region, i, is_dead);
 	}
 }
@@ -270,17 +271,17 @@ static void add_counters(const struct drain_region *region, struct drain_totals 
 		const struct region_slot *slot = region_slot(region->region, i);
 		if (!slot_is_believable(region, slot))
 			continue;
-		totals->waits += slot->waits;
-		totals->wait_ticks += slot->wait_ticks;
-		totals->suppressed += slot->suppressed;
+		totals->waits += LOAD(&slot->waits);
+		totals->wait_ticks += LOAD(&slot->wait_ticks);
+		totals->suppressed += LOAD(&slot->suppressed);
 	}
 	totals->processes += region->translate.process_count;
 	if (!header_is_believable(region))
 		return;
-	totals->unwatched += header->sample_unwatched;
-	totals->heapless += header->heaps_refused;
-	totals->check_failures += header->check_failures;
-	totals->untraced_calls += header->untraced_calls;
+	totals->unwatched += LOAD(&header->sample_unwatched);
+	totals->heapless += LOAD(&header->heaps_refused);
+	totals->check_failures += LOAD(&header->check_failures);
+	totals->untraced_calls += LOAD(&header->untraced_calls);
 }
 
 void drain_remove(struct drain_region *region, int *error, struct diag *diag)
@@ -355,8 +356,8 @@ void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms,
 					      owner->name,
 					      events,
 					      event_rate_get(&owner->rate, events, now, ticks_per_ms),
-					      slot->waits - owner->waits_before,
-					      slot->wait_ticks - owner->wait_ticks_before,
+					      LOAD(&slot->waits) - owner->waits_before,
+					      LOAD(&slot->wait_ticks) - owner->wait_ticks_before,
 					      owner->ends};
 		if (side)
 			stack_ends_add(&thread.ends, &side->ends);

@@ -12,9 +12,9 @@ void buffer_release(struct drain_region *region, uint32_t index)
 	region->is_taken[index] = 0;
 	region->drain->past.buffers_written++;
 	struct region_buffer *head = region_buffer(region->region, index);
-	head->taken = 0;
+	STORE(&head->taken, 0);
 	/* Whoever takes it next names its next use before it writes: until then nothing lies in it. */
-	head->committed = 0;
+	STORE(&head->committed, 0);
 	/* Pairs with the recorder's compare-and-swap: its bytes are ours no more. */
 	STORE_RELEASE(&head->state, BUFFER_FREE);
 	region_note_progress(region->region);
@@ -30,8 +30,8 @@ void held_add(struct drain_region *region, uint32_t *list, uint32_t index)
 static void part_settle(const struct drain_region *region, struct stream *stream)
 {
 	struct region_buffer *head = region_buffer(region->region, stream->open_index);
-	if (stream->open_taken && (head->sequence & ~REGION_SIGNAL) == stream->open_taken >> 32)
-		head->taken = stream->open_taken;
+	if (stream->open_taken && (LOAD(&head->sequence) & ~REGION_SIGNAL) == stream->open_taken >> 32)
+		STORE(&head->taken, stream->open_taken);
 	stream->open_taken = 0;
 }
 

@@ -164,7 +164,7 @@ static uint32_t events_taken(const struct drain_region *region, const struct str
 			     uint32_t sequence)
 {
 	uint32_t events = writer_last_part(region->drain->writer, region->region->id, stream->key, sequence);
-	uint64_t taken = region->known ? region_buffer(region->region, index)->taken : 0;
+	uint64_t taken = region->known ? LOAD(&region_buffer(region->region, index)->taken) : 0;
 	return taken >> 32 == sequence && (uint32_t)taken > events ? (uint32_t)taken : events;
 }
 
@@ -193,7 +193,7 @@ static uint32_t buffer_committed(const struct region_buffer *head)
 {
 	uint32_t committed = LOAD_ACQUIRE(&head->committed);
 	uint64_t handed_over = LOAD(&head->handed_over);
-	return LOAD(&head->state) == BUFFER_FULL && handed_over >> 32 == head->sequence && handed_over
+	return LOAD(&head->state) == BUFFER_FULL && handed_over >> 32 == LOAD(&head->sequence) && handed_over
 		       ? (uint32_t)handed_over
 		       : committed;
 }
@@ -203,7 +203,7 @@ void buffer_take(struct drain_region *region, struct stream *stream, uint32_t in
 	struct drain *drain = region->drain;
 	const struct region_limits *limits = &region->region->limits;
 	struct region_buffer *head = region_buffer(region->region, index);
-	uint32_t sequence = head->sequence & ~REGION_SIGNAL;
+	uint32_t sequence = LOAD(&head->sequence) & ~REGION_SIGNAL;
 	uint32_t committed = buffer_committed(head), pending = ending ? ending->pending : 0;
 	if (committed > limits->buffer_size)
 		committed = limits->buffer_size;
@@ -239,8 +239,8 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	struct region_buffer *head = region_buffer(region->region, index);
 	uint32_t sequence = LOAD_ACQUIRE(&head->sequence) & ~REGION_SIGNAL,
 		 committed = LOAD_ACQUIRE(&head->committed) & ~7u;
-	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || head->slot != slot ||
-	    (head->sequence & REGION_SIGNAL) != (stream->key & REGION_SIGNAL) ||
+	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || LOAD(&head->slot) != slot ||
+	    (LOAD(&head->sequence) & REGION_SIGNAL) != (stream->key & REGION_SIGNAL) ||
 	    (stream->has_sequence && sequence != ((stream->sequence + 1) & ~REGION_SIGNAL)) ||
 	    (!stream->has_sequence && when == OPEN_BESIDE_FULL && sequence != 1) ||
 	    committed > region->region->limits.buffer_size ||
@@ -285,8 +285,8 @@ void open_take_all(struct drain_region *region, enum open_when when)
 		const struct region_slot *slot = region_slot(region->region, i);
 		if (LOAD_ACQUIRE(&slot->state) != SLOT_LIVE)
 			continue;
-		open_take(region, &region->stream[0][i], i, slot->buffer, until_ticks, when);
-		open_take(region, &region->stream[1][i], i, slot->signal_buffer, until_ticks, when);
+		open_take(region, &region->stream[0][i], i, LOAD(&slot->buffer), until_ticks, when);
+		open_take(region, &region->stream[1][i], i, LOAD(&slot->signal_buffer), until_ticks, when);
 	}
 }
 
@@ -348,7 +348,7 @@ static uint32_t full_find(struct drain_region *region)
 		owned += state == BUFFER_OWNED;
 		if (state != BUFFER_FULL || region->is_taken[i])
 			continue;
-		uint32_t slot = head->slot, sequence = head->sequence;
+		uint32_t slot = LOAD(&head->slot), sequence = LOAD(&head->sequence);
 		if (slot < region->slot_count) {
 			region->full[count++] =
 				(struct full){slot | (sequence & REGION_SIGNAL), sequence & ~REGION_SIGNAL, i, 0};

@@ -25,15 +25,17 @@ static bool are_believable(const struct drain_region *region, uint64_t count)
 
 bool slot_is_believable(const struct drain_region *region, const struct region_slot *slot)
 {
-	return is_believable(region, slot->waits) && is_believable(region, slot->wait_ticks) &&
-	       is_believable(region, slot->suppressed);
+	return is_believable(region, LOAD(&slot->waits)) && is_believable(region, LOAD(&slot->wait_ticks)) &&
+	       is_believable(region, LOAD(&slot->suppressed));
 }
 
 bool header_is_believable(const struct drain_region *region)
 {
 	const struct region_header *header = region->region->header;
-	return are_believable(region, header->sample_unwatched) && are_believable(region, header->heaps_refused) &&
-	       are_believable(region, header->check_failures) && are_believable(region, header->untraced_calls);
+	return are_believable(region, LOAD(&header->sample_unwatched)) &&
+	       are_believable(region, LOAD(&header->heaps_refused)) &&
+	       are_believable(region, LOAD(&header->check_failures)) &&
+	       are_believable(region, LOAD(&header->untraced_calls));
 }
 
 void lies_tell(struct drain_region *region)
@@ -73,16 +75,18 @@ static void gap_settle_after(struct region_slot *slot, const struct trace_gap *r
 	slot->taken_stacks += row->stacks;
 }
 
-static void gap_read(struct region_slot *slot, struct gap *gap, uint64_t *first_ticks)
+static void gap_read(const struct region_slot *slot, struct gap *gap, uint64_t *first_ticks)
 {
 	for (int i = 0; i < GAP_TRIES; i++) {
 		uint32_t before = LOAD_ACQUIRE(&slot->gap_sequence);
-		memcpy(gap->count, slot->gap_count, sizeof(gap->count));
-		memcpy(gap->bytes, slot->gap_bytes, sizeof(gap->bytes));
-		gap->stacks = slot->gap_stacks;
-		gap->last_ticks = slot->gap_last_ticks;
-		*first_ticks = slot->gap_first_ticks;
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		for (int kind = 0; kind < REGION_LOST_KINDS; kind++) {
+			gap->count[kind] = LOAD_ACQUIRE(&slot->gap_count[kind]);
+			gap->bytes[kind] = LOAD_ACQUIRE(&slot->gap_bytes[kind]);
+		}
+		gap->stacks = LOAD_ACQUIRE(&slot->gap_stacks);
+		gap->last_ticks = LOAD_ACQUIRE(&slot->gap_last_ticks);
+		*first_ticks = LOAD_ACQUIRE(&slot->gap_first_ticks);
+		/* None of these is read after the number is read again. */
 		if (!(before & 1) && before == LOAD(&slot->gap_sequence))
 			return;
 	}

@@ -94,7 +94,8 @@ uint32_t translate_process_id(struct translate *translate, uint32_t index)
 	uint32_t state = LOAD_ACQUIRE(&shared->state);
 	if (state != PROCESS_LIVE && (state != PROCESS_ENDED || process->id != TRACE_NONE))
 		return process->id;
-	struct region_process copy = *shared;
+	const struct region_process copy = {
+		.pid = LOAD(&shared->pid), .parent = LOAD(&shared->parent), .start_ticks = LOAD(&shared->start_ticks)};
 	/* What the process that ended left behind comes still under its id. */
 	if (process->id != TRACE_NONE && copy.start_ticks == (uint64_t)process->row.start_ns)
 		return process->id;
@@ -131,8 +132,8 @@ void translate_end_process(struct translate *translate, uint32_t index, uint8_t 
 	struct translate_process *process = &translate->process[index];
 	const struct region_process *shared = region_process(translate->region, index);
 	/* A child in another pid namespace may have been met before its pid was known as we have it. */
-	if (index > 0 && shared->start_ticks == (uint64_t)process->row.start_ns)
-		process->row.pid = shared->pid;
+	if (index > 0 && LOAD(&shared->start_ticks) == (uint64_t)process->row.start_ns)
+		process->row.pid = LOAD(&shared->pid);
 	process->row.end = end;
 	process->row.end_status = status;
 	process->row.end_ns = (int64_t)(ticks ? ticks : process->last_ticks);
@@ -243,9 +244,9 @@ uint32_t translate_frame_slowly(struct translate *translate, uint32_t id)
 	if (!is_mark) {
 		const struct region_pc *shared = region_pc(translate->region, id);
 		uint64_t pc = LOAD_ACQUIRE(&shared->pc);
-		uint32_t index = shared->image;
 		if (pc == 0)
 			return UINT32_MAX;
+		uint32_t index = LOAD(&shared->image);
 		const struct translate_image *image = index == UINT32_MAX ? NULL : image_at(translate, index);
 		/* A return address lies behind its call, at the image's end at the latest. */
 		bool is_inside = image && pc > image->mapping.base && pc <= image->mapping.end;
@@ -350,7 +351,8 @@ uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint
 	heap_room(translate, index);
 	const struct region_heap *shared = region_heap(translate->region, index);
 	uint64_t handle = LOAD_ACQUIRE(&shared->handle);
-	struct region_heap row = *shared;
+	struct region_heap row = {
+		.kind = LOAD(&shared->kind), .entry = LOAD(&shared->entry), .name = LOAD(&shared->name)};
 	if (handle == 0 || row.kind >= sizeof(heap_kinds) / sizeof(heap_kinds[0]) ||
 	    row.entry >= LOAD_ACQUIRE(&translate->region->entry_ready))
 		return TRACE_NONE;
