@@ -54,6 +54,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/check.h"
 #include "base/memory.h"
 #include "match/matching.h"
 #include "query/peak.h"
@@ -336,6 +337,7 @@ static int matching_all(struct matching *matching, struct diag *diag)
 		if (!how->progress || matching->done - matching->told < PROGRESS_POINTS)
 			continue;
 		how->progress(how->cookie, matching->done, matching->most);
+		CHECK_VALID(matching_is_valid(matching));
 		matching->told = matching->done;
 	}
 	return status < 0 ? status : 0;
@@ -358,6 +360,7 @@ static int matching_go_on(struct matching *matching, const struct trace *trace, 
 	packing_follow(matching->packing, NULL);
 	heap_stream_free(matching->stream);
 	matching->stream = NULL;
+	CHECK_VALID(error || matching_is_valid(matching));
 	return error;
 }
 
@@ -479,6 +482,7 @@ int matching_end(struct matching *matching, const struct trace *trace, struct he
 	if (error)
 		return error;
 	matching_finish(matching);
+	CHECK_VALID(heap_table_is_valid(matching->table));
 	*out = matching->table;
 	matching->table = NULL;
 	return 0;

@@ -47,4 +47,7 @@ int64_t matching_passed_ns(const struct matching *matching);
 int matching_end(struct matching *matching, const struct trace *trace, struct heap_table **out, struct diag *diag);
 void matching_free(struct matching *matching);
 
+/** Whether all that is known between two looks holds together: live sets, nests, late frees, history (base/check.h). */
+bool matching_is_valid(const struct matching *matching);
+
 #endif

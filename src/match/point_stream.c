@@ -641,3 +641,45 @@ void heap_stream_free(struct heap_stream *stream)
 	lanes_free(stream);
 	free(stream);
 }
+
+/* ---- checks ---- */
+
+static bool lane_is_valid(const struct heap_stream *stream, const struct lane *lane)
+{
+	if (lane->ahead_count > LANE_AHEAD_MAX || lane->next > lane->count)
+		return false;
+	if (lane->block_count && (lane->blocks < stream->blocks || !trace_block_count(stream->trace) ||
+				  lane->blocks[lane->block_count - 1] >= trace_block_count(stream->trace)))
+		return false;
+	/* One that is over has no reader any more. */
+	if (lane->reader ? lane->count && lane->count != lane->reader->place_count : lane->next != lane->count)
+		return false;
+	for (uint32_t i = lane->next; i + 1 < lane->count; i++)
+		if (lane->reader->places[i].time_ns > lane->reader->places[i + 1].time_ns)
+			return false;
+	for (uint32_t i = 1; i < lane->block_count; i++)
+		if (lane->blocks[i - 1] >= lane->blocks[i])
+			return false;
+	return true;
+}
+
+bool heap_stream_is_valid(const struct heap_stream *stream)
+{
+	uint32_t ahead_count = 0;
+	if (stream->heap_count > stream->lane_count || stream->run_next > stream->run.count)
+		return false;
+	for (uint32_t i = 0; i < stream->lane_count; i++) {
+		ahead_count += stream->lanes[i].ahead_count;
+		if (!lane_is_valid(stream, &stream->lanes[i]))
+			return false;
+	}
+	for (uint32_t i = 0; i < stream->heap_count; i++) {
+		const struct lane *lane = stream->heap[i];
+		if (lane < stream->lanes || lane >= stream->lanes + stream->lane_count ||
+		    (i && !lane_is_before(stream->heap[(i - 1) / 2], lane)))
+			return false;
+	}
+	return ahead_count == stream->ahead_count &&
+	       (!stream->pending || (stream->heap_count && stream->heap[0]->reader &&
+				     stream->pending <= stream->heap[0]->count - stream->heap[0]->next));
+}

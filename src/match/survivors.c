@@ -145,3 +145,31 @@ void survivors_free(struct survivors *survivors)
 		free(survivors->own);
 	free(survivors);
 }
+
+static bool own_is_valid(struct own *own)
+{
+	uint32_t count = 0, live = 0;
+	for (uint32_t word = 0; word < GROUP_WORDS; word++) {
+		if (own->before[word] != count)
+			return false;
+		count += (uint32_t)__builtin_popcountll(own->is_one[word]);
+	}
+	if (count != own->count || count > own->capacity)
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		live += own->items[i].allocation.end == HEAP_END_OPEN;
+		if (own_find(own, own->items[i].row) != &own->items[i])
+			return false;
+	}
+	return live == own->live;
+}
+
+bool survivors_is_valid(const struct survivors *survivors)
+{
+	for (size_t group = 0; group < survivors->group_count; group++) {
+		struct own *own = survivors->own[group];
+		if (own && (!own_is_valid(own) || (!own->live && group < survivors->complete)))
+			return false;
+	}
+	return true;
+}

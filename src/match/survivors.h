@@ -45,4 +45,7 @@ void survivors_complete(struct survivors *survivors, uint32_t id);
 void survivors_finish(struct survivors *survivors, int64_t open_end_ns);
 void survivors_free(struct survivors *survivors);
 
+/** Whether each group's are found by their rows, and those that live are counted (base/check.h). */
+bool survivors_is_valid(const struct survivors *survivors);
+
 #endif

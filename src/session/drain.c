@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/memory.h"
 #include "os/proc.h"
 
@@ -141,6 +142,7 @@ void drain_end_process(struct drain_region *region, uint32_t index, uint8_t end,
 	finish_slots(region, index, end != TRACE_END_OPEN && end != TRACE_END_DETACHED, false);
 	translate_end_process(&region->translate, index, end, status, ticks);
 	drain_settle(region);
+	CHECK_VALID(drain_is_valid(region->drain));
 }
 
 /* ---- regions ---- */
@@ -260,6 +262,7 @@ bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag
 		streams_write(region);
 	drain_settle(region);
 	error_tell(region, error, diag);
+	CHECK_VALID(drain_is_valid(region->drain));
 	return has_any;
 }
 

@@ -132,6 +132,9 @@ void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms,
  *  the stacks that the trace has by now, and some for the rest. */
 uint64_t drain_memory_limit_bytes(const struct drain *drain);
 
+/** Whether owners of streams and lists of held buffers hold together (base/check.h). */
+bool drain_is_valid(const struct drain *drain);
+
 /** Sums over all regions, past and present. */
 void drain_totals(const struct drain *drain, struct drain_totals *totals);
 

@@ -75,6 +75,9 @@ void groups_add_ends(struct heap_groups *groups, uint32_t group, const struct he
 void groups_finish(struct heap_groups *groups);
 void groups_fini(struct heap_groups *groups);
 
+/** Whether groups that are finished lie within what is written, and their counts can be (base/check.h). */
+bool groups_is_valid(const struct heap_groups *groups);
+
 /** Bytes of the file that were read last. */
 struct groups_window {
 	uint8_t *data;

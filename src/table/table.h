@@ -100,6 +100,10 @@ bool heap_table_find_sum_sites(struct heap_table *table);
 
 void heap_table_free(struct heap_table *table);
 
+/** Whether all of a table that was built holds together: rows, groups, sites, sums (base/check.h). Takes a pass over
+    all rows. */
+bool heap_table_is_valid(const struct heap_table *table);
+
 /** Add the numbers of one to the other. */
 void heap_numbers_add(struct heap_numbers *to, const struct heap_numbers *from);
 void heap_variance_add(struct heap_variance *to, const struct heap_variance *from);
