@@ -122,6 +122,7 @@ static bool group_is_valid(const struct heap_table *table, struct groups_reader 
 	const struct heap_group *group = &table->groups.items[at];
 	uint32_t first = at * PACK_ROWS, count = table->count - first < PACK_ROWS ? table->count - first : PACK_ROWS,
 		 open_count = 0;
+	int64_t end_ns = INT64_MIN;
 	struct pack_columns columns;
 	struct heap_details details[PACK_ROWS];
 	if (!groups_read(reader, &table->groups, at, first, count, &limits, wanted, &columns, details))
@@ -132,8 +133,9 @@ static bool group_is_valid(const struct heap_table *table, struct groups_reader 
 			return false;
 		row_count(found, &row);
 		open_count += row.end == HEAP_END_OPEN;
+		end_ns = row.end != HEAP_END_OPEN && row.end_ns > end_ns ? row.end_ns : end_ns;
 	}
-	return open_count == group->open_count;
+	return open_count == group->open_count && group->end_ns == (open_count ? INT64_MAX : end_ns);
 }
 
 /* Whether they are what the rows come to, each use is of a site and a thread, and none is there twice. */
