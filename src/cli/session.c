@@ -3,6 +3,7 @@
  * Sessions: recordings with a name, which outlive the command that started them. Each of these commands finds the
  * session's logger by the name, tells it one thing, and prints the answer.
  */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -304,6 +305,7 @@ static void json_threads(struct json *json, const struct controller_state *state
 
 static void json_target(struct json *json, const struct controller_state *state, size_t number, bool with_threads)
 {
+	assert(number < state->target_count);
 	const struct control_message *target = &state->targets[number];
 	json_begin_object(json, NULL);
 	json_count(json, "pid", (uint64_t)target->pid);

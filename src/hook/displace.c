@@ -13,6 +13,7 @@
  */
 #include "hook/displace.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -74,6 +75,7 @@ void displace_measure(struct hook_target *target, const uint8_t *bytes, size_t a
 	if (target->reason)
 		return;
 	target->displaced = (uint8_t)(end < HOOK_PATCH_BYTES ? HOOK_PATCH_BYTES : end);
+	assert(target->displaced <= sizeof(target->original));
 	memcpy(target->original, bytes, target->displaced);
 }
 
@@ -86,6 +88,7 @@ struct mover {
 
 static void put(struct mover *mover, const void *bytes, unsigned size)
 {
+	assert(mover->size + size <= HOOK_RELOCATED_MAX);
 	memcpy(mover->code + mover->size, bytes, size);
 	mover->size += size;
 }

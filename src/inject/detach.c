@@ -12,6 +12,7 @@
  */
 #include "inject/detach.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -41,6 +42,7 @@ enum {
 /* The new bytes over the old ones. An image that is gone, or was patched by somebody else since, is left alone. */
 static bool bytes_replace(int memory, uint64_t address, const void *old, const void *new, uint32_t size)
 {
+	assert(size <= PATCH_BYTES_MAX);
 	unsigned char now[PATCH_BYTES_MAX];
 	if (!remote_read(memory, address, now, size) || memcmp(now, old, size) != 0)
 		return true;

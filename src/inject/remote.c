@@ -85,12 +85,14 @@ struct gate {
 
 static void gate_put(struct gate *gate, const void *bytes, size_t size)
 {
+	assert(gate->size + size <= sizeof(gate->code));
 	memcpy(gate->code + gate->size, bytes, size);
 	gate->size += size;
 }
 
 static void gate_put_register(struct gate *gate, unsigned number, uint64_t value)
 {
+	assert(number < 16);
 	gate_put(gate, (unsigned char[]){0x48 | number >> 3, 0xb8 | (number & 7)}, 2);
 	gate_put(gate, &value, sizeof(value));
 }
@@ -355,6 +357,7 @@ struct program {
 
 static void put(struct program *program, const void *bytes, size_t size)
 {
+	assert(program->size + size <= sizeof(program->code));
 	memcpy(program->code + program->size, bytes, size);
 	program->size += size;
 }
@@ -425,6 +428,7 @@ static int batch_run(struct remote *remote, uint32_t count)
 
 static int64_t register_value(const struct user_regs_struct *registers, uint8_t number)
 {
+	assert(number < 16);
 	const unsigned long long values[] = {[RBX] = registers->rbx,
 					     [12] = registers->r12,
 					     [13] = registers->r13,
@@ -441,6 +445,7 @@ static int one_by_one(struct remote *remote, const struct remote_step *steps, ui
 		uint64_t value[6];
 		for (int k = 0; k < 6; k++) {
 			const struct remote_argument *argument = &steps[i].argument[k];
+			assert(argument->plus <= i);
 			value[k] = argument->value + (argument->plus ? (uint64_t)all[argument->plus - 1] : 0);
 		}
 		all[i] = remote_call(remote, steps[i].number, value[0], value[1], value[2], value[3], value[4],

@@ -80,6 +80,7 @@ static bool gap_lost_frees(const struct trace_gap *gap)
 /* Room for more rows; all bytes of those that were not known are `fill`. */
 static void *rows_extend(void *rows, size_t known, size_t count, size_t size, int fill)
 {
+	assert(count >= known);
 	char *larger = memory_resize(rows, count, size);
 	memset(larger + known * size, fill, (count - known) * size);
 	return larger;
@@ -346,6 +347,7 @@ static int matching_all(struct matching *matching, struct diag *diag)
 static int matching_go_on(struct matching *matching, const struct trace *trace, int64_t until_ns, bool is_part,
 			  struct diag *diag)
 {
+	assert(!matching->stream);
 	bool is_growing = is_part || matching->passed.time_ns != INT64_MIN;
 	int error = matching_read(matching, trace, is_growing, diag);
 	if (error)
@@ -366,6 +368,7 @@ static int matching_go_on(struct matching *matching, const struct trace *trace, 
 
 int matching_increment(struct matching *matching, const struct trace *trace, int64_t until_ns, struct diag *diag)
 {
+	assert(!matching->how.until_ns);
 	return matching_go_on(matching, trace, until_ns, true, diag);
 }
 
@@ -424,6 +427,8 @@ static void matching_finish(struct matching *matching)
 	while (matching->written < table->count)
 		matching_ring_write(matching);
 	packing_finish(matching->packing);
+	assert(matching->written == table->count &&
+	       table->groups.count == ((uint64_t)table->count + PACK_ROWS - 1) / PACK_ROWS);
 	survivors_finish(matching->survivors, table->duration_ns);
 	groups_finish(&table->groups);
 	matching_find_peak(matching);
@@ -477,6 +482,7 @@ void matching_free(struct matching *matching)
 
 int matching_end(struct matching *matching, const struct trace *trace, struct heap_table **out, struct diag *diag)
 {
+	assert(matching->table);
 	int error = matching_go_on(matching, trace, matching->how.until_ns ? *matching->how.until_ns : INT64_MAX, false,
 				   diag);
 	if (error)

@@ -10,6 +10,7 @@
  */
 #include "match/nest.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -32,6 +33,7 @@ static unsigned digit_of(uint64_t address, unsigned level)
 /* Never 0, which is no key; the highest bits of a level that would be cut off are none. */
 static uint64_t key_of(uint64_t above, unsigned level)
 {
+	assert(level < LEVELS);
 	return above << LEVEL_BITS | (level + 1);
 }
 
@@ -106,6 +108,7 @@ static struct nest_span *span_of(const struct nest *nest, uint32_t place)
 
 static void span_forget(struct nest *nest, uint32_t place)
 {
+	assert(place < nest->span_count);
 	nest->spans[place].row = NEST_NONE;
 	nest->spans[place].below = nest->free;
 	nest->free = NEST_NONE - place;
@@ -168,6 +171,7 @@ void nest_add(struct nest *nest, const struct nest_span *span, const struct nest
 		place = (uint32_t)nest->span_count++;
 	}
 	struct live_cell *cell = live_add(&nest->at, span->address);
+	assert(place < nest->span_count);
 	nest->spans[place] = *span;
 	nest->spans[place].below = cell->current;
 	nest->spans[place].enclosing = enclosing_place;

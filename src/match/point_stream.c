@@ -17,6 +17,7 @@
  */
 #include "match/point_stream.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,6 +103,7 @@ static bool lane_is_before(const struct lane *a, const struct lane *b)
 
 static void heap_sift_down(struct heap_stream *stream, uint32_t at)
 {
+	assert(at < stream->heap_count);
 	struct lane **heap = stream->heap, *lane = heap[at];
 	for (uint32_t child; (child = at * 2 + 1) < stream->heap_count; at = child) {
 		if (child + 1 < stream->heap_count && lane_is_before(heap[child + 1], heap[child]))
@@ -290,6 +292,7 @@ struct block_match *heap_stream_take(struct heap_stream *stream)
 
 struct block_match *heap_stream_keep(struct heap_stream *stream)
 {
+	assert(stream->heap_count > 0 && stream->heap[0]->reader);
 	struct reader *reader = stream->heap[0]->reader;
 	struct block_match *within = reader->within;
 	reader->within = NULL;
@@ -453,6 +456,7 @@ static void reader_decode(void *context)
 /* The reader of the lane's next block, which is to be decoded. */
 static struct reader *lane_take_block(struct heap_stream *stream, struct lane *lane)
 {
+	assert(lane->block_count > 0);
 	struct reader *reader = reader_take(stream);
 	reader->task = (struct worker_task){.run = reader_decode, .context = reader};
 	reader->order = stream->order;
@@ -484,6 +488,7 @@ static void reader_give_back(struct heap_stream *stream, struct reader *reader)
 
 static int lane_open(struct heap_stream *stream, struct lane *lane, struct diag *diag)
 {
+	assert(lane->next >= lane->count);
 	if (lane->reader)
 		reader_give_back(stream, lane->reader);
 	if (lane->ahead_count) {
@@ -528,12 +533,14 @@ struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order o
 struct heap_stream *heap_stream_go_on(const struct trace *trace, enum heap_order order,
 				      const struct heap_passed *passed, int64_t to_ns)
 {
+	assert(passed);
 	return stream_new(&(struct heap_stream){.trace = trace, .order = order, .passed = passed}, to_ns);
 }
 
 /* Past its last point a lane waits for its next block, keyed by that block's header, or leaves. */
 static void stream_pass(struct heap_stream *stream)
 {
+	assert(stream->heap_count > 0);
 	struct lane *lane = stream->heap[0];
 	lane->next += stream->pending;
 	stream->pending = 0;
@@ -557,6 +564,7 @@ static void stream_pass(struct heap_stream *stream)
 /* How many of the top lane's points come before those of all others. */
 static uint32_t run_length(const struct heap_stream *stream)
 {
+	assert(stream->heap[0]->next < stream->heap[0]->count);
 	const struct lane *lane = stream->heap[0], *other = stream->heap_count > 1 ? stream->heap[1] : NULL;
 	if (!other)
 		return lane->count - lane->next;

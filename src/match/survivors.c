@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "match/survivors.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +68,8 @@ static void own_write(struct survivors *survivors, uint32_t group, int64_t open_
 
 void survivors_add(struct survivors *survivors, uint32_t id, const struct heap_allocation *allocation)
 {
+	assert(id / PACK_ROWS < survivors->group_count);
+	assert(id / PACK_ROWS >= survivors->complete);
 	struct own **place = &survivors->own[id / PACK_ROWS], *own = *place;
 	uint32_t row = id % PACK_ROWS;
 	if (!own || own->count == own->capacity) {
@@ -117,6 +120,7 @@ void survivors_expect_more(const struct survivors *survivors, uint32_t id)
 
 void survivors_end(struct survivors *survivors, uint32_t id)
 {
+	assert(survivors->own[id / PACK_ROWS] && survivors->own[id / PACK_ROWS]->live > 0);
 	struct own *own = survivors->own[id / PACK_ROWS];
 	if (!--own->live && id / PACK_ROWS < survivors->complete)
 		own_write(survivors, id / PACK_ROWS, INT64_MAX);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "os/proc.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -172,6 +173,7 @@ enum {
 /* A field of /proc/PID/stat from the third on, *text to be freed; NULL when pid is gone. */
 static const char *stat_field(pid_t pid, int wanted, char **text)
 {
+	assert(wanted >= FIELD_STATE);
 	size_t size;
 	*text = read_whole(pid, "stat", &size);
 	/* The second field, the name, may hold anything: go on behind its last parenthesis. */

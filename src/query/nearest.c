@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "query/nearest.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +28,7 @@ static size_t edit_distance(const char *a, const char *b)
 /* The name in the trace that is most like what was typed; NULL when nothing is. */
 static const char *nearest_name(const struct heap_names *names, const struct heap_pattern *pattern)
 {
+	assert(pattern->symbol || pattern->image);
 	const char *wanted = pattern->symbol ? pattern->symbol : pattern->image;
 	const char *nearest = NULL;
 	size_t least = strlen(wanted) / 2 + 1;

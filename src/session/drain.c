@@ -12,6 +12,7 @@
  */
 #include "session/drain_state.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@
 /* An Alloc or ReAlloc that was under way when its process died, of which no record was written yet. */
 static void call_take(struct drain_region *region, uint32_t index, const struct ending *ending)
 {
+	assert(index < region->slot_count);
 	struct translate *translate = &region->translate;
 	uint32_t entry = (ending->entry - 1) & 0xff;
 	struct stream *stream = &region->stream[0][index];
@@ -58,6 +60,8 @@ static void call_take(struct drain_region *region, uint32_t index, const struct 
 static void slot_take_buffer(struct drain_region *region, uint32_t slot_index, uint32_t buffer, uint32_t side,
 			     const struct ending *ending)
 {
+	assert(slot_index < region->slot_count);
+	assert(side == 0 || side == REGION_SIGNAL);
 	if (buffer >= region->region->buffer_ready || region->is_taken[buffer])
 		return;
 	struct region_buffer *head = region_buffer(region->region, buffer);
@@ -74,6 +78,7 @@ static void slot_take_buffer(struct drain_region *region, uint32_t slot_index, u
 /* Everything that a slot holds; its thread is gone (is_dead), or let go. Full buffers have been taken. */
 static void slot_finish(struct drain_region *region, uint32_t index, bool is_dead)
 {
+	assert(index < region->slot_count);
 	struct region_slot *slot = region_slot(region->region, index);
 	struct ending ending = {.pending = LOAD(&slot->pending),
 				.entry = LOAD(&slot->call_entry) & 0xff,
@@ -90,6 +95,7 @@ static void slot_finish(struct drain_region *region, uint32_t index, bool is_dea
 	for (int side = 0; side < 2; side++) {
 		stream_write(region, &region->stream[side][index], 0, 0);
 		owner_end(region, &region->stream[side][index]);
+		assert(region->stream[side][index].held == REGION_NONE);
 	}
 	STORE(&slot->buffer, REGION_NONE);
 	STORE(&slot->signal_buffer, REGION_NONE);
@@ -149,6 +155,7 @@ void drain_end_process(struct drain_region *region, uint32_t index, uint8_t end,
 
 static void region_arrays(struct drain_region *region)
 {
+	assert(!region->is_taken && !region->next_held && !region->full);
 	const struct region_limits *limits = &region->region->limits;
 	region->is_taken = memory_zeroed(limits->buffer_max, 1);
 	region->next_held = memory_zeroed(limits->buffer_max, sizeof(uint32_t));
@@ -182,6 +189,7 @@ static void copy_room(struct drain *drain, size_t size)
 struct drain_region *drain_adopt(struct drain *drain, struct region *region, const struct drain_image *image,
 				 const struct drain_known *known)
 {
+	assert(region->buffer_ready <= region->limits.buffer_max);
 	struct drain_region *added = memory_zeroed(1, sizeof(*added));
 	added->drain = drain;
 	added->region = region;
@@ -226,6 +234,7 @@ static void peak_note(struct drain *drain)
 
 static void error_tell(struct drain_region *region, int *error, struct diag *diag)
 {
+	assert(region->error <= 0);
 	if (region->error && error && !*error) {
 		*error = region->error;
 		if (diag)
@@ -297,6 +306,7 @@ void drain_remove(struct drain_region *region, int *error, struct diag *diag)
 	drain_settle(region);
 	error_tell(region, error, diag);
 	lies_tell(region);
+	assert(region->held_count == 0 && region->written == REGION_NONE);
 	char text[300];
 	while (drain_take_limit_note(region, text, sizeof(text)))
 		;
@@ -323,6 +333,7 @@ static const struct owner *owner_signal(const struct drain_region *region, uint3
 
 static uint64_t thread_events(const struct drain_region *region, uint32_t slot)
 {
+	assert(slot < region->slot_count);
 	const struct owner *side = owner_signal(region, slot);
 	return region->stream[0][slot].owner.events + (side ? side->events : 0);
 }
@@ -377,6 +388,7 @@ void drain_totals(const struct drain *drain, struct drain_totals *totals)
 
 struct drain *drain_new(struct writer *writer)
 {
+	assert(writer);
 	struct drain *drain = memory_zeroed(1, sizeof(*drain));
 	drain->writer = writer;
 	drain->limits = keep_limits_default();

@@ -2,6 +2,7 @@
 /* From columns to blocks of the trace, and when buffers are given back. */
 #include "session/drain_state.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 
 void buffer_release(struct drain_region *region, uint32_t index)
 {
+	assert(index < region->region->buffer_ready);
 	region->is_taken[index] = 0;
 	region->drain->past.buffers_written++;
 	struct region_buffer *head = region_buffer(region->region, index);
@@ -22,6 +24,8 @@ void buffer_release(struct drain_region *region, uint32_t index)
 
 void held_add(struct drain_region *region, uint32_t *list, uint32_t index)
 {
+	assert(index < region->region->limits.buffer_max);
+	assert(*list != index);
 	region->next_held[index] = *list;
 	*list = index;
 }
@@ -56,6 +60,7 @@ void drain_settle(struct drain_region *region)
 		parts_settle(region);
 	while (region->written != REGION_NONE) {
 		uint32_t index = region->written;
+		assert(region->held_count > 0);
 		region->written = region->next_held[index];
 		region->held_count--;
 		buffer_release(region, index);
@@ -81,6 +86,7 @@ void drain_count_missing(struct drain_region *region, uint64_t lost, uint64_t af
 /* Write what the stream has. A part says how far the trace then has the buffer that is being taken. */
 void stream_write(struct drain_region *region, struct stream *stream, uint32_t part_sequence, uint32_t part_events)
 {
+	assert(!stream->events || !stream->events->count || stream->owner.is_open);
 	struct drain *drain = region->drain;
 	struct writer_events *events = stream->events;
 	if (events && events->count > 0) {
@@ -97,6 +103,7 @@ void stream_write(struct drain_region *region, struct stream *stream, uint32_t p
 		uint64_t before = writer_event_count(drain->writer);
 		int error = writer_write_events(drain->writer, events, &region->diag);
 		uint64_t written = writer_event_count(drain->writer) - before, missing = events->count - written;
+		assert(written <= events->count);
 		if (error)
 			region->error = region->error ? region->error : error;
 		drain->past.events += written;

@@ -2,6 +2,7 @@
 /* Taking buffers: full ones in their order, those that are being filled, those of threads that are gone. */
 #include "session/drain_state.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 static void damage_note(struct drain_region *region, const struct stream *stream, const struct decode *decode,
 			uint64_t bytes)
 {
+	assert(decode->damage);
+	assert(decode->at >= region->drain->copy);
 	struct drain *drain = region->drain;
 	uint64_t size = decode->event_count > 0 ? (uint64_t)(decode->at - drain->copy) / decode->event_count
 						: DECODE_EVENT_BYTES_MIN;
@@ -40,6 +43,7 @@ static void damage_note(struct drain_region *region, const struct stream *stream
 /* The records that follow are of the thread that the last RECORD_BEGIN named. False: it finds no room in the trace. */
 static bool stream_follow(struct drain_region *region, struct stream *stream, struct decode *decode, uint32_t sequence)
 {
+	assert(decode->is_begun);
 	struct owner *owner = &stream->owner;
 	if (owner->is_open && owner->serial == decode->serial && owner->process == decode->process &&
 	    owner->tid == decode->tid)
@@ -63,6 +67,7 @@ void drain_note_point(struct drain_region *region, struct stream *stream, uint32
 static void owner_count(struct drain_region *region, struct stream *stream, int64_t events,
 			const struct stack_ends *ends)
 {
+	assert(events >= 0 || stream->owner.events >= (uint64_t)-events);
 	region->event_count += (uint64_t)events;
 	stream->owner.events += (uint64_t)events;
 	stack_ends_add(&stream->owner.ends, ends);
@@ -73,6 +78,7 @@ static void owner_count(struct drain_region *region, struct stream *stream, int6
 static void stream_decode_all(struct drain_region *region, struct stream *stream, struct decode *decode,
 			      uint32_t sequence)
 {
+	assert(decode->at <= decode->end);
 	for (;;) {
 		bool is_known = decode->event_count < stream->written_events;
 		if (!is_known && decode->is_begun && !stream_follow(region, stream, decode, sequence))
@@ -111,6 +117,7 @@ static void stream_decode(struct drain_region *region, struct stream *stream, st
 static void pending_take(struct drain_region *region, struct stream *stream, struct decode *decode,
 			 const struct ending *ending)
 {
+	assert(!(stream->key & REGION_SIGNAL));
 	uint32_t count = stream->events ? stream->events->count : 0;
 	if (!ending->entry || ending->pending == 0 || ending->ticks <= stream->owner.last || !decode->is_begun ||
 	    decode->damage)
@@ -142,6 +149,8 @@ static void pending_take(struct drain_region *region, struct stream *stream, str
 
 static void stream_complete(struct drain_region *region, struct stream *stream, uint32_t sequence, uint32_t index)
 {
+	assert(index < region->region->buffer_ready);
+	assert(!region->is_taken[index]);
 	if (stream->completed_first > stream->completed_last)
 		stream->completed_first = sequence;
 	stream->completed_last = sequence;
@@ -173,6 +182,8 @@ static uint32_t events_taken(const struct drain_region *region, const struct str
 static struct decode copy_decode(struct drain_region *region, struct stream *stream, uint32_t index, uint32_t bytes,
 				 uint32_t sequence)
 {
+	assert(bytes <= region->drain->copy_size);
+	assert(bytes % RECORD_WORD_BYTES == 0);
 	struct drain *drain = region->drain;
 	stream->written_events = events_taken(region, stream, index, sequence);
 	if (stream->events && stream->events->count + bytes / DECODE_EVENT_BYTES_MIN + 2 > BLOCK_EVENTS_MAX)
@@ -200,6 +211,8 @@ static uint32_t buffer_committed(const struct region_buffer *head)
 
 void buffer_take(struct drain_region *region, struct stream *stream, uint32_t index, const struct ending *ending)
 {
+	assert(index < region->region->buffer_ready);
+	assert(!region->is_taken[index]);
 	struct drain *drain = region->drain;
 	const struct region_limits *limits = &region->region->limits;
 	struct region_buffer *head = region_buffer(region->region, index);
@@ -294,6 +307,7 @@ void open_take_all(struct drain_region *region, enum open_when when)
 
 static void slot_begin(struct drain_region *region, uint32_t index)
 {
+	assert(index < region->region->slot_ready);
 	const struct region_slot *slot = region_slot(region->region, index);
 	struct gap *gap = &region->gap[index];
 	*gap = (struct gap){.is_new = false};
@@ -359,6 +373,7 @@ static uint32_t full_find(struct drain_region *region)
 		}
 	}
 	region->in_use = in_use;
+	assert(owned <= in_use && count <= region->region->buffer_ready);
 	region->owned = owned;
 	if (region->region->buffers_used < in_use)
 		region->region->buffers_used = in_use;

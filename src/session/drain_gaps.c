@@ -2,6 +2,7 @@
 /* What a region counts: calls that were lost, and whether its counts can be true. */
 #include "session/drain_state.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -57,6 +58,7 @@ void lies_tell(struct drain_region *region)
 
 void gap_settle(struct gap *gap, struct region_slot *slot)
 {
+	assert(gap->is_new);
 	gap->is_new = false;
 	memcpy(slot->taken_count, gap->count, sizeof(slot->taken_count));
 	memcpy(slot->taken_bytes, gap->bytes, sizeof(slot->taken_bytes));
@@ -119,6 +121,7 @@ static bool gap_is_believable(const struct drain_region *region, const struct tr
 /* Put into the trace what the slot has lost since. */
 void gap_take(struct drain_region *region, uint32_t index)
 {
+	assert(index < region->slot_count);
 	static const uint8_t kinds[REGION_LOST_KINDS] = {
 		[LOST_ALLOC] = EVENT_ALLOC, [LOST_REALLOC] = EVENT_REALLOC, [LOST_FREE] = EVENT_FREE};
 	struct region_slot *slot = region_slot(region->region, index);

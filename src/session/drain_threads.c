@@ -2,6 +2,7 @@
 /* Whose events a stream has: rows of threads. */
 #include "session/drain_state.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,6 +67,8 @@ static uint32_t process_pid(const struct drain_region *region, uint32_t index)
 bool owner_begin(struct drain_region *region, struct stream *stream, uint32_t process_index, uint32_t process,
 		 uint32_t serial, uint32_t tid, uint64_t ticks)
 {
+	assert(!stream->owner.is_open);
+	assert(process != TRACE_NONE);
 	struct owner *owner = &stream->owner;
 	bool is_signal_stream = stream->key & REGION_SIGNAL;
 	struct trace_thread row;
@@ -108,6 +111,7 @@ void owner_end(struct drain_region *region, struct stream *stream)
 
 struct owner *slot_owner(struct drain_region *region, uint32_t index)
 {
+	assert(index < region->slot_count);
 	const struct region_slot *slot = region_slot(region->region, index);
 	struct stream *stream = &region->stream[0][index];
 	uint32_t serial = LOAD(&slot->serial), tid = LOAD(&slot->tid), process_index = LOAD(&slot->process);

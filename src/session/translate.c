@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/translate.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,7 @@ static uint32_t known_process(const struct translate *translate, const struct tr
 
 static uint32_t process_add(struct translate *translate, uint32_t index, const struct trace_process *row)
 {
+	assert(index < REGION_PROCESS_MAX);
 	struct translate_process *process = &translate->process[index];
 	process->row = *row;
 	process->last_ticks = (uint64_t)row->start_ns;
@@ -65,6 +67,7 @@ static uint32_t process_add(struct translate *translate, uint32_t index, const s
 
 static uint32_t forked_process_add(struct translate *translate, uint32_t index, const struct region_process *shared)
 {
+	assert(index > 0);
 	/* A parent has been there before its child; anything else is damage, and says nothing of who the parent was. */
 	uint32_t parent = shared->parent < REGION_PROCESS_MAX ? translate->process[shared->parent].id : TRACE_NONE;
 	const struct trace_process *first = &translate->process[0].row;
@@ -108,6 +111,8 @@ uint32_t translate_process_id(struct translate *translate, uint32_t index)
  */
 static void place_end(struct translate *translate, uint32_t index)
 {
+	assert(index > 0 && index < translate->region->process_ready);
+	assert(translate->ended_count < REGION_PROCESS_MAX);
 	STORE_RELEASE(&region_process(translate->region, index)->state, PROCESS_ENDED);
 	translate->ended[(translate->first_ended + translate->ended_count++) % REGION_PROCESS_MAX] = (uint16_t)index;
 	translate->live_count -= translate->live_count > 0;
@@ -231,6 +236,7 @@ static void frame_room(struct translate *translate, uint32_t id)
 	memset(translate->frame + translate->frame_capacity, 0,
 	       (capacity - translate->frame_capacity) * sizeof(*translate->frame));
 	translate->frame_capacity = capacity;
+	assert(id < translate->frame_capacity);
 }
 
 uint32_t translate_frame_slowly(struct translate *translate, uint32_t id)
@@ -305,6 +311,7 @@ static void heap_room(struct translate *translate, uint32_t index)
 	for (uint32_t i = translate->heap_capacity; i < capacity; i++)
 		translate->heap[i] = (struct translate_heap){TRACE_NONE, TRACE_NONE};
 	translate->heap_capacity = capacity;
+	assert(index < translate->heap_capacity);
 }
 
 /* What the program calls an annotated heap; "" when it has not said. */
@@ -330,6 +337,7 @@ static uint32_t heap_add(struct translate *translate, const struct trace_heap *h
 	if (!keep_add_row(keep))
 		return TRACE_NONE;
 	uint32_t id = writer_add_heap(translate->writer, heap);
+	assert(keep->rows > 0);
 	keep->rows -= writer_kept(translate->writer).rows == rows;
 	return id;
 }
@@ -337,6 +345,7 @@ static uint32_t heap_add(struct translate *translate, const struct trace_heap *h
 uint32_t translate_heap_of(struct translate *translate, uint32_t index, uint32_t kind, uint64_t handle,
 			   uint32_t process)
 {
+	assert(kind < sizeof(heap_kinds) / sizeof(heap_kinds[0]));
 	const struct translate_image *image = image_at(translate, index);
 	char name[REGION_PATH_BYTES + 16];
 	snprintf(name, sizeof(name), "%s%s", image && image->name ? image->name : "?", heap_kinds[kind]);
@@ -371,6 +380,7 @@ uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint
 void translate_init(struct translate *translate, struct writer *writer, const struct region *region,
 		    const struct drain_image *image, const struct drain_known *known, const struct keep_limits *limits)
 {
+	assert(writer && limits);
 	translate->writer = writer;
 	translate->keep = (struct keep){.limits = limits, .writer = writer};
 	translate->cut_frame = writer_intern_frame(writer, TRACE_NONE, TRACE_FRAME_TRUNCATED);
