@@ -5,6 +5,7 @@
  */
 #include "action/action.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -24,6 +25,7 @@ static uint32_t node_add(struct action_callers *callers, uint32_t parent, uint32
 	bool added;
 	uint32_t *node = map_add(&callers->children, map_pair(parent + 1, name), &added);
 	if (added) {
+		assert(parent == HEAP_NONE || parent < callers->count);
 		*node = callers->count;
 		memory_grow(callers->nodes, callers->count, callers->capacity);
 		callers->nodes[callers->count].parent = parent;
@@ -48,11 +50,13 @@ static void callers_groups(struct action_source *source, const struct heap_cell 
 
 static uint32_t callers_parent(struct action_source *source, uint32_t group)
 {
+	assert(group < source->callers->count);
 	return source->callers->nodes[group].parent;
 }
 
 static const struct heap_name *name_of(struct action_source *source, uint32_t group)
 {
+	assert(group < source->callers->count);
 	return heap_names_name(source->names, source->callers->nodes[group].name);
 }
 

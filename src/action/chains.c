@@ -6,6 +6,7 @@
  */
 #include "action/action.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "action/report_rows.h"
@@ -46,6 +47,7 @@ static struct chain chain_make(struct chains *chains, const struct heap_allocati
 	if (!cell)
 		return chain;
 	uint32_t place = cell->current;
+	assert(place > 0 && place <= chains->count);
 	const struct chain *before = &chains->items[place - 1];
 	chain.steps = before->steps + 1;
 	chain.first_bytes = before->first_bytes;
@@ -68,6 +70,7 @@ static void chain_keep(struct chains *chains, uint32_t number, const struct chai
 		place = ++chains->count;
 	}
 	chains->items[place - 1] = *chain;
+	assert(place <= chains->count);
 	live_add(&chains->places, (uint64_t)number + 1)->current = place;
 }
 

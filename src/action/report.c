@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "action/report.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -76,6 +77,7 @@ unsigned report_extra_count(const struct report *report, const struct action *ac
 int report_check(const struct report_part *parts, unsigned count, const struct heap_table *table,
 		 const struct heap_filter *filter, struct heap_range range, enum heap_by by, struct diag *diag)
 {
+	assert(count > 0);
 	struct text until = text_duration(heap_folded_until_ns(table));
 	bool knows_peak = heap_folded_knows_peak(table, filter, range);
 	for (unsigned i = 0; i < count && heap_is_folded(table); i++) {

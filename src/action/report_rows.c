@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "action/report_rows.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -86,6 +87,7 @@ static uint32_t row_of(struct action_rows *rows, struct grouping *grouping, uint
 static void rows_group(struct action_rows *rows, struct grouping *grouping, struct action_source *source,
 		       const struct action *action, const struct heap_window *window)
 {
+	assert(action->groups);
 	for (uint32_t cell = 0; cell < window->cell_count; cell++) {
 		const struct heap_numbers *numbers = &window->numbers[cell];
 		if (!numbers->total_count && !numbers->peak_count)
@@ -105,6 +107,7 @@ static void rows_group(struct action_rows *rows, struct grouping *grouping, stru
 
 static void rows_order_cells(const struct action_rows *rows, struct grouping *grouping)
 {
+	assert(!grouping->cells && !grouping->starts);
 	grouping->starts = memory_zeroed(rows->memory_count + 2, sizeof(*grouping->starts));
 	grouping->cells = memory_resize(NULL, grouping->member_count, sizeof(*grouping->cells));
 	size_t *next = grouping->starts + 1; /* shifted by one place, so that filling turns ends into starts */
@@ -135,6 +138,7 @@ static void swap(int64_t *a, int64_t *b)
 /* Put the k-th smallest in its place, smaller ones before it (Hoare's selection, middle of three as pivot). */
 static int64_t select_nth(int64_t *values, size_t count, size_t k)
 {
+	assert(k < count);
 	size_t low = 0, high = count - 1;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -383,6 +387,7 @@ static int row_compare(const void *a, const void *b, void *context)
 /* In a heap of rows the last one in order is on top: let the one at `at` sink to where it belongs. */
 static void row_sink(struct action_row **heap, size_t count, size_t at, struct comparison *comparison)
 {
+	assert(at < count);
 	for (size_t child; (child = 2 * at + 1) < count; at = child) {
 		child += child + 1 < count && row_compare(&heap[child + 1], &heap[child], comparison) > 0;
 		if (row_compare(&heap[child], &heap[at], comparison) < 0)
@@ -396,6 +401,7 @@ static void row_sink(struct action_row **heap, size_t count, size_t at, struct c
 /* Those that are shown to the front, in order. The others have none: most are not even compared by their texts. */
 static void rows_order(struct action_rows *rows, struct comparison *comparison)
 {
+	assert(rows->shown <= rows->count);
 	struct action_row **heap = rows->rows;
 	if (!rows->shown)
 		return;

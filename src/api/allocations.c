@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Allocations: groups of the table as columns, those that pass. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -42,6 +43,7 @@ struct xheap_allocations {
 static void row_add(struct xheap_allocations *allocations, uint32_t number, const struct heap_allocation *row,
 		    const struct heap_details *details)
 {
+	assert(row->site < allocations->trace->table->site_count);
 	static const struct heap_site nowhere = {0, HEAP_NONE};
 	const struct heap_site *sites = allocations->trace->table->sites, *site = &sites[row->site];
 	const struct heap_site *end_site = row->end_site == HEAP_NONE ? &nowhere : &sites[row->end_site];

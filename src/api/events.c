@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Events, as runs of rows of decoded blocks. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -215,6 +216,7 @@ API int xheap_events_next_batch(xheap_events *events, const xheap_event_batch **
 
 static void event_take(struct xheap_events *events, uint32_t i)
 {
+	assert(i < events->batch.count);
 	const xheap_event_batch *batch = &events->batch;
 	const struct trace_dictionary *dictionary = trace_dictionary(events->trace->trace);
 	events->event =

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/arena.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,6 +29,7 @@ static void arena_add_chunk(struct arena *arena, size_t bytes)
 
 void *arena_alloc(struct arena *arena, size_t size, size_t count)
 {
+	assert(arena->next <= arena->end);
 	size_t bytes;
 	if (__builtin_mul_overflow(size, count, &bytes) || bytes > SIZE_MAX / 2)
 		memory_exhausted(SIZE_MAX);

@@ -10,6 +10,7 @@
 
 void grid_row(struct grid *grid)
 {
+	assert(grid->columns > 0);
 	if (grid->row_count >= grid->capacity) {
 		grid->capacity = memory_capacity(grid->capacity, grid->row_count + 1);
 		grid->cells = memory_resize(grid->cells, grid->capacity * grid->columns, sizeof(*grid->cells));
@@ -33,6 +34,7 @@ void grid_cell(struct grid *grid, const char *text)
 
 void grid_detail(struct grid *grid, const char *lines)
 {
+	assert(grid->row_count > 0);
 	grid->details[grid->row_count - 1] = arena_text(&grid->arena, lines);
 }
 

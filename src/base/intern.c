@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/intern.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -9,6 +10,7 @@
 
 static uint32_t intern_new(struct intern *intern, const void *data, size_t size)
 {
+	assert(intern->count < UINT32_MAX);
 	memory_grow(intern->items, intern->count, intern->capacity);
 	char *copy = arena_alloc(&intern->arena, 1, size + 1);
 	memcpy(copy, data, size);

@@ -38,6 +38,7 @@ static void json_line(struct json *json)
 
 static void json_key(struct json *json, const char *key)
 {
+	assert(json->depth < JSON_DEPTH_MAX);
 	if (json->has_value[json->depth])
 		fputs(json->depth && json->depth <= json->line_depth ? "," : ", ", json->out);
 	json->has_value[json->depth] = true;
@@ -135,6 +136,7 @@ void json_address(struct json *json, const char *key, uint64_t address)
 
 void json_bytes(struct json *json, const char *key, const uint8_t *bytes, size_t size)
 {
+	assert(bytes || !size);
 	json_key(json, key);
 	putc('"', json->out);
 	for (size_t i = 0; i < size; i++)

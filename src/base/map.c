@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/map.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
@@ -30,6 +31,7 @@ static bool is_full(const struct map *map)
 /* Move all to `cells`, which are zeroed and twice as many. */
 static void map_rehash(struct map *map, struct map_cell *cells)
 {
+	assert(cells && (!map->cells || map->count <= UINT64_C(1) << map->bits));
 	struct map old = *map;
 	map->bits = next_bits(map);
 	map->cells = cells;

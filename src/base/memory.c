@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/memory.h"
 
+#include <assert.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@ void memory_exhausted(size_t size_bytes)
 
 bool memory_try(void (*work)(void *context), void *context)
 {
+	assert(work);
 	struct attempt attempt = {.outer = innermost, .guards = guards};
 	innermost = &attempt;
 	bool is_done = !setjmp(attempt.place);
@@ -49,6 +51,7 @@ bool memory_try(void (*work)(void *context), void *context)
 
 void memory_guard(struct memory_guard *guard, void (*end)(void *context), void *context)
 {
+	assert(end);
 	*guard = (struct memory_guard){end, context, guards};
 	guards = guard;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/worker_pool.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -75,6 +76,7 @@ unsigned worker_pool_helpers(const struct worker_pool *pool)
 
 void worker_pool_give(struct worker_pool *pool, struct worker_task *task)
 {
+	assert(task->run);
 	task->is_done = false;
 	task->next = NULL;
 	pthread_mutex_lock(&pool->lock);
@@ -109,6 +111,7 @@ void worker_pool_free(struct worker_pool *pool)
 		;
 	pool->is_ending = true;
 	pthread_cond_broadcast(&pool->has_work);
+	assert(!pool->first);
 	pthread_mutex_unlock(&pool->lock);
 	for (unsigned i = 0; i < pool->count; i++)
 		pthread_join(pool->threads[i], NULL);

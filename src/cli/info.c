@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* xheap info: what is in a trace. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,7 @@ static const char *end_word(const struct trace_process *process)
 
 static void json_process(struct json *json, const struct info *info, uint32_t id)
 {
+	assert(id < info->dictionary->process_count);
 	const struct trace_process *process = &info->dictionary->processes[id];
 	json_begin_object(json, NULL);
 	json_count(json, "id", id);

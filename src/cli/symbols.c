@@ -4,6 +4,7 @@
  * shared out in parts of images; each thread has its own handles of the files. What was found goes into a copy of the
  * trace, which takes the trace's place when it is whole.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -201,6 +202,7 @@ static uint32_t work_count(const struct work *work)
 
 static int work_do(struct work *work, struct symbol_worker *workers, unsigned count)
 {
+	assert(count > 0);
 	unsigned started = 0;
 	for (unsigned i = 0; i < count; i++)
 		workers[i] = (struct symbol_worker){.work = work, .symbols = symbols_new()};

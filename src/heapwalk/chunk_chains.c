@@ -11,6 +11,7 @@
  * everything that came after the attach has events. So a heap that grows faster than it is read is still read
  * completely.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,6 +113,7 @@ static bool found_add(struct heap_reading *reading, const struct chunk_chain *ch
 
 static struct glibc_chunk chunk_at(const uint8_t *window, uint64_t offset, uint64_t size)
 {
+	assert(offset <= size);
 	struct glibc_chunk chunk = {0};
 	memcpy(&chunk, window + offset, size - offset < sizeof(chunk) ? size - offset : sizeof(chunk));
 	return chunk;
@@ -234,6 +236,7 @@ static void way_add(struct way *way, const struct chunk_place *place, size_t blo
 /* Go back by this many steps. Return true at the start. */
 static bool way_back(struct way *way, size_t steps, struct chunk_place *place, size_t *block_count)
 {
+	assert(way->count > 0);
 	way->count -= steps < way->count ? steps : way->count - 1;
 	*place = way->steps[way->count - 1].place;
 	*block_count = way->steps[way->count - 1].block_count;

@@ -38,6 +38,7 @@
 #include "os/clock.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "region/atomic.h"
 
 enum {
 	CHUNKS_MAX = READING_WINDOW_BYTES / GLIBC_CHUNK_MIN,
@@ -461,7 +462,7 @@ static bool is_settled(const struct heapwalk *walk, const struct region *region,
 	unsigned long long first, cpu_ns;
 	uint32_t ready = __atomic_load_n(&region->header->slot_ready, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < ready && i < region->limits.slot_max; i++)
-		if (region_slot(region, i)->fs_base == thread->pointer)
+		if (LOAD(&region_slot(region, i)->fs_base) == thread->pointer)
 			return true;
 	if (!thread_file(walk, thread->tid, "syscall", text, sizeof(text)))
 		return true;

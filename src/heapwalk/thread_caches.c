@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "os/proc.h"
+#include "region/atomic.h"
 
 enum {
 	SAMPLES_MAX = 256,
@@ -284,9 +285,11 @@ static void caches_read_again(const struct heap_reading *reading, struct map *ca
 	const struct region *region = reading->region;
 	uint32_t ready = __atomic_load_n(&region->header->slot_ready, __ATOMIC_ACQUIRE);
 	caches_read(reading, caches);
-	for (uint32_t i = 0; i < ready && i < region->limits.slot_max; i++)
-		if (region_slot(region, i)->fs_base)
-			cache_read(reading, region_slot(region, i)->fs_base, caches);
+	for (uint32_t i = 0; i < ready && i < region->limits.slot_max; i++) {
+		uint64_t fs_base = LOAD(&region_slot(region, i)->fs_base);
+		if (fs_base)
+			cache_read(reading, fs_base, caches);
+	}
 }
 
 void caches_renew(struct heap_reading *reading)

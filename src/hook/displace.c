@@ -13,6 +13,7 @@
  */
 #include "hook/displace.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -75,6 +76,7 @@ void displace_measure(struct hook_target *target, const uint8_t *bytes, size_t a
 	if (target->reason)
 		return;
 	target->displaced = (uint8_t)(end < HOOK_PATCH_BYTES ? HOOK_PATCH_BYTES : end);
+	assert(target->displaced <= sizeof(target->original));
 	memcpy(target->original, bytes, target->displaced);
 }
 

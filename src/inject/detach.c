@@ -27,6 +27,7 @@
  */
 #include "inject/detach.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -57,6 +58,7 @@ enum {
    a success, too. */
 static bool bytes_replace(int memory, uint64_t address, const void *old, const void *new, uint32_t size)
 {
+	assert(size <= PATCH_BYTES_MAX);
 	unsigned char now[PATCH_BYTES_MAX];
 	if (!remote_read(memory, address, now, size) || memcmp(now, old, size) != 0)
 		return true;

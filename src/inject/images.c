@@ -8,6 +8,7 @@
 
 #include "inject/patches.h"
 #include "inject/remote.h"
+#include "region/atomic.h"
 
 enum { PAGE = 4096 };
 
@@ -143,7 +144,7 @@ void inject_refresh(struct inject *inject, pid_t pid, uint32_t process, uint64_t
 	}
 	for (uint32_t i = 0; count > 0 && i < inject->image_count;) {
 		if (!inject->image[i].is_seen) {
-			region_image(inject->region, inject->image[i].index)->unload_ticks = ticks;
+			STORE(&region_image(inject->region, inject->image[i].index)->unload_ticks, ticks);
 			inject->image[i] = inject->image[--inject->image_count];
 		} else {
 			i++;

@@ -331,6 +331,7 @@ static int one_by_one(struct remote *remote, const struct remote_step *steps, ui
 		uint64_t value[6];
 		for (int k = 0; k < 6; k++) {
 			const struct remote_argument *argument = &steps[i].argument[k];
+			assert(argument->plus <= i);
 			value[k] = argument->value + (argument->plus ? (uint64_t)all[argument->plus - 1] : 0);
 		}
 		all[i] = remote_call(remote, steps[i].number, value[0], value[1], value[2], value[3], value[4],

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inject/stub.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -56,6 +57,7 @@ static const char *const hook_names[HOOK_FUNCTION_COUNT] = {
 
 const char *stub_hook_name(const struct hook_target *target, uint64_t fallback)
 {
+	assert(target->function < sizeof(hook_names) / sizeof(hook_names[0]));
 	bool has_fallback = target->throws && fallback;
 	if (has_fallback && target->function == FUNCTION_NEW)
 		return "hook_new_throwing";

@@ -9,6 +9,7 @@
  */
 #include "match/block_match.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +89,7 @@ static uint32_t site_add(struct block_match *local, struct heap_site site)
 	uint32_t place = (site.stack * 31 + site.entry) * 0x9e3779b1u >> (32 - WITHIN_NOTE_BITS);
 	struct block_match_note *note = &local->notes[place];
 	if (note->stack != site.stack || note->entry != site.entry || note->site == HEAP_NONE) {
+		assert(local->site_count < local->capacity);
 		*note = (struct block_match_note){site.stack, site.entry, local->site_count};
 		local->sums[local->site_count] = (struct block_match_sum){0};
 		local->sites[local->site_count++] = site;
@@ -150,6 +152,7 @@ static void points_pair(struct block_match *local, const struct trace_block *blo
 static void taken_add(struct block_match *local, const struct trace_block *block, const struct point_place *places,
 		      uint32_t row)
 {
+	assert(local->taken_count < local->capacity);
 	for (uint32_t i = local->begin_of[row]; i-- > 0 && places[i].kind != HEAP_POINT_BEGIN;) {
 		if (places[i].kind != HEAP_POINT_END || block->kind[places[i].row] != EVENT_REALLOC)
 			continue;
@@ -257,6 +260,8 @@ void block_match_make(struct block_match *local, const struct trace_block *block
 	changes_sum(local, count);
 	last_realloc_find(local, block, places, count);
 	const struct point_place *last = count ? &places[count - 1] : NULL;
+	assert(local->count <= count && local->open_count <= local->count);
+	assert(local->fresh_count + local->end_count <= count);
 	local->last_alloc = last && last->kind == HEAP_POINT_BEGIN ? local->count - 1 : HEAP_NONE;
 }
 

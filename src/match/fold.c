@@ -13,6 +13,7 @@
  */
 #include "match/fold.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -515,6 +516,7 @@ static void samples_write(struct folding *folding)
 
 static void gap_join(struct trace_gap *to, const struct trace_gap *from)
 {
+	assert(to->process == from->process);
 	least(&to->from_ns, from->from_ns);
 	greatest(&to->to_ns, from->to_ns);
 	to->stacks += from->stacks;

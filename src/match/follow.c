@@ -11,6 +11,7 @@
  */
 #include "match/follow.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -33,6 +34,7 @@ struct heap_follow {
 
 struct heap_follow *heap_follow_new(const char *path, const struct heap_build *how, uint64_t increment_events)
 {
+	assert(increment_events > 0);
 	struct heap_follow *follow = memory_zeroed(1, sizeof(*follow));
 	follow->path = path;
 	follow->increment_events = increment_events;

@@ -54,6 +54,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/check.h"
 #include "base/memory.h"
 #include "match/matching.h"
 #include "query/peak.h"
@@ -79,6 +80,7 @@ static bool gap_lost_frees(const struct trace_gap *gap)
 /* Return the rows with room for more; all bytes of new rows are `fill`. */
 static void *rows_extend(void *rows, size_t known, size_t count, size_t size, int fill)
 {
+	assert(count >= known);
 	char *larger = memory_resize(rows, count, size);
 	memset(larger + known * size, fill, (count - known) * size);
 	return larger;
@@ -338,6 +340,7 @@ static int matching_all(struct matching *matching, struct diag *diag)
 		if (!how->progress || matching->done - matching->told < PROGRESS_POINTS)
 			continue;
 		how->progress(how->cookie, matching->done, matching->most);
+		CHECK_VALID(matching_is_valid(matching));
 		matching->told = matching->done;
 	}
 	return status < 0 ? status : 0;
@@ -346,6 +349,7 @@ static int matching_all(struct matching *matching, struct diag *diag)
 static int matching_go_on(struct matching *matching, const struct trace *trace, int64_t until_ns, bool is_part,
 			  struct diag *diag)
 {
+	assert(!matching->stream);
 	bool is_growing = is_part || matching->passed.time_ns != INT64_MIN;
 	int error = matching_read(matching, trace, is_growing, diag);
 	if (error)
@@ -360,11 +364,13 @@ static int matching_go_on(struct matching *matching, const struct trace *trace, 
 	packing_follow(matching->packing, NULL);
 	heap_stream_free(matching->stream);
 	matching->stream = NULL;
+	CHECK_VALID(error || matching_is_valid(matching));
 	return error;
 }
 
 int matching_increment(struct matching *matching, const struct trace *trace, int64_t until_ns, struct diag *diag)
 {
+	assert(!matching->how.until_ns);
 	return matching_go_on(matching, trace, until_ns, true, diag);
 }
 
@@ -423,6 +429,8 @@ static void matching_finish(struct matching *matching)
 	while (matching->written < table->count)
 		matching_ring_write(matching);
 	packing_finish(matching->packing);
+	assert(matching->written == table->count &&
+	       table->groups.count == ((uint64_t)table->count + PACK_ROWS - 1) / PACK_ROWS);
 	survivors_finish(matching->survivors, table->duration_ns);
 	groups_finish(&table->groups);
 	matching_find_peak(matching);
@@ -476,11 +484,13 @@ void matching_free(struct matching *matching)
 
 int matching_end(struct matching *matching, const struct trace *trace, struct heap_table **out, struct diag *diag)
 {
+	assert(matching->table);
 	int error = matching_go_on(matching, trace, matching->how.until_ns ? *matching->how.until_ns : INT64_MAX, false,
 				   diag);
 	if (error)
 		return error;
 	matching_finish(matching);
+	CHECK_VALID(heap_table_is_valid(matching->table));
 	*out = matching->table;
 	matching->table = NULL;
 	return 0;

@@ -2,6 +2,7 @@
 /* Blocks that a forked process inherits from its parent. */
 #include "match/matching.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -12,6 +13,7 @@
 static uint32_t history_find(const struct matching *matching, const struct live *live, uint64_t address,
 			     int64_t time_ns, bool *is_known)
 {
+	assert(matching->history || !live_find(live, address));
 	const struct live_cell *cell = live_find(live, address);
 	*is_known = false;
 	for (uint32_t at = cell ? cell->current : HEAP_NONE; at != HEAP_NONE;) {
@@ -99,6 +101,7 @@ bool matching_copy_end(struct matching *matching, const struct point *point)
 
 void matching_fork(struct matching *matching, uint32_t child)
 {
+	assert(matching->processes[child].forked_from != TRACE_NONE && matching->processes[child].forked_from != child);
 	uint32_t parent = matching->processes[child].forked_from;
 	const struct heap_process *from = &matching->table->processes[parent];
 	struct heap_process *process = &matching->table->processes[child];

@@ -2,6 +2,8 @@
 /* Points that contradict each other, ends of what nobody saw begin, and earlier blocks. */
 #include "match/matching.h"
 
+#include <assert.h>
+
 #include "base/memory.h"
 #include "match/born.h"
 
@@ -46,6 +48,7 @@ void matching_settle_conflict(struct matching *matching, uint32_t older, uint32_
 /* End an earlier block that was freed before it was found; a child's block was its parent's. */
 static void earlier_end(struct matching *matching, const struct pending_free *pending)
 {
+	assert(pending->earlier_bytes > 0);
 	if (matching->processes[pending->process].forked_from != TRACE_NONE) {
 		matching->table->processes[pending->process].inherited_freed++;
 		return;
@@ -68,6 +71,7 @@ static void earlier_end(struct matching *matching, const struct pending_free *pe
 
 void matching_unknown_free(struct matching *matching, uint32_t process)
 {
+	assert(process < matching->known.processes);
 	matching->table->unknown_frees++;
 	matching->table->processes[process].unknown_frees++;
 }
@@ -79,6 +83,7 @@ static bool is_earlier(const struct pending_free *pending)
 
 static void pending_settle(struct matching *matching, const struct pending_free *pending)
 {
+	assert(pending->time_ns != INT64_MIN);
 	if (is_earlier(pending)) {
 		earlier_end(matching, pending);
 	} else if (pending->earlier_bytes) {
@@ -165,6 +170,7 @@ static uint32_t annotated_of(const struct matching *matching, const struct point
 
 void matching_pending_add(struct matching *matching, const struct point *point, unsigned end, struct measure measure)
 {
+	assert(end < HEAP_END_OPEN);
 	matching_pending_expire(matching, point->time_ns);
 	memory_grow(matching->pending, matching->pending_count, matching->pending_capacity);
 	matching->pending[matching->pending_count++] =

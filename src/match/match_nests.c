@@ -2,6 +2,8 @@
 /* Nesting: blocks of annotated heaps, and their containers. */
 #include "match/matching.h"
 
+#include <assert.h>
+
 static bool row_is_live(void *context, uint32_t row)
 {
 	return matching_is_live(context, row);
@@ -63,6 +65,7 @@ static void nested_adopt(struct matching *matching, const struct point *point, u
 void matching_nest_note(struct matching *matching, const struct point *point, uint32_t id, uint32_t container,
 			const struct nest_span *enclosing)
 {
+	assert(matching->is_annotation && id < matching->table->count);
 	struct matching_process *process = &matching->processes[point->process];
 	uint32_t heap = point->block->heap[point->row];
 	if (point->live == &process->live) {

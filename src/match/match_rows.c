@@ -2,6 +2,8 @@
 /* Rows of the table while they are live, and their ends. */
 #include "match/matching.h"
 
+#include <assert.h>
+
 #include "base/memory.h"
 #include "match/born.h"
 #include "match/running_numbers.h"
@@ -11,6 +13,7 @@
 void matching_ring_write(struct matching *matching)
 {
 	uint32_t first = matching->written, left = matching->table->count - first, room = PACK_ROWS - first % PACK_ROWS;
+	assert(left > 0);
 	uint32_t count = left < room ? left : room;
 	const struct heap_allocation *rows = &matching->ring[first % RING_ROWS];
 	packing_add(matching->packing, rows, &matching->ring_details[first % RING_ROWS], count);
@@ -40,6 +43,7 @@ uint32_t matching_site(struct matching *matching, struct heap_site site)
 		table->sites[table->site_count++] = site;
 	}
 	*note = (struct site_note){site.entry, *id};
+	assert(note->site < table->site_count);
 	return note->site;
 }
 
@@ -50,6 +54,7 @@ uint32_t matching_site_of(struct matching *matching, const struct trace_block *b
 
 void matching_site_use(struct matching *matching, uint32_t site, uint32_t thread)
 {
+	assert(site < matching->table->site_count);
 	struct heap_sums *sums = &matching->table->sums;
 	bool added;
 	if (matching->last_user[site] == thread)
@@ -66,6 +71,7 @@ void matching_site_use(struct matching *matching, uint32_t site, uint32_t thread
 uint32_t matching_row_add(struct matching *matching, const struct heap_allocation *row,
 			  const struct heap_details *details)
 {
+	assert(row->end == HEAP_END_OPEN && row->site < matching->table->site_count);
 	struct heap_table *table = matching->table;
 	struct heap_process *process = &table->processes[matching_process_of(matching, row)];
 	if (table->count - matching->written == RING_ROWS)
@@ -90,6 +96,7 @@ uint32_t matching_row_add(struct matching *matching, const struct heap_allocatio
 void matching_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, unsigned end,
 		      int64_t time_ns, uint32_t site, uint32_t thread)
 {
+	assert(row->end == HEAP_END_OPEN && end < HEAP_END_OPEN);
 	struct heap_process *process = &matching->table->processes[matching_process_of(matching, row)];
 	struct heap_weight weight = heap_weigh(matching->table, row);
 	uint64_t size_bytes = row->size_bytes; /* before what is in the same word is written */

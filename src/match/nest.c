@@ -10,6 +10,7 @@
  */
 #include "match/nest.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -32,6 +33,7 @@ static unsigned digit_of(uint64_t address, unsigned level)
 /* Return the key of a node. It is never 0, which is no key; the bits that the shift cuts off are never set. */
 static uint64_t key_of(uint64_t above, unsigned level)
 {
+	assert(level < LEVELS);
 	return above << LEVEL_BITS | (level + 1);
 }
 
@@ -106,6 +108,7 @@ static struct nest_span *span_of(const struct nest *nest, uint32_t place)
 
 static void span_forget(struct nest *nest, uint32_t place)
 {
+	assert(place < nest->span_count);
 	nest->spans[place].row = NEST_NONE;
 	nest->spans[place].below = nest->free;
 	nest->free = NEST_NONE - place;
@@ -168,6 +171,7 @@ void nest_add(struct nest *nest, const struct nest_span *span, const struct nest
 		place = (uint32_t)nest->span_count++;
 	}
 	struct live_cell *cell = live_add(&nest->at, span->address);
+	assert(place < nest->span_count);
 	nest->spans[place] = *span;
 	nest->spans[place].below = cell->current;
 	nest->spans[place].enclosing = enclosing_place;
@@ -183,4 +187,73 @@ void nest_fini(struct nest *nest)
 	live_fini(&nest->at);
 	free(nest->spans);
 	*nest = (struct nest){.free = 0};
+}
+
+/* ---- checks ---- */
+
+static bool starts_has(const struct nest_starts *starts, uint64_t address)
+{
+	return node_bits(starts, bits_above(address, 0), 0) >> digit_of(address, 0) & 1;
+}
+
+static uint64_t starts_count(const struct nest_starts *starts)
+{
+	const struct live *nodes = &starts->nodes;
+	uint64_t count = 0;
+	for (uint64_t i = 0; nodes->cells && i < UINT64_C(1) << nodes->bits; i++)
+		if ((nodes->cells[i].address & ((1u << LEVEL_BITS) - 1)) == 1)
+			count += (uint64_t)__builtin_popcount(nodes->cells[i].current) +
+				 (uint64_t)__builtin_popcount(nodes->cells[i].other);
+	return count;
+}
+
+/* Whether the node has branches, each of these its node, and the node is a branch of the one above. */
+static bool node_is_valid(const struct nest_starts *starts, uint64_t key)
+{
+	unsigned level = (unsigned)(key & ((1u << LEVEL_BITS) - 1)) - 1;
+	uint64_t above = key >> LEVEL_BITS, bits = level < LEVELS ? node_bits(starts, above, level) : 0;
+	if (!bits)
+		return false;
+	for (unsigned digit = 0; level && digit < DIGITS; digit++)
+		if (bits >> digit & 1 && !node_bits(starts, above << DIGIT_BITS | digit, level - 1))
+			return false;
+	return level + 1 == LEVELS || node_bits(starts, above >> DIGIT_BITS, level + 1) >> (above & (DIGITS - 1)) & 1;
+}
+
+bool nest_starts_is_valid(const struct nest_starts *starts)
+{
+	const struct live *nodes = &starts->nodes;
+	if (!live_is_valid(nodes))
+		return false;
+	for (uint64_t i = 0; nodes->cells && i < UINT64_C(1) << nodes->bits; i++)
+		if (nodes->cells[i].address && !node_is_valid(starts, nodes->cells[i].address))
+			return false;
+	return true;
+}
+
+/* Count the spans that began at the cell's address. False: one is of another, or there are more than there can be. */
+static bool spans_count(const struct nest *nest, const struct live_cell *cell, size_t *count)
+{
+	for (uint32_t place = cell->current; place != NEST_NONE; place = nest->spans[place].below)
+		if (place >= nest->span_count || nest->spans[place].address != cell->address ||
+		    ++*count > nest->span_count)
+			return false;
+	return true;
+}
+
+bool nest_is_valid(const struct nest *nest)
+{
+	size_t count = 0;
+	if (!live_is_valid(&nest->at) || !nest_starts_is_valid(&nest->plain) || !nest_starts_is_valid(&nest->annotated))
+		return false;
+	for (uint64_t i = 0; nest->at.cells && i < UINT64_C(1) << nest->at.bits; i++) {
+		const struct live_cell *cell = &nest->at.cells[i];
+		if (cell->address && (!starts_has(&nest->annotated, cell->address) || !spans_count(nest, cell, &count)))
+			return false;
+	}
+	for (uint32_t free = nest->free; free; free = nest->spans[NEST_NONE - free].below)
+		if (NEST_NONE - free >= nest->span_count || ++count > nest->span_count ||
+		    nest->spans[NEST_NONE - free].row != NEST_NONE)
+			return false;
+	return count == nest->span_count && starts_count(&nest->annotated) == nest->at.count;
 }

@@ -61,4 +61,9 @@ void nest_add(struct nest *nest, const struct nest_span *span, const struct nest
 /** Free the spans. */
 void nest_fini(struct nest *nest);
 
+/** Whether the tree of addresses has all its branches and no others; and whether each span is in one list, that of its
+    address or that of those that are free (base/check.h). */
+bool nest_starts_is_valid(const struct nest_starts *starts);
+bool nest_is_valid(const struct nest *nest);
+
 #endif

@@ -11,6 +11,7 @@
  */
 #include "match/packing.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,7 @@ static void rows_gather(struct packing *packing, const struct heap_allocation *r
 {
 	while (count) {
 		uint32_t room = PACK_ROWS - packing->gathered, taken = count < room ? count : room;
+		assert(packing->gathered < PACK_ROWS);
 		memcpy(&packing->rows[packing->gathered], rows, taken * sizeof(*rows));
 		memcpy(&packing->details[packing->gathered], details, taken * sizeof(*details));
 		packing->gathered += taken;
@@ -82,6 +84,7 @@ static void task_run(void *context)
 /* Move the oldest task's packed rows to the groups. */
 static void task_collect(struct packing *packing)
 {
+	assert(packing->task_count > 0 && packing->stream);
 	struct packing_task *task = &packing->tasks[packing->first_task];
 	struct block_match *local = task->local;
 	worker_pool_wait(heap_stream_pool(packing->stream), &task->task);
@@ -96,6 +99,7 @@ static void task_collect(struct packing *packing)
 
 void packing_add_within(struct packing *packing, struct block_match *local)
 {
+	assert(packing->stream && local->is_plain);
 	if (packing->task_count == TASKS_MAX)
 		task_collect(packing);
 	struct packing_task *task = &packing->tasks[(packing->first_task + packing->task_count++) % TASKS_MAX];
@@ -133,6 +137,7 @@ void packing_add(struct packing *packing, const struct heap_allocation *rows, co
 void packing_finish(struct packing *packing)
 {
 	tasks_collect(packing);
+	assert(packing->groups->count * PACK_ROWS + packing->gathered == packing->next);
 	if (packing->gathered)
 		groups_add(packing->groups, packing->rows, packing->details, packing->groups->count * PACK_ROWS,
 			   packing->gathered);

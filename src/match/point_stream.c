@@ -17,6 +17,7 @@
  */
 #include "match/point_stream.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,6 +104,7 @@ static bool lane_is_before(const struct lane *a, const struct lane *b)
 
 static void heap_sift_down(struct heap_stream *stream, uint32_t at)
 {
+	assert(at < stream->heap_count);
 	struct lane **heap = stream->heap, *lane = heap[at];
 	for (uint32_t child; (child = at * 2 + 1) < stream->heap_count; at = child) {
 		if (child + 1 < stream->heap_count && lane_is_before(heap[child + 1], heap[child]))
@@ -292,6 +294,7 @@ struct block_match *heap_stream_take(struct heap_stream *stream)
 
 struct block_match *heap_stream_keep(struct heap_stream *stream)
 {
+	assert(stream->heap_count > 0 && stream->heap[0]->reader);
 	struct reader *reader = stream->heap[0]->reader;
 	struct block_match *within = reader->within;
 	reader->within = NULL;
@@ -455,6 +458,7 @@ static void reader_decode(void *context)
 /* Return the reader of the lane's next block, which is to be decoded. */
 static struct reader *lane_take_block(struct heap_stream *stream, struct lane *lane)
 {
+	assert(lane->block_count > 0);
 	struct reader *reader = reader_take(stream);
 	reader->task = (struct worker_task){.run = reader_decode, .context = reader};
 	reader->order = stream->order;
@@ -486,6 +490,7 @@ static void reader_give_back(struct heap_stream *stream, struct reader *reader)
 
 static int lane_open(struct heap_stream *stream, struct lane *lane, struct diag *diag)
 {
+	assert(lane->next >= lane->count);
 	if (lane->reader)
 		reader_give_back(stream, lane->reader);
 	if (lane->ahead_count) {
@@ -530,6 +535,7 @@ struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order o
 struct heap_stream *heap_stream_go_on(const struct trace *trace, enum heap_order order,
 				      const struct heap_passed *passed, int64_t to_ns)
 {
+	assert(passed);
 	return stream_new(&(struct heap_stream){.trace = trace, .order = order, .passed = passed}, to_ns);
 }
 
@@ -537,6 +543,7 @@ struct heap_stream *heap_stream_go_on(const struct trace *trace, enum heap_order
    leaves. */
 static void stream_pass(struct heap_stream *stream)
 {
+	assert(stream->heap_count > 0);
 	struct lane *lane = stream->heap[0];
 	lane->next += stream->pending;
 	stream->pending = 0;
@@ -560,6 +567,7 @@ static void stream_pass(struct heap_stream *stream)
 /* Return how many of the top lane's points come before those of all other lanes. */
 static uint32_t run_length(const struct heap_stream *stream)
 {
+	assert(stream->heap[0]->next < stream->heap[0]->count);
 	const struct lane *lane = stream->heap[0], *other = stream->heap_count > 1 ? stream->heap[1] : NULL;
 	if (!other)
 		return lane->count - lane->next;
@@ -643,4 +651,46 @@ void heap_stream_free(struct heap_stream *stream)
 	free(stream->withins);
 	lanes_free(stream);
 	free(stream);
+}
+
+/* ---- checks ---- */
+
+static bool lane_is_valid(const struct heap_stream *stream, const struct lane *lane)
+{
+	if (lane->ahead_count > LANE_AHEAD_MAX || lane->next > lane->count)
+		return false;
+	if (lane->block_count && (lane->blocks < stream->blocks || !trace_block_count(stream->trace) ||
+				  lane->blocks[lane->block_count - 1] >= trace_block_count(stream->trace)))
+		return false;
+	/* One that is over has no reader any more. */
+	if (lane->reader ? lane->count && lane->count != lane->reader->place_count : lane->next != lane->count)
+		return false;
+	for (uint32_t i = lane->next; i + 1 < lane->count; i++)
+		if (lane->reader->places[i].time_ns > lane->reader->places[i + 1].time_ns)
+			return false;
+	for (uint32_t i = 1; i < lane->block_count; i++)
+		if (lane->blocks[i - 1] >= lane->blocks[i])
+			return false;
+	return true;
+}
+
+bool heap_stream_is_valid(const struct heap_stream *stream)
+{
+	uint32_t ahead_count = 0;
+	if (stream->heap_count > stream->lane_count || stream->run_next > stream->run.count)
+		return false;
+	for (uint32_t i = 0; i < stream->lane_count; i++) {
+		ahead_count += stream->lanes[i].ahead_count;
+		if (!lane_is_valid(stream, &stream->lanes[i]))
+			return false;
+	}
+	for (uint32_t i = 0; i < stream->heap_count; i++) {
+		const struct lane *lane = stream->heap[i];
+		if (lane < stream->lanes || lane >= stream->lanes + stream->lane_count ||
+		    (i && !lane_is_before(stream->heap[(i - 1) / 2], lane)))
+			return false;
+	}
+	return ahead_count == stream->ahead_count &&
+	       (!stream->pending || (stream->heap_count && stream->heap[0]->reader &&
+				     stream->pending <= stream->heap[0]->count - stream->heap[0]->next));
 }

@@ -101,4 +101,8 @@ int heap_stream_next(struct heap_stream *stream, struct heap_point *point, struc
 /** Free the stream. */
 void heap_stream_free(struct heap_stream *stream);
 
+/** Whether the lanes are in order, each is in the heap once at most, and what is decoded ahead is counted
+    (base/check.h). */
+bool heap_stream_is_valid(const struct heap_stream *stream);
+
 #endif

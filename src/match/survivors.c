@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "match/survivors.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +68,8 @@ static void own_write(struct survivors *survivors, uint32_t group, int64_t open_
 
 void survivors_add(struct survivors *survivors, uint32_t id, const struct heap_allocation *allocation)
 {
+	assert(id / PACK_ROWS < survivors->group_count);
+	assert(id / PACK_ROWS >= survivors->complete);
 	struct own **place = &survivors->own[id / PACK_ROWS], *own = *place;
 	uint32_t row = id % PACK_ROWS;
 	if (!own || own->count == own->capacity) {
@@ -117,6 +120,7 @@ void survivors_expect_more(const struct survivors *survivors, uint32_t id)
 
 void survivors_end(struct survivors *survivors, uint32_t id)
 {
+	assert(survivors->own[id / PACK_ROWS] && survivors->own[id / PACK_ROWS]->live > 0);
 	struct own *own = survivors->own[id / PACK_ROWS];
 	if (!--own->live && id / PACK_ROWS < survivors->complete)
 		own_write(survivors, id / PACK_ROWS, INT64_MAX);
@@ -144,4 +148,32 @@ void survivors_free(struct survivors *survivors)
 	if (survivors)
 		free(survivors->own);
 	free(survivors);
+}
+
+static bool own_is_valid(struct own *own)
+{
+	uint32_t count = 0, live = 0;
+	for (uint32_t word = 0; word < GROUP_WORDS; word++) {
+		if (own->before[word] != count)
+			return false;
+		count += (uint32_t)__builtin_popcountll(own->is_one[word]);
+	}
+	if (count != own->count || count > own->capacity)
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		live += own->items[i].allocation.end == HEAP_END_OPEN;
+		if (own_find(own, own->items[i].row) != &own->items[i])
+			return false;
+	}
+	return live == own->live;
+}
+
+bool survivors_is_valid(const struct survivors *survivors)
+{
+	for (size_t group = 0; group < survivors->group_count; group++) {
+		struct own *own = survivors->own[group];
+		if (own && (!own_is_valid(own) || (!own->live && group < survivors->complete)))
+			return false;
+	}
+	return true;
 }

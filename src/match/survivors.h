@@ -49,4 +49,7 @@ void survivors_finish(struct survivors *survivors, int64_t open_end_ns);
 /** Free the set. */
 void survivors_free(struct survivors *survivors);
 
+/** Whether each group's are found by their rows, and those that live are counted (base/check.h). */
+bool survivors_is_valid(const struct survivors *survivors);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "os/proc.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -172,6 +173,7 @@ enum {
 /* Return a field of /proc/PID/stat from the third on, inside *text, which the caller frees; NULL if pid is gone. */
 static const char *stat_field(pid_t pid, int wanted, char **text)
 {
+	assert(wanted >= FIELD_STATE);
 	size_t size;
 	*text = read_whole(pid, "stat", &size);
 	/* The second field, the name, may contain anything: continue after its last parenthesis. */

@@ -2,6 +2,7 @@
 /* What sites are split by: which part an allocation is of, and what the parts are called. */
 #include "query/window.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ enum { BY_COUNT = sizeof(by_names) / sizeof(*by_names), DECADES = 12, FIRST_DECA
 
 const char *heap_by_name(enum heap_by by)
 {
+	assert((unsigned)by < BY_COUNT);
 	return by_names[by];
 }
 
@@ -39,6 +41,7 @@ static uint32_t size_class(uint64_t size_bytes)
 
 static int64_t decade_ns(uint32_t decade)
 {
+	assert(decade < DECADES);
 	int64_t time_ns = FIRST_DECADE_NS;
 	while (decade-- > 0)
 		time_ns *= 10;
@@ -104,12 +107,14 @@ bool heap_window_is_one_part(const struct heap_window *window, const struct trac
 
 static int process_text(char **text, const struct heap_table *table, uint32_t id)
 {
+	assert(id < table->dictionary->process_count);
 	const struct trace_process *process = &table->dictionary->processes[id];
 	return asprintf(text, "pid %" PRIu32 " (%s)", process->pid, text_file_name(process->image));
 }
 
 static int thread_text(char **text, const struct heap_table *table, uint32_t id)
 {
+	assert(id < table->dictionary->thread_count);
 	const struct trace_thread *thread = &table->dictionary->threads[id];
 	const struct trace_process *process = &table->dictionary->processes[thread->process];
 	if (thread->tid == TRACE_TID_NONE)
@@ -129,6 +134,7 @@ static int heap_text(char **text, const struct heap_table *table, uint32_t id)
 
 static int size_text(char **text, uint32_t class)
 {
+	assert(class <= 64);
 	if (class < 2)
 		return asprintf(text, "%" PRIu32 " B", class);
 	return asprintf(text, "%s to %s", text_bytes(UINT64_C(1) << (class - 1)).data,
@@ -137,6 +143,7 @@ static int size_text(char **text, uint32_t class)
 
 static int lifetime_text(char **text, uint32_t decade)
 {
+	assert(decade < DECADES);
 	if (decade == 0)
 		return asprintf(text, "below %s", text_duration(FIRST_DECADE_NS).data);
 	return decade == DECADES - 1 ? asprintf(text, "%s and longer", text_duration(decade_ns(decade - 1)).data)
@@ -146,6 +153,7 @@ static int lifetime_text(char **text, uint32_t decade)
 
 static int time_text(char **text, struct heap_range range, uint32_t part)
 {
+	assert(part < HEAP_TIME_PARTS);
 	int64_t length = range.to_ns - range.from_ns;
 	int64_t from = range.from_ns + (int64_t)((__int128)length * part / HEAP_TIME_PARTS);
 	int64_t to = range.from_ns + (int64_t)((__int128)length * (part + 1) / HEAP_TIME_PARTS);
@@ -200,6 +208,7 @@ static uint32_t by_count(enum heap_by by, const struct trace_dictionary *diction
 
 static uint32_t process_of(enum heap_by by, const struct trace_dictionary *dictionary, uint32_t id)
 {
+	assert(id < by_count(by, dictionary));
 	return by == HEAP_BY_PROCESS  ? id
 	       : by == HEAP_BY_THREAD ? dictionary->threads[id].process
 				      : dictionary->heaps[id].process;
@@ -207,6 +216,7 @@ static uint32_t process_of(enum heap_by by, const struct trace_dictionary *dicti
 
 void heap_by_find_shared(struct heap_window *window, const struct heap_table *table)
 {
+	assert(!window->label_ends);
 	uint32_t count = by_count(window->by, table->dictionary);
 	struct map seen = {0}, seen_in_process = {0};
 	if (!count)

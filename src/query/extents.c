@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "query/extents.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
@@ -64,6 +65,7 @@ void heap_extents_add(struct heap_extents *extents, uint32_t set, const struct h
 		}
 	}
 	extents->items[extents->count++] = extent;
+	assert(extents->count <= extents->capacity);
 }
 
 void heap_extents_sum(struct heap_extents *extents, uint64_t *bytes, uint32_t sets)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "query/frame_names.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <libiberty/demangle.h>
 #include <stdlib.h>
@@ -139,6 +140,7 @@ static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const s
 /* An address that nothing names: image and offset. The key holds the build-id, so that files of one name stay apart. */
 static uint32_t name_of_offset(struct heap_names *names, uint32_t image, uint64_t offset)
 {
+	assert(image < names->dictionary->image_count);
 	const struct trace_image *file = &names->dictionary->images[image];
 	char *text = NULL, *key = NULL;
 	size_t key_size = 0;
@@ -246,6 +248,7 @@ static void frame_merge(struct heap_frame *to, const struct heap_frame *from)
 
 static uint32_t node_add(struct heap_names *names, const struct heap_frame *frame)
 {
+	assert(frame->parent < names->frame_count && frame->name < names->keys.count);
 	bool added;
 	uint32_t *node = map_add(&names->children, map_pair(frame->parent, frame->name), &added);
 	if (!added) {
@@ -261,6 +264,7 @@ static uint32_t node_add(struct heap_names *names, const struct heap_frame *fram
 /* The functions of one code address, called from `parent`: the real one first, what is inlined into it after. */
 static uint32_t node_add_address(struct heap_names *names, uint32_t parent, uint32_t trace_frame)
 {
+	assert(parent < names->frame_count && trace_frame < names->dictionary->frame_count);
 	const struct trace_frame *address = &names->dictionary->frames[trace_frame];
 	struct name_span span = frame_resolve(names, trace_frame);
 	bool has_image = address->image < names->dictionary->image_count;
@@ -340,11 +344,13 @@ uint32_t heap_names_site(struct heap_names *names, const struct heap_site *site)
 
 const struct heap_frame *heap_names_frame(const struct heap_names *names, uint32_t node)
 {
+	assert(node < names->frame_count);
 	return &names->frames[node];
 }
 
 const struct heap_name *heap_names_name(const struct heap_names *names, uint32_t name)
 {
+	assert(name < names->keys.count);
 	return &names->names[name];
 }
 
@@ -355,6 +361,7 @@ uint32_t heap_names_count(const struct heap_names *names)
 
 char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end)
 {
+	assert(node < names->frame_count);
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "query/window.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ struct collecting {
 
 static void gathered_put(struct collecting *collecting, uint32_t list)
 {
+	assert(list < collecting->list_count && collecting->gathered[list].count <= GATHERED_MAX);
 	struct gathered *gathered = &collecting->gathered[list];
 	uint64_t start = collecting->lifetimes->starts[list], room = collecting->lifetimes->starts[list + 1] - start;
 	uint64_t place = __atomic_fetch_add(&collecting->filled[list], gathered->count, __ATOMIC_RELAXED);

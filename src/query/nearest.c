@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "query/nearest.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 /* The name in the trace that is most like what was typed; NULL when nothing is. */
 static const char *nearest_name(const struct heap_names *names, const struct heap_pattern *pattern)
 {
+	assert(pattern->symbol || pattern->image);
 	const char *wanted = pattern->symbol ? pattern->symbol : pattern->image;
 	const char *nearest = NULL;
 	size_t least = strlen(wanted) / 2 + 1;

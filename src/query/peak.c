@@ -7,6 +7,7 @@
  */
 #include "query/peak.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -219,6 +220,7 @@ static void slice_search(struct search *search, uint32_t slice, struct level_cha
 static uint32_t batch_choose(const struct search *search, uint32_t first, uint32_t count, uint64_t *starts,
 			     uint64_t *events)
 {
+	assert(first < count);
 	uint32_t slice = first;
 	*events = 0;
 	for (; slice < count; slice++) {
@@ -268,6 +270,7 @@ static struct pass batch_pass(const struct search *search, const struct pass *li
 static void batch_search(struct search *search, const struct pass *like, uint32_t first, uint32_t last,
 			 const uint64_t *starts, uint64_t events)
 {
+	assert(first < last);
 	unsigned width = heap_scan_width(like->table);
 	struct pass *passes = memory_resize(NULL, width, sizeof(*passes));
 	struct level_change *changes = memory_zeroed(events, sizeof(*changes));
@@ -294,6 +297,7 @@ static void batch_search(struct search *search, const struct pass *like, uint32_
 static void slicing_make(struct slicing *slicing, const struct heap_table *table, struct heap_range range,
 			 uint32_t parts)
 {
+	assert(parts > 0);
 	uint64_t length = (uint64_t)range.to_ns - (uint64_t)range.from_ns + 1;
 	uint32_t per_part = table->count / SLICE_EVENTS / parts + 1;
 	per_part = per_part < SLICES_MAX / parts ? per_part : SLICES_MAX / parts;
@@ -330,6 +334,7 @@ struct heap_peak_search *heap_peak_search_new(const struct heap_table *table, co
 
 void heap_peak_search_add(struct heap_peak_search *search, unsigned thread, const struct heap_rows *rows)
 {
+	assert(thread < search->width);
 	rows_sum(&search->passes[thread], rows);
 }
 

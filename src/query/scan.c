@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "query/scan.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,7 @@ static bool is_wanted(const struct heap_group *group, const struct heap_scan_pla
 /* Which rows of a group pass: as it is known, or found out now. */
 static void rows_select(struct heap_rows *rows, const struct heap_filter *filter, uint32_t group)
 {
+	assert(rows->count <= PACK_ROWS);
 	struct heap_selection *selection = filter ? filter->selection : NULL;
 	if (!selection) {
 		memset(rows->passes, 0, sizeof(rows->passes));
@@ -64,6 +66,7 @@ static bool sites_select(struct heap_rows *rows, const bool *sites)
    nothing else is unpacked. */
 static bool rows_read(struct heap_scan *scan, uint32_t group)
 {
+	assert(group < scan->table->groups.count);
 	const struct heap_table *table = scan->table;
 	const struct heap_scan_plan *plan = &scan->plan;
 	const struct pack_limits limits = {table->site_count, table->dictionary->thread_count,
@@ -149,6 +152,7 @@ static void *job_run(void *argument)
    caller's. */
 void heap_scan_threads(void (*work)(void *context), void *contexts, size_t size, unsigned count)
 {
+	assert(count > 0 && count <= THREADS_MAX);
 	struct scan_job jobs[THREADS_MAX];
 	bool is_done = true;
 	for (unsigned i = 0; i < count && i < THREADS_MAX; i++) {

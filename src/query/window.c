@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "query/window.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,6 +155,7 @@ struct window_part {
 
 static void use_find(struct window_part *part, uint32_t cell, uint32_t thread)
 {
+	assert(cell < part->window.cell_count);
 	struct heap_window *window = &part->window;
 	bool added;
 	if (cell >= part->last_capacity) {
@@ -332,6 +334,7 @@ static void totals_sum(struct heap_window *window)
 /* What the table knows without a pass: of the sites that pass, all. */
 static void window_add_sums(struct heap_window *window, const struct heap_sums *sums, const struct heap_filter *filter)
 {
+	assert(sums->numbers && heap_window_is_by_site(window));
 	for (uint32_t i = 0; i < window->cell_count; i++) {
 		if (!heap_filter_passes_site(filter, i))
 			continue;

@@ -140,7 +140,8 @@ static uint32_t text_take(const struct recorder *recorder, char *to, uint32_t ro
 static int is_name(const struct region_heap_name *name, const char *text)
 {
 	for (uint32_t i = 0; i < REGION_NAME_BYTES; i++) {
-		if (name->text[i] != text[i])
+		/* Pairs with the release of the first byte: the row that names this name publishes it. */
+		if (LOAD_ACQUIRE(&name->text[i]) != text[i])
 			return 0;
 		if (!text[i])
 			return 1;

@@ -21,12 +21,13 @@ static inline int is_internal(const struct recorder *recorder, uint64_t pc)
 static void guard_discard(struct thread *thread)
 {
 	struct region_slot *slot = thread->slot;
-	if (slot->pending && thread->stream.head && thread->stream.write + slot->pending <= thread->stream.limit) {
-		thread->stream.write += slot->pending;
+	uint32_t pending = LOAD(&slot->pending);
+	if (pending && thread->stream.head && thread->stream.write + pending <= thread->stream.limit) {
+		thread->stream.write += pending;
 		stream_commit(&thread->stream);
 	}
-	slot->pending = 0;
-	slot->call_entry = 0;
+	STORE(&slot->pending, 0);
+	STORE(&slot->call_entry, 0);
 	/* The lost call may have remembered a stack that the buffer does not have: reader and thread begin anew. */
 	thread->memo_count = thread->extra_count = thread->bp_end = 0;
 	thread->memo_is_home = 0;
@@ -58,7 +59,7 @@ __attribute__((noinline)) static int enter_nested(struct call *call, const struc
 	struct frame_state at = caller_of(call->frame);
 	/* An allocator's annotation of its own pools is no call of itself. */
 	if (!is_annotation(context) && is_internal(recorder, at.pc)) {
-		thread->slot->suppressed++;
+		BUMP(&thread->slot->suppressed, 1);
 		return 0;
 	}
 	struct signal_stream *signal_stream = thread_signal_stream(thread);
@@ -76,7 +77,7 @@ __attribute__((noinline)) static int enter_nested(struct call *call, const struc
 		return 1;
 	}
 	if (!is_signal && !is_annotation(context) && !is_separate(thread)) {
-		thread->slot->suppressed++;
+		BUMP(&thread->slot->suppressed, 1);
 		return 0;
 	}
 	signal_stream->busy = at.sp;

@@ -123,8 +123,8 @@ static uint32_t pc_add(struct recorder *recorder, uint64_t pc, uint32_t image)
 			return PC_TRUNCATED;
 	} while (id >= LOAD_ACQUIRE(&region->pc_ready) || !swap_if_expected(&region->pc_count, &id, id + 1));
 	struct region_pc *place = region_pc_at(region, &recorder->limits, id);
-	place->image = image;
-	place->process = recorder->fork_wiped->process - 1;
+	STORE(&place->image, image);
+	STORE(&place->process, LOAD(&recorder->fork_wiped->process) - 1);
 	STORE_RELEASE(&place->pc, pc);
 	return id;
 }
@@ -637,7 +637,7 @@ __attribute__((noinline)) static uint32_t capture_slowly(struct thread *thread, 
 	}
 	if (is_truncated) {
 		thread->fresh[count++] = (struct fresh){~0ull, ~0ull, 0, 0, mark};
-		thread->slot->truncated += mark == PC_TRUNCATED;
+		BUMP(&thread->slot->truncated, mark == PC_TRUNCATED);
 	}
 	if (!is_remembered || !kept)
 		thread->extra_count = 0;

@@ -18,10 +18,10 @@ static uint32_t heap_row_add(struct thread *thread, const struct hook_context *c
 		}
 	} while (i >= LOAD_ACQUIRE(&region->heap_ready) || !swap_if_expected(&region->heap_count, &i, i + 1));
 	struct region_heap *row = region_heap_at(region, &recorder->limits, i);
-	row->process = recorder->fork_wiped->process - 1;
-	row->kind = (uint8_t)(key >> HEAP_KEY_KIND);
-	row->entry = context->entry;
-	row->name = (uint8_t)(key >> RECORDER_HEAP_KEY_NAME);
+	STORE(&row->process, LOAD(&recorder->fork_wiped->process) - 1);
+	STORE(&row->kind, (uint8_t)(key >> HEAP_KEY_KIND));
+	STORE(&row->entry, context->entry);
+	STORE(&row->name, (uint8_t)(key >> RECORDER_HEAP_KEY_NAME));
 	STORE_RELEASE(&row->handle, key & HEAP_HANDLE_BITS);
 	return i;
 }

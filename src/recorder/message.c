@@ -162,7 +162,7 @@ static void images_refresh(struct recorder *recorder)
 	for (uint32_t i = 0; i < recorder->image_count;) {
 		struct recorder_image *image = &recorder->image[i];
 		if (image->index < recorder->limits.image_max &&
-		    region_image_at(region, &recorder->limits, image->index)->unload_ticks) {
+		    LOAD(&region_image_at(region, &recorder->limits, image->index)->unload_ticks)) {
 			rows_forget(recorder, image->base, image->end);
 			*image = recorder->image[--recorder->image_count];
 			has_changed = 1;
@@ -172,9 +172,11 @@ static void images_refresh(struct recorder *recorder)
 	}
 	for (; recorder->image_seen < ready && recorder->image_seen < recorder->limits.image_max;
 	     recorder->image_seen++) {
-		const struct region_image image = *region_image_at(region, &recorder->limits, recorder->image_seen);
-		if (image.process != process || image.unload_ticks || recorder->image_count == RECORDER_IMAGE_MAX ||
-		    !is_image(recorder, &image))
+		/* Only unload_ticks changes once a row is ready. */
+		const struct region_image *row = region_image_at(region, &recorder->limits, recorder->image_seen),
+					  image = *row;
+		if (image.process != process || LOAD(&row->unload_ticks) ||
+		    recorder->image_count == RECORDER_IMAGE_MAX || !is_image(recorder, &image))
 			continue;
 		/* This code may have had no image before, and have rows from then. */
 		rows_forget(recorder, image.base, image.end);

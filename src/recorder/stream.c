@@ -153,15 +153,16 @@ static struct region_buffer *buffer_wait(struct thread *thread, enum region_lost
 	while (!head && logger_wait(recorder, &waiting))
 		head = buffer_claim(thread, kind, index);
 	if (waiting.round) {
-		thread->slot->waits++;
-		thread->slot->wait_ticks += clock_now(recorder) - waiting.begin;
+		BUMP(&thread->slot->waits, 1);
+		BUMP(&thread->slot->wait_ticks, clock_now(recorder) - waiting.begin);
 	}
 	return head;
 }
 
-static uint8_t *begin_record(const struct thread *thread, uint8_t *write, uint64_t ticks, uint32_t sequence)
+static inline __attribute__((always_inline)) uint8_t *begin_record(const struct thread *thread, uint8_t *write,
+								   uint64_t ticks, uint32_t sequence)
 {
-	const struct record_begin begin = {ticks, thread->tid, thread->serial, thread->slot->process, sequence};
+	const struct record_begin begin = {ticks, thread->tid, thread->serial, LOAD(&thread->slot->process), sequence};
 	return (uint8_t *)record_put_begin((uint64_t *)write, &begin);
 }
 
@@ -175,7 +176,7 @@ void stream_hand_over(struct thread *thread, struct event_stream *stream)
 	stream_commit(stream);
 	/* A child that a signal handler forked amid a record, and that continues it, may still commit what was whole by
 	   then. */
-	STORE(&full->handed_over, (uint64_t)full->sequence << 32 | (uint32_t)(stream->write - stream->start));
+	STORE(&full->handed_over, (uint64_t)LOAD(&full->sequence) << 32 | (uint32_t)(stream->write - stream->start));
 	STORE(&stream->plain_limit, (uint8_t *)0);
 	STORE(&stream->limit, (uint8_t *)0);
 	STORE(&stream->head, (struct region_buffer *)0);
@@ -201,14 +202,15 @@ int stream_next(struct thread *thread, struct event_stream *stream, uint64_t tic
 		return 0;
 	/* The logger may read a buffer as soon as it knows the sequence; before that, the buffer is empty. */
 	STORE(&head->committed, 0);
-	head->slot = thread->slot_index;
-	head->process = slot->process;
-	head->serial = thread->serial;
+	STORE(&head->slot, thread->slot_index);
+	STORE(&head->process, LOAD(&slot->process));
+	STORE(&head->serial, thread->serial);
 	uint32_t *sequence = stream->is_signal_stream ? &slot->signal_sequence : &slot->sequence;
-	STORE_RELEASE(&head->sequence, ++*sequence | (stream->is_signal_stream ? REGION_SIGNAL : 0));
+	BUMP(sequence, 1);
+	STORE_RELEASE(&head->sequence, LOAD(sequence) | (stream->is_signal_stream ? REGION_SIGNAL : 0));
 	STORE(stream->is_signal_stream ? &slot->signal_buffer : &slot->buffer, index);
 	stream->start = region_buffer_bytes_at(region, limits, index);
-	stream->write = begin_record(thread, stream->start, ticks, head->sequence);
+	stream->write = begin_record(thread, stream->start, ticks, LOAD(&head->sequence));
 	stream->ticks = ticks;
 	stream->depth = 0;
 	STORE_RELEASE(&stream->head, head);
@@ -222,7 +224,7 @@ int stream_begin(struct thread *thread, struct event_stream *stream, uint64_t ti
 {
 	if (!stream->head || stream->write + RECORD_BEGIN_BYTES > stream->limit)
 		return stream_next(thread, stream, ticks, kind);
-	stream->write = begin_record(thread, stream->write, ticks, stream->head->sequence);
+	stream->write = begin_record(thread, stream->write, ticks, LOAD(&stream->head->sequence));
 	stream->ticks = ticks;
 	stream->depth = 0;
 	stream_commit(stream);
@@ -232,12 +234,12 @@ int stream_begin(struct thread *thread, struct event_stream *stream, uint64_t ti
 void stream_lose(struct thread *thread, enum region_lost kind, uint64_t bytes, uint64_t ticks)
 {
 	struct region_slot *slot = thread->slot;
-	STORE(&slot->gap_sequence, slot->gap_sequence + 1);
+	BUMP(&slot->gap_sequence, 1);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	if (!slot->gap_first_ticks)
-		slot->gap_first_ticks = ticks;
-	slot->gap_last_ticks = ticks;
-	slot->gap_count[kind]++;
-	slot->gap_bytes[kind] += bytes;
-	STORE_RELEASE(&slot->gap_sequence, slot->gap_sequence + 1);
+	if (!LOAD(&slot->gap_first_ticks))
+		STORE(&slot->gap_first_ticks, ticks);
+	STORE(&slot->gap_last_ticks, ticks);
+	BUMP(&slot->gap_count[kind], 1);
+	BUMP(&slot->gap_bytes[kind], bytes);
+	STORE_RELEASE(&slot->gap_sequence, LOAD(&slot->gap_sequence) + 1);
 }

@@ -90,14 +90,14 @@ int thread_grow(struct thread *thread)
 static int is_vfork_child(const struct recorder *recorder)
 {
 	const struct fork_wiped *fork_wiped = recorder->fork_wiped;
-	return fork_wiped->process && recorder->tid_offset &&
-	       (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0) != fork_wiped->pid;
+	return LOAD(&fork_wiped->process) && LOAD(&recorder->tid_offset) &&
+	       (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0) != LOAD(&fork_wiped->pid);
 }
 
 static uint32_t own_tid(const struct recorder *recorder, uint64_t fs_base)
 {
 	if (recorder->no_syscalls || is_vfork_child(recorder))
-		return *(const uint32_t *)(fs_base + recorder->tid_offset);
+		return *(const uint32_t *)(fs_base + LOAD(&recorder->tid_offset));
 	return (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
 }
 
@@ -109,9 +109,9 @@ static uint32_t process_take_row(struct recorder *recorder, uint32_t pid)
 		struct region_process *row = region_process_at(recorder->region, &recorder->limits, i);
 		if (LOAD(&row->state) != PROCESS_FREE || !swap_if(&row->state, PROCESS_FREE, PROCESS_CLAIMED))
 			continue;
-		row->pid = pid;
-		row->parent = recorder->parent_process;
-		row->start_ticks = clock_now(recorder);
+		STORE(&row->pid, pid);
+		STORE(&row->parent, LOAD(&recorder->parent_process));
+		STORE(&row->start_ticks, clock_now(recorder));
 		return i + 1;
 	}
 	return 0;
@@ -227,9 +227,9 @@ static struct thread_place *place_find(struct recorder *recorder, uint64_t fs_ba
 	for (uint32_t i = 0; i < PLACE_PROBES; i++) {
 		struct thread_place *place = &places[(hash + i) & (RECORDER_THREAD_TABLE - 1)];
 		uint64_t old = LOAD(&place->fs_base);
-		struct thread *thread = place->thread;
+		struct thread *thread = LOAD(&place->thread);
 		if (thread && thread->fs_base == old &&
-		    (LOAD(&thread->slot->state) != SLOT_LIVE || thread->slot->serial != thread->serial) &&
+		    (LOAD(&thread->slot->state) != SLOT_LIVE || LOAD(&thread->slot->serial) != thread->serial) &&
 		    __atomic_compare_exchange_n(&place->fs_base, &old, fs_base | PLACE_IS_TAKEN, 0, __ATOMIC_ACQ_REL,
 						__ATOMIC_RELAXED)) {
 			thread->fs_base = fs_base;
@@ -245,9 +245,9 @@ static struct thread *thread_find(struct recorder *recorder, uint64_t fs_base)
 	uint32_t hash = thread_hash(fs_base);
 	for (uint32_t i = 0; i < PLACE_PROBES; i++) {
 		struct thread_place *place = &recorder->fork_wiped->threads[(hash + i) & (RECORDER_THREAD_TABLE - 1)];
-		struct thread *thread = place->thread;
-		if (place->fs_base == fs_base && thread &&
-		    thread->tid_word == *(const uint32_t *)(fs_base + recorder->tid_offset))
+		struct thread *thread = LOAD(&place->thread);
+		if (LOAD(&place->fs_base) == fs_base && thread &&
+		    thread->tid_word == *(const uint32_t *)(fs_base + LOAD(&recorder->tid_offset)))
 			return thread;
 	}
 	return 0;
@@ -263,9 +263,9 @@ static void heap_cache_clear(struct thread *thread)
 static int slot_inherit(struct thread *thread)
 {
 	struct region_slot *slot = thread->slot;
-	if (!slot || slot->serial != thread->serial || !swap_if(&slot->state, SLOT_LIVE, SLOT_CLAIMING))
+	if (!slot || LOAD(&slot->serial) != thread->serial || !swap_if(&slot->state, SLOT_LIVE, SLOT_CLAIMING))
 		return 0;
-	if (slot->serial == thread->serial)
+	if (LOAD(&slot->serial) == thread->serial)
 		return 1;
 	STORE_RELEASE(&slot->state, SLOT_LIVE);
 	return 0;
@@ -287,7 +287,8 @@ static int thread_take_slot(struct recorder *recorder, struct thread *thread, ui
 		if (!slot)
 			return 0;
 		thread->slot = slot;
-		slot->buffer = slot->signal_buffer = REGION_NONE;
+		STORE(&slot->buffer, REGION_NONE);
+		STORE(&slot->signal_buffer, REGION_NONE);
 		/* More threads than buffers: those in the higher slots keep none. */
 		thread->stream = (struct event_stream){.is_lent = thread->slot_index >= recorder->limits.own_keepers};
 		if (thread->signal_stream)
@@ -295,11 +296,12 @@ static int thread_take_slot(struct recorder *recorder, struct thread *thread, ui
 	}
 	thread->serial = __atomic_fetch_add(&region->thread_serial, 1, __ATOMIC_RELAXED);
 	thread->tid = tid;
-	slot->process = recorder->fork_wiped->process - 1;
-	slot->tid = tid;
-	slot->serial = thread->serial;
-	slot->fs_base = thread->fs_base;
-	slot->call_entry = slot->pending = 0;
+	STORE(&slot->process, LOAD(&recorder->fork_wiped->process) - 1);
+	STORE(&slot->tid, tid);
+	STORE(&slot->serial, thread->serial);
+	STORE(&slot->fs_base, thread->fs_base);
+	STORE(&slot->call_entry, 0);
+	STORE(&slot->pending, 0);
 	STORE_RELEASE(&slot->state, SLOT_LIVE);
 	if (is_inherited && thread->stream.head)
 		stream_begin(thread, &thread->stream, clock_now(recorder), LOST_ALLOC);
@@ -319,9 +321,9 @@ __attribute__((noinline)) struct thread *thread_create(struct recorder *recorder
 	struct thread_place *place = place_find(recorder, fs_base, &is_interrupted);
 	if (!place)
 		goto untraced;
-	thread = is_interrupted ? 0 : place->thread;
-	if (!recorder->main_fs_base && tid == recorder->process_zero_tid)
-		recorder->main_fs_base = fs_base;
+	thread = is_interrupted ? 0 : LOAD(&place->thread);
+	if (!LOAD(&recorder->main_fs_base) && tid == recorder->process_zero_tid)
+		STORE(&recorder->main_fs_base, fs_base);
 	if (!thread) {
 		thread = pool_take(recorder, sizeof(*thread));
 		if (!thread) {
@@ -338,9 +340,9 @@ __attribute__((noinline)) struct thread *thread_create(struct recorder *recorder
 	thread->fs_base = fs_base;
 	thread->is_alive = &fork_wiped->is_alive;
 	/* If the library does not keep the thread id at that address, only the fs base distinguishes threads. */
-	if (*(const uint32_t *)(fs_base + recorder->tid_offset) != tid)
-		recorder->tid_offset = 0;
-	thread->tid_word = *(const uint32_t *)(fs_base + recorder->tid_offset);
+	if (*(const uint32_t *)(fs_base + LOAD(&recorder->tid_offset)) != tid)
+		STORE(&recorder->tid_offset, 0);
+	thread->tid_word = *(const uint32_t *)(fs_base + LOAD(&recorder->tid_offset));
 	thread->guard = 0;
 	thread->home_low = thread->home_high = 0;
 	thread->memo_is_home = 0;

@@ -26,9 +26,9 @@ static inline uint32_t thread_hash(uint64_t fs_base)
 static inline __attribute__((always_inline)) struct thread *thread_at_hand(struct recorder *recorder, uint64_t fs_base)
 {
 	const struct thread_place *place = &recorder->fork_wiped->threads[thread_hash(fs_base)];
-	struct thread *thread = place->thread;
-	return LIKELY(place->fs_base == fs_base &&
-		      thread->tid_word == *(const uint32_t *)(fs_base + recorder->tid_offset))
+	struct thread *thread = LOAD_FOLDED(&place->thread);
+	return LIKELY(LOAD_FOLDED(&place->fs_base) == fs_base &&
+		      thread->tid_word == *(const uint32_t *)(fs_base + LOAD_FOLDED(&recorder->tid_offset)))
 		       ? thread
 		       : 0;
 }

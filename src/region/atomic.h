@@ -1,5 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/** Accesses to a word of the region that another process may write at the same time. Freestanding. */
+/**
+ * Accesses to a word of the region that another process may write at the same time. Freestanding.
+ *
+ *     words                                            access
+ *     those that publish others: states, `committed`,  STORE_RELEASE or a compare-and-swap; LOAD_ACQUIRE
+ *       sequence numbers, counts of rows, the word
+ *       of a row that is written last
+ *     counters, and the fields of a slot or a head     LOAD, STORE, BUMP, COUNT
+ *     rows below a count, messages                     plain, after the word that publishes them; a word that changes
+ *                                                      later (unload_ticks) by LOAD and STORE
+ *     bytes of records                                 written by STORE; copied by memcpy() up to `committed`
+ *     the logger's notes (taken, trace_thread)         plain: only the logger uses them
+ *
+ * Records may be copied plainly. The owner of a buffer never changes a byte below `committed`, which it stores with
+ * release. It writes to the buffer again only after it has taken the buffer anew, by a compare-and-swap of the FREE that
+ * the logger stored with release after its copy. So no two threads that keep to this access a byte at once. Other
+ * processes may not keep to it: the logger decodes and checks its own copy, whatever they write.
+ */
 #ifndef XHEAP_REGION_ATOMIC_H
 #define XHEAP_REGION_ATOMIC_H
 
@@ -9,10 +26,24 @@
 #define LOAD(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 #define STORE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 
+/**
+ * The same accesses on the path of each heap call. gcc makes a separate instruction of an atomic load; a plain load
+ * becomes an operand of the instruction that uses the word. A plain load of an aligned word that is used once is one
+ * load of the whole word, too; ThreadSanitizer sees the atomic one.
+ */
+#if defined(__SANITIZE_THREAD__)
+#define LOAD_FOLDED(p) LOAD(p)
+#else
+#define LOAD_FOLDED(p) (*(p))
+#endif
+
 /** The same for words that others depend on: a reader that gets a STORE_RELEASE's value by LOAD_ACQUIRE sees everything
     that was written before it. */
 #define LOAD_ACQUIRE(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define STORE_RELEASE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+
+/** Add to a counter that others read, and only the caller changes. */
+#define BUMP(p, v) STORE((p), LOAD(p) + (v))
 
 /** Add to a counter that others add to as well. */
 #define COUNT(p, v) ((void)__atomic_fetch_add((p), (v), __ATOMIC_RELAXED))

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "region/atomic.h"
 #include "region/layout.h"
 
 enum {
@@ -93,9 +94,9 @@ static inline uint64_t record_event_bytes(uint64_t flags, uint32_t pop, uint32_t
 /** Put the first three words. */
 static inline uint64_t *record_put_head(uint64_t *word, struct record_head head)
 {
-	word[0] = head.entry | head.flags << 8 | head.pop << 16 | head.push << 24 | head.delta << 32;
-	word[1] = (head.address & ((1ull << RECORD_ADDRESS_BITS) - 1)) | head.duration << RECORD_ADDRESS_BITS;
-	word[2] = (head.size & 0xffffffff) | head.slack << 32 | head.heap << 48;
+	STORE(&word[0], head.entry | head.flags << 8 | head.pop << 16 | head.push << 24 | head.delta << 32);
+	STORE(&word[1], (head.address & ((1ull << RECORD_ADDRESS_BITS) - 1)) | head.duration << RECORD_ADDRESS_BITS);
+	STORE(&word[2], (head.size & 0xffffffff) | head.slack << 32 | head.heap << 48);
 	return word + RECORD_EVENT_WORDS;
 }
 
@@ -103,26 +104,26 @@ static inline uint64_t *record_put_head(uint64_t *word, struct record_head head)
 static inline uint64_t *record_put_extras(uint64_t *word, uint64_t flags, const struct record_extras *extras)
 {
 	if (flags & RECORD_REALLOC) {
-		*word++ = extras->previous;
-		*word++ = extras->exact;
+		STORE(word++, extras->previous);
+		STORE(word++, extras->exact);
 	}
 	if (flags & RECORD_ARGUMENT)
-		*word++ = extras->argument;
+		STORE(word++, extras->argument);
 	if (flags & RECORD_ARGUMENT2)
-		*word++ = extras->argument2;
+		STORE(word++, extras->argument2);
 	if (flags & RECORD_BIG) {
-		*word++ = extras->size;
-		*word++ = extras->usable;
+		STORE(word++, extras->size);
+		STORE(word++, extras->usable);
 	}
 	if (flags & RECORD_FAILED)
-		*word++ = extras->error;
+		STORE(word++, extras->error);
 	return word;
 }
 
 /** Put the true numbers of frames, if record_is_long(). */
 static inline uint64_t *record_put_long(uint64_t *word, uint32_t pop, uint32_t push)
 {
-	*word = pop | (uint64_t)push << 32;
+	STORE(word, pop | (uint64_t)push << 32);
 	return word + 1;
 }
 
@@ -130,7 +131,7 @@ static inline uint64_t *record_put_long(uint64_t *word, uint32_t pop, uint32_t p
 static inline uint64_t *record_put_ids(uint64_t *word, const uint32_t *id, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i += 2, word++)
-		*word = *(const record_word *)(id + i);
+		STORE(word, *(const record_word *)(id + i));
 	return word;
 }
 
@@ -138,13 +139,14 @@ static inline uint64_t *record_put_ids(uint64_t *word, const uint32_t *id, uint3
 static inline uint64_t *record_put_begin(uint64_t *word, const struct record_begin *begin)
 {
 	const uint32_t sequence = begin->sequence & ((1u << RECORD_SEQUENCE_BITS) - 1);
-	word[0] = RECORD_BEGIN | RECORD_BEGIN_WORDS << 8 | (uint64_t)sequence << 16 | (uint64_t)begin->tid << 32;
-	word[1] = begin->ticks;
-	word[2] = begin->serial | (uint64_t)begin->process << 32;
+	STORE(&word[0], RECORD_BEGIN | RECORD_BEGIN_WORDS << 8 | (uint64_t)sequence << 16 | (uint64_t)begin->tid << 32);
+	STORE(&word[1], begin->ticks);
+	STORE(&word[2], begin->serial | (uint64_t)begin->process << 32);
 	return word + RECORD_BEGIN_WORDS;
 }
 
-/** Set the duration of an event that was put (region_duration_encode()). */
+/** Set the duration of an event that was put and not committed (region_duration_encode()). A plain store: no thread reads
+    the record yet, and gcc makes one more instruction of an atomic one. */
 static inline void record_set_duration(uint8_t *event, uint16_t duration)
 {
 	((record_quarter *)event)[7] = duration;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "region/region.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -106,6 +107,7 @@ static bool layout_compute(struct region_limits *limits)
 /* Allocate the pages of elements [from, to) of an array. */
 static int allocate(const struct region *region, uint64_t offset, uint64_t size, uint32_t from, uint32_t to)
 {
+	assert(from <= to);
 	uint64_t low = (offset + from * size) & ~(uint64_t)(PAGE - 1), high = page_up(offset + to * size);
 	/* A page that the last call allocated already costs nothing. */
 	return high > low && fallocate(region->fd, 0, (off_t)low, (off_t)(high - low)) != 0 ? -errno : 0;
@@ -179,6 +181,7 @@ static int raise_buffers(struct region *region, uint64_t want)
 static int make_room(const struct region *region, uint32_t *room, uint64_t offset, uint64_t size, uint64_t want,
 		     uint32_t max)
 {
+	assert(*room <= max);
 	uint32_t count = at_most(want, max);
 	int error = count > *room ? allocate(region, offset, size, *room, count) : 0;
 	*room = error || count < *room ? *room : count;
@@ -449,6 +452,7 @@ static uint32_t free_processes(const struct region *region)
 /* Allocate the memory of trimmed buffers first. */
 static void buffers_fetch(struct region *region, uint32_t want)
 {
+	assert(region->buffers_away <= region->buffer_ready);
 	const struct region_limits *limits = &region->limits;
 	for (uint32_t i = 0; i < region->buffer_ready && region->buffers_away && want; i++) {
 		struct region_buffer *head = region_buffer(region, i);
@@ -467,6 +471,7 @@ static void buffers_fetch(struct region *region, uint32_t want)
 
 static void grow_buffers(struct region *region)
 {
+	assert(region->buffers_away <= region->buffer_ready);
 	uint32_t there = region->buffer_ready - region->buffers_away, used = there - buffers_in(region, BUFFER_FREE);
 	if (used < region->buffers_used)
 		used = region->buffers_used;
@@ -517,6 +522,7 @@ static bool is_unused(struct region_idle *idle, const struct region_buffer *head
 /* Trim a buffer. A recorder that claims it at this moment keeps it. */
 static void buffer_send_away(struct region *region, uint32_t index)
 {
+	assert(index < region->buffer_ready);
 	const struct region_limits *limits = &region->limits;
 	if (!swap_if(&region_buffer(region, index)->state, BUFFER_FREE, BUFFER_AWAY))
 		return;
@@ -542,6 +548,7 @@ void region_trim(struct region *region, uint32_t intervals)
 
 uint32_t region_add_image(struct region *region, const struct region_image *image)
 {
+	assert(region->image_ready <= region->image_room);
 	uint32_t index = region->image_ready;
 	if (index >= region->limits.image_max ||
 	    make_room(region, &region->image_room, region->limits.image_offset, sizeof(*image),
@@ -556,6 +563,7 @@ uint32_t region_add_image(struct region *region, const struct region_image *imag
 
 uint32_t region_add_entry(struct region *region, const struct region_entry *entry)
 {
+	assert(region->entry_ready <= region->entry_room);
 	uint32_t index = region->entry_ready;
 	if (index >= region->limits.entry_max ||
 	    make_room(region, &region->entry_room, region->limits.entry_offset, sizeof(*entry),

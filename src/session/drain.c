@@ -13,10 +13,12 @@
  */
 #include "session/drain_state.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/memory.h"
 #include "os/proc.h"
 
@@ -25,6 +27,7 @@
 /* Add an Alloc or ReAlloc that was under way when its process died, and has no record yet. */
 static void call_take(struct drain_region *region, uint32_t index, const struct ending *ending)
 {
+	assert(index < region->slot_count);
 	struct translate *translate = &region->translate;
 	uint32_t entry = (ending->entry - 1) & 0xff;
 	struct stream *stream = &region->stream[0][index];
@@ -50,7 +53,7 @@ static void call_take(struct drain_region *region, uint32_t index, const struct 
 	events->duration[i] = events->address[i] = events->previous[i] = events->usable[i] = 0;
 	events->argument[i] = events->argument2[i] = 0;
 	events->result[i] = 0;
-	drain_note_point(region, stream, region_slot(region->region, index)->process, ending->ticks);
+	drain_note_point(region, stream, LOAD(&region_slot(region->region, index)->process), ending->ticks);
 	region->drain->past.in_flight++;
 }
 
@@ -58,15 +61,17 @@ static void call_take(struct drain_region *region, uint32_t index, const struct 
 static void slot_take_buffer(struct drain_region *region, uint32_t slot_index, uint32_t buffer, uint32_t side,
 			     const struct ending *ending)
 {
+	assert(slot_index < region->slot_count);
+	assert(side == 0 || side == REGION_SIGNAL);
 	if (buffer >= region->region->buffer_ready || region->is_taken[buffer])
 		return;
 	struct region_buffer *head = region_buffer(region->region, buffer);
 	/* A buffer that the slot has not taken hold of wholly is empty, or is another's by now. */
-	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || head->slot != slot_index ||
-	    (head->sequence & REGION_SIGNAL) != side)
+	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || LOAD(&head->slot) != slot_index ||
+	    (LOAD(&head->sequence) & REGION_SIGNAL) != side)
 		return;
 	struct stream *stream = stream_by_key(region, slot_index | side);
-	if (stream->has_sequence && !region->known && (head->sequence & ~REGION_SIGNAL) == stream->sequence)
+	if (stream->has_sequence && !region->known && (LOAD(&head->sequence) & ~REGION_SIGNAL) == stream->sequence)
 		return;
 	buffer_take(region, stream, buffer, ending);
 }
@@ -74,25 +79,28 @@ static void slot_take_buffer(struct drain_region *region, uint32_t slot_index, u
 /* Take everything of a slot whose thread is gone (is_dead), or detached. Full buffers have been taken. */
 static void slot_finish(struct drain_region *region, uint32_t index, bool is_dead)
 {
+	assert(index < region->slot_count);
 	struct region_slot *slot = region_slot(region->region, index);
-	struct ending ending = {.pending = slot->pending,
-				.entry = slot->call_entry & 0xff,
-				.ticks = slot->call_ticks,
-				.size = slot->call_size};
+	struct ending ending = {.pending = LOAD(&slot->pending),
+				.entry = LOAD(&slot->call_entry) & 0xff,
+				.ticks = LOAD(&slot->call_ticks),
+				.size = LOAD(&slot->call_size)};
 	uint64_t in_flight = region->drain->past.in_flight;
 	if (!is_dead)
 		ending = (struct ending){0};
-	slot_take_buffer(region, index, slot->buffer, 0, &ending);
-	slot_take_buffer(region, index, slot->signal_buffer, REGION_SIGNAL, NULL);
+	slot_take_buffer(region, index, LOAD(&slot->buffer), 0, &ending);
+	slot_take_buffer(region, index, LOAD(&slot->signal_buffer), REGION_SIGNAL, NULL);
 	if (region->drain->past.in_flight == in_flight)
 		call_take(region, index, &ending);
 	gap_take(region, index);
 	for (int side = 0; side < 2; side++) {
 		stream_write(region, &region->stream[side][index], 0, 0);
 		owner_end(region, &region->stream[side][index]);
+		assert(region->stream[side][index].held == REGION_NONE);
 	}
-	slot->buffer = slot->signal_buffer = REGION_NONE;
-	slot->pending = 0;
+	STORE(&slot->buffer, REGION_NONE);
+	STORE(&slot->signal_buffer, REGION_NONE);
+	STORE(&slot->pending, 0);
 	/* A walk over the heaps that is under way reads whether a call is. */
 	STORE(&slot->call_entry, 0);
 	/* Pairs with the recorder's compare-and-swap. */
@@ -108,7 +116,7 @@ void drain_end_tid(struct drain_region *region, uint32_t slot_index, uint32_t ti
 	/* A new thread on the old one's stack may take the slot over as it is; the first of the two has it. */
 	if (!swap_if(&slot->state, SLOT_LIVE, SLOT_RETIRED))
 		return;
-	if (slot->tid != tid) {
+	if (LOAD(&slot->tid) != tid) {
 		STORE_RELEASE(&slot->state, SLOT_LIVE);
 		return;
 	}
@@ -120,7 +128,7 @@ void drain_end_tid(struct drain_region *region, uint32_t slot_index, uint32_t ti
 void drain_end_thread(struct drain_region *region, uint32_t slot)
 {
 	if (slot < region->slot_count)
-		drain_end_tid(region, slot, region_slot(region->region, slot)->tid);
+		drain_end_tid(region, slot, LOAD(&region_slot(region->region, slot)->tid));
 }
 
 static void finish_slots(struct drain_region *region, uint32_t process, bool is_dead, bool is_all)
@@ -129,7 +137,7 @@ static void finish_slots(struct drain_region *region, uint32_t process, bool is_
 		struct region_slot *slot = region_slot(region->region, i);
 		uint32_t state = LOAD_ACQUIRE(&slot->state);
 		if (is_all ? state != SLOT_FREE
-			   : slot->process == process && (state == SLOT_LIVE || state == SLOT_RETIRED))
+			   : LOAD(&slot->process) == process && (state == SLOT_LIVE || state == SLOT_RETIRED))
 			slot_finish(region, i, is_dead);
 	}
 }
@@ -141,12 +149,14 @@ void drain_end_process(struct drain_region *region, uint32_t index, uint8_t end,
 	finish_slots(region, index, end != TRACE_END_OPEN && end != TRACE_END_DETACHED, false);
 	translate_end_process(&region->translate, index, end, status, ticks);
 	drain_settle(region);
+	CHECK_VALID(drain_is_valid(region->drain));
 }
 
 /* ---- regions ---- */
 
 static void region_arrays(struct drain_region *region)
 {
+	assert(!region->is_taken && !region->next_held && !region->full);
 	const struct region_limits *limits = &region->region->limits;
 	region->is_taken = memory_zeroed(limits->buffer_max, 1);
 	region->next_held = memory_zeroed(limits->buffer_max, sizeof(uint32_t));
@@ -180,6 +190,7 @@ static void copy_room(struct drain *drain, size_t size)
 struct drain_region *drain_adopt(struct drain *drain, struct region *region, const struct drain_image *image,
 				 const struct drain_known *known)
 {
+	assert(region->buffer_ready <= region->limits.buffer_max);
 	struct drain_region *added = memory_zeroed(1, sizeof(*added));
 	added->drain = drain;
 	added->region = region;
@@ -224,6 +235,7 @@ static void peak_note(struct drain *drain)
 
 static void error_tell(struct drain_region *region, int *error, struct diag *diag)
 {
+	assert(region->error <= 0);
 	if (region->error && error && !*error) {
 		*error = region->error;
 		if (diag)
@@ -260,6 +272,7 @@ bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag
 		streams_write(region);
 	drain_settle(region);
 	error_tell(region, error, diag);
+	CHECK_VALID(drain_is_valid(region->drain));
 	return has_any;
 }
 
@@ -271,17 +284,17 @@ static void add_counters(const struct drain_region *region, struct drain_totals 
 		const struct region_slot *slot = region_slot(region->region, i);
 		if (!slot_is_believable(region, slot))
 			continue;
-		totals->waits += slot->waits;
-		totals->wait_ticks += slot->wait_ticks;
-		totals->suppressed += slot->suppressed;
+		totals->waits += LOAD(&slot->waits);
+		totals->wait_ticks += LOAD(&slot->wait_ticks);
+		totals->suppressed += LOAD(&slot->suppressed);
 	}
 	totals->processes += region->translate.process_count;
 	if (!header_is_believable(region))
 		return;
-	totals->unwatched += header->sample_unwatched;
-	totals->heapless += header->heaps_refused;
-	totals->check_failures += header->check_failures;
-	totals->untraced_calls += header->untraced_calls;
+	totals->unwatched += LOAD(&header->sample_unwatched);
+	totals->heapless += LOAD(&header->heaps_refused);
+	totals->check_failures += LOAD(&header->check_failures);
+	totals->untraced_calls += LOAD(&header->untraced_calls);
 }
 
 void drain_remove(struct drain_region *region, int *error, struct diag *diag)
@@ -294,6 +307,7 @@ void drain_remove(struct drain_region *region, int *error, struct diag *diag)
 	drain_settle(region);
 	error_tell(region, error, diag);
 	lies_tell(region);
+	assert(region->held_count == 0 && region->written == REGION_NONE);
 	char text[300];
 	while (drain_take_limit_note(region, text, sizeof(text)))
 		;
@@ -320,6 +334,7 @@ static const struct owner *owner_signal(const struct drain_region *region, uint3
 
 static uint64_t thread_events(const struct drain_region *region, uint32_t slot)
 {
+	assert(slot < region->slot_count);
 	const struct owner *side = owner_signal(region, slot);
 	return region->stream[0][slot].owner.events + (side ? side->events : 0);
 }
@@ -356,8 +371,8 @@ void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms,
 					      owner->name,
 					      events,
 					      event_rate_get(&owner->rate, events, now, ticks_per_ms),
-					      slot->waits - owner->waits_before,
-					      slot->wait_ticks - owner->wait_ticks_before,
+					      LOAD(&slot->waits) - owner->waits_before,
+					      LOAD(&slot->wait_ticks) - owner->wait_ticks_before,
 					      owner->ends};
 		if (side)
 			stack_ends_add(&thread.ends, &side->ends);
@@ -374,6 +389,7 @@ void drain_totals(const struct drain *drain, struct drain_totals *totals)
 
 struct drain *drain_new(struct writer *writer)
 {
+	assert(writer);
 	struct drain *drain = memory_zeroed(1, sizeof(*drain));
 	drain->writer = writer;
 	drain->limits = keep_limits_default();

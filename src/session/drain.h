@@ -135,6 +135,9 @@ void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms,
     stacks so far, and a reserve. */
 uint64_t drain_memory_limit_bytes(const struct drain *drain);
 
+/** Return whether the owners of streams and the lists of held buffers are consistent (base/check.h). */
+bool drain_is_valid(const struct drain *drain);
+
 /** Add up all regions, past and present. */
 void drain_totals(const struct drain *drain, struct drain_totals *totals);
 

@@ -2,6 +2,7 @@
 /* Writing columns as blocks of the trace, and releasing buffers. */
 #include "session/drain_state.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +10,13 @@
 
 void buffer_release(struct drain_region *region, uint32_t index)
 {
+	assert(index < region->region->buffer_ready);
 	region->is_taken[index] = 0;
 	region->drain->past.buffers_written++;
 	struct region_buffer *head = region_buffer(region->region, index);
-	head->taken = 0;
+	STORE(&head->taken, 0);
 	/* The next owner sets `sequence` before it writes: until then the buffer is empty. */
-	head->committed = 0;
+	STORE(&head->committed, 0);
 	/* Pairs with the recorder's compare-and-swap: the logger has finished with the bytes. */
 	STORE_RELEASE(&head->state, BUFFER_FREE);
 	region_note_progress(region->region);
@@ -22,6 +24,8 @@ void buffer_release(struct drain_region *region, uint32_t index)
 
 void held_add(struct drain_region *region, uint32_t *list, uint32_t index)
 {
+	assert(index < region->region->limits.buffer_max);
+	assert(*list != index);
 	region->next_held[index] = *list;
 	*list = index;
 }
@@ -31,8 +35,8 @@ void held_add(struct drain_region *region, uint32_t *list, uint32_t index)
 static void part_settle(const struct drain_region *region, struct stream *stream)
 {
 	struct region_buffer *head = region_buffer(region->region, stream->open_index);
-	if (stream->open_taken && (head->sequence & ~REGION_SIGNAL) == stream->open_taken >> 32)
-		head->taken = stream->open_taken;
+	if (stream->open_taken && (LOAD(&head->sequence) & ~REGION_SIGNAL) == stream->open_taken >> 32)
+		STORE(&head->taken, stream->open_taken);
 	stream->open_taken = 0;
 }
 
@@ -57,6 +61,7 @@ void drain_settle(struct drain_region *region)
 		parts_settle(region);
 	while (region->written != REGION_NONE) {
 		uint32_t index = region->written;
+		assert(region->held_count > 0);
 		region->written = region->next_held[index];
 		region->held_count--;
 		buffer_release(region, index);
@@ -82,6 +87,7 @@ void drain_count_missing(struct drain_region *region, uint64_t lost, uint64_t af
 /* Write what the stream has. A part says how far the trace then has the buffer that is being taken. */
 void stream_write(struct drain_region *region, struct stream *stream, uint32_t part_sequence, uint32_t part_events)
 {
+	assert(!stream->events || !stream->events->count || stream->owner.is_open);
 	struct drain *drain = region->drain;
 	struct writer_events *events = stream->events;
 	if (events && events->count > 0) {
@@ -98,6 +104,7 @@ void stream_write(struct drain_region *region, struct stream *stream, uint32_t p
 		uint64_t before = writer_event_count(drain->writer);
 		int error = writer_write_events(drain->writer, events, &region->diag);
 		uint64_t written = writer_event_count(drain->writer) - before, missing = events->count - written;
+		assert(written <= events->count);
 		if (error)
 			region->error = region->error ? region->error : error;
 		drain->past.events += written;

@@ -3,6 +3,7 @@
    the timeline of a buffer. */
 #include "session/drain_state.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@
 static void damage_note(struct drain_region *region, const struct stream *stream, const struct decode *decode,
 			uint64_t bytes)
 {
+	assert(decode->damage);
+	assert(decode->at >= region->drain->copy);
 	struct drain *drain = region->drain;
 	uint64_t size = decode->event_count > 0 ? (uint64_t)(decode->at - drain->copy) / decode->event_count
 						: DECODE_EVENT_BYTES_MIN;
@@ -41,6 +44,7 @@ static void damage_note(struct drain_region *region, const struct stream *stream
 /* Continue with the thread that the last RECORD_BEGIN named. Return false if a limit keeps it out of the trace. */
 static bool stream_follow(struct drain_region *region, struct stream *stream, struct decode *decode, uint32_t sequence)
 {
+	assert(decode->is_begun);
 	struct owner *owner = &stream->owner;
 	if (owner->is_open && owner->serial == decode->serial && owner->process == decode->process &&
 	    owner->tid == decode->tid)
@@ -64,6 +68,7 @@ void drain_note_point(struct drain_region *region, struct stream *stream, uint32
 static void owner_count(struct drain_region *region, struct stream *stream, int64_t events,
 			const struct stack_ends *ends)
 {
+	assert(events >= 0 || stream->owner.events >= (uint64_t)-events);
 	region->event_count += (uint64_t)events;
 	stream->owner.events += (uint64_t)events;
 	stack_ends_add(&stream->owner.ends, ends);
@@ -74,6 +79,7 @@ static void owner_count(struct drain_region *region, struct stream *stream, int6
 static void stream_decode_all(struct drain_region *region, struct stream *stream, struct decode *decode,
 			      uint32_t sequence)
 {
+	assert(decode->at <= decode->end);
 	for (;;) {
 		bool is_known = decode->event_count < stream->written_events;
 		if (!is_known && decode->is_begun && !stream_follow(region, stream, decode, sequence))
@@ -112,6 +118,7 @@ static void stream_decode(struct drain_region *region, struct stream *stream, st
 static void pending_take(struct drain_region *region, struct stream *stream, struct decode *decode,
 			 const struct ending *ending)
 {
+	assert(!(stream->key & REGION_SIGNAL));
 	uint32_t count = stream->events ? stream->events->count : 0;
 	if (!ending->entry || ending->pending == 0 || ending->ticks <= stream->owner.last || !decode->is_begun ||
 	    decode->damage)
@@ -143,6 +150,8 @@ static void pending_take(struct drain_region *region, struct stream *stream, str
 
 static void stream_complete(struct drain_region *region, struct stream *stream, uint32_t sequence, uint32_t index)
 {
+	assert(index < region->region->buffer_ready);
+	assert(!region->is_taken[index]);
 	if (stream->completed_first > stream->completed_last)
 		stream->completed_first = sequence;
 	stream->completed_last = sequence;
@@ -165,7 +174,7 @@ static uint32_t events_taken(const struct drain_region *region, const struct str
 			     uint32_t sequence)
 {
 	uint32_t events = writer_last_part(region->drain->writer, region->region->id, stream->key, sequence);
-	uint64_t taken = region->known ? region_buffer(region->region, index)->taken : 0;
+	uint64_t taken = region->known ? LOAD(&region_buffer(region->region, index)->taken) : 0;
 	return taken >> 32 == sequence && (uint32_t)taken > events ? (uint32_t)taken : events;
 }
 
@@ -174,6 +183,8 @@ static uint32_t events_taken(const struct drain_region *region, const struct str
 static struct decode copy_decode(struct drain_region *region, struct stream *stream, uint32_t index, uint32_t bytes,
 				 uint32_t sequence)
 {
+	assert(bytes <= region->drain->copy_size);
+	assert(bytes % RECORD_WORD_BYTES == 0);
 	struct drain *drain = region->drain;
 	stream->written_events = events_taken(region, stream, index, sequence);
 	if (stream->events && stream->events->count + bytes / DECODE_EVENT_BYTES_MIN + 2 > BLOCK_EVENTS_MAX)
@@ -194,17 +205,19 @@ static uint32_t buffer_committed(const struct region_buffer *head)
 {
 	uint32_t committed = LOAD_ACQUIRE(&head->committed);
 	uint64_t handed_over = LOAD(&head->handed_over);
-	return LOAD(&head->state) == BUFFER_FULL && handed_over >> 32 == head->sequence && handed_over
+	return LOAD(&head->state) == BUFFER_FULL && handed_over >> 32 == LOAD(&head->sequence) && handed_over
 		       ? (uint32_t)handed_over
 		       : committed;
 }
 
 void buffer_take(struct drain_region *region, struct stream *stream, uint32_t index, const struct ending *ending)
 {
+	assert(index < region->region->buffer_ready);
+	assert(!region->is_taken[index]);
 	struct drain *drain = region->drain;
 	const struct region_limits *limits = &region->region->limits;
 	struct region_buffer *head = region_buffer(region->region, index);
-	uint32_t sequence = head->sequence & ~REGION_SIGNAL;
+	uint32_t sequence = LOAD(&head->sequence) & ~REGION_SIGNAL;
 	uint32_t committed = buffer_committed(head), pending = ending ? ending->pending : 0;
 	if (committed > limits->buffer_size)
 		committed = limits->buffer_size;
@@ -240,8 +253,8 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 	struct region_buffer *head = region_buffer(region->region, index);
 	uint32_t sequence = LOAD_ACQUIRE(&head->sequence) & ~REGION_SIGNAL,
 		 committed = LOAD_ACQUIRE(&head->committed) & ~7u;
-	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || head->slot != slot ||
-	    (head->sequence & REGION_SIGNAL) != (stream->key & REGION_SIGNAL) ||
+	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || LOAD(&head->slot) != slot ||
+	    (LOAD(&head->sequence) & REGION_SIGNAL) != (stream->key & REGION_SIGNAL) ||
 	    (stream->has_sequence && sequence != ((stream->sequence + 1) & ~REGION_SIGNAL)) ||
 	    (!stream->has_sequence && when == OPEN_BESIDE_FULL && sequence != 1) ||
 	    committed > region->region->limits.buffer_size ||
@@ -284,8 +297,8 @@ void open_take_all(struct drain_region *region, enum open_when when)
 		const struct region_slot *slot = region_slot(region->region, i);
 		if (LOAD_ACQUIRE(&slot->state) != SLOT_LIVE)
 			continue;
-		open_take(region, &region->stream[0][i], i, slot->buffer, until_ticks, when);
-		open_take(region, &region->stream[1][i], i, slot->signal_buffer, until_ticks, when);
+		open_take(region, &region->stream[0][i], i, LOAD(&slot->buffer), until_ticks, when);
+		open_take(region, &region->stream[1][i], i, LOAD(&slot->signal_buffer), until_ticks, when);
 	}
 }
 
@@ -293,6 +306,7 @@ void open_take_all(struct drain_region *region, enum open_when when)
 
 static void slot_begin(struct drain_region *region, uint32_t index)
 {
+	assert(index < region->region->slot_ready);
 	const struct region_slot *slot = region_slot(region->region, index);
 	struct gap *gap = &region->gap[index];
 	*gap = (struct gap){.is_new = false};
@@ -346,7 +360,7 @@ static uint32_t full_find(struct drain_region *region)
 		owned += state == BUFFER_OWNED;
 		if (state != BUFFER_FULL || region->is_taken[i])
 			continue;
-		uint32_t slot = head->slot, sequence = head->sequence;
+		uint32_t slot = LOAD(&head->slot), sequence = LOAD(&head->sequence);
 		if (slot < region->slot_count) {
 			region->full[count++] =
 				(struct full){slot | (sequence & REGION_SIGNAL), sequence & ~REGION_SIGNAL, i, 0};
@@ -357,6 +371,7 @@ static uint32_t full_find(struct drain_region *region)
 		}
 	}
 	region->in_use = in_use;
+	assert(owned <= in_use && count <= region->region->buffer_ready);
 	region->owned = owned;
 	if (region->region->buffers_used < in_use)
 		region->region->buffers_used = in_use;

@@ -2,6 +2,7 @@
 /* Blocks that a process had before it was attached to, as events. */
 #include "session/drain_state.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -10,6 +11,8 @@
 static void earlier_fill(struct writer_events *events, const struct heapwalk *walk, size_t first, uint32_t count,
 			 const uint32_t *heaps, uint16_t entry)
 {
+	assert(count <= BLOCK_EVENTS_MAX);
+	assert(first + count <= walk->count);
 	const struct heapwalk_block *blocks = walk->blocks + first;
 	for (uint32_t i = 0; i < count; i++) {
 		events->kind[i] = EVENT_EARLIER;

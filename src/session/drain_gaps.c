@@ -2,6 +2,7 @@
 /* The counts of a region: calls that were lost, and whether the counts can be true. */
 #include "session/drain_state.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,15 +26,17 @@ static bool are_believable(const struct drain_region *region, uint64_t count)
 
 bool slot_is_believable(const struct drain_region *region, const struct region_slot *slot)
 {
-	return is_believable(region, slot->waits) && is_believable(region, slot->wait_ticks) &&
-	       is_believable(region, slot->suppressed);
+	return is_believable(region, LOAD(&slot->waits)) && is_believable(region, LOAD(&slot->wait_ticks)) &&
+	       is_believable(region, LOAD(&slot->suppressed));
 }
 
 bool header_is_believable(const struct drain_region *region)
 {
 	const struct region_header *header = region->region->header;
-	return are_believable(region, header->sample_unwatched) && are_believable(region, header->heaps_refused) &&
-	       are_believable(region, header->check_failures) && are_believable(region, header->untraced_calls);
+	return are_believable(region, LOAD(&header->sample_unwatched)) &&
+	       are_believable(region, LOAD(&header->heaps_refused)) &&
+	       are_believable(region, LOAD(&header->check_failures)) &&
+	       are_believable(region, LOAD(&header->untraced_calls));
 }
 
 void lies_tell(struct drain_region *region)
@@ -54,6 +57,7 @@ void lies_tell(struct drain_region *region)
 
 void gap_settle(struct gap *gap, struct region_slot *slot)
 {
+	assert(gap->is_new);
 	gap->is_new = false;
 	memcpy(slot->taken_count, gap->count, sizeof(slot->taken_count));
 	memcpy(slot->taken_bytes, gap->bytes, sizeof(slot->taken_bytes));
@@ -72,16 +76,18 @@ static void gap_settle_after(struct region_slot *slot, const struct trace_gap *r
 	slot->taken_stacks += row->stacks;
 }
 
-static void gap_read(struct region_slot *slot, struct gap *gap, uint64_t *first_ticks)
+static void gap_read(const struct region_slot *slot, struct gap *gap, uint64_t *first_ticks)
 {
 	for (int i = 0; i < GAP_TRIES; i++) {
 		uint32_t before = LOAD_ACQUIRE(&slot->gap_sequence);
-		memcpy(gap->count, slot->gap_count, sizeof(gap->count));
-		memcpy(gap->bytes, slot->gap_bytes, sizeof(gap->bytes));
-		gap->stacks = slot->gap_stacks;
-		gap->last_ticks = slot->gap_last_ticks;
-		*first_ticks = slot->gap_first_ticks;
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		for (int kind = 0; kind < REGION_LOST_KINDS; kind++) {
+			gap->count[kind] = LOAD_ACQUIRE(&slot->gap_count[kind]);
+			gap->bytes[kind] = LOAD_ACQUIRE(&slot->gap_bytes[kind]);
+		}
+		gap->stacks = LOAD_ACQUIRE(&slot->gap_stacks);
+		gap->last_ticks = LOAD_ACQUIRE(&slot->gap_last_ticks);
+		*first_ticks = LOAD_ACQUIRE(&slot->gap_first_ticks);
+		/* None of these is read after the number is read again. */
 		if (!(before & 1) && before == LOAD(&slot->gap_sequence))
 			return;
 	}
@@ -115,6 +121,7 @@ static bool gap_is_believable(const struct drain_region *region, const struct tr
 /* Put into the trace what the slot has lost since. */
 void gap_take(struct drain_region *region, uint32_t index)
 {
+	assert(index < region->slot_count);
 	static const uint8_t kinds[REGION_LOST_KINDS] = {
 		[LOST_ALLOC] = EVENT_ALLOC, [LOST_REALLOC] = EVENT_REALLOC, [LOST_FREE] = EVENT_FREE};
 	struct region_slot *slot = region_slot(region->region, index);

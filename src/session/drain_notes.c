@@ -2,6 +2,7 @@
 /* Notes in the trace, and limits of what is kept of a region. */
 #include "session/drain_state.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +28,7 @@ static struct note_kind *note_kind(struct drain *drain, const char *name)
 
 void drain_add_note(struct drain *drain, const char *name, const char *text)
 {
+	assert(name && text);
 	struct note_kind *kind = note_kind(drain, name);
 	if (kind->count < NOTES_MAX)
 		writer_add_option(drain->writer, name, text);
@@ -42,6 +44,7 @@ bool drain_is_limited(const struct drain_region *region)
 
 bool drain_take_limit_note(struct drain_region *region, char *text, size_t size)
 {
+	assert(size > 0);
 	const struct keep *keep = &region->translate.keep;
 	bool is_cut = keep->has_cut_stacks && !region->is_cut_reported,
 	     is_refused = keep->has_refused_rows && !region->is_refusal_reported;

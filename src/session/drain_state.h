@@ -4,6 +4,7 @@
 #ifndef XHEAP_SESSION_DRAIN_STATE_H
 #define XHEAP_SESSION_DRAIN_STATE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stddef.h>
@@ -149,6 +150,7 @@ static inline uint64_t ticks_now(const struct region *region)
 
 static inline struct stream *stream_by_key(const struct drain_region *region, uint32_t key)
 {
+	assert((key & ~REGION_SIGNAL) < region->slot_count);
 	return &region->stream[key >> 31][key & ~REGION_SIGNAL];
 }
 

@@ -2,6 +2,7 @@
 /* The threads that fill streams, and their rows in the trace. */
 #include "session/drain_state.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,6 +67,8 @@ static uint32_t process_pid(const struct drain_region *region, uint32_t index)
 bool owner_begin(struct drain_region *region, struct stream *stream, uint32_t process_index, uint32_t process,
 		 uint32_t serial, uint32_t tid, uint64_t ticks)
 {
+	assert(!stream->owner.is_open);
+	assert(process != TRACE_NONE);
 	struct owner *owner = &stream->owner;
 	bool is_signal_stream = stream->key & REGION_SIGNAL;
 	struct trace_thread row;
@@ -75,8 +78,8 @@ bool owner_begin(struct drain_region *region, struct stream *stream, uint32_t pr
 				.tid = tid,
 				.process = process,
 				.first = ticks,
-				.waits_before = slot->waits,
-				.wait_ticks_before = slot->wait_ticks};
+				.waits_before = LOAD(&slot->waits),
+				.wait_ticks_before = LOAD(&slot->wait_ticks)};
 	event_rate_begin(&owner->rate, ticks);
 	owner->id = known_thread(region, owner, stream->key);
 	if (owner->id == TRACE_NONE && !keep_add_row(&region->translate.keep)) {
@@ -108,9 +111,10 @@ void owner_end(struct drain_region *region, struct stream *stream)
 
 struct owner *slot_owner(struct drain_region *region, uint32_t index)
 {
+	assert(index < region->slot_count);
 	const struct region_slot *slot = region_slot(region->region, index);
 	struct stream *stream = &region->stream[0][index];
-	uint32_t serial = slot->serial, tid = slot->tid, process_index = slot->process;
+	uint32_t serial = LOAD(&slot->serial), tid = LOAD(&slot->tid), process_index = LOAD(&slot->process);
 	uint32_t process = translate_process_id(&region->translate, process_index);
 	if (stream->owner.is_open &&
 	    (process == TRACE_NONE || (stream->owner.serial == serial && stream->owner.process == process)))

@@ -15,6 +15,7 @@
 #include "os/clock.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "region/atomic.h"
 
 enum { BUSY_MS = 1, STATUS_WAIT_NS = 200000000, SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128, SEARCH_ROUNDS = 3 };
 
@@ -277,11 +278,11 @@ void threads_reap(struct target *target)
 {
 	for (uint32_t i = 0; i < target->region.slot_ready; i++) {
 		const struct region_slot *slot = region_slot(&target->region, i);
-		uint32_t process = slot->process, tid = slot->tid;
+		uint32_t process = LOAD(&slot->process), tid = LOAD(&slot->tid);
 		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_LIVE || process >= target->member_count ||
 		    target->member[process].state != 1)
 			continue;
-		if (!thread_lives(&target->member[process], (pid_t)tid) && slot->tid == tid)
+		if (!thread_lives(&target->member[process], (pid_t)tid) && LOAD(&slot->tid) == tid)
 			drain_end_thread(target->drain, i);
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/record_decode.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
@@ -277,6 +278,8 @@ static inline __attribute__((always_inline)) bool take_event(struct decode *deco
 
 enum decode_result decode_run(struct decode *decode, struct writer_events *events, uint32_t limit)
 {
+	assert(decode->at <= decode->end);
+	assert(events->count <= events->capacity);
 	/* Its address goes nowhere else, so that the columns' addresses stay in registers or on the stack. */
 	const struct writer_events out = *events;
 	uint32_t i = out.count, stop = limit < UINT32_MAX - i ? i + limit : UINT32_MAX;
@@ -301,6 +304,7 @@ enum decode_result decode_run(struct decode *decode, struct writer_events *event
 		i++;
 	}
 	decode->event_count += i - events->count;
+	assert(i <= events->capacity);
 	events->count = i;
 	return decode->damage ? DECODE_DAMAGED : result;
 }

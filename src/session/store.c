@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/store_state.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -42,6 +43,8 @@ void store_take_next(struct store *store)
 
 void pieces_drop_oldest(struct store *store)
 {
+	assert(store->piece_count > 0);
+	assert(store->past_bytes >= store->pieces[0].bytes);
 	char path[WRITER_PATH_MAX];
 	pieces_path(store, store->pieces[0].number, path, sizeof(path));
 	unlink(path);
@@ -182,6 +185,7 @@ static const struct store_mode modes[] = {
 int store_open(struct store **out, struct writer **writer, const struct session_options *options, const char *directory,
 	       struct doorbell *doorbell, struct writer_clock *clock, struct diag *diag)
 {
+	assert(options->file_mode < sizeof(modes) / sizeof(modes[0]));
 	struct store *store = calloc(1, sizeof(*store));
 	if (!store)
 		return diag_fail(diag, ENOMEM, "no memory to record");
@@ -321,6 +325,7 @@ bool store_has_turned(struct store *store)
 
 int store_close(struct store *store, const struct trace_statistics *statistics, struct diag *diag)
 {
+	assert(store->writer);
 	bool is_in_pieces = session_is_in_pieces(store->options), is_kept = store->keep != NULL;
 	keep_cancel(store);
 	store->dropped_events = store_dropped_events(store);

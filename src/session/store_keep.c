@@ -3,6 +3,7 @@
    process. */
 #include "session/store_state.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
@@ -88,6 +89,7 @@ static void words_free(struct keep_live *keep)
    events come. */
 static void fold_words(struct store *store)
 {
+	assert(store->keep->count > 0 && store->keep->count <= store->piece_count);
 	struct keep_live *keep = store->keep;
 	char text[WRITER_PATH_MAX];
 	keep->words = memory_zeroed(store->piece_count + 8, sizeof(*keep->words));
@@ -110,6 +112,7 @@ static void fold_words(struct store *store)
 
 bool keep_has_halves(const struct store *store, unsigned halves)
 {
+	assert(store->keep);
 	return store->past_bytes >= store->keep->window_bytes / 2 * halves ||
 	       store->piece_count >= KEPT_PIECES / 2 * halves;
 }
@@ -132,11 +135,13 @@ static uint32_t fold_count(const struct store *store)
 bool keep_is_worth_folding(const struct store *store)
 {
 	uint32_t count = fold_count(store);
+	assert(count <= store->piece_count);
 	return count && store->pieces[count - 1].until_ns > store->keep->until_ns;
 }
 
 static void fold_begin(struct store *store)
 {
+	assert(!store->keep->is_begun);
 	struct keep_live *keep = store->keep;
 	keep->count = fold_count(store);
 	keep->is_done = keep->is_urgent = keep->error = 0;
@@ -154,6 +159,7 @@ static void fold_begin(struct store *store)
    more. */
 static int fold_commit(struct store *store)
 {
+	assert(store->keep->count > 0 && store->keep->count <= store->piece_count);
 	struct keep_live *keep = store->keep;
 	char from[WRITER_PATH_MAX], to[WRITER_PATH_MAX], old[WRITER_PATH_MAX];
 	struct stat status;

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "region/atomic.h"
 #include "region/guard.h"
 #include "session/fields.h"
 #include "session/members.h"
@@ -24,7 +25,7 @@
 static void robust_add(struct logger *logger, struct region *region)
 {
 	struct robust_list *node = (struct robust_list *)region->header->robust_node;
-	region->header->owner = (uint32_t)syscall(SYS_gettid);
+	STORE(&region->header->owner, (uint32_t)syscall(SYS_gettid));
 	node->next = logger->robust.list.next;
 	logger->robust.list.next = node;
 }
@@ -42,7 +43,7 @@ static void robust_remove(struct logger *logger, struct region *region)
 		head = other;
 	}
 	logger->robust.list.next = head;
-	region->header->owner = FUTEX_OWNER_DIED;
+	STORE(&region->header->owner, FUTEX_OWNER_DIED);
 }
 
 void targets_robust_begin(struct logger *logger)

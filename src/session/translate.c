@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/translate.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,7 @@ static uint32_t known_process(const struct translate *translate, const struct tr
 
 static uint32_t process_add(struct translate *translate, uint32_t index, const struct trace_process *row)
 {
+	assert(index < REGION_PROCESS_MAX);
 	struct translate_process *process = &translate->process[index];
 	process->row = *row;
 	process->last_ticks = (uint64_t)row->start_ns;
@@ -65,6 +67,7 @@ static uint32_t process_add(struct translate *translate, uint32_t index, const s
 
 static uint32_t forked_process_add(struct translate *translate, uint32_t index, const struct region_process *shared)
 {
+	assert(index > 0);
 	/* A parent has been there before its child; anything else is damage, and says nothing of who the parent was. */
 	uint32_t parent = shared->parent < REGION_PROCESS_MAX ? translate->process[shared->parent].id : TRACE_NONE;
 	const struct trace_process *first = &translate->process[0].row;
@@ -94,7 +97,8 @@ uint32_t translate_process_id(struct translate *translate, uint32_t index)
 	uint32_t state = LOAD_ACQUIRE(&shared->state);
 	if (state != PROCESS_LIVE && (state != PROCESS_ENDED || process->id != TRACE_NONE))
 		return process->id;
-	struct region_process copy = *shared;
+	const struct region_process copy = {
+		.pid = LOAD(&shared->pid), .parent = LOAD(&shared->parent), .start_ticks = LOAD(&shared->start_ticks)};
 	/* Late events of the ended process still have its id. */
 	if (process->id != TRACE_NONE && copy.start_ticks == (uint64_t)process->row.start_ns)
 		return process->id;
@@ -105,6 +109,8 @@ uint32_t translate_process_id(struct translate *translate, uint32_t index)
    ended process as its parent. */
 static void place_end(struct translate *translate, uint32_t index)
 {
+	assert(index > 0 && index < translate->region->process_ready);
+	assert(translate->ended_count < REGION_PROCESS_MAX);
 	STORE_RELEASE(&region_process(translate->region, index)->state, PROCESS_ENDED);
 	translate->ended[(translate->first_ended + translate->ended_count++) % REGION_PROCESS_MAX] = (uint16_t)index;
 	translate->live_count -= translate->live_count > 0;
@@ -129,8 +135,8 @@ void translate_end_process(struct translate *translate, uint32_t index, uint8_t 
 	struct translate_process *process = &translate->process[index];
 	const struct region_process *shared = region_process(translate->region, index);
 	/* A child in another pid namespace may have been found before its pid in the logger's namespace was known. */
-	if (index > 0 && shared->start_ticks == (uint64_t)process->row.start_ns)
-		process->row.pid = shared->pid;
+	if (index > 0 && LOAD(&shared->start_ticks) == (uint64_t)process->row.start_ns)
+		process->row.pid = LOAD(&shared->pid);
 	process->row.end = end;
 	process->row.end_status = status;
 	process->row.end_ns = (int64_t)(ticks ? ticks : process->last_ticks);
@@ -228,6 +234,7 @@ static void frame_room(struct translate *translate, uint32_t id)
 	memset(translate->frame + translate->frame_capacity, 0,
 	       (capacity - translate->frame_capacity) * sizeof(*translate->frame));
 	translate->frame_capacity = capacity;
+	assert(id < translate->frame_capacity);
 }
 
 uint32_t translate_frame_slowly(struct translate *translate, uint32_t id)
@@ -241,9 +248,9 @@ uint32_t translate_frame_slowly(struct translate *translate, uint32_t id)
 	if (!is_mark) {
 		const struct region_pc *shared = region_pc(translate->region, id);
 		uint64_t pc = LOAD_ACQUIRE(&shared->pc);
-		uint32_t index = shared->image;
 		if (pc == 0)
 			return UINT32_MAX;
+		uint32_t index = LOAD(&shared->image);
 		const struct translate_image *image = index == UINT32_MAX ? NULL : image_at(translate, index);
 		/* A return address lies behind its call, at the image's end at the latest. */
 		bool is_inside = image && pc > image->mapping.base && pc <= image->mapping.end;
@@ -302,6 +309,7 @@ static void heap_room(struct translate *translate, uint32_t index)
 	for (uint32_t i = translate->heap_capacity; i < capacity; i++)
 		translate->heap[i] = (struct translate_heap){TRACE_NONE, TRACE_NONE};
 	translate->heap_capacity = capacity;
+	assert(index < translate->heap_capacity);
 }
 
 /* Get the program's name for an annotated heap; "" if it has none. */
@@ -327,6 +335,7 @@ static uint32_t heap_add(struct translate *translate, const struct trace_heap *h
 	if (!keep_add_row(keep))
 		return TRACE_NONE;
 	uint32_t id = writer_add_heap(translate->writer, heap);
+	assert(keep->rows > 0);
 	keep->rows -= writer_kept(translate->writer).rows == rows;
 	return id;
 }
@@ -334,6 +343,7 @@ static uint32_t heap_add(struct translate *translate, const struct trace_heap *h
 uint32_t translate_heap_of(struct translate *translate, uint32_t index, uint32_t kind, uint64_t handle,
 			   uint32_t process)
 {
+	assert(kind < sizeof(heap_kinds) / sizeof(heap_kinds[0]));
 	const struct translate_image *image = image_at(translate, index);
 	char name[REGION_PATH_BYTES + 16];
 	snprintf(name, sizeof(name), "%s%s", image && image->name ? image->name : "?", heap_kinds[kind]);
@@ -348,7 +358,8 @@ uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint
 	heap_room(translate, index);
 	const struct region_heap *shared = region_heap(translate->region, index);
 	uint64_t handle = LOAD_ACQUIRE(&shared->handle);
-	struct region_heap row = *shared;
+	struct region_heap row = {
+		.kind = LOAD(&shared->kind), .entry = LOAD(&shared->entry), .name = LOAD(&shared->name)};
 	if (handle == 0 || row.kind >= sizeof(heap_kinds) / sizeof(heap_kinds[0]) ||
 	    row.entry >= LOAD_ACQUIRE(&translate->region->entry_ready))
 		return TRACE_NONE;
@@ -367,6 +378,7 @@ uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint
 void translate_init(struct translate *translate, struct writer *writer, const struct region *region,
 		    const struct drain_image *image, const struct drain_known *known, const struct keep_limits *limits)
 {
+	assert(writer && limits);
 	translate->writer = writer;
 	translate->keep = (struct keep){.limits = limits, .writer = writer};
 	translate->cut_frame = writer_intern_frame(writer, TRACE_NONE, TRACE_FRAME_TRUNCATED);

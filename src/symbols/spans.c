@@ -9,6 +9,7 @@
  */
 #include "symbols/spans.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -57,6 +58,7 @@ static void span_heap_push(struct span_heap *heap, const struct span *span)
 
 static void span_heap_pop(struct span_heap *heap)
 {
+	assert(heap->count > 0);
 	const struct span *last = heap->items[--heap->count];
 	size_t place = 0;
 	for (size_t child; (child = 2 * place + 1) < heap->count; place = child) {
@@ -71,6 +73,7 @@ static void span_heap_pop(struct span_heap *heap)
 
 static void span_map_append(struct span_map *map, uint64_t low, uint32_t value)
 {
+	assert(!map->count || map->pieces[map->count - 1].low <= low);
 	if (map->count && map->pieces[map->count - 1].value == value)
 		return;
 	memory_grow(map->pieces, map->count, map->capacity);

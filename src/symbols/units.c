@@ -10,6 +10,7 @@
  */
 #include "symbols/units.h"
 
+#include <assert.h>
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,6 +99,7 @@ static const char *unit_file(struct unit *unit, uint32_t number)
 
 static int32_t unit_add_scope(struct unit_walk *walk, Dwarf_Die *die, int32_t parent, unsigned depth)
 {
+	assert(parent == SCOPE_NONE || (parent >= 0 && (uint32_t)parent < walk->unit->scope_count));
 	struct unit *unit = walk->unit;
 	bool inlined = dwarf_tag(die) == DW_TAG_inlined_subroutine;
 	Dwarf_Addr entry;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "table/groups.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ static void memory_add(struct heap_groups *groups, const uint8_t *data, size_t s
 /* Move the groups to memory: without its file there would be no table. Both the written part and the rest go there. */
 static void move_to_memory(struct heap_groups *groups)
 {
+	assert(groups->fd >= 0);
 	int from = groups->fd, error = errno; /* of the write that failed */
 	uint8_t *copy = memory_resize(NULL, GROUPS_CHUNK_BYTES, 1);
 	groups->fd = -1;
@@ -60,6 +62,7 @@ static void write_bytes(struct heap_groups *groups, const struct bytes *bytes)
 
 static void rows_write(struct heap_groups *groups)
 {
+	assert(groups->rows.first <= groups->count);
 	for (uint32_t i = groups->rows.first; i < groups->count; i++)
 		groups->items[i].rows_offset += groups->end;
 	write_bytes(groups, &groups->rows.bytes);
@@ -69,6 +72,7 @@ static void rows_write(struct heap_groups *groups)
 
 static void details_write(struct heap_groups *groups)
 {
+	assert(groups->details.first <= groups->count);
 	for (uint32_t i = groups->details.first; i < groups->count; i++)
 		groups->items[i].details_offset += groups->end;
 	write_bytes(groups, &groups->details.bytes);
@@ -100,6 +104,7 @@ static void group_times(struct heap_group *group, const struct heap_allocation *
 void groups_pack(struct groups_packed *packed, const struct heap_allocation *allocations,
 		 const struct heap_details *details, uint32_t first, uint32_t count)
 {
+	assert(count > 0 && count <= PACK_ROWS);
 	memory_grow(packed->items, packed->count, packed->capacity);
 	struct heap_group *group = &packed->items[packed->count++];
 	*group = (struct heap_group){.rows_offset = packed->rows.size,
@@ -189,6 +194,7 @@ void groups_add_ends(struct heap_groups *groups, uint32_t at, const struct heap_
 		     const struct pack_end *ends, uint32_t count)
 {
 	struct heap_group *group = group_reserve(groups, at);
+	assert(count > 0 && count <= PACK_ROWS && !group->end_count);
 	group->ends_offset = groups->ends.size;
 	group->end_count = count;
 	pack_ends(&groups->ends, allocations, ends, count);
@@ -209,6 +215,7 @@ void groups_finish(struct heap_groups *groups)
 		memory_exhausted(groups->ends.size);
 	for (uint32_t i = 0; i < groups->count; i++) {
 		struct heap_group *group = &groups->items[i];
+		assert(group->open_count <= PACK_ROWS);
 		if (group->open_count)
 			group->end_ns = INT64_MAX;
 		if (!group->end_count)
@@ -267,6 +274,8 @@ bool groups_read(struct groups_reader *reader, const struct heap_groups *groups,
 		 uint32_t count, const struct pack_limits *limits, unsigned wanted, struct pack_columns *columns,
 		 struct heap_details *details)
 {
+	assert(at < groups->count);
+	assert(count <= PACK_ROWS);
 	const struct heap_group *group = &groups->items[at];
 	const uint8_t *data =
 		window_get(&reader->rows, groups, group->rows_offset, group->rows_bytes, group->rows_checksum);

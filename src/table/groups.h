@@ -79,6 +79,9 @@ void groups_finish(struct heap_groups *groups);
 /** Free the groups and close the file. */
 void groups_fini(struct heap_groups *groups);
 
+/** Return whether finished groups lie within the bytes that are written, and their counts are possible (base/check.h). */
+bool groups_is_valid(const struct heap_groups *groups);
+
 /** The bytes of the file that were read last. */
 struct groups_window {
 	uint8_t *data;

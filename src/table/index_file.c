@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "table/index_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -183,6 +184,7 @@ int heap_index_read(struct heap_table **out, const struct trace *trace, const ch
 
 int heap_index_begin(const char *const *paths, unsigned path_count, unsigned *chosen, struct diag *diag)
 {
+	assert(path_count > 0);
 	int error = -ENOENT;
 	for (unsigned i = 0; i < path_count; i++) {
 		char *copy = strdup(paths[i]);
@@ -212,6 +214,7 @@ static bool append(int fd, XXH3_state_t *hash, uint64_t *offset, const void *dat
 
 static bool tables_write(const struct heap_table *table, struct heap_index_head *head)
 {
+	assert(!head->numbers_count || head->numbers_count == table->site_count);
 	const struct heap_groups *groups = &table->groups;
 	uint64_t offset = head->tables_offset, at = 0;
 	XXH3_state_t *hash = XXH3_createState();
@@ -247,6 +250,8 @@ static int file_name(int fd, const char *path)
 
 int heap_index_write(const struct heap_table *table, const char *trace_path, const char *path, struct diag *diag)
 {
+	assert(table->groups.fd >= 0 || table->groups.error);
+	assert(table->groups.count == ((uint64_t)table->count + PACK_ROWS - 1) / PACK_ROWS);
 	const struct heap_groups *groups = &table->groups;
 	struct heap_index_head head;
 	struct stat status;

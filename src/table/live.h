@@ -3,6 +3,7 @@
 #ifndef XHEAP_TABLE_LIVE_H
 #define XHEAP_TABLE_LIVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -78,5 +79,8 @@ void live_remove(struct live *live, struct live_cell *cell);
 
 /** Free the table. */
 void live_fini(struct live *live);
+
+/** Whether each block is found at its address, and the count is theirs (base/check.h). */
+bool live_is_valid(const struct live *live);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "table/pack.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <string.h>
 
@@ -111,6 +112,7 @@ static inline __attribute__((always_inline)) bool put_constant(struct bytes *byt
 /* The numbers are changed: the least one is taken off. */
 WIDE_REGISTERS static void put_column(struct bytes *bytes, uint64_t *numbers, uint32_t count)
 {
+	assert(count <= PACK_ROWS);
 	uint64_t least = UINT64_MAX, used = 0;
 	uint8_t places[PACK_ROWS + 1];
 	if (put_constant(bytes, numbers, count))
@@ -253,6 +255,7 @@ static uint64_t state_code(unsigned flags, unsigned end)
 /* A beginning is stored as the difference to the one before, an end as the lifetime. */
 void pack_rows(struct bytes *bytes, const struct heap_allocation *allocations, uint32_t count)
 {
+	assert(count <= PACK_ROWS);
 	uint64_t columns[PACK_COLUMNS][PACK_ROWS], before_ns = count ? (uint64_t)allocations[0].birth_ns : 0;
 	bytes_number(bytes, before_ns);
 	for (uint32_t i = 0; i < count; i++) {
@@ -325,6 +328,7 @@ static bool is_within_limits(const struct pack_columns *columns, uint32_t count,
 bool unpack_rows(const uint8_t *data, size_t size, struct pack_columns *columns, uint32_t count,
 		 const struct pack_limits *limits, unsigned wanted)
 {
+	assert(count <= PACK_ROWS);
 	struct reading reading = {.at = data, .end = data + size};
 	uint64_t time_ns = reading_number(&reading);
 	if (!get_columns(&reading, columns->numbers, PACK_COLUMNS, count, wanted) ||
@@ -353,6 +357,7 @@ enum { ADDRESS, SLACK, PREVIOUS, END_THREAD, DETAIL_COLUMNS };
 void pack_details(struct bytes *bytes, const struct heap_allocation *allocations, const struct heap_details *details,
 		  uint32_t first, uint32_t count)
 {
+	assert(count <= PACK_ROWS);
 	uint64_t columns[DETAIL_COLUMNS][PACK_ROWS];
 	for (uint32_t i = 0; i < count; i++) {
 		columns[ADDRESS][i] = address_turn(details[i].address);
@@ -374,6 +379,7 @@ static bool thread_decode(uint64_t code, uint32_t thread, uint32_t limit, uint32
 bool unpack_details(const uint8_t *data, size_t size, const struct pack_columns *rows, struct heap_details *details,
 		    uint32_t first, uint32_t count, const struct pack_limits *limits)
 {
+	assert(count <= PACK_ROWS);
 	struct reading reading = {.at = data, .end = data + size};
 	uint64_t columns[DETAIL_COLUMNS][PACK_ROWS];
 	if (!get_columns(&reading, columns, DETAIL_COLUMNS, count, UINT_MAX))
@@ -398,6 +404,7 @@ enum { ENDS_ROW, ENDS_LIFETIME, ENDS_SITE, ENDS_STATE, ENDS_THREAD, ENDS_COLUMNS
 void pack_ends(struct bytes *bytes, const struct heap_allocation *allocations, const struct pack_end *ends,
 	       uint32_t count)
 {
+	assert(count <= PACK_ROWS);
 	uint64_t columns[ENDS_COLUMNS][PACK_ROWS];
 	for (uint32_t i = 0; i < count; i++) {
 		columns[ENDS_ROW][i] = ends[i].row;
@@ -412,6 +419,7 @@ void pack_ends(struct bytes *bytes, const struct heap_allocation *allocations, c
 bool unpack_ends(const uint8_t *data, size_t size, struct pack_columns *rows, struct heap_details *details,
 		 uint32_t count, uint32_t end_count, const struct pack_limits *limits)
 {
+	assert(count <= PACK_ROWS);
 	struct reading reading = {.at = data, .end = data + size};
 	uint64_t columns[ENDS_COLUMNS][PACK_ROWS];
 	if (!get_columns(&reading, columns, ENDS_COLUMNS, end_count, UINT_MAX))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "table/table.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/map.h"
@@ -40,12 +41,14 @@ static int use_compare(const void *a, const void *b)
 
 void heap_uses_sort(struct heap_use *uses, size_t count)
 {
+	assert(uses || !count);
 	if (count)
 		qsort(uses, count, sizeof(*uses), use_compare);
 }
 
 bool heap_table_find_sum_sites(struct heap_table *table)
 {
+	assert(!table->sum_sites);
 	const struct trace_dictionary *dictionary = table->dictionary;
 	struct map sites = {0};
 	bool is_known = true, added;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "table/weight.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ static uint64_t round_by_lot(double value, const struct heap_allocation *allocat
 
 struct heap_weight heap_sample_weight(uint64_t sample_bytes, const struct heap_allocation *allocation)
 {
+	assert(sample_bytes > 0);
 	double size = (double)allocation->size_bytes, length = size > 0 ? size : 1,
 	       chance = -expm1(-length / (double)sample_bytes);
 	double count = 1 / chance, variance = (1 - chance) * count * count;

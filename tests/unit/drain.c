@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/drain.h"
+#include "session/drain_state.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -141,6 +141,7 @@ static void bed_poll(struct bed *bed, bool flush)
 {
 	drain_poll(bed->drained, flush, &bed->error, &bed->diag);
 	assert_int_equal(bed->error, 0);
+	assert_true(drain_is_valid(bed->drain));
 }
 
 /* End the process, the region and the trace, and read it. */
@@ -748,6 +749,43 @@ static void buffers_are_kept_until_their_events_are_written(void **state)
 	produce(&p, 1001, 5000);
 	bed_poll(bed, false);
 	assert_int_equal(writer_event_count(bed->writer) > 2000, 1);
+	bed_finish(bed);
+}
+
+#define assert_noticed(field, wrong) \
+	do { \
+		__typeof__(field) kept_ = (field); \
+		(field) = (__typeof__(field))(wrong); \
+		assert_false(drain_is_valid(bed->drain)); \
+		(field) = kept_; \
+		assert_true(drain_is_valid(bed->drain)); \
+	} while (0)
+
+/* Owners of streams, lists of buffers that are held: one field is wrong for a moment. */
+static void a_broken_drain_is_not_valid(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 90);
+	produce(&p, 1, 1000);
+	producer_finish(&p);
+	bed_poll(bed, false);
+	struct drain_region *region = bed->drained;
+	struct stream *stream = &region->stream[0][p.slot];
+	assert_true(region->held_count > 2 && stream->events->count > 0);
+	uint32_t first = stream->held, second = region->next_held[first];
+	assert_noticed(region->held_count, region->held_count + 1);
+	assert_noticed(region->is_taken[second], 0);
+	assert_noticed(region->next_held[second], first);
+	assert_noticed(region->next_held[first], REGION_NONE);
+	assert_noticed(region->written, second);
+	assert_noticed(region->slot_count, region->region->slot_ready + 1);
+	assert_noticed(stream->key, stream->key ^ REGION_SIGNAL);
+	assert_noticed(stream->sequence, stream->sequence + 1);
+	assert_noticed(stream->completed_first, stream->completed_last + 1);
+	assert_noticed(stream->owner.is_open, false);
+	assert_noticed(stream->owner.id, TRACE_NONE);
+	assert_noticed(stream->owner.first, 1);
+	assert_noticed(stream->events->count, stream->events->capacity + 1);
 	bed_finish(bed);
 }
 
@@ -1388,6 +1426,7 @@ int main(void)
 		TEST(counts_that_cannot_be_true_stay_out_of_the_sums),
 		TEST(gaps_are_told_once_and_in_parts),
 		TEST(buffers_are_kept_until_their_events_are_written),
+		TEST(a_broken_drain_is_not_valid),
 		TEST(damage_ends_a_buffer_and_is_counted),
 		TEST(heads_that_make_no_sense_do_no_harm),
 		TEST(another_logger_goes_on_without_loss_or_repetition),

@@ -50,6 +50,7 @@ static void build(void)
 	scene_close(&scene);
 	assert_int_equal(trace_open(&trace, path, &diag), 0);
 	assert_int_equal(heap_table_build(&table, trace, NULL, &diag), 0);
+	assert_true(heap_table_is_valid(table));
 }
 
 /* Of all that the window counts. */
@@ -781,6 +782,8 @@ static void test_live(void **state)
 			count--;
 		}
 		assert_int_equal(live.count, count);
+		if (i % 256 == 0)
+			assert_true(live_is_valid(&live));
 	}
 	live_fini(&live);
 }

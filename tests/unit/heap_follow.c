@@ -262,6 +262,7 @@ static int follow_random(struct heap_follow *followed, const struct trace *whole
 static void follow_compare(struct trace *trace, struct heap_table *table)
 {
 	struct diag diag = {""};
+	assert_true(heap_table_is_valid(table));
 	assert_int_equal(heap_index_write(table, path, followed_path, &diag), 0);
 	heap_table_free(table);
 	struct heap_build how = index_begin(at_once_path);

@@ -57,6 +57,7 @@ static void build(void)
 	scene_close(&scene);
 	assert_int_equal(trace_open(&trace, path, &diag), 0);
 	assert_int_equal(heap_table_build(&table, trace, NULL, &diag), 0);
+	assert_true(heap_table_is_valid(table));
 	assert_int_equal(table->unknown_frees, 0);
 	assert_int_equal(table->order_conflicts, 0);
 }
@@ -363,6 +364,8 @@ static void test_starts(void **state)
 				is_there[j] = seed >> 31;
 		if (i % 16)
 			continue;
+		if (i % 256 == 0)
+			assert_true(nest_starts_is_valid(&starts));
 		uint64_t wanted = addresses[(seed >> 16) % COUNT] + (seed >> 20) % 3 - 1, found = 0, best = 0;
 		bool any = false;
 		for (int j = 0; j < COUNT; j++)
@@ -394,6 +397,7 @@ static void test_spans(void **state)
 	assert_null(nest_enclosing(&nest, 99, is_one, NULL));
 	assert_int_equal(nest_last_within(&nest, 101, 150, is_one, NULL)->row, 2);
 	assert_null(nest_last_within(&nest, 121, 150, is_one, NULL));
+	assert_true(nest_is_valid(&nest));
 	nest_fini(&nest);
 }
 

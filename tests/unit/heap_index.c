@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* The index (src/table/index_file.c): what was written is read again, and only what is whole and of this trace. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "match/match.h"
+#include "query/scan.h"
+#include "scene.h"
+#include "table/index_file.h"
+
+static struct trace *trace;
+static struct heap_table *table;
+static struct diag diag;
+
+static const char path[] = "index.xht", index_path[] = "index.xht.index", elsewhere[] = "elsewhere.index";
+
+static void trace_write(const char *to, uint32_t events)
+{
+	enum { BLOCKS = 500 };
+	struct scene scene;
+	bool is_live[BLOCKS] = {false};
+	scene_open(&scene, to);
+	uint32_t thread = scene_thread(&scene, scene_process(&scene, 100, TRACE_NONE, 0), 100);
+	scene.stack = scene_stack(&scene, 0x1000, 0x2000, 0);
+	for (uint32_t i = 0; i < events; i++) {
+		uint32_t at = i * 7919 % BLOCKS;
+		if (is_live[at])
+			scene_free(&scene, thread, 10 * (int64_t)i, 0x1000 + 64 * (uint64_t)at);
+		else
+			scene_alloc(&scene, thread, 10 * (int64_t)i, 0x1000 + 64 * (uint64_t)at, 1 + i % 50);
+		is_live[at] = !is_live[at];
+	}
+	scene_close(&scene);
+}
+
+static int index_make(const char *to)
+{
+	unsigned chosen;
+	struct heap_build how = {.fd = heap_index_begin(&to, 1, &chosen, &diag),
+				 .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
+	if (how.fd < 0 || heap_table_build(&table, trace, &how, &diag) != 0)
+		return -1;
+	return heap_index_write(table, path, to, &diag);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	trace_write(path, 6000);
+	return trace_open(&trace, path, &diag) || index_make(index_path);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	heap_table_free(table);
+	trace_close(trace);
+	unlink(path);
+	unlink(index_path);
+	unlink(elsewhere);
+	return 0;
+}
+
+static int index_read(struct heap_table **out)
+{
+	const char *paths[] = {index_path, elsewhere};
+	return heap_index_read(out, trace, path, paths, 2);
+}
+
+static void assert_refused(void)
+{
+	struct heap_table *found;
+	assert_int_equal(index_read(&found), -ENOENT);
+	assert_null(found);
+}
+
+static void assert_accepted(void)
+{
+	struct heap_table *found;
+	assert_int_equal(index_read(&found), 0);
+	heap_table_free(found);
+}
+
+static void file_change(const char *file, off_t at, uint8_t bits)
+{
+	uint8_t byte;
+	int fd = open(file, O_RDWR);
+	assert_int_equal(pread(fd, &byte, 1, at), 1);
+	byte ^= bits;
+	assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+	close(fd);
+}
+
+static void what_was_written_is_read_again(void **state)
+{
+	struct heap_table *found;
+	struct heap_scan scan, other;
+	const struct heap_rows *rows, *others;
+	(void)state;
+	assert_int_equal(index_read(&found), 0);
+	assert_true(heap_table_is_valid(found));
+	assert_int_equal(found->count, table->count);
+	assert_true(found->count > 2000);
+	assert_int_equal(found->site_count, table->site_count);
+	assert_memory_equal(found->sites, table->sites, table->site_count * sizeof(*table->sites));
+	assert_memory_equal(found->processes, table->processes, sizeof(*table->processes));
+	assert_memory_equal(found->sums.numbers, table->sums.numbers, table->site_count * sizeof(*table->sums.numbers));
+	assert_int_equal(found->sums.use_count, table->sums.use_count);
+	assert_int_equal(found->peak.bytes, table->peak.bytes);
+	assert_int_equal(found->peak.time_ns, table->peak.time_ns);
+	assert_int_equal(found->duration_ns, table->duration_ns);
+	heap_scan_begin(&scan, table, &HEAP_SCAN_ALL, NULL);
+	heap_scan_begin(&other, found, &HEAP_SCAN_ALL, NULL);
+	while ((rows = heap_scan_next(&scan))) {
+		others = heap_scan_next(&other);
+		assert_non_null(others);
+		assert_int_equal(others->count, rows->count);
+		for (int column = 0; column < PACK_COLUMNS; column++)
+			assert_memory_equal(others->columns.numbers[column], rows->columns.numbers[column],
+					    rows->count * sizeof(uint64_t));
+	}
+	assert_null(heap_scan_next(&other));
+	heap_scan_end(&scan);
+	heap_scan_end(&other);
+	assert_false(*found->is_damaged);
+	heap_table_free(found);
+}
+
+/* A bit of the head, of the arrays, and of a chunk of groups; the last is noticed where it is read. */
+static void damage_is_noticed(void **state)
+{
+	struct heap_index_head head;
+	struct heap_table *found;
+	struct stat status;
+	(void)state;
+	int fd = open(index_path, O_RDONLY);
+	assert_int_equal(pread(fd, &head, sizeof(head), 0), sizeof(head));
+	fstat(fd, &status);
+	close(fd);
+	const off_t places[] = {0,
+				offsetof(struct heap_index_head, count),
+				offsetof(struct heap_index_head, trace.event_count),
+				offsetof(struct heap_index_head, checksum),
+				(off_t)head.tables_offset,
+				(off_t)(head.tables_offset + head.group_count * sizeof(struct heap_group)),
+				status.st_size - 1};
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		file_change(index_path, places[i], 4);
+		assert_refused();
+		file_change(index_path, places[i], 4);
+	}
+	assert_accepted();
+	file_change(index_path, HEAP_INDEX_HEAD_BYTES + 10, 4);
+	assert_int_equal(index_read(&found), 0);
+	assert_false(heap_table_is_valid(found));
+	heap_table_free(found);
+	assert_int_equal(truncate(index_path, status.st_size - 1), 0);
+	assert_refused();
+}
+
+/* The trace has changed since: its size, or only its time. */
+static void an_index_of_another_trace_is_not_read(void **state)
+{
+	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1}};
+	struct stat status;
+	(void)state;
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	assert_refused();
+	times[1] = status.st_mtim;
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	assert_accepted();
+	trace_close(trace);
+	trace_write(path, 5999);
+	assert_int_equal(trace_open(&trace, path, &diag), 0);
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	assert_refused();
+}
+
+static void the_first_good_path_counts(void **state)
+{
+	const char *nowhere = "no/such/directory/index", *paths[] = {nowhere, elsewhere};
+	struct heap_table *found;
+	unsigned chosen = 9;
+	(void)state;
+	assert_int_equal(rename(index_path, elsewhere), 0);
+	assert_accepted();
+	assert_int_equal(symlink(elsewhere, index_path), 0);
+	assert_int_equal(unlink(index_path), 0);
+	assert_int_equal(heap_index_read(&found, trace, path, &nowhere, 1), -ENOENT);
+	/* A link could lead to somebody else's. */
+	assert_int_equal(symlink(elsewhere, index_path), 0);
+	const char *link = index_path;
+	assert_int_equal(heap_index_read(&found, trace, path, &link, 1), -ENOENT);
+	int fd = heap_index_begin(paths, 2, &chosen, &diag);
+	assert_true(fd >= 0);
+	assert_int_equal(chosen, 1);
+	close(fd);
+	assert_int_equal(heap_index_begin(&nowhere, 1, &chosen, &diag), -ENOENT);
+}
+
+/* An older one is replaced, and the permissions are those of the trace. */
+static void an_index_is_written_over_an_older_one(void **state)
+{
+	struct stat status;
+	(void)state;
+	heap_table_free(table);
+	assert_int_equal(chmod(path, 0640), 0);
+	assert_int_equal(index_make(index_path), 0);
+	assert_int_equal(stat(index_path, &status), 0);
+	assert_int_equal(status.st_mode & 0777, 0640);
+	assert_accepted();
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+	const struct CMUnitTest tests[] = {
+		TEST(what_was_written_is_read_again),        TEST(damage_is_noticed),
+		TEST(an_index_of_another_trace_is_not_read), TEST(the_first_good_path_counts),
+		TEST(an_index_is_written_over_an_older_one),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
