@@ -73,15 +73,6 @@ unsigned report_extra_count(const struct report *report, const struct action *ac
 	return report_is_sample(report) || heap_is_folded(report->source->table) ? 0 : action->extra_count;
 }
 
-int report_format_find(const char *name)
-{
-	static const char *const names[] = {"text", "csv", "json"};
-	for (int i = 0; i < 3; i++)
-		if (!strcasecmp(name, names[i]))
-			return i;
-	return -1;
-}
-
 int report_check(const struct report_part *parts, unsigned count, const struct heap_table *table,
 		 const struct heap_filter *filter, struct heap_range range, enum heap_by by, struct diag *diag)
 {

@@ -6,10 +6,14 @@
 #include "action/report_rows.h"
 #include "base/text.h"
 
-enum report_format { REPORT_TEXT, REPORT_CSV, REPORT_JSON };
+/** X(id, name) */
+#define REPORT_FORMATS(X) X(TEXT, "text") X(CSV, "csv") X(JSON, "json")
 
-/** The format with this name ("text", "csv", "json"), or -1. */
-int report_format_find(const char *name);
+enum report_format {
+#define X(id, name) REPORT_##id,
+	REPORT_FORMATS(X)
+#undef X
+};
 
 /** An action that was asked for, with its rows. */
 struct report_part {

@@ -41,6 +41,11 @@ const struct action_sort *action_sort_find(const char *key)
 	return NULL;
 }
 
+const struct action_sort *action_sort_at(unsigned number)
+{
+	return number < SORT_COUNT ? &sorts[number] : NULL;
+}
+
 const char *action_sort_keys(void)
 {
 	static char keys[SORT_COUNT * 5];

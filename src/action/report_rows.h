@@ -23,6 +23,9 @@ struct action_sort {
 /** The order with this key, in any case; NULL when there is none. NULL gives the default. */
 const struct action_sort *action_sort_find(const char *key);
 
+/** The orders one after the other, or NULL behind the last one. */
+const struct action_sort *action_sort_at(unsigned number);
+
 /** "so soc st ...", for messages. */
 const char *action_sort_keys(void);
 

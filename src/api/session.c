@@ -147,6 +147,26 @@ API void xheap_session_close(xheap_session *session)
 	free(session);
 }
 
+/* ---- stacks ---- */
+
+static const struct {
+	uint32_t option, stacks;
+} stack_bits[] = {{OPTION_STACK_ALLOC, XHEAP_STACKS_ALLOC},
+		  {OPTION_STACK_REALLOC, XHEAP_STACKS_REALLOC},
+		  {OPTION_STACK_FREE, XHEAP_STACKS_FREE},
+		  {OPTION_STACK_CREATE, XHEAP_STACKS_CREATE},
+		  {OPTION_STACK_DESTROY, XHEAP_STACKS_DESTROY}};
+enum { STACK_BITS = sizeof(stack_bits) / sizeof(*stack_bits) };
+
+/* The OPTION_STACK_* bits of enum xheap_stacks. */
+static uint32_t stack_kinds_of(uint32_t stacks)
+{
+	uint32_t kinds = 0;
+	for (size_t i = 0; i < STACK_BITS; i++)
+		kinds |= stacks & stack_bits[i].stacks ? stack_bits[i].option : 0;
+	return kinds;
+}
+
 /* ---- starting ---- */
 
 enum { WORDS_MAX = 64 };
@@ -165,13 +185,11 @@ static int add_word(struct api_words *words, const char *word, struct diag *diag
 	return 0;
 }
 
-static void add_number(struct api_words *words, const char *option, uint64_t number, const char *unit)
+/* The words of a program's own options are counted: these have room. */
+static void add_option_word(void *cookie, const char *word)
 {
-	struct diag diag = {""};
-	if (!number)
-		return;
-	add_word(words, option, &diag);
-	add_word(words, arena_format(&words->arena, "%" PRIu64 "%s", number, unit), &diag);
+	struct api_words *words = cookie;
+	add_word(words, arena_format(&words->arena, "%s", word), &(struct diag){""});
 }
 
 /* Whether the process can be had, as far as that is known beforehand. */
@@ -227,40 +245,32 @@ static void add_pids(struct api_words *words, const int32_t *pids, size_t count)
 	add_word(words, count ? list : "0", &(struct diag){""});
 }
 
-static void add_stacks(struct api_words *words, uint32_t stacks)
+/* Members that are 0 keep the initial values. */
+static void take_options(struct session_options *to, const xheap_session_options *from)
 {
-	add_word(words, "--stackwalk", &(struct diag){""});
-	add_word(words,
-		 arena_format(&words->arena, "none%s%s%s%s%s", stacks & XHEAP_STACKS_ALLOC ? "+HeapAlloc" : "",
-			      stacks & XHEAP_STACKS_REALLOC ? "+HeapRealloc" : "",
-			      stacks & XHEAP_STACKS_FREE ? "+HeapFree" : "",
-			      stacks & XHEAP_STACKS_CREATE ? "+HeapCreate" : "",
-			      stacks & XHEAP_STACKS_DESTROY ? "+HeapDestroy" : ""),
-		 &(struct diag){""});
+	session_options_init(to);
+	to->stack_kinds = stack_kinds_of(from->stacks);
+	to->sample_bytes = from->sample_bytes;
+	to->stack_depth = from->stack_depth ? from->stack_depth : to->stack_depth;
+	to->buffer_size = from->buffer_bytes ? from->buffer_bytes : to->buffer_size;
+	to->buffer_min = from->min_buffers;
+	to->buffer_max = from->max_buffers ? from->max_buffers : to->buffer_max;
+	to->max_file_bytes = from->max_file_bytes;
+	to->wait_limit_ms = from->wait_limit_ms ? from->wait_limit_ms : to->wait_limit_ms;
+	to->on_full_wait = from->on_full != XHEAP_FULL_DROP;
+	to->with_duration = !from->without_durations;
+	to->follow = !from->without_children;
 }
 
 static int add_options(struct api_words *words, const xheap_session_options *options, struct diag *diag)
 {
+	struct session_options session;
 	int error = 0;
 	if (options->path && (!add_word(words, "--output", diag)))
 		add_word(words, options->path, diag);
 	add_pids(words, options->pids, options->pid_count);
-	add_stacks(words, options->stacks);
-	add_number(words, "--sample", options->sample_bytes, "");
-	add_number(words, "--stack-depth", options->stack_depth, "");
-	add_number(words, "--buffer-size", options->buffer_bytes, "");
-	add_number(words, "--min-buffers", options->min_buffers, "");
-	add_number(words, "--max-buffers", options->max_buffers, "");
-	add_number(words, "--max-file", options->max_file_bytes, "");
-	add_number(words, "--wait-limit", options->wait_limit_ms, "ms");
-	if (options->on_full == XHEAP_FULL_DROP) {
-		add_word(words, "--on-full", diag);
-		add_word(words, "drop", diag);
-	}
-	if (options->without_durations)
-		add_word(words, "--no-duration", diag);
-	if (options->without_children)
-		add_word(words, "--no-follow", diag);
+	take_options(&session, options);
+	session_options_each_word(&session, add_option_word, words);
 	for (size_t i = 0; i < options->word_count && !error; i++)
 		error = options->words[i] ? add_word(words, options->words[i], diag)
 					  : diag_fail(diag, EINVAL, "xheap_session_options: word %zu is NULL", i);
@@ -310,15 +320,6 @@ API int xheap_session_start(const char *name, const xheap_session_options *optio
 }
 
 /* ---- the state ---- */
-
-static const struct {
-	uint32_t option, stacks;
-} stack_bits[] = {{OPTION_STACK_ALLOC, XHEAP_STACKS_ALLOC},
-		  {OPTION_STACK_REALLOC, XHEAP_STACKS_REALLOC},
-		  {OPTION_STACK_FREE, XHEAP_STACKS_FREE},
-		  {OPTION_STACK_CREATE, XHEAP_STACKS_CREATE},
-		  {OPTION_STACK_DESTROY, XHEAP_STACKS_DESTROY}};
-enum { STACK_BITS = sizeof(stack_bits) / sizeof(*stack_bits) };
 
 static uint32_t stacks_of(uint32_t options)
 {
@@ -491,15 +492,17 @@ static int add_to(pid_t *to, unsigned *count, const int32_t *pids, size_t more, 
 /* The words of the session as they shall be. */
 static void settle_options(struct controller_update *update, const xheap_update *given, const struct control_state *now)
 {
-	update->has_options = given->changes & (XHEAP_CHANGE_STACKS | XHEAP_CHANGE_ON_FULL | XHEAP_CHANGE_WAIT_LIMIT);
-	update->options = now->options;
-	update->wait_limit_ms = given->changes & XHEAP_CHANGE_WAIT_LIMIT ? given->wait_limit_ms : now->wait_limit_ms;
-	for (size_t i = 0; i < STACK_BITS && given->changes & XHEAP_CHANGE_STACKS; i++)
-		update->options = (update->options & ~stack_bits[i].option) |
-				  (given->stacks & stack_bits[i].stacks ? stack_bits[i].option : 0);
+	struct session_options before, options;
+	session_options_from_state(&before, now);
+	options = before;
+	if (given->changes & XHEAP_CHANGE_STACKS)
+		options.stack_kinds =
+			(options.stack_kinds & ~stack_kinds_of(XHEAP_STACKS_ALL)) | stack_kinds_of(given->stacks);
 	if (given->changes & XHEAP_CHANGE_ON_FULL)
-		update->options = (update->options & ~(uint32_t)OPTION_WAIT) |
-				  (given->on_full == XHEAP_FULL_WAIT ? OPTION_WAIT : 0);
+		options.on_full_wait = given->on_full == XHEAP_FULL_WAIT;
+	if (given->changes & XHEAP_CHANGE_WAIT_LIMIT)
+		options.wait_limit_ms = given->wait_limit_ms;
+	controller_update_options(update, &options, &before);
 }
 
 static int check_update(const xheap_update *update, struct diag *diag)

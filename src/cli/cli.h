@@ -16,10 +16,11 @@ enum { CLI_OK = 0, CLI_NO = 1, CLI_FAILED = 2 };
 /** A command: a file of its own, and a row in the table of main.c. */
 struct command {
 	const char *name;
-	const char *usage;                 /**< what follows the name */
-	const char *summary;               /**< one line */
-	const char *help;                  /**< the rest of --help: options and an example */
-	int (*run)(int argc, char **argv); /**< argv[0] is the command's name; returns the exit status */
+	const char *usage;                    /**< what follows the name */
+	const char *summary;                  /**< one line */
+	const struct option_grammar *options; /**< listed by --help; NULL: none */
+	const char *help;                     /**< the rest of --help, with an example */
+	int (*run)(int argc, char **argv);    /**< argv[0] is the command's name; returns the exit status */
 };
 
 extern const struct command command_fold, command_index, command_record, command_recover, command_info, command_dump,
@@ -28,6 +29,9 @@ extern const struct command command_fold, command_index, command_record, command
 
 /** The command with this name in any case, or NULL. */
 const struct command *command_find(const char *name);
+
+/** Say that there is no such command, and which one is nearest. CLI_FAILED. */
+int command_refuse(const char *name);
 
 /** Print the help of a command. */
 void command_print_help(const struct command *command, FILE *out);

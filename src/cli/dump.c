@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "cli/analysis.h"
 #include "cli/filter_options.h"
+#include "cli/formats.h"
 #include "match/point_stream.h"
 #include "query/scan.h"
 
@@ -24,7 +25,7 @@ enum { VALUE_BYTES = 512 };
 
 /* A cell: absent, a number (no quotes in JSON), or text. */
 struct value {
-	enum { VALUE_ABSENT, VALUE_NUMBER, VALUE_TEXT } kind;
+	enum { VALUE_ABSENT, CELL_NUMBER, CELL_TEXT } kind;
 	const char *text; /* in `room`, or anything that lives until the row is written */
 	char room[VALUE_BYTES];
 };
@@ -37,7 +38,7 @@ struct column {
 	int width; /* of text output; negative: aligned to the left; 0: as long as it is */
 };
 
-/* What columns are taken from. */
+/* Columns take their values from here. */
 struct row {
 	const struct trace_dictionary *dictionary;
 	struct heap_names *names;
@@ -77,7 +78,7 @@ static void put_number(struct value *value, int64_t number)
 	while (rest /= 10);
 	if (number < 0)
 		*--at = '-';
-	value->kind = VALUE_NUMBER;
+	value->kind = CELL_NUMBER;
 	value->text = at;
 }
 
@@ -88,7 +89,7 @@ static void put_count(struct value *value, uint64_t count)
 		return;
 	}
 	snprintf(value->room, sizeof(value->room), "%" PRIu64, count);
-	value->kind = VALUE_NUMBER;
+	value->kind = CELL_NUMBER;
 	value->text = value->room;
 }
 
@@ -105,13 +106,13 @@ static char *hex_before(char *at, uint64_t number)
 static void put_address(struct value *value, uint64_t address)
 {
 	value->room[32] = 0;
-	value->kind = VALUE_TEXT;
+	value->kind = CELL_TEXT;
 	value->text = hex_before(value->room + 32, address);
 }
 
 static void put_text(struct value *value, const char *text)
 {
-	value->kind = VALUE_TEXT;
+	value->kind = CELL_TEXT;
 	value->text = text;
 }
 
@@ -551,7 +552,7 @@ static void allocation_process(const struct row *row, struct value *value)
 	put_id(value, allocation_thread(row)->process);
 }
 
-/* Who made one from before the trace is not known. */
+/* The thread of a pre-existing block is not known. */
 static void allocation_tid(const struct row *row, struct value *value)
 {
 	if (!(allocation_of(row)->flags & HEAP_EARLIER))
@@ -673,7 +674,7 @@ static void write_row(struct dump *dump)
 			fputs_unlocked(is_first ? "\"" : ", \"", out);
 			fputs_unlocked(column->name, out);
 			fputs_unlocked("\": ", out);
-			if (value.kind == VALUE_NUMBER)
+			if (value.kind == CELL_NUMBER)
 				fputs_unlocked(value.text, out);
 			else
 				json_quote(out, value.text);
@@ -684,9 +685,9 @@ static void write_row(struct dump *dump)
 			fputs_unlocked(dump->format == REPORT_CSV ? "," : "  ", out);
 		if (dump->format == REPORT_TEXT)
 			write_text(column, &value, is_last, out);
-		else if (value.kind == VALUE_NUMBER)
+		else if (value.kind == CELL_NUMBER)
 			fputs_unlocked(value.text, out);
-		else if (value.kind == VALUE_TEXT)
+		else if (value.kind == CELL_TEXT)
 			csv_field(out, value.text);
 	}
 	fputs_unlocked(dump->format == REPORT_JSON ? "}\n" : "\n", out);
@@ -695,7 +696,7 @@ static void write_row(struct dump *dump)
 static void write_header(struct dump *dump)
 {
 	for (unsigned i = 0; i < dump->column_count && dump->format != REPORT_JSON; i++) {
-		struct value value = {.kind = VALUE_TEXT, .text = dump->columns[i].name};
+		struct value value = {.kind = CELL_TEXT, .text = dump->columns[i].name};
 		if (i)
 			fputs(dump->format == REPORT_CSV ? "," : "  ", dump->out);
 		if (dump->format == REPORT_CSV)
@@ -776,39 +777,22 @@ static const struct {
 	{COLUMNS(image_columns), dump_images},           {COLUMNS(process_columns), dump_processes},
 	{COLUMNS(allocation_columns), dump_allocations}, {COLUMNS(memory_columns), dump_memory},
 };
-enum { SUBJECT_EVENTS, SUBJECT_STACKS, SUBJECT_ALLOCATIONS = 4, SUBJECT_MEMORY };
+enum { SUBJECT_EVENTS, SUBJECT_STACKS, SUBJECT_IMAGES, SUBJECT_PROCESSES, SUBJECT_ALLOCATIONS, SUBJECT_MEMORY };
 
 /* ---- the command ---- */
 
 struct dump_options {
-	struct filter_options filter; /* first: its options are given this */
+	struct filter_options filter;
 	struct input input;
 	int format, subject;
 	bool has_whole_stacks;
 };
-
-static int set_whole_stacks(void *context, struct words *words, int number)
-{
-	(void)words, (void)number;
-	((struct dump_options *)context)->has_whole_stacks = true;
-	return 0;
-}
 
 static int set_subject(void *context, struct words *words, int number)
 {
 	(void)words;
 	((struct dump_options *)context)->subject = number;
 	return 0;
-}
-
-static int set_format(void *context, struct words *words, int number)
-{
-	(void)number;
-	struct dump_options *options = context;
-	const char *word = options_value(words, "format");
-	if (word && (options->format = report_format_find(word)) < 0)
-		return cli_fail("-format: \"%s\" is none of text, csv, json", word);
-	return word ? 0 : CLI_FAILED;
 }
 
 static int set_path(void *context, char *word)
@@ -925,23 +909,39 @@ static int dump_file(struct dump_options *options)
 	return status;
 }
 
+#define SUBJECT(place) .type = VALUE_TAKEN, .take = set_subject, .number = (place)
+
+static const struct option dump_option_rows[] = {
+	{"events", SUBJECT(SUBJECT_EVENTS), .help = "every heap call in the order of time (the default)"},
+	{"allocations", SUBJECT(SUBJECT_ALLOCATIONS),
+	 .help = "every block: where and when it began and ended, and which call freed it; takes the filters of xheap "
+		 "heap"},
+	{"stacks", SUBJECT(SUBJECT_STACKS),
+	 .help = "the tree of stacks, a row for each frame: events name its stack_id, and parent_id is the row of the "
+		 "caller"},
+	{"wholeStacks", .type = VALUE_ON, OPTION_AT(struct dump_options, has_whole_stacks),
+	 .help = "with -stacks: the text of the whole stack in each row"},
+	{"images", SUBJECT(SUBJECT_IMAGES), .help = "which file was mapped where, in which process"},
+	{"processes", SUBJECT(SUBJECT_PROCESSES), .help = "processes and how they ended"},
+	{"memory", SUBJECT(SUBJECT_MEMORY), .help = "the resident memory of each process, whenever it had changed"},
+	FORMAT_OPTION(struct dump_options, format, report_formats),
+	{.type = VALUE_END},
+};
+
+static const struct option_group dump_groups[] = {
+	{dump_option_rows, 0, false},
+	{filter_range_rows, offsetof(struct dump_options, filter), false},
+	{filter_rows, offsetof(struct dump_options, filter), true},
+	{NULL, 0, false},
+};
+static const struct option_grammar grammar = {.command = "dump", .groups = dump_groups, .dashes = "-"};
+
 static int dump_run(int argc, char **argv)
 {
-	static const struct option table[] = {
-		{"events", set_subject, 0},
-		{"stacks", set_subject, 1},
-		{"images", set_subject, 2},
-		{"processes", set_subject, 3},
-		{"allocations", set_subject, SUBJECT_ALLOCATIONS},
-		{"memory", set_subject, SUBJECT_MEMORY},
-		FILTER_OPTIONS,
-		{"format", set_format, 0},
-		{"wholeStacks", set_whole_stacks, 0},
-	};
 	struct dump_options options = {.subject = 0};
 	filter_options_init(&options.filter, "dump");
 	options.filter.filter.nesting = HEAP_NESTING_ALL;
-	int status = options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, set_path);
+	int status = options_parse(&grammar, argc, argv, &options, set_path, NULL);
 	if (!status && options.filter.note_count && options.subject != SUBJECT_ALLOCATIONS)
 		status = cli_fail("-%s is for -allocations", options.filter.notes[0].name);
 	if (!status && options.has_whole_stacks && options.subject != SUBJECT_STACKS)
@@ -957,17 +957,8 @@ const struct command command_dump = {
 	.usage = "[FILE] [-events|-allocations|-stacks|-images|-processes|-memory] [OPTIONS]",
 	.summary = "print all that a trace holds",
 	.run = dump_run,
-	.help = "  -events         every heap call in the order of time (the default)\n"
-		"  -allocations    every block: where and when it began and ended, who freed it; takes the filters of "
-		"xheap heap\n"
-		"  -stacks         the tree of stacks, a row for each frame; stack_id is the one that events name, "
-		"parent_id the caller's row\n"
-		"  -wholeStacks    with -stacks: the text of the whole stack in each row, too\n"
-		"  -images         which file lay where in which process\n"
-		"  -processes      processes and how they ended\n"
-		"  -memory         how much memory of each process was resident, when that had changed\n"
-		"  -range T1 T2    events from T1 to T2: microseconds from the start, or with s, ms, us, ns\n"
-		"  -format FORMAT  text, csv, or json (one object per line; what is absent has no key)\n\n"
+	.options = &grammar,
+	.help = "JSON is one object on each line; a value that is absent has no key.\n"
 		"Without FILE: the newest xheap.*.xht here.\n\n"
 		"Example:\n  xheap dump xheap.jq.4711.xht -range 0 10ms -format csv\n",
 };

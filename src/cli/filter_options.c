@@ -27,13 +27,13 @@ void filter_options_fini(struct filter_options *options)
 
 /* ---- words ---- */
 
-/* Whether the word is one of a list's: a list ends at the next option, which "-5" is none of. */
+/* Whether the word belongs to a list: a list ends at the next option. */
 static bool is_list_word(const char *word)
 {
 	return word && (word[0] != '-' || !word[1]);
 }
 
-/* Remember an option that says which allocations count, with its words, for the report. */
+/* Remember a filter with its words, which the report repeats. */
 static void note_add(struct filter_options *options, const char *name, char **first, char **end)
 {
 	char *text = NULL;
@@ -48,14 +48,14 @@ static void note_add(struct filter_options *options, const char *name, char **fi
 	options->notes[options->note_count++] = (struct report_filter){name, text};
 }
 
-/* The trace is easily swallowed by the list before it. */
+/* A FILE behind a list is easily taken for one of its words. */
 static int refuse_trace(const struct filter_options *options, const char *option, char **first, const char *word)
 {
 	const char *dot = strrchr(word, '.');
 	struct stat status;
 	if (!dot || strcmp(dot, ".xht") != 0 || stat(word, &status) != 0)
 		return 0;
-	cli_fail("-%s: %s is a file, and not a frame: a list goes on to the next option or --; write", option, word);
+	cli_fail("-%s: %s is a file, and not a frame: a list ends at the next option or --; write", option, word);
 	fprintf(stderr, "    xheap %s %s -%s", options->command, text_shown(word), option);
 	for (; strcmp(*first, word) != 0; first++)
 		fprintf(stderr, " %s", text_shown(*first));
@@ -87,6 +87,13 @@ int filter_add_pattern(struct heap_patterns *patterns, const char *option, const
 
 /* ---- options ---- */
 
+static const struct option_choice classes[] = {
+#define X(name) {#name, NULL, HEAP_##name, NULL},
+	HEAP_CLASSES(X)
+#undef X
+		{NULL, NULL, 0, NULL},
+};
+
 static bool is_endless(const char *word)
 {
 	return !strcasecmp(word, "max") || !strcasecmp(word, "inf") || !strcasecmp(word, "infinity");
@@ -107,21 +114,22 @@ static int take_moments(struct words *words, const char *option, struct moments 
 		if (!word)
 			return CLI_FAILED;
 		if (!parse_moment(word, 0, &times[i]))
-			return cli_fail("-%s: \"%s\" is no time: microseconds from the start, or with s, ms, us, ns, "
-					"or YYYY/MM/DD:HH:MM:SS",
-					option, word);
+			return cli_fail(
+				"-%s: \"%s\" is no time: microseconds from the start, with s, ms, us or ns behind it, "
+				"or YYYY/MM/DD:HH:MM:SS",
+				option, word);
 	}
 	bool are_alike = !strchr(moments->words[0], '/') == !strchr(moments->words[1], '/');
 	return are_alike && times[0] > times[1] ? cli_fail("-%s: it ends before it begins", option) : 0;
 }
 
-int filter_set_range(void *context, struct words *words, int number)
+static int set_range(void *context, struct words *words, int number)
 {
 	(void)number;
 	return take_moments(words, "range", &((struct filter_options *)context)->range);
 }
 
-int filter_set_window(void *context, struct words *words, int number)
+static int set_window(void *context, struct words *words, int number)
 {
 	(void)number;
 	struct filter_options *options = context;
@@ -129,9 +137,10 @@ int filter_set_window(void *context, struct words *words, int number)
 	const char *word = options_value(words, "window");
 	if (!word)
 		return CLI_FAILED;
-	options->filter.class = heap_class_find(word);
-	if (options->filter.class == HEAP_CLASS_NONE)
-		return cli_fail("-window: \"%s\" is none of AIFI, AIFO, AOFI, AOFO", word);
+	const struct option_choice *class = option_choice_find(classes, word);
+	if (!class)
+		return cli_fail("-window %s: AIFI, AIFO, AOFI or AOFO", word);
+	options->filter.class = (enum heap_class) class->number;
 	if (take_moments(words, "window", &options->window))
 		return CLI_FAILED;
 	note_add(options, "window", first, words->next);
@@ -167,7 +176,7 @@ static int take_bounds(struct filter_options *options, struct words *words, cons
 	return 0;
 }
 
-int filter_set_size(void *context, struct words *words, int number)
+static int set_size(void *context, struct words *words, int number)
 {
 	(void)number;
 	struct filter_options *options = context;
@@ -175,7 +184,7 @@ int filter_set_size(void *context, struct words *words, int number)
 			   &options->filter.size_bytes);
 }
 
-int filter_set_lifetime(void *context, struct words *words, int number)
+static int set_lifetime(void *context, struct words *words, int number)
 {
 	(void)number;
 	struct filter_options *options = context;
@@ -233,14 +242,14 @@ static int take_tids(void *context, const char *word)
 			    &options->filter.tid_capacity);
 }
 
-int filter_set_frames(void *context, struct words *words, int number)
+static int set_frames(void *context, struct words *words, int number)
 {
 	return number ? filter_take_list(context, words, "requireFreeFrames", take_required_of_free)
 		      : filter_take_list(context, words, "requireFrames", take_required);
 }
 
 /* Numbers may come with commas, and the FILE may follow them. */
-int filter_set_numbers(void *context, struct words *words, int number)
+static int set_numbers(void *context, struct words *words, int number)
 {
 	const char *name = number ? "threads" : "pids";
 	char **first = words->next;
@@ -255,7 +264,7 @@ int filter_set_numbers(void *context, struct words *words, int number)
 	return 0;
 }
 
-int filter_set_heap(void *context, struct words *words, int number)
+static int set_heap(void *context, struct words *words, int number)
 {
 	(void)number;
 	char **first = words->next;
@@ -266,7 +275,7 @@ int filter_set_heap(void *context, struct words *words, int number)
 	return 0;
 }
 
-int filter_set_closed(void *context, struct words *words, int number)
+static int set_closed(void *context, struct words *words, int number)
 {
 	(void)number;
 	struct filter_options *options = context;
@@ -275,7 +284,7 @@ int filter_set_closed(void *context, struct words *words, int number)
 	return 0;
 }
 
-int filter_set_innermost(void *context, struct words *words, int number)
+static int set_innermost(void *context, struct words *words, int number)
 {
 	(void)number;
 	struct filter_options *options = context;
@@ -283,6 +292,44 @@ int filter_set_innermost(void *context, struct words *words, int number)
 	note_add(options, "innermost", words->next, words->next);
 	return 0;
 }
+
+/* ---- the tables ---- */
+
+/* clang-format off */
+const struct option filter_range_rows[] = {
+	{"range", .type = VALUE_TAKEN, .take = set_range, .value = "T1 T2",
+	 .help = "events from T1 to T2; a time is in microseconds from the start, has s, ms, us or ns behind it, or is "
+		 "YYYY/MM/DD:HH:MM:SS"},
+	{.type = VALUE_END},
+};
+
+const struct option filter_rows[] = {
+	{"lifetime", .type = VALUE_TAKEN, .take = set_lifetime, .value = "L1 L2",
+	 .help = "blocks that lived for at least L1 and less than L2"},
+	{"size", .type = VALUE_TAKEN, .take = set_size, .value = "S1 S2",
+	 .help = "blocks of at least S1 and less than S2 bytes; also with K, M or G"},
+	{"requireFrames", .type = VALUE_TAKEN, .take = set_frames, .value = "F...",
+	 .help = "blocks with one of these frames on the stack of their allocation"},
+	{"requireFreeFrames", .type = VALUE_TAKEN, .take = set_frames, .number = 1, .value = "F...",
+	 .help = "blocks with one of these frames on the stack of their free"},
+	{"pids", .others = "pid", .type = VALUE_TAKEN, .take = set_numbers, .value = "N...",
+	 .help = "blocks of these processes; -pid is the same"},
+	{"threads", .others = "thread", .type = VALUE_TAKEN, .take = set_numbers, .number = 1, .value = "N...",
+	 .help = "blocks of these threads"},
+	{"heap", .type = VALUE_TAKEN, .take = set_heap, .value = "H",
+	 .help = "blocks of the heap with this handle or name, also of a heap that lies in another one"},
+	{"window", .type = VALUE_TAKEN, .take = set_window, .choices = classes, .value = "CLASS T1 T2",
+	 .help = "blocks that were allocated, freed inside or outside of T1 to T2: AIFI, AIFO, AOFI or AOFO"},
+	{"closed", .type = VALUE_TAKEN, .take = set_closed, .help = "blocks that were freed"},
+	{.type = VALUE_END},
+};
+
+const struct option filter_report_rows[] = {
+	{"innermost", .type = VALUE_TAKEN, .take = set_innermost,
+	 .help = "blocks that lie in others, in place of these; what remains of these is [pool overhead]"},
+	{.type = VALUE_END},
+};
+/* clang-format on */
 
 /* ---- with the trace ---- */
 
@@ -295,7 +342,6 @@ static int resolve_moments(const struct moments *moments, const char *option, co
 	return range->from_ns > range->to_ns ? cli_fail("-%s: it ends before it begins", option) : 0;
 }
 
-/* Tell of patterns that match no frame of the trace. True when none of them does. */
 bool filter_report_patterns(const struct heap_patterns *patterns, const char *option, struct heap_names *names)
 {
 	size_t missing = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** The options that say which allocations count, the same for every command. */
+/** The options that choose which allocations count, the same for every command. */
 #ifndef XHEAP_CLI_FILTER_OPTIONS_H
 #define XHEAP_CLI_FILTER_OPTIONS_H
 
@@ -12,7 +12,7 @@ struct moments {
 	const char *words[2];
 };
 
-/** A command's context begins with it. */
+/** What the options store. */
 struct filter_options {
 	const char *command; /**< for messages that show the right line */
 	struct moments range, window;
@@ -24,30 +24,12 @@ struct filter_options {
 void filter_options_init(struct filter_options *options, const char *command);
 void filter_options_fini(struct filter_options *options);
 
-/** Rows of a table of options. */
-#define FILTER_OPTIONS \
-	{"range", filter_set_range, 0}, {"window", filter_set_window, 0}, {"size", filter_set_size, 0}, \
-		{"lifetime", filter_set_lifetime, 0}, {"closed", filter_set_closed, 0}, \
-		{"requireFrames", filter_set_frames, 0}, {"requireFreeFrames", filter_set_frames, 1}, \
-		{"pids", filter_set_numbers, 0}, {"pid", filter_set_numbers, 0}, {"threads", filter_set_numbers, 1}, \
-		{"thread", filter_set_numbers, 1}, \
-	{ \
-		"heap", filter_set_heap, 0 \
-	}
+/** The options, which store in a struct filter_options: the time, the others, and one that only reports have, since
+    listings have all blocks. */
+extern const struct option filter_range_rows[], filter_rows[], filter_report_rows[];
 
-int filter_set_range(void *context, struct words *words, int number);
-int filter_set_window(void *context, struct words *words, int number);
-int filter_set_size(void *context, struct words *words, int number);
-int filter_set_lifetime(void *context, struct words *words, int number);
-int filter_set_closed(void *context, struct words *words, int number);
-int filter_set_frames(void *context, struct words *words, int number);
-int filter_set_numbers(void *context, struct words *words, int number);
-int filter_set_heap(void *context, struct words *words, int number);
-/** a report's only: listings have all blocks */
-int filter_set_innermost(void *context, struct words *words, int number);
-
-/** Call take with each word of a list, which goes on to the next option or --; at least one. 0, or CLI_FAILED after a
-    message. */
+/** Call `take` with each word of a list, which ends at the next option or --, and has one word at least. 0, or CLI_FAILED
+    after a message. */
 int filter_take_list(struct filter_options *options, struct words *words, const char *option,
 		     int (*take)(void *context, const char *word));
 
@@ -61,7 +43,7 @@ int filter_range(const struct filter_options *options, const struct trace *trace
     message. */
 int filter_prepare(struct filter_options *options, const struct heap_table *table, struct heap_names *names);
 
-/** Tell of patterns that match no frame of the trace. True when none of them does. */
+/** Print which patterns match no frame of the trace. True when none of them matches. */
 bool filter_report_patterns(const struct heap_patterns *patterns, const char *option, struct heap_names *names);
 
 #endif

@@ -11,12 +11,13 @@
 #include "base/whole_file.h"
 #include "cli/analysis.h"
 #include "cli/filter_options.h"
+#include "cli/formats.h"
 
 enum { PART_MAX = 16, TOP_DEFAULT = 10000 };
 enum { HEAP_AGAIN = -1 }; /* in place of a status: the index is damaged, and nothing has been shown */
 
 struct heap_options {
-	struct filter_options filter; /* first: its options are given this */
+	struct filter_options filter;
 	struct input input;
 	const char *output;
 	struct {
@@ -27,7 +28,7 @@ struct heap_options {
 	bool is_inclusive;
 	uint64_t top;
 	int format;
-	bool with_lines, without_default_cull, is_timed;
+	bool with_lines, without_default_cull, is_timed, is_ignored;
 	enum heap_by by;
 	struct heap_cull cull;
 	const char **cull_lists; /* files */
@@ -93,58 +94,6 @@ static int set_callers(void *context, struct words *words, int number)
 	return add_part(options, action_table[number], take_sort(words));
 }
 
-static int set_by(void *context, struct words *words, int number)
-{
-	(void)number;
-	struct heap_options *options = context;
-	const char *word = options_value(words, "by");
-	if (word && !(options->by = heap_by_find(word)))
-		return cli_fail("-by: \"%s\" is none of process, thread, heap, size, lifetime, time, class", word);
-	return word ? 0 : CLI_FAILED;
-}
-
-static int set_top(void *context, struct words *words, int number)
-{
-	(void)number;
-	struct heap_options *options = context;
-	const char *word = options_value(words, "top");
-	if (word && !text_parse_count(word, &options->top))
-		return cli_fail("-top: \"%s\" is no number of rows", word);
-	return word ? 0 : CLI_FAILED;
-}
-
-static int set_format(void *context, struct words *words, int number)
-{
-	(void)number;
-	struct heap_options *options = context;
-	const char *word = options_value(words, "format");
-	if (word && (options->format = report_format_find(word)) < 0)
-		return cli_fail("-format: \"%s\" is none of text, csv, json", word);
-	return word ? 0 : CLI_FAILED;
-}
-
-static int set_timing(void *context, struct words *words, int number)
-{
-	(void)words, (void)number;
-	((struct heap_options *)context)->is_timed = true;
-	return 0;
-}
-
-static int set_lines(void *context, struct words *words, int number)
-{
-	(void)words, (void)number;
-	((struct heap_options *)context)->with_lines = true;
-	return 0;
-}
-
-static int set_output(void *context, struct words *words, int number)
-{
-	(void)number;
-	struct heap_options *options = context;
-	options->output = options_value(words, "o");
-	return options->output ? 0 : CLI_FAILED;
-}
-
 /* A mistyped key reads as a FILE. */
 static int set_input(void *context, char *word)
 {
@@ -153,12 +102,6 @@ static int set_input(void *context, char *word)
 		return cli_fail("\"%s\" is no FILE%s, and no key to sort by, which are: %s", word,
 				options->input.path ? " when one is named already" : "", action_sort_keys());
 	return input_take_path(&options->input, word);
-}
-
-static int set_session(void *context, struct words *words, int number)
-{
-	(void)number;
-	return input_take_session(&((struct heap_options *)context)->input, words);
 }
 
 static int set_path(void *context, struct words *words, int number)
@@ -170,15 +113,21 @@ static int set_path(void *context, struct words *words, int number)
 
 /* ---- frames ---- */
 
+/* The options around these filters. */
+static struct heap_options *heap_options_of(struct filter_options *filter)
+{
+	return (struct heap_options *)((char *)filter - offsetof(struct heap_options, filter));
+}
+
 static int take_cull_frame(void *context, const char *word)
 {
-	struct heap_options *options = context;
+	struct heap_options *options = heap_options_of(context);
 	return filter_add_pattern(&options->cull.frames, "cullFrames", word);
 }
 
 static int take_cull_list(void *context, const char *word)
 {
-	struct heap_options *options = context;
+	struct heap_options *options = heap_options_of(context);
 	struct diag diag = {""};
 	memory_grow(options->cull_lists, options->cull_list_count, options->cull_list_capacity);
 	options->cull_lists[options->cull_list_count++] = word;
@@ -187,24 +136,12 @@ static int take_cull_list(void *context, const char *word)
 
 static int set_cull(void *context, struct words *words, int number)
 {
-	return number ? filter_take_list(context, words, "cullLists", take_cull_list)
-		      : filter_take_list(context, words, "cullFrames", take_cull_frame);
+	struct filter_options *filter = &((struct heap_options *)context)->filter;
+	return number ? filter_take_list(filter, words, "cullLists", take_cull_list)
+		      : filter_take_list(filter, words, "cullFrames", take_cull_frame);
 }
 
-static int set_no_default_cull(void *context, struct words *words, int number)
-{
-	(void)words, (void)number;
-	((struct heap_options *)context)->without_default_cull = true;
-	return 0;
-}
-
-/* ---- words of the documented tool that ask for nothing here ---- */
-
-static int set_nothing(void *context, struct words *words, int number)
-{
-	(void)context, (void)words, (void)number;
-	return 0;
-}
+/* ---- words of the documented tool without a meaning here ---- */
 
 /* Symbols are always used. */
 static int set_symbols(void *context, struct words *words, int number)
@@ -237,38 +174,83 @@ enum {
 	ACTION_CHAINS,
 	ACTION_TOTALS
 };
-/* The numbers of actions are places in action_table. */
-static const struct option heap_option_table[] = {
-	{"stacks", set_action, ACTION_STACKS},
-	{"frames", set_action, ACTION_FRAMES},
-	{"inclusive", set_inclusive, ACTION_FRAMES},
-	{"image", set_action, ACTION_IMAGE},
-	{"images", set_action, ACTION_IMAGE},
-	{"heaps", set_action, ACTION_HEAPS},
-	{"tree", set_action, ACTION_TREE},
-	{"callers", set_callers, ACTION_CALLERS},
-	{"chains", set_action, ACTION_CHAINS},
-	{"totals", set_action, ACTION_TOTALS},
-	{"by", set_by, 0},
-	{"top", set_top, 0},
-	{"format", set_format, 0},
-	{"lines", set_lines, 0},
-	FILTER_OPTIONS,
-	{"innermost", filter_set_innermost, 0},
-	{"cullFrames", set_cull, 0},
-	{"cullLists", set_cull, 1},
-	{"cullList", set_cull, 1},
-	{"noDefaultCull", set_no_default_cull, 0},
-	{"i", set_path, 0},
-	{"session", set_session, 0},
-	{"o", set_output, 0},
-	{"timing", set_timing, 0},
-	{"a", set_tool_action, 0},
-	{"symbols", set_symbols, 0},
-	{"quiet", set_nothing, 0},
-	{"tle", set_nothing, 0},
-	{"tti", set_nothing, 0},
+#define AT(member) OPTION_AT(struct heap_options, member)
+#define ACTION(word, place) .type = VALUE_TAKEN, .take = set_action, .number = (place), .value = (word)
+
+static const struct option_choice by_choices[] = {
+#define X(id, name) {name, NULL, HEAP_BY_##id, NULL},
+	HEAP_BYS(X)
+#undef X
+		{NULL, NULL, 0, NULL},
 };
+
+/* The numbers of actions are places in action_table. */
+/* clang-format off */
+static const struct option action_rows[] = {
+	{.type = VALUE_TITLE, .help = "Actions, several at once; KEY sorts the rows:"},
+	{"stacks", ACTION("[KEY]", ACTION_STACKS), .help = "one row for each distinct stack (the default)"},
+	{"frames", ACTION("[KEY]", ACTION_FRAMES), .help = "one row for each function that asked for memory"},
+	{"inclusive", .type = VALUE_TAKEN, .take = set_inclusive, .number = ACTION_FRAMES,
+	 .help = "with -frames: one row for each function anywhere on the stacks"},
+	{"image", .others = "images", ACTION("[KEY]", ACTION_IMAGE),
+	 .help = "one row for each executable or library of these functions"},
+	{"heaps", ACTION("[KEY]", ACTION_HEAPS), .help = "one row for each heap, with its extents"},
+	{"tree", ACTION("[KEY]", ACTION_TREE), .help = "callers and callees, from the starts of the threads"},
+	{"callers", .type = VALUE_TAKEN, .take = set_callers, .number = ACTION_CALLERS, .value = "FUNCTION [KEY]",
+	 .help = "the callers of a function, and their callers"},
+	{"chains", ACTION("[KEY]", ACTION_CHAINS), .help = "blocks that grew by realloc: steps, factor, bytes copied"},
+	{"totals", ACTION(NULL, ACTION_TOTALS), .help = "only the totals"},
+	{"by", .type = VALUE_CHOICE, AT(by), .value = "WHAT", .choices = by_choices, .help = "split rows by"},
+	{"top", .type = VALUE_NUMBER, AT(top), .value = "N", .initial = TOP_DEFAULT, .help = "the first N rows of each action"},
+	{.type = VALUE_TITLE, .help = "Filters; an allocation passes all of them:"},
+	{.type = VALUE_END},
+};
+
+static const struct option frame_rows[] = {
+	{.type = VALUE_TITLE, .help = "Frames:"},
+	{"cullFrames", .type = VALUE_TAKEN, .take = set_cull, .value = "F...",
+	 .help = "remove these functions from the inner end of stacks, as those of the built-in list"},
+	{"cullLists", .others = "cullList", .type = VALUE_TAKEN, .take = set_cull, .number = 1, .value = "FILE...",
+	 .help = "remove the functions that are named in these files, one on a line"},
+	{"noDefaultCull", .type = VALUE_ON, AT(without_default_cull), .help = "do not use the built-in list"},
+	{"lines", .type = VALUE_ON, AT(with_lines), .help = "tell functions apart by the line of the call"},
+	{.type = VALUE_TITLE, .help = "Output:"},
+	{.type = VALUE_END},
+};
+
+static const struct option input_rows[] = {INPUT_SESSION_OPTION, {.type = VALUE_END}};
+
+static const struct option output_rows[] = {
+	FORMAT_OPTION(struct heap_options, format, report_formats),
+	{"o", .type = VALUE_TEXT, AT(output), .value = "FILE", .help = "write the report to FILE"},
+	{"timing", .type = VALUE_ON, AT(is_timed), .help = "print on standard error how long each step took"},
+	{.type = VALUE_END},
+};
+
+static const struct option tool_rows[] = {
+	{"i", .type = VALUE_TAKEN, .take = set_path},
+	{"a", .type = VALUE_TAKEN, .take = set_tool_action},
+	{"symbols", .type = VALUE_TAKEN, .take = set_symbols},
+	{"quiet", .type = VALUE_ON, AT(is_ignored)},
+	{"tle", .type = VALUE_ON, AT(is_ignored)},
+	{"tti", .type = VALUE_ON, AT(is_ignored)},
+	{.type = VALUE_END},
+};
+/* clang-format on */
+
+static const struct option_group heap_groups[] = {
+	{action_rows, 0, false},
+	{filter_range_rows, offsetof(struct heap_options, filter), false},
+	{filter_rows, offsetof(struct heap_options, filter), false},
+	{filter_report_rows, offsetof(struct heap_options, filter), false},
+	{frame_rows, 0, false},
+	{input_rows, offsetof(struct heap_options, input), false},
+	{output_rows, 0, false},
+	{tool_rows, 0, false},
+	{NULL, 0, false},
+};
+static const struct option_grammar grammar = {
+	.command = "heap", .groups = heap_groups, .dashes = "-", .print_notes = formats_print_keys};
 
 /* ---- the report ---- */
 
@@ -443,12 +425,10 @@ static int heap_show(struct heap_options *options)
 
 static int heap_run(int argc, char **argv)
 {
-	struct heap_options options = {.top = TOP_DEFAULT};
+	struct heap_options options = {.top = TOP_DEFAULT, .format = REPORT_TEXT};
 	filter_options_init(&options.filter, "heap");
 	int status = CLI_FAILED;
-	if (!options_parse(argc, argv, heap_option_table, sizeof(heap_option_table) / sizeof(*heap_option_table),
-			   &options, set_input) &&
-	    !parts_settle(&options))
+	if (!options_parse(&grammar, argc, argv, &options, set_input, NULL) && !parts_settle(&options))
 		status = heap_show(&options);
 	filter_options_fini(&options.filter);
 	heap_cull_fini(&options.cull);
@@ -463,47 +443,12 @@ const struct command command_heap = {
 	.usage = "[FILE] [ACTION...] [FILTER...]",
 	.summary = "show where the memory went: allocations by stack, function or image",
 	.run = heap_run,
-	.help = "Actions, several at once; KEY sorts the rows:\n"
-		"  -stacks [KEY]         one row per distinct stack (the default)\n"
-		"  -frames [KEY]         one row per function that asked for memory\n"
-		"  -inclusive            with -frames: per function anywhere on the stacks\n"
-		"  -image [KEY]          one row per executable or library of those functions\n"
-		"  -heaps [KEY]          one row per heap, with its extents\n"
-		"  -tree [KEY]           who called whom, from the threads' starts\n"
-		"  -callers FUNCTION [KEY] who called it, and who called these\n"
-		"  -chains [KEY]         blocks that grew by realloc: steps, factor, bytes copied\n"
-		"  -totals               only the totals\n"
-		"  -by WHAT              split rows by process, thread, heap, size, lifetime, time or class\n"
-		"  -top N                the first N rows of each (10000)\n"
-		"Filters; an allocation has to pass all:\n"
-		"  -range T1 T2          begun from T1 to T2: microseconds from the start, or with s, ms, us, ns, or "
-		"YYYY/MM/DD:HH:MM:SS\n"
-		"  -lifetime L1 L2       that lived at least L1 and less than L2\n"
-		"  -size S1 S2           of at least S1 and less than S2 bytes (K, M, G may follow)\n"
-		"  -requireFrames F...   with one of these on the stack that allocated it\n"
-		"  -requireFreeFrames F... with one of these on the stack that freed it\n"
-		"  -pids N...            of these processes; also -pid\n"
-		"  -threads N...         of these threads\n"
-		"  -heap H               of the heap with this handle or name, also where it lies in another\n"
-		"  -innermost            blocks in place of those that they lie in, of which [pool overhead] remains\n"
-		"  -window CLASS T1 T2   AIFI AIFO AOFI AOFO: allocated, freed inside or outside of T1 to T2\n"
-		"  -closed               only what was given back\n"
-		"Frames:\n"
-		"  -cullFrames F...      take these off the innermost end of stacks, as the functions of the built-in "
-		"list are\n"
-		"  -cullLists FILE...    take off those of the files, one a line\n"
-		"  -noDefaultCull        leave the built-in list out\n"
-		"  -lines                tell functions apart by the line of the call\n"
-		"Output:\n"
-		"  -session NAME         in place of FILE: what this session has recorded up to now\n"
-		"  -format FORMAT        text, csv or json\n"
-		"  -o FILE               write there\n"
-		"  -timing               tell on standard error what took how long\n"
-		"As the documented tool has them: -i FILE, -a heap, -symbols, -quiet, -tle, -tti, and -s KEY\n\n"
-		"KEY: so soc outstanding size, count; st stc total size, count; src realloc count;\n"
-		"     sp spc size, count at the peak; stt temporary count. The default is so.\n"
-		"F:   image!, image!symbol, symbol or image+0xOFFSET, in any case, with * and ?. Lists end at the next "
+	.options = &grammar,
+	.help = "F: image!, image!symbol, symbol or image+0xOFFSET, in any case, with * and ?. A list ends at the "
+		"next\n"
 		"option or --.\n"
+		"Options of the documented tool, which are accepted: -i FILE, -a heap, -symbols, -quiet, -tle, -tti, "
+		"-s KEY.\n"
 		"Without FILE: the newest xheap.*.xht here.\n\n"
 		"Example:\n  xheap heap xheap.jq.4711.xht -frames st -top 20 -requireFrames jq!parse* -size 1K 1M\n",
 };

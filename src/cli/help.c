@@ -5,7 +5,7 @@ static int help_run(int argc, char **argv)
 {
 	const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
 	if (argc > 1 && !command)
-		return cli_fail("%s: no such command; xheap help lists them", argv[1]);
+		return command_refuse(argv[1]);
 	if (command)
 		command_print_help(command, stdout);
 	else
@@ -23,7 +23,7 @@ static int version_run(int argc, char **argv)
 const struct command command_help = {
 	.name = "help",
 	.usage = "[COMMAND]",
-	.summary = "say how to use xheap, or one of its commands",
+	.summary = "show how to use xheap, or one of its commands",
 	.run = help_run,
 	.help = "Example:\n  xheap help heap\n",
 };

@@ -11,6 +11,7 @@
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "cli/formats.h"
 #include "cli/option_parser.h"
 #include "match/match.h"
 
@@ -369,19 +370,6 @@ static void info_text(const struct info *info, FILE *out)
 
 /* ---- the command ---- */
 
-static int set_format(void *context, struct words *words, int number)
-{
-	(void)number;
-	struct info_options *options = context;
-	const char *word = options_value(words, "format");
-	if (!word)
-		return CLI_FAILED;
-	options->format = report_format_find(word);
-	if (options->format != REPORT_TEXT && options->format != REPORT_JSON)
-		return cli_fail("-format: \"%s\" is none of text, json", word);
-	return 0;
-}
-
 static int set_path(void *context, char *word)
 {
 	return input_take_path(&((struct info_options *)context)->input, word);
@@ -427,11 +415,17 @@ static int info_show(struct info_options *options, const char *path)
 	return status;
 }
 
+static const struct option info_rows[] = {
+	FORMAT_OPTION(struct info_options, format, report_formats_without_csv),
+	{.type = VALUE_END},
+};
+static const struct option_group info_groups[] = {{info_rows, 0, false}, {NULL, 0, false}};
+static const struct option_grammar grammar = {.command = "info", .groups = info_groups, .dashes = "-"};
+
 static int info_run(int argc, char **argv)
 {
-	static const struct option table[] = {{"format", set_format, 0}};
-	struct info_options options = {0};
-	if (options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, set_path))
+	struct info_options options = {.format = REPORT_TEXT};
+	if (options_parse(&grammar, argc, argv, &options, set_path, NULL))
 		return CLI_FAILED;
 	char *path = cli_trace_path(options.input.path);
 	int status = path ? info_show(&options, path) : CLI_FAILED;
@@ -442,10 +436,11 @@ static int info_run(int argc, char **argv)
 const struct command command_info = {
 	.name = "info",
 	.usage = "[FILE] [-format text|json]",
-	.summary = "say what is in a trace",
+	.summary = "describe a trace and its recording",
 	.run = info_run,
-	.help = "Counts of events, losses, processes and how they ended, the session's options, and what tracing "
-		"cost.\n"
+	.options = &grammar,
+	.help = "The answer has counts of events and losses, the processes and how they ended, the session's options,\n"
+		"and what tracing cost.\n"
 		"Without FILE: the newest xheap.*.xht here.\n\n"
 		"Example:\n  xheap info xheap.jq.4711.xht -format json\n",
 };

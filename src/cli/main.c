@@ -4,7 +4,8 @@
  *
  *     cli/main.c            the table of commands
  *     cli/NAME.c            the command NAME
- *     cli/option_parser.c   options as tables
+ *     cli/record*.c         parts of the command record, which sessions share
+ *     cli/option_parser.c   command lines by the tables of base/option.h
  *     cli/filter_options.c  which allocations count, as options
  *     cli/output.c          messages, the pager, the trace to read
  *     api/                  the library: the same for programs
@@ -21,7 +22,8 @@
  *     os/ base/             the kernel; containers and texts
  */
 #include "base/memory.h"
-#include "cli/cli.h"
+#include "base/text.h"
+#include "cli/option_parser.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +36,7 @@ static const struct command *const commands[] = {
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(*commands) };
 
-/* What loggers start. */
+/* Commands that a logger starts, which no list has. */
 static const struct command *const workers[] = {&command_fold, &command_index};
 
 const struct command *command_find(const char *name)
@@ -45,9 +47,29 @@ const struct command *command_find(const char *name)
 	return NULL;
 }
 
+int command_refuse(const char *name)
+{
+	const char *nearest = NULL;
+	size_t least = strlen(name) / 2 + 1;
+	for (int i = 0; i < COMMAND_COUNT; i++) {
+		size_t distance = text_distance(name, commands[i]->name);
+		if (distance < least) {
+			least = distance;
+			nearest = commands[i]->name;
+		}
+	}
+	return cli_fail("%s: no such command%s%s; xheap help lists them", name, nearest ? "; the nearest is " : "",
+			nearest ? nearest : "");
+}
+
 void command_print_help(const struct command *command, FILE *out)
 {
-	fprintf(out, "xheap %s %s\n%s\n\n%s", command->name, command->usage, command->summary, command->help);
+	fprintf(out, "xheap %s %s\n%s\n\n", command->name, command->usage, command->summary);
+	if (command->options) {
+		options_print_help(command->options, out);
+		putc('\n', out);
+	}
+	fputs(command->help, out);
 }
 
 void command_print_list(FILE *out)
@@ -55,7 +77,7 @@ void command_print_list(FILE *out)
 	fputs("xheap COMMAND ...: record every heap call of a program, and show where its memory went\n\n", out);
 	for (int i = 0; i < COMMAND_COUNT; i++)
 		fprintf(out, "  %-9s %s\n", commands[i]->name, commands[i]->summary);
-	fputs("\nxheap help COMMAND tells the rest. Options take one dash or two, in any case.\n\n"
+	fputs("\nxheap help COMMAND explains one. Options take one dash or two, in any case.\n\n"
 	      "Example:\n  xheap heap -stacks so -top 10\n",
 	      out);
 }
@@ -65,7 +87,7 @@ bool command_is_help_word(const char *word)
 	return !strcasecmp(word, "--help") || !strcasecmp(word, "-help") || !strcmp(word, "-h") || !strcmp(word, "-?");
 }
 
-/* "-i FILE ... -a heap ...", as the documented tool is called: the command is behind its options. */
+/* Whether the words are "-i FILE ... -a heap ...", as those of the documented tool: options stand before the command. */
 static bool asks_as_documented(int argc, char **argv)
 {
 	if (argv[1][0] != '-')
@@ -81,8 +103,8 @@ static void end_without_memory(size_t size_bytes)
 	exit(cli_fail("out of memory: %zu bytes were needed", size_bytes));
 }
 
-/* For a program that runs the command: why it failed, as a number. */
-static void tell_error_number(void)
+/* For a program that runs the command: the reason of its failure, as a number. */
+static void print_error_number(void)
 {
 	if (cli_error_number())
 		fprintf(stderr, DIAG_NUMBER_LINE "\n", cli_error_number());
@@ -95,7 +117,7 @@ int main(int argc, char **argv)
 		argv[1] = argv[0];
 		argv++;
 		argc--;
-		atexit(tell_error_number);
+		atexit(print_error_number);
 	}
 	const char *name = argc > 1 ? argv[1] : NULL;
 	if (!name) {
@@ -115,7 +137,7 @@ int main(int argc, char **argv)
 	}
 	const struct command *command = command_find(name);
 	if (!command)
-		return cli_fail("%s: no such command; xheap help lists them", name);
+		return command_refuse(name);
 	if (argc > 2 && command_is_help_word(argv[2])) {
 		command_print_help(command, stdout);
 		return CLI_OK;

@@ -18,14 +18,6 @@ struct merge_options {
 	const char *output;
 };
 
-static int set_output(void *context, struct words *words, int number)
-{
-	(void)number;
-	const char *word = options_value(words, "o");
-	((struct merge_options *)context)->output = word;
-	return word ? 0 : CLI_FAILED;
-}
-
 static int add_path(void *context, char *word)
 {
 	struct merge_options *options = context;
@@ -37,21 +29,26 @@ static int add_path(void *context, char *word)
 static int check(const struct merge_options *options)
 {
 	if (!options->output)
-		return cli_fail("merge: where to? xheap merge FILE FILE... -o OUT");
+		return cli_fail("merge: -o OUT is missing: xheap merge FILE FILE... -o OUT");
 	if (options->count < 2)
-		return cli_fail("merge: two traces at least: xheap merge FILE FILE... -o OUT");
+		return cli_fail("merge: two traces are needed at least: xheap merge FILE FILE... -o OUT");
 	return CLI_OK;
 }
 
+static const struct option merge_rows[] = {
+	{"o", .others = "output", .type = VALUE_TEXT, OPTION_AT(struct merge_options, output), .value = "OUT",
+	 .help = "write the merged trace to OUT"},
+	{.type = VALUE_END},
+};
+static const struct option_group merge_groups[] = {{merge_rows, 0, false}, {NULL, 0, false}};
+static const struct option_grammar grammar = {.command = "merge", .groups = merge_groups, .dashes = "-"};
+
 static int merge_run(int argc, char **argv)
 {
-	static const struct option table[] = {{"o", set_output, 0}, {"output", set_output, 0}};
 	struct merge_options options = {.count = 0};
 	struct diag diag = {""};
 	struct stat status;
-	int result = options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, add_path)
-			     ? CLI_FAILED
-			     : check(&options);
+	int result = options_parse(&grammar, argc, argv, &options, add_path, NULL) ? CLI_FAILED : check(&options);
 	if (result == CLI_OK && trace_merge(options.output, options.paths, (unsigned)options.count, &diag))
 		result = cli_fail("%s", diag.text);
 	if (result == CLI_OK && !stat(options.output, &status))
@@ -63,12 +60,13 @@ static int merge_run(int argc, char **argv)
 const struct command command_merge = {
 	.name = "merge",
 	.usage = "FILE FILE... -o OUT",
-	.summary = "several traces of one machine as one, by its clock",
+	.summary = "make one trace of several traces of a machine",
 	.run = merge_run,
-	.help = "Times count from the beginning of the trace that began first. Traces of different machines, of before "
-		"and after a start of\n"
-		"the machine, by different clocks, or that are not complete are refused, and so is one that is given "
-		"twice.\n\n"
-		"  -o OUT          write there\n\n"
+	.options = &grammar,
+	.help = "Times count from the beginning of the trace that began first. Refused are traces of different "
+		"machines,\n"
+		"of different clocks, from before and after a start of the machine, traces that are not complete, and "
+		"a\n"
+		"trace that is given twice.\n\n"
 		"Example:\n  xheap merge client.xht server.xht -o both.xht\n",
 };

@@ -20,51 +20,158 @@ const char *options_value(struct words *words, const char *option)
 	return NULL;
 }
 
-/* The option that the word names; what follows a '=' becomes a word of its own. */
-static const struct option *option_find(char *word, const struct option *options, unsigned option_count, char **value)
+/* ---- one command line ---- */
+
+struct command_line {
+	const struct option_grammar *grammar;
+	struct words words;
+	void *context;
+};
+
+/* An option as it was found: the row, and what stores its value. */
+struct found {
+	const struct option *option;
+	void *context;
+};
+
+static struct found found_at(const struct command_line *reading, const struct option_group *group,
+			     const struct option *option)
 {
-	const char *name = word + 1 + (word[1] == '-');
-	size_t length = strcspn(name, "=");
-	*value = name[length] ? (char *)name + length + 1 : NULL;
-	for (unsigned i = 0; i < option_count; i++)
-		if (strlen(options[i].name) == length && !strncasecmp(options[i].name, name, length))
-			return &options[i];
-	return NULL;
+	return (struct found){option, (char *)reading->context + group->offset};
 }
 
-int options_parse(int argc, char **argv, const struct option *options, unsigned option_count, void *context,
-		  int (*operand)(void *context, char *word))
+static int take_value(const struct command_line *reading, struct found found, const char *word)
 {
-	struct words words = {argv + 1, argv + argc};
-	bool is_ended = false;
-	while (words.next < words.end) {
-		char *word = *words.next++, *value;
-		if (is_ended || word[0] != '-' || !word[1]) {
-			if (operand(context, word))
-				return CLI_FAILED;
-			continue;
+	struct diag why = {""};
+	if (!option_store(found.option, found.context, word, &why))
+		return 0;
+	return cli_fail("%s%s%s%s: %s", reading->grammar->dashes, found.option->name, word ? " " : "", word ? word : "",
+			why.text);
+}
+
+/* The option takes words of its own. `value` is what follows the '=' in its word, or NULL: it becomes the next word, so
+   that "-top=5" reads as "-top 5". */
+static int take_words(struct command_line *reading, struct found found, char *value, const char *typed)
+{
+	if (value)
+		*--reading->words.next = value;
+	char **first = reading->words.next;
+	if (found.option->take(found.context, &reading->words, found.option->number))
+		return CLI_FAILED;
+	if (value && reading->words.next == first)
+		return cli_fail("%s: %s%s takes no value", typed, reading->grammar->dashes, found.option->name);
+	return 0;
+}
+
+/* `typed` is the option's word. */
+static int take_option(struct command_line *reading, struct found found, char *value, const char *typed)
+{
+	if (found.option->type == VALUE_TAKEN)
+		return take_words(reading, found, value, typed);
+	if (!option_has_value(found.option))
+		return value ? cli_fail("%s: %s%s takes no value", typed, reading->grammar->dashes, found.option->name)
+			     : take_value(reading, found, NULL);
+	if (!value && reading->words.next == reading->words.end)
+		return cli_fail("%s: a value is missing; see xheap help %s", typed, reading->grammar->command);
+	return take_value(reading, found, value ? value : *reading->words.next++);
+}
+
+/* ---- names ---- */
+
+static int refuse_unknown(const struct command_line *reading, const char *typed, const char *name, size_t length)
+{
+	const char *nearest = options_nearest(reading->grammar->groups, name, length);
+	if (nearest)
+		return cli_fail("%s: no such option; the nearest is %s%s; see xheap help %s", typed,
+				strlen(nearest) > 1 ? reading->grammar->dashes : "-", nearest,
+				reading->grammar->command);
+	return cli_fail("%s: no such option; see xheap help %s", typed, reading->grammar->command);
+}
+
+static int refuse_ambiguous(const struct command_line *reading, const char *typed, const char *name, size_t length)
+{
+	char names[300] = "";
+	size_t end = 0;
+	for (const struct option_group *group = reading->grammar->groups; group->rows; group++)
+		for (const struct option *row = group->rows; row->type != VALUE_END && end < sizeof(names); row++) {
+			const char *other = row->name;
+			if (other && !strncasecmp(other, name, length))
+				end += (size_t)snprintf(names + end, sizeof(names) - end, "%s%s%s", end ? ", " : "",
+							reading->grammar->dashes, other);
 		}
-		is_ended = !strcmp(word, "--");
-		if (is_ended)
-			continue;
-		if (command_is_help_word(word)) {
-			command_print_help(command_find(argv[0]), stdout);
-			exit(CLI_OK);
-		}
-		const struct option *option = option_find(word, options, option_count, &value);
+	return cli_fail("%s: several options begin so: %s", typed, names);
+}
+
+/* Letters behind one dash; what follows the letter of an option with a value is the value. */
+static int take_letters(struct command_line *reading, const char *typed)
+{
+	for (const char *letter = typed + 1; *letter; letter++) {
+		const struct option_group *group;
+		const struct option *option = options_find_letter(reading->grammar->groups, *letter, &group);
 		if (!option)
-			return cli_fail("%s: no such option; see xheap help %s", word, argv[0]);
-		/* The word's place is free for its value, so that "-top=5" reads as "-top 5". */
-		if (value)
-			*--words.next = value;
-		char **first = words.next;
-		if (option->set(context, &words, option->number))
+			return refuse_unknown(reading, typed, typed + 1, strcspn(typed + 1, "="));
+		bool has_value = option_has_value(option);
+		char *value = has_value && letter[1] ? (char *)letter + 1 : NULL;
+		if (take_option(reading, found_at(reading, group, option), value, typed))
 			return CLI_FAILED;
-		if (value && words.next == first)
-			return cli_fail("-%s: it takes no value", option->name);
+		if (has_value)
+			return 0;
 	}
 	return 0;
 }
+
+static int take_word(struct command_line *reading, char *word)
+{
+	const struct option_grammar *grammar = reading->grammar;
+	bool has_two_dashes = word[1] == '-';
+	const char *name = word + 1 + has_two_dashes;
+	size_t length = strcspn(name, "=");
+	const struct option_group *group;
+	const struct option *option;
+	char *value = name[length] ? (char *)name + length + 1 : NULL;
+	bool is_letter = !has_two_dashes && !word[2] && options_find_letter(grammar->groups, word[1], &group);
+	if (is_letter)
+		return take_letters(reading, word);
+	unsigned count = options_find(grammar->groups, name, length, grammar->takes_abbreviations, &group, &option);
+	if (count > 1)
+		return refuse_ambiguous(reading, word, name, length);
+	if (count)
+		return take_option(reading, found_at(reading, group, option), value, word);
+	if (!has_two_dashes && options_find_letter(grammar->groups, word[1], &group))
+		return take_letters(reading, word);
+	return refuse_unknown(reading, word, name, length);
+}
+
+int options_parse(const struct option_grammar *grammar, int argc, char **argv, void *context,
+		  int (*operand)(void *context, char *word), char ***rest)
+{
+	struct command_line reading = {grammar, {argv + 1, argv + argc}, context};
+	struct words *words = &reading.words;
+	bool is_ended = false;
+	int status = 0;
+	while (!status && words->next < words->end) {
+		char *word = *words->next;
+		bool is_operand = is_ended || word[0] != '-' || !word[1];
+		if (is_operand && !operand)
+			break;
+		words->next++;
+		if (is_operand) {
+			status = operand(context, word) ? CLI_FAILED : 0;
+		} else if (!strcmp(word, "--")) {
+			is_ended = true;
+		} else if (command_is_help_word(word)) {
+			command_print_help(command_find(grammar->command), stdout);
+			exit(CLI_OK);
+		} else {
+			status = take_word(&reading, word);
+		}
+	}
+	if (rest)
+		*rest = words->next;
+	return status;
+}
+
+/* ---- what commands share ---- */
 
 int input_take_path(struct input *input, char *word)
 {
@@ -74,8 +181,10 @@ int input_take_path(struct input *input, char *word)
 	return 0;
 }
 
-int input_take_session(struct input *input, struct words *words)
+int input_take_session(void *context, struct words *words, int number)
 {
+	struct input *input = context;
+	(void)number;
 	input->session = options_value(words, "session");
 	free(input->session_path);
 	input->session_path = input->session ? cli_session_trace(input->session) : NULL;

@@ -1,29 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-/** Options as a table: words with one dash or two, in any case; values follow as the next words, the first also after
-    '='. */
+/**
+ * Command lines by tables of options (base/option.h). Options take one dash or two, in any case; a value is the next
+ * word, or follows a '='. Short letters may stand together behind one dash, and the value of the last one may follow.
+ */
 #ifndef XHEAP_CLI_OPTION_PARSER_H
 #define XHEAP_CLI_OPTION_PARSER_H
 
+#include "base/option.h"
 #include "cli/cli.h"
 
-/** The words of a command that are still to be read. */
-struct words {
-	char **next, **end;
-};
-
-struct option {
-	const char *name; /**< without dashes */
-	/** Take what the option needs; `number` is the table's. 0, or CLI_FAILED after a message. */
-	int (*set)(void *context, struct words *words, int number);
-	int number;
+/** How the command line of a command is read. */
+struct option_grammar {
+	const char *command;
+	const struct option_group *groups;
+	const char *dashes;       /**< before names in messages and in --help: "-" or "--" */
+	bool takes_abbreviations; /**< the beginning of a name is enough when it means one option */
+	unsigned shown_flags;     /**< --help lists only rows with these flags, of groups after the first; 0: all */
+	/** Print what --help says behind the rows; NULL: nothing. */
+	void (*print_notes)(FILE *out);
 };
 
 /**
- * Read the words after argv[0]. A word that is no option goes to `operand`; all are operands after "--".
- * 0, or CLI_FAILED after a message.
+ * Read the words after argv[0]. A word that is no option goes to `operand`; after "--" all do. Where
+ * `operand` is NULL, reading ends at the first such word, and *rest is its place. `context` is the struct that the
+ * groups' offsets count from. 0, or CLI_FAILED after a message. An option that asks for help prints it and ends the
+ * process.
  */
-int options_parse(int argc, char **argv, const struct option *options, unsigned option_count, void *context,
-		  int (*operand)(void *context, char *word));
+int options_parse(const struct option_grammar *grammar, int argc, char **argv, void *context,
+		  int (*operand)(void *context, char *word), char ***rest);
+
+/** Print the rows as --help lists them. */
+void options_print_help(const struct option_grammar *grammar, FILE *out);
 
 /** The next word as the value of the option; NULL after a message when there is none. */
 const char *options_value(struct words *words, const char *option);
@@ -41,8 +48,16 @@ struct input {
 /** Take a FILE: one at a time. 0, or CLI_FAILED after a message. */
 int input_take_path(struct input *input, char *word);
 
-/** Take the session that follows as a word in place of a FILE. 0, or CLI_FAILED after a message. */
-int input_take_session(struct input *input, struct words *words);
+/** `take` of an option -session NAME that stores in a struct input: the session's trace in place of a FILE. 0, or
+    CLI_FAILED after a message. */
+int input_take_session(void *input, struct words *words, int number);
 void input_fini(struct input *input);
+
+/** The -session row of a command whose struct input lies at its group's offset. */
+#define INPUT_SESSION_OPTION \
+	{ \
+		"session", .type = VALUE_TAKEN, .take = input_take_session, .value = "NAME", \
+			   .help = "in place of FILE: what this session has recorded up to now" \
+	}
 
 #endif

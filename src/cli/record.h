@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** What the two ways of recording share: a command that is started (record.c), processes that run (record_attach.c). */
+/** What the two ways of recording, and sessions, share: a command that is started (record_launch.c), processes that run
+    (record_attach.c), the logger (recording.c), the files (record_files.c). */
 #ifndef XHEAP_CLI_RECORD_H
 #define XHEAP_CLI_RECORD_H
 
@@ -7,77 +8,101 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "cli/option_parser.h"
 #include "session/controller.h"
 #include "session/options.h"
 
-enum { RECORD_PIDS_MAX = CONTROLLER_PIDS_MAX };
-
 struct record {
 	struct session_options session;
-	const char *output;
-	char **command;
+	const char *output; /**< --output; NULL: not given */
+	char **command;     /**< of a command that is started, ends with NULL */
 	char trace_path[4096], program[4096];
-	struct stat trace_before; /**< what was there before; st_ino 0: nothing */
-	bool is_quiet, is_silent; /* nothing of our own but errors and warnings; nothing but errors */
-	bool is_end_said;         /* that the trace can take no more */
-	bool keeps_live;          /* --keep live was said */
+	struct stat trace_before; /**< of the file at trace_path when it was chosen; st_ino 0: there was none */
+	bool is_quiet, is_silent; /**< print only errors and warnings; print only errors */
+	bool is_end_shown;        /**< the message that recording has ended was printed */
 	pid_t command_pid, logger_pid;
-	int control;
-	uint64_t index_wait_ns; /**< since when only the index is waited for; 0: not yet */
+	int control;            /**< socket of the logger */
+	uint64_t index_wait_ns; /**< when the trace was complete and only its index was missing; 0: it is not */
 	struct control_summary summary;
 	bool has_summary;
-	char refusal[1024];          /**< why the command was killed at its exec; empty: it was not */
-	bool is_appended;            /**< to what the file has already */
-	pid_t pids[RECORD_PIDS_MAX]; /**< that run already */
-	unsigned pid_count;
-	bool is_in_session; /**< that was there before: control and logger_pid are its logger's */
-	bool has_pids;      /**< they were told, if only as 0 */
-	uint32_t limit_ms;  /**< record them for so long; 0: until told */
+	char refusal[1024];      /**< why the command was killed at its exec; empty: it was not */
+	bool is_appended;        /**< to a file that has events already */
+	struct option_pids pids; /**< --pid */
+	bool is_in_session;      /**< control and logger_pid belong to the logger of a session that runs already */
+	uint32_t limit_ms;       /**< --duration; 0: not given */
 };
 
-/** Take the options of record, and of a session: 0, or an exit status after a message. Words behind them are left in
-    record->command. */
-int record_parse(struct record *record, const char *command, int count, char **arguments);
+/** Options that store in a struct record: of a recording, --pid, and both with those of its session. */
+extern const struct option record_option_rows[], record_pid_rows[];
+extern const struct option_group record_option_groups[];
 
-/** Whether a trace can be written where it shall go. 0, or an exit status after a message. */
+/** Give the options that depend on others their values, and refuse what does not go together. `command` is for
+    messages. 0, or an exit status after a message. */
+int record_settle(struct record *record, const char *command);
+
+/* ---- record_files.c ---- */
+
+/** Find the command's file as execvp does. 0, or an exit status after a message. */
+int record_find_program(struct record *record);
+
+/** Refuse a program that cannot be traced, before anything is made. 0, or an exit status after a message. */
+int record_check_program(const struct record *record);
+
+/** Check whether a trace can be written at --output. Only a regular file of this user may be replaced, and it is not
+    touched yet. 0, or an exit status after a message. */
 int record_check_output(const struct record *record);
+
+/** Whether there may be several files, which a counter in their names tells apart. */
+bool record_is_numbered(const struct record *record);
+
+/** Set the trace's path: --output, else made of name and pid. 0, or an exit status after a message. */
+int record_set_path(struct record *record, const char *name, pid_t pid);
+
+/** The command line as one text, the caller's (free). */
+char *record_join_command(char **command);
+
+/** Remove the trace of a recording that did not begin. */
+void record_remove_trace(const struct record *record);
+
+/* ---- recording.c ---- */
 
 /** Start the logger; record->control is its socket. CLI_OK, or CLI_FAILED after a message. */
 int record_start_logger(struct record *record);
 
-/** Prints what a logger says; `cookie` of an ear. */
+/** Attach to all pids, or to none. CLI_OK, or CLI_FAILED after a message. */
+int record_attach_all(struct record *record);
+
+/** Prints what a logger says; `cookie` of a controller_listener. */
 struct record_listener {
 	const struct record *record;
 	unsigned refusals;
 };
 void record_on_message(void *cookie, enum controller_word word, const char *text);
 
-/** Attach to all pids, or to none. CLI_OK, or CLI_FAILED after a message. */
-int record_attach_all(struct record *record);
+/** Send the logger a message about the command. */
+void record_tell(const struct record *record, uint32_t kind, int64_t value);
 
-/** Run the command in the session that record->control leads to. The exit status. */
-int record_launch(struct record *record);
-
-/** Record pids until they end, the time is over, or a signal says so. The exit status. */
-int record_attached(struct record *record);
-
-/** Whether there may be several files, told apart by a counter. */
-bool record_is_numbered(const struct record *record);
-
-/** Settle the trace's path: what was given, else made of name and pid. 0, or an exit status after a message. */
-int record_set_path(struct record *record, const char *name, pid_t pid);
-
-/** Take a message of the logger's. */
+/** Take a message from the logger: print notes, store a refusal and the summary. */
 void record_take(struct record *record, const struct control_message *message);
 
-/** Take all up to its last, or its end. */
+/** Take messages until the summary has come, or the logger has ended. */
 void record_wait_for_summary(struct record *record);
+
+/** Wait for the end of a logger that has nothing left to do; kill it when it does not end. */
+void record_end_logger(pid_t pid);
+
+/* ---- the others ---- */
+
+/** Print how much was recorded and lost, what it cost, and what to do next. logger_status: its wait status. */
 void record_print_summary(const struct record *record, int logger_status);
 
-/** Remove what was to be a trace, of nothing. */
-void record_remove_trace(const struct record *record);
+/** Run the command with a logger of its own. The exit status. */
+int record_launch(struct record *record);
 
-/** Wait for the logger's end, which comes now; one that hangs is not waited for. */
-void record_end_logger(pid_t pid);
+/** Run the command in the session that record->control leads to. The exit status. */
+int record_launch_in_session(struct record *record);
+
+/** Record pids until they end, the time is over, or a signal asks for the end. The exit status. */
+int record_attached(struct record *record);
 
 #endif

@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* xheap record -p: processes that run already, until they end, the time is over, or somebody says so. */
-#include <errno.h>
-#include <fcntl.h>
+/* xheap record -p: processes that run already, until they end, the time is over, or a signal asks for the end. */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/record.h"
 #include "inject/inject.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
-#include "session/logger.h"
 
 enum { WAIT_MS = 100 };
 
@@ -25,46 +17,6 @@ static void on_stop(int signal)
 {
 	(void)signal;
 	is_asked_to_stop = 1;
-}
-
-static void tell(const struct record *record, uint32_t kind, pid_t pid)
-{
-	struct control_message message = {.kind = kind, .pid = pid};
-	control_send(record->control, &message);
-}
-
-int record_start_logger(struct record *record)
-{
-	int sockets[2];
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
-		return cli_fail("cannot make a socket: %s", strerror(errno));
-	record->logger_pid = fork();
-	if (record->logger_pid == 0)
-		_exit(logger_run(&record->session, sockets[1]));
-	close(sockets[1]);
-	record->control = sockets[0];
-	return record->logger_pid < 0 ? cli_fail("cannot start the logger: %s", strerror(errno)) : CLI_OK;
-}
-
-void record_on_message(void *cookie, enum controller_word word, const char *text)
-{
-	struct record_listener *listener = cookie;
-	const struct record *record = listener->record;
-	if (word == CONTROLLER_REFUSED) {
-		cli_fail("%s", text);
-		listener->refusals++;
-	} else if (word == CONTROLLER_WARNING ? !record->is_silent : !record->is_quiet) {
-		cli_say(word == CONTROLLER_ATTACHED ? "recording %s" : "%s", text);
-	}
-}
-
-int record_attach_all(struct record *record)
-{
-	struct record_listener listener = {record, 0};
-	const struct controller_listener callbacks = {record_on_message, &listener};
-	struct diag diag = {""};
-	int error = controller_attach(record->control, record->pids, record->pid_count, &callbacks, &diag);
-	return listener.refusals ? CLI_FAILED : error ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
 static uint64_t now_ms(void)
@@ -91,14 +43,14 @@ int record_attached(struct record *record)
 {
 	char image[4096];
 	const struct sigaction stop = {.sa_handler = on_stop};
-	/* Before anything is replaced by a trace. */
-	for (unsigned i = 0; i < record->pid_count; i++) {
+	/* Refuse before the trace replaces a file. */
+	for (unsigned i = 0; i < record->pids.count; i++) {
 		struct diag diag = {""};
-		if (inject_check(record->pids[i], &diag))
+		if (inject_check(record->pids.items[i], &diag))
 			return cli_fail("%s", diag.text);
 	}
-	proc_image(record->pids[0], image, sizeof(image));
-	int status = record_set_path(record, image[0] ? image : "process", record->pids[0]);
+	proc_image(record->pids.items[0], image, sizeof(image));
+	int status = record_set_path(record, image[0] ? image : "process", record->pids.items[0]);
 	if (status)
 		return status;
 	record->session.command = image;
@@ -111,13 +63,13 @@ int record_attached(struct record *record)
 		status = record_attach_all(record);
 	bool is_recording = status == CLI_OK;
 	if (is_recording) {
-		tell(record, CONTROL_READY, 0);
+		record_tell(record, CONTROL_READY, 0);
 		if (!record->is_quiet)
-			cli_say("%s",
-				record->limit_ms ? "until the time is over; Ctrl-C ends it earlier" : "Ctrl-C ends it");
+			cli_say("%s", record->limit_ms ? "the recording ends when the time is over, or with Ctrl-C"
+						       : "the recording ends with Ctrl-C");
 		wait_for_end(record);
 	}
-	tell(record, CONTROL_STOP, 0);
+	record_tell(record, CONTROL_STOP, 0);
 	if (is_recording)
 		record_wait_for_summary(record);
 	int logger_status = 0;

@@ -16,22 +16,6 @@ struct recover_words {
 	struct recover_options options;
 };
 
-static int set_output(void *context, struct words *words, int number)
-{
-	struct recover_words *recover = context;
-	(void)number;
-	recover->options.output = options_value(words, "--output");
-	return recover->options.output ? CLI_OK : CLI_FAILED;
-}
-
-static int set_keep(void *context, struct words *words, int number)
-{
-	(void)words;
-	(void)number;
-	((struct recover_words *)context)->options.keep = true;
-	return CLI_OK;
-}
-
 static int set_what(void *context, char *word)
 {
 	struct recover_words *recover = context;
@@ -41,12 +25,15 @@ static int set_what(void *context, char *word)
 	return CLI_OK;
 }
 
-static const struct option recover_option_table[] = {
-	{"output", set_output, 0},
-	{"o", set_output, 0},
-	{"keep", set_keep, 0},
-	{"k", set_keep, 0},
+static const struct option recover_rows[] = {
+	{"o", .others = "output", .type = VALUE_TEXT, OPTION_AT(struct recover_words, options.output), .value = "OUT",
+	 .help = "write the complete trace to OUT, and leave the unfinished one as it is"},
+	{"keep", .others = "k", .type = VALUE_ON, OPTION_AT(struct recover_words, options.keep),
+	 .help = "do not remove the session's directory"},
+	{.type = VALUE_END},
 };
+static const struct option_group recover_groups[] = {{recover_rows, 0, false}, {NULL, 0, false}};
+static const struct option_grammar grammar = {.command = "recover", .groups = recover_groups, .dashes = "--"};
 
 static void list_print(const struct recover_session *sessions, int count)
 {
@@ -114,7 +101,7 @@ static int result_print(const struct recover_session *session, const struct reco
 	if (result->lost)
 		cli_say("%s events are lost", text_count(result->lost).data);
 	if (result->live_processes)
-		cli_say("%s processes still run, no longer traced", text_count(result->live_processes).data);
+		cli_say("%s processes still run, and are no longer traced", text_count(result->live_processes).data);
 	if (result->bad_regions)
 		return cli_fail("%s regions could not be read: %s; kept %s", text_count(result->bad_regions).data,
 				result->bad_region, session->directory);
@@ -140,7 +127,7 @@ static bool is_directory(const char *path)
 	return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* What a long run has left when its session's directory is gone, too: after a restart of the machine. */
+/* After a restart of the machine the session's directory is gone, and only the pieces of a long run are left. */
 static int recover_pieces(const struct recover_words *recover)
 {
 	struct diag diag = {""};
@@ -154,7 +141,7 @@ static int recover_pieces(const struct recover_words *recover)
 		return cli_fail("%s: %s", recover->what, diag.text);
 	if (!recover->options.keep)
 		store_remove(recover->what);
-	cli_say("%s: made of its pieces; what is in none of them is lost", output);
+	cli_say("%s: made from its pieces; other events are lost", output);
 	cli_say("next: xheap report %s", output);
 	return CLI_OK;
 }
@@ -167,7 +154,7 @@ static bool has_pieces_name(const char *path)
 	return length > 7 && !strncmp(path + length - 7, ".pieces", 7);
 }
 
-/* The session that writes these pieces, if it has left a directory; -1: none. */
+/* The place of the session that wrote these pieces; -1: it has left no directory. */
 static int session_of_pieces(const struct recover_session *sessions, int count, const char *what)
 {
 	for (int i = 0; i < count; i++)
@@ -210,8 +197,7 @@ static int recover_found(const struct recover_words *recover)
 static int recover_main(int argc, char **argv)
 {
 	struct recover_words recover = {.what = NULL};
-	unsigned count = sizeof(recover_option_table) / sizeof(*recover_option_table);
-	int status = options_parse(argc, argv, recover_option_table, count, &recover, set_what);
+	int status = options_parse(&grammar, argc, argv, &recover, set_what, NULL);
 	if (status)
 		return status;
 	if (recover.what && is_directory(recover.what) && has_pieces_name(recover.what))
@@ -224,11 +210,11 @@ const struct command command_recover = {
 	.usage = "[-o OUT] [--keep] [SESSION|TRACE]",
 	.summary = "complete the trace of a session whose logger was killed",
 	.run = recover_main,
-	.help = "  SESSION|TRACE  the session's directory, or its unfinished trace; without: the only one there is\n"
-		"  -o OUT         leave the trace as it is and write the complete one to OUT\n"
-		"  --keep         do not remove the session's directory\n\n"
-		"What targets record lies in shared memory until it is in the trace, so a logger that dies takes "
-		"nothing with\n"
-		"it. Targets that still run are let go.\n\n"
+	.options = &grammar,
+	.help = "SESSION is the session's directory, TRACE its unfinished trace. Neither is needed when only one "
+		"session\n"
+		"has lost its logger. Events are in shared memory until they are in the trace, so they survive the "
+		"logger.\n"
+		"Processes that still run are detached from.\n\n"
 		"Example:\n  xheap recover xheap.jq.4711.xht\n",
 };

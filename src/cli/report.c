@@ -446,12 +446,6 @@ static int set_path(void *context, char *word)
 	return input_take_path(&((struct report_options *)context)->input, word);
 }
 
-static int set_session(void *context, struct words *words, int number)
-{
-	(void)number;
-	return input_take_session(&((struct report_options *)context)->input, words);
-}
-
 /* The view as a text, the caller's (free): of a damaged index nothing is shown. */
 static char *view_make(const struct analysis *analysis, const char *session, bool is_colored)
 {
@@ -491,12 +485,16 @@ static int analysis_show(struct analysis *analysis, const char *session)
 	return status == CLI_OK ? end_status : status;
 }
 
+static const struct option report_rows[] = {INPUT_SESSION_OPTION, {.type = VALUE_END}};
+static const struct option_group report_groups[] = {{report_rows, offsetof(struct report_options, input), false},
+						    {NULL, 0, false}};
+static const struct option_grammar grammar = {.command = "report", .groups = report_groups, .dashes = "-"};
+
 static int report_run(int argc, char **argv)
 {
-	static const struct option table[] = {{"session", set_session, 0}};
 	struct report_options options = {.input = {.path = NULL}};
 	struct analysis analysis;
-	int status = options_parse(argc, argv, table, 1, &options, set_path)
+	int status = options_parse(&grammar, argc, argv, &options, set_path, NULL)
 			     ? CLI_FAILED
 			     : analysis_open(&analysis, options.input.path, false);
 	if (status != CLI_OK) {
@@ -514,10 +512,10 @@ const struct command command_report = {
 	.usage = "[FILE | -session NAME]",
 	.summary = "the first answer: the peak, who allocates most, what is never freed",
 	.run = report_run,
+	.options = &grammar,
 	.help = "Shows on a screen what was live over time, what the peak consists of, who allocated most, what was "
 		"freed at once, what\n"
 		"grew by realloc, and what was never given back; then what to ask next.\n\n"
-		"  -session NAME   in place of FILE: what this session has recorded up to now\n\n"
 		"Without FILE: the newest xheap.*.xht here.\n\n"
 		"Example:\n  xheap report xheap.jq.4711.xht\n",
 };

@@ -364,31 +364,6 @@ static void summary_print(const struct work *work, const char *path, int64_t tim
 
 /* ---- the command ---- */
 
-static int set_threads(void *context, struct words *words, int number)
-{
-	(void)number;
-	struct symbols_options *options = context;
-	const char *word = options_value(words, "threads");
-	if (word &&
-	    (!text_parse_count(word, &options->threads) || options->threads < 1 || options->threads > THREADS_MAX))
-		return cli_fail("-threads: \"%s\" is no number from 1 to %d", word, THREADS_MAX);
-	return word ? 0 : CLI_FAILED;
-}
-
-static int set_again(void *context, struct words *words, int number)
-{
-	(void)words, (void)number;
-	((struct symbols_options *)context)->is_again = true;
-	return 0;
-}
-
-static int set_no_cache(void *context, struct words *words, int number)
-{
-	(void)words, (void)number;
-	((struct symbols_options *)context)->without_cache = true;
-	return 0;
-}
-
 static int set_path(void *context, char *word)
 {
 	return input_take_path(&((struct symbols_options *)context)->input, word);
@@ -407,7 +382,7 @@ static int symbols_add(const struct symbols_options *options, const char *path,
 	unsigned count = options->threads < work.job_count ? (unsigned)options->threads : work.job_count;
 	int status = CLI_OK;
 	if (!work.job_count) {
-		cli_say("%s has its symbols already; -again looks for them anew", path);
+		cli_say("%s has its symbols already; -again finds them anew", path);
 	} else {
 		work_do(&work, workers, count);
 		status = trace_replace(&work, path);
@@ -424,14 +399,26 @@ static int symbols_add(const struct symbols_options *options, const char *path,
 	return status;
 }
 
+#define AT(member) OPTION_AT(struct symbols_options, member)
+
+static const struct option symbols_rows[] = {
+	{"threads", .type = VALUE_NUMBER, AT(threads), .value = "N", .least = 1, .most = THREADS_MAX,
+	 .initial_help = "one for each processor", .help = "work with N threads"},
+	{"again", .type = VALUE_ON, AT(is_again),
+	 .help = "find names anew that are in the trace or in the cache already"},
+	{"noCache", .type = VALUE_ON, AT(without_cache),
+	 .help = "do not use names that were found before, in ~/.cache/xheap/symbols"},
+	{.type = VALUE_END},
+};
+static const struct option_group symbols_groups[] = {{symbols_rows, 0, false}, {NULL, 0, false}};
+static const struct option_grammar grammar = {.command = "symbols", .groups = symbols_groups, .dashes = "-"};
+
 static int symbols_run(int argc, char **argv)
 {
-	static const struct option table[] = {
-		{"threads", set_threads, 0}, {"again", set_again, 0}, {"noCache", set_no_cache, 0}};
 	struct symbols_options options = {.threads = thread_processors(THREADS_MAX)};
 	struct diag diag = {""};
 	struct trace *trace;
-	if (options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, set_path))
+	if (options_parse(&grammar, argc, argv, &options, set_path, NULL))
 		return CLI_FAILED;
 	char *path = cli_trace_path(options.input.path);
 	if (!path)
@@ -448,14 +435,14 @@ static int symbols_run(int argc, char **argv)
 const struct command command_symbols = {
 	.name = "symbols",
 	.usage = "[FILE] [OPTIONS]",
-	.summary = "put the names of a trace's code into it, to be read elsewhere",
+	.summary = "store the names of functions in a trace, for reports on another machine",
 	.run = symbols_run,
-	.help = "Functions, inlined ones too, files and lines of all frames are stored in the trace, so that reports "
-		"need neither the images nor\n"
-		"their debug information. Images without symbols are named, with what to install.\n\n"
-		"  -threads N      so many at a time (one for each processor)\n"
-		"  -again          look anew for those that are there already, or were found before\n"
-		"  -noCache        do without what was found before, in ~/.cache/xheap/symbols\n\n"
+	.options = &grammar,
+	.help = "The functions, inlined functions, files and lines of all frames are stored in the trace. Reports "
+		"need\n"
+		"neither the images nor their debug information then. Images without symbols are named, with the "
+		"packages\n"
+		"to install.\n"
 		"Without FILE: the newest xheap.*.xht here.\n\n"
 		"Example:\n  xheap symbols xheap.jq.4711.xht\n",
 };

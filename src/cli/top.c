@@ -17,6 +17,7 @@
 #include "action/report_rows.h"
 #include "base/text.h"
 #include "cli/analysis.h"
+#include "cli/formats.h"
 #include "cli/option_parser.h"
 #include "query/folded.h"
 #include "query/peak.h"
@@ -28,7 +29,9 @@ enum {
 	HEADER_LINES = 7,
 	CHART_COLUMNS = 60,
 	EIGHTHS = 8,
-	INTERVAL_MS = 2000,
+	INTERVAL_S = 2,
+	MS_PER_S = 1000,
+	SECONDS_MAX = 86400,
 	FRAMES_MAX = 12,
 	LINE_BYTES = 1024
 };
@@ -36,7 +39,8 @@ enum {
 struct top_options {
 	const char *session;
 	const struct action_sort *sort;
-	uint64_t interval_ms, count; /* count: of refreshes; 0: until told */
+	uint64_t interval_s;
+	uint64_t count; /* refreshes; 0: until q or a signal */
 };
 
 static volatile sig_atomic_t is_over;
@@ -236,30 +240,29 @@ static int set_sort(void *context, struct words *words, int number)
 	((struct top_options *)context)->sort = word ? action_sort_find(word) : NULL;
 	return !word                                   ? CLI_FAILED
 	       : ((struct top_options *)context)->sort ? 0
-						       : cli_fail("-s: \"%s\" is none of %s", word, action_sort_keys());
+						       : cli_fail("-s %s: one of %s", word, action_sort_keys());
 }
 
-static int set_number(void *context, struct words *words, int number)
-{
-	struct top_options *options = context;
-	const char *word = options_value(words, number ? "count" : "interval");
-	uint64_t value;
-	if (!word)
-		return CLI_FAILED;
-	if (!text_parse_count(word, &value) || !value || value > 86400)
-		return cli_fail("-%s: \"%s\" is no number from 1 to 86400", number ? "count" : "interval", word);
-	*(number ? &options->count : &options->interval_ms) = number ? value : value * 1000;
-	return 0;
-}
+#define AT(member) OPTION_AT(struct top_options, member)
+
+static const struct option top_rows[] = {
+	{"s", .type = VALUE_TAKEN, .take = set_sort, .value = "KEY", .help = "sort by one of these numbers"},
+	{"interval", .type = VALUE_NUMBER, AT(interval_s), .value = "SECONDS", .least = 1, .most = SECONDS_MAX,
+	 .initial = INTERVAL_S, .help = "time between two refreshes"},
+	{"count", .type = VALUE_NUMBER, AT(count), .value = "N", .least = 1, .most = SECONDS_MAX,
+	 .initial_help = "1 where the output is no terminal", .help = "end after N refreshes"},
+	{.type = VALUE_END},
+};
+static const struct option_group top_groups[] = {{top_rows, 0, false}, {NULL, 0, false}};
+static const struct option_grammar grammar = {
+	.command = "top", .groups = top_groups, .dashes = "-", .print_notes = formats_print_keys};
 
 static int top_run(int argc, char **argv)
 {
-	static const struct option table[] = {
-		{"s", set_sort, 0}, {"interval", set_number, 0}, {"count", set_number, 1}};
-	struct top_options options = {.sort = action_sort_find(NULL), .interval_ms = INTERVAL_MS};
+	struct top_options options = {.sort = action_sort_find(NULL), .interval_s = INTERVAL_S};
 	const struct sigaction over = {.sa_handler = on_signal};
 	struct screen screen = {.is_terminal = false};
-	if (options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, set_session))
+	if (options_parse(&grammar, argc, argv, &options, set_session, NULL))
 		return CLI_FAILED;
 	if (!options.session)
 		return cli_fail("top: the session's name is missing; xheap sessions lists them");
@@ -274,7 +277,7 @@ static int top_run(int argc, char **argv)
 		if (options.count && round == options.count)
 			break;
 		if (status == CLI_OK)
-			wait_for_key(&screen, options.interval_ms);
+			wait_for_key(&screen, options.interval_s * MS_PER_S);
 	}
 	screen_end(&screen);
 	return status;
@@ -283,13 +286,11 @@ static int top_run(int argc, char **argv)
 const struct command command_top = {
 	.name = "top",
 	.usage = "NAME [OPTIONS]",
-	.summary = "the heaviest stacks of a session, refreshed in place",
+	.summary = "show the stacks of a session that have most memory, refreshed in place",
 	.run = top_run,
-	.help = "What a session has live, over time and by stack, as it records. q or Ctrl-C ends the view, not the "
-		"session.\n\n"
-		"  -s KEY          sort by so soc outstanding size, count (so); st stc total; sp spc at the peak; src; "
-		"stt\n"
-		"  -interval N     seconds from one look to the next (2)\n"
-		"  -count N        so many looks; one where the output is no terminal\n\n"
+	.options = &grammar,
+	.help = "The screen shows the live memory of a session, over time and by stack, while it records. q and "
+		"Ctrl-C\n"
+		"end the view, not the session.\n\n"
 		"Example:\n  xheap top web\n",
 };

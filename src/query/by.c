@@ -13,7 +13,9 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-static const char *const by_names[] = {"", "process", "thread", "heap", "size", "lifetime", "time", "class"};
+#define X(id, name) name,
+static const char *const by_names[] = {"", HEAP_BYS(X)};
+#undef X
 enum { BY_COUNT = sizeof(by_names) / sizeof(*by_names), DECADES = 12, FIRST_DECADE_NS = 1000 };
 
 const char *heap_by_name(enum heap_by by)

@@ -11,15 +11,9 @@
 #include "base/text.h"
 #include "base/wide_registers.h"
 
-static const char *const class_names[] = {"AIFI", "AIFO", "AOFI", "AOFO"};
-
-enum heap_class heap_class_find(const char *name)
-{
-	int class = 0;
-	while (class < HEAP_CLASS_NONE && strcasecmp(name, class_names[class]) != 0)
-		class ++;
-	return (enum heap_class) class;
-}
+#define X(name) #name,
+static const char *const class_names[] = {HEAP_CLASSES(X)};
+#undef X
 
 const char *heap_class_name(enum heap_class class)
 {

@@ -17,7 +17,14 @@ struct heap_range {
 /** Where an allocation's beginning and its free lie as to a window. Outside is before it for the beginning, after it or
  *  never for the free; an end of the process is no free. HEAP_CLASS_NONE: allocated after the window, or freed before
  *  it. */
-enum heap_class { HEAP_AIFI, HEAP_AIFO, HEAP_AOFI, HEAP_AOFO, HEAP_CLASS_NONE };
+#define HEAP_CLASSES(X) X(AIFI) X(AIFO) X(AOFI) X(AOFO)
+
+enum heap_class {
+#define X(name) HEAP_##name,
+	HEAP_CLASSES(X)
+#undef X
+		HEAP_CLASS_NONE
+};
 
 /** Numbers that pass: from <= number < to. */
 struct heap_bounds {
@@ -87,8 +94,7 @@ int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *tab
 /** Where the allocation lies as to the window. */
 enum heap_class heap_class_of(const struct heap_allocation *allocation, struct heap_range window);
 
-/** The class with this name ("AIFI") in any case, HEAP_CLASS_NONE when there is none. */
-enum heap_class heap_class_find(const char *name);
+/** "AIFI", or "none". */
 const char *heap_class_name(enum heap_class class);
 
 /** Which of a group's first `count` rows pass: a bit each of PACK_ROWS. The columns that decide are there. */

@@ -10,15 +10,17 @@
 #include "query/scan.h"
 
 /** What sites are split by. */
+/* clang-format off */
+#define HEAP_BYS(X) \
+	X(PROCESS, "process") X(THREAD, "thread") X(HEAP, "heap") X(SIZE, "size") X(LIFETIME, "lifetime") X(TIME, "time") \
+	X(CLASS, "class")
+/* clang-format on */
+
 enum heap_by {
 	HEAP_BY_NONE,
-	HEAP_BY_PROCESS,
-	HEAP_BY_THREAD,
-	HEAP_BY_HEAP,
-	HEAP_BY_SIZE,
-	HEAP_BY_LIFETIME,
-	HEAP_BY_TIME,
-	HEAP_BY_CLASS
+#define X(id, name) HEAP_BY_##id,
+	HEAP_BYS(X)
+#undef X
 };
 enum { HEAP_TIME_PARTS = 20 }; /* of the range, for HEAP_BY_TIME */
 

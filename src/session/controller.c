@@ -254,6 +254,16 @@ static bool is_target(const struct controller_state *state, pid_t pid)
 	return false;
 }
 
+void controller_update_options(struct controller_update *update, const struct session_options *now,
+			       const struct session_options *before)
+{
+	update->has_options = false;
+	for (const struct option *row = session_option_rows; row->type != VALUE_END; row++)
+		update->has_options |= (row->flags & OPTION_IS_LIVE) && !option_is_same(row, now, before);
+	update->options = session_options_word(now);
+	update->wait_limit_ms = now->wait_limit_ms;
+}
+
 int controller_update_set(struct controller_update *update, const struct controller_state *state, const pid_t *pids,
 			  unsigned count, struct diag *diag)
 {

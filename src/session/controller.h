@@ -11,8 +11,9 @@
 
 #include "base/diag.h"
 #include "session/control.h"
+#include "session/options.h"
 
-enum { CONTROLLER_PIDS_MAX = 256 };
+enum { CONTROLLER_PIDS_MAX = OPTION_PIDS_MAX };
 
 /** What is heard beside the answers. */
 enum controller_word {
@@ -72,6 +73,10 @@ void controller_state_fini(struct controller_state *state);
     same. */
 int controller_attach(int socket, const pid_t *pids, unsigned count, const struct controller_listener *listener,
 		      struct diag *diag);
+
+/** Let the session have the options `now`, if one that may change while it runs differs from `before`. */
+void controller_update_options(struct controller_update *update, const struct session_options *now,
+			       const struct session_options *before);
 
 /** Let the session have these processes and no others: what that adds and removes. */
 int controller_update_set(struct controller_update *update, const struct controller_state *state, const pid_t *pids,

@@ -7,17 +7,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** X(id, name, other name, text): what becomes of the trace's file, and of the past. */
+#include "base/option.h"
+
+/** X(id, name, other name, text): what becomes of the trace's file, and of old events. */
 /* clang-format off */
 #define SESSION_FILE_MODES(X) \
-	X(SEQUENTIAL, "sequential", "file", "one file; at its greatest size recording ends") \
-	X(CIRCULAR, "circular", "ring", "one file; at its greatest size the oldest events go") \
-	X(APPEND, "append", "", "behind what a file has, if it is there") \
+	X(SEQUENTIAL, "sequential", "file", "one file; recording ends at its greatest size") \
+	X(CIRCULAR, "circular", "ring", "one file; at its greatest size new events replace old ones") \
+	X(APPEND, "append", "", "one file; new events are added to those that it has") \
 	X(NEWFILE, "newfile", "new-file", "a new file whenever one has its greatest size") \
-	X(FLIGHT, "flight", "buffering", "memory, for the newest events; written out when told to") \
-	X(NONE, "none", "", "memory, to be looked at only") \
-	X(KEEP, "keep-live", "", "pieces beside the file; of what leaves them blocks that live are kept whole, and sums of the others")
+	X(FLIGHT, "flight", "buffering", "the newest events in memory, until they are written out") \
+	X(NONE, "none", "", "the newest events in memory, of a session, without a file") \
+	X(KEEP, "keep-live", "", "the newest events, all live blocks, sums of the others")
 /* clang-format on */
+
+struct control_state;
 
 enum session_file_mode {
 #define X(id, name, other, text) SESSION_FILE_##id,
@@ -26,12 +30,12 @@ enum session_file_mode {
 		SESSION_FILE_MODE_COUNT
 };
 
-/** X(id, name, text): what events' times are taken from. */
+/** X(id, name, text): where the times of events come from. */
 /* clang-format off */
 #define SESSION_CLOCKS(X) \
-	X(AUTO, "auto", "the processor's counter, or the kernel's clock where that is not to be trusted") \
+	X(AUTO, "auto", "the first of these that is reliable") \
 	X(TSC, "tsc", "the processor's counter") \
-	X(MONOTONIC, "monotonic", "the kernel's clock (CLOCK_MONOTONIC_RAW), by a system call for each reading")
+	X(MONOTONIC, "monotonic", "the kernel's clock, CLOCK_MONOTONIC_RAW")
 /* clang-format on */
 
 enum session_clock_choice {
@@ -41,17 +45,17 @@ enum session_clock_choice {
 		SESSION_CLOCK_COUNT
 };
 
-/** X(id, name, text): what makes a flight recorder write out by itself. */
+/** X(id, name, value, text): when a flight recorder writes its events out by itself. value: what follows the name. */
 /* clang-format off */
 #define SESSION_TRIGGERS(X) \
-	X(RSS, "rss", "a process has so much memory resident: rss=SIZE") \
-	X(MEMORY_LIMIT, "memory-limit", "the memory limit of a process's cgroup was hit") \
-	X(EXIT, "exit", "a process has ended") \
-	X(CRASH, "crash", "a process was ended by a signal, or nobody knows how")
+	X(RSS, "rss", "=SIZE", "a process has SIZE of memory resident") \
+	X(MEMORY_LIMIT, "memory-limit", "", "a process hits the memory limit of its cgroup") \
+	X(EXIT, "exit", "", "a process ends") \
+	X(CRASH, "crash", "", "a signal ends a process, or its end is unknown")
 /* clang-format on */
 
 enum session_trigger {
-#define X(id, name, text) SESSION_TRIGGER_##id,
+#define X(id, name, value, text) SESSION_TRIGGER_##id,
 	SESSION_TRIGGERS(X)
 #undef X
 		SESSION_TRIGGER_COUNT
@@ -71,12 +75,13 @@ struct session_options {
 	uint32_t file_mode;   /**< enum session_file_mode */
 	uint32_t permissions; /**< mode of the trace's files */
 	uint32_t clock;       /**< enum session_clock_choice */
+	uint32_t keeps_live;  /**< 1: --keep live was given, which means SESSION_FILE_KEEP */
 	uint32_t triggers;    /**< bits by enum session_trigger */
 	uint64_t trigger_rss_bytes;
 	uint64_t max_file_bytes; /**< of the file, or the memory; 0: none */
 	uint64_t sample_bytes;   /**< record blocks by the bytes asked for, one in so many; 0: all */
 	bool with_duration, on_full_wait, follow, until_exit, check_stacks;
-	bool is_real_time; /* it was asked for as such */
+	bool is_real_time; /**< --real-time was given */
 	bool with_index;   /**< the trace's index is made meanwhile */
 	bool is_attached;  /**< to processes that run; ends with its controller */
 };
@@ -97,8 +102,24 @@ struct session_options {
 	X("HeapProtect", OPTION_STACK_PROTECT)
 /* clang-format on */
 
-/** Defaults as the manual states them. */
+/** The options, in the order of --help; each stores in a struct session_options. A row may be for the trace only. */
+extern const struct option session_option_rows[];
+
+/** Give each option its initial value. */
 void session_options_init(struct session_options *options);
+
+/** Call `add` with the name and the text of each option that is in a trace. */
+void session_options_each_key(const struct session_options *options,
+			      void (*add)(void *cookie, const char *key, const char *text), void *cookie);
+
+/** Call `add` with the words of a command line that sets these options, but for those that have their initial value.
+    The words are valid during the call. */
+void session_options_each_word(const struct session_options *options, void (*add)(void *cookie, const char *word),
+			       void *cookie);
+
+/** Give the options that may change while a session runs the values that they have in this state, and the others their
+    initial ones. */
+void session_options_from_state(struct session_options *options, const struct control_state *state);
 
 /** OPTION_* bits for a region's header. */
 uint32_t session_options_word(const struct session_options *options);
@@ -107,18 +128,12 @@ uint32_t session_options_word(const struct session_options *options);
     they would drop. */
 uint32_t session_buffer_min(const struct session_options *options);
 
-/** The mode with this name, or -1. */
+/** The mode with this name or second name, in any case; -1: there is none. */
 int session_file_mode_find(const char *name);
 const char *session_file_mode_name(uint32_t mode);
 
-/** The clock with this name, or -1. */
-int session_clock_find(const char *name);
-
 /** Whether what the session records lies in pieces, in memory or beside its file, until it is written out. */
 bool session_is_in_pieces(const struct session_options *options);
-
-/** Add a trigger as it is written: its name, or rss=SIZE. */
-bool session_add_trigger(struct session_options *options, const char *text);
 
 /** Where the pieces of a long run are: beside its file. */
 void session_pieces_path(char *path, size_t size, const char *trace_path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the session's directory and the trace say of the session: its options, and what recover needs. */
+/* The texts that describe a session: in the trace its options, in its directory what xheap recover needs. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -31,43 +31,20 @@ void logger_session_write(struct logger *logger)
 	fields_fini(&fields);
 }
 
-/* The options in the trace, each once. */
+static void option_add(void *cookie, const char *key, const char *text)
+{
+	writer_add_option(cookie, key, text);
+}
+
 void logger_options_write(struct logger *logger)
 {
 	const struct session_options *options = logger->options;
-	char text[160];
-	/* What a file was begun with stays said. */
+	/* A file that is appended to keeps the options that it began with. */
 	if (logger->is_appended) {
 		writer_add_option(logger->writer, "appended", options->command);
 		return;
 	}
-#define ADD(name, format, value) \
-	(snprintf(text, sizeof(text), format, value), writer_add_option(logger->writer, name, text))
-	ADD("buffer-size", "%u", options->buffer_size);
-	ADD("min-buffers", "%u", session_buffer_min(options));
-	ADD("max-buffers", "%u", options->buffer_max);
-	ADD("on-full", "%s", options->on_full_wait ? "wait" : "drop");
-	ADD("wait-limit-ms", "%u", options->wait_limit_ms);
-	ADD("stack-depth", "%u", options->stack_depth);
-	ADD("duration", "%s", options->with_duration ? "yes" : "no");
-	ADD("follow", "%s", options->follow ? "yes" : "no");
-	ADD("until-exit", "%s", options->until_exit ? "yes" : "no");
-	if (options->is_attached)
-		ADD("attached", "%s", "yes");
-	if (options->sample_bytes)
-		ADD("sample", "%llu", (unsigned long long)options->sample_bytes);
-	ADD("file-mode", "%s", session_file_mode_name(options->file_mode));
-	ADD("flush-timer-ms", "%u", options->flush_ms);
-	ADD("max-file", "%llu", (unsigned long long)options->max_file_bytes);
-	text[0] = 0;
-#define X(name, kind) \
-	if (options->stack_kinds & (kind)) \
-		strcat(strcat(text, text[0] ? " " : ""), name);
-	STACK_FLAGS(X)
-#undef X
-	writer_add_option(logger->writer, "stackwalk", text);
-	writer_add_option(logger->writer, "command", options->command);
-#undef ADD
+	session_options_each_key(options, option_add, logger->writer);
 	struct utsname system;
 	if (uname(&system) == 0) {
 		char host[512];

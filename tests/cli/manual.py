@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The manual: pages without warnings, options that agree with --help and the completions, examples that run."""
+"""The manual: pages without warnings, options and lists of values that agree with --help and the completions, examples that run."""
 import os
 import pathlib
 import re
@@ -15,6 +15,8 @@ COMPLETIONS = [SOURCE / "completions" / name for name in ("xheap.bash", "_xheap"
 COMMANDS = ("record", "recover", "heap", "dump", "info")
 # What --help may leave out: itself, and second spellings.
 UNLISTED = {"help", "h", "q", "o", "p", "output", "images"}
+# Options whose values another page explains.
+VALUE_PAGES = {("record", "trigger"): "session"}
 # Needs a session that has lost its logger; the live tests make some.
 NOT_RUN = {"xheap-recover.1"}
 complaints = []
@@ -70,6 +72,46 @@ def check_options(command):
                 complain(f"{path.name} does not complete {command} -{option}")
 
 
+def values_of_help(command):
+    """The values that --help lists: of each option, and the keys to sort by."""
+    text = subprocess.run([XHEAP, command, "--help"], stdout=subprocess.PIPE, text=True).stdout
+    found = {}
+    for name, said in re.findall(r"^  (?:-\w, )?--?([a-z][\w-]*)(?: \S+)*(?:  +|\n +)(.*(?:\n {26}.*)*)", text, re.M | re.I):
+        # One on each line, each with a text; or all in one sentence, after a colon.
+        rows = re.findall(r"^ {28}([\w-]+)\S* {2,}\S", said, re.M)
+        listed = re.search(r": ((?:[\w-]+(?: \(default\))?, )*[\w-]+(?: \(default\))? or [\w-]+(?: \(default\))?)$", " ".join(said.split()))
+        found[name] = rows or (re.split(", | or ", listed[1].replace(" (default)", "")) if listed else [])
+    if "KEY: " in text:
+        found["KEY"] = re.findall(r"^  (\w+) +\w", text[text.index("KEY: "):].split("\n\n")[0], re.M)
+    return {name: values for name, values in found.items() if values}
+
+
+def check_values(command):
+    lists = values_of_help(command)
+    for name in {"record": ("stackwalk", "clock", "on-full", "file-mode", "trigger"), "heap": ("by", "format", "KEY"), "dump": ("format",)}.get(command, ()):
+        if len(lists.get(name, ())) < 2:
+            complain(f"xheap {command} --help has no list of {name}")
+    for name, value in ((name, value) for name, values in lists.items() for value in values):
+        page = SOURCE / "man" / f"xheap-{VALUE_PAGES.get((command, name), command)}.1"
+        if not re.search(rf"^\.(?:It )?(?:.* )?(?:Cm|Li|Ar) (?:.* )?{value}\b", page.read_text(), re.M):
+            complain(f"{page.name} does not have {value}, which xheap {command} --help has for {name}")
+        for path in COMPLETIONS:
+            # Keys are words behind an action, which fish's file does not complete.
+            if name == "KEY" and path.suffix == ".fish":
+                continue
+            if not re.search(rf"(?<![\w-]){value}(?![\w-])", path.read_text()):
+                complain(f"{path.name} does not have {value}, a value of {command} {name}")
+
+
+def check_file_modes():
+    """Each mode has an item of the list that explains them."""
+    page = (SOURCE / "man/xheap-session.1").read_text()
+    modes = page[page.index(".Sh FILE MODES"):].split("\n.Sh")[0]
+    for mode in values_of_help("record")["file-mode"]:
+        if f".It Cm {mode}\n" not in modes:
+            complain(f"xheap-session.1 does not explain the file mode {mode}")
+
+
 def run_examples(page):
     environment = dict(os.environ, PATH=f"{pathlib.Path(XHEAP).parent}:{os.environ['PATH']}")
     examples = re.findall(r"^\$ (.*)$", page.read_text(), re.M)
@@ -94,6 +136,8 @@ def main():
         check_format(page)
     for command in COMMANDS:
         check_options(command)
+        check_values(command)
+    check_file_modes()
     for page in PAGES:
         if page.name not in NOT_RUN:
             run_examples(page)

@@ -23,6 +23,7 @@ RECORD = (
     ("--buffer-size=131072", {"buffer-size": "131072"}),
     ("-buffer-size=128k", {"buffer-size": "131072"}),
     ("--buf 128KiB", {"buffer-size": "131072"}),
+    ("--Buffer-Size 128K -NO-FOLLOW", {"buffer-size": "131072", "follow": "no"}),
     ("-b=128K", {"buffer-size": "131072"}),
     ("-b 1M", {"buffer-size": "1048576"}),
     ("--buffer-size 65537", {"buffer-size": "69632"}),
@@ -128,7 +129,7 @@ ALIKE = (
     ("report TRACE", "report -- TRACE"),
 )
 READING_REFUSED = (
-    ("heap TRACE -stack", "-stack: "), ("heap TRACE -totals=3", "-totals: "), ("heap TRACE -top", "-top: "), ("heap TRACE -top x", "-top"),
+    ("heap TRACE -stack", "-stack: "), ("heap TRACE -totals=3", "-totals=3: "), ("heap TRACE -top", "-top: "), ("heap TRACE -top x", "-top"),
     ("heap TRACE -top 1K", "-top"), ("heap TRACE -format xml", "-format"), ("heap TRACE -by nothing", "-by"), ("heap TRACE TRACE", "one FILE"),
     ("heap TRACE -window AIFX 1 2", "-window"), ("heap TRACE -range 2 1", "-range"), ("heap TRACE -threads", "-threads: "),
     ("dump TRACE -size 1 2", "-allocations"), ("dump TRACE -wholeStacks", "-stacks"), ("info TRACE -format csv", "-format"), ("info TRACE -x", "-x: "),
@@ -141,7 +142,7 @@ READING_REFUSED = (
 SESSION_ACCEPTED = (
     "query NAME", "query NAME --format json", "query NAME -FORMAT text", "query NAME --threads", "query NAME -Threads --format JSON", "sessions",
     "sessions --format json", "update NAME", "update NAME -p 0", "update NAME --stackwalk HeapAlloc", "update NAME -stackw none --on-full=DROP",
-    "update NAME --wait-limit 1s", "update NAME -w 2s -on wait", "update NAME --quiet", "flush NAME", "top NAME -count 1", "top NAME --COUNT=1 -s stc",
+    "update NAME --wait-limit 1s", "update NAME --WAIT-LIMIT=1s", "query NAME -format=json", "update NAME -w 2s -on wait", "update NAME --quiet", "flush NAME", "top NAME -count 1", "top NAME --COUNT=1 -s stc",
 )
 SESSION_REFUSED = (
     ("query", "query: "), ("query --threads NAME", "query: "), ("query NAME x", "x: "), ("query NAME --format csv", "--format"),

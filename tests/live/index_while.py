@@ -42,7 +42,7 @@ def record(*command):
 
 def check_same(said):
     """The index is there, and as it would be."""
-    expect("its index is made" in said and os.path.exists(INDEX), f"no index: {said}")
+    expect("the trace has an index" in said and os.path.exists(INDEX), f"no index: {said}")
     os.rename(INDEX, "live.index")
     xheap("heap", TRACE, "-totals")
     same = open(INDEX, "rb").read() == open("live.index", "rb").read()

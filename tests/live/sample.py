@@ -171,7 +171,7 @@ def refused(directory):
     trace = directory / "refused.xht"
     record(trace, ["--sample", "64K"], ["true"])
     for words, why in ((["heap", trace, "-chains"], "-chains needs every event"), (["heap", trace, "-stacks", "stt"], "stt needs every event"),
-                       (["record", "--sample", "0", "true"], "not a size"), (["record", "--sample", "2000G", "true"], "not a size"),
+                       (["record", "--sample", "0", "true"], "from 1 to 1024G"), (["record", "--sample", "2000G", "true"], "from 1 to 1024G"),
                        (["record", "--sample", "-1", "true"], "not a size")):
         run = subprocess.run([XHEAP, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=directory)
         expect(run.returncode == 2 and why in run.stderr, f"{words}: status {run.returncode}, {run.stderr}")

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* Tables of options as --help lists them: names, what they do, and which values they take, in lines of a terminal. */
+#include "cli/option_parser.h"
+
+#include <string.h>
+
+enum { NAME_INDENT = 2, TEXT_COLUMN = 26, CHOICE_COLUMN = 28, CHOICE_TEXT_COLUMN = 43, LINE_WIDTH = 100 };
+
+/* Print words up to LINE_WIDTH; further lines begin in `column`, in which the first one stands already. */
+static void print_wrapped(FILE *out, const char *text, int column)
+{
+	int at = column;
+	while (*text) {
+		int length = (int)strcspn(text, " ");
+		if (at > column && at + 1 + length > LINE_WIDTH) {
+			fprintf(out, "\n%*s", column, "");
+			at = column;
+		}
+		at += fprintf(out, "%s%.*s", at > column ? " " : "", length, text);
+		text += length;
+		text += strspn(text, " ");
+	}
+	putc('\n', out);
+}
+
+/* Go to the column; a text that is too long for what stands before it begins on the next line. */
+static void go_to(FILE *out, int at, int column)
+{
+	fprintf(out, "%s%*s", at + 2 > column ? "\n" : "", at + 2 > column ? column : column - at, "");
+}
+
+static void print_choices(FILE *out, const struct option *option)
+{
+	for (const struct option_choice *choice = option->choices; choice->name; choice++) {
+		char text[200];
+		bool is_initial = option->type == VALUE_CHOICE && choice->number == option->initial;
+		int at = fprintf(out, "%*s%s", CHOICE_COLUMN, "", choice->name);
+		go_to(out, at, CHOICE_TEXT_COLUMN);
+		snprintf(text, sizeof(text), "%s%s", choice->help, is_initial ? " (default)" : "");
+		print_wrapped(out, text, CHOICE_TEXT_COLUMN);
+	}
+}
+
+static void print_option(FILE *out, const struct option *option, const char *dashes)
+{
+	char more[400], text[600];
+	int at = fprintf(out, "%*s", NAME_INDENT, "");
+	if (option->letter)
+		at += fprintf(out, "-%c, ", option->letter);
+	at += fprintf(out, "%s%s", strlen(option->name) > 1 ? dashes : "-", option->name);
+	if (option->value)
+		at += fprintf(out, " %s", option->value);
+	option_help_text(option, more, sizeof(more));
+	snprintf(text, sizeof(text), "%s%s", option->help, more);
+	go_to(out, at, TEXT_COLUMN);
+	print_wrapped(out, text, TEXT_COLUMN);
+	if (option->choices && option->choices->help)
+		print_choices(out, option);
+}
+
+void options_print_help(const struct option_grammar *grammar, FILE *out)
+{
+	bool is_first = true;
+	for (const struct option_group *group = grammar->groups; group->rows; group++)
+		for (const struct option *option = group->rows; option->type != VALUE_END; option++) {
+			unsigned shown = group == grammar->groups ? 0 : grammar->shown_flags;
+			if (group->is_hidden || !option->help || (option->flags & shown) != shown)
+				continue;
+			if (option->type == VALUE_TITLE)
+				fprintf(out, "%s%s\n", is_first ? "" : "\n", option->help);
+			else
+				print_option(out, option, grammar->dashes);
+			is_first = false;
+		}
+	if (grammar->print_notes)
+		grammar->print_notes(out);
+}
