@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** What a session records and how; filled by the command, handed to the logger. */
+/** The options of a session, and what follows from them. The command fills them in, and the logger reads them. */
 #ifndef XHEAP_SESSION_OPTIONS_H
 #define XHEAP_SESSION_OPTIONS_H
 
@@ -62,16 +62,16 @@ enum session_trigger {
 };
 
 struct session_options {
-	/** of one that outlives its controllers and waits for targets; NULL: it ends with what it records */
+	/** of a session that outlives its controllers and waits for targets; NULL: it ends with its targets */
 	const char *session_name;
-	const char *trace_path;          /**< absolute; %d in it is a counter where files are numbered */
+	const char *trace_path;          /**< absolute; %d in it is a counter if files are numbered */
 	const char *command;             /**< command line, for the trace */
 	uint32_t buffer_size;            /**< bytes */
 	uint32_t buffer_min, buffer_max; /**< buffer_min 0: session_buffer_min() chooses */
 	uint32_t stack_kinds;            /**< OPTION_STACK_* bits */
 	uint32_t stack_depth;
 	uint32_t wait_limit_ms;
-	uint32_t flush_ms;    /**< what was recorded before is in the file */
+	uint32_t flush_ms;    /**< events that are older are in the file */
 	uint32_t file_mode;   /**< enum session_file_mode */
 	uint32_t permissions; /**< mode of the trace's files */
 	uint32_t clock;       /**< enum session_clock_choice */
@@ -79,22 +79,22 @@ struct session_options {
 	uint32_t triggers;    /**< bits by enum session_trigger */
 	uint64_t trigger_rss_bytes;
 	uint64_t max_file_bytes; /**< of the file, or the memory; 0: none */
-	uint64_t sample_bytes;   /**< record blocks by the bytes asked for, one in so many; 0: all */
+	uint64_t sample_bytes;   /**< one allocated byte in so many is chosen, and its block recorded; 0: all blocks */
 	bool with_duration, on_full_wait, follow, until_exit, check_stacks;
 	bool is_real_time; /**< --real-time was given */
-	bool with_index;   /**< the trace's index is made meanwhile */
-	bool is_attached;  /**< to processes that run; ends with its controller */
+	bool with_index;   /**< make the trace's index during the recording */
+	bool is_attached;  /**< the targets ran before the session; it ends with its controller */
 };
 
-/** The least that can be kept of the past. */
+/** The smallest size of kept events. */
 #define SESSION_KEPT_BYTES_MIN (UINT64_C(1) << 20)
-/** What a flight recorder keeps if nothing else is said. */
+/** The size that a flight recorder keeps without --max-file. */
 #define SESSION_FLIGHT_BYTES (UINT64_C(64) << 20)
 
-/** How large the window of a long run is if nothing else is said. */
+/** The size of the window of a long run without --max-file. */
 #define SESSION_WINDOW_BYTES (UINT64_C(256) << 20)
 
-/** The documented stack walking flags, and those of what Linux has besides. */
+/** X(name, bits): the documented stack walking flags, and flags for calls that only Linux has. */
 /* clang-format off */
 #define STACK_FLAGS(X) \
 	X("HeapAlloc", OPTION_STACK_ALLOC) X("HeapRealloc", OPTION_STACK_REALLOC) X("HeapFree", OPTION_STACK_FREE) \
@@ -124,24 +124,27 @@ void session_options_from_state(struct session_options *options, const struct co
 /** OPTION_* bits for a region's header. */
 uint32_t session_options_word(const struct session_options *options);
 
-/** Buffers that each process begins with and keeps: as asked for, else few where targets wait for more, and many where
-    they would drop. */
+/** Buffers that each process begins with and keeps: buffer_min, or if it is 0 few where targets wait for more, and many
+    where they drop events. */
 uint32_t session_buffer_min(const struct session_options *options);
 
 /** The mode with this name or second name, in any case; -1: there is none. */
 int session_file_mode_find(const char *name);
 const char *session_file_mode_name(uint32_t mode);
 
-/** Whether what the session records lies in pieces, in memory or beside its file, until it is written out. */
+/** The word for enum session_clock_choice on a command line. */
+const char *session_clock_choice_name(uint32_t clock);
+
+/** Whether the events lie in pieces, in memory or beside the file, until they are written out. */
 bool session_is_in_pieces(const struct session_options *options);
 
-/** Where the pieces of a long run are: beside its file. */
+/** Write the path of the pieces of a long run, beside its file, cut to `size` bytes. */
 void session_pieces_path(char *path, size_t size, const char *trace_path);
 
-/** Whether the path has a place for a counter: %d, or %0Nd; any other % is not. */
+/** Whether the path has a place for a counter: %d, or %0Nd. */
 bool session_path_is_numbered(const char *path);
 
-/** The path with the counter in its place; without a place, the path as it is. */
+/** Write the path with the counter in its place, cut to `size` bytes; without a place, the path as it is. */
 void session_path_number(char *path, size_t size, const char *pattern, uint32_t counter);
 
 #endif
