@@ -361,14 +361,15 @@ struct file_words {
 static ULONG take_clock(const EVENT_TRACE_PROPERTIES *properties, xheap_session_options *options,
 			struct file_words *words)
 {
-	static const char *const names[] = {[CLOCK_SYSTEM_TIME] = "monotonic", [CLOCK_CYCLES] = "tsc"};
+	static const enum session_clock_choice choices[] = {
+		[CLOCK_SYSTEM_TIME] = SESSION_CLOCK_MONOTONIC, [CLOCK_CYCLES] = SESSION_CLOCK_TSC};
 	ULONG clock = properties->Wnode.ClientContext;
 	if (clock != CLOCK_SYSTEM_TIME && clock != CLOCK_CYCLES)
 		return ERROR_SUCCESS;
 	if (clock == CLOCK_CYCLES && session_clock_check(SESSION_CLOCK_TSC, &(struct diag){""}) != 0)
 		return ERROR_NOT_SUPPORTED;
 	words->items[options->word_count++] = "--clock";
-	words->items[options->word_count++] = names[clock];
+	words->items[options->word_count++] = session_clock_choice_name(choices[clock]);
 	return ERROR_SUCCESS;
 }
 

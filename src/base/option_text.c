@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Options as texts: their values in a trace and on a command line, and what --help and messages say of possible values. */
+/* Options as texts: their values in a trace and on a command line, and the possible values in --help and in
+   messages. */
 #include "base/option.h"
 
 #include <inttypes.h>

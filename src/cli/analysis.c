@@ -47,7 +47,7 @@ bool analysis_is_worth_an_index(const struct trace *trace)
 	return trace_dictionary(trace)->is_complete && trace_dictionary(trace)->event_count >= least;
 }
 
-/* A line on a terminal for those who wait. */
+/* Show the progress on a terminal, five times a second. */
 static void progress_show(void *cookie, uint64_t done, uint64_t all)
 {
 	(void)cookie;
@@ -114,7 +114,7 @@ bool analysis_is_good(const struct heap_table *table)
 int analysis_table_mend(struct heap_table **table, const struct trace *trace, const char *path, char **index_path)
 {
 	char *damaged = *index_path;
-	/* What was just made lies in a file of ours, or in memory. */
+	/* A table that was built just now has no index that could be damaged. */
 	if (!damaged)
 		return cli_fail("%s: the table of allocations could not be read again", path);
 	fprintf(stderr, "xheap: the index %s was damaged and is made anew\n", damaged);

@@ -47,7 +47,7 @@ void analysis_close(struct analysis *analysis);
 /** Say on standard error what took how long, up to now. */
 void analysis_tell_times(const struct analysis *analysis);
 
-/** What actions are made from; the caller sets the rest, and action_source_fini()s it. */
+/** The source of the actions' rows; the caller sets the other members, and calls action_source_fini(). */
 struct action_source analysis_source(const struct analysis *analysis, const struct heap_filter *filter,
 				     struct heap_cull *cull);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** What the commands share: the table of commands, their messages, the output and the trace to read. */
+/** Shared by the commands: the table of commands, their messages, the output and the trace to read. */
 #ifndef XHEAP_CLI_CLI_H
 #define XHEAP_CLI_CLI_H
 
@@ -42,7 +42,7 @@ bool command_is_help_word(const char *word);
 /** Print the list of commands. */
 void command_print_list(FILE *out);
 
-/** The error number that the first failure had that was told by cli_fail(); 0: none is known. */
+/** The error number of the first failure that cli_fail() printed; 0: none is known. */
 int cli_error_number(void);
 
 /** Say "xheap: what" on stderr, as one line, whatever texts are in it (base/text.h). */
@@ -77,8 +77,8 @@ void cli_progress_end(void);
     The caller's (free). */
 char *cli_trace_path(const char *given);
 
-/** The trace of a session that goes on, with all that it has recorded so far written; NULL after a message. The
-    caller's (free). */
+/** The trace of a session that runs, with all events that it has recorded so far; NULL after a message. The caller's
+    (free). */
 char *cli_session_trace(const char *name);
 
 #endif

@@ -38,7 +38,7 @@ struct column {
 	int width; /* of text output; negative: aligned to the left; 0: as long as it is */
 };
 
-/* What columns are taken from. */
+/* Columns take their values from here. */
 struct row {
 	const struct trace_dictionary *dictionary;
 	struct heap_names *names;
@@ -552,7 +552,7 @@ static void allocation_process(const struct row *row, struct value *value)
 	put_id(value, allocation_thread(row)->process);
 }
 
-/* Who made one from before the trace is not known. */
+/* The thread of a pre-existing block is not known. */
 static void allocation_tid(const struct row *row, struct value *value)
 {
 	if (!(allocation_of(row)->flags & HEAP_EARLIER))

@@ -12,7 +12,7 @@ struct moments {
 	const char *words[2];
 };
 
-/** What the options store. */
+/** Where the options store their values. */
 struct filter_options {
 	const char *command; /**< for messages that show the right line */
 	struct moments range, window;
@@ -28,8 +28,8 @@ void filter_options_fini(struct filter_options *options);
     listings have all blocks. */
 extern const struct option filter_range_rows[], filter_rows[], filter_report_rows[];
 
-/** Call `take` with each word of a list, which ends at the next option or --, and has one word at least. 0, or CLI_FAILED
-    after a message. */
+/** Call `take` with each word of a list, which ends at the next option or --, and has one word at least. 0, or
+    CLI_FAILED after a message. */
 int filter_take_list(struct filter_options *options, struct words *words, const char *option,
 		     int (*take)(void *context, const char *word));
 

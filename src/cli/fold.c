@@ -13,7 +13,7 @@
 #include "session/worker.h"
 #include "trace/merge.h"
 
-/* Events of pieces that are not folded yet can be from before: threads are slow to tell them. */
+/* Pieces that are not folded yet may have earlier events: threads deliver their events late. */
 static int options_before(int64_t *until_ns, char *const *paths, unsigned count, struct diag *diag)
 {
 	for (unsigned i = 0; i < count; i++) {
@@ -39,8 +39,7 @@ static int fold_run(int argc, char **argv)
 	char joined[WRITER_PATH_MAX];
 	if (argc < 5)
 		return CLI_FAILED;
-	/* Nobody names what is made for a logger that is gone; who recovers its pieces is not to meet a writer
-	   there. */
+	/* The output has no use without its logger, and xheap recover must not meet a writer there. */
 	worker_is_begun();
 	int64_t until_ns = strtoll(argv[2], NULL, 10);
 	unsigned given = (unsigned)argc - 4, count = (unsigned)strtoul(argv[3], NULL, 10);

@@ -201,7 +201,8 @@ static const struct option action_rows[] = {
 	{"chains", ACTION("[KEY]", ACTION_CHAINS), .help = "blocks that grew by realloc: steps, factor, bytes copied"},
 	{"totals", ACTION(NULL, ACTION_TOTALS), .help = "only the totals"},
 	{"by", .type = VALUE_CHOICE, AT(by), .value = "WHAT", .choices = by_choices, .help = "split rows by"},
-	{"top", .type = VALUE_NUMBER, AT(top), .value = "N", .initial = TOP_DEFAULT, .help = "the first N rows of each action"},
+	{"top", .type = VALUE_NUMBER, AT(top), .value = "N", .initial = TOP_DEFAULT,
+	 .help = "the first N rows of each action"},
 	{.type = VALUE_TITLE, .help = "Filters; an allocation passes all of them:"},
 	{.type = VALUE_END},
 };
@@ -213,7 +214,7 @@ static const struct option frame_rows[] = {
 	{"cullLists", .others = "cullList", .type = VALUE_TAKEN, .take = set_cull, .number = 1, .value = "FILE...",
 	 .help = "remove the functions that are named in these files, one on a line"},
 	{"noDefaultCull", .type = VALUE_ON, AT(without_default_cull), .help = "do not use the built-in list"},
-	{"lines", .type = VALUE_ON, AT(with_lines), .help = "tell functions apart by the line of the call"},
+	{"lines", .type = VALUE_ON, AT(with_lines), .help = "one row for each line of a call in a function"},
 	{.type = VALUE_TITLE, .help = "Output:"},
 	{.type = VALUE_END},
 };
@@ -263,7 +264,7 @@ static int report_print(const struct heap_options *options, struct report *repor
 	return cli_output_close(&output);
 }
 
-/* By now it is known which files have told names. */
+/* The rows are made, so all files are known that names were read from. */
 static int report_save(const struct heap_options *options, const struct report *report, const struct symbols *symbols,
 		       struct diag *diag)
 {
@@ -371,7 +372,7 @@ static int parts_settle(struct heap_options *options)
 	return 0;
 }
 
-/* A report over what it tells of would be the last one. */
+/* Refuse to write the report over the trace, its index or a list. */
 static int output_check(const struct heap_options *options, const char *path)
 {
 	char *indexes[ANALYSIS_INDEX_PLACES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* xheap --index: what a logger starts to have the index of its trace made meanwhile. Not for users, and in no list. */
+/* xheap --index: a logger starts it, to make the index of its trace while it records. Not for users, and in no list. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -32,21 +32,21 @@ static void progress_tell(void *cookie, uint64_t done, uint64_t all)
 		progress_send(&(struct indexing_progress){.done = done, .all = all});
 }
 
-/* The logger tells who recorded. */
+/* The logger passes the text on. */
 static int refuse(const struct diag *diag)
 {
 	fprintf(stderr, "%s\n", diag->text);
 	return CLI_FAILED;
 }
 
-/* ---- looks at the trace, by a thread that is in nobody's way ---- */
+/* ---- increments of the table, by a thread of low priority ---- */
 
 struct looking {
 	struct heap_follow *follow;
 	pthread_mutex_t lock;
 	pthread_cond_t has_news;
 	struct indexing_cut cut; /* the newest */
-	bool has_cut, is_over;   /* there is one that was not looked at; the trace is whole */
+	bool has_cut, is_over;   /* the newest cut was not taken yet; the trace is complete */
 };
 
 /* False: the trace is whole. */
@@ -86,8 +86,7 @@ static void following_report(struct looking *looking, const struct indexing_cut 
 	pthread_mutex_unlock(&looking->lock);
 }
 
-/* Until the trace is whole. What is left to be done then is for us, who have not given way to others: somebody
-   waits. */
+/* Follow the trace until it is complete. The caller does the remaining work at normal priority: somebody waits. */
 static void following_advance(struct heap_follow *follow)
 {
 	struct looking looking = {

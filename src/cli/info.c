@@ -16,7 +16,7 @@
 #include "cli/option_parser.h"
 #include "match/match.h"
 
-/* What can be said of a trace, counted from its blocks' headers. */
+/* Facts about a trace, counted from the headers of its blocks. */
 struct info {
 	const char *path;
 	const struct trace_dictionary *dictionary;

@@ -87,7 +87,8 @@ bool command_is_help_word(const char *word)
 	return !strcasecmp(word, "--help") || !strcasecmp(word, "-help") || !strcmp(word, "-h") || !strcmp(word, "-?");
 }
 
-/* Whether the words are "-i FILE ... -a heap ...", as those of the documented tool: options stand before the command. */
+/* Whether the words are "-i FILE ... -a heap ...", as those of the documented tool: its options stand before the
+   command. */
 static bool asks_as_documented(int argc, char **argv)
 {
 	if (argv[1][0] != '-')

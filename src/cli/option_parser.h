@@ -38,7 +38,7 @@ const char *options_value(struct words *words, const char *option);
 /** The next word, if there is one, without taking it. */
 const char *options_peek(const struct words *words);
 
-/** What a command reads. Zero it. */
+/** The trace that a command reads. Zero it. */
 struct input {
 	const char *path;    /**< NULL: not named */
 	const char *session; /**< whose trace it is; NULL: none */

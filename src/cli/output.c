@@ -62,7 +62,7 @@ static void pager_run(const int *pipe_ends)
 	_exit(127);
 }
 
-/* Whether what shows the text understands styles: the terminal does, less only if it is told to. */
+/* Whether the pager and the terminal understand styles; less does only with an option. */
 static bool output_takes_color(void)
 {
 	const char *terminal = getenv("TERM"), *no_color = getenv("NO_COLOR"), *less = getenv("LESS");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** What the two ways of recording, and sessions, share: a command that is started (record_launch.c), processes that run
+/** Shared by the two ways of recording and by sessions: a command that is started (record_launch.c), processes that run
     (record_attach.c), the logger (recording.c), the files (record_files.c). */
 #ifndef XHEAP_CLI_RECORD_H
 #define XHEAP_CLI_RECORD_H
@@ -52,7 +52,7 @@ int record_check_program(const struct record *record);
     touched yet. 0, or an exit status after a message. */
 int record_check_output(const struct record *record);
 
-/** Whether there may be several files, which a counter in their names tells apart. */
+/** Whether there may be several files, with a counter in their names. */
 bool record_is_numbered(const struct record *record);
 
 /** Set the trace's path: --output, else made of name and pid. 0, or an exit status after a message. */

@@ -174,7 +174,7 @@ static int launch_give_up(struct launch *launch, struct record *record, int erro
 	return error;
 }
 
-/* Tell the command to execute. 0, or the error number of its exec. */
+/* Let the command execute. 0, or the error number of its exec. */
 static int launch_go(struct launch *launch)
 {
 	int reason = 0;

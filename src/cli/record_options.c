@@ -63,7 +63,7 @@ static int settle_keep(struct session_options *session, const char *command)
 	return 0;
 }
 
-/* What the modes keep without --max-file, and what they need. */
+/* Set the size of modes that have a usual one, and refuse modes without the size that they need. */
 static int settle_size(struct session_options *session, const char *command)
 {
 	bool is_newfile = session->file_mode == SESSION_FILE_NEWFILE,
@@ -103,8 +103,7 @@ static int check_clock(const struct session_options *session)
 {
 	struct diag why = {""};
 	int error = session_clock_check((enum session_clock_choice)session->clock, &why);
-	return error ? cli_fail("--clock %s: %s", session->clock == SESSION_CLOCK_TSC ? "tsc" : "monotonic", why.text)
-		     : 0;
+	return error ? cli_fail("--clock %s: %s", session_clock_choice_name(session->clock), why.text) : 0;
 }
 
 int record_settle(struct record *record, const char *command)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a recording came to: the last lines on standard error. */
+/* The summary of a recording: the last lines on standard error. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -64,7 +64,7 @@ static struct heap_range whole_range(const struct view *view)
 
 /* ---- the chart ---- */
 
-/* What a cell of the chart shows: `eighths` of it are filled. */
+/* Print a cell of the chart, of which `eighths` are filled. */
 static void chart_cell(const struct view *view, unsigned eighths)
 {
 	static const char *const blocks[EIGHTHS + 1] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -92,7 +92,7 @@ static void chart_print(const struct view *view)
 		for (int i = 0; i < CHART_COLUMNS; i++) {
 			uint64_t filled = (uint64_t)((unsigned __int128)most[i].bytes * CHART_ROWS * EIGHTHS / highest),
 				 floor = (uint64_t)row * EIGHTHS;
-			/* What is live at all is to be seen. */
+			/* A column with any live memory shows something. */
 			filled += !filled && most[i].bytes;
 			chart_cell(view, filled <= floor            ? 0
 					 : filled - floor > EIGHTHS ? EIGHTHS
@@ -148,7 +148,7 @@ static const struct trace_sample *largest_sample(const struct trace_dictionary *
 	return largest;
 }
 
-/* What a resident set consists of. */
+/* The parts of a resident set. */
 struct split {
 	uint64_t live_bytes, page_bytes; /* page_bytes: of all pages that blocks have lain in up to then */
 	struct rounding rounding;
@@ -293,7 +293,7 @@ struct text_part {
 	void (*print)(const struct view *view, const struct action_row *row);
 };
 
-/* What moves copied; of blocks that only shrank, nothing. */
+/* The bytes that moves copied; 0 for blocks that only shrank. */
 static uint64_t growth_number(const struct action_row *row)
 {
 	return row->extra[CHAINS_FACTOR] > THOUSAND ? row->extra[CHAINS_COPIED] + 1 : 0;
@@ -513,9 +513,10 @@ const struct command command_report = {
 	.summary = "the first answer: the peak, who allocates most, what is never freed",
 	.run = report_run,
 	.options = &grammar,
-	.help = "Shows on a screen what was live over time, what the peak consists of, who allocated most, what was "
-		"freed at once, what\n"
-		"grew by realloc, and what was never given back; then what to ask next.\n\n"
+	.help = "One screen shows the live memory over time, the parts of the peak, the stacks that allocated most, "
+		"blocks\n"
+		"that were freed at once, grew by realloc or were never freed, and the commands for further "
+		"questions.\n\n"
 		"Without FILE: the newest xheap.*.xht here.\n\n"
 		"Example:\n  xheap report xheap.jq.4711.xht\n",
 };

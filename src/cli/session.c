@@ -83,7 +83,7 @@ static char *flush(const char *name, bool is_snapshot, struct control_state *ses
 	if (status == CLI_OK &&
 	    !control_send(socket, &(struct control_message){.kind = CONTROL_FLUSH, .value = is_snapshot}))
 		status = cli_fail("the session's logger is gone");
-	/* What is in memory may take a slow disk a while. */
+	/* A slow disk may need long for all events in memory. */
 	while (status == CLI_OK && answer.kind != CONTROL_DONE)
 		if (control_receive(socket, &answer, -1) < 0)
 			status = cli_fail("the session's logger is gone");
@@ -164,7 +164,7 @@ const struct command command_flush = {
 	.usage = "NAME",
 	.summary = "write all that a session has recorded so far into its trace",
 	.run = flush_run,
-	.help = "The trace can be read afterwards, up to this moment, while the session goes on.\n" SESSION_EXAMPLE};
+	.help = "The trace can be read afterwards, up to this moment, while the session records on.\n" SESSION_EXAMPLE};
 
 const struct command command_stop = {.name = "stop",
 				     .usage = "NAME",

@@ -227,7 +227,7 @@ const struct command command_start = {.name = "start",
 				      .usage = "NAME [-o FILE] [-p PID[,PID...]]... [OPTIONS]",
 				      .summary = "begin a session: a recording with a name, of processes that run",
 				      .run = start_run,
-				      .help = "The session goes on when this command ends, until xheap stop NAME. It "
+				      .help = "The session lasts after this command, until xheap stop NAME. It "
 					      "may begin without a process: with\n"
 					      "-p 0, or without -p. All processes are recorded, or none. FILE is "
 					      "xheap.NAME.xht when -o is not given.\n"

@@ -77,7 +77,7 @@ static void json_target(struct json *json, const struct controller_state *state,
 	json_end_object(json);
 }
 
-/* Processes that were detached from, and in which inactive code stays mapped. */
+/* Detached processes in which inactive code stays mapped. */
 static void json_inactive(struct json *json, const struct controller_state *state)
 {
 	json_begin_array(json, "inactive");
@@ -172,7 +172,7 @@ static void text_file(const struct controller_state *state)
 	putchar('\n');
 }
 
-/* What the recording takes, and what it may take. */
+/* The sizes of the recording, and their limits. */
 static void text_limits(const struct control_state *session)
 {
 	bool is_kept = session->file_mode == SESSION_FILE_KEEP;
@@ -213,7 +213,7 @@ static void text_threads(const struct controller_state *state)
 	grid_fini(&grid);
 }
 
-/* Calls without room, which are no events. */
+/* Calls that were not recorded for want of room: they are no events. */
 static void text_untraced(const struct control_state *session)
 {
 	if (session->untraced_calls)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** What the commands of sessions share: finding a session by its name, and talking to its logger. */
+/** Shared by the commands of sessions: finding a session by its name, and talking to its logger. */
 #ifndef XHEAP_CLI_SESSION_TALK_H
 #define XHEAP_CLI_SESSION_TALK_H
 

@@ -10,7 +10,7 @@
 
 enum { BUILD_ID_MAX = 64 };
 
-/* The file of the image; false when there can be none: without a build-id nothing tells one image from another. */
+/* The file of the image; false when there can be none: an image without a build-id cannot be told from another. */
 static bool path_make(const struct trace_image *image, char path[CACHE_PATH_BYTES])
 {
 	if (!image->build_id_size || image->build_id_size > BUILD_ID_MAX || !cache_directory(path, "symbols"))

@@ -22,14 +22,14 @@ void symbol_cache_close(struct symbol_cache *cache);
 /** The functions of the code at this offset; NULL: not known. Valid until symbol_cache_close(). */
 const struct trace_function *symbol_cache_find(const struct symbol_cache *cache, uint64_t offset, size_t *count);
 
-/** What was found of an image. */
+/** The functions at one offset of an image. */
 struct symbol_cache_row {
 	uint64_t offset;
 	const struct trace_function *functions;
 	uint32_t count;
 };
 
-/** Add rows to what is known of the image. What fails is as if there were no cache. */
+/** Add rows to the file of the image. A failure is ignored: the names are found anew then. */
 void symbol_cache_add(const struct trace_image *image, const struct symbol_cache_row *rows, size_t count);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * xheap symbols: puts the names of a trace's code into it, so that it can be read where the images are not. The work is
- * shared out in parts of images; each thread has its own handles of the files. What was found goes into a copy of the
- * trace, which takes the trace's place when it is whole.
+ * shared out in parts of images; each thread has its own handles of the files. The names go into a copy of the
+ * trace, which replaces the trace when it is complete.
  */
 #include <assert.h>
 #include <errno.h>
@@ -131,7 +131,7 @@ static const char *text_or_empty(const char *text)
 	return text ? text : "";
 }
 
-/* What the image's files say. */
+/* Read the names from the files of the image. */
 static struct found_file look_up(struct symbol_worker *worker, const struct trace_image *image, uint64_t offset)
 {
 	const struct symbol_frame *frames;

@@ -109,7 +109,7 @@ __attribute__((format(printf, 2, 3))) static void line(const struct screen *scre
 	printf("%.*s%s\n", (int)at, text, screen->is_terminal ? "\033[K" : "");
 }
 
-/* What was live over time, in one line. */
+/* The live memory over time, in one line. */
 static void chart(const struct screen *screen, const struct action_source *source)
 {
 	static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};

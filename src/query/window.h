@@ -12,8 +12,8 @@
 /** What sites are split by. */
 /* clang-format off */
 #define HEAP_BYS(X) \
-	X(PROCESS, "process") X(THREAD, "thread") X(HEAP, "heap") X(SIZE, "size") X(LIFETIME, "lifetime") X(TIME, "time") \
-	X(CLASS, "class")
+	X(PROCESS, "process") X(THREAD, "thread") X(HEAP, "heap") X(SIZE, "size") X(LIFETIME, "lifetime") \
+	X(TIME, "time") X(CLASS, "class")
 /* clang-format on */
 
 enum heap_by {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The options of a session as a table: what each is called, which values it has, where it is stored, and its name in the
-   trace. */
+/* The options of a session as a table: what each is called, which values it has, where it is stored, and its name in
+   the trace. */
 #include "session/options.h"
 
 #include <errno.h>
@@ -118,8 +118,8 @@ const struct option session_option_rows[] = {
 	{"stackwalk", .type = VALUE_SET, AT(stack_kinds), .value = "KINDS", .choices = stack_kinds,
 	 .initial = OPTION_STACKS, .key = "stackwalk", .flags = OPTION_IS_LIVE,
 	 .help = "record stacks only for these calls, joined by +"},
-	{"stack-depth", .type = VALUE_COUNT, AT(stack_depth), .value = "N", .least = DEPTH_MIN, .most = RECORDER_DEPTH_MAX,
-	 .initial = RECORDER_DEPTH_MAX, .key = "stack-depth",
+	{"stack-depth", .type = VALUE_COUNT, AT(stack_depth), .value = "N", .least = DEPTH_MIN,
+	 .most = RECORDER_DEPTH_MAX, .initial = RECORDER_DEPTH_MAX, .key = "stack-depth",
 	 .help = "record at most N frames of a stack"},
 	{"no-duration", .type = VALUE_OFF, AT(with_duration), .key = "duration",
 	 .help = "do not record how long each call takes"},
@@ -159,14 +159,15 @@ const struct option session_option_rows[] = {
 	 .help = "what becomes of the file when it gets large, and of old events"},
 	{"keep", .type = VALUE_CHOICE, AT(keeps_live), .value = "live", .choices = kept,
 	 .help = "the same as --file-mode keep-live"},
-	{"max-file", .type = VALUE_SIZE, AT(max_file_bytes), .value = "SIZE", .least = FILE_BYTES_MIN, .key = "max-file",
+	{"max-file", .type = VALUE_SIZE, AT(max_file_bytes), .value = "SIZE", .least = FILE_BYTES_MIN,
+	 .key = "max-file",
 	 .help = "greatest size of the trace, of each file, or of the events that are kept"},
 	{"trigger", .type = VALUE_PARSED, .value = "WHAT", .parse = add_trigger, .choices = triggers,
 	 .help = "with --file-mode flight, write the events out when"},
 	{"permissions", .type = VALUE_PERMISSIONS, AT(permissions), .value = "MODE", .initial = FILE_PERMISSIONS,
 	 .help = "who may read and write the trace, in octal as for chmod"},
-	{"flush-timer", .type = VALUE_DURATION, AT(flush_ms), .value = "TIME", .least = FLUSH_MS_MIN, .most = FLUSH_MS_MAX,
-	 .initial = FLUSH_MS, .key = "flush-timer-ms",
+	{"flush-timer", .type = VALUE_DURATION, AT(flush_ms), .value = "TIME", .least = FLUSH_MS_MIN,
+	 .most = FLUSH_MS_MAX, .initial = FLUSH_MS, .key = "flush-timer-ms",
 	 .help = "events that are older than this are in the file"},
 	{"real-time", .type = VALUE_PARSED, .parse = set_real_time,
 	 .help = "set --flush-timer to 100ms, for a trace that is read while it is recorded"},
@@ -226,4 +227,9 @@ int session_file_mode_find(const char *name)
 const char *session_file_mode_name(uint32_t mode)
 {
 	return mode < SESSION_FILE_MODE_COUNT ? file_modes[mode].name : "unknown";
+}
+
+const char *session_clock_choice_name(uint32_t clock)
+{
+	return clock < SESSION_CLOCK_COUNT ? clocks[clock].name : "unknown";
 }

@@ -133,6 +133,9 @@ int session_file_mode_find(const char *name);
 /** Return the name of the mode, "unknown" if there is none. */
 const char *session_file_mode_name(uint32_t mode);
 
+/** Return the word for an enum session_clock_choice on a command line. */
+const char *session_clock_choice_name(uint32_t clock);
+
 /** Return whether the mode keeps events in pieces, in memory or beside the file, until they are written out. */
 bool session_is_in_pieces(const struct session_options *options);
 

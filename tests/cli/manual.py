@@ -18,8 +18,8 @@ COMMANDS = {command: (f"xheap-{command}.1", "\n.Sh OPTIONS", "\n.Sh ")
 COMMANDS |= {command: ("xheap-session.1", f"\n.Ss {command}\n", "\n.S") for command in ("update", "query", "sessions", "top")}
 # What --help may leave out: itself, and second spellings.
 UNLISTED = {"help", "h", "q", "o", "p", "output", "images"}
-# Where the values of record's options are explained, too.
-VALUE_PAGES = {"record": ("xheap-session.1",)}
+# Options whose values another page explains.
+VALUE_PAGES = {("record", "trigger"): "xheap-session.1"}
 # Needs a session that has lost its logger; the live tests make some.
 NOT_RUN = {"xheap-recover.1"}
 # What bash offers behind these words.
@@ -117,11 +117,10 @@ def check_values(command):
     for name in {"record": ("stackwalk", "clock", "on-full", "file-mode", "trigger"), "heap": ("by", "format", "KEY"), "dump": ("format",)}.get(command, ()):
         if len(lists.get(name, ())) < 2:
             complain(f"xheap {command} --help has no list of {name}")
-    names = {COMMANDS[command][0], *VALUE_PAGES.get(command, ())}
-    pages = "\n".join((SOURCE / "man" / name).read_text() for name in sorted(names))
     for name, value in ((name, value) for name, values in lists.items() for value in values):
-        if not re.search(rf"^\.(?:It )?(?:.* )?(?:Cm|Li|Ar) (?:.* )?{value}\b", pages, re.M):
-            complain(f"xheap-{command}.1 does not have {value}, which --help has for {name}")
+        page = SOURCE / "man" / VALUE_PAGES.get((command, name), COMMANDS[command][0])
+        if not re.search(rf"^\.(?:It )?(?:.* )?(?:Cm|Li|Ar) (?:.* )?{value}\b", page.read_text(), re.M):
+            complain(f"{page.name} does not have {value}, which xheap {command} --help has for {name}")
         for path in COMPLETIONS:
             # Keys are words behind an action, which fish's file does not complete.
             if name == "KEY" and path.suffix == ".fish":

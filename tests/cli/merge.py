@@ -106,7 +106,7 @@ def main():
         file.write(open("c.xht", "rb").read()[:-200])
     for words, reason in ((("a.xht", "a.xht", "-o", "no.xht"), "same trace"), (("both.xht", "a.xht", "-o", "no.xht"), "same trace"),
                           (("a.xht", "cut.xht", "-o", "no.xht"), "not complete"), (("a.xht", "-o", "no.xht"), "two traces"),
-                          (("a.xht", "b.xht"), "where to"), (("a.xht", "b.xht", "-o", "a.xht"), "one of the files that are read"),
+                          (("a.xht", "b.xht"), "-o OUT is missing"), (("a.xht", "b.xht", "-o", "a.xht"), "one of the files that are read"),
                           (("a.xht", "nothing.xht", "-o", "no.xht"), "cannot open"), (("a.xht", "b.xht", "-o", "/nowhere/no.xht"), "cannot write"),
                           (("a.xht", "/etc/passwd", "-o", "no.xht"), "not a trace"), *others):
         said = xheap("merge", *words, status=2)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Command lines: the library passes words of its program to the command. The input is words with a zero behind each;
- * they are read by the table of a session's options, with and without abbreviations. A value that was stored is possible.
+ * the table of a session's options reads them, with and without abbreviations. A value that was stored is possible.
  */
 #include <stdint.h>
 #include <stdio.h>
