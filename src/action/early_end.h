@@ -4,7 +4,6 @@
 #define XHEAP_ACTION_EARLY_END_H
 
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -22,7 +21,7 @@ bool early_end_has(const struct trace_dictionary *dictionary, uint32_t process);
 
 /** Write lines, each begun with lead, that tell when, why, and how many calls each process made later; nothing when
     recording went on to the end. */
-void early_end_text(FILE *out, const struct trace_dictionary *dictionary, const char *lead);
+void early_end_text(struct sink *out, const struct trace_dictionary *dictionary, const char *lead);
 
 /** Write the same as an array "ended_early" of the open object. */
 void early_end_json(struct json *json, const struct trace_dictionary *dictionary);

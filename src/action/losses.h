@@ -5,7 +5,6 @@
 #define XHEAP_ACTION_LOSSES_H
 
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -39,7 +38,7 @@ struct text losses_missing_text(const struct trace_dictionary *dictionary);
 
 /** Write the numbers of missing calls by reason: keys of an open object, and lines. */
 void losses_json_calls(struct json *json, const struct trace_dictionary *dictionary);
-void losses_text_calls(FILE *out, const struct trace_dictionary *dictionary);
+void losses_text_calls(struct sink *out, const struct trace_dictionary *dictionary);
 
 /** The gaps as an array under "gaps" of the open object, and "unwritten_events" when there are any. */
 void losses_json_gaps(struct json *json, const struct trace_dictionary *dictionary);
@@ -49,26 +48,26 @@ void losses_json_dropped(struct json *json, const struct trace_dictionary *dicti
 
 /** Say what is in sums. */
 void losses_json_folded(struct json *json, const struct trace_dictionary *dictionary);
-void losses_text_folded(FILE *out, const struct trace_dictionary *dictionary);
+void losses_text_folded(struct sink *out, const struct trace_dictionary *dictionary);
 
 /** Write how stacks end: how many are whole (if that is known), truncated, or end for want of unwind data, and the
     images of the code without it. */
 void losses_json_stack_ends(struct json *json, const struct trace_dictionary *dictionary);
 
 /** Write the line about stacks that end for want of unwind data, if there are any. */
-void losses_text_unwindless(FILE *out, const struct trace_dictionary *dictionary);
+void losses_text_unwindless(struct sink *out, const struct trace_dictionary *dictionary);
 
 /** Likewise as a line of text. */
-void losses_text_dropped(FILE *out, const struct trace_dictionary *dictionary);
+void losses_text_dropped(struct sink *out, const struct trace_dictionary *dictionary);
 
 /** Write, in brackets, why calls of gaps were lost, as the recording's options have it; nothing without gaps. */
-void losses_text_reason(FILE *out, const struct trace_dictionary *dictionary);
+void losses_text_reason(struct sink *out, const struct trace_dictionary *dictionary);
 
 /** The gaps, and what did not fit the file, as lines of text. */
-void losses_text_gaps(FILE *out, const struct trace_dictionary *dictionary);
+void losses_text_gaps(struct sink *out, const struct trace_dictionary *dictionary);
 
 /** A line, which begins with lead, for each process of which not all blocks from before an attach are known, with the
     reason. */
-void losses_text_earlier(FILE *out, const struct trace_dictionary *dictionary, const char *lead);
+void losses_text_earlier(struct sink *out, const struct trace_dictionary *dictionary, const char *lead);
 
 #endif

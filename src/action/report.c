@@ -140,9 +140,9 @@ void report_fini(struct report *report)
 	heap_window_fini(&report->by_heap);
 }
 
-void report_write(const struct report *report, enum report_format format, FILE *out)
+void report_write(const struct report *report, enum report_format format, struct sink *out)
 {
-	static void (*const writers[])(const struct report *, FILE *) = {report_text, report_csv, report_json};
+	static void (*const writers[])(const struct report *, struct sink *) = {report_text, report_csv, report_json};
 	writers[format](report, out);
 }
 

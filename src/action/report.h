@@ -46,14 +46,14 @@ void report_make(struct report *report, uint64_t top);
 void report_fini(struct report *report);
 
 /** Write it. CSV holds exactly one action; the caller has seen to that. */
-void report_write(const struct report *report, enum report_format format, FILE *out);
+void report_write(const struct report *report, enum report_format format, struct sink *out);
 
 /** As text_count() and text_bytes(), with a mark where the number is an estimate: of a sample. */
 struct text report_count(const struct action_source *source, uint64_t count);
 struct text report_bytes(const struct action_source *source, uint64_t bytes);
 
 /** What keeps the numbers from being exact, as lines of text; one that says so when nothing does. */
-void report_text_caveats(const struct report *report, FILE *out);
+void report_text_caveats(const struct report *report, struct sink *out);
 
 /** Threads, without rows that are none. */
 uint32_t report_thread_count(const struct trace_dictionary *dictionary);

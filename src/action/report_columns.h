@@ -48,8 +48,8 @@ bool report_has_number(const struct report *report, size_t offset);
 unsigned report_extra_count(const struct report *report, const struct action *action);
 
 /** The writers, one for each format. */
-void report_text(const struct report *report, FILE *out);
-void report_csv(const struct report *report, FILE *out);
-void report_json(const struct report *report, FILE *out);
+void report_text(const struct report *report, struct sink *out);
+void report_csv(const struct report *report, struct sink *out);
+void report_json(const struct report *report, struct sink *out);
 
 #endif

@@ -87,17 +87,15 @@ static void json_totals(struct json *json, const struct report *report)
 /* A row's name for programs: the same for the same group in other traces of the program. */
 static void row_id(const struct report_part *part, const struct action_row *row, const char *by, char id[17])
 {
-	char *path = NULL;
+	struct sink out;
 	size_t size;
-	FILE *out = open_memstream(&path, &size);
-	if (!out)
-		memory_exhausted(0);
-	fputs(row->text, out);
+	sink_to_memory(&out);
+	sink_text(&out, row->text);
 	for (uint32_t at = row->parent; at != HEAP_NONE; at = part->rows.memory[at].parent)
-		fprintf(out, ";%s", part->rows.memory[at].text);
+		sink_format(&out, ";%s", part->rows.memory[at].text);
 	if (*by)
-		fprintf(out, "\n%s", by);
-	fclose(out);
+		sink_format(&out, "\n%s", by);
+	char *path = sink_take(&out, &size);
 	snprintf(id, 17, "%016" PRIx64, (uint64_t)XXH3_64bits(path, size));
 	free(path);
 }
@@ -172,7 +170,7 @@ static void json_part(struct json *json, const struct report *report, const stru
 	json_end_object(json);
 }
 
-void report_json(const struct report *report, FILE *out)
+void report_json(const struct report *report, struct sink *out)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
 	struct json json = {.out = out, .line_depth = 4};

@@ -11,56 +11,57 @@
 #include "base/text.h"
 #include "query/folded.h"
 
-static void text_caveat(FILE *out, const char *name, uint64_t count, const char *meaning)
+static void text_caveat(struct sink *out, const char *name, uint64_t count, const char *meaning)
 {
 	if (count)
-		fprintf(out, "  %s: %s%s\n", name, text_count(count).data, meaning);
+		sink_format(out, "  %s: %s%s\n", name, text_count(count).data, meaning);
 }
 
-static void text_sized_caveat(FILE *out, const char *name, uint64_t count, uint64_t bytes, const char *meaning)
+static void text_sized_caveat(struct sink *out, const char *name, uint64_t count, uint64_t bytes, const char *meaning)
 {
 	if (count)
-		fprintf(out, "  %s: %s, %s%s\n", name, text_count(count).data, text_bytes(bytes).data, meaning);
+		sink_format(out, "  %s: %s, %s%s\n", name, text_count(count).data, text_bytes(bytes).data, meaning);
 }
 
 /* Beside stacks that lack their outer part, how many have it. */
-static void text_whole(FILE *out, const struct trace_dictionary *dictionary)
+static void text_whole(struct sink *out, const struct trace_dictionary *dictionary)
 {
 	const struct stack_ends *ends = &dictionary->ends;
 	if (dictionary->is_whole_known && (ends->truncated || ends->unwindless))
-		fprintf(out, "  whole stacks: %s, of %s events\n", text_count(ends->whole).data,
-			text_count(dictionary->event_count).data);
+		sink_format(out, "  whole stacks: %s, of %s events\n", text_count(ends->whole).data,
+			    text_count(dictionary->event_count).data);
 }
 
-static void text_without_symbols(const struct report *report, FILE *out)
+static void text_without_symbols(const struct report *report, struct sink *out)
 {
 	enum { NAMES_MAX = 5 };
 	size_t without;
 	const char *const *images = heap_names_without_symbols(report->source->names, &without);
 	for (size_t i = 0; i < without && i < NAMES_MAX; i++)
-		fprintf(out, "%s%s", i ? ", " : "  symbols incomplete for ", text_shown(images[i]));
+		sink_format(out, "%s%s", i ? ", " : "  symbols incomplete for ", text_shown(images[i]));
 	if (without > NAMES_MAX)
-		fprintf(out, " and %zu more images", without - NAMES_MAX);
+		sink_format(out, " and %zu more images", without - NAMES_MAX);
 	if (without)
-		putc('\n', out);
+		sink_put(out, '\n');
 }
 
-static void text_caveats(const struct report *report, FILE *out)
+static void text_caveats(const struct report *report, struct sink *out)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
 	const struct heap_window *window = report->source->window;
 	struct losses losses = losses_sum(dictionary);
 	if (report->source->session)
-		fprintf(out, "  session %s goes on: this is what it has recorded up to now\n",
-			text_shown(report->source->session));
+		sink_format(out, "  session %s goes on: this is what it has recorded up to now\n",
+			    text_shown(report->source->session));
 	else if (!dictionary->is_complete)
-		fprintf(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
-			dictionary->cut_reason && *dictionary->cut_reason ? ": " : "",
-			dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
+		sink_format(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
+			    dictionary->cut_reason && *dictionary->cut_reason ? ": " : "",
+			    dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
 	early_end_text(out, dictionary, "  ");
 	losses_text_earlier(out, dictionary, "  ");
 	if (report_is_sample(report))
-		fprintf(out,
+		sink_format(
+			out,
 			"  a sample, of one byte in %s asked for: what is marked ~ is an estimate; errors are standard "
 			"errors\n",
 			text_bytes(report->source->table->sample_bytes).data);
@@ -69,9 +70,9 @@ static void text_caveats(const struct report *report, FILE *out)
 			    " (what they lie in need not be in the sample: they are in no total; -heaps and -heap NAME "
 			    "show them)");
 	if (losses.events) {
-		fprintf(out, "  lost events: %s", text_count(losses.events).data);
+		sink_format(out, "  lost events: %s", text_count(losses.events).data);
 		losses_text_reason(out, dictionary);
-		putc('\n', out);
+		sink_put(out, '\n');
 	}
 	text_caveat(out, "lost stacks", losses.stacks, "");
 	losses_text_gaps(out, dictionary);
@@ -79,14 +80,14 @@ static void text_caveats(const struct report *report, FILE *out)
 	losses_text_dropped(out, dictionary);
 	losses_text_folded(out, dictionary);
 	if (window->folded_count)
-		fputs("  median lifetimes of rows with folded blocks are known to a sixteenth\n", out);
+		sink_text(out, "  median lifetimes of rows with folded blocks are known to a sixteenth\n");
 	if (window->peak_from_ns > window->range.to_ns)
-		fputs("  the peak is not known: it was when blocks that ended are folded\n", out);
+		sink_text(out, "  the peak is not known: it was when blocks that ended are folded\n");
 	else if (window->peak_from_ns > window->range.from_ns)
-		fprintf(out,
-			"  the peak is that of the time behind %s: what of this question was live before is not "
-			"known\n",
-			text_duration(window->peak_from_ns - 1).data);
+		sink_format(out,
+			    "  the peak is that of the time behind %s: what of this question was live before is not "
+			    "known\n",
+			    text_duration(window->peak_from_ns - 1).data);
 	text_caveat(out, "events without a heap", dictionary->statistics.heapless,
 		    " (there were too many heaps: their blocks end with no heap)");
 	text_caveat(out, "truncated stacks", dictionary->ends.truncated, "");
@@ -108,19 +109,16 @@ static void text_caveats(const struct report *report, FILE *out)
 	text_without_symbols(report, out);
 }
 
-void report_text_caveats(const struct report *report, FILE *out)
+void report_text_caveats(const struct report *report, struct sink *out)
 {
-	char *lines = NULL;
-	size_t size;
-	FILE *to = open_memstream(&lines, &size);
-	if (!to)
-		memory_exhausted(0);
-	text_caveats(report, to);
-	fclose(to);
-	if (size)
+	struct sink to;
+	sink_to_memory(&to);
+	text_caveats(report, &to);
+	char *lines = sink_take(&to, NULL);
+	if (*lines)
 		style_lines(out, report->source->is_colored, STYLE_DOUBT, lines);
 	else
-		fputs("  nothing was lost, cut short or contradictory\n", out);
+		sink_text(out, "  nothing was lost, cut short or contradictory\n");
 	free(lines);
 }
 
@@ -170,7 +168,7 @@ static void text_total(struct grid *grid, const struct report *report, const str
 	grid_cell(grid, total->remark);
 }
 
-static void text_totals(const struct report *report, FILE *out)
+static void text_totals(const struct report *report, struct sink *out)
 {
 	static const char *const titles[] = {"", ">blocks", ">size", ""}, *const sample_titles[] = {
 										  "", ">blocks", ">size", ">error", ""};
@@ -296,7 +294,7 @@ static void text_columns(struct grid *grid, const struct report *report, const s
 		grid->styles[i] = strcmp(keys[i], part->sort->key) ? STYLE_PLAIN : STYLE_KEY;
 }
 
-static void text_part(const struct report *report, const struct report_part *part, FILE *out)
+static void text_part(const struct report *report, const struct report_part *part, struct sink *out)
 {
 	struct grid grid = {0};
 	char heading[160];
@@ -304,11 +302,11 @@ static void text_part(const struct report *report, const struct report_part *par
 	size_t cut = part->rows.count - part->rows.shown;
 	snprintf(heading, sizeof(heading), "%s%s%s by %s", part->action->title, is_split ? " and " : "",
 		 heap_by_name(part->window->by), part->sort->title);
-	putc('\n', out);
+	sink_put(out, '\n');
 	style_lines(out, report->source->is_colored, STYLE_HEADING, heading);
 	if (cut)
-		fprintf(out, "  the first %s of %s rows; %s are left out\n", text_count(part->rows.shown).data,
-			text_count(part->rows.count).data, text_count(cut).data);
+		sink_format(out, "  the first %s of %s rows; %s are left out\n", text_count(part->rows.shown).data,
+			    text_count(part->rows.count).data, text_count(cut).data);
 	grid.is_colored = report->source->is_colored;
 	text_columns(&grid, report, part);
 	for (size_t i = 0; i < part->rows.shown; i++)
@@ -317,16 +315,16 @@ static void text_part(const struct report *report, const struct report_part *par
 	grid_fini(&grid);
 }
 
-static void text_filters(const struct report *report, FILE *out)
+static void text_filters(const struct report *report, struct sink *out)
 {
 	for (size_t i = 0; i < report->filter_count; i++)
-		fprintf(out, "%s-%s%s%s", i ? " " : "  with ", report->filters[i].name,
-			*report->filters[i].text ? " " : "", text_shown(report->filters[i].text));
+		sink_format(out, "%s-%s%s%s", i ? " " : "  with ", report->filters[i].name,
+			    *report->filters[i].text ? " " : "", text_shown(report->filters[i].text));
 	if (report->filter_count)
-		putc('\n', out);
+		sink_put(out, '\n');
 }
 
-void report_text(const struct report *report, FILE *out)
+void report_text(const struct report *report, struct sink *out)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
 	const struct heap_range range = report->source->window->range;
@@ -336,14 +334,14 @@ void report_text(const struct report *report, FILE *out)
 		 text_count(dictionary->event_count).data, dictionary->process_count,
 		 dictionary->process_count == 1 ? "" : "es", text_duration(dictionary->duration_ns).data,
 		 *missing.data ? "; not complete: " : "", missing.data);
-	fprintf(out, "%s%s%s%s\n", style_begin(report->source->is_colored, STYLE_HEADING),
-		text_shown(report->source->path), style_end(report->source->is_colored, STYLE_HEADING), heading);
+	sink_format(out, "%s%s%s%s\n", style_begin(report->source->is_colored, STYLE_HEADING),
+		    text_shown(report->source->path), style_end(report->source->is_colored, STYLE_HEADING), heading);
 	report_text_caveats(report, out);
 	if (report->has_range)
-		fprintf(out, "  in the range from %s us to %s us\n", text_microseconds(range.from_ns).data,
-			text_microseconds(range.to_ns).data);
+		sink_format(out, "  in the range from %s us to %s us\n", text_microseconds(range.from_ns).data,
+			    text_microseconds(range.to_ns).data);
 	text_filters(report, out);
-	putc('\n', out);
+	sink_put(out, '\n');
 	text_totals(report, out);
 	for (unsigned i = 0; i < report->part_count; i++)
 		if (report->parts[i].action->groups)

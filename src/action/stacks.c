@@ -29,35 +29,31 @@ void action_stack_json(struct action_source *source, uint32_t node, struct json 
 	json_end_array(json);
 }
 
-static void stack_line(struct action_source *source, uint32_t node, FILE *out)
+static void stack_line(struct action_source *source, uint32_t node, struct sink *out)
 {
 	const struct heap_frame *frame = heap_names_frame(source->names, node);
 	char room[TEXT_NAME_BYTES];
-	fprintf(out, "        %s", text_name(text_shown(heap_names_name(source->names, frame->name)->text), room));
-	fputs(style_begin(source->is_colored, STYLE_QUIET), out);
+	sink_format(out, "        %s", text_name(text_shown(heap_names_name(source->names, frame->name)->text), room));
+	sink_text(out, style_begin(source->is_colored, STYLE_QUIET));
 	if (frame->is_inlined)
-		fputs(" [inlined]", out);
+		sink_text(out, " [inlined]");
 	if (frame->file)
-		fprintf(out, "  %s", text_shown(text_file_name(frame->file)));
+		sink_format(out, "  %s", text_shown(text_file_name(frame->file)));
 	if (frame->line)
-		fprintf(out, ":%" PRIu32, frame->line);
-	fprintf(out, "%s\n", style_end(source->is_colored, STYLE_QUIET));
+		sink_format(out, ":%" PRIu32, frame->line);
+	sink_format(out, "%s\n", style_end(source->is_colored, STYLE_QUIET));
 }
 
 char *action_stack_lines(struct action_source *source, uint32_t node)
 {
-	char *lines = NULL;
-	size_t size;
-	FILE *out = open_memstream(&lines, &size);
-	if (!out)
-		memory_exhausted(0);
+	struct sink out;
+	sink_to_memory(&out);
 	if (!node)
-		fputs("        [no stack]\n", out);
+		sink_text(&out, "        [no stack]\n");
 	for (uint32_t at = node; at; at = heap_names_frame(source->names, at)->parent)
-		stack_line(source, at, out);
-	putc('\n', out);
-	fclose(out);
-	return lines;
+		stack_line(source, at, &out);
+	sink_put(&out, '\n');
+	return sink_take(&out, NULL);
 }
 
 const struct action action_stacks = {

@@ -42,22 +42,18 @@ static void note_bounds(struct api_filter *filter, const char *name, struct heap
 static void note_list(struct api_filter *filter, const char *name, const char *const *words, const uint32_t *numbers,
 		      size_t count)
 {
-	char *text = NULL;
-	size_t size;
+	struct sink out;
 	if (!count)
 		return;
-	FILE *out = open_memstream(&text, &size);
-	if (!out)
-		memory_exhausted(0);
+	sink_to_memory(&out);
 	for (size_t i = 0; i < count; i++) {
-		fputs(i ? " " : "", out);
+		sink_text(&out, i ? " " : "");
 		if (words)
-			fputs(words[i], out);
+			sink_text(&out, words[i]);
 		else
-			fprintf(out, "%" PRIu32, numbers[i]);
+			sink_format(&out, "%" PRIu32, numbers[i]);
 	}
-	fclose(out);
-	note_add(filter, name, text);
+	note_add(filter, name, sink_take(&out, NULL));
 }
 
 static void note_window(struct api_filter *filter)

@@ -303,12 +303,13 @@ static int write_work(void *context, struct diag *diag)
 	struct writing *writing = context;
 	if (writing->format > XHEAP_FORMAT_JSON)
 		return diag_fail(diag, EINVAL, "there is no format %u", writing->format);
-	FILE *out = open_memstream(&writing->text, &writing->length);
-	if (!out)
-		return -ENOMEM;
-	report_write(&writing->report->report, (enum report_format)writing->format, out);
-	bool is_bad = ferror(out);
-	return fclose(out) || is_bad ? -ENOMEM : 0;
+	struct sink out;
+	sink_to_memory(&out);
+	report_write(&writing->report->report, (enum report_format)writing->format, &out);
+	if (out.error)
+		return sink_end(&out);
+	writing->text = sink_take(&out, &writing->length);
+	return 0;
 }
 
 API int xheap_report_write(xheap_report *report, uint32_t format, char **text, size_t *length, xheap_error *error)

@@ -4,9 +4,9 @@
 #define XHEAP_BASE_GRID_H
 
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "base/arena.h"
+#include "base/sink.h"
 #include "base/style.h"
 
 /** Zero it to begin. */
@@ -35,12 +35,12 @@ void grid_cell(struct grid *grid, const char *text);
 void grid_detail(struct grid *grid, const char *lines);
 
 /** Print with aligned columns, `indent` spaces before each row. */
-void grid_print(const struct grid *grid, FILE *out, unsigned indent);
+void grid_print(const struct grid *grid, struct sink *out, unsigned indent);
 
 void grid_fini(struct grid *grid);
 
 /** A text as a CSV field: harmless, quoted where it must be, and with a ' before what a spreadsheet would take as a
     formula. Not for numbers. */
-void csv_field(FILE *out, const char *text);
+void csv_field(struct sink *out, const char *text);
 
 #endif

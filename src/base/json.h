@@ -8,12 +8,13 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
+
+#include "base/sink.h"
 
 enum { JSON_DEPTH_MAX = 32 };
 
 struct json {
-	FILE *out;
+	struct sink *out;
 	unsigned depth;
 	unsigned line_depth; /**< values down to this depth begin a line of their own; 0: all on one line */
 	bool has_value[JSON_DEPTH_MAX];
@@ -47,6 +48,6 @@ void json_bytes(struct json *json, const char *key, const uint8_t *bytes, size_t
 void json_end(struct json *json);
 
 /** Write the text with its quotes. */
-void json_quote(FILE *out, const char *text);
+void json_quote(struct sink *out, const char *text);
 
 #endif

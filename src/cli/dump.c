@@ -60,7 +60,7 @@ struct dump {
 	unsigned column_count;
 	int format;
 	struct heap_range range;
-	FILE *out;
+	struct sink *out;
 	struct row row;
 };
 
@@ -649,19 +649,19 @@ static const struct column allocation_columns[] = {{"id", allocation_id, 8},
 						   {"free_stack_id", allocation_free_stack, 13},
 						   {"previous_id", allocation_previous, 11}};
 
-static void write_text(const struct column *column, const struct value *value, bool is_last, FILE *out)
+static void write_text(const struct column *column, const struct value *value, bool is_last, struct sink *out)
 {
 	const char *text = value->kind == VALUE_ABSENT ? "-" : text_shown(value->text);
-	fprintf(out, "%*s", is_last && column->width < 0 ? 0 : column->width, text);
+	sink_format(out, "%*s", is_last && column->width < 0 ? 0 : column->width, text);
 }
 
 static void write_row(struct dump *dump)
 {
-	FILE *out = dump->out;
+	struct sink *out = dump->out;
 	bool is_first = true;
 	struct value value;
 	if (dump->format == REPORT_JSON)
-		putc_unlocked('{', out);
+		sink_put(out, '{');
 	for (unsigned i = 0; i < dump->column_count; i++) {
 		const struct column *column = &dump->columns[i];
 		bool is_last = i + 1 == dump->column_count;
@@ -670,26 +670,26 @@ static void write_row(struct dump *dump)
 		if (dump->format == REPORT_JSON) {
 			if (value.kind == VALUE_ABSENT)
 				continue;
-			fputs_unlocked(is_first ? "\"" : ", \"", out);
-			fputs_unlocked(column->name, out);
-			fputs_unlocked("\": ", out);
+			sink_text(out, is_first ? "\"" : ", \"");
+			sink_text(out, column->name);
+			sink_text(out, "\": ");
 			if (value.kind == VALUE_NUMBER)
-				fputs_unlocked(value.text, out);
+				sink_text(out, value.text);
 			else
 				json_quote(out, value.text);
 			is_first = false;
 			continue;
 		}
 		if (i)
-			fputs_unlocked(dump->format == REPORT_CSV ? "," : "  ", out);
+			sink_text(out, dump->format == REPORT_CSV ? "," : "  ");
 		if (dump->format == REPORT_TEXT)
 			write_text(column, &value, is_last, out);
 		else if (value.kind == VALUE_NUMBER)
-			fputs_unlocked(value.text, out);
+			sink_text(out, value.text);
 		else if (value.kind == VALUE_TEXT)
 			csv_field(out, value.text);
 	}
-	fputs_unlocked(dump->format == REPORT_JSON ? "}\n" : "\n", out);
+	sink_text(out, dump->format == REPORT_JSON ? "}\n" : "\n");
 }
 
 static void write_header(struct dump *dump)
@@ -697,14 +697,14 @@ static void write_header(struct dump *dump)
 	for (unsigned i = 0; i < dump->column_count && dump->format != REPORT_JSON; i++) {
 		struct value value = {.kind = VALUE_TEXT, .text = dump->columns[i].name};
 		if (i)
-			fputs(dump->format == REPORT_CSV ? "," : "  ", dump->out);
+			sink_text(dump->out, dump->format == REPORT_CSV ? "," : "  ");
 		if (dump->format == REPORT_CSV)
-			fputs(value.text, dump->out);
+			sink_text(dump->out, value.text);
 		else
 			write_text(&dump->columns[i], &value, i + 1 == dump->column_count, dump->out);
 	}
 	if (dump->format != REPORT_JSON)
-		putc('\n', dump->out);
+		sink_put(dump->out, '\n');
 }
 
 /* ---- what can be dumped ---- */
@@ -717,7 +717,7 @@ static int dump_events(struct dump *dump, struct diag *diag)
 	struct heap_point point;
 	int status;
 	dump->row.seq = heap_stream_skipped(stream);
-	while ((status = heap_stream_next(stream, &point, diag)) > 0 && !ferror(dump->out)) {
+	while ((status = heap_stream_next(stream, &point, diag)) > 0 && !dump->out->error) {
 		if (point.time_ns > dump->range.to_ns)
 			break;
 		dump->row.block = point.block;
@@ -732,7 +732,7 @@ static int dump_events(struct dump *dump, struct diag *diag)
 
 static int dump_rows(struct dump *dump, uint32_t first, uint32_t count)
 {
-	for (dump->row.at = first; dump->row.at < count && !ferror(dump->out); dump->row.at++)
+	for (dump->row.at = first; dump->row.at < count && !dump->out->error; dump->row.at++)
 		write_row(dump);
 	return 0;
 }
@@ -829,7 +829,7 @@ static uint32_t write_allocations(struct dump *dump, const struct heap_table *ta
 	const struct heap_rows *rows;
 	dump->row.table = table;
 	heap_scan_begin(&scan, table, &plan, NULL);
-	while (!ferror(dump->out) && (rows = heap_scan_next(&scan)) && analysis_is_good(table)) {
+	while (!dump->out->error && (rows = heap_scan_next(&scan)) && analysis_is_good(table)) {
 		dump->row.rows = rows;
 		for
 			heap_rows_each (rows, i) {
@@ -886,17 +886,16 @@ static int dump_show(struct dump_options *options, const char *path, const struc
 			    .column_count = subjects[options->subject].count,
 			    .format = options->format,
 			    .range = range,
-			    .out = output.file,
+			    .out = &output.sink,
 			    .row = {.dictionary = trace_dictionary(trace)}};
 	if (options->subject == SUBJECT_STACKS && !options->has_whole_stacks)
 		dump.column_count--;
-	setvbuf(output.file, NULL, _IOFBF, 1 << 18);
 	if (!dump.row.dictionary->is_complete)
 		cli_say("%s is cut at byte %" PRIu64 ": %s", path, dump.row.dictionary->cut_offset,
 			dump.row.dictionary->cut_reason);
-	early_end_text(stderr, dump.row.dictionary, "xheap: ");
+	early_end_text(cli_stderr(), dump.row.dictionary, "xheap: ");
 	if (options->subject == SUBJECT_ALLOCATIONS)
-		losses_text_earlier(stderr, dump.row.dictionary, "xheap: ");
+		losses_text_earlier(cli_stderr(), dump.row.dictionary, "xheap: ");
 	if (dump.row.dictionary->fold_count &&
 	    (options->subject == SUBJECT_EVENTS || options->subject == SUBJECT_ALLOCATIONS))
 		cli_say("%s: %s events are folded: what had ended by then is not listed; xheap info tells up to when",

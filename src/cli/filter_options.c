@@ -36,14 +36,11 @@ static bool is_list_word(const char *word)
 /* Remember an option that says which allocations count, with its words, for the report. */
 static void note_add(struct filter_options *options, const char *name, char **first, char **end)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-	if (!out)
-		memory_exhausted(0);
+	struct sink out;
+	sink_to_memory(&out);
 	for (char **word = first; word < end; word++)
-		fprintf(out, "%s%s", word > first ? " " : "", *word);
-	fclose(out);
+		sink_format(&out, "%s%s", word > first ? " " : "", *word);
+	char *text = sink_take(&out, NULL);
 	memory_grow(options->notes, options->note_count, options->note_capacity);
 	options->notes[options->note_count++] = (struct report_filter){name, text};
 }

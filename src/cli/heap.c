@@ -12,7 +12,7 @@
 #include "cli/analysis.h"
 #include "cli/filter_options.h"
 
-enum { PART_MAX = 16, TOP_DEFAULT = 10000 };
+enum { PART_MAX = 16, TOP_DEFAULT = 10000, SAVE_BYTES = 1 << 16 };
 enum { HEAP_AGAIN = -1 }; /* in place of a status: the index is damaged, and nothing has been shown */
 
 struct heap_options {
@@ -277,7 +277,7 @@ static int report_print(const struct heap_options *options, struct report *repor
 	struct cli_output output;
 	cli_output_open(&output, options->format == REPORT_TEXT);
 	report->source->is_colored = output.is_colored;
-	report_write(report, (enum report_format)options->format, output.file);
+	report_write(report, (enum report_format)options->format, &output.sink);
 	return cli_output_close(&output);
 }
 
@@ -293,18 +293,14 @@ static int report_save(const struct heap_options *options, const struct report *
 	int error = whole_file_open(&file, options->output, 0666, diag);
 	if (error)
 		return error;
-	FILE *out = fdopen(file.fd, "w");
-	if (!out)
-		memory_exhausted(0);
-	file.fd = -1;
-	report_write(report, (enum report_format)options->format, out);
-	bool is_bad = ferror(out);
-	if (fclose(out) || is_bad) {
-		error = diag_errno(diag, "cannot write %s", options->output);
-		whole_file_abandon(&file);
-		return error;
-	}
-	return whole_file_commit(&file, diag);
+	struct sink out;
+	sink_to_fd(&out, file.fd, SAVE_BYTES);
+	report_write(report, (enum report_format)options->format, &out);
+	error = sink_end(&out);
+	if (!error)
+		return whole_file_commit(&file, diag);
+	whole_file_abandon(&file);
+	return diag_fail(diag, -error, "cannot write %s: %s", options->output, strerror(-error));
 }
 
 static int report_show(const struct heap_options *options, struct report *report, const struct symbols *symbols)

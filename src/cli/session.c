@@ -463,7 +463,7 @@ static void text_threads(const struct controller_state *state)
 		grid_cell(&grid, text_duration((int64_t)thread->wait_ns).data);
 		grid_cell(&grid, state->threads[i].name[0] ? state->threads[i].name : "-");
 	}
-	grid_print(&grid, stdout, 2);
+	grid_print(&grid, cli_stdout(), 2);
 	grid_fini(&grid);
 }
 
@@ -532,7 +532,7 @@ static void text_state(const char *name, const struct controller_state *state)
 		grid_cell(&grid, target->resident_bytes ? text_bytes(target->resident_bytes).data : "-");
 		grid_cell(&grid, state->targets[i].text[0] ? state->targets[i].text : "-");
 	}
-	grid_print(&grid, stdout, 2);
+	grid_print(&grid, cli_stdout(), 2);
 	grid_fini(&grid);
 	for (size_t i = 0; i < state->target_count; i++)
 		if (state->targets[i].target.is_limited)
@@ -577,7 +577,7 @@ static int query_run(int count, char **arguments)
 		return CLI_FAILED;
 	status = query(socket, with_threads, &state);
 	if (status == CLI_OK && is_json) {
-		struct json json = {.out = stdout, .line_depth = 2};
+		struct json json = {.out = cli_stdout(), .line_depth = 2};
 		json_state(&json, arguments[1], &state, with_threads);
 		json_end(&json);
 	} else if (status == CLI_OK) {
@@ -620,7 +620,7 @@ static int sessions_run(int count, char **arguments)
 	if (status != CLI_OK)
 		return status;
 	session_each(listing_add, &listing);
-	struct json json = {.out = stdout, .line_depth = 3};
+	struct json json = {.out = cli_stdout(), .line_depth = 3};
 	if (is_json) {
 		json_begin_array(&json, NULL);
 	} else if (!listing.count) {

@@ -8,6 +8,7 @@
 
 #include "base/intern.h"
 #include "base/memory.h"
+#include "base/sink.h"
 #include "base/text.h"
 
 /* One of the functions that a code address lies in; inlined ones first. */
@@ -140,17 +141,17 @@ static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const s
 static uint32_t name_of_offset(struct heap_names *names, uint32_t image, uint64_t offset)
 {
 	const struct trace_image *file = &names->dictionary->images[image];
-	char *text = NULL, *key = NULL;
-	size_t key_size = 0;
-	FILE *out = open_memstream(&key, &key_size);
-	if (!out || asprintf(&text, "%s+0x%" PRIx64, text_file_name(file->path), offset) < 0)
-		memory_exhausted(0);
-	fprintf(out, "+%" PRIx64 "+", offset);
+	struct sink out;
+	size_t key_size;
+	sink_to_memory(&out);
+	sink_format(&out, "+%" PRIx64 "+", offset);
 	if (file->build_id_size)
-		fwrite(file->build_id, 1, file->build_id_size, out);
+		sink_bytes(&out, (const char *)file->build_id, file->build_id_size);
 	else
-		fputs(file->path, out);
-	fclose(out);
+		sink_text(&out, file->path);
+	char *key = sink_take(&out, &key_size), *text = NULL;
+	if (asprintf(&text, "%s+0x%" PRIx64, text_file_name(file->path), offset) < 0)
+		memory_exhausted(0);
 	uint32_t id = name_intern(names, key, key_size, text_file_name(file->path), NULL, text);
 	names->names[id].image_id = image;
 	names->names[id].offset = offset;
@@ -355,20 +356,16 @@ uint32_t heap_names_count(const struct heap_names *names)
 
 char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end)
 {
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
-	if (!out)
-		memory_exhausted(0);
+	struct sink out;
+	sink_to_memory(&out);
 	if (!node)
-		fputs("[no stack]", out);
+		sink_text(&out, "[no stack]");
 	for (uint32_t at = node; at && at != end; at = names->frames[at].parent) {
-		fputs(names->names[names->frames[at].name].text, out);
+		sink_text(&out, names->names[names->frames[at].name].text);
 		if (names->frames[at].parent && names->frames[at].parent != end)
-			putc(';', out);
+			sink_put(&out, ';');
 	}
-	fclose(out);
-	return text;
+	return sink_take(&out, NULL);
 }
 
 static int text_compare(const void *a, const void *b)

@@ -89,17 +89,16 @@ static void test_parsing(void **state)
 	assert_string_equal(text_file_name("[vdso]"), "[vdso]");
 }
 
-static char *written;
-static size_t written_size;
-
-static FILE *write_begin(void)
+static struct sink *write_begin(void)
 {
-	return open_memstream(&written, &written_size);
+	static struct sink sink;
+	sink_to_memory(&sink);
+	return &sink;
 }
 
-static void assert_written(FILE *out, const char *expected)
+static void assert_written(struct sink *out, const char *expected)
 {
-	fclose(out);
+	char *written = sink_take(out, NULL);
 	assert_string_equal(written, expected);
 	free(written);
 }
@@ -142,7 +141,7 @@ static void test_grid(void **state)
 	grid_detail(&grid, "    more\n");
 	grid_row(&grid);
 	grid_cell(&grid, "5");
-	FILE *out = write_begin();
+	struct sink *out = write_begin();
 	grid_print(&grid, out, 1);
 	grid_fini(&grid);
 	assert_written(out, "   n  name  x\n 100  \xc3\xa9     7\n    more\n   5\n");
