@@ -28,26 +28,33 @@ extern const struct report_by_id {
 	unsigned splits; /**< a bit for each enum heap_by that has it */
 } report_by_ids[REPORT_BY_IDS];
 
+/** Return the one source of the report: the writers are for no others. */
+const struct action_source *report_source(const struct report *report);
+
+/** Return the window that the rows of the part are made of. */
+const struct heap_window *report_window(const struct report *report, const struct report_part *part);
+
+/** Return the number at this offset. */
 uint64_t report_number_at(const struct heap_numbers *from, size_t offset);
 
-/** The standard error number i. */
+/** Return the standard error number i. */
 double report_error_at(const struct heap_numbers *from, int i);
 
-/** Whether the trace is a sample. */
+/** Return whether the trace is a sample. */
 bool report_is_sample(const struct report *report);
 
-/** Whether the peak is known: not where all of the range is folded, and more is asked for than everything. */
+/** Return whether the peak is known: not where all of the range is folded, and more is asked for than everything. */
 bool report_has_peak(const struct report *report);
 
-/** Whether the number at this offset is known. Only a whole trace has how a block's end follows its beginning, and what
+/** Return whether the number at this offset is known. Only a whole trace has how a block's end follows its beginning, and what
     was live at a moment. */
 bool report_has_number(const struct report *report, size_t offset);
 
-/** How many numbers of its own the action has here: none where other blocks than the recorded ones would have to be
+/** Return how many numbers of its own the action has here: none where other blocks than the recorded ones would have to be
     known. */
 unsigned report_extra_count(const struct report *report, const struct action *action);
 
-/** The writers, one for each format. */
+/** Write the report: one function for each format. */
 void report_text(const struct report *report, struct sink *out);
 void report_csv(const struct report *report, struct sink *out);
 void report_json(const struct report *report, struct sink *out);

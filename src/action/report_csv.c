@@ -35,12 +35,13 @@ static void csv_number_names(struct sink *out, const struct report *report)
 
 static void csv_details(const struct action_row *row, struct sink *out)
 {
-	if (row->numbers.total_count)
-		sink_format(out, ",%s,%s,%s", text_microseconds(row->lifetime_min).data,
-			    text_microseconds(row->lifetime_median).data, text_microseconds(row->lifetime_max).data);
+	if (row->figures->numbers.total_count)
+		sink_format(out, ",%s,%s,%s", text_microseconds(row->figures->lifetime_min).data,
+			    text_microseconds(row->figures->lifetime_median).data,
+			    text_microseconds(row->figures->lifetime_max).data);
 	else
 		sink_text(out, ",,,");
-	sink_format(out, ",%" PRIu32 ",%" PRIu32, row->threads, row->processes);
+	sink_format(out, ",%" PRIu32 ",%" PRIu32, row->figures->threads, row->figures->processes);
 }
 
 static void csv_extra(const struct action_extra *extra, uint64_t value, struct sink *out)
@@ -55,13 +56,13 @@ static void csv_extra(const struct action_extra *extra, uint64_t value, struct s
 static void csv_by(const struct report *report, const struct report_part *part, const struct action_row *row,
 		   struct sink *out)
 {
-	const struct heap_window *window = part->window;
-	char *by = heap_by_text(window, report->source->table, row->by);
+	const struct heap_window *window = report_window(report, part);
+	char *by = heap_by_text(window, report_source(report)->table, row->by);
 	sink_put(out, ',');
 	csv_field(out, by);
 	free(by);
 	for (int i = 0; i < REPORT_BY_IDS; i++) {
-		uint32_t id = report_by_ids[i].of(window, report->source->table, row->by);
+		uint32_t id = report_by_ids[i].of(window, report_source(report)->table, row->by);
 		if (report_by_ids[i].splits & 1u << window->by)
 			sink_put(out, ',');
 		if (id != HEAP_NONE)
@@ -81,14 +82,14 @@ static void csv_row(const struct report *report, const struct report_part *part,
 		    struct sink *out)
 {
 	const struct action *action = part->action;
-	csv_numbers(out, report, &row->numbers);
+	csv_numbers(out, report, &row->figures->numbers);
 	for (unsigned i = 0; i < report_extra_count(report, action); i++)
-		csv_extra(&action->extra[i], row->extra[i], out);
+		csv_extra(&action->extra[i], row->figures->extra[i], out);
 	if (!action->is_inclusive)
 		csv_details(row, out);
 	if (action->parent)
 		sink_format(out, ",%" PRIu32, row->depth);
-	if (part->window->by != HEAP_BY_NONE)
+	if (report_window(report, part)->by != HEAP_BY_NONE)
 		csv_by(report, part, row, out);
 	sink_put(out, ',');
 	csv_field(out, row->text);
@@ -101,9 +102,10 @@ void report_csv(const struct report *report, struct sink *out)
 	csv_number_names(out, report);
 	if (!part->action->groups) {
 		sink_text(out, ",peak_at_us\n");
-		csv_numbers(out, report, &report->source->window->totals);
+		csv_numbers(out, report, &report_source(report)->window->totals);
 		sink_format(out, ",%s\n",
-			    report_has_peak(report) ? text_microseconds(report->source->window->peak_at_ns).data : "");
+			    report_has_peak(report) ? text_microseconds(report_source(report)->window->peak_at_ns).data
+						    : "");
 		return;
 	}
 	for (unsigned i = 0; i < report_extra_count(report, part->action); i++)
@@ -112,8 +114,8 @@ void report_csv(const struct report *report, struct sink *out)
 		sink_text(out, ",lifetime_min_us,lifetime_median_us,lifetime_max_us,threads,processes");
 	if (part->action->parent)
 		sink_text(out, ",depth");
-	if (part->window->by != HEAP_BY_NONE)
-		csv_by_names(part->window, out);
+	if (report_window(report, part)->by != HEAP_BY_NONE)
+		csv_by_names(report_window(report, part), out);
 	sink_format(out, ",%s\n", part->action->label);
 	for (size_t i = 0; i < part->rows.shown; i++)
 		csv_row(report, part, part->rows.rows[i], out);

@@ -36,7 +36,7 @@ static void text_without_symbols(const struct report *report, struct sink *out)
 {
 	enum { NAMES_MAX = 5 };
 	size_t without;
-	const char *const *images = heap_names_without_symbols(report->source->names, &without);
+	const char *const *images = heap_names_without_symbols(report_source(report)->names, &without);
 	for (size_t i = 0; i < without && i < NAMES_MAX; i++)
 		sink_format(out, "%s%s", i ? ", " : "  symbols incomplete for ", text_shown(images[i]));
 	if (without > NAMES_MAX)
@@ -47,12 +47,12 @@ static void text_without_symbols(const struct report *report, struct sink *out)
 
 static void text_caveats(const struct report *report, struct sink *out)
 {
-	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
-	const struct heap_window *window = report->source->window;
+	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
+	const struct heap_window *window = report_source(report)->window;
 	struct losses losses = losses_sum(dictionary);
-	if (report->source->session)
+	if (report_source(report)->session)
 		sink_format(out, "  session %s goes on: this is what it has recorded up to now\n",
-			    text_shown(report->source->session));
+			    text_shown(report_source(report)->session));
 	else if (!dictionary->is_complete)
 		sink_format(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
 			    dictionary->cut_reason && *dictionary->cut_reason ? ": " : "",
@@ -64,9 +64,9 @@ static void text_caveats(const struct report *report, struct sink *out)
 			out,
 			"  a sample, of one byte in %s asked for: what is marked ~ is an estimate; errors are standard "
 			"errors\n",
-			text_bytes(report->source->table->sample_bytes).data);
+			text_bytes(report_source(report)->table->sample_bytes).data);
 	if (report_is_sample(report))
-		text_caveat(out, "recorded blocks of annotated heaps", report->source->table->nested_count,
+		text_caveat(out, "recorded blocks of annotated heaps", report_source(report)->table->nested_count,
 			    " (what they lie in need not be in the sample: they are in no total; -heaps and -heap NAME "
 			    "show them)");
 	if (losses.events) {
@@ -93,14 +93,14 @@ static void text_caveats(const struct report *report, struct sink *out)
 	text_caveat(out, "truncated stacks", dictionary->ends.truncated, "");
 	losses_text_unwindless(out, dictionary);
 	text_whole(out, dictionary);
-	text_caveat(out, "unknown frees", report->source->table->unknown_frees,
+	text_caveat(out, "unknown frees", report_source(report)->table->unknown_frees,
 		    dictionary->fold_count && !dictionary->dropped_events
 			    ? " (of addresses that were not live, or of what a child had inherited that is folded)"
 		    : dictionary->dropped_events
 			    ? " (of blocks from what is not kept, or of addresses that were not live)"
 		    : losses_has_option(dictionary, "attached") ? " (of blocks from before the recording)"
 								: " (of addresses that were not live)");
-	text_caveat(out, "order conflicts", report->source->table->order_conflicts,
+	text_caveat(out, "order conflicts", report_source(report)->table->order_conflicts,
 		    " (blocks that began where another was live)");
 	text_sized_caveat(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes,
 			  " (may have been freed in a gap)");
@@ -116,7 +116,7 @@ void report_text_caveats(const struct report *report, struct sink *out)
 	text_caveats(report, &to);
 	char *lines = sink_take(&to, NULL);
 	if (*lines)
-		style_lines(out, report->source->is_colored, STYLE_DOUBT, lines);
+		style_lines(out, report->input->is_colored, STYLE_DOUBT, lines);
 	else
 		sink_text(out, "  nothing was lost, cut short or contradictory\n");
 	free(lines);
@@ -161,10 +161,10 @@ static void text_total(struct grid *grid, const struct report *report, const str
 {
 	grid_row(grid);
 	grid_cell(grid, total->name);
-	grid_cell(grid, report_count(report->source, total->count).data);
+	grid_cell(grid, report_count(report_source(report), total->count).data);
 	grid_cell(grid, total->size.data);
 	if (report_is_sample(report))
-		grid_cell(grid, sort_error(&report->source->window->totals, total->key).data);
+		grid_cell(grid, sort_error(&report_source(report)->window->totals, total->key).data);
 	grid_cell(grid, total->remark);
 }
 
@@ -172,19 +172,20 @@ static void text_totals(const struct report *report, struct sink *out)
 {
 	static const char *const titles[] = {"", ">blocks", ">size", ""}, *const sample_titles[] = {
 										  "", ">blocks", ">size", ">error", ""};
-	const struct heap_window *window = report->source->window;
+	const struct heap_window *window = report_source(report)->window;
 	const struct heap_numbers *totals = &window->totals;
 	struct grid grid = {0};
 	char moved[64], at[64];
-	snprintf(moved, sizeof(moved), "%s moved", report_count(report->source, totals->realloc_moved_count).data);
+	snprintf(moved, sizeof(moved), "%s moved",
+		 report_count(report_source(report), totals->realloc_moved_count).data);
 	snprintf(at, sizeof(at), "at %s", text_duration(window->peak_at_ns).data);
 	bool is_peak_known = report_has_peak(report);
 	const struct text_total rows[] = {
-		{"total", totals->total_count, report_bytes(report->source, totals->total_bytes), "st", ""},
-		{"outstanding", totals->outstanding_count, report_bytes(report->source, totals->outstanding_bytes),
-		 "so", "not freed"},
-		{is_peak_known ? "peak" : NULL, totals->peak_count, report_bytes(report->source, totals->peak_bytes),
-		 "sp", at},
+		{"total", totals->total_count, report_bytes(report_source(report), totals->total_bytes), "st", ""},
+		{"outstanding", totals->outstanding_count,
+		 report_bytes(report_source(report), totals->outstanding_bytes), "so", "not freed"},
+		{is_peak_known ? "peak" : NULL, totals->peak_count,
+		 report_bytes(report_source(report), totals->peak_bytes), "sp", at},
 		{"realloc", totals->realloc_count, {""}, "", moved},
 		{"temporary", totals->temporary_count, {""}, "", "freed by the thread's next event"},
 	};
@@ -204,8 +205,8 @@ static void text_totals(const struct report *report, struct sink *out)
 /* "5.7 MiB in 1,234", the unit of every group of columns. */
 static void text_sized(struct grid *grid, const struct report *report, uint64_t count, uint64_t bytes)
 {
-	grid_cell(grid, report_bytes(report->source, bytes).data);
-	grid_cell(grid, report_count(report->source, count).data);
+	grid_cell(grid, report_bytes(report_source(report), bytes).data);
+	grid_cell(grid, report_count(report_source(report), count).data);
 }
 
 static void text_cells(struct grid *grid, const char *text, unsigned count)
@@ -238,7 +239,7 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 		     const struct action_row *row)
 {
 	const struct action *action = part->action;
-	const struct heap_numbers *from = &row->numbers;
+	const struct heap_numbers *from = &row->figures->numbers;
 	grid_row(grid);
 	text_sized(grid, report, from->outstanding_count, from->outstanding_bytes);
 	text_sized(grid, report, from->total_count, from->total_bytes);
@@ -246,16 +247,16 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 		text_sized(grid, report, from->peak_count, from->peak_bytes);
 	else
 		text_cells(grid, "-", 2);
-	grid_cell(grid, report_count(report->source, from->realloc_count).data);
+	grid_cell(grid, report_count(report_source(report), from->realloc_count).data);
 	grid_cell(grid, report_is_sample(report) ? "-" : text_count(from->temporary_count).data);
 	if (report_is_sample(report))
 		grid_cell(grid, sort_error(from, part->sort->key).data);
 	for (unsigned i = 0; i < report_extra_count(report, action); i++)
-		text_extra(grid, &action->extra[i], row->extra[i]);
+		text_extra(grid, &action->extra[i], row->figures->extra[i]);
 	if (!action->is_inclusive)
-		grid_cell(grid, from->total_count ? text_duration(row->lifetime_median).data : "-");
-	if (part->window->by != HEAP_BY_NONE) {
-		char *by = heap_by_text(part->window, report->source->table, row->by);
+		grid_cell(grid, from->total_count ? text_duration(row->figures->lifetime_median).data : "-");
+	if (report_window(report, part)->by != HEAP_BY_NONE) {
+		char *by = heap_by_text(report_window(report, part), report_source(report)->table, row->by);
 		grid_cell(grid, by);
 		free(by);
 	}
@@ -263,7 +264,7 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 		text_label(grid, row);
 		return;
 	}
-	char *lines = action->lines(report->source, row->group);
+	char *lines = action->lines(report->input, row->group);
 	grid_detail(grid, lines);
 	free(lines);
 }
@@ -285,8 +286,8 @@ static void text_columns(struct grid *grid, const struct report *report, const s
 		titles[count++] = part->action->extra[i].title;
 	if (!part->action->is_inclusive)
 		titles[count++] = ">median life";
-	if (part->window->by != HEAP_BY_NONE)
-		titles[count++] = heap_by_name(part->window->by);
+	if (report_window(report, part)->by != HEAP_BY_NONE)
+		titles[count++] = heap_by_name(report_window(report, part)->by);
 	if (!part->action->lines)
 		titles[count++] = part->action->label;
 	grid_columns(grid, count, titles);
@@ -298,16 +299,16 @@ static void text_part(const struct report *report, const struct report_part *par
 {
 	struct grid grid = {0};
 	char heading[160];
-	bool is_split = part->window->by != HEAP_BY_NONE;
+	bool is_split = report_window(report, part)->by != HEAP_BY_NONE;
 	size_t cut = part->rows.count - part->rows.shown;
 	snprintf(heading, sizeof(heading), "%s%s%s by %s", part->action->title, is_split ? " and " : "",
-		 heap_by_name(part->window->by), part->sort->title);
+		 heap_by_name(report_window(report, part)->by), part->sort->title);
 	sink_put(out, '\n');
-	style_lines(out, report->source->is_colored, STYLE_HEADING, heading);
+	style_lines(out, report->input->is_colored, STYLE_HEADING, heading);
 	if (cut)
 		sink_format(out, "  the first %s of %s rows; %s are left out\n", text_count(part->rows.shown).data,
 			    text_count(part->rows.count).data, text_count(cut).data);
-	grid.is_colored = report->source->is_colored;
+	grid.is_colored = report->input->is_colored;
 	text_columns(&grid, report, part);
 	for (size_t i = 0; i < part->rows.shown; i++)
 		text_row(&grid, report, part, part->rows.rows[i]);
@@ -326,16 +327,17 @@ static void text_filters(const struct report *report, struct sink *out)
 
 void report_text(const struct report *report, struct sink *out)
 {
-	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
-	const struct heap_range range = report->source->window->range;
+	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
+	const struct heap_range range = report_source(report)->window->range;
 	char heading[240];
 	struct text missing = losses_missing_text(dictionary);
 	snprintf(heading, sizeof(heading), ": %s events, %" PRIu32 " process%s, %s%s%s",
 		 text_count(dictionary->event_count).data, dictionary->process_count,
 		 dictionary->process_count == 1 ? "" : "es", text_duration(dictionary->duration_ns).data,
 		 *missing.data ? "; not complete: " : "", missing.data);
-	sink_format(out, "%s%s%s%s\n", style_begin(report->source->is_colored, STYLE_HEADING),
-		    text_shown(report->source->path), style_end(report->source->is_colored, STYLE_HEADING), heading);
+	sink_format(out, "%s%s%s%s\n", style_begin(report->input->is_colored, STYLE_HEADING),
+		    text_shown(report_source(report)->path), style_end(report->input->is_colored, STYLE_HEADING),
+		    heading);
 	report_text_caveats(report, out);
 	if (report->has_range)
 		sink_format(out, "  in the range from %s us to %s us\n", text_microseconds(range.from_ns).data,

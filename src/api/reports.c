@@ -27,6 +27,7 @@ struct xheap_report {
 	struct heap_window window;
 	bool has_window, has_rows;
 	struct action_source source;
+	struct action_input input;
 	struct report_part part;
 	struct report report;
 	xheap_totals totals;
@@ -118,6 +119,7 @@ static void list_rows(struct xheap_report *report)
 {
 	const struct report_part *part = &report->part;
 	const struct action *action = part->action;
+	const struct heap_window *window = action_window(&report->source, action);
 	uint32_t *places = places_of_rows(&part->rows);
 	for (unsigned i = 0; i < action->extra_count; i++)
 		report->extra_names[i] = action->extra[i].name;
@@ -125,13 +127,14 @@ static void list_rows(struct xheap_report *report)
 	report->numbers = memory_zeroed(part->rows.shown + 1, sizeof(*report->numbers));
 	report->by = memory_zeroed(part->rows.shown, sizeof(*report->by));
 	for (; report->row_count < part->rows.shown; report->row_count++) {
-		const struct action_row *from = part->rows.rows[report->row_count];
-		char *by = report->by[report->row_count] = heap_by_text(part->window, report->trace->table, from->by);
+		const struct action_row *row = part->rows.rows[report->row_count];
+		const struct action_figures *from = row->figures;
+		char *by = report->by[report->row_count] = heap_by_text(window, report->trace->table, row->by);
 		xheap_numbers *numbers = &report->numbers[report->row_count];
 		*numbers = numbers_of(&from->numbers);
 		bool has_lives = from->numbers.total_count && !action->is_inclusive;
 		report->rows[report->row_count] =
-			(xheap_row){.text = from->text,
+			(xheap_row){.text = row->text,
 				    .by = by,
 				    .numbers = numbers,
 				    .lifetime_min_ns = has_lives ? from->lifetime_min : 0,
@@ -139,13 +142,13 @@ static void list_rows(struct xheap_report *report)
 				    .lifetime_max_ns = has_lives ? from->lifetime_max : 0,
 				    .threads = action->is_inclusive ? 0 : from->threads,
 				    .processes = action->is_inclusive ? 0 : from->processes,
-				    .depth = from->depth,
-				    .parent = from->parent == HEAP_NONE ? XHEAP_NONE : places[from->parent],
+				    .depth = row->depth,
+				    .parent = row->parent == HEAP_NONE ? XHEAP_NONE : places[row->parent],
 				    .extra_count = action->extra_count,
 				    .extra_names = report->extra_names,
 				    .extra = from->extra,
-				    .process = heap_by_process(part->window, report->trace->table, from->by),
-				    .thread = heap_by_thread(part->window, report->trace->table, from->by)};
+				    .process = heap_by_process(window, report->trace->table, row->by),
+				    .thread = heap_by_thread(window, report->trace->table, row->by)};
 	}
 	free(places);
 }
@@ -197,10 +200,10 @@ static int ask(struct xheap_report *report, struct heap_names *names, enum heap_
 						.table = trace->table,
 						.filter = &report->filter.filter,
 						.window = &report->window,
-						.names = names,
-						.cull = &report->cull,
-						.callers_of = &report->callers};
-	report->report = (struct report){.source = &report->source,
+						.names = names};
+	report->input = (struct action_input){
+		.sources = &report->source, .source_count = 1, .cull = &report->cull, .callers_of = &report->callers};
+	report->report = (struct report){.input = &report->input,
 					 .parts = &report->part,
 					 .part_count = 1,
 					 .filters = report->filter.notes,
@@ -333,7 +336,7 @@ API void xheap_report_free(xheap_report *report)
 		return;
 	if (report->has_rows) {
 		report_fini(&report->report);
-		action_source_fini(&report->source);
+		action_input_fini(&report->input);
 	}
 	if (report->has_window)
 		heap_window_fini(&report->window);

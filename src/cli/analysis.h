@@ -47,8 +47,8 @@ void analysis_close(struct analysis *analysis);
 /** Say on standard error what took how long, up to now. */
 void analysis_tell_times(const struct analysis *analysis);
 
-/** What actions are made from; the caller sets the rest, and action_source_fini()s it. */
-struct action_source analysis_source(const struct analysis *analysis, const struct heap_filter *filter,
-				     struct heap_cull *cull);
+/** Return the trace as a source of reports; the caller sets its window, and ends it with the action_input that it is
+    of. */
+struct action_source analysis_source(const struct analysis *analysis, const struct heap_filter *filter);
 
 #endif

@@ -649,10 +649,22 @@ static const struct column allocation_columns[] = {{"id", allocation_id, 8},
 						   {"free_stack_id", allocation_free_stack, 13},
 						   {"previous_id", allocation_previous, 11}};
 
+static void write_spaces(unsigned count, struct sink *out)
+{
+	while (count-- > 0)
+		sink_put(out, ' ');
+}
+
 static void write_text(const struct column *column, const struct value *value, bool is_last, struct sink *out)
 {
 	const char *text = value->kind == VALUE_ABSENT ? "-" : text_shown(value->text);
-	sink_format(out, "%*s", is_last && column->width < 0 ? 0 : column->width, text);
+	size_t length = strlen(text), width = (size_t)abs(column->width);
+	unsigned fill = length < width ? (unsigned)(width - length) : 0;
+	if (column->width > 0)
+		write_spaces(fill, out);
+	sink_bytes(out, text, length);
+	if (column->width < 0 && !is_last)
+		write_spaces(fill, out);
 }
 
 static void write_row(struct dump *dump)

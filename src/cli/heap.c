@@ -276,7 +276,7 @@ static int report_print(const struct heap_options *options, struct report *repor
 {
 	struct cli_output output;
 	cli_output_open(&output, options->format == REPORT_TEXT);
-	report->source->is_colored = output.is_colored;
+	report->input->is_colored = output.is_colored;
 	report_write(report, (enum report_format)options->format, &output.sink);
 	return cli_output_close(&output);
 }
@@ -318,8 +318,9 @@ static void parts_take(const struct heap_options *options, struct report_part pa
 }
 
 /* Nothing is shown of what a damaged index answers. */
-static int parts_show(const struct heap_options *options, struct action_source *source, const struct analysis *analysis)
+static int parts_show(const struct heap_options *options, struct action_input *input, const struct analysis *analysis)
 {
+	const struct action_source *source = &input->sources[0];
 	struct report_part parts[PART_MAX];
 	for (unsigned i = 0; i < options->part_count && source->table->sample_bytes; i++)
 		if (options->parts[i].action == &action_chains ||
@@ -330,7 +331,7 @@ static int parts_show(const struct heap_options *options, struct action_source *
 		return cli_fail(
 			"%s is a sample: -innermost needs every event, since blocks that others lie in may be missing",
 			source->path);
-	struct report report = {.source = source,
+	struct report report = {.input = input,
 				.parts = parts,
 				.part_count = options->part_count,
 				.has_range = options->filter.range.words[0] != NULL,
@@ -343,8 +344,9 @@ static int parts_show(const struct heap_options *options, struct action_source *
 	return status;
 }
 
-static int source_show(struct heap_options *options, struct action_source *source, const struct analysis *analysis)
+static int input_show(struct heap_options *options, struct action_input *input, const struct analysis *analysis)
 {
+	struct action_source *source = &input->sources[0];
 	struct heap_window window;
 	struct heap_range range = {0, source->table->duration_ns};
 	if (filter_range(&options->filter, source->trace, &range))
@@ -361,7 +363,7 @@ static int source_show(struct heap_options *options, struct action_source *sourc
 		return cli_fail("%s: %s", source->path, diag.text);
 	heap_window_make(&window, source->table, source->filter, range, options->by, false);
 	source->window = &window;
-	status = parts_show(options, source, analysis);
+	status = parts_show(options, input, analysis);
 	heap_window_fini(&window);
 	if (status == CLI_OK && filter_report_patterns(&options->callers, "callers", source->names))
 		status = CLI_NO;
@@ -404,11 +406,12 @@ static int output_check(const struct heap_options *options, const char *path)
 
 static int analysis_show(struct heap_options *options, const struct analysis *analysis)
 {
-	struct action_source source = analysis_source(analysis, &options->filter.filter, &options->cull);
-	source.callers_of = &options->callers;
+	struct action_source source = analysis_source(analysis, &options->filter.filter);
+	struct action_input input = {
+		.sources = &source, .source_count = 1, .cull = &options->cull, .callers_of = &options->callers};
 	source.session = options->input.session;
-	int status = source_show(options, &source, analysis);
-	action_source_fini(&source);
+	int status = input_show(options, &input, analysis);
+	action_input_fini(&input);
 	return status;
 }
 

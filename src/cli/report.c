@@ -38,6 +38,7 @@ enum {
 struct view {
 	struct report report;
 	struct action_source source;
+	struct action_input input;
 	struct heap_window window;
 	struct sink *out;
 	unsigned width;
@@ -47,7 +48,7 @@ struct view {
 static void heading(const struct view *view, const char *text)
 {
 	sink_put(view->out, '\n');
-	style_lines(view->out, view->source.is_colored, STYLE_HEADING, text);
+	style_lines(view->out, view->input.is_colored, STYLE_HEADING, text);
 }
 
 static bool is_sample(const struct view *view)
@@ -88,7 +89,7 @@ static void chart_print(const struct view *view)
 			    : row                 ? ""
 						  : "0",
 			    view->has_blocks ? "│" : "|");
-		sink_text(view->out, style_begin(view->source.is_colored, STYLE_CHART));
+		sink_text(view->out, style_begin(view->input.is_colored, STYLE_CHART));
 		for (int i = 0; i < CHART_COLUMNS; i++) {
 			uint64_t filled = (uint64_t)((unsigned __int128)most[i].bytes * CHART_ROWS * EIGHTHS / highest),
 				 floor = (uint64_t)row * EIGHTHS;
@@ -98,7 +99,7 @@ static void chart_print(const struct view *view)
 					 : filled - floor > EIGHTHS ? EIGHTHS
 								    : (unsigned)(filled - floor));
 		}
-		sink_format(view->out, "%s\n", style_end(view->source.is_colored, STYLE_CHART));
+		sink_format(view->out, "%s\n", style_end(view->input.is_colored, STYLE_CHART));
 	}
 	const struct text from = range.from_ns ? text_duration(range.from_ns) : (struct text){"0"};
 	sink_format(view->out, "  %10s  %s%*s\n", "", from.data, CHART_COLUMNS - (int)strlen(from.data),
@@ -295,9 +296,9 @@ struct text_part {
 };
 
 /* What moves copied; of blocks that only shrank, nothing. */
-static uint64_t growth_number(const struct action_row *row)
+static uint64_t growth_number(const struct action_figures *figures)
 {
-	return row->extra[CHAINS_FACTOR] > THOUSAND ? row->extra[CHAINS_COPIED] + 1 : 0;
+	return figures->extra[CHAINS_FACTOR] > THOUSAND ? figures->extra[CHAINS_COPIED] + 1 : 0;
 }
 
 /* "1 block", "2 blocks" */
@@ -311,37 +312,42 @@ static struct text blocks(const struct view *view, uint64_t count)
 
 static void peak_print(const struct view *view, const struct action_row *row)
 {
-	sink_format(view->out, "  %10s  %2u %%, %s", report_bytes(&view->source, row->numbers.peak_bytes).data,
-		    percent(row->numbers.peak_bytes, view->window.totals.peak_bytes),
-		    blocks(view, row->numbers.peak_count).data);
+	sink_format(view->out, "  %10s  %2u %%, %s", report_bytes(&view->source, row->figures->numbers.peak_bytes).data,
+		    percent(row->figures->numbers.peak_bytes, view->window.totals.peak_bytes),
+		    blocks(view, row->figures->numbers.peak_count).data);
 }
 
 static void total_print(const struct view *view, const struct action_row *row)
 {
 	sink_format(view->out, "  %10s  %2u %%, %s, living %s (median)",
-		    report_bytes(&view->source, row->numbers.total_bytes).data,
-		    percent(row->numbers.total_bytes, view->window.totals.total_bytes),
-		    blocks(view, row->numbers.total_count).data, text_duration(row->lifetime_median).data);
+		    report_bytes(&view->source, row->figures->numbers.total_bytes).data,
+		    percent(row->figures->numbers.total_bytes, view->window.totals.total_bytes),
+		    blocks(view, row->figures->numbers.total_count).data,
+		    text_duration(row->figures->lifetime_median).data);
 }
 
 static void temporary_print(const struct view *view, const struct action_row *row)
 {
 	sink_format(view->out, "  %10s  blocks freed by the thread's next event, of %s",
-		    text_count(row->numbers.temporary_count).data, text_count(row->numbers.total_count).data);
+		    text_count(row->figures->numbers.temporary_count).data,
+		    text_count(row->figures->numbers.total_count).data);
 }
 
 static void chain_print(const struct view *view, const struct action_row *row)
 {
 	sink_format(view->out, "  %10s  copied by moves; %s grew in %s steps, up to %.1f times",
-		    text_bytes(row->extra[CHAINS_COPIED]).data, blocks(view, row->extra[CHAINS_COUNT]).data,
-		    text_count(row->extra[CHAINS_STEPS]).data, (double)row->extra[CHAINS_FACTOR] / THOUSAND);
+		    text_bytes(row->figures->extra[CHAINS_COPIED]).data,
+		    blocks(view, row->figures->extra[CHAINS_COUNT]).data,
+		    text_count(row->figures->extra[CHAINS_STEPS]).data,
+		    (double)row->figures->extra[CHAINS_FACTOR] / THOUSAND);
 }
 
 static void outstanding_print(const struct view *view, const struct action_row *row)
 {
-	sink_format(view->out, "  %10s  %2u %%, %s", report_bytes(&view->source, row->numbers.outstanding_bytes).data,
-		    percent(row->numbers.outstanding_bytes, view->window.totals.outstanding_bytes),
-		    blocks(view, row->numbers.outstanding_count).data);
+	sink_format(view->out, "  %10s  %2u %%, %s",
+		    report_bytes(&view->source, row->figures->numbers.outstanding_bytes).data,
+		    percent(row->figures->numbers.outstanding_bytes, view->window.totals.outstanding_bytes),
+		    blocks(view, row->figures->numbers.outstanding_count).data);
 }
 
 static const struct text_part parts[] = {
@@ -359,9 +365,9 @@ static void part_print(struct view *view, const struct text_part *part)
 	struct action_rows rows;
 	if (part->action == &action_chains && (is_sample(view) || heap_is_folded(view->source.table)))
 		return;
-	action_rows_make(&rows, &view->source, part->action, &view->window,
-			 &(struct action_choice){sort, ROWS_MAX, part->is_brief});
-	for (size_t i = 0; i < rows.shown && sort->number(rows.rows[i]); i++) {
+	action_rows_make(&rows, &view->input, part->action,
+			 &(struct action_choice){.sort = sort, .top = ROWS_MAX, .is_brief = part->is_brief});
+	for (size_t i = 0; i < rows.shown && sort->number(rows.rows[i]->figures); i++) {
 		if (!i)
 			heading(view, part->title);
 		part->print(view, rows.rows[i]);
@@ -397,8 +403,8 @@ static void title_print(const struct view *view)
 	const struct trace_dictionary *dictionary = trace_dictionary(view->source.trace);
 	const char *command = dictionary->process_count ? text_shown(dictionary->processes[0].command) : "";
 	struct text missing = losses_missing_text(dictionary);
-	sink_format(view->out, "%s%s%s  %s%s%s\n", style_begin(view->source.is_colored, STYLE_HEADING),
-		    text_shown(view->source.path), style_end(view->source.is_colored, STYLE_HEADING), command,
+	sink_format(view->out, "%s%s%s  %s%s%s\n", style_begin(view->input.is_colored, STYLE_HEADING),
+		    text_shown(view->source.path), style_end(view->input.is_colored, STYLE_HEADING), command,
 		    *missing.data ? "; not complete: " : "", missing.data);
 	uint32_t thread_count = report_thread_count(dictionary);
 	sink_format(view->out, "  %s, %" PRIu32 " process%s, %" PRIu32 " thread%s, %s events\n",
@@ -422,13 +428,14 @@ static unsigned terminal_width(void)
 static void view_show(const struct analysis *analysis, const char *session, const struct heap_filter *filter,
 		      struct heap_cull *cull, bool is_colored, struct sink *out)
 {
-	struct view view = {.source = analysis_source(analysis, filter, cull), .out = out, .width = terminal_width()};
+	struct view view = {.source = analysis_source(analysis, filter), .out = out, .width = terminal_width()};
 	heap_window_make(&view.window, analysis->table, filter, (struct heap_range){0, analysis->table->duration_ns},
 			 HEAP_BY_NONE, false);
 	view.source.window = &view.window;
 	view.source.session = session;
-	view.source.is_colored = is_colored;
-	view.report = (struct report){.source = &view.source};
+	view.input = (struct action_input){
+		.sources = &view.source, .source_count = 1, .is_colored = is_colored, .cull = cull};
+	view.report = (struct report){.input = &view.input};
 	view.has_blocks = setlocale(LC_CTYPE, "") && !strcmp(nl_langinfo(CODESET), "UTF-8");
 	title_print(&view);
 	chart_print(&view);
@@ -437,7 +444,7 @@ static void view_show(const struct analysis *analysis, const char *session, cons
 		part_print(&view, &parts[i]);
 	next_print(&view);
 	heap_window_fini(&view.window);
-	action_source_fini(&view.source);
+	action_input_fini(&view.input);
 }
 
 struct report_options {
