@@ -6,6 +6,7 @@
 
 #include "action/report_rows.h"
 #include "base/text.h"
+#include "query/filter_words.h"
 
 enum report_format { REPORT_TEXT, REPORT_CSV, REPORT_JSON };
 
@@ -19,17 +20,11 @@ struct report_part {
 	struct action_rows rows;
 };
 
-/** An option that says which allocations count, as typed, for the report to repeat. */
-struct report_filter {
-	const char *name; /**< "size" */
-	const char *text; /**< "100 200" */
-};
-
 struct report {
 	struct action_input *input;
 	struct report_part *parts;
 	unsigned part_count;
-	const struct report_filter *filters;
+	const struct filter_note *filters; /**< which allocations count, for the report to repeat */
 	size_t filter_count;
 	bool has_range; /**< a range was asked for */
 };

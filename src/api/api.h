@@ -8,6 +8,7 @@
 
 #include "action/action.h"
 #include "base/diag.h"
+#include "query/filter_words.h"
 #include "xheap/xheap.h"
 
 #define API __attribute__((visibility("default")))
@@ -88,10 +89,8 @@ xheap_frames *api_frames_new(struct xheap_trace *trace, const struct heap_names 
 
 /** A filter as given, in the model's terms. Zero it. */
 struct api_filter {
-	struct heap_filter filter;
-	struct heap_range range;     /**< INT64_MIN, INT64_MAX: no end */
-	struct report_filter *notes; /**< what it consists of, for reports */
-	size_t note_count, note_capacity;
+	struct filter_request asked;
+	struct heap_range range; /**< INT64_MIN, INT64_MAX: no end */
 };
 
 /** Take the filter (NULL: all pass), and look at the trace, whose lock is held. 0, -EINVAL, or -ENOMSG when required

@@ -189,16 +189,16 @@ static int ask(struct xheap_report *report, struct heap_names *names, enum heap_
 	bool has_range = range.from_ns != INT64_MIN || range.to_ns != INT64_MAX;
 	range.from_ns = range.from_ns == INT64_MIN ? whole.from_ns : range.from_ns;
 	range.to_ns = range.to_ns == INT64_MAX ? whole.to_ns : range.to_ns;
-	int error = report_check(&report->part, 1, trace->table, &report->filter.filter, range, by, diag);
+	int error = report_check(&report->part, 1, trace->table, &report->filter.asked.filter, range, by, diag);
 	if (error)
 		return error;
-	heap_window_make(&report->window, trace->table, &report->filter.filter, range, by, false);
+	heap_window_make(&report->window, trace->table, &report->filter.asked.filter, range, by, false);
 	report->has_window = true;
 	report->source = (struct action_source){.path = trace->path,
 						.session = trace->session,
 						.trace = trace->trace,
 						.table = trace->table,
-						.filter = &report->filter.filter,
+						.filter = &report->filter.asked.filter,
 						.window = &report->window,
 						.names = names};
 	report->input = (struct action_input){
@@ -206,8 +206,8 @@ static int ask(struct xheap_report *report, struct heap_names *names, enum heap_
 	report->report = (struct report){.input = &report->input,
 					 .parts = &report->part,
 					 .part_count = 1,
-					 .filters = report->filter.notes,
-					 .filter_count = report->filter.note_count,
+					 .filters = report->filter.asked.notes,
+					 .filter_count = report->filter.asked.note_count,
 					 .has_range = has_range};
 	report->has_rows = true;
 	report_make(&report->report, report->options.top);
@@ -222,7 +222,7 @@ static int make_work(void *context, struct diag *diag)
 	making->report = report;
 	report->trace = making->trace;
 	api_trace_hold(making->trace);
-	heap_filter_init(&report->filter.filter);
+	filter_request_init(&report->filter.asked);
 	xheap_report_options_init(&report->options, sizeof(report->options));
 	int error = api_take(&report->options, sizeof(report->options), making->given, "xheap_report_options", diag);
 	error = error ? error : choose(&report->options, &report->part, &by, diag);

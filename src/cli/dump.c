@@ -12,6 +12,7 @@
 
 #include "action/early_end.h"
 #include "action/losses.h"
+#include "action/report.h"
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -835,7 +836,7 @@ static uint32_t write_allocations(struct dump *dump, const struct heap_table *ta
 					    dump->range.to_ns,
 					    INT64_MAX,
 					    PACK_EVERYTHING,
-					    &dump->options->filter.filter,
+					    &dump->options->filter.asked.filter,
 					    NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
@@ -945,16 +946,15 @@ static int dump_run(int argc, char **argv)
 		{"processes", set_subject, 3},
 		{"allocations", set_subject, SUBJECT_ALLOCATIONS},
 		{"memory", set_subject, SUBJECT_MEMORY},
-		FILTER_OPTIONS,
-		{"format", set_format, 0},
+		FILTER_OPTIONS{"format", set_format, 0},
 		{"wholeStacks", set_whole_stacks, 0},
 	};
 	struct dump_options options = {.subject = 0};
 	filter_options_init(&options.filter, "dump");
-	options.filter.filter.nesting = HEAP_NESTING_ALL;
+	options.filter.asked.filter.nesting = HEAP_NESTING_ALL;
 	int status = options_parse(argc, argv, table, sizeof(table) / sizeof(*table), &options, set_path);
-	if (!status && options.filter.note_count && options.subject != SUBJECT_ALLOCATIONS)
-		status = cli_fail("-%s is for -allocations", options.filter.notes[0].name);
+	if (!status && options.filter.asked.note_count && options.subject != SUBJECT_ALLOCATIONS)
+		status = cli_fail("-%s is for -allocations", options.filter.asked.notes[0].name);
 	if (!status && options.has_whole_stacks && options.subject != SUBJECT_STACKS)
 		status = cli_fail("-wholeStacks is for -stacks");
 	if (!status)

@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "action/report.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/whole_file.h"
@@ -253,9 +254,7 @@ static const struct option heap_option_table[] = {
 	{"top", set_top, 0},
 	{"format", set_format, 0},
 	{"lines", set_lines, 0},
-	FILTER_OPTIONS,
-	{"innermost", filter_set_innermost, 0},
-	{"cullFrames", set_cull, 0},
+	FILTER_REPORT_OPTIONS{"cullFrames", set_cull, 0},
 	{"cullLists", set_cull, 1},
 	{"cullList", set_cull, 1},
 	{"noDefaultCull", set_no_default_cull, 0},
@@ -327,16 +326,16 @@ static int parts_show(const struct heap_options *options, struct action_input *i
 		    (options->parts[i].sort && !strcmp(options->parts[i].sort->key, "stt")))
 			return cli_fail("%s is a sample: %s needs every event", source->path,
 					options->parts[i].action == &action_chains ? "-chains" : "stt");
-	if (source->table->sample_bytes && options->filter.filter.nesting == HEAP_NESTING_INNERMOST)
+	if (source->table->sample_bytes && options->filter.asked.filter.nesting == HEAP_NESTING_INNERMOST)
 		return cli_fail(
 			"%s is a sample: -innermost needs every event, since blocks that others lie in may be missing",
 			source->path);
 	struct report report = {.input = input,
 				.parts = parts,
 				.part_count = options->part_count,
-				.has_range = options->filter.range.words[0] != NULL,
-				.filters = options->filter.notes,
-				.filter_count = options->filter.note_count};
+				.has_range = options->filter.asked.range.words[0] != NULL,
+				.filters = options->filter.asked.notes,
+				.filter_count = options->filter.asked.note_count};
 	parts_take(options, parts);
 	report_make(&report, options->top);
 	int status = analysis_is_good(source->table) ? report_show(options, &report, analysis->symbols) : HEAP_AGAIN;
@@ -351,8 +350,8 @@ static int input_show(struct heap_options *options, struct action_input *input, 
 	struct heap_range range = {0, source->table->duration_ns};
 	if (filter_range(&options->filter, source->trace, &range))
 		return CLI_FAILED;
-	options->filter.filter.is_partial =
-		options->filter.range.words[0] || (options->by != HEAP_BY_NONE && options->by != HEAP_BY_PROCESS);
+	options->filter.asked.filter.is_partial =
+		options->filter.asked.range.words[0] || (options->by != HEAP_BY_NONE && options->by != HEAP_BY_PROCESS);
 	int status = filter_prepare(&options->filter, source->table, source->names);
 	if (status != CLI_OK)
 		return status;
@@ -406,7 +405,7 @@ static int output_check(const struct heap_options *options, const char *path)
 
 static int analysis_show(struct heap_options *options, const struct analysis *analysis)
 {
-	struct action_source source = analysis_source(analysis, &options->filter.filter);
+	struct action_source source = analysis_source(analysis, &options->filter.asked.filter);
 	struct action_input input = {
 		.sources = &source, .source_count = 1, .cull = &options->cull, .callers_of = &options->callers};
 	source.session = options->input.session;
@@ -474,20 +473,7 @@ const struct command command_heap = {
 		"  -totals               only the totals\n"
 		"  -by WHAT              split rows by process, thread, heap, size, lifetime, time or class\n"
 		"  -top N                the first N rows of each (10000)\n"
-		"Filters; an allocation has to pass all:\n"
-		"  -range T1 T2          begun from T1 to T2: microseconds from the start, or with s, ms, us, ns, or "
-		"YYYY/MM/DD:HH:MM:SS\n"
-		"  -lifetime L1 L2       that lived at least L1 and less than L2\n"
-		"  -size S1 S2           of at least S1 and less than S2 bytes (K, M, G may follow)\n"
-		"  -requireFrames F...   with one of these on the stack that allocated it\n"
-		"  -requireFreeFrames F... with one of these on the stack that freed it\n"
-		"  -pids N...            of these processes; also -pid\n"
-		"  -threads N...         of these threads\n"
-		"  -heap H               of the heap with this handle or name, also where it lies in another\n"
-		"  -innermost            blocks in place of those that they lie in, of which [pool overhead] remains\n"
-		"  -window CLASS T1 T2   AIFI AIFO AOFI AOFO: allocated, freed inside or outside of T1 to T2\n"
-		"  -closed               only what was given back\n"
-		"Frames:\n"
+		"Filters; an allocation has to pass all:\n" FILTER_HELP "Frames:\n"
 		"  -cullFrames F...      take these off the innermost end of stacks, as the functions of the built-in "
 		"list are\n"
 		"  -cullLists FILE...    take off those of the files, one a line\n"
