@@ -11,24 +11,20 @@
 #include "base/text.h"
 #include "query/folded.h"
 
-const struct report_number report_numbers[REPORT_NUMBERS] = {
-#define NUMBER(name) \
-	{ \
-#name, offsetof(struct heap_numbers, name) \
-	}
-	NUMBER(total_count),   NUMBER(total_bytes),         NUMBER(outstanding_count), NUMBER(outstanding_bytes),
-	NUMBER(realloc_count), NUMBER(realloc_moved_count), NUMBER(temporary_count),   NUMBER(open_count),
-	NUMBER(peak_count),    NUMBER(peak_bytes),
+const struct report_number report_numbers[ACTION_NUMBER_COUNT] = {
+#define X(name, key, title) {#name, offsetof(struct heap_numbers, name)},
+	ACTION_NUMBERS(X)
+#undef X
 };
 
 const struct report_error report_errors[REPORT_ERRORS] = {
-#define ERROR(part, unit, key) \
+#define ERROR(part, unit) \
 	{ \
-#part "_" #unit "_error", key, offsetof(struct heap_numbers, part##_variance.unit), \
-			offsetof(struct heap_numbers, part##_##unit) \
+#part "_" #unit "_error", ACTION_NUMBER_##part##_##unit, \
+			offsetof(struct heap_numbers, part##_variance.unit) \
 	}
-	ERROR(total, count, "stc"),      ERROR(total, bytes, "st"), ERROR(outstanding, count, "soc"),
-	ERROR(outstanding, bytes, "so"), ERROR(peak, count, "spc"), ERROR(peak, bytes, "sp"),
+	ERROR(total, count),       ERROR(total, bytes), ERROR(outstanding, count),
+	ERROR(outstanding, bytes), ERROR(peak, count),  ERROR(peak, bytes),
 };
 
 const struct report_by_id report_by_ids[REPORT_BY_IDS] = {
@@ -74,13 +70,25 @@ unsigned report_extra_count(const struct report *report, const struct action *ac
 	return report_is_sample(report) || heap_is_folded(report_source(report)->table) ? 0 : action->extra_count;
 }
 
+static const char *const format_names[] = {
+#define X(id, name) name,
+	REPORT_FORMATS(X)
+#undef X
+};
+
 int report_format_find(const char *name)
 {
-	static const char *const names[] = {"text", "csv", "json"};
-	for (int i = 0; i < 3; i++)
-		if (!strcasecmp(name, names[i]))
+	for (int i = 0; i < REPORT_FORMAT_COUNT; i++)
+		if (!strcasecmp(name, format_names[i]))
 			return i;
 	return -1;
+}
+
+const char *report_format_names(void)
+{
+	static struct text names;
+	text_join(names.data, sizeof(names.data), format_names, REPORT_FORMAT_COUNT);
+	return names.data;
 }
 
 int report_check(const struct report_part *parts, unsigned count, const struct heap_table *table,

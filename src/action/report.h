@@ -8,7 +8,14 @@
 #include "base/text.h"
 #include "query/filter_words.h"
 
-enum report_format { REPORT_TEXT, REPORT_CSV, REPORT_JSON };
+/* The formats: id, name. */
+#define REPORT_FORMATS(X) X(TEXT, "text") X(CSV, "csv") X(JSON, "json")
+#define X(id, name) REPORT_##id,
+enum report_format { REPORT_FORMATS(X) REPORT_FORMAT_COUNT };
+#undef X
+
+/** Return all names, "text, csv, json", for messages. */
+const char *report_format_names(void);
 
 /** Return the format with this name ("text", "csv", "json"), in any case, or -1. */
 int report_format_find(const char *name);

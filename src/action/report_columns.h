@@ -6,19 +6,19 @@
 
 #include "action/report.h"
 
-enum { REPORT_NUMBERS = 10, REPORT_ERRORS = 6, REPORT_BY_IDS = 2 };
+enum { REPORT_ERRORS = 6, REPORT_BY_IDS = 2 };
 
-/** The numbers of a row and of the totals. */
+/** The numbers of a row and of the totals, by enum action_number. */
 extern const struct report_number {
 	const char *name;
 	size_t offset; /**< in struct heap_numbers */
-} report_numbers[REPORT_NUMBERS];
+} report_numbers[ACTION_NUMBER_COUNT];
 
 /** The standard errors that a sample has beside them. */
 extern const struct report_error {
 	const char *name;
-	const char *key;         /**< the sort key of the number */
-	size_t variance, number; /**< offsets in struct heap_numbers */
+	enum action_number number;
+	size_t variance; /**< offset in struct heap_numbers */
 } report_errors[REPORT_ERRORS];
 
 /** Ids of what rows are split by, for programs. */

@@ -9,7 +9,7 @@
 
 static void csv_numbers(struct sink *out, const struct report *report, const struct heap_numbers *from)
 {
-	for (int i = 0; i < REPORT_NUMBERS; i++) {
+	for (int i = 0; i < ACTION_NUMBER_COUNT; i++) {
 		if (i)
 			sink_put(out, ',');
 		if (report_has_number(report, report_numbers[i].offset))
@@ -24,7 +24,7 @@ static void csv_numbers(struct sink *out, const struct report *report, const str
 
 static void csv_number_names(struct sink *out, const struct report *report)
 {
-	for (int i = 0; i < REPORT_NUMBERS; i++)
+	for (int i = 0; i < ACTION_NUMBER_COUNT; i++)
 		sink_format(out, i ? ",%s" : "%s", report_numbers[i].name);
 	if (!report_is_sample(report))
 		return;

@@ -19,7 +19,7 @@ static const char *symbols_word(const struct report *report, size_t without)
 
 static void json_numbers(struct json *json, const struct report *report, const struct heap_numbers *from)
 {
-	for (int i = 0; i < REPORT_NUMBERS; i++)
+	for (int i = 0; i < ACTION_NUMBER_COUNT; i++)
 		if (report_has_number(report, report_numbers[i].offset))
 			json_count(json, report_numbers[i].name, report_number_at(from, report_numbers[i].offset));
 	if (!report_is_sample(report))

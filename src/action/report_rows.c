@@ -9,36 +9,40 @@
 #include "base/memory.h"
 #include "query/lifetime.h"
 
-/* clang-format off */
-#define NUMBERS(X) \
-	X(so, outstanding_bytes, "outstanding size") \
-	X(soc, outstanding_count, "outstanding count") X(st, total_bytes, "total size") \
-	X(stc, total_count, "total count") X(src, realloc_count, "realloc count") \
-	X(sp, peak_bytes, "size at the peak") \
-	X(spc, peak_count, "count at the peak") X(stt, temporary_count, "temporary count")
-/* clang-format on */
-#define X(key, name, title) \
-	static uint64_t number_##key(const struct action_figures *figures) \
+#define X(name, key, title) \
+	static uint64_t number_##name(const struct action_figures *figures) \
 	{ \
 		return figures->numbers.name; \
 	}
-NUMBERS(X)
+ACTION_NUMBERS(X)
 #undef X
 
 static const struct action_sort sorts[] = {
-#define X(key, name, title) {#key, title, number_##key},
-	NUMBERS(X)
+#define X(name, key, title) {key, title, number_##name},
+	ACTION_NUMBERS(X)
 #undef X
 };
-enum { SORT_COUNT = sizeof(sorts) / sizeof(*sorts) };
+
+/* As messages list the keys; the first is the default. */
+static const enum action_number sort_order[] = {
+	ACTION_NUMBER_outstanding_bytes, ACTION_NUMBER_outstanding_count, ACTION_NUMBER_total_bytes,
+	ACTION_NUMBER_total_count,       ACTION_NUMBER_realloc_count,     ACTION_NUMBER_peak_bytes,
+	ACTION_NUMBER_peak_count,        ACTION_NUMBER_temporary_count,
+};
+enum { SORT_COUNT = sizeof(sort_order) / sizeof(*sort_order) };
+
+const struct action_sort *action_sort_by(enum action_number number)
+{
+	return &sorts[number];
+}
 
 const struct action_sort *action_sort_find(const char *key)
 {
 	if (!key)
-		return &sorts[0];
+		return &sorts[sort_order[0]];
 	for (int i = 0; i < SORT_COUNT; i++)
-		if (!strcasecmp(key, sorts[i].key))
-			return &sorts[i];
+		if (!strcasecmp(key, sorts[sort_order[i]].key))
+			return &sorts[sort_order[i]];
 	return NULL;
 }
 
@@ -47,7 +51,7 @@ const char *action_sort_keys(void)
 	static char keys[SORT_COUNT * 5];
 	if (!*keys)
 		for (int i = 0; i < SORT_COUNT; i++)
-			strcat(strcat(keys, i ? " " : ""), sorts[i].key);
+			strcat(strcat(keys, i ? " " : ""), sorts[sort_order[i]].key);
 	return keys;
 }
 

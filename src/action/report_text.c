@@ -138,15 +138,16 @@ struct text report_bytes(const struct action_source *source, uint64_t bytes)
 	return text;
 }
 
-/* The standard error of the number that rows are sorted by, of the number itself; "" where it is none. */
-static struct text sort_error(const struct heap_numbers *from, const char *key)
+/* The standard error of the number that rows are sorted by, in percent of it; "" where it is none. */
+static struct text sort_error(const struct heap_numbers *from, const struct action_sort *sort)
 {
 	struct text text = {""};
-	for (int i = 0; i < REPORT_ERRORS; i++)
-		if (!strcmp(report_errors[i].key, key) && report_number_at(from, report_errors[i].number))
+	for (int i = 0; i < REPORT_ERRORS; i++) {
+		uint64_t number = report_number_at(from, report_numbers[report_errors[i].number].offset);
+		if (sort == action_sort_by(report_errors[i].number) && number)
 			snprintf(text.data, sizeof(text.data), "%.1f %%",
-				 100 * report_error_at(from, i) /
-					 (double)report_number_at(from, report_errors[i].number));
+				 100 * report_error_at(from, i) / (double)number);
+	}
 	return text;
 }
 
@@ -154,7 +155,8 @@ struct text_total {
 	const char *name;
 	uint64_t count;
 	struct text size;
-	const char *key, *remark;
+	const struct action_sort *sort; /* by the size; NULL: there is none */
+	const char *remark;
 };
 
 static void text_total(struct grid *grid, const struct report *report, const struct text_total *total)
@@ -164,7 +166,7 @@ static void text_total(struct grid *grid, const struct report *report, const str
 	grid_cell(grid, report_count(report_source(report), total->count).data);
 	grid_cell(grid, total->size.data);
 	if (report_is_sample(report))
-		grid_cell(grid, sort_error(&report_source(report)->window->totals, total->key).data);
+		grid_cell(grid, sort_error(&report_source(report)->window->totals, total->sort).data);
 	grid_cell(grid, total->remark);
 }
 
@@ -181,13 +183,15 @@ static void text_totals(const struct report *report, struct sink *out)
 	snprintf(at, sizeof(at), "at %s", text_duration(window->peak_at_ns).data);
 	bool is_peak_known = report_has_peak(report);
 	const struct text_total rows[] = {
-		{"total", totals->total_count, report_bytes(report_source(report), totals->total_bytes), "st", ""},
+		{"total", totals->total_count, report_bytes(report_source(report), totals->total_bytes),
+		 action_sort_by(ACTION_NUMBER_total_bytes), ""},
 		{"outstanding", totals->outstanding_count,
-		 report_bytes(report_source(report), totals->outstanding_bytes), "so", "not freed"},
+		 report_bytes(report_source(report), totals->outstanding_bytes),
+		 action_sort_by(ACTION_NUMBER_outstanding_bytes), "not freed"},
 		{is_peak_known ? "peak" : NULL, totals->peak_count,
-		 report_bytes(report_source(report), totals->peak_bytes), "sp", at},
-		{"realloc", totals->realloc_count, {""}, "", moved},
-		{"temporary", totals->temporary_count, {""}, "", "freed by the thread's next event"},
+		 report_bytes(report_source(report), totals->peak_bytes), action_sort_by(ACTION_NUMBER_peak_bytes), at},
+		{"realloc", totals->realloc_count, {""}, NULL, moved},
+		{"temporary", totals->temporary_count, {""}, NULL, "freed by the thread's next event"},
 	};
 	unsigned count = sizeof(rows) / sizeof(*rows) -
 			 !report_has_number(report, offsetof(struct heap_numbers, temporary_count));
@@ -202,17 +206,31 @@ static void text_totals(const struct report *report, struct sink *out)
 	grid_fini(&grid);
 }
 
-/* "5.7 MiB in 1,234", the unit of every group of columns. */
-static void text_sized(struct grid *grid, const struct report *report, uint64_t count, uint64_t bytes)
-{
-	grid_cell(grid, report_bytes(report_source(report), bytes).data);
-	grid_cell(grid, report_count(report_source(report), count).data);
-}
+/* The columns that all tables begin with. */
+static const struct {
+	const char *title;
+	enum action_number number;
+	bool is_size;
+} columns[] = {
+	{">outstanding", ACTION_NUMBER_outstanding_bytes, true},
+	{">blocks", ACTION_NUMBER_outstanding_count, false},
+	{">total", ACTION_NUMBER_total_bytes, true},
+	{">blocks", ACTION_NUMBER_total_count, false},
+	{">at peak", ACTION_NUMBER_peak_bytes, true},
+	{">blocks", ACTION_NUMBER_peak_count, false},
+	{">realloc", ACTION_NUMBER_realloc_count, false},
+	{">temporary", ACTION_NUMBER_temporary_count, false},
+};
+enum { COLUMN_COUNT = sizeof(columns) / sizeof(*columns) };
 
-static void text_cells(struct grid *grid, const char *text, unsigned count)
+static void text_column(struct grid *grid, const struct report *report, unsigned i, const struct heap_numbers *from)
 {
-	while (count-- > 0)
-		grid_cell(grid, text);
+	size_t offset = report_numbers[columns[i].number].offset;
+	uint64_t number = report_number_at(from, offset);
+	if (!report_has_number(report, offset))
+		grid_cell(grid, "-");
+	else
+		grid_cell(grid, (columns[i].is_size ? report_bytes : report_count)(report_source(report), number).data);
 }
 
 static void text_extra(struct grid *grid, const struct action_extra *extra, uint64_t value)
@@ -241,16 +259,10 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 	const struct action *action = part->action;
 	const struct heap_numbers *from = &row->figures->numbers;
 	grid_row(grid);
-	text_sized(grid, report, from->outstanding_count, from->outstanding_bytes);
-	text_sized(grid, report, from->total_count, from->total_bytes);
-	if (report_has_peak(report))
-		text_sized(grid, report, from->peak_count, from->peak_bytes);
-	else
-		text_cells(grid, "-", 2);
-	grid_cell(grid, report_count(report_source(report), from->realloc_count).data);
-	grid_cell(grid, report_is_sample(report) ? "-" : text_count(from->temporary_count).data);
+	for (unsigned i = 0; i < COLUMN_COUNT; i++)
+		text_column(grid, report, i, from);
 	if (report_is_sample(report))
-		grid_cell(grid, sort_error(from, part->sort->key).data);
+		grid_cell(grid, sort_error(from, part->sort).data);
 	for (unsigned i = 0; i < report_extra_count(report, action); i++)
 		text_extra(grid, &action->extra[i], row->figures->extra[i]);
 	if (!action->is_inclusive)
@@ -271,15 +283,12 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 
 static void text_columns(struct grid *grid, const struct report *report, const struct report_part *part)
 {
-	static const char *const first[] = {">outstanding", ">blocks", ">total",   ">blocks",
-					    ">at peak",     ">blocks", ">realloc", ">temporary"};
-	/* that sort by these */
-	static const char *const keys[] = {"so", "soc", "st", "stc", "sp", "spc", "src", "stt"};
-	enum { FIRST_COUNT = sizeof(first) / sizeof(*first) };
-	_Static_assert(sizeof(keys) == sizeof(first), "each column has a key");
-	const char *titles[FIRST_COUNT + ACTION_EXTRA_MAX + 4];
-	unsigned count = FIRST_COUNT;
-	memcpy(titles, first, sizeof(first));
+	const char *titles[COLUMN_COUNT + ACTION_EXTRA_MAX + 4];
+	unsigned count = 0;
+	while (count < COLUMN_COUNT) {
+		titles[count] = columns[count].title;
+		count++;
+	}
 	if (report_is_sample(report))
 		titles[count++] = ">error";
 	for (unsigned i = 0; i < report_extra_count(report, part->action); i++)
@@ -291,8 +300,8 @@ static void text_columns(struct grid *grid, const struct report *report, const s
 	if (!part->action->lines)
 		titles[count++] = part->action->label;
 	grid_columns(grid, count, titles);
-	for (unsigned i = 0; i < FIRST_COUNT; i++)
-		grid->styles[i] = strcmp(keys[i], part->sort->key) ? STYLE_PLAIN : STYLE_KEY;
+	for (unsigned i = 0; i < COLUMN_COUNT; i++)
+		grid->styles[i] = part->sort == action_sort_by(columns[i].number) ? STYLE_KEY : STYLE_PLAIN;
 }
 
 static void text_part(const struct report *report, const struct report_part *part, struct sink *out)

@@ -216,6 +216,14 @@ bool text_parse_count(const char *text, uint64_t *count)
 	return !errno && !*end;
 }
 
+void text_join(char *text, size_t size, const char *const *words, size_t count)
+{
+	size_t used = 0;
+	*text = 0;
+	for (size_t i = 0; i < count && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", words[i]);
+}
+
 const char *text_file_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

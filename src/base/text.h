@@ -4,6 +4,7 @@
 #define XHEAP_BASE_TEXT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** A short text by value, to be used where it is printed. */
@@ -59,6 +60,9 @@ const char *text_shown(const char *text);
 
 /** Bytes of the well-formed UTF-8 sequence at `at`; 0 when it is none. Overlong forms and surrogates are none. */
 unsigned text_utf8_length(const unsigned char *at);
+
+/** Write the words with ", " between them to `text`, cut to `size` bytes with the NUL. */
+void text_join(char *text, size_t size, const char *const *words, size_t count);
 
 /** The part of a path after its last slash. */
 const char *text_file_name(const char *path);

@@ -820,7 +820,7 @@ static int set_format(void *context, struct words *words, int number)
 	struct dump_options *options = context;
 	const char *word = options_value(words, "format");
 	if (word && (options->format = report_format_find(word)) < 0)
-		return cli_fail("-format: \"%s\" is none of text, csv, json", word);
+		return cli_fail("-format: \"%s\" is none of %s", word, report_format_names());
 	return word ? 0 : CLI_FAILED;
 }
 

@@ -100,7 +100,7 @@ static int set_by(void *context, struct words *words, int number)
 	struct heap_options *options = context;
 	const char *word = options_value(words, "by");
 	if (word && !(options->by = heap_by_find(word)))
-		return cli_fail("-by: \"%s\" is none of process, thread, heap, size, lifetime, time, class", word);
+		return cli_fail("-by: \"%s\" is none of %s", word, heap_by_names());
 	return word ? 0 : CLI_FAILED;
 }
 
@@ -120,7 +120,7 @@ static int set_format(void *context, struct words *words, int number)
 	struct heap_options *options = context;
 	const char *word = options_value(words, "format");
 	if (word && (options->format = report_format_find(word)) < 0)
-		return cli_fail("-format: \"%s\" is none of text, csv, json", word);
+		return cli_fail("-format: \"%s\" is none of %s", word, report_format_names());
 	return word ? 0 : CLI_FAILED;
 }
 

@@ -26,6 +26,13 @@ const char *heap_class_name(enum heap_class class)
 	return class < HEAP_CLASS_NONE ? class_names[class] : "none";
 }
 
+const char *heap_class_names(void)
+{
+	static char names[32];
+	text_join(names, sizeof(names), class_names, HEAP_CLASS_NONE);
+	return names;
+}
+
 enum heap_class heap_class_of(const struct heap_allocation *allocation, struct heap_range window)
 {
 	bool is_outside = allocation->birth_ns < window.from_ns || allocation->flags & HEAP_EARLIER;

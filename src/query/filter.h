@@ -87,9 +87,14 @@ int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *tab
 /** Where the allocation lies as to the window. */
 enum heap_class heap_class_of(const struct heap_allocation *allocation, struct heap_range window);
 
-/** The class with this name ("AIFI") in any case, HEAP_CLASS_NONE when there is none. */
+/** Return the class with this name ("AIFI"), in any case; HEAP_CLASS_NONE: there is none. */
 enum heap_class heap_class_find(const char *name);
+
+/** Return the name of a class; "none" for HEAP_CLASS_NONE. */
 const char *heap_class_name(enum heap_class class);
+
+/** Return all names, "AIFI, AIFO, ...", for messages. */
+const char *heap_class_names(void);
 
 /** Which of a group's first `count` rows pass: a bit each of PACK_ROWS. The columns that decide are there. */
 void heap_filter_select(uint64_t *passes, const struct heap_filter *filter, const struct pack_columns *columns,

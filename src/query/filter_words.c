@@ -162,7 +162,7 @@ static int take_class(struct filter_request *request, const char *value, struct 
 {
 	request->filter.class = heap_class_find(value);
 	if (request->filter.class == HEAP_CLASS_NONE)
-		return diag_fail(diag, EINVAL, "\"%s\" is none of AIFI, AIFO, AOFI, AOFO", value);
+		return diag_fail(diag, EINVAL, "\"%s\" is none of %s", value, heap_class_names());
 	return 0;
 }
 

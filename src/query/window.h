@@ -131,7 +131,13 @@ uint32_t heap_by_thread(const struct heap_window *window, const struct heap_tabl
 /** Fill in label_ends. */
 void heap_by_find_shared(struct heap_window *window, const struct heap_table *table);
 
-/** The word of a split ("process"), and the split with this word in any case, HEAP_BY_NONE when there is none. */
+/** Return the word of a split ("process"); "" for HEAP_BY_NONE. */
 const char *heap_by_name(enum heap_by by);
+
+/** Return the split with this word, in any case; HEAP_BY_NONE: there is none. */
 enum heap_by heap_by_find(const char *name);
+
+/** Return all words, "process, thread, ...", for messages. */
+const char *heap_by_names(void);
+
 #endif

@@ -62,6 +62,21 @@ static void test_names(void **state)
 	}
 }
 
+static void test_lists(void **state)
+{
+	static const char *const words[] = {"one", "two", "three"};
+	char text[32], small[8];
+	(void)state;
+	text_join(text, sizeof(text), words, 3);
+	assert_string_equal(text, "one, two, three");
+	text_join(text, sizeof(text), words, 1);
+	assert_string_equal(text, "one");
+	text_join(text, sizeof(text), words, 0);
+	assert_string_equal(text, "");
+	text_join(small, sizeof(small), words, 3);
+	assert_string_equal(small, "one, tw");
+}
+
 static void test_parsing(void **state)
 {
 	static const struct {
@@ -226,10 +241,15 @@ static void test_what_steers_a_terminal_is_not_shown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers), cmocka_unit_test(test_names),
-		cmocka_unit_test(test_parsing), cmocka_unit_test(test_json),
-		cmocka_unit_test(test_grid),    cmocka_unit_test(test_intern),
-		cmocka_unit_test(test_map),     cmocka_unit_test(test_what_steers_a_terminal_is_not_shown),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_parsing),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_grid),
+		cmocka_unit_test(test_intern),
+		cmocka_unit_test(test_map),
+		cmocka_unit_test(test_what_steers_a_terminal_is_not_shown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
