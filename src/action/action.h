@@ -29,7 +29,7 @@ struct action_source {
 	const struct heap_filter *filter; /**< prepared with the table */
 	const struct heap_window *window; /**< by sites: the totals, and the rows of most actions; split alike in all */
 	struct heap_names *names;         /**< of one tree for all sources of an input */
-	/* What actions find out. */
+	/* Found by actions. */
 	struct heap_window by_heap;  /**< the window of actions by heap; cell_count 0 before it is made */
 	struct heap_filter of_heaps; /**< its filter */
 	uint32_t *site_nodes;        /**< by site: its culled node, or HEAP_NONE */
@@ -37,21 +37,22 @@ struct action_source {
 	struct map splits;           /**< by a cell's `by`: what action_split() returns */
 };
 
-/** What a report is made from. The caller owns the parts; zero the rest, and end it with action_input_fini(). */
+/** The sources of a report, and the frames that it culls or looks for. The caller owns the parts; zero the rest, and end it with
+    action_input_fini(). */
 struct action_input {
 	struct action_source *sources;
 	unsigned source_count;
 	bool is_colored; /**< texts for people go to a terminal */
 	struct heap_cull *cull;
 	struct heap_patterns *callers_of; /**< the function of -callers */
-	/* What actions find out. */
+	/* Found by actions. */
 	struct action_callers *callers; /**< the tree of -callers */
 	struct action_heaps *heaps;     /**< the groups of -heaps */
 	struct intern images;           /**< names of images: the groups of -image */
 	struct intern splits;           /**< labels of what several sources are split by */
 };
 
-/** Free what actions found out. The sources stay the caller's. */
+/** Free all that actions found. The sources stay the caller's. */
 void action_input_fini(struct action_input *input);
 
 /** Return the names of all sources: any of the tree. */
@@ -60,9 +61,10 @@ static inline struct heap_names *action_names(const struct action_input *input)
 	return input->sources[0].names;
 }
 
-/** Return the window whose cells the action's rows are made of, and its filter. Those by heap are there after
- *  action_rows_make(). */
+/** Return the window whose cells the action's rows are made of. A window by heap is there after action_rows_make(). */
 const struct heap_window *action_window(const struct action_source *source, const struct action *action);
+
+/** Return the filter of that window. */
 const struct heap_filter *action_filter(const struct action_source *source, const struct action *action);
 
 /** Return the number of a part of the split (struct heap_cell), the same for parts that are labelled alike in all
@@ -114,14 +116,14 @@ struct action_groups {
 struct action {
 	const char *name;  /**< in JSON */
 	const char *title; /**< before the rows, for people */
-	const char *label; /**< the column and key that tells a row's group */
-	const char *help;
-	const char *sort; /**< the key when none is given; NULL: the usual one */
-	bool is_by_heap;  /**< cells are heaps, not sites */
+	const char *label; /**< the column and key of a row's group */
+	const char *help;  /**< one line */
+	const char *sort;  /**< the key when none is given; NULL: the usual one */
+	bool is_by_heap;   /**< cells are heaps, not sites */
 	/** an allocation is in several groups: rows do not add up, and have no lifetimes or threads */
 	bool is_inclusive;
-	/** Add the groups that the allocations of a source's cell belong to, each once. NULL: the action has no rows but
-	    the totals. */
+	/** Add the groups that the allocations of a source's cell belong to, each once. NULL: the action has no rows
+	    but the totals. */
 	void (*groups)(struct action_input *input, struct action_source *source, const struct heap_cell *cell,
 		       struct action_groups *groups);
 	/** Return the group around this one, of actions whose groups form a tree, or HEAP_NONE. */
@@ -136,14 +138,15 @@ struct action {
 	char *(*text)(struct action_input *input, uint32_t group);
 	/** Write the same under the key `label` of an open object. */
 	void (*json)(struct action_input *input, uint32_t group, struct json *json);
-	/** Return lines for people beneath the row; the caller frees them. NULL: the text is the last column instead. */
+	/** Return lines for people beneath the row; the caller frees them. NULL: the text is the last column
+	    instead. */
 	char *(*lines)(struct action_input *input, uint32_t group);
 };
 
 extern const struct action action_stacks, action_frames, action_inclusive, action_image, action_heaps, action_tree,
 	action_callers_table, action_chains, action_totals;
 
-/** What rows of action_chains have in `extra`. */
+/** The places in `extra` of action_chains. */
 enum action_chains_extra { CHAINS_COUNT, CHAINS_STEPS, CHAINS_STEPS_MAX, CHAINS_FACTOR, CHAINS_COPIED };
 
 /** All actions. */
@@ -156,12 +159,16 @@ uint32_t action_site_node(struct action_input *input, struct action_source *sour
 /** Add a group, once. */
 void action_groups_add(struct action_groups *groups, uint32_t group);
 
-/** Write what a frame is, as keys of an open object: of a name, and of a node. */
+/** Write a frame's name as keys of an open object. */
 void action_json_name(struct action_input *input, const struct heap_name *name, struct json *json);
+
+/** Write a node's frame as keys of an open object: its name, its file and line if they are one. */
 void action_json_node(struct action_input *input, uint32_t node, struct json *json);
 
-/** Return a stack by its innermost node: as one line, and as a line for each frame. The caller frees it. */
+/** Return the stack of this innermost node as one line. The caller frees it. */
 char *action_stack_text(struct action_input *input, uint32_t node);
+
+/** Return the stack of this innermost node as a line for each frame. The caller frees it. */
 char *action_stack_lines(struct action_input *input, uint32_t node);
 
 /** Write a stack as an array "stack" of an open object. */
@@ -170,8 +177,10 @@ void action_stack_json(struct action_input *input, uint32_t node, struct json *j
 /** Return a copy of the text; the caller frees it. */
 char *action_copy(const char *text);
 
-/** Free what an action found out; NULL is nothing. */
+/** Free the tree of -callers; NULL is none. */
 void action_callers_free(struct action_callers *callers);
+
+/** Free the groups of -heaps; NULL is none. */
 void action_heaps_free(struct action_heaps *heaps);
 
 #endif

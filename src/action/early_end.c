@@ -10,7 +10,7 @@ static bool is_of_recording(const struct trace_early_end *end)
 	return end->process == TRACE_NONE;
 }
 
-/* Rows of one recording have one time, by which those of others are told apart where traces were merged. */
+/* Rows of one recording have one time; rows of another one, in a merged trace, have another. */
 static bool is_same_recording(const struct trace_early_end *one, const struct trace_early_end *other)
 {
 	return one->time_ns == other->time_ns;

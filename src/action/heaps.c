@@ -14,7 +14,7 @@
 
 enum { EXTRA_USABLE, EXTRA_EXTENTS, EXTRA_LIVE_EXTENTS };
 
-/* What groups stand for. The first source's heaps have their places in its trace's list, from 1; 0: none was told. */
+/* Groups by number. The first source's heaps have their places in its trace's list, from 1; 0: no heap. */
 struct action_heaps {
 	struct intern names; /* by group: what makes a heap the same in another source */
 	struct {

@@ -76,8 +76,8 @@ static uint32_t untraced_count(const struct trace_dictionary *dictionary)
 	return count;
 }
 
-/* What keeps calls from being recorded that nobody can count, noted in the trace as options. Without a text: no call is
-   missing for it, or those are counted. */
+/* Reasons, noted in the trace as options, why calls are missing that nobody can count. Without a text: no call is
+   missing for it, or the calls are counted. */
 static const struct {
 	const char *option, *json_key, *text;
 } uncounted[] = {
@@ -195,7 +195,7 @@ void losses_text_gaps(struct sink *out, const struct trace_dictionary *dictionar
 			    text_count(dictionary->unwritten_events).data);
 }
 
-/* What the next option from *at on says about earlier blocks that are not known, or NULL. */
+/* The value of the next option from *at on about earlier blocks that are not known, or NULL. */
 static const char *missing_next(const struct trace_dictionary *dictionary, uint32_t *at)
 {
 	return option_next(dictionary, TRACE_OPTION_EARLIER_MISSING, at);

@@ -36,7 +36,7 @@ struct report {
 	bool has_range; /**< a range was asked for */
 };
 
-/** Check that a source's trace tells what is asked for: 0, or -ENOTSUP with the reason in diag (query/folded.h). A
+/** Check that a source's trace has the answer: 0, or -ENOTSUP with the reason in diag (query/folded.h). A
     part's sort may be NULL. */
 int report_check(const struct report_part *parts, unsigned count, const struct heap_table *table,
 		 const struct heap_filter *filter, struct heap_range range, enum heap_by by, struct diag *diag);
@@ -48,12 +48,14 @@ void report_make(struct report *report, uint64_t top);
 /** Free the rows of all parts. */
 void report_fini(struct report *report);
 
-/** Write the report of one source. CSV holds exactly one action; the caller has seen to that. The sink has the error, if
-    there is one. */
+/** Write the report of one source. CSV holds exactly one action; the caller has seen to that. The sink has the
+    error, if there is one. */
 void report_write(const struct report *report, enum report_format format, struct sink *out);
 
-/** Return what text_count() and text_bytes() do, with a mark before estimates: those of a sample. */
+/** Return what text_count() does, with a mark before the estimates of a sample. */
 struct text report_count(const struct action_source *source, uint64_t count);
+
+/** Return what text_bytes() does, with the same mark. */
 struct text report_bytes(const struct action_source *source, uint64_t bytes);
 
 /** Write what keeps the numbers of the report's source from being exact, as lines; one line says so if nothing does. */

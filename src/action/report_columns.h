@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** What the three formats of a report have in common: the numbers of its rows, in their order, and which of them are
-    known. */
+/** The numbers of a report's rows, for all formats: their order, and which of them are known. */
 #ifndef XHEAP_ACTION_REPORT_COLUMNS_H
 #define XHEAP_ACTION_REPORT_COLUMNS_H
 
@@ -21,7 +20,7 @@ extern const struct report_error {
 	size_t variance; /**< offset in struct heap_numbers */
 } report_errors[REPORT_ERRORS];
 
-/** Ids of what rows are split by, for programs. */
+/** Ids of the process and thread that rows are split by, for programs. */
 extern const struct report_by_id {
 	const char *name;
 	uint32_t (*of)(const struct heap_window *window, const struct heap_table *table, uint32_t by);
@@ -46,17 +45,21 @@ bool report_is_sample(const struct report *report);
 /** Return whether the peak is known: not where all of the range is folded, and more is asked for than everything. */
 bool report_has_peak(const struct report *report);
 
-/** Return whether the number at this offset is known. Only a whole trace has how a block's end follows its beginning, and what
-    was live at a moment. */
+/** Return whether the number at this offset is known. Only a whole trace has how a block's end follows its
+    beginning, and what was live at a moment. */
 bool report_has_number(const struct report *report, size_t offset);
 
-/** Return how many numbers of its own the action has here: none where other blocks than the recorded ones would have to be
-    known. */
+/** Return how many numbers of its own the action has here: none where other blocks than the recorded ones would have
+    to be known. */
 unsigned report_extra_count(const struct report *report, const struct action *action);
 
-/** Write the report: one function for each format. */
+/** Write the report for people. */
 void report_text(const struct report *report, struct sink *out);
+
+/** Write the report's only action as comma-separated values. */
 void report_csv(const struct report *report, struct sink *out);
+
+/** Write the report as one object. */
 void report_json(const struct report *report, struct sink *out);
 
 #endif

@@ -52,7 +52,7 @@ static void csv_extra(const struct action_extra *extra, uint64_t value, struct s
 		sink_format(out, ",%" PRIu64, value);
 }
 
-/* What the rows are split by, then its ids. */
+/* The label of the row's split, then its ids. */
 static void csv_by(const struct report *report, const struct report_part *part, const struct action_row *row,
 		   struct sink *out)
 {

@@ -67,7 +67,7 @@ struct source_cells {
 	size_t *starts;
 };
 
-/* What rows are made with. */
+/* The state of making rows. */
 struct grouping {
 	struct action_input *input;
 	const struct action *action;
@@ -367,7 +367,7 @@ static void rows_lifetimes(struct action_rows *rows, const struct source_view *v
 	free(list_of);
 }
 
-/* What cannot be added up from a source's cells: lifetimes, threads, processes. */
+/* Lifetimes, threads and processes, which cannot be added up from a source's cells. */
 static void rows_detail(struct action_rows *rows, const struct source_view *view)
 {
 	const struct heap_window *window = view->window;
@@ -484,7 +484,7 @@ static void row_sink(struct action_row **heap, size_t count, size_t at, struct c
 	}
 }
 
-/* Those that are shown to the front, in order. The others have none: most are not even compared by their texts. */
+/* Put rows that are shown to the front, in order. The others have none: most are not even compared by their texts. */
 static void rows_order(struct action_rows *rows, struct comparison *comparison)
 {
 	struct action_row **heap = rows->rows;
@@ -518,8 +518,8 @@ static void tree_link(struct action_rows *rows, struct action_input *input, cons
 	}
 }
 
-/* Rows that are shown, in the order of their numbers, as lines: each behind the one around it. What is cut lies beneath
-   what is not. */
+/* Sort rows that are shown as lines: each behind the one around it, and beneath that in the order of their numbers.
+   Rows that are cut lie beneath rows that are not. */
 static void tree_order(struct action_rows *rows)
 {
 	uint32_t *first = memory_resize(NULL, rows->count + 1, sizeof(*first)),

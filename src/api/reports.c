@@ -48,7 +48,7 @@ static const struct action *action_find(const char *name)
 	return NULL;
 }
 
-/* What is asked for, as far as the trace is not needed. */
+/* Take the options that need no trace. */
 static int choose(const xheap_report_options *options, struct report_part *part, enum heap_by *by, struct diag *diag)
 {
 	part->action = action_find(options->action ? options->action : action_stacks.name);

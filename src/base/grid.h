@@ -22,25 +22,26 @@ struct grid {
 	enum style styles[32]; /**< of columns, where it is */
 };
 
-/** The columns' titles; a '>' before one aligns it to the right. */
+/** Begin with the columns' titles; a '>' before one aligns its column to the right. */
 void grid_columns(struct grid *grid, unsigned columns, const char *const *titles);
 
 /** Begin a row. */
 void grid_row(struct grid *grid);
 
-/** The row's next cell; the text is copied, made harmless (base/text.h). */
+/** Add the row's next cell; the text is copied and made harmless (base/text.h). */
 void grid_cell(struct grid *grid, const char *text);
 
-/** Lines to print beneath the row, each with its line feed; copied. */
+/** Set lines to print beneath the row, each with its line feed; copied. */
 void grid_detail(struct grid *grid, const char *lines);
 
 /** Print with aligned columns, `indent` spaces before each row. */
 void grid_print(const struct grid *grid, struct sink *out, unsigned indent);
 
+/** Free the rows. */
 void grid_fini(struct grid *grid);
 
-/** A text as a CSV field: harmless, quoted where it must be, and with a ' before what a spreadsheet would take as a
-    formula. Not for numbers. */
+/** Write a text, not a number, as a CSV field: harmless, quoted if it must be, and with a ' before a text that a
+    spreadsheet would take as a formula. */
 void csv_field(struct sink *out, const char *text);
 
 #endif

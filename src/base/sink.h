@@ -27,7 +27,8 @@ struct sink {
  *  is 0. End it with sink_end(). */
 void sink_to_function(struct sink *sink, sink_write *write, void *context, size_t buffer_bytes);
 
-/** Begin a sink that writes to the stream, which stays open. End it with sink_end(); the stream may have a buffer, too. */
+/** Begin a sink that writes to the stream, which stays open. End it with sink_end(); the stream may have a buffer,
+    too. */
 void sink_to_file(struct sink *sink, FILE *file, size_t buffer_bytes);
 
 /** Begin a sink that writes to the descriptor, which stays open. End it with sink_end(). The sink must stay where it
@@ -59,6 +60,8 @@ void sink_text(struct sink *sink, const char *text);
 
 /** Write as printf() does. */
 __attribute__((format(printf, 2, 3))) void sink_format(struct sink *sink, const char *format, ...);
+
+/** Write as vprintf() does. */
 __attribute__((format(printf, 2, 0))) void sink_vformat(struct sink *sink, const char *format, va_list arguments);
 
 /** Write one character. */

@@ -10,18 +10,20 @@
 enum style {
 	STYLE_PLAIN,
 	STYLE_HEADING,
-	STYLE_DOUBT, /**< what keeps numbers from being exact */
+	STYLE_DOUBT, /**< reasons why numbers are not exact */
 	STYLE_KEY,   /**< the number that rows are sorted by */
-	STYLE_QUIET, /**< what is looked at last: files and lines */
+	STYLE_QUIET, /**< details: files and lines */
 	STYLE_CHART,
 	STYLE_COUNT
 };
 
-/** What begins the style, and what ends every style; valid for ever. */
+/** Return the text that begins the style; valid for ever. */
 const char *style_begin(bool is_colored, enum style style);
+
+/** Return the text that ends the style; valid for ever. */
 const char *style_end(bool is_colored, enum style style);
 
-/** Write whole lines in a style, each for itself: a pager forgets what began on a line before. */
+/** Write whole lines, each with the style's begin and end: a pager forgets a style at the end of its line. */
 void style_lines(struct sink *out, bool is_colored, enum style style, const char *lines);
 
 #endif

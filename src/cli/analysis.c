@@ -114,7 +114,7 @@ bool analysis_is_good(const struct heap_table *table)
 int analysis_table_mend(struct heap_table **table, const struct trace *trace, const char *path, char **index_path)
 {
 	char *damaged = *index_path;
-	/* What was just made lies in a file of ours, or in memory. */
+	/* A table that was just made lies in a file of ours, or in memory. */
 	if (!damaged)
 		return cli_fail("%s: the table of allocations could not be read again", path);
 	fprintf(stderr, "xheap: the index %s was damaged and is made anew\n", damaged);

@@ -45,7 +45,7 @@ static int refuse_trace(const struct filter_options *options, const char *option
 	struct stat status;
 	if (!dot || strcmp(dot, ".xht") != 0 || stat(word, &status) != 0)
 		return 0;
-	cli_fail("-%s: %s is a file, and not a frame: a list goes on to the next option or --; write", option, word);
+	cli_fail("-%s: %s is a file, and not a frame: a list ends at the next option or --; write", option, word);
 	fprintf(stderr, "    xheap %s %s -%s", options->command, text_shown(word), option);
 	for (; strcmp(*first, word) != 0; first++)
 		fprintf(stderr, " %s", text_shown(*first));
@@ -147,7 +147,7 @@ static int resolve(const struct filter_options *options, enum filter_word_id id,
 		       : 0;
 }
 
-/* Tell of patterns that match no frame of the trace. True when none of them does. */
+/* Name the patterns that match no frame of the trace. True when none of them does. */
 bool filter_report_patterns(const struct heap_patterns *patterns, const char *option, struct heap_names *names)
 {
 	size_t missing = 0;

@@ -34,7 +34,7 @@ void filter_options_fini(struct filter_options *options);
 /** Take the values of a word; `number` is its enum filter_word_id. Return 0, or CLI_FAILED after a message. */
 int filter_set(void *context, struct words *words, int number);
 
-/** Call take with each word of a list, which goes on to the next option or --; at least one. Return 0, or CLI_FAILED
+/** Call take with each word of a list, up to the next option or --; at least one. Return 0, or CLI_FAILED
     after a message. */
 int filter_take_list(struct filter_options *options, struct words *words, const char *option,
 		     int (*take)(void *context, const char *word));

@@ -280,7 +280,7 @@ static int report_print(const struct heap_options *options, struct report *repor
 	return cli_output_close(&output);
 }
 
-/* By now it is known which files have told names. */
+/* By now it is known which files were read for names. */
 static int report_save(const struct heap_options *options, const struct report *report, const struct symbols *symbols,
 		       struct diag *diag)
 {
@@ -386,7 +386,7 @@ static int parts_settle(struct heap_options *options)
 	return 0;
 }
 
-/* A report over what it tells of would be the last one. */
+/* A report must not replace the trace, its index, or a list of frames. */
 static int output_check(const struct heap_options *options, const char *path)
 {
 	char *indexes[ANALYSIS_INDEX_PLACES];
@@ -478,12 +478,12 @@ const struct command command_heap = {
 		"list are\n"
 		"  -cullLists FILE...    take off those of the files, one a line\n"
 		"  -noDefaultCull        leave the built-in list out\n"
-		"  -lines                tell functions apart by the line of the call\n"
+		"  -lines                a function has a frame for each line of its calls\n"
 		"Output:\n"
 		"  -session NAME         in place of FILE: what this session has recorded up to now\n"
 		"  -format FORMAT        text, csv or json\n"
 		"  -o FILE               write there\n"
-		"  -timing               tell on standard error what took how long\n"
+		"  -timing               print on standard error how long each step took\n"
 		"As the documented tool has them: -i FILE, -a heap, -symbols, -quiet, -tle, -tti, and -s KEY\n\n"
 		"KEY: so soc outstanding size, count; st stc total size, count; src realloc count;\n"
 		"     sp spc size, count at the peak; stt temporary count. The default is so.\n"

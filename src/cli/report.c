@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * xheap report: the first answer to where the memory went, on a screen: what was live over time, what the peak consists
- * of, who asked for most, who asked for what was soon given back or never, and what to ask next.
+ * xheap report: the first answer to where the memory went, on a screen: live bytes over time, the stacks of the peak,
+ * the stacks that allocated most, temporary and unfreed blocks, and the next commands to type.
  */
 #include <inttypes.h>
 #include <langinfo.h>
@@ -65,7 +65,7 @@ static struct heap_range whole_range(const struct view *view)
 
 /* ---- the chart ---- */
 
-/* What a cell of the chart shows: `eighths` of it are filled. */
+/* Write a cell of the chart: `eighths` of it are filled. */
 static void chart_cell(const struct view *view, unsigned eighths)
 {
 	static const char *const blocks[EIGHTHS + 1] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -93,7 +93,7 @@ static void chart_print(const struct view *view)
 		for (int i = 0; i < CHART_COLUMNS; i++) {
 			uint64_t filled = (uint64_t)((unsigned __int128)most[i].bytes * CHART_ROWS * EIGHTHS / highest),
 				 floor = (uint64_t)row * EIGHTHS;
-			/* What is live at all is to be seen. */
+			/* However little is live, the chart shows it. */
 			filled += !filled && most[i].bytes;
 			chart_cell(view, filled <= floor            ? 0
 					 : filled - floor > EIGHTHS ? EIGHTHS
@@ -149,7 +149,7 @@ static const struct trace_sample *largest_sample(const struct trace_dictionary *
 	return largest;
 }
 
-/* What a resident set consists of. */
+/* The parts of a resident set. */
 struct split {
 	uint64_t live_bytes, page_bytes; /* page_bytes: of all pages that blocks have lain in up to then */
 	struct rounding rounding;
@@ -189,8 +189,8 @@ static void unknown_print(struct sink *out, const struct rounding *rounding, con
 			    rounding->unknown_count == 1 ? "" : "s", behind);
 }
 
-/* Memory that was given out but not written to is live and not resident; pages that were given back are neither. So
- * parts can only be told as what they are at most. */
+/* Memory that was allocated but not written to is live and not resident; pages that the allocator has returned are
+ * neither. So each part is shown as the most that it can be. */
 static void resident_print(const struct view *view)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(view->source.trace);
@@ -257,8 +257,8 @@ static void summary_print(const struct view *view)
 
 /* ---- tables ---- */
 
-/* Frames of one row, wrapped to the width: from the function that asked for it to its callers. Images are told when
-   they change. */
+/* Frames of one row, wrapped to the width: from the function that asked for it to its callers. An image is shown when it
+   changes. */
 static void frames_print(const struct view *view, uint32_t node)
 {
 	struct heap_names *names = view->source.names;
@@ -295,7 +295,7 @@ struct text_part {
 	void (*print)(const struct view *view, const struct action_row *row);
 };
 
-/* What moves copied; of blocks that only shrank, nothing. */
+/* The bytes that moves copied; 0 for blocks that only shrank. */
 static uint64_t growth_number(const struct action_figures *figures)
 {
 	return figures->extra[CHAINS_FACTOR] > THOUSAND ? figures->extra[CHAINS_COPIED] + 1 : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What sites are split by: which part an allocation is of, and what the parts are called. */
+/* The splits of sites: the part that an allocation is of, and the parts' labels. */
 #include "query/window.h"
 
 #include <inttypes.h>

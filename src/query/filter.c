@@ -61,7 +61,7 @@ static void selection_free(struct heap_selection *selection)
 	free(selection);
 }
 
-/* What heap_filter_prepare() made. */
+/* Free all that heap_filter_prepare() made. */
 static void prepared_free(struct heap_filter *filter)
 {
 	free(filter->site);
@@ -208,7 +208,7 @@ static unsigned filter_columns(const struct heap_filter *filter)
 	return columns;
 }
 
-/* What of nested blocks is wanted. */
+/* Decide which nested blocks are wanted, and what follows from all conditions together. */
 static void filter_settle(struct heap_filter *filter, const struct heap_table *table)
 {
 	bool is_of_sites = asks_for_sites(filter), is_all = is_of_sites && !filter->site;
@@ -307,7 +307,7 @@ static void fit_table(struct fits *fits, const uint64_t *numbers, uint32_t count
 		fits->rows[i] &= 0 - (uint64_t)(passes[numbers[i]] != 0);
 }
 
-/* The same of numbers that may be none, which are told by one more than they are. */
+/* The same of numbers that may be none: 0 is none, others are one more than they are. */
 static void fit_table_or_none(struct fits *fits, const uint64_t *numbers, uint32_t count, const uint8_t *passes,
 			      bool none_passes)
 {

@@ -12,7 +12,7 @@
 #include "base/sink.h"
 #include "query/filter.h"
 
-/** What values follow a word. */
+/** The values that follow a word. */
 enum filter_values {
 	FILTER_NO_VALUE,      /**< none: the word says it */
 	FILTER_MOMENTS,       /**< two times since the trace's start, or by the clock */
@@ -45,7 +45,7 @@ enum filter_values {
 	  "blocks in place of those that they lie in, of which [pool overhead] remains") \
 	X(WINDOW, "window", CLASS_MOMENTS, ALL, "-window CLASS T1 T2   ", \
 	  "AIFI AIFO AOFI AOFO: allocated, freed inside or outside of T1 to T2") \
-	X(CLOSED, "closed", NO_VALUE, ALL, "-closed               ", "only what was given back")
+	X(CLOSED, "closed", NO_VALUE, ALL, "-closed               ", "only freed blocks")
 /* clang-format on */
 
 /* Other names: id of the word, name. */
@@ -80,7 +80,7 @@ struct filter_note {
 	char *text;       /**< its values: "100 200" */
 };
 
-/** What was asked for in words. Begin it with filter_request_init(). Texts of moments and heaps stay the caller's. */
+/** A filter as it was asked for. Begin it with filter_request_init(). Texts of moments and heaps stay the caller's. */
 struct filter_request {
 	struct heap_filter filter;
 	struct filter_moments range;  /**< beside the filter: a report's range */

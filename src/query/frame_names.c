@@ -19,12 +19,12 @@ struct resolved {
 	bool is_inlined;
 };
 
-/* Those of one code address: a part of `resolved`; count 0 while not looked up. */
+/* The functions of one code address: a part of `resolved`; count 0 before they are known. */
 struct name_span {
 	uint32_t first, count;
 };
 
-/* What the names of one trace, or of several, have in common. */
+/* Names and nodes of one trace, or of several. */
 struct name_tree {
 	unsigned users;
 	bool with_lines;
@@ -299,7 +299,7 @@ static struct name_span frame_resolve(struct heap_names *names, uint32_t frame)
 	return *span;
 }
 
-/* What is not the same for all addresses that share a node is not told. */
+/* A fact that is not the same for all addresses of a node is absent. */
 static void frame_merge(struct heap_frame *to, const struct heap_frame *from)
 {
 	if (to->image != from->image)

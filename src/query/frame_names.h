@@ -11,7 +11,7 @@
 #include "symbols/symbols.h"
 #include "table/table.h"
 
-/** What makes a frame the same frame. */
+/** A frame's name: frames of one name are the same frame. */
 struct heap_name {
 	const char *image;   /**< file name, or NULL */
 	const char *symbol;  /**< NULL when unknown */
@@ -23,7 +23,7 @@ struct heap_name {
 	bool is_entry;       /**< an allocation function that was called, as the recorder knew it */
 };
 
-/** A node of the tree; node 0 is the empty stack. What differs among the addresses that it stands for is absent. */
+/** A node of the tree; node 0 is the empty stack. A fact that differs among the addresses of the node is absent. */
 struct heap_frame {
 	uint32_t parent; /**< the caller */
 	uint32_t name;
@@ -49,10 +49,10 @@ struct heap_names *heap_names_new_beside(const struct heap_names *first, const s
 /** Free the names; NULL is none. */
 void heap_names_free(struct heap_names *names);
 
-/** The node of the stack, beginning with the allocation function; 0 when no stack was recorded. */
+/** Return the node of the stack, beginning with the allocation function; 0 when no stack was recorded. */
 uint32_t heap_names_site(struct heap_names *names, const struct heap_site *site);
 
-/** The node of a stack of the trace, without an allocation function. */
+/** Return the node of a stack of the trace, without an allocation function. */
 uint32_t heap_names_stack(struct heap_names *names, uint32_t stack);
 
 /** Return the image, or NULL for TRACE_NONE. */
@@ -61,18 +61,20 @@ const struct trace_image *heap_names_image(const struct heap_names *names, uint3
 /** Return the number of names so far; they are numbered from 0. */
 uint32_t heap_names_count(const struct heap_names *names);
 
-/** Return a node, or a name; valid until the next heap_names_site() or heap_names_stack() of the tree. */
+/** Return a node; valid until the next heap_names_site() or heap_names_stack() of the tree. */
 const struct heap_frame *heap_names_frame(const struct heap_names *names, uint32_t node);
+
+/** Return a name; valid as long. */
 const struct heap_name *heap_names_name(const struct heap_names *names, uint32_t name);
 
-/** Frames from the node on, joined by ';', innermost first, up to the node `end` around them, without it; 0: all. "[no
- *  stack]" for the empty stack. Owned by the caller (free). */
+/** Return the frames from the node on, joined by ';', innermost first, up to the node `end` around them, without it; 0:
+ *  all. "[no stack]" stands for the empty stack. The caller frees the text. */
 char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end);
 
-/** File names of the images that have frames in the stacks named so far but no symbols; in order, each once. */
+/** Return the file names of images that have frames in the stacks named so far but no symbols; in order, each once. */
 const char *const *heap_names_without_symbols(struct heap_names *names, size_t *count);
 
-/** Images that have frames in the stacks named so far. */
+/** Return the number of images that have frames in the stacks named so far. */
 size_t heap_names_image_count(const struct heap_names *names);
 
 #endif
