@@ -110,9 +110,9 @@ static void chains_extend(struct action_input *input, struct action_source *sour
 				continue;
 			heap_window_cell(window, source->table, allocation, &cell);
 			uint32_t node = action_site_node(input, source, &cell);
-			struct action_figures *figures = action_rows_find(rows, input, source, node, cell.by);
-			if (figures)
-				figures_add(figures, &chain);
+			uint32_t row = action_rows_find(rows, input, source, node, cell.by);
+			if (row != HEAP_NONE)
+				figures_add(&rows->memory[row].figures[source - input->sources], &chain);
 		}
 	}
 	heap_scan_end(&scan);

@@ -136,6 +136,7 @@ static void heaps_json(struct action_input *input, uint32_t group, struct json *
 static void heaps_extend(struct action_input *input, struct action_source *source, struct action_rows *rows)
 {
 	const struct heap_window *window = &source->by_heap;
+	const unsigned number = (unsigned)(source - input->sources);
 	struct heap_scan_plan plan = heap_window_plan(window, &source->of_heaps);
 	struct heap_extents all = {0}, outstanding = {0};
 	struct heap_scan scan;
@@ -151,22 +152,22 @@ static void heaps_extend(struct action_input *input, struct action_source *sourc
 				if (!heap_window_has(window, allocation))
 					continue;
 				heap_window_cell(window, source->table, allocation, &cell);
-				struct action_figures *figures = action_rows_find(
-					rows, input, source, group_of(input, source, cell.site), cell.by);
-				if (!figures)
+				uint32_t row = action_rows_find(rows, input, source, group_of(input, source, cell.site),
+								cell.by);
+				if (row == HEAP_NONE)
 					continue;
-				uint32_t row = (uint32_t)(figures - rows->figures) / input->source_count;
 				heap_extents_add(&all, row, allocation, &part->details[i]);
 				if (!heap_window_is_outstanding(window, allocation))
 					continue;
 				heap_extents_add(&outstanding, row, allocation, &part->details[i]);
-				figures->extra[EXTRA_USABLE] += allocation->size_bytes + heap_slack(&part->details[i]);
+				rows->memory[row].figures[number].extra[EXTRA_USABLE] +=
+					allocation->size_bytes + heap_slack(&part->details[i]);
 			}
 	heap_scan_end(&scan);
 	heap_extents_sum(&all, bytes, (uint32_t)rows->memory_count);
 	heap_extents_sum(&outstanding, &bytes[rows->memory_count], (uint32_t)rows->memory_count);
 	for (size_t i = 0; i < rows->memory_count; i++) {
-		uint64_t *extra = rows->memory[i].figures[source - input->sources].extra;
+		uint64_t *extra = rows->memory[i].figures[number].extra;
 		extra[EXTRA_EXTENTS] = bytes[i];
 		extra[EXTRA_LIVE_EXTENTS] = bytes[rows->memory_count + i];
 	}

@@ -155,11 +155,11 @@ static void grouping_fini(struct grouping *grouping)
 	free(grouping->groups.items);
 }
 
-struct action_figures *action_rows_find(const struct action_rows *rows, struct action_input *input,
-					struct action_source *source, uint32_t group, uint32_t by)
+uint32_t action_rows_find(const struct action_rows *rows, struct action_input *input, struct action_source *source,
+			  uint32_t group, uint32_t by)
 {
 	const uint32_t *place = map_find(&rows->row_of, map_pair(group, action_split(input, source, by)));
-	return place ? &rows->memory[*place].figures[source - input->sources] : NULL;
+	return place ? *place : HEAP_NONE;
 }
 
 /* A source, as rows of one action are made from it. */

@@ -71,9 +71,9 @@ void action_rows_make(struct action_rows *rows, struct action_input *input, cons
 /** Free the rows. */
 void action_rows_fini(struct action_rows *rows);
 
-/** Return the figures of a source's group and cell's `by`, or NULL: there is no such row. */
-struct action_figures *action_rows_find(const struct action_rows *rows, struct action_input *input,
-					struct action_source *source, uint32_t group, uint32_t by);
+/** Return the place in rows->memory of a source's group and cell's `by`, or HEAP_NONE: there is no such row. */
+uint32_t action_rows_find(const struct action_rows *rows, struct action_input *input, struct action_source *source,
+			  uint32_t group, uint32_t by);
 
 /** Return a number for the row, from its text and the texts around it: the same in every report that has a row of these
  *  names. `by` is the label of the row's split, "" for none (heap_by_text()). The row is one of those that are shown. */
