@@ -121,10 +121,12 @@ bool sink_reserve(struct sink *sink, size_t size)
 
 void sink_bytes(struct sink *sink, const char *data, size_t size)
 {
+	if (!size)
+		return;
 	if (sink_reserve(sink, size)) {
 		memcpy(sink->buffer + sink->used, data, size);
 		sink->used += size;
-	} else if (!sink->error && size) {
+	} else if (!sink->error) {
 		/* More than the buffer holds: sink_reserve() has written what came before. */
 		sink->error = sink->write(sink->context, data, size);
 	}
