@@ -12,7 +12,7 @@ const struct action *const action_table[] = {&action_stacks,        &action_fram
 					     &action_callers_table, &action_chains, &action_totals};
 const unsigned action_count = sizeof(action_table) / sizeof(*action_table);
 
-uint32_t action_site_node(struct action_source *source, const struct heap_cell *cell)
+uint32_t action_site_node(struct action_input *input, struct action_source *source, const struct heap_cell *cell)
 {
 	const struct heap_table *table = source->table;
 	if (!source->site_nodes) {
@@ -21,16 +21,56 @@ uint32_t action_site_node(struct action_source *source, const struct heap_cell *
 	}
 	uint32_t *node = &source->site_nodes[cell->site];
 	if (*node == HEAP_NONE)
-		*node = heap_cull_node(source->cull, source->names,
+		*node = heap_cull_node(input->cull, source->names,
 				       heap_names_site(source->names, &table->sites[cell->site]));
 	return *node;
 }
 
-void action_source_fini(struct action_source *source)
+const struct heap_window *action_window(const struct action_source *source, const struct action *action)
 {
-	action_callers_free(source->callers);
-	intern_fini(&source->images);
+	return action->is_by_heap ? &source->by_heap : source->window;
+}
+
+const struct heap_filter *action_filter(const struct action_source *source, const struct action *action)
+{
+	return action->is_by_heap ? &source->of_heaps : source->filter;
+}
+
+uint32_t action_split(struct action_input *input, struct action_source *source, uint32_t by)
+{
+	if (input->source_count == 1 || source->window->by == HEAP_BY_NONE)
+		return by;
+	bool added;
+	uint32_t *split = map_add(&source->splits, by, &added);
+	if (added) {
+		char *text = heap_by_text(source->window, source->table, by);
+		*split = intern_text(&input->splits, text);
+		free(text);
+	}
+	return *split;
+}
+
+static void source_fini(struct action_source *source)
+{
+	if (source->by_heap.is_by_heap)
+		heap_filter_fini_beside(&source->of_heaps);
+	heap_window_fini(&source->by_heap);
+	map_fini(&source->splits);
 	free(source->site_nodes);
+	free(source->heap_groups);
+	source->site_nodes = source->heap_groups = NULL;
+}
+
+void action_input_fini(struct action_input *input)
+{
+	for (unsigned i = 0; i < input->source_count; i++)
+		source_fini(&input->sources[i]);
+	action_callers_free(input->callers);
+	action_heaps_free(input->heaps);
+	intern_fini(&input->images);
+	intern_fini(&input->splits);
+	input->callers = NULL;
+	input->heaps = NULL;
 }
 
 void action_groups_add(struct action_groups *groups, uint32_t group)
@@ -50,11 +90,11 @@ char *action_copy(const char *text)
 	return copy;
 }
 
-static void json_image(struct action_source *source, uint32_t image_id, uint64_t offset, struct json *json)
+static void json_image(struct action_input *input, uint32_t image_id, uint64_t offset, struct json *json)
 {
-	if (image_id == TRACE_NONE)
+	const struct trace_image *image = heap_names_image(action_names(input), image_id);
+	if (!image)
 		return;
-	const struct trace_image *image = &trace_dictionary(source->trace)->images[image_id];
 	if (image->build_id_size)
 		json_bytes(json, "build_id", image->build_id, image->build_id_size);
 	if (offset)
@@ -69,21 +109,21 @@ static void json_words(const struct heap_name *name, struct json *json)
 		json_text(json, "symbol", name->symbol ? name->symbol : name->text);
 }
 
-void action_json_name(struct action_source *source, const struct heap_name *name, struct json *json)
+void action_json_name(struct action_input *input, const struct heap_name *name, struct json *json)
 {
 	json_words(name, json);
-	json_image(source, name->image_id, name->offset, json);
+	json_image(input, name->image_id, name->offset, json);
 }
 
-void action_json_node(struct action_source *source, uint32_t node, struct json *json)
+void action_json_node(struct action_input *input, uint32_t node, struct json *json)
 {
-	const struct heap_frame *frame = heap_names_frame(source->names, node);
-	json_words(heap_names_name(source->names, frame->name), json);
+	const struct heap_frame *frame = heap_names_frame(action_names(input), node);
+	json_words(heap_names_name(action_names(input), frame->name), json);
 	if (frame->file)
 		json_text(json, "file", frame->file);
 	if (frame->line)
 		json_count(json, "line", frame->line);
 	if (frame->is_inlined)
 		json_bool(json, "inlined", true);
-	json_image(source, frame->image, frame->offset, json);
+	json_image(input, frame->image, frame->offset, json);
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Actions: reports over the allocations of a trace. An action says into what groups allocations go and what a group is
- * called; adding up, sorting and printing are the same for all. A new action is a file of its own and a row in the
- * table.
+ * Actions: reports over the allocations of one trace, or of several, or of several windows of one. An action says into
+ * what groups allocations go and what a group is called; adding up, sorting and printing are the same for all. A new
+ * action is a file of its own and a row in the table.
+ *
+ * Groups are numbers. All sources of an input number their frames in one tree of names (query/frame_names.h), so a
+ * group of one source is a group of the others if it is called the same.
  */
 #ifndef XHEAP_ACTION_ACTION_H
 #define XHEAP_ACTION_ACTION_H
@@ -13,28 +16,60 @@
 #include "query/frame_names.h"
 #include "query/window.h"
 
+struct action;
 struct action_callers;
+struct action_heaps;
 
-/** What a report is made from; the caller owns the parts. */
+/** A trace, or a window of one. The caller owns the parts; zero the rest. */
 struct action_source {
 	const char *path;    /**< of the trace, as given */
-	const char *session; /**< that is recording it; NULL: none */
-	bool is_colored;     /**< texts for people go to a terminal */
+	const char *session; /**< the session that is recording it; NULL: none */
 	const struct trace *trace;
 	const struct heap_table *table;
-	const struct heap_filter *filter;
-	const struct heap_window *window; /**< by sites: the totals of the report, and the rows of most actions */
-	struct heap_names *names;
-	struct heap_cull *cull;
-	struct heap_patterns *callers_of; /**< the function of -callers */
-	/* What actions find out; zero it, action_source_fini() it. */
-	struct action_callers *callers; /**< its tree */
-	struct intern images;           /**< names of images, for -image */
-	uint32_t *site_nodes;           /**< what action_site_node() said before */
+	const struct heap_filter *filter; /**< prepared with the table */
+	const struct heap_window *window; /**< by sites: the totals, and the rows of most actions; split alike in all */
+	struct heap_names *names;         /**< of one tree for all sources of an input */
+	/* Found by actions. */
+	struct heap_window by_heap;  /**< the window of actions by heap; cell_count 0 before it is made */
+	struct heap_filter of_heaps; /**< its filter */
+	uint32_t *site_nodes;        /**< by site: its culled node, or HEAP_NONE */
+	uint32_t *heap_groups;       /**< by heap from 1, 0 for none: its group; NULL before it is known */
+	struct map splits;           /**< by a cell's `by`: what action_split() returns */
 };
 
-/** Drop what actions found out. */
-void action_source_fini(struct action_source *source);
+/** The sources of a report, and the frames that it culls or looks for. The caller owns the parts; zero the rest, and end it with
+    action_input_fini(). */
+struct action_input {
+	struct action_source *sources;
+	unsigned source_count;
+	bool is_colored; /**< texts for people go to a terminal */
+	struct heap_cull *cull;
+	struct heap_patterns *callers_of; /**< the function of -callers */
+	/* Found by actions. */
+	struct action_callers *callers; /**< the tree of -callers */
+	struct action_heaps *heaps;     /**< the groups of -heaps */
+	struct intern images;           /**< names of images: the groups of -image */
+	struct intern splits;           /**< labels of what several sources are split by */
+};
+
+/** Free all that actions found. The sources stay the caller's. */
+void action_input_fini(struct action_input *input);
+
+/** Return the names of all sources: any of the tree. */
+static inline struct heap_names *action_names(const struct action_input *input)
+{
+	return input->sources[0].names;
+}
+
+/** Return the window whose cells the action's rows are made of. A window by heap is there after action_rows_make(). */
+const struct heap_window *action_window(const struct action_source *source, const struct action *action);
+
+/** Return the filter of that window. */
+const struct heap_filter *action_filter(const struct action_source *source, const struct action *action);
+
+/** Return the number of a part of the split (struct heap_cell), the same for parts that are labelled alike in all
+ *  sources. With one source it is `by`. */
+uint32_t action_split(struct action_input *input, struct action_source *source, uint32_t by);
 
 enum { ACTION_EXTRA_MAX = 6 };
 
@@ -45,15 +80,29 @@ struct action_extra {
 	enum { EXTRA_COUNT, EXTRA_BYTES, EXTRA_FACTOR /* in thousandths */ } kind;
 };
 
-struct action_row {
-	uint32_t group, by;     /**< by: of the window's split */
-	uint32_t depth, parent; /**< of trees: parent is the row's place in action_rows.memory, or HEAP_NONE */
+/** The figures of a row in one source. */
+struct action_figures {
 	struct heap_numbers numbers;
-	/** of those begun in the range; absent when there is none */
+	/** in ns, of those begun in the range; 0 when there is none */
 	int64_t lifetime_min, lifetime_median, lifetime_max;
 	uint32_t threads, processes; /**< lifetimes, threads and processes are those of rows that are shown */
 	uint64_t extra[ACTION_EXTRA_MAX];
-	char *text; /**< what the group is called */
+};
+
+/** Return whether the source of the figures has the row at all. */
+static inline bool action_has_row(const struct action_figures *figures)
+{
+	return figures->numbers.total_count || figures->numbers.peak_count;
+}
+
+struct action_row {
+	uint32_t group;
+	uint32_t source;                /**< the first source that has the row */
+	uint32_t by;                    /**< of the split of that source */
+	uint32_t depth, parent;         /**< of trees: parent is the row's place in action_rows.memory, or HEAP_NONE */
+	uint64_t rank;                  /**< rows are sorted from the highest to the lowest */
+	struct action_figures *figures; /**< one for each source */
+	char *text;                     /**< what the group is called; NULL for rows that are not shown */
 };
 
 struct action_rows;
@@ -67,58 +116,71 @@ struct action_groups {
 struct action {
 	const char *name;  /**< in JSON */
 	const char *title; /**< before the rows, for people */
-	const char *label; /**< the column and key that tells a row's group */
-	const char *help;
-	const char *sort; /**< the key when none is given; NULL: the usual one */
-	bool is_by_heap;  /**< cells are heaps, not sites */
+	const char *label; /**< the column and key of a row's group */
+	const char *help;  /**< one line */
+	const char *sort;  /**< the key when none is given; NULL: the usual one */
+	bool is_by_heap;   /**< cells are heaps, not sites */
 	/** an allocation is in several groups: rows do not add up, and have no lifetimes or threads */
 	bool is_inclusive;
-	/** Add the groups that the cell's allocations belong to, each once. NULL: the action has no rows but the
-	    totals. */
-	void (*groups)(struct action_source *source, const struct heap_cell *cell, struct action_groups *groups);
-	/** The group around this one, of actions whose groups form a tree, or HEAP_NONE. */
-	uint32_t (*parent)(struct action_source *source, uint32_t group);
-	/** Fill in what only this action has, of all rows->memory. */
-	void (*extend)(struct action_source *source, const struct heap_window *window, struct action_rows *rows);
-	/** Whether the row is one of this action's. NULL: all are. */
-	bool (*has)(const struct action_row *row);
+	/** Add the groups that the allocations of a source's cell belong to, each once. NULL: the action has no rows
+	    but the totals. */
+	void (*groups)(struct action_input *input, struct action_source *source, const struct heap_cell *cell,
+		       struct action_groups *groups);
+	/** Return the group around this one, of actions whose groups form a tree, or HEAP_NONE. */
+	uint32_t (*parent)(struct action_input *input, uint32_t group);
+	/** Fill in the extra numbers of the source, in all of rows->memory. */
+	void (*extend)(struct action_input *input, struct action_source *source, struct action_rows *rows);
+	/** Return whether a row with these figures is one of this action's; one source is enough. NULL: all are. */
+	bool (*has)(const struct action_figures *figures);
 	struct action_extra extra[ACTION_EXTRA_MAX];
 	unsigned extra_count;
-	/** What the group is called, on one line; owned by the caller (free). */
-	char *(*text)(struct action_source *source, uint32_t group);
-	/** The same under the key `label` of an open object. */
-	void (*json)(struct action_source *source, uint32_t group, struct json *json);
-	/** Lines beneath the row, for people; NULL: the text is the last column instead. Owned by the caller (free). */
-	char *(*lines)(struct action_source *source, uint32_t group);
+	/** Return the group's name, on one line; the caller frees it. */
+	char *(*text)(struct action_input *input, uint32_t group);
+	/** Write the same under the key `label` of an open object. */
+	void (*json)(struct action_input *input, uint32_t group, struct json *json);
+	/** Return lines for people beneath the row; the caller frees them. NULL: the text is the last column
+	    instead. */
+	char *(*lines)(struct action_input *input, uint32_t group);
 };
 
 extern const struct action action_stacks, action_frames, action_inclusive, action_image, action_heaps, action_tree,
 	action_callers_table, action_chains, action_totals;
 
-/** What rows of action_chains have in `extra`. */
+/** The places in `extra` of action_chains. */
 enum action_chains_extra { CHAINS_COUNT, CHAINS_STEPS, CHAINS_STEPS_MAX, CHAINS_FACTOR, CHAINS_COPIED };
 
 /** All actions. */
 extern const struct action *const action_table[];
 extern const unsigned action_count;
 
-/** The node of the names at which the site's culled stack begins; 0: it has no stack. */
-uint32_t action_site_node(struct action_source *source, const struct heap_cell *cell);
+/** Return the node of the names at which the site's culled stack begins; 0: it has no stack. */
+uint32_t action_site_node(struct action_input *input, struct action_source *source, const struct heap_cell *cell);
 
+/** Add a group, once. */
 void action_groups_add(struct action_groups *groups, uint32_t group);
 
-/** What frames are in JSON: the parts of a name, and of a node. */
-void action_json_name(struct action_source *source, const struct heap_name *name, struct json *json);
-void action_json_node(struct action_source *source, uint32_t node, struct json *json);
+/** Write a frame's name as keys of an open object. */
+void action_json_name(struct action_input *input, const struct heap_name *name, struct json *json);
 
-/** Stacks and frames by node, as several actions tell them. */
-char *action_stack_text(struct action_source *source, uint32_t node);
-char *action_stack_lines(struct action_source *source, uint32_t node);
-void action_stack_json(struct action_source *source, uint32_t node, struct json *json);
+/** Write a node's frame as keys of an open object: its name, its file and line if they are one. */
+void action_json_node(struct action_input *input, uint32_t node, struct json *json);
 
-/** A copy that the caller frees. */
+/** Return the stack of this innermost node as one line. The caller frees it. */
+char *action_stack_text(struct action_input *input, uint32_t node);
+
+/** Return the stack of this innermost node as a line for each frame. The caller frees it. */
+char *action_stack_lines(struct action_input *input, uint32_t node);
+
+/** Write a stack as an array "stack" of an open object. */
+void action_stack_json(struct action_input *input, uint32_t node, struct json *json);
+
+/** Return a copy of the text; the caller frees it. */
 char *action_copy(const char *text);
 
+/** Free the tree of -callers; NULL is none. */
 void action_callers_free(struct action_callers *callers);
+
+/** Free the groups of -heaps; NULL is none. */
+void action_heaps_free(struct action_heaps *heaps);
 
 #endif

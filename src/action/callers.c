@@ -34,41 +34,42 @@ static uint32_t node_add(struct action_callers *callers, uint32_t parent, uint32
 	return *node;
 }
 
-static void callers_groups(struct action_source *source, const struct heap_cell *cell, struct action_groups *groups)
+static void callers_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,
+			   struct action_groups *groups)
 {
 	struct heap_names *names = source->names;
 	uint32_t at = heap_names_site(names, &source->table->sites[cell->site]), node = HEAP_NONE;
-	if (!source->callers)
-		source->callers = memory_zeroed(1, sizeof(*source->callers));
-	while (at && !heap_patterns_match(source->callers_of, names, at))
+	if (!input->callers)
+		input->callers = memory_zeroed(1, sizeof(*input->callers));
+	while (at && !heap_patterns_match(input->callers_of, names, at))
 		at = heap_names_frame(names, at)->parent;
 	for (; at; at = heap_names_frame(names, at)->parent) {
-		node = node_add(source->callers, node, heap_names_frame(names, at)->name);
+		node = node_add(input->callers, node, heap_names_frame(names, at)->name);
 		action_groups_add(groups, node);
 	}
 }
 
-static uint32_t callers_parent(struct action_source *source, uint32_t group)
+static uint32_t callers_parent(struct action_input *input, uint32_t group)
 {
-	assert(group < source->callers->count);
-	return source->callers->nodes[group].parent;
+	assert(group < input->callers->count);
+	return input->callers->nodes[group].parent;
 }
 
-static const struct heap_name *name_of(struct action_source *source, uint32_t group)
+static const struct heap_name *name_of(struct action_input *input, uint32_t group)
 {
-	assert(group < source->callers->count);
-	return heap_names_name(source->names, source->callers->nodes[group].name);
+	assert(group < input->callers->count);
+	return heap_names_name(action_names(input), input->callers->nodes[group].name);
 }
 
-static char *callers_text(struct action_source *source, uint32_t group)
+static char *callers_text(struct action_input *input, uint32_t group)
 {
-	return action_copy(name_of(source, group)->text);
+	return action_copy(name_of(input, group)->text);
 }
 
-static void callers_json(struct action_source *source, uint32_t group, struct json *json)
+static void callers_json(struct action_input *input, uint32_t group, struct json *json)
 {
 	json_begin_object(json, "frame");
-	action_json_name(source, name_of(source, group), json);
+	action_json_name(input, name_of(input, group), json);
 	json_end_object(json);
 }
 

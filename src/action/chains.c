@@ -15,9 +15,10 @@
 
 enum { THOUSAND = 1000 };
 
-static void chains_groups(struct action_source *source, const struct heap_cell *cell, struct action_groups *groups)
+static void chains_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,
+			  struct action_groups *groups)
 {
-	action_groups_add(groups, action_site_node(source, cell));
+	action_groups_add(groups, action_site_node(input, source, cell));
 }
 
 static uint64_t smaller(uint64_t a, uint64_t b)
@@ -74,9 +75,9 @@ static void chain_keep(struct chains *chains, uint32_t number, const struct chai
 	live_add(&chains->places, (uint64_t)number + 1)->current = place;
 }
 
-static void row_add(struct action_row *row, const struct chain *chain)
+static void figures_add(struct action_figures *figures, const struct chain *chain)
 {
-	uint64_t *extra = row->extra,
+	uint64_t *extra = figures->extra,
 		 factor = chain->first_bytes ? chain->last_bytes * THOUSAND / chain->first_bytes : 0;
 	extra[CHAINS_COUNT]++;
 	extra[CHAINS_STEPS] += chain->steps;
@@ -85,16 +86,13 @@ static void row_add(struct action_row *row, const struct chain *chain)
 	extra[CHAINS_COPIED] += chain->copied_bytes;
 }
 
-static void chains_extend(struct action_source *source, const struct heap_window *window, struct action_rows *rows)
+static void chains_extend(struct action_input *input, struct action_source *source, struct action_rows *rows)
 {
+	const struct heap_window *window = source->window;
 	const struct heap_scan_plan plan = {INT64_MIN, window->range.to_ns, INT64_MIN, PACK_EVERYTHING, NULL, NULL};
-	struct map row_of = {0};
 	struct chains chains = {.count = 0};
 	struct heap_scan scan;
 	const struct heap_rows *part;
-	bool added;
-	for (uint32_t i = 0; i < rows->memory_count; i++)
-		*map_add(&row_of, map_pair(rows->memory[i].group, rows->memory[i].by), &added) = i;
 	heap_scan_begin(&scan, source->table, &plan, NULL);
 	while ((part = heap_scan_next(&scan))) {
 		uint64_t passes[PACK_ROWS / 64];
@@ -114,21 +112,21 @@ static void chains_extend(struct action_source *source, const struct heap_window
 			if (!(passes[i / 64] >> i % 64 & 1) || !heap_window_has(window, allocation))
 				continue;
 			heap_window_cell(window, source->table, allocation, &cell);
-			const uint32_t *row = map_find(&row_of, map_pair(action_site_node(source, &cell), cell.by));
-			if (row)
-				row_add(&rows->memory[*row], &chain);
+			uint32_t node = action_site_node(input, source, &cell);
+			uint32_t row = action_rows_find(rows, input, source, node, cell.by);
+			if (row != HEAP_NONE)
+				figures_add(&rows->memory[row].figures[source - input->sources], &chain);
 		}
 	}
 	heap_scan_end(&scan);
-	map_fini(&row_of);
 	live_fini(&chains.places);
 	free(chains.items);
 }
 
 /* Stacks without a realloc have no chain. */
-static bool chains_has(const struct action_row *row)
+static bool chains_has(const struct action_figures *figures)
 {
-	return row->numbers.realloc_count > 0;
+	return figures->numbers.realloc_count > 0;
 }
 
 const struct action action_chains = {

@@ -10,7 +10,7 @@ static bool is_of_recording(const struct trace_early_end *end)
 	return end->process == TRACE_NONE;
 }
 
-/* Rows of one recording have one time, by which those of others are told apart where traces were merged. */
+/* Rows of one recording have one time; rows of another one, in a merged trace, have another. */
 static bool is_same_recording(const struct trace_early_end *one, const struct trace_early_end *other)
 {
 	return one->time_ns == other->time_ns;
@@ -35,8 +35,8 @@ static uint64_t calls_of(const struct trace_dictionary *dictionary, const struct
 	return calls;
 }
 
-static void text_processes(FILE *out, const struct trace_dictionary *dictionary, const struct trace_early_end *end,
-			   const char *lead)
+static void text_processes(struct sink *out, const struct trace_dictionary *dictionary,
+			   const struct trace_early_end *end, const char *lead)
 {
 	uint32_t shown = 0, more = 0;
 	for (uint32_t i = 0; i < dictionary->early_end_count; i++) {
@@ -46,22 +46,22 @@ static void text_processes(FILE *out, const struct trace_dictionary *dictionary,
 		if (shown == PROCESS_LINES_MAX)
 			more++;
 		else if (++shown)
-			fprintf(out, "%s  %s calls after that in process %" PRIu32 "\n", lead,
-				text_count(row->calls).data, dictionary->processes[row->process].pid);
+			sink_format(out, "%s  %s calls after that in process %" PRIu32 "\n", lead,
+				    text_count(row->calls).data, dictionary->processes[row->process].pid);
 	}
 	if (more)
-		fprintf(out, "%s  and calls in %" PRIu32 " more processes\n", lead, more);
+		sink_format(out, "%s  and calls in %" PRIu32 " more processes\n", lead, more);
 }
 
-void early_end_text(FILE *out, const struct trace_dictionary *dictionary, const char *lead)
+void early_end_text(struct sink *out, const struct trace_dictionary *dictionary, const char *lead)
 {
 	for (uint32_t i = 0; i < dictionary->early_end_count; i++) {
 		const struct trace_early_end *end = &dictionary->early_ends[i];
 		if (!is_of_recording(end))
 			continue;
-		fprintf(out, "%srecording ended at %s: %s; %s later calls were not recorded\n", lead,
-			text_duration(end->time_ns).data, text_shown(end->reason),
-			text_count(calls_of(dictionary, end)).data);
+		sink_format(out, "%srecording ended at %s: %s; %s later calls were not recorded\n", lead,
+			    text_duration(end->time_ns).data, text_shown(end->reason),
+			    text_count(calls_of(dictionary, end)).data);
 		text_processes(out, dictionary, end, lead);
 	}
 }

@@ -6,31 +6,33 @@
 #include "action/action.h"
 
 /* A group is a frame's name, from 1; 0: no stack. */
-static void frames_groups(struct action_source *source, const struct heap_cell *cell, struct action_groups *groups)
+static void frames_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,
+			  struct action_groups *groups)
 {
-	uint32_t node = action_site_node(source, cell);
-	action_groups_add(groups, node ? heap_names_frame(source->names, node)->name + 1 : 0);
+	uint32_t node = action_site_node(input, source, cell);
+	action_groups_add(groups, node ? heap_names_frame(action_names(input), node)->name + 1 : 0);
 }
 
-static void inclusive_groups(struct action_source *source, const struct heap_cell *cell, struct action_groups *groups)
+static void inclusive_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,
+			     struct action_groups *groups)
 {
-	uint32_t node = action_site_node(source, cell);
+	uint32_t node = action_site_node(input, source, cell);
 	if (!node)
 		action_groups_add(groups, 0);
-	for (uint32_t at = node; at; at = heap_names_frame(source->names, at)->parent)
-		action_groups_add(groups, heap_names_frame(source->names, at)->name + 1);
+	for (uint32_t at = node; at; at = heap_names_frame(action_names(input), at)->parent)
+		action_groups_add(groups, heap_names_frame(action_names(input), at)->name + 1);
 }
 
-static char *frames_text(struct action_source *source, uint32_t group)
+static char *frames_text(struct action_input *input, uint32_t group)
 {
-	return action_copy(group ? heap_names_name(source->names, group - 1)->text : "[no stack]");
+	return action_copy(group ? heap_names_name(action_names(input), group - 1)->text : "[no stack]");
 }
 
-static void frames_json(struct action_source *source, uint32_t group, struct json *json)
+static void frames_json(struct action_input *input, uint32_t group, struct json *json)
 {
 	json_begin_object(json, "frame");
 	if (group)
-		action_json_name(source, heap_names_name(source->names, group - 1), json);
+		action_json_name(input, heap_names_name(action_names(input), group - 1), json);
 	else
 		json_text(json, "symbol", "[no stack]");
 	json_end_object(json);

@@ -14,28 +14,31 @@
 
 enum { EXTRA_USABLE, EXTRA_EXTENTS, EXTRA_LIVE_EXTENTS };
 
-/* A group is the heap's place in the trace's list, from 1; 0: none was told. */
-static void heaps_groups(struct action_source *source, const struct heap_cell *cell, struct action_groups *groups)
-{
-	(void)source;
-	action_groups_add(groups, cell->site);
-}
+/* Groups by number. The first source's heaps have their places in its trace's list, from 1; 0: no heap. */
+struct action_heaps {
+	struct intern names; /* by group: what makes a heap the same in another source */
+	struct {
+		const struct action_source *source; /* the first that has it */
+		uint32_t place;
+	} * items;
+	size_t capacity;
+};
 
-static const struct trace_heap *heap_of(const struct action_source *source, uint32_t group)
+static const struct trace_heap *heap_at(const struct action_source *source, uint32_t place)
 {
-	return group ? &trace_dictionary(source->trace)->heaps[group - 1] : NULL;
+	return place ? &trace_dictionary(source->trace)->heaps[place - 1] : NULL;
 }
 
 /* The heap whose blocks it lies in, or NULL. */
-static const struct trace_heap *heap_around(const struct action_source *source, uint32_t group)
+static const struct trace_heap *heap_around(const struct action_source *source, uint32_t place)
 {
-	uint32_t inside = source->table->inside[group - 1];
-	return inside == TRACE_NONE ? NULL : heap_of(source, inside + 1);
+	uint32_t inside = source->table->inside[place - 1];
+	return inside == TRACE_NONE ? NULL : heap_at(source, inside + 1);
 }
 
-static char *heaps_text(struct action_source *source, uint32_t group)
+static char *heap_text(const struct action_source *source, uint32_t place)
 {
-	const struct trace_heap *heap = heap_of(source, group), *around = heap ? heap_around(source, group) : NULL;
+	const struct trace_heap *heap = heap_at(source, place), *around = heap ? heap_around(source, place) : NULL;
 	char *text = NULL, *inside = NULL;
 	if (!heap)
 		return action_copy("[no heap]");
@@ -47,35 +50,98 @@ static char *heaps_text(struct action_source *source, uint32_t group)
 	return text;
 }
 
-static void heaps_json(struct action_source *source, uint32_t group, struct json *json)
+/* ---- groups ---- */
+
+/* Heaps of one source stay apart even if they are called the same: the first one, the second one. */
+static uint32_t group_add(struct action_heaps *heaps, const struct action_source *source, uint32_t place,
+			  struct intern *texts, struct map *times)
 {
-	const struct trace_heap *heap = heap_of(source, group);
+	char *text = heap_text(source, place), *name = NULL;
+	bool added;
+	uint32_t known = heaps->names.count, time = (*map_add(times, intern_text(texts, text), &added))++;
+	if (asprintf(&name, "%s\n%" PRIu32, text, time) < 0)
+		memory_exhausted(0);
+	uint32_t group = intern_text(&heaps->names, name);
+	free(name);
+	free(text);
+	if (group == known) {
+		memory_grow(heaps->items, group, heaps->capacity);
+		heaps->items[group].source = source;
+		heaps->items[group].place = place;
+	}
+	return group;
+}
+
+static void groups_find(struct action_heaps *heaps, struct action_source *source)
+{
+	uint32_t count = trace_dictionary(source->trace)->heap_count + 1;
+	struct intern texts = {.count = 0};
+	struct map times = {0};
+	source->heap_groups = memory_resize(NULL, count, sizeof(*source->heap_groups));
+	for (uint32_t place = 0; place < count; place++)
+		source->heap_groups[place] = group_add(heaps, source, place, &texts, &times);
+	intern_fini(&texts);
+	map_fini(&times);
+}
+
+static uint32_t group_of(struct action_input *input, const struct action_source *source, uint32_t place)
+{
+	if (!input->heaps) {
+		input->heaps = memory_zeroed(1, sizeof(*input->heaps));
+		for (unsigned i = 0; i < input->source_count; i++)
+			groups_find(input->heaps, &input->sources[i]);
+	}
+	return source->heap_groups[place];
+}
+
+void action_heaps_free(struct action_heaps *heaps)
+{
+	if (!heaps)
+		return;
+	intern_fini(&heaps->names);
+	free(heaps->items);
+	free(heaps);
+}
+
+static void heaps_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,
+			 struct action_groups *groups)
+{
+	action_groups_add(groups, group_of(input, source, cell->site));
+}
+
+static char *heaps_text(struct action_input *input, uint32_t group)
+{
+	return heap_text(input->heaps->items[group].source, input->heaps->items[group].place);
+}
+
+static void heaps_json(struct action_input *input, uint32_t group, struct json *json)
+{
+	const struct action_source *source = input->heaps->items[group].source;
+	uint32_t place = input->heaps->items[group].place;
+	const struct trace_heap *heap = heap_at(source, place);
 	if (!heap) {
 		json_text(json, "name", "[no heap]");
 		return;
 	}
 	json_address(json, "heap", heap->handle);
 	json_text(json, "name", heap->name);
-	if (heap_around(source, group))
-		json_address(json, "inside", heap_around(source, group)->handle);
+	if (heap_around(source, place))
+		json_address(json, "inside", heap_around(source, place)->handle);
 	json_count(json, "process", heap->process);
 	json_count(json, "pid", trace_dictionary(source->trace)->processes[heap->process].pid);
 }
 
 /* ---- extents ---- */
 
-static void heaps_extend(struct action_source *source, const struct heap_window *window, struct action_rows *rows)
+static void heaps_extend(struct action_input *input, struct action_source *source, struct action_rows *rows)
 {
-	struct heap_scan_plan plan = heap_window_plan(window, source->filter);
+	const struct heap_window *window = &source->by_heap;
+	const unsigned number = (unsigned)(source - input->sources);
+	struct heap_scan_plan plan = heap_window_plan(window, &source->of_heaps);
 	struct heap_extents all = {0}, outstanding = {0};
-	struct map row_of = {0};
 	struct heap_scan scan;
 	const struct heap_rows *part;
 	uint64_t *bytes = memory_zeroed(2 * rows->memory_count, sizeof(*bytes));
-	for (uint32_t i = 0; i < rows->memory_count; i++) {
-		bool added;
-		*map_add(&row_of, map_pair(rows->memory[i].group, rows->memory[i].by), &added) = i;
-	}
 	plan.columns = PACK_EVERYTHING;
 	heap_scan_begin(&scan, source->table, &plan, NULL);
 	while ((part = heap_scan_next(&scan)))
@@ -86,26 +152,27 @@ static void heaps_extend(struct action_source *source, const struct heap_window 
 				if (!heap_window_has(window, allocation))
 					continue;
 				heap_window_cell(window, source->table, allocation, &cell);
-				const uint32_t *row = map_find(&row_of, map_pair(cell.site, cell.by));
-				if (!row)
+				uint32_t row = action_rows_find(rows, input, source, group_of(input, source, cell.site),
+								cell.by);
+				if (row == HEAP_NONE)
 					continue;
-				heap_extents_add(&all, *row, allocation, &part->details[i]);
+				heap_extents_add(&all, row, allocation, &part->details[i]);
 				if (!heap_window_is_outstanding(window, allocation))
 					continue;
-				heap_extents_add(&outstanding, *row, allocation, &part->details[i]);
-				rows->memory[*row].extra[EXTRA_USABLE] +=
+				heap_extents_add(&outstanding, row, allocation, &part->details[i]);
+				rows->memory[row].figures[number].extra[EXTRA_USABLE] +=
 					allocation->size_bytes + heap_slack(&part->details[i]);
 			}
 	heap_scan_end(&scan);
 	heap_extents_sum(&all, bytes, (uint32_t)rows->memory_count);
 	heap_extents_sum(&outstanding, &bytes[rows->memory_count], (uint32_t)rows->memory_count);
 	for (size_t i = 0; i < rows->memory_count; i++) {
-		rows->memory[i].extra[EXTRA_EXTENTS] = bytes[i];
-		rows->memory[i].extra[EXTRA_LIVE_EXTENTS] = bytes[rows->memory_count + i];
+		uint64_t *extra = rows->memory[i].figures[number].extra;
+		extra[EXTRA_EXTENTS] = bytes[i];
+		extra[EXTRA_LIVE_EXTENTS] = bytes[rows->memory_count + i];
 	}
 	heap_extents_fini(&all);
 	heap_extents_fini(&outstanding);
-	map_fini(&row_of);
 	free(bytes);
 }
 

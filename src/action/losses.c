@@ -45,16 +45,16 @@ static const char *option_next(const struct trace_dictionary *dictionary, const 
 	return NULL;
 }
 
-void losses_text_reason(FILE *out, const struct trace_dictionary *dictionary)
+void losses_text_reason(struct sink *out, const struct trace_dictionary *dictionary)
 {
 	uint32_t at = 0;
 	const char *when_full = option_next(dictionary, "on-full", &at), *limit_ms;
 	at = 0;
 	limit_ms = option_next(dictionary, "wait-limit-ms", &at);
 	if (dictionary->gap_count && when_full && !strcmp(when_full, "drop"))
-		fputs(" (no buffer was free: --on-full drop)", out);
+		sink_text(out, " (no buffer was free: --on-full drop)");
 	else if (dictionary->gap_count && when_full && limit_ms)
-		fprintf(out, " (no buffer was free for longer than --wait-limit, %s ms)", text_shown(limit_ms));
+		sink_format(out, " (no buffer was free for longer than --wait-limit, %s ms)", text_shown(limit_ms));
 }
 
 uint64_t losses_missing_calls(const struct trace_dictionary *dictionary)
@@ -76,8 +76,8 @@ static uint32_t untraced_count(const struct trace_dictionary *dictionary)
 	return count;
 }
 
-/* What keeps calls from being recorded that nobody can count, noted in the trace as options. Without a text: no call is
-   missing for it, or those are counted. */
+/* Reasons, noted in the trace as options, why calls are missing that nobody can count. Without a text: no call is
+   missing for it, or the calls are counted. */
 static const struct {
 	const char *option, *json_key, *text;
 } uncounted[] = {
@@ -169,32 +169,33 @@ void losses_json_gaps(struct json *json, const struct trace_dictionary *dictiona
 		json_count(json, "unwritten_events", dictionary->unwritten_events);
 }
 
-void losses_text_gaps(FILE *out, const struct trace_dictionary *dictionary)
+void losses_text_gaps(struct sink *out, const struct trace_dictionary *dictionary)
 {
 	enum { GAP_LINES_MAX = 10 };
 	for (uint32_t i = 0; i < dictionary->gap_count && i < GAP_LINES_MAX; i++) {
 		const struct trace_gap *gap = &dictionary->gaps[i];
-		fputs("    gap", out);
+		sink_text(out, "    gap");
 		if (gap_process(dictionary, gap))
-			fprintf(out, " in process %" PRIu32, gap_process(dictionary, gap)->pid);
+			sink_format(out, " in process %" PRIu32, gap_process(dictionary, gap)->pid);
 		if (gap_thread(dictionary, gap))
-			fprintf(out, " thread %" PRIu32, gap_thread(dictionary, gap)->tid);
-		fprintf(out, " from %s to %s:", text_duration(gap->from_ns).data, text_duration(gap->to_ns).data);
+			sink_format(out, " thread %" PRIu32, gap_thread(dictionary, gap)->tid);
+		sink_format(out, " from %s to %s:", text_duration(gap->from_ns).data, text_duration(gap->to_ns).data);
 		for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
 			if (gap->count[kind])
-				fprintf(out, " %s %s (%s)", text_count(gap->count[kind]).data, kind_words[kind],
-					text_bytes(gap->bytes[kind]).data);
+				sink_format(out, " %s %s (%s)", text_count(gap->count[kind]).data, kind_words[kind],
+					    text_bytes(gap->bytes[kind]).data);
 		if (gap->stacks)
-			fprintf(out, " %s stacks", text_count(gap->stacks).data);
-		putc('\n', out);
+			sink_format(out, " %s stacks", text_count(gap->stacks).data);
+		sink_put(out, '\n');
 	}
 	if (dictionary->gap_count > GAP_LINES_MAX)
-		fprintf(out, "    and %" PRIu32 " more gaps\n", dictionary->gap_count - GAP_LINES_MAX);
+		sink_format(out, "    and %" PRIu32 " more gaps\n", dictionary->gap_count - GAP_LINES_MAX);
 	if (dictionary->unwritten_events)
-		fprintf(out, "    %s of them could not be written\n", text_count(dictionary->unwritten_events).data);
+		sink_format(out, "    %s of them could not be written\n",
+			    text_count(dictionary->unwritten_events).data);
 }
 
-/* What the next option from *at on says about earlier blocks that are not known, or NULL. */
+/* The value of the next option from *at on about earlier blocks that are not known, or NULL. */
 static const char *missing_next(const struct trace_dictionary *dictionary, uint32_t *at)
 {
 	return option_next(dictionary, TRACE_OPTION_EARLIER_MISSING, at);
@@ -223,31 +224,32 @@ void losses_json_calls(struct json *json, const struct trace_dictionary *diction
 	}
 }
 
-void losses_text_calls(FILE *out, const struct trace_dictionary *dictionary)
+void losses_text_calls(struct sink *out, const struct trace_dictionary *dictionary)
 {
 	uint32_t untraced = untraced_count(dictionary);
 	if (dictionary->statistics.untraced_calls)
-		fprintf(out,
-			"  untraced calls: %s (their threads or processes found no room: there were too many at "
-			"once)\n",
-			text_count(dictionary->statistics.untraced_calls).data);
+		sink_format(out,
+			    "  untraced calls: %s (their threads or processes found no room: there were too many at "
+			    "once)\n",
+			    text_count(dictionary->statistics.untraced_calls).data);
 	if (dictionary->statistics.unwatched)
-		fprintf(out, "  unwatched blocks: %s (of the sample; too many were live to see each of them freed)\n",
-			text_count(dictionary->statistics.unwatched).data);
+		sink_format(out,
+			    "  unwatched blocks: %s (of the sample; too many were live to see each of them freed)\n",
+			    text_count(dictionary->statistics.unwatched).data);
 	for (int kind = 0; kind < UNCOUNTED_KINDS; kind++) {
 		uint32_t at = 0;
 		for (const char *text; (text = option_next(dictionary, uncounted[kind].option, &at));)
-			fprintf(out, "  %s\n", text_shown(text));
+			sink_format(out, "  %s\n", text_shown(text));
 	}
 	if (untraced)
-		fprintf(out, "  untraced processes: %" PRIu32 " (xheap info has the reasons)\n", untraced);
+		sink_format(out, "  untraced processes: %" PRIu32 " (xheap info has the reasons)\n", untraced);
 }
 
-void losses_text_earlier(FILE *out, const struct trace_dictionary *dictionary, const char *lead)
+void losses_text_earlier(struct sink *out, const struct trace_dictionary *dictionary, const char *lead)
 {
 	uint32_t at = 0;
 	for (const char *text; (text = missing_next(dictionary, &at));)
-		fprintf(out, "%s%s\n", lead, text_shown(text));
+		sink_format(out, "%s%s\n", lead, text_shown(text));
 }
 
 void losses_json_earlier(struct json *json, const char *name, const struct trace_dictionary *dictionary)
@@ -272,10 +274,11 @@ void losses_json_dropped(struct json *json, const struct trace_dictionary *dicti
 	json_end_object(json);
 }
 
-void losses_text_dropped(FILE *out, const struct trace_dictionary *dictionary)
+void losses_text_dropped(struct sink *out, const struct trace_dictionary *dictionary)
 {
 	if (dictionary->dropped_events)
-		fprintf(out,
+		sink_format(
+			out,
 			"  %s events up to %s are not kept: blocks from then are not known, and giving one back is an "
 			"unknown free\n",
 			text_count(dictionary->dropped_events).data, text_duration(dictionary->dropped_until_ns).data);
@@ -331,18 +334,18 @@ void losses_json_stack_ends(struct json *json, const struct trace_dictionary *di
 	free(images.names);
 }
 
-void losses_text_unwindless(FILE *out, const struct trace_dictionary *dictionary)
+void losses_text_unwindless(struct sink *out, const struct trace_dictionary *dictionary)
 {
 	enum { NAMES_MAX = 5 };
 	struct unwindless images = unwindless_find(dictionary);
 	if (dictionary->ends.unwindless) {
-		fprintf(out, "  stacks without unwind data: %s (they end at code of ",
-			text_count(dictionary->ends.unwindless).data);
+		sink_format(out, "  stacks without unwind data: %s (they end at code of ",
+			    text_count(dictionary->ends.unwindless).data);
 		for (size_t i = 0; i < images.count && i < NAMES_MAX; i++)
-			fprintf(out, "%s%s", i ? ", " : "", text_shown(images.names[i]));
+			sink_format(out, "%s%s", i ? ", " : "", text_shown(images.names[i]));
 		if (images.count > NAMES_MAX)
-			fprintf(out, " and %zu more images", images.count - NAMES_MAX);
-		fputs(")\n", out);
+			sink_format(out, " and %zu more images", images.count - NAMES_MAX);
+		sink_text(out, ")\n");
 	}
 	free(images.names);
 }
@@ -382,17 +385,19 @@ void losses_json_folded(struct json *json, const struct trace_dictionary *dictio
 	json_end_object(json);
 }
 
-void losses_text_folded(FILE *out, const struct trace_dictionary *dictionary)
+void losses_text_folded(struct sink *out, const struct trace_dictionary *dictionary)
 {
 	const struct trace_fold *fold = last_fold(dictionary);
 	if (fold)
-		fprintf(out,
+		sink_format(
+			out,
 			"  folded: %s events up to %s; blocks that had ended by then are in %s sums by stack, thread "
 			"and interval of %s\n",
 			text_count(dictionary->folded_count).data, text_duration(fold->until_ns).data,
 			text_count(dictionary->sum_count).data, text_duration(fold->interval_ns).data);
 	if (fold && joined_sums(dictionary))
-		fprintf(out,
+		sink_format(
+			out,
 			"  %s of these sums are of several threads that are done: they count as one thread of their "
 			"process\n",
 			text_count(joined_sums(dictionary)).data);

@@ -11,24 +11,20 @@
 #include "base/text.h"
 #include "query/folded.h"
 
-const struct report_number report_numbers[REPORT_NUMBERS] = {
-#define NUMBER(name) \
-	{ \
-#name, offsetof(struct heap_numbers, name) \
-	}
-	NUMBER(total_count),   NUMBER(total_bytes),         NUMBER(outstanding_count), NUMBER(outstanding_bytes),
-	NUMBER(realloc_count), NUMBER(realloc_moved_count), NUMBER(temporary_count),   NUMBER(open_count),
-	NUMBER(peak_count),    NUMBER(peak_bytes),
+const struct report_number report_numbers[ACTION_NUMBER_COUNT] = {
+#define X(name, key, title) {#name, offsetof(struct heap_numbers, name)},
+	ACTION_NUMBERS(X)
+#undef X
 };
 
 const struct report_error report_errors[REPORT_ERRORS] = {
-#define ERROR(part, unit, key) \
+#define ERROR(part, unit) \
 	{ \
-#part "_" #unit "_error", key, offsetof(struct heap_numbers, part##_variance.unit), \
-			offsetof(struct heap_numbers, part##_##unit) \
+#part "_" #unit "_error", ACTION_NUMBER_##part##_##unit, \
+			offsetof(struct heap_numbers, part##_variance.unit) \
 	}
-	ERROR(total, count, "stc"),      ERROR(total, bytes, "st"), ERROR(outstanding, count, "soc"),
-	ERROR(outstanding, bytes, "so"), ERROR(peak, count, "spc"), ERROR(peak, bytes, "sp"),
+	ERROR(total, count),       ERROR(total, bytes), ERROR(outstanding, count),
+	ERROR(outstanding, bytes), ERROR(peak, count),  ERROR(peak, bytes),
 };
 
 const struct report_by_id report_by_ids[REPORT_BY_IDS] = {
@@ -52,12 +48,12 @@ double report_error_at(const struct heap_numbers *from, int i)
 
 bool report_is_sample(const struct report *report)
 {
-	return report->source->table->sample_bytes > 0;
+	return report_source(report)->table->sample_bytes > 0;
 }
 
 bool report_has_peak(const struct report *report)
 {
-	return report->source->window->peak_from_ns <= report->source->window->range.to_ns;
+	return report_source(report)->window->peak_from_ns <= report_source(report)->window->range.to_ns;
 }
 
 bool report_has_number(const struct report *report, size_t offset)
@@ -71,7 +67,7 @@ bool report_has_number(const struct report *report, size_t offset)
 
 unsigned report_extra_count(const struct report *report, const struct action *action)
 {
-	return report_is_sample(report) || heap_is_folded(report->source->table) ? 0 : action->extra_count;
+	return report_is_sample(report) || heap_is_folded(report_source(report)->table) ? 0 : action->extra_count;
 }
 
 int report_check(const struct report_part *parts, unsigned count, const struct heap_table *table,
@@ -98,29 +94,12 @@ int report_check(const struct report_part *parts, unsigned count, const struct h
 	return heap_folded_check(table, filter, range, by, diag);
 }
 
-/* By heap all are told, also those that lie in others. */
-static void report_make_by_heap(struct report *report)
-{
-	struct action_source *source = report->source;
-	if (report->by_heap.is_by_heap)
-		return;
-	heap_filter_init_beside(&report->of_heaps, source->filter, source->table);
-	heap_window_make_by_heap(&report->by_heap, source->window, source->table, &report->of_heaps);
-}
-
 void report_make(struct report *report, uint64_t top)
 {
-	struct action_source *source = report->source;
-	const struct heap_filter *filter = source->filter;
 	for (unsigned i = 0; i < report->part_count; i++) {
 		struct report_part *part = &report->parts[i];
-		if (part->action->is_by_heap)
-			report_make_by_heap(report);
-		part->window = part->action->is_by_heap ? &report->by_heap : source->window;
-		source->filter = part->action->is_by_heap ? &report->of_heaps : filter;
-		action_rows_make(&part->rows, source, part->action, part->window,
+		action_rows_make(&part->rows, report->input, part->action,
 				 &(struct action_choice){.sort = part->sort, .top = top});
-		source->filter = filter;
 	}
 }
 
@@ -128,14 +107,22 @@ void report_fini(struct report *report)
 {
 	for (unsigned i = 0; i < report->part_count; i++)
 		action_rows_fini(&report->parts[i].rows);
-	if (report->by_heap.is_by_heap)
-		heap_filter_fini_beside(&report->of_heaps);
-	heap_window_fini(&report->by_heap);
 }
 
-void report_write(const struct report *report, enum report_format format, FILE *out)
+const struct action_source *report_source(const struct report *report)
 {
-	static void (*const writers[])(const struct report *, FILE *) = {report_text, report_csv, report_json};
+	assert(report->input->source_count == 1);
+	return &report->input->sources[0];
+}
+
+const struct heap_window *report_window(const struct report *report, const struct report_part *part)
+{
+	return action_window(report_source(report), part->action);
+}
+
+void report_write(const struct report *report, enum report_format format, struct sink *out)
+{
+	static void (*const writers[])(const struct report *, struct sink *) = {report_text, report_csv, report_json};
 	writers[format](report, out);
 }
 

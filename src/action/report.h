@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/** A whole report: what keeps it from being exact, the totals, and the rows of each action. */
+/** A whole report: what keeps it from being exact, the totals, and the rows of each action. Its rows may be those of
+    several sources; the writers here are for reports over one. */
 #ifndef XHEAP_ACTION_REPORT_H
 #define XHEAP_ACTION_REPORT_H
 
 #include "action/report_rows.h"
 #include "base/text.h"
+#include "query/filter_words.h"
 
 /** X(id, name) */
 #define REPORT_FORMATS(X) X(TEXT, "text") X(CSV, "csv") X(JSON, "json")
@@ -19,47 +21,44 @@ enum report_format {
 struct report_part {
 	const struct action *action;
 	const struct action_sort *sort;
-	const struct heap_window *window; /**< whose cells the rows are made of */
 	struct action_rows rows;
 };
 
-/** An option that says which allocations count, as typed, for the report to repeat. */
-struct report_filter {
-	const char *name; /**< "size" */
-	const char *text; /**< "100 200" */
-};
-
 struct report {
-	struct action_source *source;
+	struct action_input *input;
 	struct report_part *parts;
 	unsigned part_count;
-	const struct report_filter *filters;
+	const struct filter_note *filters; /**< which allocations count, for the report to repeat */
 	size_t filter_count;
-	bool has_range;              /**< a range was asked for */
-	struct heap_window by_heap;  /**< made by report_make(), for actions by heap */
-	struct heap_filter of_heaps; /**< its filter */
+	bool has_range; /**< a range was asked for */
 };
 
-/** Whether the trace tells what is asked for: 0, or -ENOTSUP with the reason in diag (query/folded.h). A part's sort
-    may be NULL. */
+/** Check that a source's trace has the answer: 0, or -ENOTSUP with the reason in diag (query/folded.h). A
+    part's sort may be NULL. */
 int report_check(const struct report_part *parts, unsigned count, const struct heap_table *table,
 		 const struct heap_filter *filter, struct heap_range range, enum heap_by by, struct diag *diag);
 
-/** Make the rows of the parts, whose actions and sorts are set; at most `top` of each are to be shown. */
+/** Make the rows of the parts, whose actions and sorts are set; at most `top` of each are to be shown. End them with
+    report_fini(). */
 void report_make(struct report *report, uint64_t top);
+
+/** Free the rows of all parts. */
 void report_fini(struct report *report);
 
-/** Write it. CSV holds exactly one action; the caller has seen to that. */
-void report_write(const struct report *report, enum report_format format, FILE *out);
+/** Write the report of one source. CSV holds exactly one action; the caller has seen to that. The sink has the
+    error, if there is one. */
+void report_write(const struct report *report, enum report_format format, struct sink *out);
 
-/** As text_count() and text_bytes(), with a mark where the number is an estimate: of a sample. */
+/** Return what text_count() does, with a mark before the estimates of a sample. */
 struct text report_count(const struct action_source *source, uint64_t count);
+
+/** Return what text_bytes() does, with the same mark. */
 struct text report_bytes(const struct action_source *source, uint64_t bytes);
 
-/** What keeps the numbers from being exact, as lines of text; one that says so when nothing does. */
-void report_text_caveats(const struct report *report, FILE *out);
+/** Write what keeps the numbers of the report's source from being exact, as lines; one line says so if nothing does. */
+void report_text_caveats(const struct report *report, struct sink *out);
 
-/** Threads, without rows that are none. */
+/** Return the number of threads, without rows that stand for none. */
 uint32_t report_thread_count(const struct trace_dictionary *dictionary);
 
 #endif

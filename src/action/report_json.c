@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "action/early_end.h"
 #include "action/losses.h"
@@ -15,12 +14,12 @@ static const char *symbols_word(const struct report *report, size_t without)
 {
 	if (!without)
 		return "full";
-	return without < heap_names_image_count(report->source->names) ? "partial" : "none";
+	return without < heap_names_image_count(report_source(report)->names) ? "partial" : "none";
 }
 
 static void json_numbers(struct json *json, const struct report *report, const struct heap_numbers *from)
 {
-	for (int i = 0; i < REPORT_NUMBERS; i++)
+	for (int i = 0; i < ACTION_NUMBER_COUNT; i++)
 		if (report_has_number(report, report_numbers[i].offset))
 			json_count(json, report_numbers[i].name, report_number_at(from, report_numbers[i].offset));
 	if (!report_is_sample(report))
@@ -32,11 +31,11 @@ static void json_numbers(struct json *json, const struct report *report, const s
 
 static void json_caveats(struct json *json, const struct report *report)
 {
-	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
-	const struct heap_table *table = report->source->table;
-	const struct heap_window *window = report->source->window;
+	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
+	const struct heap_table *table = report_source(report)->table;
+	const struct heap_window *window = report_source(report)->window;
 	size_t without;
-	const char *const *images = heap_names_without_symbols(report->source->names, &without);
+	const char *const *images = heap_names_without_symbols(report_source(report)->names, &without);
 	if (report_is_sample(report))
 		json_count(json, "sample_bytes", table->sample_bytes);
 	losses_json_calls(json, dictionary);
@@ -70,7 +69,7 @@ static void json_caveats(struct json *json, const struct report *report)
 
 static void json_totals(struct json *json, const struct report *report)
 {
-	const struct heap_window *window = report->source->window;
+	const struct heap_window *window = report_source(report)->window;
 	json_begin_object(json, "range");
 	json_time(json, "from_us", window->range.from_ns);
 	json_time(json, "to_us", window->range.to_ns);
@@ -84,30 +83,12 @@ static void json_totals(struct json *json, const struct report *report)
 	json_end_object(json);
 }
 
-/* A row's name for programs: the same for the same group in other traces of the program. */
-static void row_id(const struct report_part *part, const struct action_row *row, const char *by, char id[17])
-{
-	char *path = NULL;
-	size_t size;
-	FILE *out = open_memstream(&path, &size);
-	if (!out)
-		memory_exhausted(0);
-	fputs(row->text, out);
-	for (uint32_t at = row->parent; at != HEAP_NONE; at = part->rows.memory[at].parent)
-		fprintf(out, ";%s", part->rows.memory[at].text);
-	if (*by)
-		fprintf(out, "\n%s", by);
-	fclose(out);
-	snprintf(id, 17, "%016" PRIx64, (uint64_t)XXH3_64bits(path, size));
-	free(path);
-}
-
 static void json_lifetimes(struct json *json, const struct action_row *row)
 {
 	json_begin_object(json, "lifetime_us");
-	json_time(json, "min", row->lifetime_min);
-	json_time(json, "median", row->lifetime_median);
-	json_time(json, "max", row->lifetime_max);
+	json_time(json, "min", row->figures->lifetime_min);
+	json_time(json, "median", row->figures->lifetime_median);
+	json_time(json, "max", row->figures->lifetime_max);
 	json_end_object(json);
 }
 
@@ -122,12 +103,12 @@ static void json_extra(struct json *json, const struct action_extra *extra, uint
 static void json_by(struct json *json, const struct report *report, const struct report_part *part,
 		    const struct action_row *row, const char *by)
 {
-	const struct heap_window *window = part->window;
+	const struct heap_window *window = report_window(report, part);
 	/* Rows of heaps have their process under the same name. */
 	if (*by && !(window->by == HEAP_BY_PROCESS && part->action->is_by_heap))
 		json_text(json, heap_by_name(window->by), by);
 	for (int i = 0; i < REPORT_BY_IDS; i++) {
-		uint32_t id = report_by_ids[i].of(window, report->source->table, row->by);
+		uint32_t id = report_by_ids[i].of(window, report_source(report)->table, row->by);
 		if (id != HEAP_NONE)
 			json_count(json, report_by_ids[i].name, id);
 	}
@@ -137,23 +118,24 @@ static void json_row(struct json *json, const struct report *report, const struc
 		     const struct action_row *row)
 {
 	const struct action *action = part->action;
-	char id[17], *by = heap_by_text(part->window, report->source->table, row->by);
-	row_id(part, row, by, id);
+	char id[17], *by = heap_by_text(report_window(report, part), report_source(report)->table, row->by);
+	/* A row's name for programs: the same for the same group in other traces of the program. */
+	snprintf(id, sizeof(id), "%016" PRIx64, action_row_id(&part->rows, row, by));
 	json_begin_object(json, NULL);
 	json_text(json, "id", id);
 	json_by(json, report, part, row, by);
 	if (action->parent)
 		json_count(json, "depth", row->depth);
-	json_numbers(json, report, &row->numbers);
+	json_numbers(json, report, &row->figures->numbers);
 	for (unsigned i = 0; i < report_extra_count(report, action); i++)
-		json_extra(json, &action->extra[i], row->extra[i]);
-	if (row->numbers.total_count && !action->is_inclusive)
+		json_extra(json, &action->extra[i], row->figures->extra[i]);
+	if (row->figures->numbers.total_count && !action->is_inclusive)
 		json_lifetimes(json, row);
 	if (!action->is_inclusive) {
-		json_count(json, "threads", row->threads);
-		json_count(json, "processes", row->processes);
+		json_count(json, "threads", row->figures->threads);
+		json_count(json, "processes", row->figures->processes);
 	}
-	action->json(report->source, row->group, json);
+	action->json(report->input, row->group, json);
 	json_end_object(json);
 	free(by);
 }
@@ -172,13 +154,13 @@ static void json_part(struct json *json, const struct report *report, const stru
 	json_end_object(json);
 }
 
-void report_json(const struct report *report, FILE *out)
+void report_json(const struct report *report, struct sink *out)
 {
-	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
+	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
 	struct json json = {.out = out, .line_depth = 4};
 	json_begin_object(&json, NULL);
 	json_count(&json, "schema", 1);
-	json_text(&json, "trace", report->source->path);
+	json_text(&json, "trace", report_source(report)->path);
 	json_bool(&json, "complete", losses_is_complete(dictionary));
 	json_begin_object(&json, "filters");
 	for (size_t i = 0; i < report->filter_count; i++)

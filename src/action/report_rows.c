@@ -5,40 +5,45 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <xxhash.h>
 
 #include "base/memory.h"
 #include "query/lifetime.h"
 
-/* clang-format off */
-#define NUMBERS(X) \
-	X(so, outstanding_bytes, "outstanding size") \
-	X(soc, outstanding_count, "outstanding count") X(st, total_bytes, "total size") \
-	X(stc, total_count, "total count") X(src, realloc_count, "realloc count") \
-	X(sp, peak_bytes, "size at the peak") \
-	X(spc, peak_count, "count at the peak") X(stt, temporary_count, "temporary count")
-/* clang-format on */
-#define X(key, name, title) \
-	static uint64_t number_##key(const struct action_row *row) \
+#define X(name, key, title) \
+	static uint64_t number_##name(const struct action_figures *figures) \
 	{ \
-		return row->numbers.name; \
+		return figures->numbers.name; \
 	}
-NUMBERS(X)
+ACTION_NUMBERS(X)
 #undef X
 
 static const struct action_sort sorts[] = {
-#define X(key, name, title) {#key, title, number_##key},
-	NUMBERS(X)
+#define X(name, key, title) {key, title, number_##name},
+	ACTION_NUMBERS(X)
 #undef X
 };
-enum { SORT_COUNT = sizeof(sorts) / sizeof(*sorts) };
+
+/* As messages list the keys; the first is the default. */
+static const enum action_number sort_order[] = {
+	ACTION_NUMBER_outstanding_bytes, ACTION_NUMBER_outstanding_count, ACTION_NUMBER_total_bytes,
+	ACTION_NUMBER_total_count,       ACTION_NUMBER_realloc_count,     ACTION_NUMBER_peak_bytes,
+	ACTION_NUMBER_peak_count,        ACTION_NUMBER_temporary_count,
+};
+enum { SORT_COUNT = sizeof(sort_order) / sizeof(*sort_order) };
+
+const struct action_sort *action_sort_by(enum action_number number)
+{
+	return &sorts[number];
+}
 
 const struct action_sort *action_sort_find(const char *key)
 {
 	if (!key)
-		return &sorts[0];
+		return &sorts[sort_order[0]];
 	for (int i = 0; i < SORT_COUNT; i++)
-		if (!strcasecmp(key, sorts[i].key))
-			return &sorts[i];
+		if (!strcasecmp(key, sorts[sort_order[i]].key))
+			return &sorts[sort_order[i]];
 	return NULL;
 }
 
@@ -52,81 +57,125 @@ const char *action_sort_keys(void)
 	static char keys[SORT_COUNT * 5];
 	if (!*keys)
 		for (int i = 0; i < SORT_COUNT; i++)
-			strcat(strcat(keys, i ? " " : ""), sorts[i].key);
+			strcat(strcat(keys, i ? " " : ""), sorts[sort_order[i]].key);
 	return keys;
 }
 
-/* Cells by row: row i has cells[starts[i]] up to cells[starts[i + 1]]. */
+/* A source's cells by row: row i has cells[starts[i]] up to cells[starts[i + 1]]. */
 struct row_member {
 	uint32_t row, cell;
 };
 
-struct grouping {
-	struct map row_of; /* (group, by) -> row */
+struct source_cells {
 	struct row_member *members;
 	size_t member_count, member_capacity;
-	size_t row_capacity;
 	uint32_t *cells;
 	size_t *starts;
+};
+
+/* The state of making rows. */
+struct grouping {
+	struct action_input *input;
+	const struct action *action;
+	struct source_cells *sources; /* one for each source */
+	size_t row_capacity;
 	struct action_groups groups;
 };
 
-static uint32_t row_of(struct action_rows *rows, struct grouping *grouping, uint32_t group, uint32_t by)
+static void rows_reserve(struct action_rows *rows, struct grouping *grouping)
 {
-	bool added;
-	uint32_t *row = map_add(&grouping->row_of, map_pair(group, by), &added);
-	if (added) {
-		*row = (uint32_t)rows->memory_count;
-		memory_grow(rows->memory, rows->memory_count, grouping->row_capacity);
-		rows->memory[rows->memory_count++] = (struct action_row){.group = group, .by = by, .parent = HEAP_NONE};
-	}
-	return *row;
+	unsigned sources = grouping->input->source_count;
+	if (rows->memory_count < grouping->row_capacity)
+		return;
+	grouping->row_capacity = memory_capacity(grouping->row_capacity, rows->memory_count + 1);
+	rows->memory = memory_resize(rows->memory, grouping->row_capacity, sizeof(*rows->memory));
+	rows->figures = memory_resize(rows->figures, grouping->row_capacity, sources * sizeof(*rows->figures));
 }
 
-/* Rows for all groups, with their numbers. Cells without anything in the range or at the peak make no row. */
-static void rows_group(struct action_rows *rows, struct grouping *grouping, struct action_source *source,
-		       const struct action *action, const struct heap_window *window)
+/* The row of a cell's group; a new one has zeroes, and no pointer to them yet. */
+static uint32_t row_of(struct action_rows *rows, struct grouping *grouping, uint32_t group, uint32_t split,
+		       const struct action_row *row)
 {
-	assert(action->groups);
+	unsigned sources = grouping->input->source_count;
+	bool added;
+	uint32_t *place = map_add(&rows->row_of, map_pair(group, split), &added);
+	if (added) {
+		*place = (uint32_t)rows->memory_count;
+		rows_reserve(rows, grouping);
+		memset(&rows->figures[rows->memory_count * sources], 0, sources * sizeof(*rows->figures));
+		rows->memory[rows->memory_count++] = *row;
+	}
+	return *place;
+}
+
+/* Rows for all groups of a source, with their numbers. Cells without anything in the range or at the peak make no
+   row. */
+static void rows_group(struct action_rows *rows, struct grouping *grouping, unsigned number)
+{
+	struct action_input *input = grouping->input;
+	struct action_source *source = &input->sources[number];
+	struct source_cells *own = &grouping->sources[number];
+	const struct heap_window *window = action_window(source, grouping->action);
 	for (uint32_t cell = 0; cell < window->cell_count; cell++) {
 		const struct heap_numbers *numbers = &window->numbers[cell];
+		uint32_t by = window->cells[cell].by;
 		if (!numbers->total_count && !numbers->peak_count)
 			continue;
 		grouping->groups.count = 0;
-		action->groups(source, &window->cells[cell], &grouping->groups);
+		grouping->action->groups(input, source, &window->cells[cell], &grouping->groups);
+		uint32_t split = action_split(input, source, by);
 		for (size_t i = 0; i < grouping->groups.count; i++) {
-			uint32_t row = row_of(rows, grouping, grouping->groups.items[i], window->cells[cell].by);
-			heap_numbers_add(&rows->memory[row].numbers, numbers);
-			if (action->is_inclusive)
+			const struct action_row made = {
+				.group = grouping->groups.items[i], .source = number, .by = by, .parent = HEAP_NONE};
+			uint32_t row = row_of(rows, grouping, made.group, split, &made);
+			heap_numbers_add(&rows->figures[(size_t)row * input->source_count + number].numbers, numbers);
+			if (grouping->action->is_inclusive)
 				continue;
-			memory_grow(grouping->members, grouping->member_count, grouping->member_capacity);
-			grouping->members[grouping->member_count++] = (struct row_member){row, cell};
+			memory_grow(own->members, own->member_count, own->member_capacity);
+			own->members[own->member_count++] = (struct row_member){row, cell};
 		}
 	}
 }
 
-static void rows_order_cells(const struct action_rows *rows, struct grouping *grouping)
+static void rows_order_cells(const struct action_rows *rows, struct source_cells *own)
 {
-	assert(!grouping->cells && !grouping->starts);
-	grouping->starts = memory_zeroed(rows->memory_count + 2, sizeof(*grouping->starts));
-	grouping->cells = memory_resize(NULL, grouping->member_count, sizeof(*grouping->cells));
-	size_t *next = grouping->starts + 1; /* shifted by one place, so that filling turns ends into starts */
-	for (size_t i = 0; i < grouping->member_count; i++)
-		next[grouping->members[i].row + 1]++;
+	own->starts = memory_zeroed(rows->memory_count + 2, sizeof(*own->starts));
+	own->cells = memory_resize(NULL, own->member_count, sizeof(*own->cells));
+	size_t *next = own->starts + 1; /* shifted by one place, so that filling turns ends into starts */
+	for (size_t i = 0; i < own->member_count; i++)
+		next[own->members[i].row + 1]++;
 	for (size_t row = 1; row <= rows->memory_count; row++)
 		next[row] += next[row - 1];
-	for (size_t i = 0; i < grouping->member_count; i++)
-		grouping->cells[next[grouping->members[i].row]++] = grouping->members[i].cell;
+	for (size_t i = 0; i < own->member_count; i++)
+		own->cells[next[own->members[i].row]++] = own->members[i].cell;
 }
 
 static void grouping_fini(struct grouping *grouping)
 {
-	map_fini(&grouping->row_of);
-	free(grouping->members);
-	free(grouping->cells);
-	free(grouping->starts);
+	for (unsigned i = 0; i < grouping->input->source_count; i++) {
+		free(grouping->sources[i].members);
+		free(grouping->sources[i].cells);
+		free(grouping->sources[i].starts);
+	}
+	free(grouping->sources);
 	free(grouping->groups.items);
 }
+
+uint32_t action_rows_find(const struct action_rows *rows, struct action_input *input, struct action_source *source,
+			  uint32_t group, uint32_t by)
+{
+	const uint32_t *place = map_find(&rows->row_of, map_pair(group, action_split(input, source, by)));
+	return place ? *place : HEAP_NONE;
+}
+
+/* A source, as rows of one action are made from it. */
+struct source_view {
+	unsigned number;
+	const struct action_source *source;
+	const struct heap_window *window;
+	const struct heap_filter *filter;
+	struct source_cells *own;
+};
 
 static void swap(int64_t *a, int64_t *b)
 {
@@ -171,7 +220,7 @@ static int64_t select_nth(int64_t *values, size_t count, size_t k)
 	return values[k];
 }
 
-static void row_lifetimes(struct action_row *row, int64_t *values, size_t count)
+static void row_lifetimes(struct action_figures *row, int64_t *values, size_t count)
 {
 	if (!count)
 		return;
@@ -201,7 +250,7 @@ static int64_t class_at(const uint64_t *classes, uint64_t place)
 }
 
 /* The lifetimes of a row's blocks that are in sums beside those of others: the median is known by its class. */
-static void row_add_folded(struct action_row *row, const uint64_t *classes, uint64_t count,
+static void row_add_folded(struct action_figures *row, const uint64_t *classes, uint64_t count,
 			   const struct heap_range *bounds, bool has_others)
 {
 	if (!count)
@@ -216,7 +265,7 @@ static void row_add_folded(struct action_row *row, const uint64_t *classes, uint
 }
 
 /* sums: of the row. values: of its other blocks. */
-static void row_lifetimes_folded(struct action_row *row, const struct trace_dictionary *dictionary,
+static void row_lifetimes_folded(struct action_figures *row, const struct trace_dictionary *dictionary,
 				 const uint32_t *sums, size_t sum_count, const int64_t *values, size_t count)
 {
 	uint64_t *classes = memory_zeroed(LIFETIME_CLASSES, sizeof(*classes)), all = count;
@@ -246,10 +295,10 @@ static int folded_compare(const void *a, const void *b)
 	return left->cell < right->cell ? -1 : left->cell > right->cell;
 }
 
-static void rows_lifetimes_folded(struct action_rows *rows, const struct action_source *source,
-				  const struct heap_window *window, const uint32_t *list_of,
+static void rows_lifetimes_folded(struct action_rows *rows, const struct source_view *view, const uint32_t *list_of,
 				  const struct heap_lifetimes *lifetimes)
 {
+	const struct heap_window *window = view->window;
 	/* By row in place of cell. */
 	struct heap_folded *folded = memory_zeroed(window->folded_count, sizeof(*folded));
 	uint32_t *sums = memory_zeroed(window->folded_count, sizeof(*sums));
@@ -261,8 +310,8 @@ static void rows_lifetimes_folded(struct action_rows *rows, const struct action_
 		uint32_t row = folded[i].cell;
 		for (end = i; end < window->folded_count && folded[end].cell == row; end++)
 			sums[end - i] = folded[end].sum;
-		row_lifetimes_folded(rows->rows[row], source->table->dictionary, sums, end - i,
-				     &lifetimes->values[lifetimes->starts[row]],
+		row_lifetimes_folded(&rows->rows[row]->figures[view->number], view->source->table->dictionary, sums,
+				     end - i, &lifetimes->values[lifetimes->starts[row]],
 				     lifetimes->starts[row + 1] - lifetimes->starts[row]);
 	}
 	free(folded);
@@ -296,69 +345,109 @@ static size_t *uses_by_cell(const struct heap_window *window)
 	return starts;
 }
 
-/* The cells of a row: their places in grouping->cells. */
-static size_t row_cells(const struct action_rows *rows, const struct grouping *grouping, const struct action_row *row,
+/* The cells of a row: their places in own->cells. */
+static size_t row_cells(const struct action_rows *rows, const struct source_cells *own, const struct action_row *row,
 			size_t *end)
 {
 	size_t at = (size_t)(row - rows->memory);
-	*end = grouping->starts[at + 1];
-	return grouping->starts[at];
+	*end = own->starts[at + 1];
+	return own->starts[at];
 }
 
-static void rows_lifetimes(struct action_rows *rows, const struct grouping *grouping,
-			   const struct action_source *source, const struct heap_window *window)
+static void rows_lifetimes(struct action_rows *rows, const struct source_view *view)
 {
+	const struct heap_window *window = view->window;
 	uint32_t *list_of = memory_resize(NULL, window->cell_count, sizeof(*list_of));
 	struct heap_lifetimes lifetimes;
 	memset(list_of, 0xff, window->cell_count * sizeof(*list_of));
 	for (uint32_t i = 0; i < rows->shown; i++) {
 		size_t end;
-		for (size_t at = row_cells(rows, grouping, rows->rows[i], &end); at < end; at++)
-			list_of[grouping->cells[at]] = i;
+		for (size_t at = row_cells(rows, view->own, rows->rows[i], &end); at < end; at++)
+			list_of[view->own->cells[at]] = i;
 	}
-	heap_window_lifetimes(&lifetimes, window, source->table, source->filter, list_of, (uint32_t)rows->shown);
+	heap_window_lifetimes(&lifetimes, window, view->source->table, view->filter, list_of, (uint32_t)rows->shown);
 	for (size_t i = 0; i < rows->shown; i++)
-		row_lifetimes(rows->rows[i], &lifetimes.values[lifetimes.starts[i]],
+		row_lifetimes(&rows->rows[i]->figures[view->number], &lifetimes.values[lifetimes.starts[i]],
 			      lifetimes.starts[i + 1] - lifetimes.starts[i]);
-	rows_lifetimes_folded(rows, source, window, list_of, &lifetimes);
+	rows_lifetimes_folded(rows, view, list_of, &lifetimes);
 	heap_lifetimes_fini(&lifetimes);
 	free(list_of);
 }
 
-/* What cannot be added up from cells: lifetimes, threads, processes. */
-static void rows_detail(struct action_rows *rows, const struct grouping *grouping, const struct action_source *source,
-			const struct heap_window *window)
+/* Lifetimes, threads and processes, which cannot be added up from a source's cells. */
+static void rows_detail(struct action_rows *rows, const struct source_view *view)
 {
-	const struct trace_thread *threads = trace_dictionary(source->trace)->threads;
+	const struct heap_window *window = view->window;
+	const struct trace_thread *threads = trace_dictionary(view->source->trace)->threads;
 	uint32_t *used = memory_resize(NULL, window->use_count, sizeof(*used));
 	size_t *uses = uses_by_cell(window);
-	rows_lifetimes(rows, grouping, source, window);
+	rows_order_cells(rows, view->own);
+	rows_lifetimes(rows, view);
 	for (size_t i = 0; i < rows->shown; i++) {
 		struct action_row *row = rows->rows[i];
+		struct action_figures *figures = &row->figures[view->number];
 		size_t used_count = 0, end;
-		for (size_t at = row_cells(rows, grouping, row, &end); at < end; at++)
-			for (size_t use = uses[grouping->cells[at]]; use < uses[grouping->cells[at] + 1]; use++)
+		for (size_t at = row_cells(rows, view->own, row, &end); at < end; at++)
+			for (size_t use = uses[view->own->cells[at]]; use < uses[view->own->cells[at] + 1]; use++)
 				used[used_count++] = window->uses[use].thread;
-		row->threads = count_distinct(used, used_count);
+		figures->threads = count_distinct(used, used_count);
 		for (size_t use = 0; use < used_count; use++)
 			used[use] = threads[used[use]].process;
-		row->processes = count_distinct(used, used_count);
+		figures->processes = count_distinct(used, used_count);
 	}
 	free(uses);
 	free(used);
 }
 
+/* ---- the order ---- */
+
 struct comparison {
-	struct action_source *source;
+	struct action_input *input;
 	const struct action *action;
-	uint64_t (*number)(const struct action_row *row);
 };
+
+/* The sum of a number over all sources. */
+#define ROW_SUM(row, count, number) \
+	({ \
+		uint64_t sum_ = 0; \
+		for (unsigned source_ = 0; source_ < (count); source_++) \
+			sum_ += (row)->figures[source_].number; \
+		sum_; \
+	})
+
+static uint64_t rank_by_sum(const struct action_row *row, unsigned source_count, const struct action_sort *sort)
+{
+	uint64_t sum = 0;
+	for (unsigned i = 0; i < source_count; i++)
+		sum += sort->number(&row->figures[i]);
+	return sum;
+}
+
+uint64_t action_rank_by_change(const struct action_row *row, unsigned source_count, const struct action_sort *sort)
+{
+	uint64_t first = sort->number(&row->figures[0]), last = sort->number(&row->figures[source_count - 1]);
+	return last > first ? last - first : first - last;
+}
+
+/* In a tree, rows that are cut must lie beneath others. */
+static void rows_rank(struct action_rows *rows, unsigned source_count, const struct action_choice *choice)
+{
+	for (size_t i = 0; i < rows->memory_count; i++)
+		rows->memory[i].rank =
+			(choice->rank ? choice->rank : rank_by_sum)(&rows->memory[i], source_count, choice->sort);
+	for (size_t i = 0; i < rows->memory_count && choice->rank; i++) {
+		const struct action_row *row = &rows->memory[i];
+		for (uint32_t at = row->parent; at != HEAP_NONE; at = rows->memory[at].parent)
+			if (rows->memory[at].rank < row->rank)
+				rows->memory[at].rank = row->rank;
+	}
+}
 
 /* Texts are made for rows that are equal in every number, and for those that are shown. */
 static const char *row_text(const struct comparison *comparison, struct action_row *row)
 {
 	if (!row->text)
-		row->text = comparison->action->text(comparison->source, row->group);
+		row->text = comparison->action->text(comparison->input, row->group);
 	return row->text;
 }
 
@@ -366,8 +455,11 @@ static int row_compare(const void *a, const void *b, void *context)
 {
 	const struct comparison *comparison = context;
 	struct action_row *left = *(struct action_row *const *)a, *right = *(struct action_row *const *)b;
-	const uint64_t of_left[] = {comparison->number(left), left->numbers.total_bytes, left->numbers.total_count};
-	const uint64_t of_right[] = {comparison->number(right), right->numbers.total_bytes, right->numbers.total_count};
+	unsigned sources = comparison->input->source_count;
+	const uint64_t of_left[] = {left->rank, ROW_SUM(left, sources, numbers.total_bytes),
+				    ROW_SUM(left, sources, numbers.total_count)};
+	const uint64_t of_right[] = {right->rank, ROW_SUM(right, sources, numbers.total_bytes),
+				     ROW_SUM(right, sources, numbers.total_count)};
 	for (unsigned i = 0; i < sizeof(of_left) / sizeof(*of_left); i++)
 		if (of_left[i] != of_right[i])
 			return of_left[i] > of_right[i] ? -1 : 1;
@@ -380,6 +472,8 @@ static int row_compare(const void *a, const void *b, void *context)
 	if (order)
 		return order;
 	/* Cells come in the order in which threads of ours found them, and so do rows. */
+	if (left->source != right->source)
+		return left->source < right->source ? -1 : 1;
 	return left->by != right->by ? (left->by < right->by ? -1 : 1)
 				     : (left->group > right->group) - (left->group < right->group);
 }
@@ -398,7 +492,7 @@ static void row_sink(struct action_row **heap, size_t count, size_t at, struct c
 	}
 }
 
-/* Those that are shown to the front, in order. The others have none: most are not even compared by their texts. */
+/* Put rows that are shown to the front, in order. The others have none: most are not even compared by their texts. */
 static void rows_order(struct action_rows *rows, struct comparison *comparison)
 {
 	assert(rows->shown <= rows->count);
@@ -420,22 +514,21 @@ static void rows_order(struct action_rows *rows, struct comparison *comparison)
 
 /* ---- trees ---- */
 
-static void tree_link(struct action_rows *rows, struct grouping *grouping, struct action_source *source,
-		      const struct action *action)
+static void tree_link(struct action_rows *rows, struct action_input *input, const struct action *action)
 {
 	for (size_t i = 0; i < rows->memory_count; i++) {
 		struct action_row *row = &rows->memory[i];
-		for (uint32_t at = action->parent(source, row->group); at != HEAP_NONE;
-		     at = action->parent(source, at)) {
+		uint32_t split = action_split(input, &input->sources[row->source], row->by);
+		for (uint32_t at = action->parent(input, row->group); at != HEAP_NONE; at = action->parent(input, at)) {
 			row->depth++;
 			if (row->parent == HEAP_NONE)
-				row->parent = *map_find(&grouping->row_of, map_pair(at, row->by));
+				row->parent = *map_find(&rows->row_of, map_pair(at, split));
 		}
 	}
 }
 
-/* Rows that are shown, in the order of their numbers, as lines: each behind the one around it. What is cut lies beneath
-   what is not. */
+/* Sort rows that are shown as lines: each behind the one around it, and beneath that in the order of their numbers.
+   Rows that are cut lie beneath rows that are not. */
 static void tree_order(struct action_rows *rows)
 {
 	uint32_t *first = memory_resize(NULL, rows->count + 1, sizeof(*first)),
@@ -467,29 +560,63 @@ static void tree_order(struct action_rows *rows)
 	free(next);
 }
 
-void action_rows_make(struct action_rows *rows, struct action_source *source, const struct action *action,
-		      const struct heap_window *window, const struct action_choice *choice)
+/* ---- all of it ---- */
+
+/* By heap all blocks count, also those that lie in others. */
+static void source_make_by_heap(struct action_source *source)
 {
-	struct grouping grouping = {.member_count = 0};
-	struct comparison comparison = {source, action, choice->sort->number};
+	if (source->by_heap.is_by_heap)
+		return;
+	heap_filter_init_beside(&source->of_heaps, source->filter, source->table);
+	heap_window_make_by_heap(&source->by_heap, source->window, source->table, &source->of_heaps);
+}
+
+static void rows_make(struct action_rows *rows, struct grouping *grouping)
+{
+	struct action_input *input = grouping->input;
+	const struct action *action = grouping->action;
+	for (unsigned i = 0; i < input->source_count; i++) {
+		if (action->is_by_heap)
+			source_make_by_heap(&input->sources[i]);
+		rows_group(rows, grouping, i);
+	}
+	for (size_t i = 0; i < rows->memory_count; i++)
+		rows->memory[i].figures = &rows->figures[i * input->source_count];
+	if (action->parent)
+		tree_link(rows, input, action);
+	for (unsigned i = 0; i < input->source_count && action->extend; i++)
+		action->extend(input, &input->sources[i], rows);
+}
+
+static bool is_wanted(const struct action_row *row, const struct grouping *grouping)
+{
+	bool is_wanted = !grouping->action->has;
+	for (unsigned i = 0; i < grouping->input->source_count && !is_wanted; i++)
+		is_wanted = grouping->action->has(&row->figures[i]);
+	return is_wanted;
+}
+
+void action_rows_make(struct action_rows *rows, struct action_input *input, const struct action *action,
+		      const struct action_choice *choice)
+{
+	struct grouping grouping = {.input = input, .action = action};
+	struct comparison comparison = {input, action};
 	*rows = (struct action_rows){0};
 	if (!action->groups)
 		return;
-	rows_group(rows, &grouping, source, action, window);
-	if (action->parent)
-		tree_link(rows, &grouping, source, action);
-	if (action->extend)
-		action->extend(source, window, rows);
+	grouping.sources = memory_zeroed(input->source_count, sizeof(*grouping.sources));
+	rows_make(rows, &grouping);
+	rows_rank(rows, input->source_count, choice);
 	rows->rows = memory_resize(NULL, rows->memory_count, sizeof(*rows->rows));
 	for (size_t i = 0; i < rows->memory_count; i++)
-		if (!action->has || action->has(&rows->memory[i]))
+		if (is_wanted(&rows->memory[i], &grouping))
 			rows->rows[rows->count++] = &rows->memory[i];
 	rows->shown = rows->count < choice->top ? rows->count : choice->top;
 	rows_order(rows, &comparison);
-	if (!action->is_inclusive && !choice->is_brief) {
-		rows_order_cells(rows, &grouping);
-		rows_detail(rows, &grouping, source, window);
-	}
+	for (unsigned i = 0; i < input->source_count && !action->is_inclusive && !choice->is_brief; i++)
+		rows_detail(rows,
+			    &(struct source_view){i, &input->sources[i], action_window(&input->sources[i], action),
+						  action_filter(&input->sources[i], action), &grouping.sources[i]});
 	if (action->parent)
 		tree_order(rows);
 	for (size_t i = 0; i < rows->shown; i++)
@@ -502,6 +629,24 @@ void action_rows_fini(struct action_rows *rows)
 	for (size_t i = 0; i < rows->memory_count; i++)
 		free(rows->memory[i].text);
 	free(rows->memory);
+	free(rows->figures);
 	free(rows->rows);
+	map_fini(&rows->row_of);
 	*rows = (struct action_rows){0};
+}
+
+uint64_t action_row_id(const struct action_rows *rows, const struct action_row *row, const char *by)
+{
+	struct sink path;
+	size_t size;
+	sink_to_memory(&path);
+	sink_text(&path, row->text);
+	for (uint32_t at = row->parent; at != HEAP_NONE; at = rows->memory[at].parent)
+		sink_format(&path, ";%s", rows->memory[at].text);
+	if (*by)
+		sink_format(&path, "\n%s", by);
+	char *text = sink_take(&path, &size);
+	uint64_t id = XXH3_64bits(text, size);
+	free(text);
+	return id;
 }

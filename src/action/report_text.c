@@ -11,67 +11,68 @@
 #include "base/text.h"
 #include "query/folded.h"
 
-static void text_caveat(FILE *out, const char *name, uint64_t count, const char *meaning)
+static void text_caveat(struct sink *out, const char *name, uint64_t count, const char *meaning)
 {
 	if (count)
-		fprintf(out, "  %s: %s%s\n", name, text_count(count).data, meaning);
+		sink_format(out, "  %s: %s%s\n", name, text_count(count).data, meaning);
 }
 
-static void text_sized_caveat(FILE *out, const char *name, uint64_t count, uint64_t bytes, const char *meaning)
+static void text_sized_caveat(struct sink *out, const char *name, uint64_t count, uint64_t bytes, const char *meaning)
 {
 	if (count)
-		fprintf(out, "  %s: %s, %s%s\n", name, text_count(count).data, text_bytes(bytes).data, meaning);
+		sink_format(out, "  %s: %s, %s%s\n", name, text_count(count).data, text_bytes(bytes).data, meaning);
 }
 
 /* Beside stacks that lack their outer part, how many have it. */
-static void text_whole(FILE *out, const struct trace_dictionary *dictionary)
+static void text_whole(struct sink *out, const struct trace_dictionary *dictionary)
 {
 	const struct stack_ends *ends = &dictionary->ends;
 	if (dictionary->is_whole_known && (ends->truncated || ends->unwindless))
-		fprintf(out, "  whole stacks: %s, of %s events\n", text_count(ends->whole).data,
-			text_count(dictionary->event_count).data);
+		sink_format(out, "  whole stacks: %s, of %s events\n", text_count(ends->whole).data,
+			    text_count(dictionary->event_count).data);
 }
 
-static void text_without_symbols(const struct report *report, FILE *out)
+static void text_without_symbols(const struct report *report, struct sink *out)
 {
 	enum { NAMES_MAX = 5 };
 	size_t without;
-	const char *const *images = heap_names_without_symbols(report->source->names, &without);
+	const char *const *images = heap_names_without_symbols(report_source(report)->names, &without);
 	for (size_t i = 0; i < without && i < NAMES_MAX; i++)
-		fprintf(out, "%s%s", i ? ", " : "  symbols incomplete for ", text_shown(images[i]));
+		sink_format(out, "%s%s", i ? ", " : "  symbols incomplete for ", text_shown(images[i]));
 	if (without > NAMES_MAX)
-		fprintf(out, " and %zu more images", without - NAMES_MAX);
+		sink_format(out, " and %zu more images", without - NAMES_MAX);
 	if (without)
-		putc('\n', out);
+		sink_put(out, '\n');
 }
 
-static void text_caveats(const struct report *report, FILE *out)
+static void text_caveats(const struct report *report, struct sink *out)
 {
-	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
-	const struct heap_window *window = report->source->window;
+	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
+	const struct heap_window *window = report_source(report)->window;
 	struct losses losses = losses_sum(dictionary);
-	if (report->source->session)
-		fprintf(out, "  session %s goes on: this is what it has recorded up to now\n",
-			text_shown(report->source->session));
+	if (report_source(report)->session)
+		sink_format(out, "  session %s goes on: this is what it has recorded up to now\n",
+			    text_shown(report_source(report)->session));
 	else if (!dictionary->is_complete)
-		fprintf(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
-			dictionary->cut_reason && *dictionary->cut_reason ? ": " : "",
-			dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
+		sink_format(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
+			    dictionary->cut_reason && *dictionary->cut_reason ? ": " : "",
+			    dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
 	early_end_text(out, dictionary, "  ");
 	losses_text_earlier(out, dictionary, "  ");
 	if (report_is_sample(report))
-		fprintf(out,
+		sink_format(
+			out,
 			"  a sample, of one byte in %s asked for: what is marked ~ is an estimate; errors are standard "
 			"errors\n",
-			text_bytes(report->source->table->sample_bytes).data);
+			text_bytes(report_source(report)->table->sample_bytes).data);
 	if (report_is_sample(report))
-		text_caveat(out, "recorded blocks of annotated heaps", report->source->table->nested_count,
+		text_caveat(out, "recorded blocks of annotated heaps", report_source(report)->table->nested_count,
 			    " (what they lie in need not be in the sample: they are in no total; -heaps and -heap NAME "
 			    "show them)");
 	if (losses.events) {
-		fprintf(out, "  lost events: %s", text_count(losses.events).data);
+		sink_format(out, "  lost events: %s", text_count(losses.events).data);
 		losses_text_reason(out, dictionary);
-		putc('\n', out);
+		sink_put(out, '\n');
 	}
 	text_caveat(out, "lost stacks", losses.stacks, "");
 	losses_text_gaps(out, dictionary);
@@ -79,27 +80,27 @@ static void text_caveats(const struct report *report, FILE *out)
 	losses_text_dropped(out, dictionary);
 	losses_text_folded(out, dictionary);
 	if (window->folded_count)
-		fputs("  median lifetimes of rows with folded blocks are known to a sixteenth\n", out);
+		sink_text(out, "  median lifetimes of rows with folded blocks are known to a sixteenth\n");
 	if (window->peak_from_ns > window->range.to_ns)
-		fputs("  the peak is not known: it was when blocks that ended are folded\n", out);
+		sink_text(out, "  the peak is not known: it was when blocks that ended are folded\n");
 	else if (window->peak_from_ns > window->range.from_ns)
-		fprintf(out,
-			"  the peak is that of the time behind %s: what of this question was live before is not "
-			"known\n",
-			text_duration(window->peak_from_ns - 1).data);
+		sink_format(out,
+			    "  the peak is that of the time behind %s: what of this question was live before is not "
+			    "known\n",
+			    text_duration(window->peak_from_ns - 1).data);
 	text_caveat(out, "events without a heap", dictionary->statistics.heapless,
 		    " (there were too many heaps: their blocks end with no heap)");
 	text_caveat(out, "truncated stacks", dictionary->ends.truncated, "");
 	losses_text_unwindless(out, dictionary);
 	text_whole(out, dictionary);
-	text_caveat(out, "unknown frees", report->source->table->unknown_frees,
+	text_caveat(out, "unknown frees", report_source(report)->table->unknown_frees,
 		    dictionary->fold_count && !dictionary->dropped_events
 			    ? " (of addresses that were not live, or of what a child had inherited that is folded)"
 		    : dictionary->dropped_events
 			    ? " (of blocks from what is not kept, or of addresses that were not live)"
 		    : losses_has_option(dictionary, "attached") ? " (of blocks from before the recording)"
 								: " (of addresses that were not live)");
-	text_caveat(out, "order conflicts", report->source->table->order_conflicts,
+	text_caveat(out, "order conflicts", report_source(report)->table->order_conflicts,
 		    " (blocks that began where another was live)");
 	text_sized_caveat(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes,
 			  " (may have been freed in a gap)");
@@ -108,19 +109,16 @@ static void text_caveats(const struct report *report, FILE *out)
 	text_without_symbols(report, out);
 }
 
-void report_text_caveats(const struct report *report, FILE *out)
+void report_text_caveats(const struct report *report, struct sink *out)
 {
-	char *lines = NULL;
-	size_t size;
-	FILE *to = open_memstream(&lines, &size);
-	if (!to)
-		memory_exhausted(0);
-	text_caveats(report, to);
-	fclose(to);
-	if (size)
-		style_lines(out, report->source->is_colored, STYLE_DOUBT, lines);
+	struct sink to;
+	sink_to_memory(&to);
+	text_caveats(report, &to);
+	char *lines = sink_take(&to, NULL);
+	if (*lines)
+		style_lines(out, report->input->is_colored, STYLE_DOUBT, lines);
 	else
-		fputs("  nothing was lost, cut short or contradictory\n", out);
+		sink_text(out, "  nothing was lost, cut short or contradictory\n");
 	free(lines);
 }
 
@@ -140,15 +138,16 @@ struct text report_bytes(const struct action_source *source, uint64_t bytes)
 	return text;
 }
 
-/* The standard error of the number that rows are sorted by, of the number itself; "" where it is none. */
-static struct text sort_error(const struct heap_numbers *from, const char *key)
+/* The standard error of the number that rows are sorted by, in percent of it; "" where it is none. */
+static struct text sort_error(const struct heap_numbers *from, const struct action_sort *sort)
 {
 	struct text text = {""};
-	for (int i = 0; i < REPORT_ERRORS; i++)
-		if (!strcmp(report_errors[i].key, key) && report_number_at(from, report_errors[i].number))
+	for (int i = 0; i < REPORT_ERRORS; i++) {
+		uint64_t number = report_number_at(from, report_numbers[report_errors[i].number].offset);
+		if (sort == action_sort_by(report_errors[i].number) && number)
 			snprintf(text.data, sizeof(text.data), "%.1f %%",
-				 100 * report_error_at(from, i) /
-					 (double)report_number_at(from, report_errors[i].number));
+				 100 * report_error_at(from, i) / (double)number);
+	}
 	return text;
 }
 
@@ -156,39 +155,43 @@ struct text_total {
 	const char *name;
 	uint64_t count;
 	struct text size;
-	const char *key, *remark;
+	const struct action_sort *sort; /* by the size; NULL: there is none */
+	const char *remark;
 };
 
 static void text_total(struct grid *grid, const struct report *report, const struct text_total *total)
 {
 	grid_row(grid);
 	grid_cell(grid, total->name);
-	grid_cell(grid, report_count(report->source, total->count).data);
+	grid_cell(grid, report_count(report_source(report), total->count).data);
 	grid_cell(grid, total->size.data);
 	if (report_is_sample(report))
-		grid_cell(grid, sort_error(&report->source->window->totals, total->key).data);
+		grid_cell(grid, sort_error(&report_source(report)->window->totals, total->sort).data);
 	grid_cell(grid, total->remark);
 }
 
-static void text_totals(const struct report *report, FILE *out)
+static void text_totals(const struct report *report, struct sink *out)
 {
 	static const char *const titles[] = {"", ">blocks", ">size", ""}, *const sample_titles[] = {
 										  "", ">blocks", ">size", ">error", ""};
-	const struct heap_window *window = report->source->window;
+	const struct heap_window *window = report_source(report)->window;
 	const struct heap_numbers *totals = &window->totals;
 	struct grid grid = {0};
 	char moved[64], at[64];
-	snprintf(moved, sizeof(moved), "%s moved", report_count(report->source, totals->realloc_moved_count).data);
+	snprintf(moved, sizeof(moved), "%s moved",
+		 report_count(report_source(report), totals->realloc_moved_count).data);
 	snprintf(at, sizeof(at), "at %s", text_duration(window->peak_at_ns).data);
 	bool is_peak_known = report_has_peak(report);
 	const struct text_total rows[] = {
-		{"total", totals->total_count, report_bytes(report->source, totals->total_bytes), "st", ""},
-		{"outstanding", totals->outstanding_count, report_bytes(report->source, totals->outstanding_bytes),
-		 "so", "not freed"},
-		{is_peak_known ? "peak" : NULL, totals->peak_count, report_bytes(report->source, totals->peak_bytes),
-		 "sp", at},
-		{"realloc", totals->realloc_count, {""}, "", moved},
-		{"temporary", totals->temporary_count, {""}, "", "freed by the thread's next event"},
+		{"total", totals->total_count, report_bytes(report_source(report), totals->total_bytes),
+		 action_sort_by(ACTION_NUMBER_total_bytes), ""},
+		{"outstanding", totals->outstanding_count,
+		 report_bytes(report_source(report), totals->outstanding_bytes),
+		 action_sort_by(ACTION_NUMBER_outstanding_bytes), "not freed"},
+		{is_peak_known ? "peak" : NULL, totals->peak_count,
+		 report_bytes(report_source(report), totals->peak_bytes), action_sort_by(ACTION_NUMBER_peak_bytes), at},
+		{"realloc", totals->realloc_count, {""}, NULL, moved},
+		{"temporary", totals->temporary_count, {""}, NULL, "freed by the thread's next event"},
 	};
 	unsigned count = sizeof(rows) / sizeof(*rows) -
 			 !report_has_number(report, offsetof(struct heap_numbers, temporary_count));
@@ -203,17 +206,31 @@ static void text_totals(const struct report *report, FILE *out)
 	grid_fini(&grid);
 }
 
-/* "5.7 MiB in 1,234", the unit of every group of columns. */
-static void text_sized(struct grid *grid, const struct report *report, uint64_t count, uint64_t bytes)
-{
-	grid_cell(grid, report_bytes(report->source, bytes).data);
-	grid_cell(grid, report_count(report->source, count).data);
-}
+/* The columns that all tables begin with. */
+static const struct {
+	const char *title;
+	enum action_number number;
+	bool is_size;
+} columns[] = {
+	{">outstanding", ACTION_NUMBER_outstanding_bytes, true},
+	{">blocks", ACTION_NUMBER_outstanding_count, false},
+	{">total", ACTION_NUMBER_total_bytes, true},
+	{">blocks", ACTION_NUMBER_total_count, false},
+	{">at peak", ACTION_NUMBER_peak_bytes, true},
+	{">blocks", ACTION_NUMBER_peak_count, false},
+	{">realloc", ACTION_NUMBER_realloc_count, false},
+	{">temporary", ACTION_NUMBER_temporary_count, false},
+};
+enum { COLUMN_COUNT = sizeof(columns) / sizeof(*columns) };
 
-static void text_cells(struct grid *grid, const char *text, unsigned count)
+static void text_column(struct grid *grid, const struct report *report, unsigned i, const struct heap_numbers *from)
 {
-	while (count-- > 0)
-		grid_cell(grid, text);
+	size_t offset = report_numbers[columns[i].number].offset;
+	uint64_t number = report_number_at(from, offset);
+	if (!report_has_number(report, offset))
+		grid_cell(grid, "-");
+	else
+		grid_cell(grid, (columns[i].is_size ? report_bytes : report_count)(report_source(report), number).data);
 }
 
 static void text_extra(struct grid *grid, const struct action_extra *extra, uint64_t value)
@@ -240,24 +257,18 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 		     const struct action_row *row)
 {
 	const struct action *action = part->action;
-	const struct heap_numbers *from = &row->numbers;
+	const struct heap_numbers *from = &row->figures->numbers;
 	grid_row(grid);
-	text_sized(grid, report, from->outstanding_count, from->outstanding_bytes);
-	text_sized(grid, report, from->total_count, from->total_bytes);
-	if (report_has_peak(report))
-		text_sized(grid, report, from->peak_count, from->peak_bytes);
-	else
-		text_cells(grid, "-", 2);
-	grid_cell(grid, report_count(report->source, from->realloc_count).data);
-	grid_cell(grid, report_is_sample(report) ? "-" : text_count(from->temporary_count).data);
+	for (unsigned i = 0; i < COLUMN_COUNT; i++)
+		text_column(grid, report, i, from);
 	if (report_is_sample(report))
-		grid_cell(grid, sort_error(from, part->sort->key).data);
+		grid_cell(grid, sort_error(from, part->sort).data);
 	for (unsigned i = 0; i < report_extra_count(report, action); i++)
-		text_extra(grid, &action->extra[i], row->extra[i]);
+		text_extra(grid, &action->extra[i], row->figures->extra[i]);
 	if (!action->is_inclusive)
-		grid_cell(grid, from->total_count ? text_duration(row->lifetime_median).data : "-");
-	if (part->window->by != HEAP_BY_NONE) {
-		char *by = heap_by_text(part->window, report->source->table, row->by);
+		grid_cell(grid, from->total_count ? text_duration(row->figures->lifetime_median).data : "-");
+	if (report_window(report, part)->by != HEAP_BY_NONE) {
+		char *by = heap_by_text(report_window(report, part), report_source(report)->table, row->by);
 		grid_cell(grid, by);
 		free(by);
 	}
@@ -265,51 +276,48 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 		text_label(grid, row);
 		return;
 	}
-	char *lines = action->lines(report->source, row->group);
+	char *lines = action->lines(report->input, row->group);
 	grid_detail(grid, lines);
 	free(lines);
 }
 
 static void text_columns(struct grid *grid, const struct report *report, const struct report_part *part)
 {
-	static const char *const first[] = {">outstanding", ">blocks", ">total",   ">blocks",
-					    ">at peak",     ">blocks", ">realloc", ">temporary"};
-	/* that sort by these */
-	static const char *const keys[] = {"so", "soc", "st", "stc", "sp", "spc", "src", "stt"};
-	enum { FIRST_COUNT = sizeof(first) / sizeof(*first) };
-	_Static_assert(sizeof(keys) == sizeof(first), "each column has a key");
-	const char *titles[FIRST_COUNT + ACTION_EXTRA_MAX + 4];
-	unsigned count = FIRST_COUNT;
-	memcpy(titles, first, sizeof(first));
+	const char *titles[COLUMN_COUNT + ACTION_EXTRA_MAX + 4];
+	unsigned count = 0;
+	while (count < COLUMN_COUNT) {
+		titles[count] = columns[count].title;
+		count++;
+	}
 	if (report_is_sample(report))
 		titles[count++] = ">error";
 	for (unsigned i = 0; i < report_extra_count(report, part->action); i++)
 		titles[count++] = part->action->extra[i].title;
 	if (!part->action->is_inclusive)
 		titles[count++] = ">median life";
-	if (part->window->by != HEAP_BY_NONE)
-		titles[count++] = heap_by_name(part->window->by);
+	if (report_window(report, part)->by != HEAP_BY_NONE)
+		titles[count++] = heap_by_name(report_window(report, part)->by);
 	if (!part->action->lines)
 		titles[count++] = part->action->label;
 	grid_columns(grid, count, titles);
-	for (unsigned i = 0; i < FIRST_COUNT; i++)
-		grid->styles[i] = strcmp(keys[i], part->sort->key) ? STYLE_PLAIN : STYLE_KEY;
+	for (unsigned i = 0; i < COLUMN_COUNT; i++)
+		grid->styles[i] = part->sort == action_sort_by(columns[i].number) ? STYLE_KEY : STYLE_PLAIN;
 }
 
-static void text_part(const struct report *report, const struct report_part *part, FILE *out)
+static void text_part(const struct report *report, const struct report_part *part, struct sink *out)
 {
 	struct grid grid = {0};
 	char heading[160];
-	bool is_split = part->window->by != HEAP_BY_NONE;
+	bool is_split = report_window(report, part)->by != HEAP_BY_NONE;
 	size_t cut = part->rows.count - part->rows.shown;
 	snprintf(heading, sizeof(heading), "%s%s%s by %s", part->action->title, is_split ? " and " : "",
-		 heap_by_name(part->window->by), part->sort->title);
-	putc('\n', out);
-	style_lines(out, report->source->is_colored, STYLE_HEADING, heading);
+		 heap_by_name(report_window(report, part)->by), part->sort->title);
+	sink_put(out, '\n');
+	style_lines(out, report->input->is_colored, STYLE_HEADING, heading);
 	if (cut)
-		fprintf(out, "  the first %s of %s rows; %s are left out\n", text_count(part->rows.shown).data,
-			text_count(part->rows.count).data, text_count(cut).data);
-	grid.is_colored = report->source->is_colored;
+		sink_format(out, "  the first %s of %s rows; %s are left out\n", text_count(part->rows.shown).data,
+			    text_count(part->rows.count).data, text_count(cut).data);
+	grid.is_colored = report->input->is_colored;
 	text_columns(&grid, report, part);
 	for (size_t i = 0; i < part->rows.shown; i++)
 		text_row(&grid, report, part, part->rows.rows[i]);
@@ -317,33 +325,34 @@ static void text_part(const struct report *report, const struct report_part *par
 	grid_fini(&grid);
 }
 
-static void text_filters(const struct report *report, FILE *out)
+static void text_filters(const struct report *report, struct sink *out)
 {
 	for (size_t i = 0; i < report->filter_count; i++)
-		fprintf(out, "%s-%s%s%s", i ? " " : "  with ", report->filters[i].name,
-			*report->filters[i].text ? " " : "", text_shown(report->filters[i].text));
+		sink_format(out, "%s-%s%s%s", i ? " " : "  with ", report->filters[i].name,
+			    *report->filters[i].text ? " " : "", text_shown(report->filters[i].text));
 	if (report->filter_count)
-		putc('\n', out);
+		sink_put(out, '\n');
 }
 
-void report_text(const struct report *report, FILE *out)
+void report_text(const struct report *report, struct sink *out)
 {
-	const struct trace_dictionary *dictionary = trace_dictionary(report->source->trace);
-	const struct heap_range range = report->source->window->range;
+	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
+	const struct heap_range range = report_source(report)->window->range;
 	char heading[240];
 	struct text missing = losses_missing_text(dictionary);
 	snprintf(heading, sizeof(heading), ": %s events, %" PRIu32 " process%s, %s%s%s",
 		 text_count(dictionary->event_count).data, dictionary->process_count,
 		 dictionary->process_count == 1 ? "" : "es", text_duration(dictionary->duration_ns).data,
 		 *missing.data ? "; not complete: " : "", missing.data);
-	fprintf(out, "%s%s%s%s\n", style_begin(report->source->is_colored, STYLE_HEADING),
-		text_shown(report->source->path), style_end(report->source->is_colored, STYLE_HEADING), heading);
+	sink_format(out, "%s%s%s%s\n", style_begin(report->input->is_colored, STYLE_HEADING),
+		    text_shown(report_source(report)->path), style_end(report->input->is_colored, STYLE_HEADING),
+		    heading);
 	report_text_caveats(report, out);
 	if (report->has_range)
-		fprintf(out, "  in the range from %s us to %s us\n", text_microseconds(range.from_ns).data,
-			text_microseconds(range.to_ns).data);
+		sink_format(out, "  in the range from %s us to %s us\n", text_microseconds(range.from_ns).data,
+			    text_microseconds(range.to_ns).data);
 	text_filters(report, out);
-	putc('\n', out);
+	sink_put(out, '\n');
 	text_totals(report, out);
 	for (unsigned i = 0; i < report->part_count; i++)
 		if (report->parts[i].action->groups)

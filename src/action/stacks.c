@@ -8,56 +8,54 @@
 #include "base/style.h"
 #include "base/text.h"
 
-static void stacks_groups(struct action_source *source, const struct heap_cell *cell, struct action_groups *groups)
+static void stacks_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,
+			  struct action_groups *groups)
 {
-	action_groups_add(groups, action_site_node(source, cell));
+	action_groups_add(groups, action_site_node(input, source, cell));
 }
 
-char *action_stack_text(struct action_source *source, uint32_t node)
+char *action_stack_text(struct action_input *input, uint32_t node)
 {
-	return heap_names_text(source->names, node, 0);
+	return heap_names_text(action_names(input), node, 0);
 }
 
-void action_stack_json(struct action_source *source, uint32_t node, struct json *json)
+void action_stack_json(struct action_input *input, uint32_t node, struct json *json)
 {
 	json_begin_array(json, "stack");
-	for (uint32_t at = node; at; at = heap_names_frame(source->names, at)->parent) {
+	for (uint32_t at = node; at; at = heap_names_frame(action_names(input), at)->parent) {
 		json_begin_object(json, NULL);
-		action_json_node(source, at, json);
+		action_json_node(input, at, json);
 		json_end_object(json);
 	}
 	json_end_array(json);
 }
 
-static void stack_line(struct action_source *source, uint32_t node, FILE *out)
+static void stack_line(struct action_input *input, uint32_t node, struct sink *out)
 {
-	const struct heap_frame *frame = heap_names_frame(source->names, node);
+	const struct heap_frame *frame = heap_names_frame(action_names(input), node);
 	char room[TEXT_NAME_BYTES];
-	fprintf(out, "        %s", text_name(text_shown(heap_names_name(source->names, frame->name)->text), room));
-	fputs(style_begin(source->is_colored, STYLE_QUIET), out);
+	sink_format(out, "        %s",
+		    text_name(text_shown(heap_names_name(action_names(input), frame->name)->text), room));
+	sink_text(out, style_begin(input->is_colored, STYLE_QUIET));
 	if (frame->is_inlined)
-		fputs(" [inlined]", out);
+		sink_text(out, " [inlined]");
 	if (frame->file)
-		fprintf(out, "  %s", text_shown(text_file_name(frame->file)));
+		sink_format(out, "  %s", text_shown(text_file_name(frame->file)));
 	if (frame->line)
-		fprintf(out, ":%" PRIu32, frame->line);
-	fprintf(out, "%s\n", style_end(source->is_colored, STYLE_QUIET));
+		sink_format(out, ":%" PRIu32, frame->line);
+	sink_format(out, "%s\n", style_end(input->is_colored, STYLE_QUIET));
 }
 
-char *action_stack_lines(struct action_source *source, uint32_t node)
+char *action_stack_lines(struct action_input *input, uint32_t node)
 {
-	char *lines = NULL;
-	size_t size;
-	FILE *out = open_memstream(&lines, &size);
-	if (!out)
-		memory_exhausted(0);
+	struct sink out;
+	sink_to_memory(&out);
 	if (!node)
-		fputs("        [no stack]\n", out);
-	for (uint32_t at = node; at; at = heap_names_frame(source->names, at)->parent)
-		stack_line(source, at, out);
-	putc('\n', out);
-	fclose(out);
-	return lines;
+		sink_text(&out, "        [no stack]\n");
+	for (uint32_t at = node; at; at = heap_names_frame(action_names(input), at)->parent)
+		stack_line(input, at, &out);
+	sink_put(&out, '\n');
+	return sink_take(&out, NULL);
 }
 
 const struct action action_stacks = {

@@ -4,32 +4,34 @@
 #include "action/action.h"
 
 /* A group is a node of the names; 0: no stack. */
-static void tree_groups(struct action_source *source, const struct heap_cell *cell, struct action_groups *groups)
+static void tree_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,
+			struct action_groups *groups)
 {
-	uint32_t node = action_site_node(source, cell);
+	uint32_t node = action_site_node(input, source, cell);
 	if (!node)
 		action_groups_add(groups, 0);
-	for (uint32_t at = node; at; at = heap_names_frame(source->names, at)->parent)
+	for (uint32_t at = node; at; at = heap_names_frame(action_names(input), at)->parent)
 		action_groups_add(groups, at);
 }
 
-static uint32_t tree_parent(struct action_source *source, uint32_t group)
+static uint32_t tree_parent(struct action_input *input, uint32_t group)
 {
-	uint32_t parent = group ? heap_names_frame(source->names, group)->parent : 0;
+	uint32_t parent = group ? heap_names_frame(action_names(input), group)->parent : 0;
 	return parent ? parent : HEAP_NONE;
 }
 
-static char *tree_text(struct action_source *source, uint32_t group)
+static char *tree_text(struct action_input *input, uint32_t group)
 {
-	return action_copy(group ? heap_names_name(source->names, heap_names_frame(source->names, group)->name)->text
-				 : "[no stack]");
+	return action_copy(
+		group ? heap_names_name(action_names(input), heap_names_frame(action_names(input), group)->name)->text
+		      : "[no stack]");
 }
 
-static void tree_json(struct action_source *source, uint32_t group, struct json *json)
+static void tree_json(struct action_input *input, uint32_t group, struct json *json)
 {
 	json_begin_object(json, "frame");
 	if (group)
-		action_json_node(source, group, json);
+		action_json_node(input, group, json);
 	else
 		json_text(json, "symbol", "[no stack]");
 	json_end_object(json);

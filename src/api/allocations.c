@@ -116,7 +116,7 @@ static int open_work(void *context, struct diag *diag)
 	opening->allocations = allocations;
 	allocations->trace = opening->trace;
 	api_trace_hold(opening->trace);
-	heap_filter_init(&allocations->filter.filter);
+	filter_request_init(&allocations->filter.asked);
 	struct heap_names *names;
 	int error = api_trace_names(opening->trace, false, &names, diag);
 	error = error ? error : api_filter_make(&allocations->filter, opening->given, opening->trace, names, diag);
@@ -124,7 +124,7 @@ static int open_work(void *context, struct diag *diag)
 		return error;
 	struct heap_range range = allocations->filter.range;
 	const struct heap_scan_plan plan = {
-		range.from_ns, range.to_ns, INT64_MAX, PACK_EVERYTHING, &allocations->filter.filter, NULL};
+		range.from_ns, range.to_ns, INT64_MAX, PACK_EVERYTHING, &allocations->filter.asked.filter, NULL};
 	heap_scan_begin(&allocations->scan, opening->trace->table, &plan, NULL);
 	allocations->has_scan = true;
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** What the calls of xheap.h have in common. */
+/** Types and functions that the calls of xheap.h share. */
 #ifndef XHEAP_API_API_H
 #define XHEAP_API_API_H
 
@@ -8,6 +8,7 @@
 
 #include "action/action.h"
 #include "base/diag.h"
+#include "query/filter_words.h"
 #include "xheap/xheap.h"
 
 #define API __attribute__((visibility("default")))
@@ -15,7 +16,7 @@
 /* ---- results ---- */
 
 /** Run work(context), which returns 0, XHEAP_END, or a negative errno with the reason in diag; the result as a status,
- *  told to `error` and to the callbacks. Nothing in it ends the program: neither missing memory nor a broken
+ *  reported to `error` and to the callbacks. Nothing in it ends the program: neither missing memory nor a broken
  *  assertion. */
 int api_run(const xheap_callbacks *callbacks, xheap_error *error, int (*work)(void *context, struct diag *diag),
 	    void *context);
@@ -51,7 +52,7 @@ struct xheap_trace {
 	struct heap_table *table; /**< NULL: not made yet */
 	bool has_index;           /**< it is one */
 	struct symbols *symbols;
-	struct heap_names *names, *line_names; /**< NULL: not made yet; line_names tell lines apart */
+	struct heap_names *names, *line_names; /**< NULL: not made yet; line_names has a frame for each line */
 	bool is_spoiled;                       /**< these, given up in their middle */
 	xheap_trace_info info;
 	struct {
@@ -66,16 +67,20 @@ struct xheap_trace {
 	} lists;
 };
 
-/** One more, one less handle needs it. */
+/** Count one more handle that needs the trace. */
 void api_trace_hold(struct xheap_trace *trace);
+
+/** Count one less; free the trace after the last one. */
 void api_trace_release(struct xheap_trace *trace);
 
 /** api_run() with the trace's lock. */
 int api_run_locked(struct xheap_trace *trace, xheap_error *error, int (*work)(void *context, struct diag *diag),
 		   void *context);
 
-/** With the lock held, in api_run(): make the allocations; give the names. 0 or a negative errno. */
+/** With the lock held, in api_run(): make the allocations. Return 0 or a negative errno. */
 int api_trace_table(struct xheap_trace *trace, struct diag *diag);
+
+/** With the lock held, in api_run(): set *out to the names, which stay the trace's. Return 0 or a negative errno. */
 int api_trace_names(struct xheap_trace *trace, bool with_lines, struct heap_names **out, struct diag *diag);
 
 /** -EBADMSG when rows of the table could not be read. */
@@ -88,16 +93,16 @@ xheap_frames *api_frames_new(struct xheap_trace *trace, const struct heap_names 
 
 /** A filter as given, in the model's terms. Zero it. */
 struct api_filter {
-	struct heap_filter filter;
-	struct heap_range range;     /**< INT64_MIN, INT64_MAX: no end */
-	struct report_filter *notes; /**< what it consists of, for reports */
-	size_t note_count, note_capacity;
+	struct filter_request asked;
+	struct heap_range range; /**< INT64_MIN, INT64_MAX: no end */
 };
 
 /** Take the filter (NULL: all pass), and look at the trace, whose lock is held. 0, -EINVAL, or -ENOMSG when required
     frames are nowhere. */
 int api_filter_make(struct api_filter *filter, const xheap_filter *given, struct xheap_trace *trace,
 		    struct heap_names *names, struct diag *diag);
+
+/** Free the filter. */
 void api_filter_fini(struct api_filter *filter);
 
 /** -ENOMSG with the reason when none of the patterns matches a frame of the trace. `what` is for the message. */

@@ -27,6 +27,7 @@ struct xheap_report {
 	struct heap_window window;
 	bool has_window, has_rows;
 	struct action_source source;
+	struct action_input input;
 	struct report_part part;
 	struct report report;
 	xheap_totals totals;
@@ -47,7 +48,7 @@ static const struct action *action_find(const char *name)
 	return NULL;
 }
 
-/* What is asked for, as far as the trace is not needed. */
+/* Take the options that need no trace. */
 static int choose(const xheap_report_options *options, struct report_part *part, enum heap_by *by, struct diag *diag)
 {
 	part->action = action_find(options->action ? options->action : action_stacks.name);
@@ -118,6 +119,7 @@ static void list_rows(struct xheap_report *report)
 {
 	const struct report_part *part = &report->part;
 	const struct action *action = part->action;
+	const struct heap_window *window = action_window(&report->source, action);
 	uint32_t *places = places_of_rows(&part->rows);
 	for (unsigned i = 0; i < action->extra_count; i++)
 		report->extra_names[i] = action->extra[i].name;
@@ -125,13 +127,14 @@ static void list_rows(struct xheap_report *report)
 	report->numbers = memory_zeroed(part->rows.shown + 1, sizeof(*report->numbers));
 	report->by = memory_zeroed(part->rows.shown, sizeof(*report->by));
 	for (; report->row_count < part->rows.shown; report->row_count++) {
-		const struct action_row *from = part->rows.rows[report->row_count];
-		char *by = report->by[report->row_count] = heap_by_text(part->window, report->trace->table, from->by);
+		const struct action_row *row = part->rows.rows[report->row_count];
+		const struct action_figures *from = row->figures;
+		char *by = report->by[report->row_count] = heap_by_text(window, report->trace->table, row->by);
 		xheap_numbers *numbers = &report->numbers[report->row_count];
 		*numbers = numbers_of(&from->numbers);
 		bool has_lives = from->numbers.total_count && !action->is_inclusive;
 		report->rows[report->row_count] =
-			(xheap_row){.text = from->text,
+			(xheap_row){.text = row->text,
 				    .by = by,
 				    .numbers = numbers,
 				    .lifetime_min_ns = has_lives ? from->lifetime_min : 0,
@@ -139,13 +142,13 @@ static void list_rows(struct xheap_report *report)
 				    .lifetime_max_ns = has_lives ? from->lifetime_max : 0,
 				    .threads = action->is_inclusive ? 0 : from->threads,
 				    .processes = action->is_inclusive ? 0 : from->processes,
-				    .depth = from->depth,
-				    .parent = from->parent == HEAP_NONE ? XHEAP_NONE : places[from->parent],
+				    .depth = row->depth,
+				    .parent = row->parent == HEAP_NONE ? XHEAP_NONE : places[row->parent],
 				    .extra_count = action->extra_count,
 				    .extra_names = report->extra_names,
 				    .extra = from->extra,
-				    .process = heap_by_process(part->window, report->trace->table, from->by),
-				    .thread = heap_by_thread(part->window, report->trace->table, from->by)};
+				    .process = heap_by_process(window, report->trace->table, row->by),
+				    .thread = heap_by_thread(window, report->trace->table, row->by)};
 	}
 	free(places);
 }
@@ -186,25 +189,25 @@ static int ask(struct xheap_report *report, struct heap_names *names, enum heap_
 	bool has_range = range.from_ns != INT64_MIN || range.to_ns != INT64_MAX;
 	range.from_ns = range.from_ns == INT64_MIN ? whole.from_ns : range.from_ns;
 	range.to_ns = range.to_ns == INT64_MAX ? whole.to_ns : range.to_ns;
-	int error = report_check(&report->part, 1, trace->table, &report->filter.filter, range, by, diag);
+	int error = report_check(&report->part, 1, trace->table, &report->filter.asked.filter, range, by, diag);
 	if (error)
 		return error;
-	heap_window_make(&report->window, trace->table, &report->filter.filter, range, by, false);
+	heap_window_make(&report->window, trace->table, &report->filter.asked.filter, range, by, false);
 	report->has_window = true;
 	report->source = (struct action_source){.path = trace->path,
 						.session = trace->session,
 						.trace = trace->trace,
 						.table = trace->table,
-						.filter = &report->filter.filter,
+						.filter = &report->filter.asked.filter,
 						.window = &report->window,
-						.names = names,
-						.cull = &report->cull,
-						.callers_of = &report->callers};
-	report->report = (struct report){.source = &report->source,
+						.names = names};
+	report->input = (struct action_input){
+		.sources = &report->source, .source_count = 1, .cull = &report->cull, .callers_of = &report->callers};
+	report->report = (struct report){.input = &report->input,
 					 .parts = &report->part,
 					 .part_count = 1,
-					 .filters = report->filter.notes,
-					 .filter_count = report->filter.note_count,
+					 .filters = report->filter.asked.notes,
+					 .filter_count = report->filter.asked.note_count,
 					 .has_range = has_range};
 	report->has_rows = true;
 	report_make(&report->report, report->options.top);
@@ -219,7 +222,7 @@ static int make_work(void *context, struct diag *diag)
 	making->report = report;
 	report->trace = making->trace;
 	api_trace_hold(making->trace);
-	heap_filter_init(&report->filter.filter);
+	filter_request_init(&report->filter.asked);
 	xheap_report_options_init(&report->options, sizeof(report->options));
 	int error = api_take(&report->options, sizeof(report->options), making->given, "xheap_report_options", diag);
 	error = error ? error : choose(&report->options, &report->part, &by, diag);
@@ -303,12 +306,13 @@ static int write_work(void *context, struct diag *diag)
 	struct writing *writing = context;
 	if (writing->format > XHEAP_FORMAT_JSON)
 		return diag_fail(diag, EINVAL, "there is no format %u", writing->format);
-	FILE *out = open_memstream(&writing->text, &writing->length);
-	if (!out)
-		return -ENOMEM;
-	report_write(&writing->report->report, (enum report_format)writing->format, out);
-	bool is_bad = ferror(out);
-	return fclose(out) || is_bad ? -ENOMEM : 0;
+	struct sink out;
+	sink_to_memory(&out);
+	report_write(&writing->report->report, (enum report_format)writing->format, &out);
+	if (out.error)
+		return sink_end(&out);
+	writing->text = sink_take(&out, &writing->length);
+	return 0;
 }
 
 API int xheap_report_write(xheap_report *report, uint32_t format, char **text, size_t *length, xheap_error *error)
@@ -332,7 +336,7 @@ API void xheap_report_free(xheap_report *report)
 		return;
 	if (report->has_rows) {
 		report_fini(&report->report);
-		action_source_fini(&report->source);
+		action_input_fini(&report->input);
 	}
 	if (report->has_window)
 		heap_window_fini(&report->window);

@@ -58,7 +58,7 @@ static int grid_width(const char *text)
 	return width;
 }
 
-static void grid_print_row(const struct grid *grid, const char *const *cells, const int *widths, FILE *out,
+static void grid_print_row(const struct grid *grid, const char *const *cells, const int *widths, struct sink *out,
 			   unsigned indent)
 {
 	int pending = (int)indent;
@@ -67,16 +67,16 @@ static void grid_print_row(const struct grid *grid, const char *const *cells, co
 		if (grid->is_right[i])
 			pending += fill;
 		if (cells[i] && *cells[i]) {
-			fprintf(out, "%*s%s%s%s", pending, "", style_begin(grid->is_colored, grid->styles[i]), cells[i],
-				style_end(grid->is_colored, grid->styles[i]));
+			sink_format(out, "%*s%s%s%s", pending, "", style_begin(grid->is_colored, grid->styles[i]),
+				    cells[i], style_end(grid->is_colored, grid->styles[i]));
 			pending = 0;
 		}
 		pending += (grid->is_right[i] ? 0 : fill) + 2;
 	}
-	putc('\n', out);
+	sink_put(out, '\n');
 }
 
-void grid_print(const struct grid *grid, FILE *out, unsigned indent)
+void grid_print(const struct grid *grid, struct sink *out, unsigned indent)
 {
 	int widths[sizeof(grid->is_right) / sizeof(*grid->is_right)] = {0};
 	for (size_t i = 0; i < grid->row_count * grid->columns; i++) {
@@ -87,7 +87,7 @@ void grid_print(const struct grid *grid, FILE *out, unsigned indent)
 	for (size_t row = 0; row < grid->row_count; row++) {
 		grid_print_row(grid, &grid->cells[row * grid->columns], widths, out, indent);
 		if (grid->details[row])
-			fputs(grid->details[row], out);
+			sink_text(out, grid->details[row]);
 	}
 }
 
@@ -99,20 +99,20 @@ void grid_fini(struct grid *grid)
 	*grid = (struct grid){0};
 }
 
-void csv_field(FILE *out, const char *text)
+void csv_field(struct sink *out, const char *text)
 {
 	/* A spreadsheet would take it as a formula. */
 	bool is_formula = *text && strchr("=+-@\t\r", *text);
 	text = text_shown(text);
 	if (!text[strcspn(text, ",\"")]) {
-		fprintf(out, "%s%s", is_formula ? "'" : "", text);
+		sink_format(out, "%s%s", is_formula ? "'" : "", text);
 		return;
 	}
-	fputs(is_formula ? "\"'" : "\"", out);
+	sink_text(out, is_formula ? "\"'" : "\"");
 	for (; *text; text++) {
 		if (*text == '"')
-			putc('"', out);
-		putc(*text, out);
+			sink_put(out, '"');
+		sink_put(out, *text);
 	}
-	putc('"', out);
+	sink_put(out, '"');
 }

@@ -4,9 +4,9 @@
 #define XHEAP_BASE_GRID_H
 
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "base/arena.h"
+#include "base/sink.h"
 #include "base/style.h"
 
 /** A table under construction. Zero it to begin. */
@@ -35,13 +35,13 @@ void grid_cell(struct grid *grid, const char *text);
 void grid_detail(struct grid *grid, const char *lines);
 
 /** Print with aligned columns and `indent` spaces before each row. */
-void grid_print(const struct grid *grid, FILE *out, unsigned indent);
+void grid_print(const struct grid *grid, struct sink *out, unsigned indent);
 
 /** Free the cells. */
 void grid_fini(struct grid *grid);
 
 /** Write a text as a CSV field: harmless, quoted where necessary. A text that a spreadsheet would take as a formula
     gets a ' before it. Not for numbers. */
-void csv_field(FILE *out, const char *text);
+void csv_field(struct sink *out, const char *text);
 
 #endif

@@ -6,54 +6,62 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
+
+#include "base/sink.h"
 
 enum { JSON_DEPTH_MAX = 32 };
 
 /** A document under construction. Set `out` and line_depth, zero the rest. */
 struct json {
-	FILE *out;
+	struct sink *out;
 	unsigned depth;
 	unsigned line_depth; /**< values down to this depth begin a line; 0: all on one line */
 	bool has_value[JSON_DEPTH_MAX];
 };
 
-/** Begin an object under the key. */
+/** Begin an object as the next value; json_end_object() ends it. */
 void json_begin_object(struct json *json, const char *key);
+
 /** End the innermost object. */
 void json_end_object(struct json *json);
-/** Begin an array under the key. */
+
+/** Begin an array as the next value; json_end_array() ends it. */
 void json_begin_array(struct json *json, const char *key);
+
 /** End the innermost array. */
 void json_end_array(struct json *json);
+
 /** Write a text. */
 void json_text(struct json *json, const char *key, const char *text);
 
 /** Write the text under the key, or nothing if the text is NULL or empty: a fact that is not known has no key. */
 void json_known_text(struct json *json, const char *key, const char *text_or_null);
-/** Write an unsigned number. */
+
+/** Write a number that is not negative. */
 void json_count(struct json *json, const char *key, uint64_t count);
-/** Write a signed number. */
+
+/** Write a number. */
 void json_number(struct json *json, const char *key, int64_t number);
+
 /** Write true or false. */
 void json_bool(struct json *json, const char *key, bool is_true);
 
-/** Write ns as microseconds with a fraction. */
+/** Write nanoseconds as microseconds with a fraction. */
 void json_time(struct json *json, const char *key, int64_t time_ns);
 
 /** Write a number of thousandths as a number with a fraction. */
 void json_thousandths(struct json *json, const char *key, uint64_t thousandths);
 
-/** Write an address as a text "0x...". */
+/** Write a number as the text "0x...". */
 void json_address(struct json *json, const char *key, uint64_t address);
 
-/** Write bytes as a text of hexadecimal digits, two a byte. */
+/** Write bytes as a text of hexadecimal digits, two for each. */
 void json_bytes(struct json *json, const char *key, const uint8_t *bytes, size_t size);
 
 /** End the document with a line feed. */
 void json_end(struct json *json);
 
 /** Write the text with its quotes. */
-void json_quote(FILE *out, const char *text);
+void json_quote(struct sink *out, const char *text);
 
 #endif

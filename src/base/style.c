@@ -19,11 +19,12 @@ const char *style_end(bool is_colored, enum style style)
 	return is_colored && style != STYLE_PLAIN ? "\033[0m" : "";
 }
 
-void style_lines(FILE *out, bool is_colored, enum style style, const char *lines)
+void style_lines(struct sink *out, bool is_colored, enum style style, const char *lines)
 {
 	while (*lines) {
 		int length = (int)strcspn(lines, "\n");
-		fprintf(out, "%s%.*s%s\n", style_begin(is_colored, style), length, lines, style_end(is_colored, style));
+		sink_format(out, "%s%.*s%s\n", style_begin(is_colored, style), length, lines,
+			    style_end(is_colored, style));
 		lines += length;
 		lines += *lines == '\n';
 	}

@@ -4,7 +4,8 @@
 #define XHEAP_BASE_STYLE_H
 
 #include <stdbool.h>
-#include <stdio.h>
+
+#include "base/sink.h"
 
 enum style {
 	STYLE_PLAIN,
@@ -22,6 +23,6 @@ const char *style_begin(bool is_colored, enum style style);
 const char *style_end(bool is_colored, enum style style);
 
 /** Write whole lines in a style, which begins and ends on each line: a pager forgets the style of the line before. */
-void style_lines(FILE *out, bool is_colored, enum style style, const char *lines);
+void style_lines(struct sink *out, bool is_colored, enum style style, const char *lines);
 
 #endif

@@ -236,6 +236,14 @@ size_t text_distance(const char *one, const char *other)
 	return row[length];
 }
 
+void text_join(char *text, size_t size, const char *const *words, size_t count)
+{
+	size_t used = 0;
+	*text = 0;
+	for (size_t i = 0; i < count && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", words[i]);
+}
+
 const char *text_file_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

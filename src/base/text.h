@@ -66,6 +66,9 @@ unsigned text_utf8_length(const unsigned char *at);
     Only the first 64 bytes of each text count. */
 size_t text_distance(const char *one, const char *other);
 
+/** Write the words with ", " between them to `text`, cut to `size` bytes with the NUL. */
+void text_join(char *text, size_t size, const char *const *words, size_t count);
+
 /** Return the part of a path after its last slash. */
 const char *text_file_name(const char *path);
 

@@ -180,13 +180,11 @@ void analysis_tell_times(const struct analysis *analysis)
 		seconds(analysis->matched_ns + symbols_ns, end_ns));
 }
 
-struct action_source analysis_source(const struct analysis *analysis, const struct heap_filter *filter,
-				     struct heap_cull *cull)
+struct action_source analysis_source(const struct analysis *analysis, const struct heap_filter *filter)
 {
 	return (struct action_source){.path = analysis->path,
 				      .trace = analysis->trace,
 				      .table = analysis->table,
 				      .filter = filter,
-				      .cull = cull,
 				      .names = analysis->names};
 }

@@ -18,37 +18,39 @@ struct analysis {
 
 enum { ANALYSIS_INDEX_PLACES = 2 };
 
-/** Where the index of a trace may be: beside it, else in the user's cache. How many places there are; the paths are the
-    caller's (free), or NULL. */
+/** Set the paths where the index of a trace may be: beside it, else in the user's cache. Return how many there are; the
+    caller frees the paths. The others are NULL. */
 unsigned analysis_index_paths(char *paths[ANALYSIS_INDEX_PLACES], const char *trace_path);
 
-/** Whether the trace gets an index. */
+/** Return whether the trace gets an index. */
 bool analysis_is_worth_an_index(const struct trace *trace);
 
-/** The table of a trace: from its index where there is one, else built; traces of XHEAP_INDEX_EVENTS events (a million)
- *  get an index then. *index_path is the index that it came from, the caller's (free), or NULL. CLI_OK, or CLI_FAILED
- *  after a message. */
+/** Make the table of a trace: from its index if there is one, else from its events; traces of XHEAP_INDEX_EVENTS
+ *  events (a million) get an index then. *index_path is the index that it came from, the caller's (free), or NULL.
+ *  CLI_OK, or CLI_FAILED after a message. */
 int analysis_table(struct heap_table **table, const struct trace *trace, const char *path, char **index_path);
 
-/** The table again, once some of it could not be read: that of a damaged index is made anew, and so is the index, with
- *  a note. CLI_OK, and all that was answered is to be answered again; or CLI_FAILED after a message. */
+/** Make the table again after a part of it could not be read, and print a note: its index is damaged, and made anew.
+    Return CLI_OK, and all answers are to be made again; or CLI_FAILED after a message. */
 int analysis_table_mend(struct heap_table **table, const struct trace *trace, const char *path, char **index_path);
 
-/** Whether what was answered is good. */
+/** Return whether all of the table could be read so far. */
 bool analysis_is_good(const struct heap_table *table);
 
 /** Open the file, or the newest one here when path is NULL. CLI_OK, or CLI_FAILED after a message. */
 int analysis_open(struct analysis *analysis, const char *path, bool with_lines);
 
-/** As analysis_table_mend(). */
+/** Mend the analysis as analysis_table_mend() does. */
 int analysis_mend(struct analysis *analysis);
+
+/** Close the trace and free the rest. */
 void analysis_close(struct analysis *analysis);
 
-/** Say on standard error what took how long, up to now. */
+/** Print on standard error how long each step took. */
 void analysis_tell_times(const struct analysis *analysis);
 
-/** The source of the actions' rows; the caller sets the other members, and calls action_source_fini(). */
-struct action_source analysis_source(const struct analysis *analysis, const struct heap_filter *filter,
-				     struct heap_cull *cull);
+/** Return the trace as a source of reports; the caller sets its window, and ends it with the action_input that it is
+    of. */
+struct action_source analysis_source(const struct analysis *analysis, const struct heap_filter *filter);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/diag.h"
+#include "base/sink.h"
 
 /** Exit statuses of every command (`record` passes on its program's own). */
 enum { CLI_OK = 0, CLI_NO = 1, CLI_FAILED = 2 };
@@ -52,10 +53,11 @@ __attribute__((format(printf, 1, 0))) void cli_vsay(const char *format, va_list 
 /** Say "xheap: what: why" on stderr; returns CLI_FAILED. */
 __attribute__((format(printf, 1, 2))) int cli_fail(const char *format, ...);
 
-/** Where a report goes: stdout, through the pager when that is a terminal. */
+/** Where a report goes: to standard output, or to a pager if that is a terminal. It stays where it is. */
 struct cli_output {
-	FILE *file;
+	struct sink sink;
 	int pager;       /**< process id, or 0 */
+	int pager_fd;    /**< that it reads from, or -1 */
 	bool is_colored; /**< base/style.h's styles are understood */
 };
 
@@ -65,6 +67,10 @@ void cli_output_open(struct cli_output *output, bool wants_pager);
 /** End it, wait for the pager: CLI_OK, or CLI_FAILED after a message when not all could be written. A reader that left
     early is no failure. */
 int cli_output_close(struct cli_output *output);
+
+/** Return the sink of standard output, or of standard error, without a buffer of its own. Never end it. */
+struct sink *cli_stdout(void);
+struct sink *cli_stderr(void);
 
 /** Show how far something is, on a line of its own of a terminal, in place of what was shown before; elsewhere nothing.
  *  One thread at a time. An interrupt clears the line. */

@@ -12,6 +12,7 @@
 
 #include "action/early_end.h"
 #include "action/losses.h"
+#include "action/report.h"
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -61,7 +62,7 @@ struct dump {
 	unsigned column_count;
 	int format;
 	struct heap_range range;
-	FILE *out;
+	struct sink *out;
 	struct row row;
 };
 
@@ -650,19 +651,31 @@ static const struct column allocation_columns[] = {{"id", allocation_id, 8},
 						   {"free_stack_id", allocation_free_stack, 13},
 						   {"previous_id", allocation_previous, 11}};
 
-static void write_text(const struct column *column, const struct value *value, bool is_last, FILE *out)
+static void write_spaces(unsigned count, struct sink *out)
+{
+	while (count-- > 0)
+		sink_put(out, ' ');
+}
+
+static void write_text(const struct column *column, const struct value *value, bool is_last, struct sink *out)
 {
 	const char *text = value->kind == VALUE_ABSENT ? "-" : text_shown(value->text);
-	fprintf(out, "%*s", is_last && column->width < 0 ? 0 : column->width, text);
+	size_t length = strlen(text), width = (size_t)abs(column->width);
+	unsigned fill = length < width ? (unsigned)(width - length) : 0;
+	if (column->width > 0)
+		write_spaces(fill, out);
+	sink_bytes(out, text, length);
+	if (column->width < 0 && !is_last)
+		write_spaces(fill, out);
 }
 
 static void write_row(struct dump *dump)
 {
-	FILE *out = dump->out;
+	struct sink *out = dump->out;
 	bool is_first = true;
 	struct value value;
 	if (dump->format == REPORT_JSON)
-		putc_unlocked('{', out);
+		sink_put(out, '{');
 	for (unsigned i = 0; i < dump->column_count; i++) {
 		const struct column *column = &dump->columns[i];
 		bool is_last = i + 1 == dump->column_count;
@@ -671,26 +684,26 @@ static void write_row(struct dump *dump)
 		if (dump->format == REPORT_JSON) {
 			if (value.kind == VALUE_ABSENT)
 				continue;
-			fputs_unlocked(is_first ? "\"" : ", \"", out);
-			fputs_unlocked(column->name, out);
-			fputs_unlocked("\": ", out);
+			sink_text(out, is_first ? "\"" : ", \"");
+			sink_text(out, column->name);
+			sink_text(out, "\": ");
 			if (value.kind == CELL_NUMBER)
-				fputs_unlocked(value.text, out);
+				sink_text(out, value.text);
 			else
 				json_quote(out, value.text);
 			is_first = false;
 			continue;
 		}
 		if (i)
-			fputs_unlocked(dump->format == REPORT_CSV ? "," : "  ", out);
+			sink_text(out, dump->format == REPORT_CSV ? "," : "  ");
 		if (dump->format == REPORT_TEXT)
 			write_text(column, &value, is_last, out);
 		else if (value.kind == CELL_NUMBER)
-			fputs_unlocked(value.text, out);
+			sink_text(out, value.text);
 		else if (value.kind == CELL_TEXT)
 			csv_field(out, value.text);
 	}
-	fputs_unlocked(dump->format == REPORT_JSON ? "}\n" : "\n", out);
+	sink_text(out, dump->format == REPORT_JSON ? "}\n" : "\n");
 }
 
 static void write_header(struct dump *dump)
@@ -698,14 +711,14 @@ static void write_header(struct dump *dump)
 	for (unsigned i = 0; i < dump->column_count && dump->format != REPORT_JSON; i++) {
 		struct value value = {.kind = CELL_TEXT, .text = dump->columns[i].name};
 		if (i)
-			fputs(dump->format == REPORT_CSV ? "," : "  ", dump->out);
+			sink_text(dump->out, dump->format == REPORT_CSV ? "," : "  ");
 		if (dump->format == REPORT_CSV)
-			fputs(value.text, dump->out);
+			sink_text(dump->out, value.text);
 		else
 			write_text(&dump->columns[i], &value, i + 1 == dump->column_count, dump->out);
 	}
 	if (dump->format != REPORT_JSON)
-		putc('\n', dump->out);
+		sink_put(dump->out, '\n');
 }
 
 /* ---- what can be dumped ---- */
@@ -718,7 +731,7 @@ static int dump_events(struct dump *dump, struct diag *diag)
 	struct heap_point point;
 	int status;
 	dump->row.seq = heap_stream_skipped(stream);
-	while ((status = heap_stream_next(stream, &point, diag)) > 0 && !ferror(dump->out)) {
+	while ((status = heap_stream_next(stream, &point, diag)) > 0 && !dump->out->error) {
 		if (point.time_ns > dump->range.to_ns)
 			break;
 		dump->row.block = point.block;
@@ -733,7 +746,7 @@ static int dump_events(struct dump *dump, struct diag *diag)
 
 static int dump_rows(struct dump *dump, uint32_t first, uint32_t count)
 {
-	for (dump->row.at = first; dump->row.at < count && !ferror(dump->out); dump->row.at++)
+	for (dump->row.at = first; dump->row.at < count && !dump->out->error; dump->row.at++)
 		write_row(dump);
 	return 0;
 }
@@ -807,13 +820,13 @@ static uint32_t write_allocations(struct dump *dump, const struct heap_table *ta
 					    dump->range.to_ns,
 					    INT64_MAX,
 					    PACK_EVERYTHING,
-					    &dump->options->filter.filter,
+					    &dump->options->filter.asked.filter,
 					    NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	dump->row.table = table;
 	heap_scan_begin(&scan, table, &plan, NULL);
-	while (!ferror(dump->out) && (rows = heap_scan_next(&scan)) && analysis_is_good(table)) {
+	while (!dump->out->error && (rows = heap_scan_next(&scan)) && analysis_is_good(table)) {
 		dump->row.rows = rows;
 		for
 			heap_rows_each (rows, i) {
@@ -870,17 +883,16 @@ static int dump_show(struct dump_options *options, const char *path, const struc
 			    .column_count = subjects[options->subject].count,
 			    .format = options->format,
 			    .range = range,
-			    .out = output.file,
+			    .out = &output.sink,
 			    .row = {.dictionary = trace_dictionary(trace)}};
 	if (options->subject == SUBJECT_STACKS && !options->has_whole_stacks)
 		dump.column_count--;
-	setvbuf(output.file, NULL, _IOFBF, 1 << 18);
 	if (!dump.row.dictionary->is_complete)
 		cli_say("%s is cut at byte %" PRIu64 ": %s", path, dump.row.dictionary->cut_offset,
 			dump.row.dictionary->cut_reason);
-	early_end_text(stderr, dump.row.dictionary, "xheap: ");
+	early_end_text(cli_stderr(), dump.row.dictionary, "xheap: ");
 	if (options->subject == SUBJECT_ALLOCATIONS)
-		losses_text_earlier(stderr, dump.row.dictionary, "xheap: ");
+		losses_text_earlier(cli_stderr(), dump.row.dictionary, "xheap: ");
 	if (dump.row.dictionary->fold_count &&
 	    (options->subject == SUBJECT_EVENTS || options->subject == SUBJECT_ALLOCATIONS))
 		cli_say("%s: %s events are folded: blocks that ended among them are not listed; xheap info shows the "
@@ -941,10 +953,10 @@ static int dump_run(int argc, char **argv)
 {
 	struct dump_options options = {.subject = 0};
 	filter_options_init(&options.filter, "dump");
-	options.filter.filter.nesting = HEAP_NESTING_ALL;
+	options.filter.asked.filter.nesting = HEAP_NESTING_ALL;
 	int status = options_parse(&grammar, argc, argv, &options, set_path, NULL);
-	if (!status && options.filter.note_count && options.subject != SUBJECT_ALLOCATIONS)
-		status = cli_fail("-%s is for -allocations", options.filter.notes[0].name);
+	if (!status && options.filter.asked.note_count && options.subject != SUBJECT_ALLOCATIONS)
+		status = cli_fail("-%s is for -allocations", options.filter.asked.notes[0].name);
 	if (!status && options.has_whole_stacks && options.subject != SUBJECT_STACKS)
 		status = cli_fail("-wholeStacks is for -stacks");
 	if (!status)

@@ -4,51 +4,41 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
-#include "base/memory.h"
 #include "base/text.h"
 #include "query/nearest.h"
 
 void filter_options_init(struct filter_options *options, const char *command)
 {
-	*options = (struct filter_options){.command = command};
-	heap_filter_init(&options->filter);
+	options->command = command;
+	filter_request_init(&options->asked);
 }
 
 void filter_options_fini(struct filter_options *options)
 {
-	heap_filter_fini(&options->filter);
-	for (size_t i = 0; i < options->note_count; i++)
-		free((char *)options->notes[i].text);
-	free(options->notes);
+	filter_request_fini(&options->asked);
 }
 
 /* ---- words ---- */
 
-/* Whether the word belongs to a list: a list ends at the next option. */
+/* Return whether the word belongs to a list: a list ends at the next option. */
 static bool is_list_word(const char *word)
 {
 	return word && (word[0] != '-' || !word[1]);
 }
 
-/* Remember a filter with its words, which the report repeats. */
-static void note_add(struct filter_options *options, const char *name, char **first, char **end)
+/* Remember a filter with its values, which the report repeats. */
+static void note_values(struct filter_options *options, const char *name, char **first, char **end)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-	if (!out)
-		memory_exhausted(0);
-	for (char **word = first; word < end; word++)
-		fprintf(out, "%s%s", word > first ? " " : "", *word);
-	fclose(out);
-	memory_grow(options->notes, options->note_count, options->note_capacity);
-	options->notes[options->note_count++] = (struct report_filter){name, text};
+	struct sink text;
+	sink_to_memory(&text);
+	for (char **value = first; value < end; value++)
+		sink_format(&text, "%s%s", value > first ? " " : "", *value);
+	filter_request_note(&options->asked, name, sink_take(&text, NULL));
 }
 
-/* A FILE behind a list is easily taken for one of its words. */
+/* Refuse a FILE behind a list, which is easily taken for one of its words. */
 static int refuse_trace(const struct filter_options *options, const char *option, char **first, const char *word)
 {
 	const char *dot = strrchr(word, '.');
@@ -75,7 +65,7 @@ int filter_take_list(struct filter_options *options, struct words *words, const 
 	}
 	if (words->next == first)
 		return cli_fail("-%s: a value is missing", option);
-	note_add(options, option, first, words->next);
+	note_values(options, option, first, words->next);
 	return 0;
 }
 
@@ -87,261 +77,103 @@ int filter_add_pattern(struct heap_patterns *patterns, const char *option, const
 
 /* ---- options ---- */
 
-static const struct option_choice classes[] = {
-#define X(name) {#name, NULL, HEAP_##name, NULL},
-	HEAP_CLASSES(X)
-#undef X
-		{NULL, NULL, 0, NULL},
-};
-
-static bool is_endless(const char *word)
+static int take_value(struct filter_options *options, const struct filter_word *word, unsigned place, const char *value)
 {
-	return !strcasecmp(word, "max") || !strcasecmp(word, "inf") || !strcasecmp(word, "infinity");
+	struct diag diag = {""};
+	return filter_word_take(&options->asked, word, place, value, &diag) ? cli_fail("-%s: %s", word->name, diag.text)
+									    : 0;
 }
 
-/* A time since the trace's start, which was at start_ns by the wall clock. */
-static bool parse_moment(const char *word, int64_t start_ns, int64_t *time_ns)
+static int take_values(struct filter_options *options, const struct filter_word *word, struct words *words)
 {
-	*time_ns = INT64_MAX / 2; /* a range from before the trace to here can be measured */
-	return is_endless(word) || text_parse_time(word, time_ns) || text_parse_clock(word, start_ns, time_ns);
-}
-
-static int take_moments(struct words *words, const char *option, struct moments *moments)
-{
-	int64_t times[2];
-	for (int i = 0; i < 2; i++) {
-		const char *word = moments->words[i] = options_value(words, option);
-		if (!word)
+	for (unsigned place = 0; place < filter_word_count(word); place++) {
+		const char *value = options_value(words, word->name);
+		if (!value || take_value(options, word, place, value))
 			return CLI_FAILED;
-		if (!parse_moment(word, 0, &times[i]))
-			return cli_fail(
-				"-%s: \"%s\" is no time: microseconds from the start, with s, ms, us or ns behind it, "
-				"or YYYY/MM/DD:HH:MM:SS",
-				option, word);
 	}
-	bool are_alike = !strchr(moments->words[0], '/') == !strchr(moments->words[1], '/');
-	return are_alike && times[0] > times[1] ? cli_fail("-%s: it ends before it begins", option) : 0;
-}
-
-static int set_range(void *context, struct words *words, int number)
-{
-	(void)number;
-	return take_moments(words, "range", &((struct filter_options *)context)->range);
-}
-
-static int set_window(void *context, struct words *words, int number)
-{
-	(void)number;
-	struct filter_options *options = context;
-	char **first = words->next;
-	const char *word = options_value(words, "window");
-	if (!word)
-		return CLI_FAILED;
-	const struct option_choice *class = option_choice_find(classes, word);
-	if (!class)
-		return cli_fail("-window %s: AIFI, AIFO, AOFI or AOFO", word);
-	options->filter.class = (enum heap_class) class->number;
-	if (take_moments(words, "window", &options->window))
-		return CLI_FAILED;
-	note_add(options, "window", first, words->next);
 	return 0;
-}
-
-static bool parse_lifetime(const char *word, uint64_t *number)
-{
-	int64_t time_ns;
-	if (!text_parse_time(word, &time_ns) && !text_parse_clock_span(word, &time_ns))
-		return false;
-	*number = (uint64_t)time_ns;
-	return time_ns >= 0;
-}
-
-/* Number from, number to: the second one does not belong to it. */
-static int take_bounds(struct filter_options *options, struct words *words, const char *option,
-		       bool (*parse)(const char *word, uint64_t *number), const char *kind, struct heap_bounds *bounds)
-{
-	char **first = words->next;
-	uint64_t *const ends[] = {&bounds->from, &bounds->to};
-	for (int i = 0; i < 2; i++) {
-		const char *word = options_value(words, option);
-		if (!word)
-			return CLI_FAILED;
-		*ends[i] = UINT64_MAX;
-		if (!is_endless(word) && !parse(word, ends[i]))
-			return cli_fail("-%s: \"%s\" is no %s", option, word, kind);
-	}
-	if (bounds->from > bounds->to)
-		return cli_fail("-%s: it ends before it begins", option);
-	note_add(options, option, first, words->next);
-	return 0;
-}
-
-static int set_size(void *context, struct words *words, int number)
-{
-	(void)number;
-	struct filter_options *options = context;
-	return take_bounds(options, words, "size", text_parse_size, "size: bytes, or with K, M, G",
-			   &options->filter.size_bytes);
-}
-
-static int set_lifetime(void *context, struct words *words, int number)
-{
-	(void)number;
-	struct filter_options *options = context;
-	return take_bounds(options, words, "lifetime", parse_lifetime, "time: microseconds, or with s, ms, us, ns",
-			   &options->filter.lifetime_ns);
-}
-
-static int take_required(void *context, const char *word)
-{
-	struct filter_options *options = context;
-	return filter_add_pattern(&options->filter.required, "requireFrames", word);
-}
-
-static int take_required_of_free(void *context, const char *word)
-{
-	struct filter_options *options = context;
-	return filter_add_pattern(&options->filter.required_of_free, "requireFreeFrames", word);
-}
-
-static int take_heap(void *context, const char *word)
-{
-	struct filter_options *options = context;
-	memory_grow(options->filter.heaps, options->filter.heap_count, options->filter.heap_capacity);
-	options->filter.heaps[options->filter.heap_count++] = (char *)word;
-	return 0;
-}
-
-/* Numbers with commas between them. */
-static int take_numbers(const char *word, const char *option, uint32_t **items, size_t *count, size_t *capacity)
-{
-	for (;;) {
-		char *end;
-		unsigned long number = strtoul(word, &end, 10);
-		if (!isdigit((unsigned char)*word) || (*end && *end != ',') || number > UINT32_MAX)
-			return cli_fail("-%s: \"%s\" is no number", option, word);
-		memory_grow(*items, *count, *capacity);
-		(*items)[(*count)++] = (uint32_t)number;
-		if (!*end)
-			return 0;
-		word = end + 1;
-	}
-}
-
-static int take_pids(void *context, const char *word)
-{
-	struct filter_options *options = context;
-	return take_numbers(word, "pids", &options->filter.pids, &options->filter.pid_count,
-			    &options->filter.pid_capacity);
-}
-
-static int take_tids(void *context, const char *word)
-{
-	struct filter_options *options = context;
-	return take_numbers(word, "threads", &options->filter.tids, &options->filter.tid_count,
-			    &options->filter.tid_capacity);
-}
-
-static int set_frames(void *context, struct words *words, int number)
-{
-	return number ? filter_take_list(context, words, "requireFreeFrames", take_required_of_free)
-		      : filter_take_list(context, words, "requireFrames", take_required);
 }
 
 /* Numbers may come with commas, and the FILE may follow them. */
-static int set_numbers(void *context, struct words *words, int number)
+static int take_numbers(struct filter_options *options, const struct filter_word *word, struct words *words)
 {
-	const char *name = number ? "threads" : "pids";
 	char **first = words->next;
 	while (is_list_word(options_peek(words)) && (isdigit((unsigned char)**words->next) || words->next == first)) {
-		if (number ? take_tids(context, *words->next) : take_pids(context, *words->next))
+		if (take_value(options, word, 0, *words->next))
 			return CLI_FAILED;
 		words->next++;
 	}
-	if (words->next == first)
-		return cli_fail("-%s: a value is missing", name);
-	note_add(context, name, first, words->next);
-	return 0;
+	return words->next == first ? cli_fail("-%s: a value is missing", word->name) : 0;
 }
 
-static int set_heap(void *context, struct words *words, int number)
+static int take_required(void *context, const char *value)
 {
-	(void)number;
+	return take_value(context, &filter_words[FILTER_WORD_REQUIRED], 0, value);
+}
+
+static int take_required_of_free(void *context, const char *value)
+{
+	return take_value(context, &filter_words[FILTER_WORD_REQUIRED_OF_FREE], 0, value);
+}
+
+static int filter_set(void *context, struct words *words, int number)
+{
+	struct filter_options *options = context;
+	const struct filter_word *word = &filter_words[number];
+	struct diag diag = {""};
 	char **first = words->next;
-	const char *word = options_value(words, "heap");
-	if (!word || take_heap(context, word))
+	if (word->values == FILTER_FRAMES)
+		return filter_take_list(options, words, word->name,
+					word->id == FILTER_WORD_REQUIRED ? take_required : take_required_of_free);
+	if ((word->values == FILTER_NUMBERS ? take_numbers : take_values)(options, word, words))
 		return CLI_FAILED;
-	note_add(context, "heap", first, words->next);
-	return 0;
-}
-
-static int set_closed(void *context, struct words *words, int number)
-{
-	(void)number;
-	struct filter_options *options = context;
-	options->filter.is_closed = true;
-	note_add(options, "closed", words->next, words->next);
-	return 0;
-}
-
-static int set_innermost(void *context, struct words *words, int number)
-{
-	(void)number;
-	struct filter_options *options = context;
-	options->filter.nesting = HEAP_NESTING_INNERMOST;
-	note_add(options, "innermost", words->next, words->next);
+	if (filter_word_finish(&options->asked, word, &diag))
+		return cli_fail("-%s: %s", word->name, diag.text);
+	/* The report has its range by itself. */
+	if (word->id != FILTER_WORD_RANGE)
+		note_values(options, word->name, first, words->next);
 	return 0;
 }
 
 /* ---- the tables ---- */
 
-/* clang-format off */
-const struct option filter_range_rows[] = {
-	{"range", .type = VALUE_TAKEN, .take = set_range, .value = "T1 T2",
-	 .help = "events from T1 to T2; a time is in microseconds from the start, has s, ms, us or ns behind it, or is "
-		 "YYYY/MM/DD:HH:MM:SS"},
-	{.type = VALUE_END},
-};
+/* Of the words of query/filter_words.h: those about the range, those that all commands take, those of reports. */
+#define ROW(id, name_, other_, value_, help_) \
+	{name_,           .others = other_, .type = VALUE_TAKEN, .take = filter_set, .number = FILTER_WORD_##id, \
+	 .value = value_, .help = help_},
+#define RANGE_ROW_RANGE ROW
+#define RANGE_ROW_ALL(...)
+#define RANGE_ROW_REPORT(...)
+#define ALL_ROW_RANGE(...)
+#define ALL_ROW_ALL ROW
+#define ALL_ROW_REPORT(...)
+#define REPORT_ROW_RANGE(...)
+#define REPORT_ROW_ALL(...)
+#define REPORT_ROW_REPORT ROW
 
-const struct option filter_rows[] = {
-	{"lifetime", .type = VALUE_TAKEN, .take = set_lifetime, .value = "L1 L2",
-	 .help = "blocks that lived for at least L1 and less than L2"},
-	{"size", .type = VALUE_TAKEN, .take = set_size, .value = "S1 S2",
-	 .help = "blocks of at least S1 and less than S2 bytes; also with K, M or G"},
-	{"requireFrames", .type = VALUE_TAKEN, .take = set_frames, .value = "F...",
-	 .help = "blocks with one of these frames on the stack of their allocation"},
-	{"requireFreeFrames", .type = VALUE_TAKEN, .take = set_frames, .number = 1, .value = "F...",
-	 .help = "blocks with one of these frames on the stack of their free"},
-	{"pids", .others = "pid", .type = VALUE_TAKEN, .take = set_numbers, .value = "N...",
-	 .help = "blocks of these processes; -pid is the same"},
-	{"threads", .others = "thread", .type = VALUE_TAKEN, .take = set_numbers, .number = 1, .value = "N...",
-	 .help = "blocks of these threads"},
-	{"heap", .type = VALUE_TAKEN, .take = set_heap, .value = "H",
-	 .help = "blocks of the heap with this handle or name, also of a heap that lies in another one"},
-	{"window", .type = VALUE_TAKEN, .take = set_window, .choices = classes, .value = "CLASS T1 T2",
-	 .help = "blocks that were allocated, freed inside or outside of T1 to T2: AIFI, AIFO, AOFI or AOFO"},
-	{"closed", .type = VALUE_TAKEN, .take = set_closed, .help = "blocks that were freed"},
-	{.type = VALUE_END},
-};
-
-const struct option filter_report_rows[] = {
-	{"innermost", .type = VALUE_TAKEN, .take = set_innermost,
-	 .help = "blocks that lie in others, in place of these; what remains of these is [pool overhead]"},
-	{.type = VALUE_END},
-};
-/* clang-format on */
+#define X(id, name, other, values, taker, value, help) RANGE_ROW_##taker(id, name, other, value, help)
+const struct option filter_range_rows[] = {FILTER_WORDS(X){.type = VALUE_END}};
+#undef X
+#define X(id, name, other, values, taker, value, help) ALL_ROW_##taker(id, name, other, value, help)
+const struct option filter_rows[] = {FILTER_WORDS(X){.type = VALUE_END}};
+#undef X
+#define X(id, name, other, values, taker, value, help) REPORT_ROW_##taker(id, name, other, value, help)
+const struct option filter_report_rows[] = {FILTER_WORDS(X){.type = VALUE_END}};
+#undef X
 
 /* ---- with the trace ---- */
 
-static int resolve_moments(const struct moments *moments, const char *option, const struct trace *trace,
-			   struct heap_range *range)
+static int resolve(const struct filter_options *options, enum filter_word_id id, const struct trace *trace,
+		   struct heap_range *range)
 {
+	struct diag diag = {""};
 	int64_t start_ns = trace_dictionary(trace)->start_realtime_ns;
-	parse_moment(moments->words[0], start_ns, &range->from_ns);
-	parse_moment(moments->words[1], start_ns, &range->to_ns);
-	return range->from_ns > range->to_ns ? cli_fail("-%s: it ends before it begins", option) : 0;
+	return filter_word_resolve(&options->asked, &filter_words[id], start_ns, range, &diag)
+		       ? cli_fail("-%s: %s", filter_words[id].name, diag.text)
+		       : 0;
 }
 
+/* Name the patterns that match no frame of the trace. True when none of them does. */
 bool filter_report_patterns(const struct heap_patterns *patterns, const char *option, struct heap_names *names)
 {
 	size_t missing = 0;
@@ -359,14 +191,14 @@ bool filter_report_patterns(const struct heap_patterns *patterns, const char *op
 
 int filter_range(const struct filter_options *options, const struct trace *trace, struct heap_range *range)
 {
-	return options->range.words[0] ? resolve_moments(&options->range, "range", trace, range) : 0;
+	return resolve(options, FILTER_WORD_RANGE, trace, range);
 }
 
 int filter_prepare(struct filter_options *options, const struct heap_table *table, struct heap_names *names)
 {
-	struct heap_filter *filter = &options->filter;
+	struct heap_filter *filter = &options->asked.filter;
 	struct diag diag = {""};
-	if (options->window.words[0] && resolve_moments(&options->window, "window", table->trace, &filter->window))
+	if (resolve(options, FILTER_WORD_WINDOW, table->trace, &filter->window))
 		return CLI_FAILED;
 	if (heap_filter_prepare(filter, table, names, &diag))
 		return cli_fail("%s", diag.text);

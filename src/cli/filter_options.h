@@ -1,27 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/** The options that choose which allocations count, the same for every command. */
+/** The options that choose which allocations count, the same for every command: the words of
+    query/filter_words.h. */
 #ifndef XHEAP_CLI_FILTER_OPTIONS_H
 #define XHEAP_CLI_FILTER_OPTIONS_H
 
-#include "action/report.h"
 #include "cli/option_parser.h"
-#include "query/filter.h"
-
-/** Two times as typed: a wall clock's can only be read when the trace is open. */
-struct moments {
-	const char *words[2];
-};
+#include "query/filter_words.h"
 
 /** Where the options store their values. */
 struct filter_options {
 	const char *command; /**< for messages that show the right line */
-	struct moments range, window;
-	struct heap_filter filter;
-	struct report_filter *notes; /**< the options as typed, for the report */
-	size_t note_count, note_capacity;
+	struct filter_request asked;
 };
 
+/** Begin without any filter. `command` is for messages. */
 void filter_options_init(struct filter_options *options, const char *command);
+
+/** Free the filters. */
 void filter_options_fini(struct filter_options *options);
 
 /** The options, which store in a struct filter_options: the time, the others, and one that only reports have, since

@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "action/report.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/whole_file.h"
@@ -13,7 +14,7 @@
 #include "cli/filter_options.h"
 #include "cli/formats.h"
 
-enum { PART_MAX = 16, TOP_DEFAULT = 10000 };
+enum { PART_MAX = 16, TOP_DEFAULT = 10000, SAVE_BYTES = 1 << 16 };
 enum { HEAP_AGAIN = -1 }; /* in place of a status: the index is damaged, and nothing has been shown */
 
 struct heap_options {
@@ -259,8 +260,8 @@ static int report_print(const struct heap_options *options, struct report *repor
 {
 	struct cli_output output;
 	cli_output_open(&output, options->format == REPORT_TEXT);
-	report->source->is_colored = output.is_colored;
-	report_write(report, (enum report_format)options->format, output.file);
+	report->input->is_colored = output.is_colored;
+	report_write(report, (enum report_format)options->format, &output.sink);
 	return cli_output_close(&output);
 }
 
@@ -276,18 +277,14 @@ static int report_save(const struct heap_options *options, const struct report *
 	int error = whole_file_open(&file, options->output, 0666, diag);
 	if (error)
 		return error;
-	FILE *out = fdopen(file.fd, "w");
-	if (!out)
-		memory_exhausted(0);
-	file.fd = -1;
-	report_write(report, (enum report_format)options->format, out);
-	bool is_bad = ferror(out);
-	if (fclose(out) || is_bad) {
-		error = diag_errno(diag, "cannot write %s", options->output);
-		whole_file_abandon(&file);
-		return error;
-	}
-	return whole_file_commit(&file, diag);
+	struct sink out;
+	sink_to_fd(&out, file.fd, SAVE_BYTES);
+	report_write(report, (enum report_format)options->format, &out);
+	error = sink_end(&out);
+	if (!error)
+		return whole_file_commit(&file, diag);
+	whole_file_abandon(&file);
+	return diag_fail(diag, -error, "cannot write %s: %s", options->output, strerror(-error));
 }
 
 static int report_show(const struct heap_options *options, struct report *report, const struct symbols *symbols)
@@ -305,24 +302,25 @@ static void parts_take(const struct heap_options *options, struct report_part pa
 }
 
 /* Nothing is shown of what a damaged index answers. */
-static int parts_show(const struct heap_options *options, struct action_source *source, const struct analysis *analysis)
+static int parts_show(const struct heap_options *options, struct action_input *input, const struct analysis *analysis)
 {
+	const struct action_source *source = &input->sources[0];
 	struct report_part parts[PART_MAX];
 	for (unsigned i = 0; i < options->part_count && source->table->sample_bytes; i++)
 		if (options->parts[i].action == &action_chains ||
 		    (options->parts[i].sort && !strcmp(options->parts[i].sort->key, "stt")))
 			return cli_fail("%s is a sample: %s needs every event", source->path,
 					options->parts[i].action == &action_chains ? "-chains" : "stt");
-	if (source->table->sample_bytes && options->filter.filter.nesting == HEAP_NESTING_INNERMOST)
+	if (source->table->sample_bytes && options->filter.asked.filter.nesting == HEAP_NESTING_INNERMOST)
 		return cli_fail(
 			"%s is a sample: -innermost needs every event, since blocks that others lie in may be missing",
 			source->path);
-	struct report report = {.source = source,
+	struct report report = {.input = input,
 				.parts = parts,
 				.part_count = options->part_count,
-				.has_range = options->filter.range.words[0] != NULL,
-				.filters = options->filter.notes,
-				.filter_count = options->filter.note_count};
+				.has_range = options->filter.asked.range.words[0] != NULL,
+				.filters = options->filter.asked.notes,
+				.filter_count = options->filter.asked.note_count};
 	parts_take(options, parts);
 	report_make(&report, options->top);
 	int status = analysis_is_good(source->table) ? report_show(options, &report, analysis->symbols) : HEAP_AGAIN;
@@ -330,14 +328,15 @@ static int parts_show(const struct heap_options *options, struct action_source *
 	return status;
 }
 
-static int source_show(struct heap_options *options, struct action_source *source, const struct analysis *analysis)
+static int input_show(struct heap_options *options, struct action_input *input, const struct analysis *analysis)
 {
+	struct action_source *source = &input->sources[0];
 	struct heap_window window;
 	struct heap_range range = {0, source->table->duration_ns};
 	if (filter_range(&options->filter, source->trace, &range))
 		return CLI_FAILED;
-	options->filter.filter.is_partial =
-		options->filter.range.words[0] || (options->by != HEAP_BY_NONE && options->by != HEAP_BY_PROCESS);
+	options->filter.asked.filter.is_partial =
+		options->filter.asked.range.words[0] || (options->by != HEAP_BY_NONE && options->by != HEAP_BY_PROCESS);
 	int status = filter_prepare(&options->filter, source->table, source->names);
 	if (status != CLI_OK)
 		return status;
@@ -348,7 +347,7 @@ static int source_show(struct heap_options *options, struct action_source *sourc
 		return cli_fail("%s: %s", source->path, diag.text);
 	heap_window_make(&window, source->table, source->filter, range, options->by, false);
 	source->window = &window;
-	status = parts_show(options, source, analysis);
+	status = parts_show(options, input, analysis);
 	heap_window_fini(&window);
 	if (status == CLI_OK && filter_report_patterns(&options->callers, "callers", source->names))
 		status = CLI_NO;
@@ -391,11 +390,12 @@ static int output_check(const struct heap_options *options, const char *path)
 
 static int analysis_show(struct heap_options *options, const struct analysis *analysis)
 {
-	struct action_source source = analysis_source(analysis, &options->filter.filter, &options->cull);
-	source.callers_of = &options->callers;
+	struct action_source source = analysis_source(analysis, &options->filter.asked.filter);
+	struct action_input input = {
+		.sources = &source, .source_count = 1, .cull = &options->cull, .callers_of = &options->callers};
 	source.session = options->input.session;
-	int status = source_show(options, &source, analysis);
-	action_source_fini(&source);
+	int status = input_show(options, &input, analysis);
+	action_input_fini(&input);
 	return status;
 }
 

@@ -145,7 +145,7 @@ static bool is_shown_elsewhere(const char *option)
 	       !strcmp(option, TRACE_OPTION_LIMITED) || !strcmp(option, TRACE_OPTION_INACTIVE);
 }
 
-static void info_json(const struct info *info, FILE *out)
+static void info_json(const struct info *info, struct sink *out)
 {
 	const struct trace_dictionary *dictionary = info->dictionary;
 	struct json json = {.out = out, .line_depth = 2};
@@ -242,7 +242,7 @@ static void text_cost(struct grid *grid, const struct info *info)
 	text_line(grid, "cost", text);
 }
 
-static void text_facts(const struct info *info, FILE *out)
+static void text_facts(const struct info *info, struct sink *out)
 {
 	const struct trace_dictionary *dictionary = info->dictionary;
 	struct grid grid = {.columns = 2};
@@ -296,7 +296,7 @@ static const char *text_end(struct arena *arena, const struct trace_process *pro
 	return end_word(process);
 }
 
-static void text_processes(const struct info *info, FILE *out)
+static void text_processes(const struct info *info, struct sink *out)
 {
 	static const char *const titles[] = {">id", ">pid",     ">parent", ">start",     ">end",
 					     "how", ">threads", ">events", ">inherited", "command"};
@@ -325,48 +325,49 @@ static void text_processes(const struct info *info, FILE *out)
 	grid_fini(&grid);
 }
 
-static void text_inactive(FILE *out, const struct trace_dictionary *dictionary)
+static void text_inactive(struct sink *out, const struct trace_dictionary *dictionary)
 {
 	struct inactive_process inactive;
 	for (uint32_t i = 0; i < dictionary->option_count; i++)
 		if (inactive_read(&inactive, &dictionary->options[i]))
-			fprintf(out,
+			sink_format(
+				out,
 				"  process %d (%s) had inactive code of this recording mapped at its end: %s, %" PRIu32
 				" threads in it\n",
 				inactive.pid, text_shown(inactive.command), text_bytes(inactive.bytes).data,
 				inactive.threads);
 }
 
-static void info_text(const struct info *info, FILE *out)
+static void info_text(const struct info *info, struct sink *out)
 {
 	const struct trace_dictionary *dictionary = info->dictionary;
 	struct losses losses = losses_sum(dictionary);
 	struct text missing = losses_missing_text(dictionary);
-	fprintf(out, "%s: %s%s%s\n", text_shown(info->path),
-		losses_is_complete(dictionary) ? "complete"
-		: dictionary->is_complete      ? "not complete"
-					       : "cut short",
-		*missing.data ? ": " : "", missing.data);
+	sink_format(out, "%s: %s%s%s\n", text_shown(info->path),
+		    losses_is_complete(dictionary) ? "complete"
+		    : dictionary->is_complete      ? "not complete"
+						   : "cut short",
+		    *missing.data ? ": " : "", missing.data);
 	if (!dictionary->is_complete)
-		fprintf(out, "  the trace is cut at byte %" PRIu64 ": %s\n", dictionary->cut_offset,
-			dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
+		sink_format(out, "  the trace is cut at byte %" PRIu64 ": %s\n", dictionary->cut_offset,
+			    dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
 	early_end_text(out, dictionary, "  ");
 	losses_text_earlier(out, dictionary, "  ");
-	fprintf(out, "  %s events lost, %s stacks lost", text_count(losses.events).data,
-		text_count(losses.stacks).data);
+	sink_format(out, "  %s events lost, %s stacks lost", text_count(losses.events).data,
+		    text_count(losses.stacks).data);
 	losses_text_reason(out, dictionary);
-	putc('\n', out);
+	sink_put(out, '\n');
 	losses_text_gaps(out, dictionary);
 	losses_text_calls(out, dictionary);
 	losses_text_unwindless(out, dictionary);
 	losses_text_dropped(out, dictionary);
 	losses_text_folded(out, dictionary);
 	if (dictionary->fold_count)
-		fputs("  events of processes are those that are not folded\n", out);
+		sink_text(out, "  events of processes are those that are not folded\n");
 	text_inactive(out, dictionary);
-	putc('\n', out);
+	sink_put(out, '\n');
 	text_facts(info, out);
-	fputs("\nProcesses\n", out);
+	sink_text(out, "\nProcesses\n");
 	text_processes(info, out);
 }
 
@@ -407,7 +408,7 @@ static int info_show(struct info_options *options, const char *path)
 	int status = info_read(&info, trace, &diag) ? cli_fail("%s: %s", path, diag.text) : CLI_OK;
 	if (status == CLI_OK) {
 		cli_output_open(&output, options->format == REPORT_TEXT);
-		(options->format == REPORT_JSON ? info_json : info_text)(&info, output.file);
+		(options->format == REPORT_JSON ? info_json : info_text)(&info, &output.sink);
 		status = cli_output_close(&output);
 	}
 	heap_table_free(info.table);

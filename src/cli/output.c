@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { OUTPUT_BYTES = 1 << 18 };
 static int error_number;
 
 int cli_error_number(void)
@@ -73,7 +74,9 @@ static bool output_takes_color(void)
 void cli_output_open(struct cli_output *output, bool wants_pager)
 {
 	int ends[2];
-	*output = (struct cli_output){.file = stdout};
+	fflush(stdout);
+	*output = (struct cli_output){.pager_fd = -1};
+	sink_to_fd(&output->sink, STDOUT_FILENO, OUTPUT_BYTES);
 	if (isatty(STDOUT_FILENO) != 1)
 		return;
 	output->is_colored = output_takes_color();
@@ -85,7 +88,7 @@ void cli_output_open(struct cli_output *output, bool wants_pager)
 		pager_run(ends);
 	close(ends[0]);
 	if (output->pager > 0) {
-		output->file = fdopen(ends[1], "w");
+		output->pager_fd = output->sink.fd = ends[1];
 		signal(SIGPIPE, SIG_IGN);
 		return;
 	}
@@ -95,16 +98,29 @@ void cli_output_open(struct cli_output *output, bool wants_pager)
 
 int cli_output_close(struct cli_output *output)
 {
-	bool is_bad = ferror(output->file) || fflush(output->file);
-	int error = errno;
+	int error = sink_end(&output->sink);
 	if (output->pager) {
-		fclose(output->file);
+		close(output->pager_fd);
 		while (waitpid(output->pager, NULL, 0) < 0 && errno == EINTR)
 			;
 	}
-	if (is_bad && error != EPIPE)
-		return cli_fail("cannot write the output: %s", strerror(error));
+	if (error && error != -EPIPE)
+		return cli_fail("cannot write the output: %s", strerror(-error));
 	return CLI_OK;
+}
+
+struct sink *cli_stdout(void)
+{
+	static struct sink sink;
+	sink_to_file(&sink, stdout, 0);
+	return &sink;
+}
+
+struct sink *cli_stderr(void)
+{
+	static struct sink sink;
+	sink_to_file(&sink, stderr, 0);
+	return &sink;
 }
 
 /* ---- progress ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * xheap report: the first answer to where the memory went, on a screen: what was live over time, what the peak consists
- * of, who asked for most, who asked for what was soon given back or never, and what to ask next.
+ * xheap report: the first answer to where the memory went, on a screen: live bytes over time, the stacks of the peak,
+ * the stacks that allocated most, temporary and unfreed blocks, and the next commands to type.
  */
 #include <inttypes.h>
 #include <langinfo.h>
@@ -38,16 +38,17 @@ enum {
 struct view {
 	struct report report;
 	struct action_source source;
+	struct action_input input;
 	struct heap_window window;
-	FILE *out;
+	struct sink *out;
 	unsigned width;
 	bool has_blocks; /* the terminal has U+2581 to U+2588 */
 };
 
 static void heading(const struct view *view, const char *text)
 {
-	putc('\n', view->out);
-	style_lines(view->out, view->source.is_colored, STYLE_HEADING, text);
+	sink_put(view->out, '\n');
+	style_lines(view->out, view->input.is_colored, STYLE_HEADING, text);
 }
 
 static bool is_sample(const struct view *view)
@@ -68,7 +69,7 @@ static struct heap_range whole_range(const struct view *view)
 static void chart_cell(const struct view *view, unsigned eighths)
 {
 	static const char *const blocks[EIGHTHS + 1] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-	fputs(view->has_blocks ? blocks[eighths] : eighths > EIGHTHS / 2 ? "#" : eighths ? "." : " ", view->out);
+	sink_text(view->out, view->has_blocks ? blocks[eighths] : eighths > EIGHTHS / 2 ? "#" : eighths ? "." : " ");
 }
 
 static void chart_print(const struct view *view)
@@ -83,12 +84,12 @@ static void chart_print(const struct view *view)
 		return;
 	heading(view, "Live over time");
 	for (unsigned row = CHART_ROWS; row-- > 0;) {
-		fprintf(view->out, "  %10s %s",
-			row == CHART_ROWS - 1 ? report_bytes(&view->source, highest).data
-			: row                 ? ""
-					      : "0",
-			view->has_blocks ? "│" : "|");
-		fputs(style_begin(view->source.is_colored, STYLE_CHART), view->out);
+		sink_format(view->out, "  %10s %s",
+			    row == CHART_ROWS - 1 ? report_bytes(&view->source, highest).data
+			    : row                 ? ""
+						  : "0",
+			    view->has_blocks ? "│" : "|");
+		sink_text(view->out, style_begin(view->input.is_colored, STYLE_CHART));
 		for (int i = 0; i < CHART_COLUMNS; i++) {
 			uint64_t filled = (uint64_t)((unsigned __int128)most[i].bytes * CHART_ROWS * EIGHTHS / highest),
 				 floor = (uint64_t)row * EIGHTHS;
@@ -98,11 +99,11 @@ static void chart_print(const struct view *view)
 					 : filled - floor > EIGHTHS ? EIGHTHS
 								    : (unsigned)(filled - floor));
 		}
-		fprintf(view->out, "%s\n", style_end(view->source.is_colored, STYLE_CHART));
+		sink_format(view->out, "%s\n", style_end(view->input.is_colored, STYLE_CHART));
 	}
 	const struct text from = range.from_ns ? text_duration(range.from_ns) : (struct text){"0"};
-	fprintf(view->out, "  %10s  %s%*s\n", "", from.data, CHART_COLUMNS - (int)strlen(from.data),
-		text_duration(range.to_ns).data);
+	sink_format(view->out, "  %10s  %s%*s\n", "", from.data, CHART_COLUMNS - (int)strlen(from.data),
+		    text_duration(range.to_ns).data);
 }
 
 /* ---- what there was ---- */
@@ -181,15 +182,15 @@ static struct split split_make(const struct heap_table *table, uint32_t process,
 	return split;
 }
 
-static void unknown_print(FILE *out, const struct rounding *rounding, const char *before, const char *behind)
+static void unknown_print(struct sink *out, const struct rounding *rounding, const char *before, const char *behind)
 {
 	if (rounding->unknown_count)
-		fprintf(out, "%snot known of %s block%s%s", before, text_count(rounding->unknown_count).data,
-			rounding->unknown_count == 1 ? "" : "s", behind);
+		sink_format(out, "%snot known of %s block%s%s", before, text_count(rounding->unknown_count).data,
+			    rounding->unknown_count == 1 ? "" : "s", behind);
 }
 
-/* Memory that was given out but not written to is live and not resident; pages that were given back are neither. So
- * parts can only be told as what they are at most. */
+/* Memory that was allocated but not written to is live and not resident; pages that the allocator has returned are
+ * neither. So each part is shown as the most that it can be. */
 static void resident_print(const struct view *view)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(view->source.trace);
@@ -198,21 +199,22 @@ static void resident_print(const struct view *view)
 		return;
 	/* It takes each block that there was. */
 	if (is_sample(view) || heap_is_folded(view->source.table)) {
-		fprintf(view->out, "  resident     %s at %s\n", text_bytes(sample->resident_bytes).data,
-			text_duration(sample->time_ns).data);
+		sink_format(view->out, "  resident     %s at %s\n", text_bytes(sample->resident_bytes).data,
+			    text_duration(sample->time_ns).data);
 		return;
 	}
 	struct split split = split_make(view->source.table, sample->process, sample->time_ns);
 	uint64_t resident = sample->resident_bytes, heap = split.page_bytes < resident ? split.page_bytes : resident;
 	uint64_t rounded = split.live_bytes + split.rounding.bytes, used = rounded < heap ? rounded : heap;
-	fprintf(view->out, "  resident     %s at %s", text_bytes(resident).data, text_duration(sample->time_ns).data);
+	sink_format(view->out, "  resident     %s at %s", text_bytes(resident).data,
+		    text_duration(sample->time_ns).data);
 	if (dictionary->process_count > 1)
-		fprintf(view->out, " in pid %" PRIu32, dictionary->processes[sample->process].pid);
-	fprintf(view->out, ": %s live blocks, %s rounding", text_bytes(split.live_bytes).data,
-		text_bytes(split.rounding.bytes).data);
+		sink_format(view->out, " in pid %" PRIu32, dictionary->processes[sample->process].pid);
+	sink_format(view->out, ": %s live blocks, %s rounding", text_bytes(split.live_bytes).data,
+		    text_bytes(split.rounding.bytes).data);
 	unknown_print(view->out, &split.rounding, " (", ")");
-	fprintf(view->out, ", %s free inside heaps, %s not heap\n", text_bytes(heap - used).data,
-		text_bytes(resident - heap).data);
+	sink_format(view->out, ", %s free inside heaps, %s not heap\n", text_bytes(heap - used).data,
+		    text_bytes(resident - heap).data);
 }
 
 static unsigned percent(uint64_t part, uint64_t whole)
@@ -223,48 +225,48 @@ static unsigned percent(uint64_t part, uint64_t whole)
 static void summary_print(const struct view *view)
 {
 	const struct heap_numbers *totals = &view->window.totals;
-	fprintf(view->out, "\n  peak         %s in %s blocks at %s",
-		report_bytes(&view->source, totals->peak_bytes).data,
-		report_count(&view->source, totals->peak_count).data, text_duration(view->window.peak_at_ns).data);
+	sink_format(view->out, "\n  peak         %s in %s blocks at %s",
+		    report_bytes(&view->source, totals->peak_bytes).data,
+		    report_count(&view->source, totals->peak_count).data, text_duration(view->window.peak_at_ns).data);
 	if (!is_sample(view) && !view->window.is_peak_folded) {
 		struct rounding rounding = rounding_at_peak(view);
-		fprintf(view->out, ", and %s more that the allocator rounded up (%u %%",
-			text_bytes(rounding.bytes).data, percent(rounding.bytes, totals->peak_bytes));
+		sink_format(view->out, ", and %s more that the allocator rounded up (%u %%",
+			    text_bytes(rounding.bytes).data, percent(rounding.bytes, totals->peak_bytes));
 		unknown_print(view->out, &rounding, "; ", "");
-		putc(')', view->out);
+		sink_put(view->out, ')');
 	}
-	putc('\n', view->out);
+	sink_put(view->out, '\n');
 	resident_print(view);
-	fprintf(view->out, "  outstanding  %s in %s blocks that were never given back\n",
-		report_bytes(&view->source, totals->outstanding_bytes).data,
-		report_count(&view->source, totals->outstanding_count).data);
-	fprintf(view->out, "  allocated    %s in %s blocks", report_bytes(&view->source, totals->total_bytes).data,
-		report_count(&view->source, totals->total_count).data);
+	sink_format(view->out, "  outstanding  %s in %s blocks that were never given back\n",
+		    report_bytes(&view->source, totals->outstanding_bytes).data,
+		    report_count(&view->source, totals->outstanding_count).data);
+	sink_format(view->out, "  allocated    %s in %s blocks", report_bytes(&view->source, totals->total_bytes).data,
+		    report_count(&view->source, totals->total_count).data);
 	if (view->source.table->duration_ns > 0)
-		fprintf(view->out, ", %s a second",
-			report_count(&view->source, (uint64_t)((unsigned __int128)totals->total_count * 1000000000 /
-							       (uint64_t)view->source.table->duration_ns))
-				.data);
+		sink_format(view->out, ", %s a second",
+			    report_count(&view->source, (uint64_t)((unsigned __int128)totals->total_count * 1000000000 /
+								   (uint64_t)view->source.table->duration_ns))
+				    .data);
 	if (!is_sample(view))
-		fprintf(view->out, "; %s of them temporary (%u %%)", text_count(totals->temporary_count).data,
-			percent(totals->temporary_count, totals->total_count));
-	fprintf(view->out, ", %s by realloc, of which %s moved\n",
-		report_count(&view->source, totals->realloc_count).data,
-		report_count(&view->source, totals->realloc_moved_count).data);
+		sink_format(view->out, "; %s of them temporary (%u %%)", text_count(totals->temporary_count).data,
+			    percent(totals->temporary_count, totals->total_count));
+	sink_format(view->out, ", %s by realloc, of which %s moved\n",
+		    report_count(&view->source, totals->realloc_count).data,
+		    report_count(&view->source, totals->realloc_moved_count).data);
 }
 
 /* ---- tables ---- */
 
-/* Frames of one row, wrapped to the width: from the function that asked for it to its callers. Images are told when
-   they change. */
+/* Frames of one row, wrapped to the width: from the function that asked for it to its callers. An image is shown when it
+   changes. */
 static void frames_print(const struct view *view, uint32_t node)
 {
 	struct heap_names *names = view->source.names;
 	unsigned at = INDENT, count = 0;
 	const char *image = NULL;
-	fprintf(view->out, "%*s", INDENT, "");
+	sink_format(view->out, "%*s", INDENT, "");
 	if (!node)
-		fputs("[no stack]", view->out);
+		sink_text(view->out, "[no stack]");
 	for (; node && count < FRAMES_MAX; node = heap_names_frame(names, node)->parent, count++) {
 		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
 		bool is_same = image && name->image && name->symbol && !strcmp(image, name->image);
@@ -273,14 +275,14 @@ static void frames_print(const struct view *view, uint32_t node)
 		size_t length = strlen(text);
 		if (count) {
 			bool is_full = at + 3 + length > view->width;
-			fprintf(view->out, is_full ? " <\n%*s" : " < ", INDENT, "");
+			sink_format(view->out, is_full ? " <\n%*s" : " < ", INDENT, "");
 			at = is_full ? INDENT : at + 3;
 		}
-		fputs(text, view->out);
+		sink_text(view->out, text);
 		at += (unsigned)length;
 		image = name->image;
 	}
-	fputs(node ? " < ...\n" : "\n", view->out);
+	sink_text(view->out, node ? " < ...\n" : "\n");
 }
 
 /* A table of the report: the rows of an action that have most of a number; those without it are not shown. */
@@ -294,9 +296,9 @@ struct text_part {
 };
 
 /* The bytes that moves copied; 0 for blocks that only shrank. */
-static uint64_t growth_number(const struct action_row *row)
+static uint64_t growth_number(const struct action_figures *figures)
 {
-	return row->extra[CHAINS_FACTOR] > THOUSAND ? row->extra[CHAINS_COPIED] + 1 : 0;
+	return figures->extra[CHAINS_FACTOR] > THOUSAND ? figures->extra[CHAINS_COPIED] + 1 : 0;
 }
 
 /* "1 block", "2 blocks" */
@@ -310,37 +312,42 @@ static struct text blocks(const struct view *view, uint64_t count)
 
 static void peak_print(const struct view *view, const struct action_row *row)
 {
-	fprintf(view->out, "  %10s  %2u %%, %s", report_bytes(&view->source, row->numbers.peak_bytes).data,
-		percent(row->numbers.peak_bytes, view->window.totals.peak_bytes),
-		blocks(view, row->numbers.peak_count).data);
+	sink_format(view->out, "  %10s  %2u %%, %s", report_bytes(&view->source, row->figures->numbers.peak_bytes).data,
+		    percent(row->figures->numbers.peak_bytes, view->window.totals.peak_bytes),
+		    blocks(view, row->figures->numbers.peak_count).data);
 }
 
 static void total_print(const struct view *view, const struct action_row *row)
 {
-	fprintf(view->out, "  %10s  %2u %%, %s, living %s (median)",
-		report_bytes(&view->source, row->numbers.total_bytes).data,
-		percent(row->numbers.total_bytes, view->window.totals.total_bytes),
-		blocks(view, row->numbers.total_count).data, text_duration(row->lifetime_median).data);
+	sink_format(view->out, "  %10s  %2u %%, %s, living %s (median)",
+		    report_bytes(&view->source, row->figures->numbers.total_bytes).data,
+		    percent(row->figures->numbers.total_bytes, view->window.totals.total_bytes),
+		    blocks(view, row->figures->numbers.total_count).data,
+		    text_duration(row->figures->lifetime_median).data);
 }
 
 static void temporary_print(const struct view *view, const struct action_row *row)
 {
-	fprintf(view->out, "  %10s  blocks freed by the thread's next event, of %s",
-		text_count(row->numbers.temporary_count).data, text_count(row->numbers.total_count).data);
+	sink_format(view->out, "  %10s  blocks freed by the thread's next event, of %s",
+		    text_count(row->figures->numbers.temporary_count).data,
+		    text_count(row->figures->numbers.total_count).data);
 }
 
 static void chain_print(const struct view *view, const struct action_row *row)
 {
-	fprintf(view->out, "  %10s  copied by moves; %s grew in %s steps, up to %.1f times",
-		text_bytes(row->extra[CHAINS_COPIED]).data, blocks(view, row->extra[CHAINS_COUNT]).data,
-		text_count(row->extra[CHAINS_STEPS]).data, (double)row->extra[CHAINS_FACTOR] / THOUSAND);
+	sink_format(view->out, "  %10s  copied by moves; %s grew in %s steps, up to %.1f times",
+		    text_bytes(row->figures->extra[CHAINS_COPIED]).data,
+		    blocks(view, row->figures->extra[CHAINS_COUNT]).data,
+		    text_count(row->figures->extra[CHAINS_STEPS]).data,
+		    (double)row->figures->extra[CHAINS_FACTOR] / THOUSAND);
 }
 
 static void outstanding_print(const struct view *view, const struct action_row *row)
 {
-	fprintf(view->out, "  %10s  %2u %%, %s", report_bytes(&view->source, row->numbers.outstanding_bytes).data,
-		percent(row->numbers.outstanding_bytes, view->window.totals.outstanding_bytes),
-		blocks(view, row->numbers.outstanding_count).data);
+	sink_format(view->out, "  %10s  %2u %%, %s",
+		    report_bytes(&view->source, row->figures->numbers.outstanding_bytes).data,
+		    percent(row->figures->numbers.outstanding_bytes, view->window.totals.outstanding_bytes),
+		    blocks(view, row->figures->numbers.outstanding_count).data);
 }
 
 static const struct text_part parts[] = {
@@ -358,13 +365,13 @@ static void part_print(struct view *view, const struct text_part *part)
 	struct action_rows rows;
 	if (part->action == &action_chains && (is_sample(view) || heap_is_folded(view->source.table)))
 		return;
-	action_rows_make(&rows, &view->source, part->action, &view->window,
-			 &(struct action_choice){sort, ROWS_MAX, part->is_brief});
-	for (size_t i = 0; i < rows.shown && sort->number(rows.rows[i]); i++) {
+	action_rows_make(&rows, &view->input, part->action,
+			 &(struct action_choice){.sort = sort, .top = ROWS_MAX, .is_brief = part->is_brief});
+	for (size_t i = 0; i < rows.shown && sort->number(rows.rows[i]->figures); i++) {
 		if (!i)
 			heading(view, part->title);
 		part->print(view, rows.rows[i]);
-		putc('\n', view->out);
+		sink_put(view->out, '\n');
 		frames_print(view, rows.rows[i]->group);
 	}
 	action_rows_fini(&rows);
@@ -377,14 +384,16 @@ static void next_print(const struct view *view)
 	const char *path = text_shown(view->source.path);
 	const struct heap_numbers *totals = &view->window.totals;
 	heading(view, "Next");
-	fprintf(view->out, "  xheap heap %s -tree sp          what the peak consists of, from the threads' starts\n",
-		path);
-	fprintf(view->out, "  xheap heap %s -frames stc       which functions allocate most often\n", path);
+	sink_format(view->out,
+		    "  xheap heap %s -tree sp          what the peak consists of, from the threads' starts\n", path);
+	sink_format(view->out, "  xheap heap %s -frames stc       which functions allocate most often\n", path);
 	if (totals->outstanding_count)
-		fprintf(view->out, "  xheap heap %s -stacks so        everything that was never given back\n", path);
+		sink_format(view->out, "  xheap heap %s -stacks so        everything that was never given back\n",
+			    path);
 	if (trace_dictionary(view->source.trace)->process_count > 1)
-		fprintf(view->out, "  xheap heap %s -image -by process\n", path);
-	fprintf(view->out, "  xheap help heap   the rest: filters by size, lifetime, time and frames, culling, JSON\n");
+		sink_format(view->out, "  xheap heap %s -image -by process\n", path);
+	sink_format(view->out,
+		    "  xheap help heap   the rest: filters by size, lifetime, time and frames, culling, JSON\n");
 }
 
 /* ---- the command ---- */
@@ -394,14 +403,14 @@ static void title_print(const struct view *view)
 	const struct trace_dictionary *dictionary = trace_dictionary(view->source.trace);
 	const char *command = dictionary->process_count ? text_shown(dictionary->processes[0].command) : "";
 	struct text missing = losses_missing_text(dictionary);
-	fprintf(view->out, "%s%s%s  %s%s%s\n", style_begin(view->source.is_colored, STYLE_HEADING),
-		text_shown(view->source.path), style_end(view->source.is_colored, STYLE_HEADING), command,
-		*missing.data ? "; not complete: " : "", missing.data);
+	sink_format(view->out, "%s%s%s  %s%s%s\n", style_begin(view->input.is_colored, STYLE_HEADING),
+		    text_shown(view->source.path), style_end(view->input.is_colored, STYLE_HEADING), command,
+		    *missing.data ? "; not complete: " : "", missing.data);
 	uint32_t thread_count = report_thread_count(dictionary);
-	fprintf(view->out, "  %s, %" PRIu32 " process%s, %" PRIu32 " thread%s, %s events\n",
-		text_duration(view->source.table->duration_ns).data, dictionary->process_count,
-		dictionary->process_count == 1 ? "" : "es", thread_count, thread_count == 1 ? "" : "s",
-		text_count(dictionary->event_count).data);
+	sink_format(view->out, "  %s, %" PRIu32 " process%s, %" PRIu32 " thread%s, %s events\n",
+		    text_duration(view->source.table->duration_ns).data, dictionary->process_count,
+		    dictionary->process_count == 1 ? "" : "es", thread_count, thread_count == 1 ? "" : "s",
+		    text_count(dictionary->event_count).data);
 	/* Which images have no symbols is known when the stacks have names. */
 	for (uint32_t i = 0; i < view->source.table->site_count; i++)
 		heap_names_site(view->source.names, &view->source.table->sites[i]);
@@ -417,15 +426,16 @@ static unsigned terminal_width(void)
 }
 
 static void view_show(const struct analysis *analysis, const char *session, const struct heap_filter *filter,
-		      struct heap_cull *cull, bool is_colored, FILE *out)
+		      struct heap_cull *cull, bool is_colored, struct sink *out)
 {
-	struct view view = {.source = analysis_source(analysis, filter, cull), .out = out, .width = terminal_width()};
+	struct view view = {.source = analysis_source(analysis, filter), .out = out, .width = terminal_width()};
 	heap_window_make(&view.window, analysis->table, filter, (struct heap_range){0, analysis->table->duration_ns},
 			 HEAP_BY_NONE, false);
 	view.source.window = &view.window;
 	view.source.session = session;
-	view.source.is_colored = is_colored;
-	view.report = (struct report){.source = &view.source};
+	view.input = (struct action_input){
+		.sources = &view.source, .source_count = 1, .is_colored = is_colored, .cull = cull};
+	view.report = (struct report){.input = &view.input};
 	view.has_blocks = setlocale(LC_CTYPE, "") && !strcmp(nl_langinfo(CODESET), "UTF-8");
 	title_print(&view);
 	chart_print(&view);
@@ -434,7 +444,7 @@ static void view_show(const struct analysis *analysis, const char *session, cons
 		part_print(&view, &parts[i]);
 	next_print(&view);
 	heap_window_fini(&view.window);
-	action_source_fini(&view.source);
+	action_input_fini(&view.input);
 }
 
 struct report_options {
@@ -451,18 +461,14 @@ static char *view_make(const struct analysis *analysis, const char *session, boo
 {
 	struct heap_filter filter;
 	struct heap_cull cull = {.with_entries = false};
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-	if (!out)
-		memory_exhausted(0);
+	struct sink out;
+	sink_to_memory(&out);
 	heap_filter_init_for(&filter, analysis->table);
 	heap_cull_use_default(&cull);
-	view_show(analysis, session, &filter, &cull, is_colored, out);
-	fclose(out);
+	view_show(analysis, session, &filter, &cull, is_colored, &out);
 	heap_cull_fini(&cull);
 	heap_filter_fini(&filter);
-	return text;
+	return sink_take(&out, NULL);
 }
 
 static int analysis_show(struct analysis *analysis, const char *session)
@@ -479,7 +485,7 @@ static int analysis_show(struct analysis *analysis, const char *session)
 			text = view_make(analysis, session, output.is_colored);
 	}
 	if (status == CLI_OK)
-		fputs(text, output.file);
+		sink_text(&output.sink, text);
 	free(text);
 	int end_status = cli_output_close(&output);
 	return status == CLI_OK ? end_status : status;

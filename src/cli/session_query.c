@@ -53,7 +53,7 @@ static int query_run(int count, char **arguments)
 		return CLI_FAILED;
 	status = session_query(socket, options.with_threads, &state);
 	if (status == CLI_OK && options.format == REPORT_JSON) {
-		struct json json = {.out = stdout, .line_depth = 2};
+		struct json json = {.out = cli_stdout(), .line_depth = 2};
 		session_state_json(&json, arguments[1], &state, options.with_threads);
 		json_end(&json);
 	} else if (status == CLI_OK) {
@@ -114,7 +114,7 @@ static int sessions_run(int count, char **arguments)
 	if (status != CLI_OK)
 		return status;
 	session_each(listing_add, &listing);
-	struct json json = {.out = stdout, .line_depth = 3};
+	struct json json = {.out = cli_stdout(), .line_depth = 3};
 	bool is_json = options.format == REPORT_JSON;
 	if (is_json)
 		json_begin_array(&json, NULL);

@@ -7,6 +7,7 @@
 
 #include "base/grid.h"
 #include "base/text.h"
+#include "cli/cli.h"
 #include "session/clocks.h"
 #include "session/options.h"
 
@@ -209,7 +210,7 @@ static void text_threads(const struct controller_state *state)
 		grid_cell(&grid, text_duration((int64_t)thread->wait_ns).data);
 		grid_cell(&grid, state->threads[i].name[0] ? state->threads[i].name : "-");
 	}
-	grid_print(&grid, stdout, 2);
+	grid_print(&grid, cli_stdout(), 2);
 	grid_fini(&grid);
 }
 
@@ -278,7 +279,7 @@ void session_state_text(const char *name, const struct controller_state *state)
 		grid_cell(&grid, target->resident_bytes ? text_bytes(target->resident_bytes).data : "-");
 		grid_cell(&grid, state->targets[i].text[0] ? state->targets[i].text : "-");
 	}
-	grid_print(&grid, stdout, 2);
+	grid_print(&grid, cli_stdout(), 2);
 	grid_fini(&grid);
 	for (size_t i = 0; i < state->target_count; i++)
 		if (state->targets[i].target.is_limited)

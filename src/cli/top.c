@@ -147,10 +147,10 @@ static void row_frames(char *text, size_t size, struct heap_names *names, uint32
 		snprintf(text, size, "[no stack]");
 }
 
-static void show(struct screen *screen, const struct top_options *options, struct action_source *source,
-		 const struct heap_window *window)
+static void show(struct screen *screen, const struct top_options *options, struct action_input *input)
 {
-	const struct heap_numbers *totals = &window->totals;
+	const struct action_source *source = &input->sources[0];
+	const struct heap_numbers *totals = &source->window->totals;
 	struct action_rows rows;
 	screen_measure(screen);
 	if (screen->is_terminal)
@@ -169,15 +169,16 @@ static void show(struct screen *screen, const struct top_options *options, struc
 	line(screen, "%s", "");
 	line(screen, "  %11s %9s %10s %9s  %s", "outstanding", "blocks", "allocated", "blocks", "stack");
 	size_t room = screen->height > HEADER_LINES + 1 ? screen->height - HEADER_LINES : 1;
-	action_rows_make(&rows, source, &action_stacks, window, &(struct action_choice){options->sort, room, true});
+	action_rows_make(&rows, input, &action_stacks,
+			 &(struct action_choice){.sort = options->sort, .top = room, .is_brief = true});
 	for (size_t i = 0; i < rows.shown; i++) {
-		const struct action_row *row = rows.rows[i];
+		const struct heap_numbers *numbers = &rows.rows[i]->figures->numbers;
 		char frames[LINE_BYTES];
-		row_frames(frames, sizeof(frames), source->names, row->group);
-		line(screen, "  %11s %9s %10s %9s  %s", report_bytes(source, row->numbers.outstanding_bytes).data,
-		     report_count(source, row->numbers.outstanding_count).data,
-		     report_bytes(source, row->numbers.total_bytes).data,
-		     report_count(source, row->numbers.total_count).data, frames);
+		row_frames(frames, sizeof(frames), source->names, rows.rows[i]->group);
+		line(screen, "  %11s %9s %10s %9s  %s", report_bytes(source, numbers->outstanding_bytes).data,
+		     report_count(source, numbers->outstanding_count).data,
+		     report_bytes(source, numbers->total_bytes).data, report_count(source, numbers->total_count).data,
+		     frames);
 	}
 	action_rows_fini(&rows);
 	if (screen->is_terminal)
@@ -200,13 +201,14 @@ static int refresh(struct screen *screen, const struct top_options *options)
 		return status;
 	heap_filter_init_for(&filter, analysis.table);
 	heap_cull_use_default(&cull);
-	struct action_source source = analysis_source(&analysis, &filter, &cull);
+	struct action_source source = analysis_source(&analysis, &filter);
+	struct action_input input = {.sources = &source, .source_count = 1, .cull = &cull};
 	heap_window_make(&window, analysis.table, &filter, (struct heap_range){0, analysis.table->duration_ns},
 			 HEAP_BY_NONE, false);
 	source.window = &window;
-	show(screen, options, &source, &window);
+	show(screen, options, &input);
 	heap_window_fini(&window);
-	action_source_fini(&source);
+	action_input_fini(&input);
 	heap_cull_fini(&cull);
 	heap_filter_fini(&filter);
 	analysis_close(&analysis);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What sites are split by: which part an allocation is of, and what the parts are called. */
+/* The splits of sites: the part that an allocation is of, and the parts' labels. */
 #include "query/window.h"
 
 #include <assert.h>
@@ -31,6 +31,13 @@ enum heap_by heap_by_find(const char *name)
 		if (!strcasecmp(name, by_names[by]))
 			return (enum heap_by)by;
 	return HEAP_BY_NONE;
+}
+
+const char *heap_by_names(void)
+{
+	static char names[64];
+	text_join(names, sizeof(names), by_names + 1, BY_COUNT - 1);
+	return names;
 }
 
 /* Sizes by powers of two: 0 for none, n for those of n bits. */

@@ -16,9 +16,10 @@ struct heap_cull {
 /** Use the built-in list (cull/default.txt). */
 void heap_cull_use_default(struct heap_cull *cull);
 
-/** The node at which the stack goes on when what matches is left out; the outermost real frame's when that is all. */
+/** Return the first node of the stack, from inside out, that is not culled; the outermost real frame's if all are. */
 uint32_t heap_cull_node(struct heap_cull *cull, const struct heap_names *names, uint32_t node);
 
+/** Free the patterns. */
 void heap_cull_fini(struct heap_cull *cull);
 
 #endif

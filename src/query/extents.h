@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** How many pages blocks have lain in, each page counted once, for any number of blocks: what overlaps or touches is
-    joined as it comes. */
+/** How many pages blocks have lain in, each page counted once. Pages that overlap or touch are joined as they come, so
+    the number of blocks does not matter. */
 #ifndef XHEAP_QUERY_EXTENTS_H
 #define XHEAP_QUERY_EXTENTS_H
 
@@ -28,8 +28,10 @@ struct heap_extents {
 void heap_extents_add(struct heap_extents *extents, uint32_t set, const struct heap_allocation *allocation,
 		      const struct heap_details *details);
 
-/** Add the bytes of all pages of each set to bytes[set]; what is of no set below `sets` is left out. */
+/** Add the bytes of all pages of each set to bytes[set]; leave out sets from `sets` on. */
 void heap_extents_sum(struct heap_extents *extents, uint64_t *bytes, uint32_t sets);
+
+/** Free the pages. */
 void heap_extents_fini(struct heap_extents *extents);
 
 #endif

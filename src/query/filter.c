@@ -15,9 +15,24 @@
 static const char *const class_names[] = {HEAP_CLASSES(X)};
 #undef X
 
+enum heap_class heap_class_find(const char *name)
+{
+	int class = 0;
+	while (class < HEAP_CLASS_NONE && strcasecmp(name, class_names[class]) != 0)
+		class ++;
+	return (enum heap_class) class;
+}
+
 const char *heap_class_name(enum heap_class class)
 {
 	return class < HEAP_CLASS_NONE ? class_names[class] : "none";
+}
+
+const char *heap_class_names(void)
+{
+	static char names[32];
+	text_join(names, sizeof(names), class_names, HEAP_CLASS_NONE);
+	return names;
 }
 
 enum heap_class heap_class_of(const struct heap_allocation *allocation, struct heap_range window)
@@ -48,7 +63,7 @@ static void selection_free(struct heap_selection *selection)
 	free(selection);
 }
 
-/* What heap_filter_prepare() made. */
+/* Free all that heap_filter_prepare() made. */
 static void prepared_free(struct heap_filter *filter)
 {
 	free(filter->site);
@@ -195,7 +210,7 @@ static unsigned filter_columns(const struct heap_filter *filter)
 	return columns;
 }
 
-/* What of nested blocks is wanted. */
+/* Decide which nested blocks are wanted, and what follows from all conditions together. */
 static void filter_settle(struct heap_filter *filter, const struct heap_table *table)
 {
 	bool is_of_sites = asks_for_sites(filter), is_all = is_of_sites && !filter->site;
@@ -294,7 +309,7 @@ static void fit_table(struct fits *fits, const uint64_t *numbers, uint32_t count
 		fits->rows[i] &= 0 - (uint64_t)(passes[numbers[i]] != 0);
 }
 
-/* The same of numbers that may be none, which are told by one more than they are. */
+/* The same of numbers that may be none: 0 is none, others are one more than they are. */
 static void fit_table_or_none(struct fits *fits, const uint64_t *numbers, uint32_t count, const uint8_t *passes,
 			      bool none_passes)
 {

@@ -40,10 +40,10 @@ enum heap_nesting {
 	HEAP_NESTING_ALL
 };
 
-/** What was asked for; zero it, and heap_filter_init() it. */
+/** Conditions that all have to hold. Begin it with heap_filter_init(). */
 struct heap_filter {
 	struct heap_bounds size_bytes, lifetime_ns;
-	bool is_closed;           /**< only what was given back */
+	bool is_closed;           /**< only freed blocks */
 	enum heap_class class;    /**< HEAP_CLASS_NONE: any */
 	struct heap_range window; /**< of the class */
 	uint32_t *pids, *tids;    /**< none: all */
@@ -59,12 +59,12 @@ struct heap_filter {
 	uint8_t *thread;           /* by thread of the trace */
 	uint8_t *heap;             /* by heap of the trace, the last one: of none */
 	uint32_t heap_none;
-	uint8_t unwanted_flags; /**< enum heap_allocation_flag: allocations with one of them do not pass */
-	bool has_overhead;      /**< what remains of blocks with others in them is counted */
-	bool is_plain;          /* everything passes */
-	bool is_of_sites;       /**< where it was allocated tells whether an allocation passes, and nothing else */
-	unsigned columns;       /**< PACK_TIMES, ...: what decides whether an allocation passes */
-	bool is_whole;          /* everything that is counted by itself: blocks that lie in no other */
+	uint8_t unwanted_flags;           /**< enum heap_allocation_flag: allocations with one of them do not pass */
+	bool has_overhead;                /**< what remains of blocks with others in them is counted */
+	bool is_plain;                    /* everything passes */
+	bool is_of_sites;                 /**< whether an allocation passes depends on its site alone */
+	unsigned columns;                 /**< PACK_TIMES, ...: what decides whether an allocation passes */
+	bool is_whole;                    /* everything that is counted by itself: blocks that lie in no other */
 	struct heap_selection *selection; /* what is known to pass; NULL when everything does */
 };
 
@@ -75,33 +75,46 @@ struct heap_selection {
 	uint8_t *is_known;                  /**< by group */
 };
 
+/** Begin with a filter that everything passes. */
 void heap_filter_init(struct heap_filter *filter);
 
-/** One that asks for nothing, ready to use with the table. */
+/** Begin with a filter that everything passes, prepared with the table. */
 void heap_filter_init_for(struct heap_filter *filter, const struct heap_table *table);
 
-/** The same filter, but for all blocks, whether they lie in others or not. It may live as long as `from`. */
+/** Begin with a copy of `from` for all blocks, whether they lie in others or not, prepared with the table. End it with
+ *  heap_filter_fini_beside(), before `from`. */
 void heap_filter_init_beside(struct heap_filter *filter, const struct heap_filter *from,
 			     const struct heap_table *table);
+
+/** Free what such a copy has of its own. */
 void heap_filter_fini_beside(struct heap_filter *filter);
+
+/** Free the filter. Names of heaps stay the caller's. */
 void heap_filter_fini(struct heap_filter *filter);
 
-/** Look at the trace: which sites, threads and heaps pass; again, for another table of it. 0, or -EINVAL with the
-    reason in diag: a pid, thread or heap that is not there. */
+/** Find out which sites, threads and heaps of the trace pass. Call it again for another table of the trace. Return
+    0, or -EINVAL with the reason in diag: the trace lacks a pid, thread or heap. */
 int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *table, struct heap_names *names,
 			struct diag *diag);
 
-/** Where the allocation lies as to the window. */
+/** Return where the allocation lies as to the window. */
 enum heap_class heap_class_of(const struct heap_allocation *allocation, struct heap_range window);
 
-/** "AIFI", or "none". */
+/** Return the class with this name ("AIFI"), in any case; HEAP_CLASS_NONE: there is none. */
+enum heap_class heap_class_find(const char *name);
+
+/** Return the name of a class; "none" for HEAP_CLASS_NONE. */
 const char *heap_class_name(enum heap_class class);
 
-/** Which of a group's first `count` rows pass: a bit each of PACK_ROWS. The columns that decide are there. */
+/** Return all names, "AIFI, AIFO, ...", for messages. */
+const char *heap_class_names(void);
+
+/** Set a bit of `passes`, PACK_ROWS bits, for each of a group's first `count` rows that passes. The columns that decide
+    are there. */
 void heap_filter_select(uint64_t *passes, const struct heap_filter *filter, const struct pack_columns *columns,
 			uint32_t count);
 
-/** Whether allocations of the site may pass. */
+/** Return whether allocations of the site may pass. */
 static inline bool heap_filter_passes_site(const struct heap_filter *filter, uint32_t site)
 {
 	return !filter->site || filter->site[site];

@@ -66,7 +66,7 @@ static bool class_of_all(const struct trace_sum *sum, struct heap_range window, 
 	return is_one_beginning && is_one_end;
 }
 
-/* What of the question is not known, for people. */
+/* Parts of a question that have no answer, for people. */
 struct doubt {
 	const char *what, *instead;
 };
@@ -97,7 +97,7 @@ enum {
 	DOUBT_NONE
 };
 
-/* Whether they pass the filter; of what is not known *doubt tells what. */
+/* Whether the sum's blocks pass the filter; if that is not known, *doubt is the reason. */
 static enum verdict filter_verdict(const struct heap_filter *filter, const struct trace_sum *sum, uint32_t site,
 				   unsigned *doubt)
 {
@@ -193,7 +193,7 @@ int heap_folded_check(const struct heap_table *table, const struct heap_filter *
 	return 0;
 }
 
-/* Those that were found have a thread of their own, which is of that moment; others are known by their ends. */
+/* Blocks that were found have a thread of their own, which is of that moment; others are known by their ends. */
 static bool was_found_later(const struct heap_table *table, const struct heap_allocation *row)
 {
 	const struct trace_thread *thread = &table->dictionary->threads[row->thread];

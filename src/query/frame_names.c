@@ -9,6 +9,7 @@
 
 #include "base/intern.h"
 #include "base/memory.h"
+#include "base/sink.h"
 #include "base/text.h"
 
 /* One of the functions that a code address lies in; inlined ones first. */
@@ -19,14 +20,14 @@ struct resolved {
 	bool is_inlined;
 };
 
-/* Those of one code address: a part of `resolved`; count 0 while not looked up. */
+/* The functions of one code address: a part of `resolved`; count 0 before they are known. */
 struct name_span {
 	uint32_t first, count;
 };
 
-struct heap_names {
-	const struct trace_dictionary *dictionary;
-	struct symbols *symbols;
+/* Names and nodes of one trace, or of several. */
+struct name_tree {
+	unsigned users;
 	bool with_lines;
 	struct arena arena;
 	struct intern keys; /* what makes a name the same; the id is the name's */
@@ -36,6 +37,15 @@ struct heap_names {
 	struct heap_frame *frames;
 	uint32_t frame_count;
 	size_t frame_capacity;
+	const struct trace_image **images; /* of the traces; those of the first one keep their numbers */
+	uint32_t image_count;
+	size_t image_capacity;
+};
+
+struct heap_names {
+	struct name_tree *tree;
+	const struct trace_dictionary *dictionary;
+	struct symbols *symbols;
 	struct resolved *resolved;
 	uint32_t resolved_count;
 	size_t resolved_capacity;
@@ -43,19 +53,65 @@ struct heap_names {
 	uint32_t *nodes;         /* per stack node of the trace: node, or HEAP_NONE */
 	uint32_t *pending;       /* nodes of a stack that are still to be named */
 	uint32_t *entry_names;   /* per entry of the trace, or HEAP_NONE */
+	uint32_t *images;        /* per image of the trace: the tree's */
 	bool *is_used;           /* per image */
 	uint32_t *stored;        /* per frame of the trace: 1 + the symbols that the trace has of it, or 0 */
 	uint8_t *stored_image;   /* per image: 1 + whether it had symbols when they were stored, or 0 */
 	const char **without_symbols;
 };
 
-struct heap_names *heap_names_new(const struct trace *trace, struct symbols *symbols, bool with_lines)
+/* ---- making ---- */
+
+static struct name_tree *tree_new(bool with_lines)
+{
+	struct name_tree *tree = memory_zeroed(1, sizeof(*tree));
+	tree->with_lines = with_lines;
+	memory_grow(tree->frames, tree->frame_count, tree->frame_capacity);
+	tree->frames[tree->frame_count++] = (struct heap_frame){.image = TRACE_NONE, .name = HEAP_NONE};
+	return tree;
+}
+
+static void tree_release(struct name_tree *tree)
+{
+	if (--tree->users)
+		return;
+	intern_fini(&tree->keys);
+	map_fini(&tree->children);
+	arena_fini(&tree->arena);
+	free(tree->names);
+	free(tree->frames);
+	free(tree->images);
+	free(tree);
+}
+
+static bool is_same_image(const struct trace_image *one, const struct trace_image *other)
+{
+	if (one->build_id_size || other->build_id_size)
+		return one->build_id_size == other->build_id_size &&
+		       !memcmp(one->build_id, other->build_id, one->build_id_size);
+	return !strcmp(one->path, other->path);
+}
+
+/* The number of the image in the tree: one of the `count` of earlier traces, or a new one. */
+static uint32_t image_add(struct name_tree *tree, const struct trace_image *image, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (is_same_image(tree->images[i], image))
+			return i;
+	memory_grow(tree->images, tree->image_count, tree->image_capacity);
+	tree->images[tree->image_count] = image;
+	return tree->image_count++;
+}
+
+static struct heap_names *names_new(struct name_tree *tree, const struct trace *trace, struct symbols *symbols)
 {
 	struct heap_names *names = memory_zeroed(1, sizeof(*names));
 	const struct trace_dictionary *dictionary = trace_dictionary(trace);
+	uint32_t known_images = tree->image_count;
+	tree->users++;
+	names->tree = tree;
 	names->dictionary = dictionary;
 	names->symbols = symbols;
-	names->with_lines = with_lines;
 	names->spans = memory_zeroed(dictionary->frame_count, sizeof(*names->spans));
 	names->nodes = memory_resize(NULL, (size_t)dictionary->node_count + 1, sizeof(*names->nodes));
 	memset(names->nodes, 0xff, ((size_t)dictionary->node_count + 1) * sizeof(*names->nodes));
@@ -63,6 +119,9 @@ struct heap_names *heap_names_new(const struct trace *trace, struct symbols *sym
 	names->pending = memory_resize(NULL, (size_t)dictionary->node_count + 1, sizeof(*names->pending));
 	names->entry_names = memory_resize(NULL, dictionary->entry_count, sizeof(*names->entry_names));
 	memset(names->entry_names, 0xff, dictionary->entry_count * sizeof(*names->entry_names));
+	names->images = memory_resize(NULL, dictionary->image_count, sizeof(*names->images));
+	for (uint32_t i = 0; i < dictionary->image_count; i++)
+		names->images[i] = image_add(tree, &dictionary->images[i], known_images);
 	names->is_used = memory_zeroed(dictionary->image_count, sizeof(*names->is_used));
 	names->stored = memory_zeroed(dictionary->frame_count, sizeof(*names->stored));
 	for (uint32_t i = 0; i < dictionary->symbol_count; i++)
@@ -70,25 +129,31 @@ struct heap_names *heap_names_new(const struct trace *trace, struct symbols *sym
 	names->stored_image = memory_zeroed(dictionary->image_count, sizeof(*names->stored_image));
 	for (uint32_t i = 0; i < dictionary->named_count; i++)
 		names->stored_image[dictionary->nameds[i].image] = 1 + dictionary->nameds[i].has_symbols;
-	memory_grow(names->frames, names->frame_count, names->frame_capacity);
-	names->frames[names->frame_count++] = (struct heap_frame){.image = TRACE_NONE, .name = HEAP_NONE};
 	return names;
+}
+
+struct heap_names *heap_names_new(const struct trace *trace, struct symbols *symbols, bool with_lines)
+{
+	return names_new(tree_new(with_lines), trace, symbols);
+}
+
+struct heap_names *heap_names_new_beside(const struct heap_names *first, const struct trace *trace,
+					 struct symbols *symbols)
+{
+	return names_new(first->tree, trace, symbols);
 }
 
 void heap_names_free(struct heap_names *names)
 {
 	if (!names)
 		return;
-	intern_fini(&names->keys);
-	map_fini(&names->children);
-	arena_fini(&names->arena);
-	free(names->names);
-	free(names->frames);
+	tree_release(names->tree);
 	free(names->resolved);
 	free(names->spans);
 	free(names->nodes);
 	free(names->pending);
 	free(names->entry_names);
+	free(names->images);
 	free(names->is_used);
 	free(names->stored);
 	free(names->stored_image);
@@ -96,18 +161,21 @@ void heap_names_free(struct heap_names *names)
 	free(names);
 }
 
+/* ---- names ---- */
+
 /* The id of the name with this key; a new one gets the parts, which are copied. */
 static uint32_t name_intern(struct heap_names *names, const char *key, size_t key_size, const char *image,
 			    const char *symbol, const char *text)
 {
-	uint32_t known = names->keys.count, id = intern_bytes(&names->keys, key, key_size);
+	struct name_tree *tree = names->tree;
+	uint32_t known = tree->keys.count, id = intern_bytes(&tree->keys, key, key_size);
 	if (id < known)
 		return id;
-	memory_grow(names->names, id, names->name_capacity);
-	names->names[id] = (struct heap_name){
-		.image = image ? arena_text(&names->arena, image) : NULL,
-		.symbol = symbol ? arena_text(&names->arena, symbol) : NULL,
-		.text = arena_text(&names->arena, text),
+	memory_grow(tree->names, id, tree->name_capacity);
+	tree->names[id] = (struct heap_name){
+		.image = image ? arena_text(&tree->arena, image) : NULL,
+		.symbol = symbol ? arena_text(&tree->arena, symbol) : NULL,
+		.text = arena_text(&tree->arena, text),
 		.image_id = TRACE_NONE,
 	};
 	return id;
@@ -122,7 +190,7 @@ static const char *image_file_name(const struct heap_names *names, uint32_t imag
 static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const struct symbol_frame *frame)
 {
 	const char *image_name = image_file_name(names, image);
-	bool has_line = names->with_lines && frame->file && frame->line;
+	bool has_line = names->tree->with_lines && frame->file && frame->line;
 	char *text = NULL;
 	int length = has_line ? asprintf(&text, "%s!%s (%s:%" PRIu32 ")", image_name, frame->function,
 					 text_file_name(frame->file), frame->line)
@@ -130,9 +198,9 @@ static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const s
 	if (length < 0)
 		memory_exhausted(0);
 	uint32_t id = name_intern(names, text, (size_t)length, image_name, frame->function, text);
-	struct heap_name *name = &names->names[id];
+	struct heap_name *name = &names->tree->names[id];
 	if (!name->mangled && frame->mangled && strcmp(frame->mangled, frame->function) != 0)
-		name->mangled = arena_text(&names->arena, frame->mangled);
+		name->mangled = arena_text(&names->tree->arena, frame->mangled);
 	free(text);
 	return id;
 }
@@ -142,20 +210,20 @@ static uint32_t name_of_offset(struct heap_names *names, uint32_t image, uint64_
 {
 	assert(image < names->dictionary->image_count);
 	const struct trace_image *file = &names->dictionary->images[image];
-	char *text = NULL, *key = NULL;
-	size_t key_size = 0;
-	FILE *out = open_memstream(&key, &key_size);
-	if (!out || asprintf(&text, "%s+0x%" PRIx64, text_file_name(file->path), offset) < 0)
-		memory_exhausted(0);
-	fprintf(out, "+%" PRIx64 "+", offset);
+	struct sink out;
+	size_t key_size;
+	sink_to_memory(&out);
+	sink_format(&out, "+%" PRIx64 "+", offset);
 	if (file->build_id_size)
-		fwrite(file->build_id, 1, file->build_id_size, out);
+		sink_bytes(&out, (const char *)file->build_id, file->build_id_size);
 	else
-		fputs(file->path, out);
-	fclose(out);
+		sink_text(&out, file->path);
+	char *key = sink_take(&out, &key_size), *text = NULL;
+	if (asprintf(&text, "%s+0x%" PRIx64, text_file_name(file->path), offset) < 0)
+		memory_exhausted(0);
 	uint32_t id = name_intern(names, key, key_size, text_file_name(file->path), NULL, text);
-	names->names[id].image_id = image;
-	names->names[id].offset = offset;
+	names->tree->names[id].image_id = names->images[image];
+	names->tree->names[id].offset = offset;
 	free(text);
 	free(key);
 	return id;
@@ -169,7 +237,7 @@ static uint32_t name_of_no_image(struct heap_names *names, uint64_t offset)
 			   : is_mark                       ? "[no unwind data]"
 							   : "[no image]";
 	uint32_t id = name_intern(names, text, strlen(text), NULL, NULL, text);
-	names->names[id].is_mark = is_mark;
+	names->tree->names[id].is_mark = is_mark;
 	return id;
 }
 
@@ -233,7 +301,7 @@ static struct name_span frame_resolve(struct heap_names *names, uint32_t frame)
 	return *span;
 }
 
-/* What is not the same for all addresses that share a node is not told. */
+/* A fact that is not the same for all addresses of a node is absent. */
 static void frame_merge(struct heap_frame *to, const struct heap_frame *from)
 {
 	if (to->image != from->image)
@@ -248,23 +316,24 @@ static void frame_merge(struct heap_frame *to, const struct heap_frame *from)
 
 static uint32_t node_add(struct heap_names *names, const struct heap_frame *frame)
 {
-	assert(frame->parent < names->frame_count && frame->name < names->keys.count);
+	assert(frame->parent < names->tree->frame_count && frame->name < names->tree->keys.count);
+	struct name_tree *tree = names->tree;
 	bool added;
-	uint32_t *node = map_add(&names->children, map_pair(frame->parent, frame->name), &added);
+	uint32_t *node = map_add(&tree->children, map_pair(frame->parent, frame->name), &added);
 	if (!added) {
-		frame_merge(&names->frames[*node], frame);
+		frame_merge(&tree->frames[*node], frame);
 		return *node;
 	}
-	*node = names->frame_count;
-	memory_grow(names->frames, names->frame_count, names->frame_capacity);
-	names->frames[names->frame_count++] = *frame;
+	*node = tree->frame_count;
+	memory_grow(tree->frames, tree->frame_count, tree->frame_capacity);
+	tree->frames[tree->frame_count++] = *frame;
 	return *node;
 }
 
 /* The functions of one code address, called from `parent`: the real one first, what is inlined into it after. */
 static uint32_t node_add_address(struct heap_names *names, uint32_t parent, uint32_t trace_frame)
 {
-	assert(parent < names->frame_count && trace_frame < names->dictionary->frame_count);
+	assert(parent < names->tree->frame_count && trace_frame < names->dictionary->frame_count);
 	const struct trace_frame *address = &names->dictionary->frames[trace_frame];
 	struct name_span span = frame_resolve(names, trace_frame);
 	bool has_image = address->image < names->dictionary->image_count;
@@ -272,7 +341,7 @@ static uint32_t node_add_address(struct heap_names *names, uint32_t parent, uint
 		const struct resolved *resolved = &names->resolved[span.first + i];
 		struct heap_frame frame = {.parent = parent,
 					   .name = resolved->name,
-					   .image = has_image ? address->image : TRACE_NONE,
+					   .image = has_image ? names->images[address->image] : TRACE_NONE,
 					   .offset = has_image ? address->offset : 0,
 					   .file = resolved->file,
 					   .line = resolved->line,
@@ -310,7 +379,7 @@ static uint32_t entry_name(struct heap_names *names, uint32_t entry)
 	if (length < 0)
 		memory_exhausted(0);
 	uint32_t id = name_intern(names, text, (size_t)length, image_name, symbol, text);
-	names->names[id].is_entry = true;
+	names->tree->names[id].is_entry = true;
 	free(demangled);
 	free(text);
 	return names->entry_names[entry] = id;
@@ -336,46 +405,48 @@ uint32_t heap_names_site(struct heap_names *names, const struct heap_site *site)
 	uint32_t parent = heap_names_stack(names, site->stack);
 	if (site->entry >= names->dictionary->entry_count)
 		return parent;
+	uint32_t image = names->dictionary->entries[site->entry].image;
 	struct heap_frame frame = {.parent = parent,
 				   .name = entry_name(names, site->entry),
-				   .image = names->dictionary->entries[site->entry].image};
+				   .image = image < names->dictionary->image_count ? names->images[image] : image};
 	return node_add(names, &frame);
 }
 
 const struct heap_frame *heap_names_frame(const struct heap_names *names, uint32_t node)
 {
-	assert(node < names->frame_count);
-	return &names->frames[node];
+	assert(node < names->tree->frame_count);
+	return &names->tree->frames[node];
 }
 
 const struct heap_name *heap_names_name(const struct heap_names *names, uint32_t name)
 {
-	assert(name < names->keys.count);
-	return &names->names[name];
+	assert(name < names->tree->keys.count);
+	return &names->tree->names[name];
+}
+
+const struct trace_image *heap_names_image(const struct heap_names *names, uint32_t image)
+{
+	return image < names->tree->image_count ? names->tree->images[image] : NULL;
 }
 
 uint32_t heap_names_count(const struct heap_names *names)
 {
-	return names->keys.count;
+	return names->tree->keys.count;
 }
 
 char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end)
 {
-	assert(node < names->frame_count);
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
-	if (!out)
-		memory_exhausted(0);
+	assert(node < names->tree->frame_count);
+	struct sink out;
+	sink_to_memory(&out);
 	if (!node)
-		fputs("[no stack]", out);
-	for (uint32_t at = node; at && at != end; at = names->frames[at].parent) {
-		fputs(names->names[names->frames[at].name].text, out);
-		if (names->frames[at].parent && names->frames[at].parent != end)
-			putc(';', out);
+		sink_text(&out, "[no stack]");
+	for (uint32_t at = node; at && at != end; at = names->tree->frames[at].parent) {
+		sink_text(&out, names->tree->names[names->tree->frames[at].name].text);
+		if (names->tree->frames[at].parent && names->tree->frames[at].parent != end)
+			sink_put(&out, ';');
 	}
-	fclose(out);
-	return text;
+	return sink_take(&out, NULL);
 }
 
 static int text_compare(const void *a, const void *b)

@@ -11,23 +11,23 @@
 #include "symbols/symbols.h"
 #include "table/table.h"
 
-/** What makes a frame the same frame. */
+/** A frame's name: frames of one name are the same frame. */
 struct heap_name {
 	const char *image;   /**< file name, or NULL */
 	const char *symbol;  /**< NULL when unknown */
 	const char *mangled; /**< as the file has it; NULL when that is unknown or the same */
 	const char *text;    /**< "image!symbol", "image+0xoffset", or a mark */
-	uint32_t image_id;   /**< without a symbol: the image of the trace, or TRACE_NONE */
+	uint32_t image_id;   /**< without a symbol: the image, for heap_names_image(), or TRACE_NONE */
 	uint64_t offset;     /**< and the address in it */
 	bool is_mark;        /**< no frame of the program: "[truncated]", "[no unwind data]" */
 	bool is_entry;       /**< an allocation function that was called, as the recorder knew it */
 };
 
-/** A node of the tree; node 0 is the empty stack. What differs among the addresses that it stands for is absent. */
+/** A node of the tree; node 0 is the empty stack. A fact that differs among the addresses of the node is absent. */
 struct heap_frame {
 	uint32_t parent; /**< the caller */
 	uint32_t name;
-	uint32_t image;   /**< of the trace, or TRACE_NONE */
+	uint32_t image;   /**< for heap_names_image(), or TRACE_NONE; of the first trace of the tree, its own number */
 	uint64_t offset;  /**< 0: absent */
 	const char *file; /**< NULL: absent */
 	uint32_t line;    /**< 0: absent */
@@ -36,31 +36,45 @@ struct heap_frame {
 
 struct heap_names;
 
-/** Names of the trace's code. with_lines makes the source line a part of what makes a frame the same. */
+/** Begin to name the code of the trace. Without `with_lines`, all lines of a function are one frame. Free the names
+ *  before the trace and the symbols. */
 struct heap_names *heap_names_new(const struct trace *trace, struct symbols *symbols, bool with_lines);
+
+/** Begin to name the code of another trace in the tree of `first`: frames of one name have one number and one node in
+ *  both, and so do addresses without a name in images with one build-id. Free the names of all these traces before the
+ *  first of the traces, in any order. */
+struct heap_names *heap_names_new_beside(const struct heap_names *first, const struct trace *trace,
+					 struct symbols *symbols);
+
+/** Free the names; NULL is none. */
 void heap_names_free(struct heap_names *names);
 
-/** The node of the stack, beginning with the allocation function; 0 when no stack was recorded. */
+/** Return the node of the stack, beginning with the allocation function; 0 when no stack was recorded. */
 uint32_t heap_names_site(struct heap_names *names, const struct heap_site *site);
 
-/** The node of a stack of the trace, without an allocation function. */
+/** Return the node of a stack of the trace, without an allocation function. */
 uint32_t heap_names_stack(struct heap_names *names, uint32_t stack);
 
-/** Number of names so far; they are numbered from 0. */
+/** Return the image, or NULL for TRACE_NONE. */
+const struct trace_image *heap_names_image(const struct heap_names *names, uint32_t image);
+
+/** Return the number of names so far; they are numbered from 0. */
 uint32_t heap_names_count(const struct heap_names *names);
 
-/** Valid until the next heap_names_site() or heap_names_stack(). */
+/** Return a node; valid until the next heap_names_site() or heap_names_stack() of the tree. */
 const struct heap_frame *heap_names_frame(const struct heap_names *names, uint32_t node);
+
+/** Return a name; valid as long. */
 const struct heap_name *heap_names_name(const struct heap_names *names, uint32_t name);
 
-/** Frames from the node on, joined by ';', innermost first, up to the node `end` around them, without it; 0: all. "[no
- *  stack]" for the empty stack. Owned by the caller (free). */
+/** Return the frames from the node on, joined by ';', innermost first, up to the node `end` around them, without it; 0:
+ *  all. "[no stack]" stands for the empty stack. The caller frees the text. */
 char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end);
 
-/** File names of the images that have frames in the stacks named so far but no symbols; in order, each once. */
+/** Return the file names of images that have frames in the stacks named so far but no symbols; in order, each once. */
 const char *const *heap_names_without_symbols(struct heap_names *names, size_t *count);
 
-/** Images that have frames in the stacks named so far. */
+/** Return the number of images that have frames in the stacks named so far. */
 size_t heap_names_image_count(const struct heap_names *names);
 
 #endif

@@ -11,6 +11,7 @@ enum {
 	LIFETIME_CLASSES = (64 - LIFETIME_PART_BITS + 1) * LIFETIME_PARTS
 };
 
+/** Return the class of a lifetime in ns. */
 static inline uint32_t lifetime_class(uint64_t lifetime_ns)
 {
 	if (lifetime_ns < LIFETIME_PARTS)
@@ -19,7 +20,7 @@ static inline uint32_t lifetime_class(uint64_t lifetime_ns)
 	return (shift + 1) * LIFETIME_PARTS + (uint32_t)(lifetime_ns >> shift & (LIFETIME_PARTS - 1));
 }
 
-/** The middle of a class. */
+/** Return the middle of a class, in ns. */
 static inline uint64_t lifetime_middle(uint32_t class)
 {
 	if (class < LIFETIME_PARTS)

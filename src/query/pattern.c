@@ -87,7 +87,7 @@ void heap_plain_symbol(const char *symbol, char *plain, size_t size)
 		} else if (*at == '(') {
 			break;
 		} else if (*at == ' ') {
-			/* What came before was the return type. */
+			/* The text before was the return type. */
 			used = 0;
 			at++;
 		} else {
@@ -250,7 +250,7 @@ static bool name_matches(struct heap_patterns *patterns, const struct heap_name 
 	return matches;
 }
 
-/* An address that has a name is told by its node, not by the name. */
+/* The node, not the name, has the address of a frame with a name. */
 static bool offset_matches(struct heap_patterns *patterns, const struct heap_frame *frame, const struct heap_name *name)
 {
 	for (size_t i = 0; i < patterns->count; i++) {

@@ -18,7 +18,7 @@ struct heap_pattern {
 	uint32_t hits; /**< names that matched so far */
 };
 
-/** Patterns of which one has to match; zero it to begin. What they say of each name is remembered. */
+/** Patterns of which one has to match; zero it to begin. The answer for each name is remembered. */
 struct heap_patterns {
 	struct heap_pattern *items;
 	size_t count, capacity;
@@ -27,26 +27,28 @@ struct heap_patterns {
 	size_t known_count;
 };
 
-/** Add a pattern. 0, or -EINVAL with the reason in diag. */
+/** Add a pattern. Return 0, or -EINVAL with the reason in diag. */
 int heap_patterns_add(struct heap_patterns *patterns, const char *text, struct diag *diag);
 
-/** Add those of a text, one a line; empty lines and lines that begin with # are passed over. `name` is for messages. */
+/** Add the patterns of a text, one a line; skip empty lines and lines that begin with #. `name` is for messages. Return
+    0, or -EINVAL with the reason in diag. */
 int heap_patterns_add_list(struct heap_patterns *patterns, const char *text, const char *name, struct diag *diag);
 
-/** Add those of the list in the file. */
+/** Add the patterns of the list in the file. Return 0, or a negative errno with the reason in diag. */
 int heap_patterns_add_file(struct heap_patterns *patterns, const char *path, struct diag *diag);
 
+/** Free the patterns. */
 void heap_patterns_fini(struct heap_patterns *patterns);
 
-/** Whether one of them matches the frame of this node of the names. */
+/** Return whether one of them matches the frame of this node of the names. */
 bool heap_patterns_match(struct heap_patterns *patterns, const struct heap_names *names, uint32_t node);
 
-/** Whether `text` matches `pattern` with * and ?, in any case. */
+/** Return whether `text` matches `pattern` with * and ?, in any case. */
 bool heap_glob(const char *pattern, const char *text);
 
 /**
- * A symbol without what tells its overloads and instances apart: no parameters, no template arguments, no return type;
- * "std::vector<int>::push_back(int const&)" gives "std::vector::push_back". Cut to `size` bytes.
+ * Write a symbol without parameters, template arguments and return type, which overloads and instances differ in:
+ * "std::vector<int>::push_back(int const&)" gives "std::vector::push_back". The text is cut to `size` bytes.
  */
 void heap_plain_symbol(const char *symbol, char *plain, size_t size);
 

@@ -153,8 +153,7 @@ static void rows_collect_all(struct pass *pass, const struct heap_rows *rows)
 		}
 }
 
-/* What a sample's blocks stand for takes a row of its own to tell; where a block stands for itself, its columns are
-   enough. */
+/* The weight of a sample's block needs the whole row; the columns are enough if a block stands for itself. */
 static void rows_sum(struct pass *pass, const struct heap_rows *rows)
 {
 	(pass->table->sample_bytes ? rows_sum_sample : rows_sum_all)(pass, rows);
@@ -347,7 +346,7 @@ static void slice_add(struct slice *to, const struct slice *from)
 	to->events += from->events;
 }
 
-/* What all threads found becomes that of the first one. */
+/* Add the findings of all threads to those of the first one. */
 static void passes_merge(struct heap_peak_search *search)
 {
 	struct pass *to = &search->passes[0];

@@ -15,12 +15,14 @@ void heap_peaks(struct heap_peak *peaks, uint32_t parts, const struct heap_table
 		const struct heap_filter *filter, struct heap_range range);
 
 /**
- * The same for a caller who goes through the allocations anyway: in heap_scan_width() threads, each of which adds the
- * rows that it sees, once. They have times and sizes, and among them are all of the range and what was live at its
- * start.
+ * Begin the same search for a caller who goes through the allocations anyway, in heap_scan_width() threads. Each thread
+ * adds the rows that it sees, once. Rows have times and sizes; among them are all of the range and all that was live at
+ * its start. End it with heap_peak_search_finish().
  */
 struct heap_peak_search *heap_peak_search_new(const struct heap_table *table, const struct heap_filter *filter,
 					      struct heap_range range, uint32_t parts);
+
+/** Add the rows that thread number `thread` has seen. Threads may call it at once, each with its own number. */
 void heap_peak_search_add(struct heap_peak_search *search, unsigned thread, const struct heap_rows *rows);
 
 /** Find the peaks, and free the search. */

@@ -16,23 +16,23 @@ struct heap_scan_plan {
 	const bool *sites;                /**< by site: those begun there are; NULL: all of these */
 };
 
-/** All of them. */
+/** The plan for all allocations. */
 #define HEAP_SCAN_ALL ((struct heap_scan_plan){INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL, NULL, NULL})
 
 struct heap_rows {
 	uint32_t first, count;                  /**< numbers of the allocations */
-	struct pack_columns columns;            /**< those that were asked for */
-	struct heap_details details[PACK_ROWS]; /**< likewise */
+	struct pack_columns columns;            /**< if they were asked for */
+	struct heap_details details[PACK_ROWS]; /**< if they were asked for */
 	uint64_t passes[PACK_ROWS / 64];        /**< which of them are wanted; no bits behind the last one */
 };
 
-/** Row i, as far as it was asked for. */
+/** Return row i, as far as it was asked for. */
 static inline struct heap_allocation heap_rows_get(const struct heap_rows *rows, uint32_t i)
 {
 	return pack_row(&rows->columns, i);
 }
 
-/** The first row from `at` on that is wanted; rows->count when there is none. */
+/** Return the first row from `at` on that is wanted; rows->count: there is none. */
 static inline uint32_t heap_rows_from(const struct heap_rows *rows, uint32_t at)
 {
 	for (uint32_t word = at / 64; at < rows->count; at = ++word * 64) {
@@ -43,7 +43,7 @@ static inline uint32_t heap_rows_from(const struct heap_rows *rows, uint32_t at)
 	return rows->count;
 }
 
-/** Each row i that is wanted. */
+/** Go through the rows i that are wanted. */
 #define heap_rows_each(rows, i) \
 	(uint32_t i = heap_rows_from(rows, 0); i < (rows)->count; i = heap_rows_from(rows, i + 1))
 
@@ -57,20 +57,22 @@ struct heap_scan {
 	struct heap_rows rows;
 };
 
-/** Begin. `shared` is the place that threads of one pass share, at first the first group that is wanted; NULL: a pass
- *  of its own, of all groups. */
+/** Begin a pass. Threads of one pass share `shared`, which is the first group that is wanted at first; NULL: a pass of
+ *  its own, of all groups. End it with heap_scan_end(). */
 void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, const struct heap_scan_plan *plan,
 		     uint32_t *shared);
 
-/** The next allocations, in order (of a shared pass: those that this thread takes); NULL at the end. Valid until the
- *  next call. What cannot be read is left out, and the table is damaged from then on. */
+/** Return the next allocations, in order; of a shared pass, those that this thread takes; NULL at the end. They are
+    valid until the next call. Groups that cannot be read are left out, and the table is damaged from then on. */
 const struct heap_rows *heap_scan_next(struct heap_scan *scan);
+
+/** End the pass and free its memory. */
 void heap_scan_end(struct heap_scan *scan);
 
 /** Run `work` on `count` contexts of `size` bytes each, in a thread each but for the first. */
 void heap_scan_threads(void (*work)(void *context), void *contexts, size_t size, unsigned count);
 
-/** How many threads a pass over this table is worth. */
+/** Return how many threads a pass over this table is worth. */
 unsigned heap_scan_width(const struct heap_table *table);
 
 #endif

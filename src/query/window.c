@@ -193,8 +193,8 @@ static void numbers_add_remainder(struct heap_numbers *numbers, uint64_t blocks,
 	}
 }
 
-/* What remains of a block is its size less that of the blocks directly in it: one that lies in another and has others
-   in it adds nothing. */
+/* The remainder of a block is its size less that of the blocks directly in it. A block that lies in another and has
+   others in it adds nothing. */
 static void remainder_count(struct window_part *part, struct heap_allocation allocation)
 {
 	struct heap_window *window = &part->window;
@@ -316,7 +316,7 @@ static void part_fini(struct window_part *part)
 	free(part->last_thread);
 }
 
-/* What began before the range is in no total but that of the peak. */
+/* Blocks that began before the range are in no total but that of the peak. */
 static void totals_sum(struct heap_window *window)
 {
 	for (uint32_t i = 0; i < window->cell_count; i++) {
@@ -331,7 +331,7 @@ static void totals_sum(struct heap_window *window)
 	}
 }
 
-/* What the table knows without a pass: of the sites that pass, all. */
+/* Take the sums that the table has without a pass: all of the sites that pass. */
 static void window_add_sums(struct heap_window *window, const struct heap_sums *sums, const struct heap_filter *filter)
 {
 	assert(sums->numbers && heap_window_is_by_site(window));
@@ -476,8 +476,8 @@ static void parts_scan(struct window_making *making, bool with_rows, bool with_p
 	heap_scan_threads(part_scan, making->parts, sizeof(*making->parts), making->width);
 }
 
-/* What is searched for needs all that the rows need: one pass does both, and another one sees what was live at the
-   moment that was found. */
+/* The search for the peak needs all that the rows need, so one pass does both. Another pass counts the blocks that were
+   live at the moment that was found. */
 static void parts_search(struct window_making *making)
 {
 	struct heap_peak peak;

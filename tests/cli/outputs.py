@@ -3,6 +3,7 @@
 """No output replaces a file that is read, under any name, and each is there whole or not at all; what is no file is refused as a trace, at once."""
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -77,6 +78,19 @@ def check_whole():
     expect(not left, f"left behind: {left}")
 
 
+def check_standard_output():
+    """A full disk is an error of each report, told once; a reader that leaves ends the command by SIGPIPE, without a word."""
+    for words in READERS[:-1]:
+        with open("/dev/full", "w") as full:
+            run = subprocess.run([XHEAP, words[0], "u.xht", *words[1:]], stdout=full, stderr=subprocess.PIPE, text=True, timeout=LIMIT_SECONDS)
+        expect(run.returncode == 2 and run.stderr == "xheap: cannot write the output: No space left on device\n", f"{words}, a full disk: {run.returncode}: {run.stderr}")
+        ours, theirs = os.pipe()
+        os.close(ours)
+        run = subprocess.run([XHEAP, words[0], "u.xht", *words[1:]], stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=LIMIT_SECONDS)
+        os.close(theirs)
+        expect(run.returncode == -signal.SIGPIPE and not run.stderr, f"{words}, nobody reads: {run.returncode}: {run.stderr}")
+
+
 def check_no_traces():
     """A pipe that nobody writes to, a device, a directory, a socket."""
     os.mkfifo("pipe.xht")
@@ -94,6 +108,7 @@ def check_no_traces():
 def main():
     check_files_that_are_read()
     check_whole()
+    check_standard_output()
     check_no_traces()
 
 

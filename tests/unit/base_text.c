@@ -62,6 +62,21 @@ static void test_names(void **state)
 	}
 }
 
+static void test_lists(void **state)
+{
+	static const char *const words[] = {"one", "two", "three"};
+	char text[32], small[8];
+	(void)state;
+	text_join(text, sizeof(text), words, 3);
+	assert_string_equal(text, "one, two, three");
+	text_join(text, sizeof(text), words, 1);
+	assert_string_equal(text, "one");
+	text_join(text, sizeof(text), words, 0);
+	assert_string_equal(text, "");
+	text_join(small, sizeof(small), words, 3);
+	assert_string_equal(small, "one, tw");
+}
+
 static void test_parsing(void **state)
 {
 	static const struct {
@@ -89,17 +104,16 @@ static void test_parsing(void **state)
 	assert_string_equal(text_file_name("[vdso]"), "[vdso]");
 }
 
-static char *written;
-static size_t written_size;
-
-static FILE *write_begin(void)
+static struct sink *write_begin(void)
 {
-	return open_memstream(&written, &written_size);
+	static struct sink sink;
+	sink_to_memory(&sink);
+	return &sink;
 }
 
-static void assert_written(FILE *out, const char *expected)
+static void assert_written(struct sink *out, const char *expected)
 {
-	fclose(out);
+	char *written = sink_take(out, NULL);
 	assert_string_equal(written, expected);
 	free(written);
 }
@@ -142,7 +156,7 @@ static void test_grid(void **state)
 	grid_detail(&grid, "    more\n");
 	grid_row(&grid);
 	grid_cell(&grid, "5");
-	FILE *out = write_begin();
+	struct sink *out = write_begin();
 	grid_print(&grid, out, 1);
 	grid_fini(&grid);
 	assert_written(out, "   n  name  x\n 100  \xc3\xa9     7\n    more\n   5\n");
@@ -227,10 +241,15 @@ static void test_what_steers_a_terminal_is_not_shown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers), cmocka_unit_test(test_names),
-		cmocka_unit_test(test_parsing), cmocka_unit_test(test_json),
-		cmocka_unit_test(test_grid),    cmocka_unit_test(test_intern),
-		cmocka_unit_test(test_map),     cmocka_unit_test(test_what_steers_a_terminal_is_not_shown),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_parsing),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_grid),
+		cmocka_unit_test(test_intern),
+		cmocka_unit_test(test_map),
+		cmocka_unit_test(test_what_steers_a_terminal_is_not_shown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

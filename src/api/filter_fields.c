@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* From xheap_filter to the words that it stands for (query/filter_words.h). */
+#include <errno.h>
+#include <stddef.h>
+
+#include "action/report.h"
+#include "api/api.h"
+#include "query/nearest.h"
+
+_Static_assert(XHEAP_AIFI == (int)HEAP_AIFI && XHEAP_AOFO == (int)HEAP_AOFO && XHEAP_CLASS_ANY == (int)HEAP_CLASS_NONE,
+	       "classes go as they are");
+
+API_INIT(xheap_filter, .from_ns = INT64_MIN, .to_ns = INT64_MAX, .size_to = UINT64_MAX, .lifetime_to_ns = UINT64_MAX,
+	 .window_class = XHEAP_CLASS_ANY)
+
+/* Which members of xheap_filter a word's values are in: two bounds, or a list and its count. In the order in which a
+   report repeats them. */
+struct field {
+	enum filter_word_id word;
+	size_t first, second;
+	const char *name; /* of patterns, for messages */
+};
+
+#define FIELD(word, first, second, name) \
+	{ \
+		FILTER_WORD_##word, offsetof(xheap_filter, first), offsetof(xheap_filter, second), name \
+	}
+static const struct field fields[] = {
+	FIELD(SIZE, size_from, size_to, ""),
+	FIELD(LIFETIME, lifetime_from_ns, lifetime_to_ns, ""),
+	FIELD(PIDS, pids, pid_count, ""),
+	FIELD(THREADS, tids, tid_count, ""),
+	FIELD(HEAP, heaps, heap_count, ""),
+	FIELD(WINDOW, window_class, window_class, ""),
+	FIELD(CLOSED, is_closed, is_closed, ""),
+	FIELD(REQUIRED, require_frames, require_frame_count, "xheap_filter, require_frames"),
+	FIELD(REQUIRED_OF_FREE, require_free_frames, require_free_frame_count, "xheap_filter, require_free_frames"),
+};
+enum { FIELD_COUNT = sizeof(fields) / sizeof(*fields) };
+
+#define MEMBER(type, given, offset) (*(const type *)(const void *)((const char *)(given) + (offset)))
+
+static int check(const xheap_filter *given, struct diag *diag)
+{
+	if (given->from_ns > given->to_ns || given->size_from > given->size_to ||
+	    given->lifetime_from_ns > given->lifetime_to_ns)
+		return diag_fail(diag, EINVAL, "xheap_filter: a range ends before it begins");
+	if (given->window_class > XHEAP_CLASS_ANY)
+		return diag_fail(diag, EINVAL, "xheap_filter: there is no window class %u", given->window_class);
+	if (given->window_class != XHEAP_CLASS_ANY && given->window_from_ns > given->window_to_ns)
+		return diag_fail(diag, EINVAL, "xheap_filter: the window ends before it begins");
+	if ((given->pid_count && !given->pids) || (given->tid_count && !given->tids) ||
+	    (given->heap_count && !given->heaps) || (given->require_frame_count && !given->require_frames) ||
+	    (given->require_free_frame_count && !given->require_free_frames))
+		return diag_fail(diag, EINVAL, "xheap_filter: a list has a count and no items");
+	for (size_t i = 0; i < given->heap_count; i++)
+		if (!given->heaps[i])
+			return diag_fail(diag, EINVAL, "xheap_filter: heap %zu is NULL", i);
+	return 0;
+}
+
+static void take_numbers(struct filter_request *asked, const struct field *field, const xheap_filter *given)
+{
+	const uint32_t *numbers = MEMBER(uint32_t *, given, field->first);
+	for (size_t i = 0; i < MEMBER(size_t, given, field->second); i++)
+		filter_word_add_number(asked, &filter_words[field->word], numbers[i]);
+}
+
+static int take_texts(struct filter_request *asked, const struct field *field, const xheap_filter *given,
+		      struct diag *diag)
+{
+	const char *const *texts = MEMBER(char *const *, given, field->first);
+	int error = 0;
+	for (size_t i = 0; i < MEMBER(size_t, given, field->second) && !error; i++)
+		error = texts[i] ? filter_word_take(asked, &filter_words[field->word], 0, texts[i], diag)
+				 : diag_fail(diag, EINVAL, "NULL is no pattern");
+	if (error)
+		diag_prefix(diag, "%s", field->name);
+	return error;
+}
+
+static int take_field(struct filter_request *asked, const struct field *field, const xheap_filter *given,
+		      struct diag *diag)
+{
+	const struct filter_word *word = &filter_words[field->word];
+	switch (word->values) {
+	case FILTER_SIZES:
+	case FILTER_SPANS:
+		*filter_word_bounds(asked, word) = (struct heap_bounds){MEMBER(uint64_t, given, field->first),
+									MEMBER(uint64_t, given, field->second)};
+		return 0;
+	case FILTER_NUMBERS:
+		take_numbers(asked, field, given);
+		return 0;
+	case FILTER_FRAMES:
+	case FILTER_HEAP:
+		return take_texts(asked, field, given, diag);
+	case FILTER_CLASS_MOMENTS:
+		asked->filter.class = (enum heap_class)given->window_class;
+		asked->filter.window = (struct heap_range){given->window_from_ns, given->window_to_ns};
+		return 0;
+	case FILTER_NO_VALUE:
+		return given->is_closed ? filter_word_finish(asked, word, diag) : 0;
+	case FILTER_MOMENTS:
+		break;
+	}
+	return 0;
+}
+
+static int take(struct filter_request *asked, const xheap_filter *given, struct diag *diag)
+{
+	for (int i = 0; i < FIELD_COUNT; i++) {
+		const struct filter_word *word = &filter_words[fields[i].word];
+		int error = take_field(asked, &fields[i], given, diag);
+		if (error)
+			return error;
+		if (!filter_word_is_asked(asked, word))
+			continue;
+		struct sink text;
+		sink_to_memory(&text);
+		filter_word_write(asked, word, &text);
+		filter_request_note(asked, word->name, sink_take(&text, NULL));
+	}
+	return 0;
+}
+
+int api_patterns_check(const struct heap_patterns *patterns, const char *what, struct heap_names *names,
+		       struct diag *diag)
+{
+	char text[400];
+	for (size_t i = 0; i < patterns->count; i++)
+		if (patterns->items[i].hits)
+			return 0;
+	if (!patterns->count)
+		return 0;
+	heap_pattern_missing(&patterns->items[0], names, text, sizeof(text));
+	return diag_fail(diag, ENOMSG, "%s: %s", what, text);
+}
+
+int api_filter_make(struct api_filter *filter, const xheap_filter *given, struct xheap_trace *trace,
+		    struct heap_names *names, struct diag *diag)
+{
+	struct heap_filter *made = &filter->asked.filter;
+	xheap_filter own;
+	filter_request_init(&filter->asked);
+	xheap_filter_init(&own, sizeof(own));
+	int error = api_take(&own, sizeof(own), given, "xheap_filter", diag);
+	error = error ? error : check(&own, diag);
+	if (error)
+		return error;
+	filter->range = (struct heap_range){own.from_ns, own.to_ns};
+	error = take(&filter->asked, &own, diag);
+	error = error ? error : api_trace_table(trace, diag);
+	error = error ? error : heap_filter_prepare(made, trace->table, names, diag);
+	/* The texts are the caller's, and have been looked at. */
+	made->heap_count = 0;
+	error = error ? error : api_patterns_check(&made->required, "require_frames", names, diag);
+	return error ? error : api_patterns_check(&made->required_of_free, "require_free_frames", names, diag);
+}
+
+void api_filter_fini(struct api_filter *filter)
+{
+	filter_request_fini(&filter->asked);
+}
