@@ -81,7 +81,9 @@ bool remote_read(int memory, uint64_t address, void *data, size_t size);
 
 enum { REMOTE_SEGMENT_MAX = 32 };
 
-/** The ELF header and program headers of the image loaded at base. False: there is none that makes sense. */
+/** Read the ELF header and the program headers of the image that lies at `base` in a process. Return false if they make
+ *  no sense. Neither libelf nor hook/elf_file.h can read them: they are memory of another process, which it may change,
+ *  of an image whose file may be gone. All of src/inject reads them here. */
 bool remote_read_segments(int memory, uint64_t base, Elf64_Ehdr *header, Elf64_Phdr segments[REMOTE_SEGMENT_MAX]);
 
 /** Bytes behind the end of an image's code in its last page, which belong to nothing: low to high, low a multiple of
