@@ -86,9 +86,6 @@ struct taken {
 /** Writing has failed; the first reason stays. */
 void writer_fail(struct writer *writer, int error);
 
-/** Make room for row `id`, new rows zeroed. False: no memory. */
-bool segment_array_room(uint32_t **array, uint32_t *capacity, uint32_t id);
-
 /** Old segments make room for new ones. */
 bool segment_drops_old(const struct writer *writer);
 
