@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * An ELF64 x86-64 file's bytes, read without believing any of them. Everything that reads a target's files before or
- * while it runs uses this reader: libelf checks less, and a damaged file must not end the logger. Symbols of reports come
- * by libelf and libdw (src/symbols). Headers in the memory of a running process: inject/remote.h, heapwalk.
+ * while it runs uses this reader: libelf checks less, and a damaged file must not end the logger. Symbols of reports
+ * come by libelf and libdw (src/symbols). Headers in the memory of a running process: inject/remote.h, heapwalk.
  */
 #ifndef XHEAP_HOOK_ELF_FILE_H
 #define XHEAP_HOOK_ELF_FILE_H

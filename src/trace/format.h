@@ -57,7 +57,7 @@ enum {
 	X(7, ENTRIES, 5, "hooked functions") \
 	X(8, HEAPS, 5, "arenas and allocators") \
 	X(9, FRAMES, 5, "return addresses, by image and offset") \
-	X(10, NODES, 5, "the tree of stacks: a frame, and the node of its caller; a mark is the outermost frame of a stack without its start") \
+	X(10, NODES, 5, "the tree of stacks: a frame, and the node of its caller; a mark ends a stack without its start") \
 	X(11, EVENTS, 6, "events of one thread, as columns") \
 	X(12, GAPS, 5, "events that were lost, by time, kind and bytes") \
 	X(13, STATISTICS, 7, "what the recording cost") \
@@ -66,7 +66,7 @@ enum {
 	X(16, SYMBOLS, 5, "functions, source files and lines of frames, as xheap symbols found them") \
 	X(17, SKIP, 2, "remains in a circular file, which a reader passes over") \
 	X(18, FOLDED, 5, "sums in place of the oldest events of a long recording; essential") \
-	X(19, EARLY_ENDS, 5, "when and why recording ended before the processes did, and the calls that each of them made later")
+	X(19, EARLY_ENDS, 5, "when and why recording ended before the processes did; calls of each after that")
 
 /* clang-format on */
 
