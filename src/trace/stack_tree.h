@@ -17,8 +17,10 @@ struct tree {
 	struct tree_memory *memory;       /* the nodes asked for last, by a hash of what was asked */
 };
 
-/** The root is there after it. */
+/** Begin with the root. Return false without memory; tree_fini() is needed either way. */
 bool tree_init(struct tree *tree);
+
+/** Free the tree. */
 void tree_fini(struct tree *tree);
 
 /** No more is asked for: drop what finds ids. */
