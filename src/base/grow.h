@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /** Growth of arrays in code that continues without memory. Analysis, which may end then, uses memory_grow() of
-    base/memory.h. */
+    base/memory.h. Both double the capacity, from GROW_FIRST elements on. */
 #ifndef XHEAP_BASE_GROW_H
 #define XHEAP_BASE_GROW_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { GROW_FIRST = 16 };
 
@@ -31,6 +32,22 @@ static inline size_t grow_capacity(size_t capacity)
 			} \
 		} \
 		has_room_; \
+	})
+
+/** Make room for element `index` of the array `items`, which has `capacity`. New elements are zeroed. False without
+    memory; then all is as it was. */
+#define grow_to(items, index, capacity) \
+	({ \
+		size_t had_ = (capacity), larger_ = had_; \
+		while (larger_ <= (index)) \
+			larger_ = grow_capacity(larger_); \
+		void *grown_ = larger_ > had_ ? reallocarray((items), larger_, sizeof(*(items))) : (items); \
+		if (grown_ && larger_ > had_) { \
+			(items) = grown_; \
+			memset((items) + had_, 0, (larger_ - had_) * sizeof(*(items))); \
+			(capacity) = (__typeof__(capacity))larger_; \
+		} \
+		grown_ != NULL; \
 	})
 
 #endif

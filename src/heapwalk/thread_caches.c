@@ -42,13 +42,16 @@ struct headers {
 	Elf64_Phdr dynamic, variables;
 };
 
+/* These bytes are a running process's memory, where neither libelf nor hook/elf_file.h can read. inject/remote.h reads
+   such headers, too, but through a descriptor that only the injector has. */
 static bool headers_read(const struct heapwalk *walk, struct headers *headers)
 {
 	Elf64_Ehdr head;
 	Elf64_Phdr parts[PARTS_MAX];
 	bool has_bias = false;
 	*headers = (struct headers){0};
-	if (!glibc_read(walk->pid, walk->base, &head, sizeof(head)) || head.e_phnum > PARTS_MAX ||
+	if (!glibc_read(walk->pid, walk->base, &head, sizeof(head)) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    head.e_phentsize != sizeof(*parts) || head.e_phnum > PARTS_MAX ||
 	    !glibc_read(walk->pid, walk->base + head.e_phoff, parts, head.e_phnum * sizeof(*parts)))
 		return false;
 	for (unsigned i = 0; i < head.e_phnum; i++) {

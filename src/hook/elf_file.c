@@ -249,6 +249,23 @@ static bool section_at(const struct elf *elf, uint64_t index, Elf64_Shdr *sectio
 	return bytes != NULL;
 }
 
+bool elf_section(const struct elf *elf, const char *name, Elf64_Shdr *section)
+{
+	Elf64_Shdr names;
+	if (!section_at(elf, elf->header.e_shstrndx, &names))
+		return false;
+	uint64_t bytes = strlen(name) + 1, offset;
+	for (uint64_t i = 0; section_at(elf, i, section); i++) {
+		if (section->sh_name >= names.sh_size || bytes > names.sh_size - section->sh_name ||
+		    __builtin_add_overflow(names.sh_offset, section->sh_name, &offset))
+			continue;
+		const char *found = elf_at_offset(elf, offset, bytes);
+		if (found && !memcmp(found, name, bytes))
+			return true;
+	}
+	return false;
+}
+
 struct elf_symbols elf_full_symbols(const struct elf *elf)
 {
 	struct elf_symbols symbols = {0};

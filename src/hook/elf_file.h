@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/** Reading of an ELF64 file for this processor. The bytes are hostile: every offset is checked. */
+/**
+ * Reading of an ELF64 file for this processor. The bytes are hostile: every offset is checked. Everything that reads a target's files before or
+ * while it runs uses this reader: libelf checks less, and a damaged file must not end the logger. Symbols of reports
+ * come by libelf and libdw (src/symbols). Headers in the memory of a running process: inject/remote.h, heapwalk.
+ */
 #ifndef XHEAP_HOOK_ELF_FILE_H
 #define XHEAP_HOOK_ELF_FILE_H
 
@@ -78,7 +82,11 @@ struct elf_note_place {
 /** Find the next note of this owner and advance *place. Return false if there is none. */
 bool elf_next_note(const struct elf *elf, const char *owner, struct elf_note_place *place, struct elf_note *note);
 
-/** Return symbol `index`, which must be below symbols->count. */
+/** Find the section of this name by the section headers. Return false if there is none, as in a file without such
+    headers. Its bytes may lie beyond the file. */
+bool elf_section(const struct elf *elf, const char *name, Elf64_Shdr *section);
+
+/** Return the symbol at `index`, which is below symbols->count. */
 Elf64_Sym elf_symbol(const struct elf_symbols *symbols, uint64_t index);
 
 /** Return a symbol's name, which ends within its table; "" if it has none. */

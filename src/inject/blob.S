@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The recorder, carried inside the program. */
+/* The recorder's code, carried inside the program. */
+#include "recorder_symbols.h"
+
 	.section .rodata
-	.globl recorder_elf, recorder_elf_end
+	.globl recorder_bytes_begin
 	.balign 16
-recorder_elf:
-	.incbin RECORDER_ELF
-recorder_elf_end:
+recorder_bytes_begin:
+	.incbin RECORDER_ELF, RECORDER_CODE_OFFSET, RECORDER_CODE_BYTES
 	.section .note.GNU-stack, "", @progbits

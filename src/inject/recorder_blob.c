@@ -2,38 +2,32 @@
 #include "inject/recorder_blob.h"
 
 #include <assert.h>
-#include <elf.h>
 #include <string.h>
 
-extern const unsigned char recorder_elf[], recorder_elf_end[];
+#include "recorder_symbols.h"
+
+/* blob.S has these bytes. */
+extern const unsigned char recorder_bytes_begin[];
 
 const unsigned char *recorder_code(size_t *size)
 {
-	const Elf64_Ehdr *header = (const Elf64_Ehdr *)recorder_elf;
-	const Elf64_Phdr *segment = (const Elf64_Phdr *)(recorder_elf + header->e_phoff);
-	for (int i = 0; i < header->e_phnum; i++) {
-		if (segment[i].p_type == PT_LOAD && (segment[i].p_flags & PF_X)) {
-			*size = segment[i].p_filesz;
-			return recorder_elf + segment[i].p_offset;
-		}
-	}
-	assert(!"the recorder has code");
-	return NULL;
+	*size = RECORDER_CODE_BYTES;
+	return recorder_bytes_begin;
 }
 
 uint64_t recorder_symbol(const char *name)
 {
-	const Elf64_Ehdr *header = (const Elf64_Ehdr *)recorder_elf;
-	const Elf64_Shdr *section = (const Elf64_Shdr *)(recorder_elf + header->e_shoff);
-	for (int i = 0; i < header->e_shnum; i++) {
-		if (section[i].sh_type != SHT_SYMTAB)
-			continue;
-		const Elf64_Sym *symbol = (const Elf64_Sym *)(recorder_elf + section[i].sh_offset);
-		const char *names = (const char *)(recorder_elf + section[section[i].sh_link].sh_offset);
-		for (size_t j = 0; j < section[i].sh_size / sizeof(*symbol); j++)
-			if (strcmp(names + symbol[j].st_name, name) == 0)
-				return symbol[j].st_value;
-	}
+	static const struct {
+		const char *name;
+		uint64_t offset;
+	} symbols[] = {
+#define X(name, offset) {#name, offset},
+		RECORDER_SYMBOLS(X)
+#undef X
+	};
+	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++)
+		if (strcmp(symbols[i].name, name) == 0)
+			return symbols[i].offset;
 	assert(!"the recorder has the hook");
 	return 0;
 }

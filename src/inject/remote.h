@@ -89,7 +89,9 @@ bool remote_read(int memory, uint64_t address, void *data, size_t size);
 
 enum { REMOTE_SEGMENT_MAX = 32 };
 
-/** Read the ELF header and program headers of the image loaded at `base`. Return false if they make no sense. */
+/** Read the ELF header and the program headers of the image that lies at `base` in a process. Return false if they make
+ *  no sense. Neither libelf nor hook/elf_file.h can read them: they are memory of another process, which it may change,
+ *  of an image whose file may be gone. All of src/inject reads them here. */
 bool remote_read_segments(int memory, uint64_t base, Elf64_Ehdr *header, Elf64_Phdr segments[REMOTE_SEGMENT_MAX]);
 
 /** Bytes behind the end of an image's code in its last page, used by nothing: low to high, low a multiple of 16. */

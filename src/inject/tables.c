@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "inject/tables.h"
 
-#include <elf.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
-enum { HEAD_BYTES = 16, FDE_BYTES_MIN = 16, SECTION_MAX = 4096, NAMES_MAX = 1 << 20 };
+#include "hook/elf_file.h"
+
+enum { HEAD_BYTES = 16, FDE_BYTES_MIN = 16 };
 /* Encodings of pointers in .eh_frame (DW_EH_PE_*). */
 enum { PE_ABSPTR = 0x00, PE_UDATA4 = 0x03, PE_PCREL = 0x10, PE_DATAREL_SDATA8 = 0x3c };
 
@@ -17,31 +19,21 @@ struct table_row {
 
 uint64_t tables_find(int fd, uint64_t *size)
 {
-	Elf64_Ehdr header;
+	struct diag diag = {""};
+	struct stat status;
+	struct elf elf;
+	Elf64_Shdr section;
+	void *data = MAP_FAILED;
 	uint64_t address = 0;
-	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
-	    header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shnum == 0 || header.e_shnum > SECTION_MAX ||
-	    header.e_shstrndx >= header.e_shnum)
+	if (!fstat(fd, &status) && status.st_size > 0)
+		data = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (data == MAP_FAILED)
 		return 0;
-	size_t bytes = header.e_shnum * sizeof(Elf64_Shdr);
-	Elf64_Shdr *sections = malloc(bytes);
-	char *names = NULL;
-	if (sections && pread(fd, sections, bytes, (off_t)header.e_shoff) == (ssize_t)bytes) {
-		const Elf64_Shdr *strings = &sections[header.e_shstrndx];
-		names = strings->sh_size < NAMES_MAX ? calloc(1, strings->sh_size + 1) : NULL;
-		if (names &&
-		    pread(fd, names, strings->sh_size, (off_t)strings->sh_offset) == (ssize_t)strings->sh_size) {
-			for (int i = 0; i < header.e_shnum && !address; i++) {
-				if (sections[i].sh_name < strings->sh_size &&
-				    strcmp(names + sections[i].sh_name, ".eh_frame") == 0) {
-					address = sections[i].sh_addr;
-					*size = sections[i].sh_size;
-				}
-			}
-		}
+	if (!elf_open(&elf, data, (size_t)status.st_size, &diag) && elf_section(&elf, ".eh_frame", &section)) {
+		address = section.sh_addr;
+		*size = section.sh_size;
 	}
-	free(names);
-	free(sections);
+	munmap(data, (size_t)status.st_size);
 	return address;
 }
 

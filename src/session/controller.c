@@ -81,26 +81,15 @@ int controller_ask(int socket, const struct control_message *message, const stru
 
 /* ---- the state ---- */
 
-/* Make room for one more of `count` rows of `size` bytes. Return the rows, maybe moved, or NULL. A logger that sends
-   more than a million is not trusted. */
-static void *rows_grow(void *rows, size_t count, size_t *capacity, size_t size)
-{
-	enum { ROWS_MAX = 1 << 20 };
-	if (count < *capacity)
-		return rows;
-	size_t larger = grow_capacity(*capacity);
-	void *grown = larger <= ROWS_MAX ? realloc(rows, larger * size) : NULL;
-	*capacity = grown ? larger : *capacity;
-	return grown;
-}
+enum { ROWS_MAX = 1 << 20 };
+
+/* Make room for one more row. A logger that sends more than a million is not trusted. */
+#define rows_grow(rows, count, capacity) ((count) < ROWS_MAX && grow_by_one(rows, count, capacity))
 
 static int state_add_target(struct controller_state *state, const struct control_message *target, struct diag *diag)
 {
-	struct control_message *targets =
-		rows_grow(state->targets, state->target_count, &state->target_capacity, sizeof(*targets));
-	if (!targets)
+	if (!rows_grow(state->targets, state->target_count, state->target_capacity))
 		return diag_fail(diag, ENOMEM, "no memory for %zu processes of the session", state->target_count);
-	state->targets = targets;
 	state->targets[state->target_count++] = *target;
 	return 0;
 }
@@ -109,11 +98,8 @@ static int state_add_thread(struct controller_state *state, const struct control
 {
 	if (!state->target_count)
 		return 0;
-	struct controller_thread *threads =
-		rows_grow(state->threads, state->thread_count, &state->thread_capacity, sizeof(*threads));
-	if (!threads)
+	if (!rows_grow(state->threads, state->thread_count, state->thread_capacity))
 		return diag_fail(diag, ENOMEM, "no memory for %zu threads of the session", state->thread_count);
-	state->threads = threads;
 	struct controller_thread *added = &state->threads[state->thread_count++];
 	*added = (struct controller_thread){.target = state->target_count - 1, .thread = thread->thread};
 	snprintf(added->name, sizeof(added->name), "%.31s", thread->text);
@@ -122,11 +108,8 @@ static int state_add_thread(struct controller_state *state, const struct control
 
 static int state_add_inactive(struct controller_state *state, const struct control_message *message, struct diag *diag)
 {
-	struct control_message *inactive =
-		rows_grow(state->inactive, state->inactive_count, &state->inactive_capacity, sizeof(*inactive));
-	if (!inactive)
+	if (!rows_grow(state->inactive, state->inactive_count, state->inactive_capacity))
 		return diag_fail(diag, ENOMEM, "no memory for %zu processes of the session", state->inactive_count);
-	state->inactive = inactive;
 	state->inactive[state->inactive_count++] = *message;
 	return 0;
 }

@@ -9,8 +9,6 @@
 #include "base/memory.h"
 #include "region/atomic.h"
 
-enum { FRAME_FIRST_CAPACITY = 4096, HEAP_FIRST_CAPACITY = 64 };
-
 int64_t translate_ticks_ns(const struct writer_clock *clock, uint64_t ticks)
 {
 	__int128 difference = (__int128)ticks - (__int128)clock->start_ticks;
@@ -225,11 +223,9 @@ static const struct translate_image *image_at(struct translate *translate, uint3
 
 static void frame_room(struct translate *translate, uint32_t id)
 {
-	uint32_t capacity = translate->frame_capacity ? translate->frame_capacity : FRAME_FIRST_CAPACITY;
-	while (capacity <= id)
-		capacity *= 2;
-	if (capacity == translate->frame_capacity)
+	if (id < translate->frame_capacity)
 		return;
+	uint32_t capacity = (uint32_t)memory_capacity(translate->frame_capacity, (size_t)id + 1);
 	translate->frame = memory_resize(translate->frame, capacity, sizeof(*translate->frame));
 	memset(translate->frame + translate->frame_capacity, 0,
 	       (capacity - translate->frame_capacity) * sizeof(*translate->frame));
@@ -300,11 +296,9 @@ static const char *const heap_kinds[] = {[HEAP_ALLOCATOR] = "",
 
 static void heap_room(struct translate *translate, uint32_t index)
 {
-	uint32_t capacity = translate->heap_capacity ? translate->heap_capacity : HEAP_FIRST_CAPACITY;
-	while (capacity <= index)
-		capacity *= 2;
-	if (capacity == translate->heap_capacity)
+	if (index < translate->heap_capacity)
 		return;
+	uint32_t capacity = (uint32_t)memory_capacity(translate->heap_capacity, (size_t)index + 1);
 	translate->heap = memory_resize(translate->heap, capacity, sizeof(*translate->heap));
 	for (uint32_t i = translate->heap_capacity; i < capacity; i++)
 		translate->heap[i] = (struct translate_heap){TRACE_NONE, TRACE_NONE};

@@ -63,6 +63,7 @@ static bool file_open_vdso(struct image_file *file)
 	const void *vdso = (const void *)getauxval(AT_SYSINFO_EHDR);
 	if (!vdso)
 		return false;
+	/* libelf reads the rest, but wants to know the size, which nobody tells. */
 	const Elf64_Ehdr *head = vdso;
 	size_t size = head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
 	if (head->e_ident[EI_CLASS] != ELFCLASS64 || size > VDSO_MAX_BYTES)

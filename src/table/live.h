@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** A table of blocks by address: the inner loop of matching. 16 bytes a block, normally one probe. */
+/** The blocks of one process by address. The inner loop of matching: 16 bytes a block, one probe as a rule. Blocks end,
+    and base/map.h cannot remove a key. */
 #ifndef XHEAP_TABLE_LIVE_H
 #define XHEAP_TABLE_LIVE_H
 

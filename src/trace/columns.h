@@ -17,7 +17,10 @@ struct columns_descriptor {
 
 struct columns_encoder;
 
+/** Return an encoder for a level of zstd, below 0: nothing is compressed; NULL without memory. */
 struct columns_encoder *columns_encoder_new(int compression);
+
+/** Free the encoder, which may be NULL. */
 void columns_encoder_free(struct columns_encoder *encoder);
 
 /**
@@ -27,6 +30,8 @@ void columns_encoder_free(struct columns_encoder *encoder);
  */
 int columns_encode(struct columns_encoder *encoder, const struct writer_events *events, const uint32_t *nodes,
 		   uint32_t node_count, uint32_t cut_bits);
+
+/** Return the descriptors of the events that were coded last, and their number; the encoder owns them. */
 struct columns_descriptor *columns_descriptors(struct columns_encoder *encoder, uint32_t *count);
 
 /** Add the payload to out. The caller has put the segment's numbers into the descriptors. 0 or -ENOMEM. */
@@ -53,7 +58,10 @@ struct columns {
 
 struct columns_decoder;
 
+/** Return a decoder, or NULL without memory. */
 struct columns_decoder *columns_decoder_new(void);
+
+/** Free the decoder, which may be NULL. */
 void columns_decoder_free(struct columns_decoder *decoder);
 
 /** Decode `count` events. NULL, or what is wrong with the payload. The columns are valid until the next call. */

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "trace/row_fields.h"
 
-enum { CHUNK_BYTES = 1 << 15 };
+enum { CHUNK_BYTES = 1 << 15, ROWS_MAX = 1 << 30 };
 
 struct text_chunk {
 	struct text_chunk *next;
@@ -75,23 +75,9 @@ static bool keep_bytes(struct dictionary *dictionary, const uint8_t **bytes, uin
 }
 
 /* Make room for one more row. */
-static bool room(void *rows, uint32_t count, uint32_t *capacity, size_t size)
-{
-	if (count < *capacity)
-		return true;
-	uint32_t larger = (uint32_t)grow_capacity(*capacity);
-	void *old, *data;
-	memcpy(&old, rows, sizeof(old));
-	data = count < UINT32_MAX / 4 ? realloc(old, larger * size) : NULL;
-	if (!data)
-		return false;
-	memcpy(rows, &data, sizeof(data));
-	*capacity = larger;
-	return true;
-}
-
 #define ROOM(one, many) \
-	room(&dictionary->many, dictionary->one##_count, &dictionary->one##_capacity, sizeof(*dictionary->many))
+	(dictionary->one##_count < ROWS_MAX && \
+	 grow_by_one(dictionary->many, dictionary->one##_count, dictionary->one##_capacity))
 
 /*
  * The place of the row whose content has this hash. Two contents of one hash are told apart by trying the next hash.

@@ -31,20 +31,26 @@ struct dictionary {
 	struct trace_statistics statistics;
 };
 
+/** Begin without rows, but for the root of the stack tree. Return false without memory; dictionary_fini() is needed
+    either way. */
 bool dictionary_init(struct dictionary *dictionary);
+
+/** Free all rows and texts. */
 void dictionary_fini(struct dictionary *dictionary);
 
 /** A copy of these bytes with a NUL behind, or NULL. */
 const char *dictionary_text(struct dictionary *dictionary, const void *data, size_t size);
 
-/* Add a row: its id, or TRACE_NONE when there is no memory. Of images, entries, heaps and options an equal one gives
-   the same id. */
+/** Add a row, with copies of its texts. Return its id, or TRACE_NONE without memory. Of images, entries, heaps and
+    options an equal row has the same id. */
 #define X(one, many) uint32_t dictionary_add_##one(struct dictionary *dictionary, const struct trace_##one *row);
 DICTIONARY_TABLES(X)
 #undef X
 
-/** Put another row in the place of row id; false when there is no memory. */
+/** Put another row in the place of row `id`, which exists. Return false without memory; then the row is as it was. */
 bool dictionary_set_process(struct dictionary *dictionary, uint32_t id, const struct trace_process *row);
+
+/** The same, of a thread. */
 bool dictionary_set_thread(struct dictionary *dictionary, uint32_t id, const struct trace_thread *row);
 
 #endif

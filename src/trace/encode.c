@@ -71,7 +71,8 @@ void columns_encoder_free(struct columns_encoder *encoder)
 	free(encoder);
 }
 
-/* A descriptor that fell out of the cells gets another number: that costs some bytes and nothing else. */
+/* A memory of one cell for a hash, faster than base/map.h. A descriptor that fell out of the cells gets another number:
+   that costs some bytes and nothing else. */
 static uint32_t descriptor_number(struct columns_encoder *encoder, const struct writer_events *events, uint32_t i)
 {
 	struct columns_descriptor wanted = {events->kind[i], events->flags[i], events->entry[i], events->heap[i]};

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "trace/segment.h"
 
 bool writer_has_ended(const struct writer *writer)
@@ -34,17 +35,8 @@ static uint64_t *calls_of(struct writer *writer, uint32_t process)
 	struct segment_ending *ending = &writer->ending;
 	if (process >= writer->dictionary.process_count)
 		return &ending->other_calls;
-	if (process >= ending->call_capacity) {
-		uint32_t capacity = ending->call_capacity ? ending->call_capacity : 16;
-		while (capacity <= process)
-			capacity *= 2;
-		uint64_t *larger = realloc(ending->calls, capacity * sizeof(*larger));
-		if (!larger)
-			return &ending->other_calls;
-		memset(larger + ending->call_capacity, 0, (capacity - ending->call_capacity) * sizeof(*larger));
-		ending->calls = larger;
-		ending->call_capacity = capacity;
-	}
+	if (!grow_to(ending->calls, process, ending->call_capacity))
+		return &ending->other_calls;
 	return &ending->calls[process];
 }
 
@@ -89,8 +81,7 @@ static uint64_t text_bytes_of(const char *text)
 
 void ending_note_process(struct writer *writer, const struct trace_process *process)
 {
-	enum { NUMBERS_BYTES = 64 };
-	uint64_t bytes = writer->output.ending_bytes + NUMBERS_BYTES + text_bytes_of(process->image) +
+	uint64_t bytes = writer->output.ending_bytes + ROWS_PROCESS_BYTES_MAX + text_bytes_of(process->image) +
 			 text_bytes_of(process->command) + text_bytes_of(process->note);
 	writer->output.ending_bytes = bytes < PROCESSES_AFTER_END_BYTES ? bytes : PROCESSES_AFTER_END_BYTES;
 }

@@ -57,7 +57,7 @@ enum {
 	X(7, ENTRIES, 5, "hooked functions") \
 	X(8, HEAPS, 5, "arenas and allocators") \
 	X(9, FRAMES, 5, "return addresses, by image and offset") \
-	X(10, NODES, 5, "the tree of stacks: a frame, and the node of its caller") \
+	X(10, NODES, 5, "the tree of stacks: a frame, and the node of its caller; a mark ends a stack without its start") \
 	X(11, EVENTS, 6, "events of one thread, as columns") \
 	X(12, GAPS, 5, "lost events by time, kind and bytes") \
 	X(13, STATISTICS, 7, "the cost of the recording") \

@@ -15,8 +15,6 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/grow.h"
-
 #define BOOT_SLACK_NS INT64_C(5000000000)
 
 bool load_bytes(int fd, void *to, size_t size, uint64_t offset)
@@ -70,21 +68,6 @@ bool load_cut(struct load *load, uint64_t offset, const char *format, ...)
 	vsnprintf(load->cut_reason, sizeof(load->cut_reason), format, arguments);
 	va_end(arguments);
 	return false;
-}
-
-bool load_grow(void *rows, uint32_t count, uint32_t *capacity, size_t size)
-{
-	if (count < *capacity)
-		return true;
-	uint32_t larger = (uint32_t)grow_capacity(*capacity);
-	void *old, *data;
-	memcpy(&old, rows, sizeof(old));
-	data = count < ROWS_MAX ? realloc(old, larger * size) : NULL;
-	if (!data)
-		return false;
-	memcpy(rows, &data, sizeof(data));
-	*capacity = larger;
-	return true;
 }
 
 void load_clear(struct load *load)

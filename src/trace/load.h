@@ -69,6 +69,8 @@ struct load {
 
 /** Read the file. 0 or a negative errno; load_fini() is needed either way. */
 int load_file(struct load *load, const char *path, struct diag *diag);
+
+/** Free what was read, and close the file. */
 void load_fini(struct load *load);
 
 /** Read exactly `size` bytes at `offset`; false at the end of the file or on an error. */

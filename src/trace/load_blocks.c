@@ -125,7 +125,7 @@ static bool take_events(struct load *load, const struct load_found *found)
 	if (!is_valid || total != own.count || (uint64_t)own.head.truncated + own.unwindless + own.whole > own.count)
 		return load_cut(load, found->offset, "the head of the events at offset %llu is not valid",
 				(unsigned long long)found->offset);
-	if (!load_grow(&load->blocks, load->block_count, &load->block_capacity, sizeof(*load->blocks)))
+	if (!load_grow(load->blocks, load->block_count, load->block_capacity))
 		return load_cut(load, found->offset, "no memory for the events at offset %llu",
 				(unsigned long long)found->offset);
 	load->blocks[load->block_count++] = own;
@@ -153,8 +153,7 @@ static bool take_segment(struct load *load, const struct load_found *found)
 		return load_cut(load, found->offset, "the head of the segment at offset %llu is not valid",
 				(unsigned long long)found->offset);
 	memcpy(&segment.head, found->head, sizeof(segment.head));
-	if (segment.head.shift > 63 ||
-	    !load_grow(&load->segments, load->segment_count, &load->segment_capacity, sizeof(segment)))
+	if (segment.head.shift > 63 || !load_grow(load->segments, load->segment_count, load->segment_capacity))
 		return load_cut(load, found->offset, "the clock of the segment at offset %llu is not valid",
 				(unsigned long long)found->offset);
 	if (!load_read_payload(load, found, &reading))

@@ -41,7 +41,7 @@ static uint64_t range_note(struct ranges *ranges, const struct load_found *found
 	struct format_skip skip;
 	uint64_t end = load_found_end(found);
 	if (found->block.type == FORMAT_SEGMENT && found->block.head_bytes >= sizeof(segment)) {
-		if (!load_grow(&ranges->rows, ranges->count, &ranges->capacity, sizeof(*ranges->rows)))
+		if (!load_grow(ranges->rows, ranges->count, ranges->capacity))
 			return 0;
 		memcpy(&segment, found->head, sizeof(segment));
 		ranges->rows[ranges->count++] = (struct range){found->offset, end, segment.number};

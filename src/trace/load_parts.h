@@ -3,6 +3,7 @@
 #ifndef XHEAP_TRACE_LOAD_PARTS_H
 #define XHEAP_TRACE_LOAD_PARTS_H
 
+#include "base/grow.h"
 #include "trace/load.h"
 
 enum { ROWS_MAX = 1 << 28 };
@@ -19,13 +20,13 @@ struct load_found {
 /** Note the first place at which something is missing. Return false. */
 __attribute__((format(printf, 3, 4))) bool load_cut(struct load *load, uint64_t offset, const char *format, ...);
 
-/** Make room for one more row of `size` bytes; rows: the address of the pointer to them. Return false without memory,
-    or if there are too many. */
-bool load_grow(void *rows, uint32_t count, uint32_t *capacity, size_t size);
+/** Make room for one more row. False without memory, or if there are too many. */
+#define load_grow(rows, count, capacity) ((count) < ROWS_MAX && grow_by_one(rows, count, capacity))
 
-/** Free what was read, but for the descriptor; and begin again with the open file, whose header is known. False without
-    memory. */
+/** Free what was read, but for the descriptor. */
 void load_clear(struct load *load);
+
+/** Begin, or after load_clear() begin again, with the open file, whose header is known. Return false without memory. */
 bool load_begin(struct load *load, const struct format_header *header);
 
 /** The segment that is being read. */
@@ -53,6 +54,7 @@ bool load_ids_add(struct load_ids *ids, uint32_t id);
 /** Find the block at this offset, if there is a whole one; else note what is wrong and return false. */
 bool load_find_block(struct load *load, uint64_t offset, struct load_found *found);
 
+/** Return the offset behind the block and its zeros. */
 uint64_t load_found_end(const struct load_found *found);
 
 /** Read the payload, checked and unpacked, as what `reading` reads. */

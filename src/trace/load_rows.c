@@ -9,14 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/grow.h"
 #include "trace/row_codec.h"
 
 enum { BLANKS_MAX = 1 << 22 };
 
 bool load_ids_add(struct load_ids *ids, uint32_t id)
 {
-	if (id == TRACE_NONE || !load_grow(&ids->ids, ids->count, &ids->capacity, sizeof(*ids->ids)))
+	if (id == TRACE_NONE || !load_grow(ids->ids, ids->count, ids->capacity))
 		return false;
 	ids->ids[ids->count++] = id;
 	return true;
@@ -39,8 +38,8 @@ uint32_t load_known_id(const struct load *load, const struct map *index, uint32_
 	return known ? *known : TRACE_NONE;
 }
 
-/* Add blank rows up to `number`, for rows that were dropped with their segments: the file's own number is the id. Return
-   false if a file cannot have so many, or without memory. */
+/* Add blank rows up to `number`, for rows that were dropped with their segments: the file's own number is the id.
+   Return false if a file cannot have so many, or without memory. */
 static bool blanks_add(struct load *load, uint32_t number, uint32_t count, uint32_t (*add)(struct dictionary *))
 {
 	if (number >= count && number - count > BLANKS_MAX)
@@ -131,8 +130,8 @@ static bool replace_optional(const struct load_ids *ids, uint32_t *number)
 #define REPLACE_NODE(member) is_valid &= replace_number(NUMBERS(nodes), &row->member);
 #define REPLACE(encoding, reference, member, limit, meaning) REPLACE_##reference(member)
 
-/* Replace ids, numbers and times of a row, as its list says. Return false if one of them stands for nothing, and a valid
-   row needs it. */
+/* Replace ids, numbers and times of a row, as its list says. Return false if one of them stands for nothing, and a
+   valid row needs it. */
 #define REPLACER(name, type) \
 	static bool replace_##name(struct load *load, struct type *row) \
 	{ \
@@ -368,7 +367,7 @@ static bool take_sequence(struct load *load, struct reading *reading)
 	struct rows_sequence row;
 	rows_get_sequence(reading, NULL, &row);
 	if (reading->has_failed || !replace_sequence(load, &row) ||
-	    !load_grow(&load->sequences, load->sequence_count, &load->sequence_capacity, sizeof(*load->sequences)))
+	    !load_grow(load->sequences, load->sequence_count, load->sequence_capacity))
 		return false;
 	load->sequences[load->sequence_count++] = row;
 	return true;

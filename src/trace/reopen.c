@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/grow.h"
+
 enum { PROCESSES_KEPT = 1 << 16 /* of a trace whose place is taken */ };
 
 static void adopt_sequences(struct writer *writer, const struct load *load)
@@ -81,8 +83,8 @@ static int adopt_rows(struct writer *writer, struct load *load, struct diag *dia
 	for (uint32_t id = 0; id < dictionary->process_count; id++)
 		ending_note_process(writer, &dictionary->processes[id]);
 	writer->unwritten = load->unwritten;
-	if (!segment_array_room(&writer->process_mapping, &writer->process_capacity, dictionary->process_count) ||
-	    !segment_array_room(&writer->mapping_next, &writer->mapping_capacity, dictionary->mapping_count))
+	if (!grow_to(writer->process_mapping, dictionary->process_count, writer->process_capacity) ||
+	    !grow_to(writer->mapping_next, dictionary->mapping_count, writer->mapping_capacity))
 		writer_fail(writer, -ENOMEM);
 	for (uint32_t id = 0; id < dictionary->mapping_count && !writer->error; id++) {
 		if (dictionary->mappings[id].process == TRACE_NONE)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * The rows of a trace: one list of fields for each kind of row, in the order of the file. These lists make the code that
- * writes a row and reads it with all checks (row_codec.c), that replaces the file's ids and times (load_rows.c), that
- * keeps and compares rows (dictionary.c), and the tables of docs/trace-format.md (tests/cli/row_fields).
+ * The rows of a trace: one list of fields for each kind of row, in the order of the file. These lists make the code
+ * that writes a row and reads it with all checks (row_codec.c), that replaces the file's ids and times (load_rows.c),
+ * that keeps and compares rows (dictionary.c), and the tables of docs/trace-format.md (tests/cli/row_fields).
  *
  * Never reorder, remove or insert a field: traces that exist have these. Readers of older versions would not pass over
  * an appended field either, except where a list says so. New facts get a new type of block (CONTRIBUTING.md).

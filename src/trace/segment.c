@@ -14,6 +14,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/grow.h"
 #include "base/memory.h"
 
 enum {
@@ -39,27 +40,10 @@ void writer_fail(struct writer *writer, int error)
 		writer->error = error;
 }
 
-/* Make room for row `id`, new rows zeroed. */
-bool segment_array_room(uint32_t **array, uint32_t *capacity, uint32_t id)
-{
-	if (id < *capacity)
-		return true;
-	uint64_t larger = *capacity ? *capacity : 64;
-	while (larger <= id)
-		larger *= 2;
-	uint32_t *data = realloc(*array, larger * sizeof(*data));
-	if (!data)
-		return false;
-	memset(data + *capacity, 0, (larger - *capacity) * sizeof(*data));
-	*array = data;
-	*capacity = (uint32_t)larger;
-	return true;
-}
-
 /* The number of row `id` in this segment plus one; NULL: no memory. */
 static uint32_t *number_of(struct writer *writer, struct numbers *numbers, uint32_t id)
 {
-	if (!segment_array_room(&numbers->numbers, &numbers->capacity, id)) {
+	if (!grow_to(numbers->numbers, id, numbers->capacity)) {
 		writer_fail(writer, -ENOMEM);
 		return NULL;
 	}
@@ -436,7 +420,7 @@ uint32_t writer_add_process(struct writer *writer, const struct trace_process *p
 {
 	segment_need(writer);
 	uint32_t id = dictionary_add_process(&writer->dictionary, process);
-	if (id == TRACE_NONE || !segment_array_room(&writer->process_mapping, &writer->process_capacity, id)) {
+	if (id == TRACE_NONE || !grow_to(writer->process_mapping, id, writer->process_capacity)) {
 		writer_fail(writer, -ENOMEM);
 		return TRACE_NONE;
 	}
@@ -476,7 +460,7 @@ uint32_t writer_add_mapping(struct writer *writer, const struct trace_mapping *m
 		return TRACE_NONE;
 	segment_need(writer);
 	uint32_t id = dictionary_add_mapping(&writer->dictionary, mapping);
-	if (id == TRACE_NONE || !segment_array_room(&writer->mapping_next, &writer->mapping_capacity, id)) {
+	if (id == TRACE_NONE || !grow_to(writer->mapping_next, id, writer->mapping_capacity)) {
 		writer_fail(writer, -ENOMEM);
 		return TRACE_NONE;
 	}

@@ -86,39 +86,58 @@ struct taken {
 /** Writing has failed; the first reason stays. */
 void writer_fail(struct writer *writer, int error);
 
-/** Make room for row `id`, new rows zeroed. False: no memory. */
-bool segment_array_room(uint32_t **array, uint32_t *capacity, uint32_t id);
-
 /** Old segments make room for new ones. */
 bool segment_drops_old(const struct writer *writer);
 
-/** A new one from `ticks` on; the first one, if there is none; another one, if the present one is large or long enough
-    and something is in it. */
+/** Begin a segment whose times are from `ticks` on. Rows that wait go into the one before. */
 void segment_begin(struct writer *writer, uint64_t ticks);
+
+/** Begin the first segment, if there is none. */
 void segment_need(struct writer *writer);
+
+/** Begin a segment, if the present one has events and is large or long enough. events: those that come next. */
 void segment_turn(struct writer *writer, const struct writer_events *events);
+
+/** Note that the segment ends at this offset of the file. */
 void segment_end(struct output_segment *segment, uint64_t offset);
 
-/** The section of a type, for a row to be added to its bytes; when it has been. */
+/** Return the section of a type. The caller adds a row to its bytes, and calls segment_section_added(). */
 struct section *segment_section(struct writer *writer, enum format_type type);
+
+/** Count a row that was added. A section that is large enough is put, and all others with it. */
 void segment_section_added(struct writer *writer, struct section *section);
 
-/** The head of a segment, a block, all sections that have rows: to what is gathered. */
+/** Put the head of the segment to what is gathered. */
 void segment_put_head(struct writer *writer);
+
+/** Put a block to what is gathered, after the head of the segment if that is due. Set magic, place, payload_bytes and
+    checksums of the block. */
 void segment_put_block(struct writer *writer, struct format_block *block, const void *head,
 		       const struct bytes *payload);
+
+/** Put all sections that have rows, in an order in which none refers to a later one. */
 void segment_put_sections(struct writer *writer);
 
 /** Write what is gathered, if there is room for it; is_end: the room kept for the end may be used. 0 or a negative
     errno. */
 int segment_flush(struct writer *writer, bool is_end);
 
-/** The segment has the row from now on: its number there, of a heap plus one. */
+/** Put the row of the process, with those that it came from and its mappings, unless the segment has it. */
 void segment_need_process(struct writer *writer, uint32_t id);
+
+/** Put the row of the process as it is now. */
 void segment_put_process(struct writer *writer, uint32_t id);
+
+/** Put the row of the thread, unless the segment has it. */
 void segment_need_thread(struct writer *writer, uint32_t id);
+
+/** Put the row of the entry, unless the segment has it. Return its number in the segment plus one, 0 without memory. */
 uint32_t segment_need_entry(struct writer *writer, uint32_t id);
+
+/** The same, of a heap. */
 uint32_t segment_need_heap(struct writer *writer, uint32_t id);
+
+/** The same, of a node and all nodes outside of it. Return its number in the segment; 0 is the root, or no memory. */
 uint32_t segment_need_node_slowly(struct writer *writer, uint32_t id);
 
 /** Of a stack: the root is 0. */
@@ -142,9 +161,13 @@ void ending_put(struct writer *writer, const struct section *gaps, const char *r
 /** Whether a block may pass the limit of a file that is written from front to end. */
 bool fill_is_near(const struct writer *writer);
 
-/** What putting a block changes of the writer, as it is; NULL: no memory. */
+/** Return a copy of what putting a block changes of the writer; NULL: no memory. */
 struct fill_copy *fill_copy_new(struct writer *writer);
+
+/** Free the copy. */
 void fill_copy_free(struct fill_copy *copy);
+
+/** Make the writer what it was when the copy was made. */
 void fill_take_back(struct writer *writer, const struct fill_copy *copy);
 
 /** How many of the `tried` events, whose block is in writer->out, should find room; 0: none. */
@@ -154,6 +177,8 @@ uint32_t fill_fewer(const struct writer *writer, uint32_t tried);
 
 /** One whose memory is all there, or NULL. */
 struct writer *writer_new_whole(const struct writer_options *options);
+
+/** Free the writer, and close its file as it is. */
 void writer_free(struct writer *writer);
 
 /** Say why writing failed. Return the error. */
@@ -161,10 +186,14 @@ int writer_explain(const struct writer *writer, int error, struct diag *diag);
 
 /** Open the file, which no other writer has. */
 int writer_open_locked(struct writer *writer, const char *path, bool is_new, struct diag *diag);
+
+/** Write the header of a new file. Return 0 or a negative errno, with the reason in diag. */
 int writer_write_header(struct writer *writer, const char *path, struct diag *diag);
 
-/** What a block has of its slot, and: remember that. 0 or -ENOMEM. */
+/** Return what a block has of its slot. */
 struct taken writer_block_taken(const struct load_block *block);
+
+/** Remember what the file has of a slot. Return 0 or -ENOMEM. */
 int writer_note_sequence(struct writer *writer, const struct taken *taken);
 
 /** What is noted of it; NULL: nothing. */

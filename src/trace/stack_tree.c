@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "base/hash.h"
 
 enum { MEMORY_BITS = 12, FIRST_BITS = 10, ROWS_MAX = 1 << 30 };
@@ -76,23 +77,10 @@ static bool cells_grow(const struct tree *tree, uint32_t **cells, uint32_t *bits
 	return true;
 }
 
-static bool rows_grow(void **rows, uint32_t *capacity, uint32_t count, size_t size)
-{
-	if (count < *capacity)
-		return true;
-	uint32_t larger = *capacity < 512 ? 512 : *capacity * 2;
-	void *data = count < ROWS_MAX ? realloc(*rows, larger * size) : NULL;
-	if (!data)
-		return false;
-	*rows = data;
-	*capacity = larger;
-	return true;
-}
-
 uint32_t tree_frame(struct tree *tree, uint32_t image, uint64_t offset)
 {
 	if (!cells_grow(tree, &tree->frame_cells, &tree->frame_bits, 0, tree->frame_count, frame_hash) ||
-	    !rows_grow((void **)&tree->frames, &tree->frame_capacity, tree->frame_count, sizeof(*tree->frames)))
+	    tree->frame_count >= ROWS_MAX || !grow_by_one(tree->frames, tree->frame_count, tree->frame_capacity))
 		return TRACE_NONE;
 	uint32_t mask = (1u << tree->frame_bits) - 1;
 	uint32_t place = (uint32_t)hash_pair(offset, image) & mask;
@@ -109,8 +97,10 @@ uint32_t tree_frame(struct tree *tree, uint32_t image, uint64_t offset)
 static bool nodes_grow(struct tree *tree)
 {
 	uint32_t ends_capacity = tree->node_capacity;
-	return rows_grow((void **)&tree->ends, &ends_capacity, tree->node_count, sizeof(*tree->ends)) &&
-	       rows_grow((void **)&tree->nodes, &tree->node_capacity, tree->node_count, sizeof(*tree->nodes));
+	if (tree->node_count < tree->node_capacity)
+		return true;
+	return tree->node_count < ROWS_MAX && grow_by_one(tree->ends, tree->node_count, ends_capacity) &&
+	       grow_by_one(tree->nodes, tree->node_count, tree->node_capacity);
 }
 
 static uint8_t end_of(const struct tree *tree, uint32_t parent, uint32_t frame)

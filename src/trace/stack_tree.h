@@ -10,14 +10,17 @@ struct tree {
 	struct trace_node *nodes; /* 0 is the root */
 	uint8_t *ends;            /* enum trace_stack_end, by node */
 	uint32_t frame_count, frame_capacity, node_count, node_capacity;
-	uint32_t *frame_cells, *node_cells; /* id + 1, open addressing */
+	/* id + 1, open addressing: 4 bytes a row, where base/map.h takes 16 and has each key once more */
+	uint32_t *frame_cells, *node_cells;
 	uint32_t frame_bits, node_bits;
 	uint32_t frame_limit, node_limit; /* no more are added from these counts on */
 	struct tree_memory *memory;       /* the nodes asked for last, by a hash of what was asked */
 };
 
-/** The root is there after it. */
+/** Begin with the root. Return false without memory; tree_fini() is needed either way. */
 bool tree_init(struct tree *tree);
+
+/** Free the tree. */
 void tree_fini(struct tree *tree);
 
 /** No more is asked for: drop what finds ids. */

@@ -362,6 +362,8 @@ int trace_open(struct trace **out, const char *path, struct diag *diag);
 /** As trace_open(), with the ids of processes, threads and mappings that its writer gave; rows that are not there any
     more are blank. */
 int trace_open_as_written(struct trace **out, const char *path, struct diag *diag);
+
+/** Close the file, and free all that is of the trace. */
 void trace_close(struct trace *trace);
 
 /** Whether `later` is the same file when more was written: all that `trace` has of it that others refer to by place,
@@ -379,7 +381,11 @@ void trace_block_head(const struct trace *trace, uint32_t i, struct trace_block 
 
 /** Decodes columns into memory of its own; one per reading thread. */
 struct trace_cursor;
+
+/** Return a cursor, which must be freed before the trace is closed; NULL without memory. */
 struct trace_cursor *trace_cursor_new(const struct trace *trace);
+
+/** Free the cursor, which may be NULL. */
 void trace_cursor_free(struct trace_cursor *cursor);
 
 /** Decode block i. Valid until the cursor's next call. 0, or a negative errno with the offset in diag. */

@@ -35,7 +35,7 @@ int writer_events_reserve(struct writer_events *events, uint32_t more)
 	if (needed <= events->capacity)
 		return 0;
 	while (capacity < needed)
-		capacity *= 2;
+		capacity = grow_capacity(capacity);
 	if (capacity > UINT32_MAX)
 		return -ENOMEM;
 /* clang-format off */

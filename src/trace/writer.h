@@ -71,8 +71,11 @@ struct writer_events {
 
 /** Make room for at least `more` further events. 0 or -ENOMEM. */
 int writer_events_reserve(struct writer_events *events, uint32_t more);
+
+/** Free the columns. */
 void writer_events_fini(struct writer_events *events);
 
+/** Begin a file at `path`, in the place of one that is there. Return 0, or a negative errno with the reason in diag. */
 int writer_open(struct writer **out, const char *path, const struct writer_options *options, struct diag *diag);
 
 /** Go on writing at the end of what is readable in an existing trace (for recovery). Its dictionaries keep their
@@ -94,20 +97,30 @@ void writer_set_clock(struct writer *writer, const struct writer_clock *clock);
 /** Whether a file that is gone on with has a clock that goes as this one: of one kind, since one start of the machine.
     Then *own is the file's. */
 bool writer_has_clock(const struct writer *writer, const struct writer_clock *like, struct writer_clock *own);
+
+/** Set what machine the trace is of: node name, system, release, machine. Before the first events. */
 void writer_set_host(struct writer *writer, const char *host);
+
+/** Add an option of the session, unless an equal one is there. Both texts are copied. */
 void writer_add_option(struct writer *writer, const char *name, const char *value);
 
 /** Add a row; its id. Texts and bytes are copied. Times in rows are ticks here (start_ns etc. hold ticks), INT64_MAX
     open. */
 uint32_t writer_add_process(struct writer *writer, const struct trace_process *process);
+
+/** The same. TRACE_NONE: the process was not added, or there is no memory. */
 uint32_t writer_add_thread(struct writer *writer, const struct trace_thread *thread);
 /** an equal one gives the same id */
 uint32_t writer_add_image(struct writer *writer, const struct trace_image *image);
+
+/** The same. TRACE_NONE: process or image were not added, end is below base, or there is no memory. */
 uint32_t writer_add_mapping(struct writer *writer, const struct trace_mapping *mapping);
 /** an equal one gives the same id */
 uint32_t writer_add_entry(struct writer *writer, const struct trace_entry *entry);
 /** an equal one gives the same id */
 uint32_t writer_add_heap(struct writer *writer, const struct trace_heap *heap);
+
+/** Add a loss. Once the file is full, a gap without room becomes a number in the footer. */
 void writer_add_gap(struct writer *writer, const struct trace_gap *gap);
 
 /** Whether writing has come to an end: the limit, a full disk, an error. What is given to the writer from then on goes
@@ -128,8 +141,10 @@ bool writer_is_full(const struct writer *writer);
     (TRACE_NONE). */
 void writer_note_after(struct writer *writer, void (*note)(void *cookie, uint32_t process), void *cookie);
 
-/** How many there have been of the process, of none that is known (TRACE_NONE), of all. */
+/** Return how many there have been of the process, or of none that is known (TRACE_NONE). */
 uint64_t writer_calls_after(const struct writer *writer, uint32_t process);
+
+/** Return how many there have been of all. */
 uint64_t writer_all_calls_after(const struct writer *writer);
 
 /** The row of a process, with ticks for times, until one is added or changed; NULL: there is none. */
@@ -152,6 +167,8 @@ uint64_t writer_ticks(const struct writer *writer, int64_t time_ns);
 
 /** Add what is in place of events. Times are nanoseconds since T = 0, places those of the dictionaries. */
 void writer_add_fold(struct writer *writer, const struct trace_fold *fold);
+
+/** Add a sum, with `sum->spread` lifetimes. Times and places are as in a fold. */
 void writer_add_sum(struct writer *writer, const struct trace_sum *sum, const struct trace_lifetime *lifetimes);
 
 /** Add whether an image has symbols. */
@@ -162,7 +179,11 @@ void writer_add_sample(struct writer *writer, const struct trace_sample *sample)
 
 /** A row that was added has changed (a process ended, an image was unloaded, a thread got its name). */
 void writer_update_process(struct writer *writer, uint32_t id, const struct trace_process *process);
+
+/** The same, of a thread. */
 void writer_update_thread(struct writer *writer, uint32_t id, const struct trace_thread *thread);
+
+/** The same, of a mapping, which stays one of its process. */
 void writer_update_mapping(struct writer *writer, uint32_t id, const struct trace_mapping *mapping);
 
 /** What a writer keeps to the end, of all its files: rows, and about how many bytes they take. */
@@ -173,6 +194,7 @@ struct writer_kept {
 };
 enum { WRITER_NODE_BYTES = 64, WRITER_FRAME_BYTES = 48, WRITER_ROW_BYTES = 128 };
 
+/** Return what the writer keeps now. */
 struct writer_kept writer_kept(const struct writer *writer);
 
 /** Add no more than so many nodes and frames from now on; UINT32_MAX: any number. */
@@ -201,10 +223,13 @@ uint32_t writer_last_sequence(const struct writer *writer, uint64_t region, uint
 /** Likewise the part_events written last for buffer `sequence` of (region, slot); 0 when none. */
 uint32_t writer_last_part(const struct writer *writer, uint64_t region, uint32_t slot, uint32_t sequence);
 
+/** Return the bytes of the file. */
 uint64_t writer_size_bytes(const struct writer *writer);
 
 /** The greatest size of a file that is written from front to end; 0: it has none. */
 uint64_t writer_limit_bytes(const struct writer *writer);
+
+/** Return the events that were written. */
 uint64_t writer_event_count(const struct writer *writer);
 
 /** Frames in the tree of all stacks. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hook/elf_file.h"
 #include "hook/hook.h"
 #include "replay.h"
 
@@ -23,6 +24,15 @@ static void relocate_all(const struct hook_image *image)
 	}
 }
 
+static void find_section(const uint8_t *data, size_t size)
+{
+	struct elf elf;
+	struct diag diag = {""};
+	Elf64_Shdr section;
+	if (!elf_open(&elf, data, size, &diag))
+		elf_section(&elf, ".eh_frame", &section);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	for (int is_main = 0; is_main < 2; is_main++) {
@@ -37,6 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (error && !diag.text[0])
 			abort();
 		relocate_all(&image);
+		find_section(copy, size);
 		hook_image_fini(&image);
 		free(copy);
 	}

@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hook/elf_file.h"
 #include "hook/hook.h"
 
 enum { CALLS = 100000, ISLAND_BYTES = 1 << 16 };
@@ -1199,11 +1200,35 @@ static int directory_remove(void **state)
 	return system(command);
 }
 
+/* Our own sections lie where the program headers say; a file that is cut before its section headers has none. */
+static void sections_are_found(void **state)
+{
+	(void)state;
+	struct diag diag = {""};
+	struct stat status;
+	struct elf elf;
+	Elf64_Shdr section;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(fstat(fd, &status), 0);
+	void *data = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	assert_ptr_not_equal(data, MAP_FAILED);
+	close(fd);
+	assert_int_equal(elf_open(&elf, data, (size_t)status.st_size, &diag), 0);
+	assert_true(elf_section(&elf, ".eh_frame_hdr", &section));
+	assert_int_equal(section.sh_addr, elf.unwind.p_vaddr);
+	assert_int_equal(section.sh_size, elf.unwind.p_filesz);
+	assert_false(elf_section(&elf, ".eh_fram", &section));
+	assert_int_equal(elf_open(&elf, data, (size_t)elf.header.e_shoff, &diag), 0);
+	assert_false(elf_section(&elf, ".eh_frame_hdr", &section));
+	munmap(data, (size_t)status.st_size);
+}
+
 int main(int count, char **arguments)
 {
 	if (count == 3 && strcmp(arguments[1], "--preloaded") == 0)
 		return run_preloaded(arguments[2]);
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sections_are_found),
 		cmocka_unit_test(allocators_are_found_and_displaceable),
 		cmocka_unit_test(a_name_of_many_is_the_plain_one),
 		cmocka_unit_test(throwing_operators_are_told_apart),
