@@ -12,10 +12,10 @@
  *     bytes of records                                written by STORE; copied by memcpy() up to `committed`
  *     the logger's notes (taken, trace_thread)        plain: only the logger has them
  *
- * Records may be copied plainly. The owner of a buffer never changes a byte below `committed`, which it stores with
- * release; and it writes to the buffer again only when it has taken it anew, by a compare-and-swap of the FREE that the
- * logger stored with release behind its copy. So no two threads that keep to this access a byte at once. Those that do
- * not are other processes: whatever they write meanwhile, the logger decodes a copy of its own, and checks that.
+ * Records may be copied plainly. The owner of a buffer stores `committed` with release and never changes a byte below it.
+ * The owner writes to the buffer again only after it has taken it anew. For that it swaps the state FREE, which the
+ * logger stored with release after its copy. So two threads that keep to this never access a byte at the same time.
+ * Other processes may break the rule. The logger decodes a copy of its own and checks it, whatever they write.
  */
 #ifndef XHEAP_REGION_ATOMIC_H
 #define XHEAP_REGION_ATOMIC_H
