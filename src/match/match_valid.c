@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What holds of matching between two points (base/check.h). */
+/* The invariants of matching between two points (base/check.h). */
 #include "match/matching.h"
 
 /* A row that is there, or a child's copy of one. */
@@ -44,7 +44,7 @@ static bool blocks_are_valid(const struct matching *matching, const struct live 
 static bool processes_are_valid(const struct matching *matching)
 {
 	uint64_t live_bytes = 0;
-	/* What a process inherits or leaves behind is counted elsewhere. */
+	/* Inherited blocks, and those of a process that has ended, are counted elsewhere. */
 	bool is_counted = !matching->start_count && !matching->table->sample_bytes;
 	for (uint32_t i = 0; i < matching->known.processes; i++) {
 		const struct matching_process *process = &matching->processes[i];

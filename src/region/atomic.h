@@ -12,10 +12,10 @@
  *     bytes of records                                 written by STORE; copied by memcpy() up to `committed`
  *     the logger's notes (taken, trace_thread)         plain: only the logger uses them
  *
- * Records may be copied plainly. The owner of a buffer never changes a byte below `committed`, which it stores with
- * release. It writes to the buffer again only after it has taken the buffer anew, by a compare-and-swap of the FREE that
- * the logger stored with release after its copy. So no two threads that keep to this access a byte at once. Other
- * processes may not keep to it: the logger decodes and checks its own copy, whatever they write.
+ * Records may be copied plainly. The owner of a buffer stores `committed` with release and never changes a byte below it.
+ * The owner writes to the buffer again only after it has taken it anew. For that it swaps the state FREE, which the
+ * logger stored with release after its copy. So two threads that keep to this never access a byte at the same time.
+ * Other processes may break the rule. The logger decodes a copy of its own and checks it, whatever they write.
  */
 #ifndef XHEAP_REGION_ATOMIC_H
 #define XHEAP_REGION_ATOMIC_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What holds of a drain between two calls of its interface (base/check.h). */
+/* The invariants of a drain between two calls of its interface (base/check.h). */
 #include "session/drain_state.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What holds of a table that is whole, and of its parts (base/check.h). */
+/* The invariants of a table that is whole, and of its parts (base/check.h). */
 #include <stdlib.h>
 
 #include "base/map.h"
@@ -48,7 +48,7 @@ bool groups_is_valid(const struct heap_groups *groups)
 
 /* ---- the table ---- */
 
-/* What its rows come to. */
+/* The sums of its rows. */
 struct sums_found {
 	struct heap_numbers *numbers; /* by site */
 	uint64_t nested_count;

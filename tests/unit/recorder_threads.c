@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The recorder's code in threads of this program, and the logger's drain in another, over one region. What a thread
- * called has to arrive, each call once; and in a build with ThreadSanitizer no word that two of them share may be
- * accessed without an order (src/region/atomic.h).
+ * The recorder's code in threads of this program, and the logger's drain in another, over one region. Each call of a
+ * thread has to arrive, once. In a build with ThreadSanitizer no word that two threads share may be accessed without an
+ * order (src/region/atomic.h).
  *
  * The allocator beneath gives addresses that name their thread and call, and no memory: nothing reads a block.
  */
@@ -148,7 +148,7 @@ static struct hook_context context_of(uint8_t entry)
 				     .heap_key = HANDLE | (uint64_t)HEAP_ALLOCATOR << RECORDER_HEAP_KEY_KIND};
 }
 
-/* Where the C library keeps a thread's id: by it the recorder tells a new thread from a dead one that had its memory. */
+/* Where the C library keeps a thread's id: by it the recorder knows a new thread from a dead one that had its memory. */
 static uint32_t tid_offset_find(void)
 {
 	enum { CONTROL_BLOCK_BYTES = 0x800 };
@@ -220,7 +220,7 @@ static void thread_note(void *cookie, const struct drain_thread *thread)
 	*(uint64_t *)cookie += thread->events;
 }
 
-/* What the logger does, until all threads have ended. */
+/* Do the logger's work until all threads have ended. */
 static void log_until_done(void)
 {
 	struct drain_totals totals;
@@ -298,7 +298,7 @@ static uint8_t *scene_end(struct drain_totals *totals, uint64_t calls, uint64_t 
 
 /* ---- tests ---- */
 
-/* Threads wait for room: nothing is lost. Those of the second round get the stacks, and so the slots, of the first. */
+/* Threads wait for room: nothing is lost. Threads of the second round get the stacks, and so the slots, of the first. */
 static void each_call_arrives_once(void **state)
 {
 	struct worker worker[THREADS];

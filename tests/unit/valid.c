@@ -139,7 +139,7 @@ static void nests_hold_after_each_step(void **state)
 		nest_add(&nest, &(struct nest_span){.address = address, .bytes = 64, .row = i},
 			 nest_enclosing(&nest, address, even, NULL));
 		assert_true(nest_is_valid(&nest));
-		/* Those with odd rows go when they are met. */
+		/* Spans with odd rows go when they are met. */
 		nest_at(&nest, 4096 + 64 * (uint64_t)any(50), even, NULL);
 		nest_starts_add(&nest.plain, address << any(30));
 		nest_starts_remove(&nest.plain, address << any(30));
@@ -259,7 +259,7 @@ static void matching_holds_after_each_look(void **state)
 	matching_free(matching);
 }
 
-/* A child gives back what its parent had, and both go on. */
+/* A child frees blocks of its parent, and both go on. */
 static void matching_holds_over_forks(void **state)
 {
 	(void)state;
