@@ -30,8 +30,7 @@ struct losses losses_sum(const struct trace_dictionary *dictionary);
  *  processes that found no room, and those that give back blocks of a sample and were not watched for. */
 uint64_t losses_missing_calls(const struct trace_dictionary *dictionary);
 
-/** Whether the trace has every heap call of the processes that it records, and every block from before an attach: the
- *  file is whole, no call is missing, every function could be hooked. A sample has no blocks from before. */
+/** Return whether the trace is complete; docs/semantics.md (Completeness) lists what keeps a trace from it. */
 bool losses_is_complete(const struct trace_dictionary *dictionary);
 
 /** "12 calls are missing", or why it is not known how many; "" if nothing is missing. */
