@@ -433,8 +433,8 @@ typedef struct xheap_trace_info {
 	/** Of a sampled trace: mean number of allocated bytes between two sampled bytes; 0: every block. */
 	uint64_t sample_bytes;
 	/**
-	 * 1: the file has its end, no heap call is missing, no process ran untraced, and all pre-existing blocks are
-	 * known.
+	 * 1: the trace has every heap call of the processes that it records, and all pre-existing blocks are known.
+	 * "Completeness" in docs/semantics.md lists each reason for 0.
 	 */
 	uint32_t is_complete;
 	uint32_t process_count;     /**< length of the list of processes */
@@ -616,7 +616,7 @@ void xheap_frames_free(xheap_frames *frames);
 /** Properties of an event; bits. */
 enum xheap_event_flag {
 	XHEAP_EVENT_FAILED = 1,      /**< the call returned NULL or an error */
-	XHEAP_EVENT_IN_FLIGHT = 2,   /**< the call had not returned when its process ended */
+	XHEAP_EVENT_IN_FLIGHT = 2,   /**< the call had not returned when its thread or process ended */
 	XHEAP_EVENT_IN_SIGNAL = 4,   /**< a signal handler made the call while another heap call ran */
 	XHEAP_EVENT_NO_STACK = 8,    /**< the stack was not recorded */
 	XHEAP_EVENT_TRUNCATED = 16,  /**< the outer part of the stack is missing */
@@ -892,7 +892,7 @@ typedef struct xheap_totals {
 	int64_t from_ns;              /**< start of the range, included */
 	int64_t to_ns;                /**< end of the range, included */
 	int64_t peak_at_ns;           /**< time of the peak */
-	uint64_t earlier_count;       /**< pre-existing blocks; they are in no total */
+	uint64_t earlier_count;       /**< pre-existing blocks; they count in the peak, and in no total */
 	uint64_t earlier_bytes;       /**< their usable bytes */
 	uint64_t uncertain_count;     /**< outstanding blocks that may have been freed in a gap */
 	uint64_t uncertain_bytes;     /**< their requested bytes */

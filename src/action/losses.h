@@ -29,9 +29,7 @@ struct losses losses_sum(const struct trace_dictionary *dictionary);
  *  processes that found no room, and frees of a sample's blocks that were not watched for. */
 uint64_t losses_missing_calls(const struct trace_dictionary *dictionary);
 
-/** Return whether the trace has every heap call of the processes that it records, and every block from before an
- *  attach: the file is whole, no call is missing, every function could be hooked. A sample has no blocks from
- *  before. */
+/** Return whether the trace is complete; docs/semantics.md (Completeness) lists what keeps a trace from it. */
 bool losses_is_complete(const struct trace_dictionary *dictionary);
 
 /** Return "12 calls are missing", or why the number is not known; "" if nothing is missing. */

@@ -173,8 +173,8 @@ enum region_lost { LOST_ALLOC, LOST_REALLOC, LOST_FREE, REGION_LOST_KINDS };
 
 /**
  * A request of a target's thread to the logger. A thread claims it by compare-and-swap FREE -> CLAIMED, fills it, sets
- * POSTED (release) and rings the doorbell. It waits, for a bounded time, for ANSWERED (the word is a futex) and sets
- * FREE again.
+ * POSTED (release) and rings the doorbell. It waits for ANSWERED (the word is a futex) and sets FREE again. The wait ends
+ * after 3 s without a heartbeat of the logger, and after 60 s in all; then the thread continues without an answer.
  * The word names the thread, so that no side changes a message that has become another thread's.
  */
 struct region_message {
@@ -377,7 +377,8 @@ enum region_buffer_state { BUFFER_FREE, BUFFER_OWNED, BUFFER_FULL, BUFFER_AWAY }
 struct region_buffer {
 	uint32_t state;
 	uint32_t slot;
-	uint32_t committed;       /**< bytes of whole records; the owner's release store */
+	/** bytes of whole records; the owner's release store. The logger sets 0 before it sets the state to FREE */
+	uint32_t committed;
 	uint32_t sequence;        /**< within the slot; signal buffers have REGION_SIGNAL */
 	uint32_t process, serial; /**< the owner's, set when it claimed the buffer */
 	/** written by a logger for one after it: sequence << 32 | how many of its events are in the trace; 0:

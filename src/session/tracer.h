@@ -32,9 +32,10 @@ struct tracer_task {
 	int directory; /**< descriptor, in the process, that `path` is relative to; AT_FDCWD */
 	char path[1024];
 	uint32_t parent, exec_generation; /**< ids for the trace */
-	struct region_message *message;   /**< answered once the process is stopped; NULL for the command itself */
-	uint32_t message_tid;             /**< the thread that posted the message */
-	const char *region_path;          /**< of the region of the present image, which ends at the exec */
+	/** answered once the tracer thread has seized the caller with ptrace, or cannot; NULL for the command itself */
+	struct region_message *message;
+	uint32_t message_tid;    /**< the thread that posted the message */
+	const char *region_path; /**< of the region of the present image, which ends at the exec */
 	uint64_t region_inode;
 	int control; /**< socket for answers about the command or an attach; closed afterwards */
 	bool is_launch;

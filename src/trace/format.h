@@ -45,8 +45,7 @@ enum {
 /* clang-format off */
 
 /** X(number, name, section of docs/trace-format.md, what it holds): the types of blocks. The numbers are the file's:
-    append, never reorder. Readers skip those that they do not know. Up to 31 are kept for raw buffers and segment
-    indexes. */
+    append with the next number, never reorder. Readers skip types that they do not know. */
 #define FORMAT_TYPES(X) \
 	X(1, SEGMENT, 4, "the beginning of a segment: identity, clock, host") \
 	X(2, OPTIONS, 5, "options of the session, and facts about the recording") \
