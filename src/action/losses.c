@@ -153,7 +153,8 @@ void losses_json_gaps(struct json *json, const struct trace_dictionary *dictiona
 		json_begin_object(json, NULL);
 		if (gap_process(dictionary, gap)) {
 			json_count(json, "process", gap->process);
-			json_count(json, "pid", gap_process(dictionary, gap)->pid);
+			if (gap_process(dictionary, gap)->pid)
+				json_count(json, "pid", gap_process(dictionary, gap)->pid);
 		}
 		if (gap_thread(dictionary, gap))
 			json_count(json, "tid", gap_thread(dictionary, gap)->tid);
@@ -176,7 +177,7 @@ void losses_text_gaps(FILE *out, const struct trace_dictionary *dictionary)
 		const struct trace_gap *gap = &dictionary->gaps[i];
 		fputs("    gap", out);
 		if (gap_process(dictionary, gap))
-			fprintf(out, " in process %" PRIu32, gap_process(dictionary, gap)->pid);
+			fprintf(out, " in process %s", text_pid(gap_process(dictionary, gap)->pid).data);
 		if (gap_thread(dictionary, gap))
 			fprintf(out, " thread %" PRIu32, gap_thread(dictionary, gap)->tid);
 		fprintf(out, " from %s to %s:", text_duration(gap->from_ns).data, text_duration(gap->to_ns).data);

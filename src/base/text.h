@@ -29,6 +29,9 @@ struct text text_thousandths(uint64_t thousandths);
 /** "0x7f12" */
 struct text text_address(uint64_t address);
 
+/** A process id; "-" for 0, which is none that is known. */
+struct text text_pid(uint32_t pid);
+
 /** A time as people type it: microseconds, or a number with s, ms, us or ns; a fraction is allowed. False when it is
     none. */
 bool text_parse_time(const char *text, int64_t *time_ns);

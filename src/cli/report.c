@@ -207,7 +207,7 @@ static void resident_print(const struct view *view)
 	uint64_t rounded = split.live_bytes + split.rounding.bytes, used = rounded < heap ? rounded : heap;
 	fprintf(view->out, "  resident     %s at %s", text_bytes(resident).data, text_duration(sample->time_ns).data);
 	if (dictionary->process_count > 1)
-		fprintf(view->out, " in pid %" PRIu32, dictionary->processes[sample->process].pid);
+		fprintf(view->out, " in pid %s", text_pid(dictionary->processes[sample->process].pid).data);
 	fprintf(view->out, ": %s live blocks, %s rounding", text_bytes(split.live_bytes).data,
 		text_bytes(split.rounding.bytes).data);
 	unknown_print(view->out, &split.rounding, " (", ")");

@@ -6,6 +6,7 @@
 #include "recorder/capture.h"
 #include "recorder/stream.h"
 #include "recorder/sys.h"
+#include "recorder/thread.h"
 #include "region/message.h"
 
 #define HOOK __attribute__((used, visibility("hidden"))) uint64_t
@@ -15,6 +16,7 @@ enum {
 	FUTEX_WAKE = 1,
 	MESSAGE_WAIT_MS = 3000,
 	MESSAGE_WAIT_MOST_MS = 60000,
+	MEETING_WAIT_MOST_MS = 2000,
 	SLICE_NS = 20000000,
 	ROUNDS_MAX = 15000,
 	AT_FDCWD = -100,
@@ -53,6 +55,27 @@ static int is_patient(struct patience *patience, const struct recorder *recorder
 	return region_has_logger(region) && patience->rounds++ < ROUNDS_MAX &&
 	       now - patience->heard < MESSAGE_WAIT_MS * recorder->ticks_per_ms &&
 	       now - patience->since < MESSAGE_WAIT_MOST_MS * recorder->ticks_per_ms;
+}
+
+void process_wait_for_meeting(struct recorder *recorder, struct region_process *row)
+{
+	struct region_header *region = recorder->region;
+	if (recorder->no_syscalls || LOAD(&recorder->unmet) == LOAD(&region->heartbeat) + 1)
+		return;
+	__atomic_fetch_add(&region->doorbell, 1, __ATOMIC_ACQ_REL);
+	sys_call4(SYS_NUMBER_FUTEX, (long)&region->doorbell, FUTEX_WAKE, 1, 0);
+	struct patience patience = patience_begin(recorder);
+	while (LOAD_ACQUIRE(&row->meeting) == PROCESS_UNMET) {
+		if (!is_patient(&patience, recorder) || !(LOAD(&region->options) & OPTION_ENABLED) ||
+		    clock_now(recorder) - patience.since >= MEETING_WAIT_MOST_MS * recorder->ticks_per_ms) {
+			STORE(&recorder->unmet, LOAD(&region->heartbeat) + 1);
+			return;
+		}
+		int64_t time[2] = {0, SLICE_NS};
+		sys_call4(SYS_NUMBER_FUTEX, (long)&row->meeting, FUTEX_WAIT, PROCESS_UNMET, (long)time);
+	}
+	/* A child of a parent that is gone was taken for foreign, perhaps in vain: what it forks does not wait. */
+	STORE(&recorder->is_foreign, LOAD(&row->meeting) != PROCESS_MET_HERE);
 }
 
 static struct region_message *message_claim(struct recorder *recorder)

@@ -267,7 +267,8 @@ struct recorder {
 	uint32_t image_sequence; /**< changes when the list does, at the beginning and at the end */
 	uint32_t image_count;
 	uint32_t image_seen; /**< region images looked at */
-	uint32_t reserved2;
+	/** the pid of parent_process, as it sees itself: who finds another parent may be in another pid namespace */
+	uint32_t parent_pid;
 	struct recorder_image image[RECORDER_IMAGE_MAX];
 
 	uint32_t internal_count; /**< return addresses of the allocators' calls of themselves, sorted */
@@ -278,7 +279,7 @@ struct recorder {
 
 	/** + 1: what somebody has waited for in vain stood at this: do not wait again before it changes */
 	uint32_t room_refused[ROOM_KINDS];
-	uint32_t reserved3;
+	uint32_t is_foreign; /**< this process may be in another pid namespace than the logger, as what it forks */
 	/* Set when the process is injected into, or by itself: no other process of the region decides these. */
 	uint32_t session_pid; /**< logger, in its own pid namespace */
 	/** how long a thread waits while the logger makes no progress; the logger changes it live */
@@ -286,6 +287,9 @@ struct recorder {
 	uint32_t no_syscalls; /**< it is under seccomp: hooks must make no system call */
 	/** somebody has waited for far longer than that, and in vain: progress counts no longer */
 	uint32_t is_weary;
+	/** + 1: a process waited in vain for the logger to meet it, while the heartbeat stayed at this */
+	uint32_t unmet;
+	uint32_t reserved;
 	/** +1: a wait ended where the logger's progress stayed at this, do not wait again */
 	uint64_t stalled;
 	uint64_t ticks_per_ms;

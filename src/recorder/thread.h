@@ -10,6 +10,10 @@
 /** The slow way: a thread (or, after a fork, a process) not seen yet. NULL: it runs untraced. */
 struct thread *thread_create(struct recorder *recorder, uint64_t fs_base);
 
+/** Wait until the logger has met this process, of this row, in another pid namespace: once the process has ended, nobody
+    can tell the pid that the logger has for it. Not for long. */
+void process_wait_for_meeting(struct recorder *recorder, struct region_process *row);
+
 /** Make room for four times as many frames as before, for RECORDER_DEPTH_MAX at most. Return 0 when there is no memory
     or the limit is reached. */
 int thread_grow(struct thread *thread);

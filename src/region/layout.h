@@ -243,17 +243,34 @@ _Static_assert(sizeof(struct region_header) <= REGION_HEADER_BYTES, "layout");
 
 enum region_process_state { PROCESS_FREE, PROCESS_CLAIMED, PROCESS_LIVE, PROCESS_ENDED };
 
+/** Bits of a process's flags. */
+enum region_process_flag {
+	/** It may be in another pid namespace than the logger: until the logger has met it, its pid is its own. */
+	PROCESS_IS_FOREIGN = 1
+};
+
+/** Whether the logger has looked for a process, and where that is. */
+enum region_process_meeting { PROCESS_UNMET, PROCESS_MET_HERE, PROCESS_MET_ELSEWHERE };
+
 /** A process of this region: 0 is the one that was executed, the others found themselves forked. */
 struct region_process {
 	uint32_t state;
-	uint32_t pid;
+	uint32_t pid;    /**< region_process_pid() */
 	uint32_t parent; /**< index of the process it was forked from; REGION_NONE for the first */
-	uint32_t flags;
+	uint32_t flags;  /**< enum region_process_flag */
 	uint64_t start_ticks;
 	uint64_t exit_reported; /**< region_exit_encode() when it is about to exit; else another value */
-	uint64_t reserved[4];
+	uint32_t meeting;       /**< enum region_process_meeting; futex: a process waits for it; the logger's */
+	uint32_t reserved_word;
+	uint64_t reserved[3];
 };
 _Static_assert(sizeof(struct region_process) == 64, "layout");
+
+/** The process's pid in the logger's pid namespace; 0: it is not known. */
+static inline uint32_t region_process_pid(const struct region_process *process)
+{
+	return (process->flags & PROCESS_IS_FOREIGN) && process->meeting == PROCESS_UNMET ? 0 : process->pid;
+}
 
 /** The status that a process, whose pid as it sees it is given, is about to exit with. */
 static inline uint64_t region_exit_encode(uint32_t pid, uint32_t status)

@@ -474,7 +474,7 @@ static void region_end(struct recovery *recovery, struct recovered *recovered)
 		const struct region_process *process = region_process(region, i);
 		if (i > 0 && process->state == PROCESS_FREE)
 			continue;
-		if (process_lives(recovered, process->pid)) {
+		if (process_lives(recovered, region_process_pid(process))) {
 			live++;
 			continue;
 		}
