@@ -78,8 +78,11 @@ void process_wait_for_meeting(struct recorder *recorder, struct region_process *
 	STORE(&recorder->is_foreign, LOAD(&row->meeting) != PROCESS_MET_HERE);
 }
 
+/* NULL: nobody would answer. */
 static struct region_message *message_claim(struct recorder *recorder)
 {
+	if (!region_has_logger(recorder->region))
+		return 0;
 	struct patience patience = patience_begin(recorder);
 	uint32_t tid = (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
 	do {
@@ -206,11 +209,13 @@ HOOK hook_loader(uint64_t a, uint64_t b, uint64_t c, uint64_t d, const struct ho
 	uint64_t result = ((any_call *)context->original)(a, b, c, d, 0);
 	const uint32_t *state = (const uint32_t *)recorder->loader_state;
 	/* 0 is RT_CONSISTENT. Other link namespaces have a state of their own, and this one reads 0 then. */
-	if (!recorder->fork_wiped->process || (state && LOAD(state) != 0) || !region_has_logger(recorder->region))
+	if (!recorder->fork_wiped->process || (state && LOAD(state) != 0))
 		return result;
 	struct region_message *message = message_claim(recorder);
-	if (!message)
+	if (!message) {
+		COUNT(&recorder->region->unanswered_loads, 1);
 		return result;
+	}
 	message->kind = MESSAGE_LOADED;
 	message->value[0] = recorder->fork_wiped->process - 1;
 	if (message_ask(recorder, message))
@@ -232,7 +237,7 @@ static int text_copy(char *to, uint64_t size, const char *from)
 static struct region_message *exec_announce(struct recorder *recorder, int64_t dirfd, const char *path)
 {
 	struct region_header *region = recorder->region;
-	if (!(LOAD(&region->options) & OPTION_ENABLED) || !region_has_logger(region) || !path)
+	if (!(LOAD(&region->options) & OPTION_ENABLED) || !path)
 		return 0;
 	if (recorder->no_syscalls)
 		return 0;

@@ -99,6 +99,7 @@ int recover_read_session(struct recover_session *session, const char *directory,
 		session_pieces_path(session->pieces, sizeof(session->pieces), session->trace_path);
 	session->logger_pid = (int32_t)fields_number(text, "pid", 0);
 	session->logger_start = fields_number(text, "pid_start", 0);
+	session->does_follow = fields_number(text, "follow", 1);
 	session->clock =
 		(struct writer_clock){.start_ticks = fields_number(text, "start_ticks", 0),
 				      .mult = fields_number(text, "mult", 0),
@@ -448,7 +449,7 @@ static void unanswered_note(struct recovery *recovery, const struct recovered *r
 {
 	const struct region_header *header = recovered->region.header;
 	char text[250];
-	uint32_t execs = header->untraced_execs, loads = 0;
+	uint32_t execs = recovery->session->does_follow ? header->untraced_execs : 0, loads = header->unanswered_loads;
 	for (uint32_t i = 0; i < REGION_MESSAGE_COUNT; i++)
 		loads += message_state(header->message[i].state) == MESSAGE_POSTED &&
 			 header->message[i].kind == MESSAGE_LOADED;
@@ -459,8 +460,9 @@ static void unanswered_note(struct recovery *recovery, const struct recovered *r
 	if (execs)
 		writer_add_option(recovery->writer, TRACE_OPTION_UNTRACED_EXECS, text);
 	snprintf(text, sizeof(text),
-		 "process %u and those that it forked: %u loaded code that was not looked at any more", recovered->pid,
-		 loads);
+		 "process %u and those that it forked: code was loaded or unloaded %u times, and was not looked at any "
+		 "more",
+		 recovered->pid, loads);
 	if (loads)
 		writer_add_option(recovery->writer, TRACE_OPTION_UNHOOKED, text);
 }

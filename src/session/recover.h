@@ -23,6 +23,7 @@ struct recover_session {
 	bool has_logger;              /**< it still lives */
 	bool had_no_memory;           /**< and ended for that */
 	bool is_in_pieces;            /**< what it recorded */
+	bool does_follow;             /**< programs that are executed were to be recorded, too */
 	char pattern[4096];           /**< of files that follow each other; "": there is only one */
 	uint32_t counter;             /**< the number in the name of trace_path */
 	char pieces[WRITER_PATH_MAX]; /**< where these are */

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "region/atomic.h"
 #include "region/guard.h"
 #include "session/fields.h"
 #include "session/members.h"
@@ -194,11 +195,21 @@ static void unlisted_detach(struct logger *logger, struct target *target)
 	}
 }
 
-/* Programs that were executed before an answer came: nothing is known of them but their number. */
-static void note_untraced_execs(struct logger *logger, const struct target *target)
+/* Programs that were executed before an answer came, and code that came and went before the logger could be told:
+   nothing is known of them but their number. */
+static void note_unanswered(struct logger *logger, const struct target *target)
 {
 	char text[200];
-	uint32_t count = __atomic_load_n(&target->region.header->untraced_execs, __ATOMIC_RELAXED);
+	uint32_t loads = LOAD(&target->region.header->unanswered_loads);
+	snprintf(text, sizeof(text),
+		 "process %d and those that it forked: code was loaded or unloaded %u times, and was looked at late or "
+		 "not at all",
+		 (int)target->inject.pid, loads);
+	if (loads) {
+		drain_add_note(logger->drain, TRACE_OPTION_UNHOOKED, text);
+		logger_warn(logger, text);
+	}
+	uint32_t count = LOAD(&target->region.header->untraced_execs);
 	if (!count)
 		return;
 	snprintf(text, sizeof(text),
@@ -220,7 +231,7 @@ void target_remove(struct logger *logger, struct target *target)
 	robust_remove(logger, &target->region);
 	*link = target->next;
 	logger_settle_clock(logger, true);
-	note_untraced_execs(logger, target);
+	note_unanswered(logger, target);
 	drain_poll(target->drain, true, &logger->error, &logger->diag);
 	limits_check(logger, target);
 	drain_remove(target->drain, &logger->error, &logger->diag);
