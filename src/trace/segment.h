@@ -146,6 +146,12 @@ void ending_put(struct writer *writer, const struct section *gaps, const char *r
 /** Whether a block may pass the limit of a file that is written from front to end. */
 bool fill_is_near(const struct writer *writer);
 
+/** Whether so many events may be more than a file still takes. */
+bool fill_may_pass(const struct writer *writer, uint32_t count);
+
+/** Whether what a file still takes is worth a block of fewer events, before the next file or round. */
+bool fill_is_worth(const struct writer *writer);
+
 /** What putting a block changes of the writer, as it is; NULL: no memory. */
 struct fill_copy *fill_copy_new(struct writer *writer);
 void fill_copy_free(struct fill_copy *copy);
