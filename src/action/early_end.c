@@ -46,8 +46,8 @@ static void text_processes(struct sink *out, const struct trace_dictionary *dict
 		if (shown == PROCESS_LINES_MAX)
 			more++;
 		else if (++shown)
-			sink_format(out, "%s  %s calls after that in process %" PRIu32 "\n", lead,
-				    text_count(row->calls).data, dictionary->processes[row->process].pid);
+			sink_format(out, "%s  %s calls after that in process %s\n", lead, text_count(row->calls).data,
+				    text_pid(dictionary->processes[row->process].pid).data);
 	}
 	if (more)
 		sink_format(out, "%s  and calls in %" PRIu32 " more processes\n", lead, more);
@@ -76,7 +76,8 @@ static void json_processes(struct json *json, const struct trace_dictionary *dic
 			continue;
 		json_begin_object(json, NULL);
 		json_count(json, "process", row->process);
-		json_count(json, "pid", dictionary->processes[row->process].pid);
+		if (dictionary->processes[row->process].pid)
+			json_count(json, "pid", dictionary->processes[row->process].pid);
 		json_count(json, "calls", row->calls);
 		json_end_object(json);
 	}

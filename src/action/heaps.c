@@ -10,6 +10,7 @@
 
 #include "action/report_rows.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "query/extents.h"
 
 enum { EXTRA_USABLE, EXTRA_EXTENTS, EXTRA_LIVE_EXTENTS };
@@ -43,8 +44,9 @@ static char *heap_text(const struct action_source *source, uint32_t place)
 	if (!heap)
 		return action_copy("[no heap]");
 	if ((around && asprintf(&inside, ", inside 0x%" PRIx64 " %s", around->handle, around->name) < 0) ||
-	    asprintf(&text, "0x%" PRIx64 " %s in pid %" PRIu32 "%s", heap->handle, heap->name,
-		     trace_dictionary(source->trace)->processes[heap->process].pid, inside ? inside : "") < 0)
+	    asprintf(&text, "0x%" PRIx64 " %s in pid %s%s", heap->handle, heap->name,
+		     text_pid(trace_dictionary(source->trace)->processes[heap->process].pid).data,
+		     inside ? inside : "") < 0)
 		memory_exhausted(0);
 	free(inside);
 	return text;
@@ -128,7 +130,9 @@ static void heaps_json(struct action_input *input, uint32_t group, struct json *
 	if (heap_around(source, place))
 		json_address(json, "inside", heap_around(source, place)->handle);
 	json_count(json, "process", heap->process);
-	json_count(json, "pid", trace_dictionary(source->trace)->processes[heap->process].pid);
+	uint32_t pid = trace_dictionary(source->trace)->processes[heap->process].pid;
+	if (pid)
+		json_count(json, "pid", pid);
 }
 
 /* ---- extents ---- */

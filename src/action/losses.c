@@ -153,7 +153,8 @@ void losses_json_gaps(struct json *json, const struct trace_dictionary *dictiona
 		json_begin_object(json, NULL);
 		if (gap_process(dictionary, gap)) {
 			json_count(json, "process", gap->process);
-			json_count(json, "pid", gap_process(dictionary, gap)->pid);
+			if (gap_process(dictionary, gap)->pid)
+				json_count(json, "pid", gap_process(dictionary, gap)->pid);
 		}
 		if (gap_thread(dictionary, gap))
 			json_count(json, "tid", gap_thread(dictionary, gap)->tid);
@@ -176,7 +177,7 @@ void losses_text_gaps(struct sink *out, const struct trace_dictionary *dictionar
 		const struct trace_gap *gap = &dictionary->gaps[i];
 		sink_text(out, "    gap");
 		if (gap_process(dictionary, gap))
-			sink_format(out, " in process %" PRIu32, gap_process(dictionary, gap)->pid);
+			sink_format(out, " in process %s", text_pid(gap_process(dictionary, gap)->pid).data);
 		if (gap_thread(dictionary, gap))
 			sink_format(out, " thread %" PRIu32, gap_thread(dictionary, gap)->tid);
 		sink_format(out, " from %s to %s:", text_duration(gap->from_ns).data, text_duration(gap->to_ns).data);

@@ -12,6 +12,14 @@
 #include <time.h>
 #include <xxhash.h>
 
+struct text text_pid(uint32_t pid)
+{
+	struct text text = {"-"};
+	if (pid)
+		snprintf(text.data, sizeof(text.data), "%" PRIu32, pid);
+	return text;
+}
+
 struct text text_count(uint64_t count)
 {
 	struct text text;

@@ -30,6 +30,9 @@ struct text text_thousandths(uint64_t thousandths);
 /** Format an address: "0x7f12" */
 struct text text_address(uint64_t address);
 
+/** Return a process id as a text; "-" for 0, which means that the id is not known. */
+struct text text_pid(uint32_t pid);
+
 /** Parse a time as people type it: microseconds, or a number with s, ms, us or ns; a fraction is allowed. Return false
     if it is none. */
 bool text_parse_time(const char *text, int64_t *time_ns);

@@ -129,6 +129,12 @@ static void put_id(struct value *value, uint32_t id)
 		put_count(value, id);
 }
 
+static void put_pid(struct value *value, uint32_t pid)
+{
+	if (pid)
+		put_count(value, pid);
+}
+
 /* ---- events ---- */
 
 static const char *const kind_actions[] = {
@@ -173,7 +179,7 @@ static void event_duration(const struct row *row, struct value *value)
 
 static void event_pid(const struct row *row, struct value *value)
 {
-	put_count(value, row->dictionary->processes[row->dictionary->threads[row->block->thread].process].pid);
+	put_pid(value, row->dictionary->processes[row->dictionary->threads[row->block->thread].process].pid);
 }
 
 static void event_action(const struct row *row, struct value *value)
@@ -439,7 +445,7 @@ static void process_id(const struct row *row, struct value *value)
 }
 static void process_pid(const struct row *row, struct value *value)
 {
-	put_count(value, process_of(row)->pid);
+	put_pid(value, process_of(row)->pid);
 }
 static void process_parent(const struct row *row, struct value *value)
 {
@@ -524,7 +530,7 @@ static void sample_bytes(const struct row *row, struct value *value)
 }
 static void sample_pid(const struct row *row, struct value *value)
 {
-	put_count(value, row->dictionary->processes[sample_of(row)->process].pid);
+	put_pid(value, row->dictionary->processes[sample_of(row)->process].pid);
 }
 
 static const struct column memory_columns[] = {{"process", sample_process, 7},
@@ -575,7 +581,7 @@ static void allocation_previous(const struct row *row, struct value *value)
 
 static void allocation_pid(const struct row *row, struct value *value)
 {
-	put_count(value, row->dictionary->processes[allocation_thread(row)->process].pid);
+	put_pid(value, row->dictionary->processes[allocation_thread(row)->process].pid);
 }
 
 static void allocation_heap(const struct row *row, struct value *value)

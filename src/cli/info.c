@@ -54,7 +54,8 @@ static void json_process(struct json *json, const struct info *info, uint32_t id
 	const struct trace_process *process = &info->dictionary->processes[id];
 	json_begin_object(json, NULL);
 	json_count(json, "id", id);
-	json_count(json, "pid", process->pid);
+	if (process->pid)
+		json_count(json, "pid", process->pid);
 	if (process->parent != TRACE_NONE)
 		json_count(json, "parent", process->parent);
 	if (process->forked_from != TRACE_NONE)
@@ -308,7 +309,7 @@ static void text_processes(const struct info *info, struct sink *out)
 		     is_forked = info->table && process->forked_from != TRACE_NONE;
 		grid_row(&grid);
 		grid_cell(&grid, arena_format(&grid.arena, "%" PRIu32, i));
-		grid_cell(&grid, arena_format(&grid.arena, "%" PRIu32, process->pid));
+		grid_cell(&grid, text_pid(process->pid).data);
 		grid_cell(&grid,
 			  process->parent == TRACE_NONE ? "-" : arena_format(&grid.arena, "%" PRIu32, process->parent));
 		grid_cell(&grid, text_duration(process->start_ns).data);

@@ -209,7 +209,7 @@ static void resident_print(const struct view *view)
 	sink_format(view->out, "  resident     %s at %s", text_bytes(resident).data,
 		    text_duration(sample->time_ns).data);
 	if (dictionary->process_count > 1)
-		sink_format(view->out, " in pid %" PRIu32, dictionary->processes[sample->process].pid);
+		sink_format(view->out, " in pid %s", text_pid(dictionary->processes[sample->process].pid).data);
 	sink_format(view->out, ": %s live blocks, %s rounding", text_bytes(split.live_bytes).data,
 		    text_bytes(split.rounding.bytes).data);
 	unknown_print(view->out, &split.rounding, " (", ")");

@@ -93,9 +93,10 @@ static unsigned yama_forbids(pid_t pid)
 	return scope <= ALL && (is_own || scope == ALL) ? scope : 0;
 }
 
-int inject_cannot_trace(pid_t pid, int error, struct diag *diag)
+/* As inject_cannot_trace(), of the thread tid of pid. */
+static int cannot_trace_thread(pid_t pid, pid_t tid, int error, struct diag *diag)
 {
-	int64_t tracer = proc_status_value(pid, "TracerPid");
+	int64_t tracer = proc_status_value(tid, "TracerPid");
 	if (error == ESRCH)
 		return diag_fail(diag, ESRCH, "there is no process %d", (int)pid);
 	if (tracer > 0)
@@ -109,6 +110,11 @@ int inject_cannot_trace(pid_t pid, int error, struct diag *diag)
 				 (int)pid, scope, yama_scopes[scope]);
 	return diag_fail(diag, EPERM,
 			 "process %d may not be traced: it is another user's, or has privileges of its own", (int)pid);
+}
+
+int inject_cannot_trace(pid_t pid, int error, struct diag *diag)
+{
+	return cannot_trace_thread(pid, pid, error, diag);
 }
 
 /* Detach from a stranger's thread, which runs on as it was. */
@@ -148,9 +154,12 @@ static int crowd_check(struct crowd *crowd, bool *more, struct diag *diag)
 					: diag_fail(diag, ENOMEM, "no memory for the threads of process %d",
 						    (int)crowd->pid);
 		} else if (errno != ESRCH || tid == crowd->pid) {
-			/* A thread that ends now needs no tracing; a first thread that has ended stays in the list. */
-			if (errno != EPERM || !proc_has_ended(tid))
-				error = inject_cannot_trace(crowd->pid, errno, diag);
+			/* A thread that ends now needs no tracing: the kernel refuses it, and it may have left the list.
+			   A first thread that has ended stays in the list. */
+			int reason = errno;
+			if (reason != EPERM ||
+			    (!proc_has_ended(tid) && faccessat(dirfd(tasks), entry->d_name, F_OK, 0) == 0))
+				error = cannot_trace_thread(crowd->pid, tid, reason, diag);
 		}
 	}
 	closedir(tasks);

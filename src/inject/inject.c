@@ -110,6 +110,8 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 	uint32_t inner = (uint32_t)proc_inner_id(inject->pid, inject->pid);
 	RECORDER_WRITE(inject, process_zero_pid, inner);
 	RECORDER_WRITE(inject, process_zero_tid, inner);
+	RECORDER_WRITE(inject, parent_pid, inner);
+	RECORDER_WRITE(inject, is_foreign, (uint32_t)proc_is_foreign(inject->pid));
 	RECORDER_WRITE(inject, ticks_per_ms, header->ticks_per_ms ? header->ticks_per_ms : default_ticks_per_ms);
 	if (inject->region->limits.clock == REGION_CLOCK_MONOTONIC_RAW)
 		RECORDER_WRITE(inject, vdso_clock, vdso_clock(maps, count));

@@ -116,7 +116,7 @@ static int process_text(char **text, const struct heap_table *table, uint32_t id
 {
 	assert(id < table->dictionary->process_count);
 	const struct trace_process *process = &table->dictionary->processes[id];
-	return asprintf(text, "pid %" PRIu32 " (%s)", process->pid, text_file_name(process->image));
+	return asprintf(text, "pid %s (%s)", text_pid(process->pid).data, text_file_name(process->image));
 }
 
 static int thread_text(char **text, const struct heap_table *table, uint32_t id)
@@ -125,8 +125,8 @@ static int thread_text(char **text, const struct heap_table *table, uint32_t id)
 	const struct trace_thread *thread = &table->dictionary->threads[id];
 	const struct trace_process *process = &table->dictionary->processes[thread->process];
 	if (thread->tid == TRACE_TID_NONE)
-		return asprintf(text, "pid %" PRIu32 " %s", process->pid, thread->name);
-	return asprintf(text, "pid %" PRIu32 " thread %" PRIu32 "%s%s", process->pid, thread->tid,
+		return asprintf(text, "pid %s %s", text_pid(process->pid).data, thread->name);
+	return asprintf(text, "pid %s thread %" PRIu32 "%s%s", text_pid(process->pid).data, thread->tid,
 			thread->name && *thread->name ? " " : "", thread->name ? thread->name : "");
 }
 
@@ -135,8 +135,8 @@ static int heap_text(char **text, const struct heap_table *table, uint32_t id)
 	if (id >= table->dictionary->heap_count)
 		return asprintf(text, "[no heap]");
 	const struct trace_heap *heap = &table->dictionary->heaps[id];
-	return asprintf(text, "%s 0x%" PRIx64 " in pid %" PRIu32, heap->name, heap->handle,
-			table->dictionary->processes[heap->process].pid);
+	return asprintf(text, "%s 0x%" PRIx64 " in pid %s", heap->name, heap->handle,
+			text_pid(table->dictionary->processes[heap->process].pid).data);
 }
 
 static int size_text(char **text, uint32_t class)

@@ -23,6 +23,7 @@
 #include "recorder/capture.h"
 #include "recorder/stream.h"
 #include "recorder/sys.h"
+#include "recorder/thread.h"
 #include "region/message.h"
 
 #define HOOK __attribute__((used, visibility("hidden"))) uint64_t
@@ -32,6 +33,7 @@ enum {
 	FUTEX_WAKE = 1,
 	MESSAGE_WAIT_MS = 3000,
 	MESSAGE_WAIT_MOST_MS = 60000,
+	MEETING_WAIT_MOST_MS = 2000,
 	SLICE_NS = 20000000,
 	ROUNDS_MAX = 15000,
 	AT_FDCWD = -100,
@@ -72,8 +74,32 @@ static int is_patient(struct patience *patience, const struct recorder *recorder
 	       now - patience->since < MESSAGE_WAIT_MOST_MS * recorder->ticks_per_ms;
 }
 
+void process_wait_for_meeting(struct recorder *recorder, struct region_process *row)
+{
+	struct region_header *region = recorder->region;
+	if (recorder->no_syscalls || LOAD(&recorder->unmet) == LOAD(&region->heartbeat) + 1)
+		return;
+	__atomic_fetch_add(&region->doorbell, 1, __ATOMIC_ACQ_REL);
+	sys_call4(SYS_NUMBER_FUTEX, (long)&region->doorbell, FUTEX_WAKE, 1, 0);
+	struct patience patience = patience_begin(recorder);
+	while (LOAD_ACQUIRE(&row->meeting) == PROCESS_UNMET) {
+		if (!is_patient(&patience, recorder) || !(LOAD(&region->options) & OPTION_ENABLED) ||
+		    clock_now(recorder) - patience.since >= MEETING_WAIT_MOST_MS * recorder->ticks_per_ms) {
+			STORE(&recorder->unmet, LOAD(&region->heartbeat) + 1);
+			return;
+		}
+		int64_t time[2] = {0, SLICE_NS};
+		sys_call4(SYS_NUMBER_FUTEX, (long)&row->meeting, FUTEX_WAIT, PROCESS_UNMET, (long)time);
+	}
+	/* A child of a parent that is gone was taken for foreign, perhaps in vain: what it forks does not wait. */
+	STORE(&recorder->is_foreign, LOAD(&row->meeting) != PROCESS_MET_HERE);
+}
+
+/* NULL: nobody would answer. */
 static struct region_message *message_claim(struct recorder *recorder)
 {
+	if (!region_has_logger(recorder->region))
+		return 0;
 	struct patience patience = patience_begin(recorder);
 	uint32_t tid = (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
 	do {
@@ -202,11 +228,13 @@ HOOK hook_loader(uint64_t a, uint64_t b, uint64_t c, uint64_t d, const struct ho
 	uint64_t result = ((any_call *)context->original)(a, b, c, d, 0);
 	const uint32_t *state = (const uint32_t *)recorder->loader_state;
 	/* 0 is RT_CONSISTENT. Other link namespaces have a state of their own; then this one is 0. */
-	if (!recorder->fork_wiped->process || (state && LOAD(state) != 0) || !region_has_logger(recorder->region))
+	if (!recorder->fork_wiped->process || (state && LOAD(state) != 0))
 		return result;
 	struct region_message *message = message_claim(recorder);
-	if (!message)
+	if (!message) {
+		COUNT(&recorder->region->unanswered_loads, 1);
 		return result;
+	}
 	message->kind = MESSAGE_LOADED;
 	message->value[0] = recorder->fork_wiped->process - 1;
 	if (message_ask(recorder, message))
@@ -229,7 +257,7 @@ static int text_copy(char *to, uint64_t size, const char *from)
 static struct region_message *exec_announce(struct recorder *recorder, int64_t dirfd, const char *path)
 {
 	struct region_header *region = recorder->region;
-	if (!(LOAD(&region->options) & OPTION_ENABLED) || !region_has_logger(region) || !path)
+	if (!(LOAD(&region->options) & OPTION_ENABLED) || !path)
 		return 0;
 	if (recorder->no_syscalls)
 		return 0;

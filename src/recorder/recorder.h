@@ -265,7 +265,8 @@ struct recorder {
 	uint32_t image_sequence; /**< changes at the beginning and at the end of each change of the list */
 	uint32_t image_count;
 	uint32_t image_seen; /**< images of the region that were handled */
-	uint32_t reserved2;
+	/** the pid of parent_process in its own namespace; a process that has another parent may be in another one */
+	uint32_t parent_pid;
 	struct recorder_image image[RECORDER_IMAGE_MAX];
 
 	uint32_t internal_count; /**< sorted return addresses of calls in which allocators call themselves */
@@ -276,7 +277,8 @@ struct recorder {
 
 	/** + 1: the count at which a thread has waited in vain; threads wait again only after it changes */
 	uint32_t room_refused[ROOM_KINDS];
-	uint32_t reserved3;
+	uint32_t
+		is_foreign; /**< this process, and those that it forks, may be in another pid namespace than the logger */
 	/* Set by the injector or by the process itself: no other process of the region decides these. */
 	uint32_t session_pid; /**< the logger's pid in its own namespace */
 	/** the longest wait without progress of the logger; changes while the process runs */
@@ -284,6 +286,9 @@ struct recorder {
 	uint32_t no_syscalls; /**< the process is under seccomp: hooks must make no system call */
 	/** a thread has waited in vain for far longer than that: progress no longer counts */
 	uint32_t is_weary;
+	/** + 1: the heartbeat at which the process waited in vain for the logger to find it */
+	uint32_t unmet;
+	uint32_t reserved;
 	/** + 1: the logger's progress at which a wait ended in vain; threads do not wait again before it changes */
 	uint64_t stalled;
 	uint64_t ticks_per_ms;

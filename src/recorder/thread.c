@@ -101,8 +101,24 @@ static uint32_t own_tid(const struct recorder *recorder, uint64_t fs_base)
 	return (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
 }
 
-/* Take a free row of the region's processes for this one. Return its index + 1; 0: there is none. */
-static uint32_t process_take_row(struct recorder *recorder, uint32_t pid)
+/*
+ * Return this process's enum region_process_flag. A parent in another pid namespace has no pid here (0). A process may
+ * also be in another namespace if it has another parent than the one that forked it, or if its parent is the first
+ * process of a namespace.
+ */
+static uint32_t process_flags(const struct recorder *recorder)
+{
+	enum { FIRST_OF_NAMESPACE = 1 };
+	if (LOAD(&recorder->is_foreign))
+		return PROCESS_IS_FOREIGN;
+	if (recorder->no_syscalls)
+		return 0;
+	uint32_t parent = (uint32_t)sys_call4(SYS_NUMBER_GETPPID, 0, 0, 0, 0);
+	return parent > FIRST_OF_NAMESPACE && parent == LOAD(&recorder->parent_pid) ? 0 : PROCESS_IS_FOREIGN;
+}
+
+/* Take a free row of the region's processes, and fill it for this one. Return its index + 1; 0: there is none. */
+static uint32_t process_take_row(struct recorder *recorder, uint32_t pid, uint32_t flags)
 {
 	uint32_t ready = LOAD_ACQUIRE(&recorder->region->process_ready);
 	for (uint32_t i = 0; i < ready && i < recorder->limits.process_max; i++) {
@@ -111,6 +127,8 @@ static uint32_t process_take_row(struct recorder *recorder, uint32_t pid)
 			continue;
 		STORE(&row->pid, pid);
 		STORE(&row->parent, LOAD(&recorder->parent_process));
+		STORE(&row->flags, flags);
+		STORE(&row->meeting, PROCESS_UNMET);
 		STORE(&row->start_ticks, clock_now(recorder));
 		return i + 1;
 	}
@@ -119,12 +137,12 @@ static uint32_t process_take_row(struct recorder *recorder, uint32_t pid)
 
 /* Make one row the process's. Several of its threads may be here: the first one decides, and each of them does the
    rest. False: no row. */
-static int process_begin(struct recorder *recorder, uint32_t pid)
+static int process_begin(struct recorder *recorder, uint32_t pid, uint32_t flags)
 {
 	struct fork_wiped *fork_wiped = recorder->fork_wiped;
 	uint32_t place = LOAD_ACQUIRE(&fork_wiped->process);
 	if (!place) {
-		uint32_t taken = process_take_row(recorder, pid);
+		uint32_t taken = process_take_row(recorder, pid, flags);
 		STORE(&fork_wiped->pid, pid);
 		if (taken && !swap_if_expected(&fork_wiped->process, &place, taken))
 			STORE_RELEASE(&region_process_at(recorder->region, &recorder->limits, taken - 1)->state,
@@ -133,14 +151,19 @@ static int process_begin(struct recorder *recorder, uint32_t pid)
 	}
 	if (!place)
 		return 0;
-	swap_if(&region_process_at(recorder->region, &recorder->limits, place - 1)->state, PROCESS_CLAIMED,
-		PROCESS_LIVE);
+	struct region_process *row = region_process_at(recorder->region, &recorder->limits, place - 1);
+	swap_if(&row->state, PROCESS_CLAIMED, PROCESS_LIVE);
+	if (row->flags & PROCESS_IS_FOREIGN)
+		STORE(&recorder->is_foreign, 1);
 	/* Processes forked by this one will name it as their parent. */
 	STORE(&recorder->parent_process, place - 1);
+	STORE(&recorder->parent_pid, pid);
 	STORE_RELEASE(&fork_wiped->is_alive, 1);
 	/* The parent's permission to trace does not hold for its children. The logger traces them to patch the images
 	   that they load, and to detach. */
 	logger_allow(recorder);
+	if (row->flags & PROCESS_IS_FOREIGN)
+		process_wait_for_meeting(recorder, row);
 	return 1;
 }
 
@@ -153,7 +176,8 @@ static int process_register(struct recorder *recorder, uint32_t tid)
 	struct waiting waiting = {.round = 0};
 	uint64_t since = clock_now(recorder), most = PROCESS_WAIT_MS * recorder->ticks_per_ms;
 	uint32_t pid = recorder->no_syscalls ? tid : (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
-	while (!process_begin(recorder, pid)) {
+	uint32_t flags = process_flags(recorder);
+	while (!process_begin(recorder, pid, flags)) {
 		uint32_t ready = LOAD_ACQUIRE(&recorder->region->process_ready);
 		if (ready < recorder->limits.process_max
 			    ? !room_wait(recorder, ROOM_PROCESSES, &recorder->region->process_ready, ready)

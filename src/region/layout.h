@@ -246,26 +246,44 @@ struct region_header {
 	struct region_message message[REGION_MESSAGE_COUNT];
 	/** address of struct recorder_mappings in each process of the region; 0: not mapped yet */
 	uint64_t mappings;
+	uint32_t unanswered_loads; /**< changes of images that the logger was not told of */
 };
 _Static_assert(sizeof(struct region_header) <= REGION_HEADER_BYTES, "layout");
 
 /** The state of a process's row. */
 enum region_process_state { PROCESS_FREE, PROCESS_CLAIMED, PROCESS_LIVE, PROCESS_ENDED };
 
+/** Bits of a process's flags. */
+enum region_process_flag {
+	/** It may be in another pid namespace than the logger: until the logger has met it, its pid is its own. */
+	PROCESS_IS_FOREIGN = 1
+};
+
+/** Whether the logger has found a process, and in which pid namespace: its own one or another. */
+enum region_process_meeting { PROCESS_UNMET, PROCESS_MET_HERE, PROCESS_MET_ELSEWHERE };
+
 /** A process of this region: 0 is the executed one, each other one has registered itself after a fork. Written by the
-    recorder. */
+    recorder, but for `meeting`. */
 struct region_process {
 	uint32_t state;
-	uint32_t pid;
+	uint32_t pid;    /**< region_process_pid() */
 	uint32_t parent; /**< index of the process that forked it; REGION_NONE for the first */
-	uint32_t flags;
+	uint32_t flags;  /**< enum region_process_flag */
 	uint64_t start_ticks;
 	uint64_t exit_reported; /**< region_exit_encode() when it is about to exit; otherwise another value */
-	uint64_t reserved[4];
+	uint32_t meeting;       /**< enum region_process_meeting; futex: a process waits for it; the logger's */
+	uint32_t reserved_word;
+	uint64_t reserved[3];
 };
 _Static_assert(sizeof(struct region_process) == 64, "layout");
 
-/** Encode the status with which a process is about to exit. pid: in its own namespace. */
+/** The process's pid in the logger's pid namespace; 0: it is not known. */
+static inline uint32_t region_process_pid(const struct region_process *process)
+{
+	return (process->flags & PROCESS_IS_FOREIGN) && process->meeting == PROCESS_UNMET ? 0 : process->pid;
+}
+
+/** The status that a process, whose pid as it sees it is given, is about to exit with. */
 static inline uint64_t region_exit_encode(uint32_t pid, uint32_t status)
 {
 	return (uint64_t)pid << 32 | 0x100 | (status & 0xff);

@@ -245,9 +245,12 @@ static bool connect_at(void *cookie, const struct place *place)
 	if (directory == -ENOENT)
 		return false;
 	wanted->socket = directory < 0 ? directory : connect_in(directory, place->user);
-	if (directory >= 0 && wanted->socket < 0 &&
-	    session_is_marked(&(struct session_directory){.fd = directory}, SESSION_NO_MEMORY))
+	/* A logger that ends for that takes connections until the kernel has closed its descriptors. */
+	if (directory >= 0 && session_is_marked(&(struct session_directory){.fd = directory}, SESSION_NO_MEMORY)) {
+		if (wanted->socket >= 0)
+			close(wanted->socket);
 		wanted->socket = -ENOMEM;
+	}
 	if (directory >= 0)
 		close(directory);
 	return wanted->socket >= 0;

@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,6 +87,7 @@ struct inner_process {
 	const struct target *target;
 	pid_t inner;
 	uint32_t index;
+	bool is_here; /* in our pid namespace, where it calls itself as we do */
 };
 
 /* Return whether pid is a member's, live or ended: an ended process keeps its pid until it is waited for. */
@@ -98,16 +101,27 @@ static bool is_taken(const struct target *target, pid_t pid)
 	return false;
 }
 
+/* Whether pid lives at another index, without a look at /proc: many may begin at once. */
+static bool is_other_member(const struct inner_process *wanted, pid_t pid)
+{
+	const struct target *target = wanted->target;
+	for (uint32_t i = 0; wanted->index != UINT32_MAX && i < target->member_count; i++)
+		if (i != wanted->index && target->member[i].pid == pid && target->member[i].state == 1)
+			return true;
+	return false;
+}
+
 /* Return whether the process is the wanted one. Children in pid namespaces of their own have the same pid there. So the
    index decides that each has noted in its own memory, as long as that memory exists. */
 static bool is_inner_process(void *cookie, pid_t pid)
 {
 	const struct inner_process *wanted = cookie;
-	if (proc_inner_id(pid, pid) != wanted->inner || !is_of_target(wanted->target, pid))
+	if (is_other_member(wanted, pid) || proc_inner_id(pid, pid) != wanted->inner ||
+	    !is_of_target(wanted->target, pid))
 		return false;
 	uint32_t noted = inject_process_index(&wanted->target->inject, pid);
 	return wanted->index == UINT32_MAX || noted == wanted->index ||
-	       (noted == UINT32_MAX && !is_taken(wanted->target, pid));
+	       (wanted->is_here && proc_has_ended(pid) && !is_taken(wanted->target, pid));
 }
 
 /* Take pid's identity and return whether it is the wanted process. The identity is taken first, so that the checks are
@@ -124,14 +138,56 @@ static bool take_inner_process(struct inner_process *wanted, pid_t pid, struct i
 /* Find the process `inner` with this index; UINT32_MAX: any index. */
 pid_t process_outside(const struct target *target, pid_t inner, uint32_t index, struct identity *identity)
 {
-	struct inner_process wanted = {target, inner, index};
+	struct inner_process wanted = {target, inner, index, false};
 	if (take_inner_process(&wanted, inner, identity))
 		return inner;
 	pid_t found = proc_search(is_inner_process, &wanted);
 	return take_inner_process(&wanted, found, identity) ? found : 0;
 }
 
-/* Find forked processes that have entered themselves in the region. */
+/* The one that is looked for among the children of another. */
+struct inner_child {
+	struct inner_process wanted;
+	pid_t found;
+};
+
+static void check_child(void *cookie, pid_t child)
+{
+	struct inner_child *inner = cookie;
+	if (!inner->found && is_inner_process(&inner->wanted, child))
+		inner->found = child;
+}
+
+/* The same of a process that has found itself in the region, at `index`; its row says where its pid means something, and
+   which process it was forked from. */
+static pid_t registered_outside(const struct target *target, const struct region_process *process, uint32_t index,
+				struct identity *identity)
+{
+	pid_t inner = (pid_t)process->pid;
+	struct inner_process wanted = {target, inner, index, true};
+	if (!(process->flags & PROCESS_IS_FOREIGN))
+		return take_inner_process(&wanted, inner, identity) ? inner : 0;
+	struct inner_child child = {{target, inner, index, false}, 0};
+	if (process->parent < target->member_count && target->member[process->parent].pid)
+		proc_children(target->member[process->parent].pid, check_child, &child);
+	if (child.found && take_inner_process(&child.wanted, child.found, identity))
+		return child.found;
+	return process_outside(target, inner, index, identity);
+}
+
+/* Tell the trace, whoever recovers it, and a process that may wait for it, that this member was found, or was looked for
+   in vain: then the pid that the process has for itself says nothing where it may be another namespace's. */
+static void process_tell_met(struct region_process *process, const struct member *member)
+{
+	if (member->pid || (process->flags & PROCESS_IS_FOREIGN))
+		process->pid = (uint32_t)member->pid;
+	bool is_here = member->pid && !member->is_foreign;
+	STORE_RELEASE(&process->meeting, is_here ? PROCESS_MET_HERE : PROCESS_MET_ELSEWHERE);
+	if (process->flags & PROCESS_IS_FOREIGN)
+		syscall(SYS_futex, &process->meeting, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Forked processes have found themselves in the region. */
 void logger_find_members(const struct logger *logger, struct target *target)
 {
 	for (uint32_t i = 1; i < REGION_PROCESS_MAX; i++) {
@@ -145,12 +201,10 @@ void logger_find_members(const struct logger *logger, struct target *target)
 		if (target->member[i].state == 2 && target->member[i].start_ticks == process->start_ticks)
 			continue;
 		struct identity identity;
-		pid_t inner = (pid_t)process->pid, pid = process_outside(target, inner, i, &identity);
+		pid_t inner = (pid_t)process->pid, pid = registered_outside(target, process, i, &identity);
 		member_begin(logger, target, i, pid, identity, inner);
 		target->member[i].start_ticks = process->start_ticks;
-		/* The trace and a recovery use it. */
-		if (pid)
-			process->pid = (uint32_t)pid;
+		process_tell_met(process, &target->member[i]);
 	}
 }
 

@@ -100,6 +100,7 @@ int recover_read_session(struct recover_session *session, const char *directory,
 		session_pieces_path(session->pieces, sizeof(session->pieces), session->trace_path);
 	session->logger_pid = (int32_t)fields_number(text, "pid", 0);
 	session->logger_start = fields_number(text, "pid_start", 0);
+	session->does_follow = fields_number(text, "follow", 1);
 	session->clock =
 		(struct writer_clock){.start_ticks = fields_number(text, "start_ticks", 0),
 				      .mult = fields_number(text, "mult", 0),
@@ -450,7 +451,7 @@ static void unanswered_note(struct recovery *recovery, const struct recovered *r
 {
 	const struct region_header *header = recovered->region.header;
 	char text[250];
-	uint32_t execs = header->untraced_execs, loads = 0;
+	uint32_t execs = recovery->session->does_follow ? header->untraced_execs : 0, loads = header->unanswered_loads;
 	for (uint32_t i = 0; i < REGION_MESSAGE_COUNT; i++)
 		loads += message_state(header->message[i].state) == MESSAGE_POSTED &&
 			 header->message[i].kind == MESSAGE_LOADED;
@@ -461,7 +462,8 @@ static void unanswered_note(struct recovery *recovery, const struct recovered *r
 	if (execs)
 		writer_add_option(recovery->writer, TRACE_OPTION_UNTRACED_EXECS, text);
 	snprintf(text, sizeof(text),
-		 "process %u and those that it forked: code that was loaded %u times at the end was not hooked",
+		 "process %u and those that it forked: code was loaded or unloaded %u times at the end and was not "
+		 "hooked",
 		 recovered->pid, loads);
 	if (loads)
 		writer_add_option(recovery->writer, TRACE_OPTION_UNHOOKED, text);
@@ -476,7 +478,7 @@ static void region_end(struct recovery *recovery, struct recovered *recovered)
 		const struct region_process *process = region_process(region, i);
 		if (i > 0 && process->state == PROCESS_FREE)
 			continue;
-		if (process_lives(recovered, process->pid)) {
+		if (process_lives(recovered, region_process_pid(process))) {
 			live++;
 			continue;
 		}

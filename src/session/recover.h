@@ -23,6 +23,7 @@ struct recover_session {
 	bool has_logger;              /**< the logger is alive */
 	bool had_no_memory;           /**< the logger ended for lack of memory */
 	bool is_in_pieces;            /**< it recorded into pieces */
+	bool does_follow;             /**< executed programs were to be recorded, too */
 	char pattern[4096];           /**< of the names of numbered files; "": the session has one file */
 	uint32_t counter;             /**< the number in trace_path */
 	char pieces[WRITER_PATH_MAX]; /**< the directory of the pieces */

@@ -27,6 +27,7 @@ void logger_session_write(struct logger *logger)
 	fields_add_number(&fields, "shift", clock->shift);
 	fields_add_number(&fields, "start_realtime_ns", (uint64_t)clock->start_realtime_ns);
 	fields_add(&fields, "command", options->command);
+	fields_add_number(&fields, "follow", options->follow);
 	session_file_write(&logger->directory, "session", &fields, NULL);
 	fields_fini(&fields);
 }

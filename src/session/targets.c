@@ -196,11 +196,20 @@ static void unlisted_detach(struct logger *logger, struct target *target)
 	}
 }
 
-/* Note programs that were executed before an answer came: only their number is known. */
-static void note_untraced_execs(struct logger *logger, const struct target *target)
+/* Note programs that were executed, and code that was loaded, before an answer came: only their numbers are known. */
+static void note_unanswered(struct logger *logger, const struct target *target)
 {
 	char text[200];
-	uint32_t count = __atomic_load_n(&target->region.header->untraced_execs, __ATOMIC_RELAXED);
+	uint32_t loads = LOAD(&target->region.header->unanswered_loads);
+	snprintf(text, sizeof(text),
+		 "process %d and those that it forked: code was loaded or unloaded %u times, and was looked at late or "
+		 "not at all",
+		 (int)target->inject.pid, loads);
+	if (loads) {
+		drain_add_note(logger->drain, TRACE_OPTION_UNHOOKED, text);
+		logger_warn(logger, text);
+	}
+	uint32_t count = LOAD(&target->region.header->untraced_execs);
 	if (!count)
 		return;
 	snprintf(text, sizeof(text),
@@ -222,7 +231,7 @@ void target_remove(struct logger *logger, struct target *target)
 	robust_remove(logger, &target->region);
 	*link = target->next;
 	logger_settle_clock(logger, true);
-	note_untraced_execs(logger, target);
+	note_unanswered(logger, target);
 	drain_poll(target->drain, true, &logger->error, &logger->diag);
 	limits_check(logger, target);
 	drain_remove(target->drain, &logger->error, &logger->diag);

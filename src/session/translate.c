@@ -69,7 +69,7 @@ static uint32_t forked_process_add(struct translate *translate, uint32_t index, 
 	/* A parent has been there before its child; anything else is damage, and says nothing of who the parent was. */
 	uint32_t parent = shared->parent < REGION_PROCESS_MAX ? translate->process[shared->parent].id : TRACE_NONE;
 	const struct trace_process *first = &translate->process[0].row;
-	struct trace_process row = {.pid = shared->pid,
+	struct trace_process row = {.pid = region_process_pid(shared),
 				    .parent = parent,
 				    .forked_from = parent,
 				    .start_ns = (int64_t)shared->start_ticks,
@@ -134,7 +134,7 @@ void translate_end_process(struct translate *translate, uint32_t index, uint8_t 
 	const struct region_process *shared = region_process(translate->region, index);
 	/* A child in another pid namespace may have been found before its pid in the logger's namespace was known. */
 	if (index > 0 && LOAD(&shared->start_ticks) == (uint64_t)process->row.start_ns)
-		process->row.pid = LOAD(&shared->pid);
+		process->row.pid = region_process_pid(shared);
 	process->row.end = end;
 	process->row.end_status = status;
 	process->row.end_ns = (int64_t)(ticks ? ticks : process->last_ticks);

@@ -19,6 +19,19 @@ bool fill_is_near(const struct writer *writer)
 	return writer_room_left(writer) < NEAR_BYTES;
 }
 
+bool fill_may_pass(const struct writer *writer, uint32_t count)
+{
+	enum { EVENT_BYTES_MOST = 32, ROWS_BYTES = 4096 };
+	return output_room_left(&writer->output) < (uint64_t)count * EVENT_BYTES_MOST + ROWS_BYTES;
+}
+
+bool fill_is_worth(const struct writer *writer)
+{
+	enum { LEFT_BYTES = 4096, LEFT_PART = 64 };
+	uint64_t part = writer->output.limit / LEFT_PART;
+	return output_room_left(&writer->output) >= (part > LEFT_BYTES ? part : LEFT_BYTES);
+}
+
 /* ---- taking back ---- */
 
 struct numbers_copy {

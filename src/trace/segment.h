@@ -161,6 +161,12 @@ void ending_put(struct writer *writer, const struct section *gaps, const char *r
 /** Whether a block may pass the limit of a file that is written from front to end. */
 bool fill_is_near(const struct writer *writer);
 
+/** Return whether so many events may be more than a file still takes. */
+bool fill_may_pass(const struct writer *writer, uint32_t count);
+
+/** Return whether the room of a file is worth a block of fewer events, before the next file or round begins. */
+bool fill_is_worth(const struct writer *writer);
+
 /** Return a copy of what putting a block changes of the writer; NULL: no memory. */
 struct fill_copy *fill_copy_new(struct writer *writer);
 

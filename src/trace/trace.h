@@ -36,7 +36,7 @@ enum trace_end {
 
 /** One image of one pid. Its id is its place in trace->processes and is never reused. */
 struct trace_process {
-	uint32_t pid;
+	uint32_t pid;             /**< 0: not known */
 	uint32_t parent;          /**< process id of the parent, or TRACE_NONE */
 	uint32_t forked_from;     /**< process id whose heap it inherited by fork, or TRACE_NONE */
 	uint32_t exec_generation; /**< 0 for the first image of the pid, then 1, 2, ... */

@@ -374,7 +374,7 @@ static struct writer_events events_behind(const struct writer_events *events, ui
 	return behind;
 }
 
-/* Near the limit: as many of the events as find room. -EFBIG: none of them, and the file is full. */
+/* As many of the events as find room. -EFBIG: none of them, and nothing is changed. */
 static int write_fitting(struct writer *writer, const struct writer_events *events, uint32_t *written)
 {
 	struct format_events made;
@@ -394,9 +394,7 @@ static int write_fitting(struct writer *writer, const struct writer_events *even
 		*written = error ? 0 : count;
 	}
 	fill_copy_free(copy);
-	if (error)
-		writer_fail(writer, error);
-	else
+	if (!error)
 		error = segment_flush(writer, false);
 	if (error)
 		*written = 0;
@@ -413,11 +411,29 @@ static int write_last(struct writer *writer, const struct writer_events *events)
 	int error = 0;
 	while (left.count && !error) {
 		error = write_fitting(writer, &left, &written);
+		if (error)
+			writer_fail(writer, error);
 		left = events_behind(&left, written);
 	}
 	if (error)
 		writer_count_after(writer, left.process, left.count, left.time[0]);
 	return error;
+}
+
+/* Before a file, or a round, is left for the next one: as many of the events as it still takes. How many. */
+static uint32_t write_before_turn(struct writer *writer, const struct writer_events *events, struct diag *diag)
+{
+	uint32_t written = 0;
+	if (!segment_drops_old(writer) || !fill_may_pass(writer, events->count))
+		return 0;
+	/* That may turn, too. */
+	int error = write_rows(writer, diag);
+	if (!error && fill_is_worth(writer) && fill_may_pass(writer, events->count) &&
+	    find_room(writer, output_room_left(&writer->output)) == 0)
+		error = write_fitting(writer, events, &written);
+	if (error && error != -EFBIG)
+		writer_fail(writer, error);
+	return written;
 }
 
 /* What is too large for an empty file is written as two. Which buffers it completes, the second one says. */
@@ -437,9 +453,15 @@ int writer_write_events(struct writer *writer, const struct writer_events *event
 	if (!events_are_valid(writer, events))
 		return diag_fail(diag, EINVAL, "events that refer to what is not there");
 	bool had_ended = writer_has_ended(writer), is_near = !had_ended && fill_is_near(writer);
-	int note_error = 0, error = had_ended ? writer->error
-				    : is_near ? write_last(writer, events)
-					      : write_block(writer, events, diag);
+	uint32_t written = had_ended || is_near ? 0 : write_before_turn(writer, events, diag);
+	if (written && written < events->count) {
+		struct writer_events behind = events_behind(events, written);
+		return writer_write_events(writer, &behind, diag);
+	}
+	int note_error = 0, error = writer_has_ended(writer) ? writer->error
+				    : written                ? 0
+				    : is_near                ? write_last(writer, events)
+							     : write_block(writer, events, diag);
 	if (error == -EFBIG && !writer->error && events->count > 1)
 		return write_halves(writer, events, diag);
 	/* Also what cannot be written any more: it is not to be counted again. */

@@ -30,7 +30,7 @@ import sys
 import tempfile
 import time
 
-from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, attach, check_counting, dump, expect, info, is_whole, run_tests, told, wait_for, xheap
+from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, attach, check_counting, dump, expect, info, is_reading, is_whole, run_tests, told, wait_for, xheap
 
 
 
@@ -256,6 +256,46 @@ def unanswered():
     xheap("recover", "unanswered.xht")
     facts = info("unanswered.xht")
     expect(facts.get("untraced_execs") and not facts["complete"], f"{facts}")
+
+
+# After a line from its input: what nobody is asked about any more.
+AFTER_DEATH = {"nothing": "pass", "untraced_execs": "os.execv('/bin/true', ['true'])", "unhooked": f"import ctypes; ctypes.CDLL('{PROGRAMS}/plugin_one.so')"}
+
+
+def after_death():
+    """The logger is killed; then a program executes another one, or loads code: the recovered trace says that it is not complete, and why. With
+    `--no-follow` nobody wanted to be asked about execs."""
+    for what, act in AFTER_DEATH.items():
+        for options in ((), ("--no-follow",)):
+            facts = killed_before(act, options)
+            missing = [key for key in AFTER_DEATH if key in facts]
+            wanted = [what] if what in missing_after(options) else []
+            expect(missing == wanted and facts["complete"] == (not wanted), f"{what} {options}: {facts}")
+
+
+def missing_after(options):
+    return {"untraced_execs", "unhooked"} - ({"untraced_execs"} if options else set())
+
+
+def killed_before(act, options):
+    """What is recovered of a program that does this when the logger is gone."""
+    name, trace = name_of("dead"), "dead.xht"
+    pathlib.Path(trace).unlink(missing_ok=True)
+    xheap("start", name, "-o", trace, "-p", "0", *options)
+    program = subprocess.Popen([XHEAP, "launch", name, "--", sys.executable, "-c", f"import os, sys; sys.stdin.readline(); {act}"], stdin=subprocess.PIPE)
+    try:
+        pid = wait_for("the program", lambda: [row["pid"] for row in query(name)["targets"] if row["events"]])[0]
+        wait_for("its wait for a line", lambda: is_reading(pid))
+        logger = query(name)["logger_pid"]
+        os.kill(logger, signal.SIGKILL)
+        wait_for("end of the logger", lambda: not runs(logger))
+        program.communicate(b"go\n", timeout=LONG_SECONDS)
+        expect(program.returncode == 0, f"{act}: status {program.returncode}")
+    finally:
+        program.kill()
+        program.wait()
+    xheap("recover", trace)
+    return info(trace)
 
 
 def state_of(pid):
@@ -528,7 +568,7 @@ def stop_what_is_left():
 
 
 try:
-    STATUS = run_tests(killed, nonsense, stranger, unanswered, contended, unplaced, hostile, hostile_relative, cut, many, threads, programs)
+    STATUS = run_tests(killed, nonsense, stranger, unanswered, after_death, contended, unplaced, hostile, hostile_relative, cut, many, threads, programs)
 finally:
     stop_what_is_left()
 sys.exit(STATUS)

@@ -6,10 +6,11 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 
-from live import LONG_SECONDS
+from live import LONG_SECONDS, wait_for
 
 BUILD = pathlib.Path(os.environ["BUILD"]).resolve()
 XHEAP = os.environ["XHEAP"]
@@ -116,18 +117,60 @@ def test_descriptors():
     expect(f"{done.stdout!r}, alone {alone.stdout!r}\n{done.stderr}", done.stdout == alone.stdout)
 
 
+def inner_children():
+    return [row for row in rows("--processes") if "forked_from" in row and "inner" in row["image"]]
+
+
+def on_one_processor(*command):
+    """So the logger seldom runs while one of many that come and go does."""
+    return ["taskset", "-c", str(min(os.sched_getaffinity(0))), *command]
+
+
 def test_same_pids():
     """Children that are each the first of a pid namespace have the same pid to themselves, and another one to us."""
-    done = record(*OUTER, PROGRAMS / "inner", 5)
-    expect(f"{done.returncode} {done.stdout!r}\n{done.stderr}", done.returncode == 0 and done.stdout == "5 good\n")
-    children = [row for row in rows("--processes") if "forked_from" in row and "inner" in row["image"]]
-    expect(f"processes: {children}", len(children) == 5 and len({row["pid"] for row in children}) == 5)
+    for count, command in ((5, [*OUTER, PROGRAMS / "inner", 5]), (100, on_one_processor(*OUTER, PROGRAMS / "inner", 100))):
+        check_same_pids(record(*command), count)
+
+
+def check_same_pids(done, count):
+    expect(f"{done.returncode} {done.stdout!r}\n{done.stderr}", done.returncode == 0 and done.stdout == f"{count} good\n")
+    children = inner_children()
+    expect(f"processes: {children}", len(children) == count and len({row["pid"] for row in children}) == count)
+    expect(f"pids are not ours: {children}", min(row["pid"] for row in children) > 1)
     expect(f"ends: {children}", all(row["end"] == "exit" and row["status"] == 0 for row in children))
     events = {}
     for row in rows("--events"):
         events[row["process"]] = events.get(row["process"], 0) + 1
     found = {events.get(row["id"] if "id" in row else row["process"]) for row in children}
     expect(f"events: {events}", len(found) == 1 and min(found) > 2000)
+
+
+def test_unknown_pids():
+    """A logger that runs only when these children have ended cannot tell their pids: no pid is shown, not the one that they had for themselves."""
+    name = f"unknown{os.getpid()}"
+    environment = {**os.environ, "XHEAP_RUNTIME_DIR": os.path.abspath("runtime")}
+    os.mkdir("runtime", 0o700)
+
+    def xheap(*words):
+        return subprocess.run([XHEAP, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True, env=environment).stdout
+
+    pathlib.Path(TRACE).unlink(missing_ok=True)
+    xheap("start", name, "-o", TRACE)
+    target = subprocess.Popen([XHEAP, "launch", name, "--", *OUTER, PROGRAMS / "inner", "5", "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                              env=environment)
+    logger = json.loads(xheap("query", name, "--format", "json"))["logger_pid"]
+    try:
+        wait_for("inner", lambda: any(row["command"].endswith("inner 5 wait") for row in json.loads(xheap("query", name, "--format", "json"))["targets"]))
+        os.kill(logger, signal.SIGSTOP)
+        said = target.communicate("go\n", timeout=LONG_SECONDS)[0]
+    finally:
+        os.kill(logger, signal.SIGCONT)
+        target.kill()
+        xheap("stop", name)
+    children = inner_children()
+    expect(f"{said!r}: {children}", said == "5 good\n" and len(children) == 5 and not any("pid" in row for row in children))
+    text = subprocess.run([XHEAP, "info", TRACE], stdout=subprocess.PIPE, check=True, text=True).stdout
+    expect(f"info: {text}", sum(line.split()[1:2] == ["-"] for line in text.splitlines()) == 5)
 
 
 def main():

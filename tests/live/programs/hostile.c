@@ -294,8 +294,13 @@ static void rows_write(const struct shared *shared)
 	uint32_t part = below(sizeof(parts) / sizeof(parts[0])), index = below(parts[part].count);
 	uint64_t at = parts[part].offset + index * parts[part].size;
 	if (part == 0 && below(2)) {
-		const struct region_process fake = {
-			below(4), (uint32_t)number(1), (uint32_t)number(0), 0, __rdtsc(), number(0), {0}};
+		const struct region_process fake = {.state = below(4),
+						    .pid = (uint32_t)number(1),
+						    .parent = (uint32_t)number(0),
+						    .flags = below(2),
+						    .start_ticks = __rdtsc(),
+						    .exit_reported = number(0),
+						    .meeting = below(4)};
 		if (at + sizeof(fake) <= shared->size)
 			memcpy(shared->start + at, &fake, sizeof(fake));
 	} else {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inner COUNT: so many children, each the first process of a pid namespace of its own, so that all have the same pid
- * and thread ids to themselves. They allocate at the same time, with two threads each.
+ * inner COUNT [wait]: so many children, each the first process of a pid namespace of its own, so that all have the same pid
+ * and thread ids to themselves. They allocate at the same time, with two threads each; with "wait" when a line has come
+ * from its standard input.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -24,6 +25,10 @@ static void *blocks(void *unused)
 int main(int argc, char **argv)
 {
 	int count = argc > 1 ? atoi(argv[1]) : 4, good = 0;
+	char line[8];
+
+	if (argc > 2 && read(0, line, sizeof(line)) < 0)
+		return 2;
 
 	for (int i = 0; i < count; i++) {
 		long child = syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL);
