@@ -155,7 +155,7 @@ static int crowd_check(struct crowd *crowd, bool *more, struct diag *diag)
 					: diag_fail(diag, ENOMEM, "no memory for the threads of process %d",
 						    (int)crowd->pid);
 		} else if (errno != ESRCH || tid == crowd->pid) {
-			/* A thread that ends meanwhile is none: the kernel refuses it, and it may be out of the list
+			/* A thread that ends now is none: the kernel refuses it, and it may be out of the list
 			   when we look. A first thread that has ended stays in the list. */
 			int reason = errno;
 			if (reason != EPERM ||

@@ -11,7 +11,7 @@
 struct thread *thread_create(struct recorder *recorder, uint64_t fs_base);
 
 /** Wait until the logger has met this process, of this row, in another pid namespace: once the process has ended, nobody
-    can tell the pid that the logger has for it. Not for long. */
+    knows its pid there. Not for long. */
 void process_wait_for_meeting(struct recorder *recorder, struct region_process *row);
 
 /** Make room for four times as many frames as before, for RECORDER_DEPTH_MAX at most. Return 0 when there is no memory

@@ -195,7 +195,7 @@ static void unlisted_detach(struct logger *logger, struct target *target)
 	}
 }
 
-/* Programs that were executed before an answer came, and code that came and went before the logger could be told:
+/* Programs that were executed before an answer came, and code that came and went before the logger could learn of it:
    nothing is known of them but their number. */
 static void note_unanswered(struct logger *logger, const struct target *target)
 {
