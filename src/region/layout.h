@@ -246,7 +246,7 @@ struct region_header {
 	struct region_message message[REGION_MESSAGE_COUNT];
 	/** address of struct recorder_mappings in each process of the region; 0: not mapped yet */
 	uint64_t mappings;
-	uint32_t unanswered_loads; /**< changes of images that the logger was not told of */
+	uint32_t unanswered_loads; /**< changes of images that the logger did not learn of */
 };
 _Static_assert(sizeof(struct region_header) <= REGION_HEADER_BYTES, "layout");
 

@@ -112,7 +112,8 @@ static bool is_other_member(const struct inner_process *wanted, pid_t pid)
 }
 
 /* Return whether the process is the wanted one. Children in pid namespaces of their own have the same pid there. So the
-   index decides that each has noted in its own memory, as long as that memory exists. */
+   index decides that each has noted in its own memory. That memory goes when the process ends: then only a pid in the logger's own namespace
+   identifies it. */
 static bool is_inner_process(void *cookie, pid_t pid)
 {
 	const struct inner_process *wanted = cookie;
@@ -175,9 +176,9 @@ static pid_t registered_outside(const struct target *target, const struct region
 	return process_outside(target, inner, index, identity);
 }
 
-/* Tell the trace, whoever recovers it, and a process that may wait for it, that this member was found, or was looked for
-   in vain: then the pid that the process has for itself says nothing where it may be another namespace's. */
-static void process_tell_met(struct region_process *process, const struct member *member)
+/* Note in the region, for the trace, for recover, and for the process itself, that this member was found, or was searched
+   for in vain: then the pid that the process has for itself says nothing where it may be another namespace's. */
+static void process_note_meeting(struct region_process *process, const struct member *member)
 {
 	if (member->pid || (process->flags & PROCESS_IS_FOREIGN))
 		process->pid = (uint32_t)member->pid;
@@ -204,7 +205,7 @@ void logger_find_members(const struct logger *logger, struct target *target)
 		pid_t inner = (pid_t)process->pid, pid = registered_outside(target, process, i, &identity);
 		member_begin(logger, target, i, pid, identity, inner);
 		target->member[i].start_ticks = process->start_ticks;
-		process_tell_met(process, &target->member[i]);
+		process_note_meeting(process, &target->member[i]);
 	}
 }
 

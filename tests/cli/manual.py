@@ -18,7 +18,8 @@ COMMANDS = {command: (f"xheap-{command}.1", "\n.Sh OPTIONS", "\n.Sh ")
 COMMANDS |= {command: ("xheap-session.1", f"\n.Ss {command}\n", "\n.S") for command in ("update", "query", "sessions", "top")}
 # What --help may leave out: itself, and second spellings.
 UNLISTED = {"help", "h", "q", "o", "p", "output", "images"}
-# Options whose values another page explains.
+# Commands whose options another page explains, and single options of which that holds.
+REFERRED = {"update": "xheap-record.1", "top": "xheap-heap.1"}
 VALUE_PAGES = {("record", "trigger"): "xheap-session.1"}
 # Needs a session that has lost its logger; the live tests make some.
 NOT_RUN = {"xheap-recover.1"}
@@ -118,7 +119,7 @@ def check_values(command):
         if len(lists.get(name, ())) < 2:
             complain(f"xheap {command} --help has no list of {name}")
     for name, value in ((name, value) for name, values in lists.items() for value in values):
-        page = SOURCE / "man" / VALUE_PAGES.get((command, name), COMMANDS[command][0])
+        page = SOURCE / "man" / VALUE_PAGES.get((command, name), REFERRED.get(command, COMMANDS[command][0]))
         if not re.search(rf"^\.(?:It )?(?:.* )?(?:Cm|Li|Ar) (?:.* )?{value}\b", page.read_text(), re.M):
             complain(f"{page.name} does not have {value}, which xheap {command} --help has for {name}")
         for path in COMPLETIONS:

@@ -146,7 +146,7 @@ def check_same_pids(done, count):
 
 
 def test_unknown_pids():
-    """A logger that runs only when these children have ended cannot tell their pids: no pid is shown, not the one that they had for themselves."""
+    """A logger that runs only when these children have ended does not know their pids: no pid is shown, not the one that they had for themselves."""
     name = f"unknown{os.getpid()}"
     environment = {**os.environ, "XHEAP_RUNTIME_DIR": os.path.abspath("runtime")}
     os.mkdir("runtime", 0o700)
