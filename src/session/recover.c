@@ -446,6 +446,18 @@ static void region_adopt(struct recovery *recovery, uint32_t number)
 	recovery->region_count++;
 }
 
+/* Note a search for earlier blocks that the logger's death ended. */
+static void search_note(struct recovery *recovery, const struct recovered *recovered)
+{
+	char text[120];
+	if (!(recovered->region.header->options & OPTION_MEASURE))
+		return;
+	snprintf(text, sizeof(text),
+		 "process %u: not all blocks from before are known: the logger ended before it had read the heaps",
+		 recovered->pid);
+	writer_add_option(recovery->writer, TRACE_OPTION_EARLIER_MISSING, text);
+}
+
 /* Note the requests of targets that nobody has answered. */
 static void unanswered_note(struct recovery *recovery, const struct recovered *recovered)
 {
@@ -498,6 +510,7 @@ static void region_end(struct recovery *recovery, struct recovered *recovered)
 	if (live)
 		region_let_go(region);
 	unanswered_note(recovery, recovered);
+	search_note(recovery, recovered);
 	drain_remove(recovered->drained, &recovery->error, &recovery->diag);
 	region_close(region);
 }

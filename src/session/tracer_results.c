@@ -43,7 +43,6 @@ static void target_walked(struct logger *logger, struct tracer_result *result)
 	while (target && target->number != result->number)
 		target = target->next;
 	if (target) {
-		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_MEASURE, __ATOMIC_RELEASE);
 		/* Its later calls are in no event, so a found block may be newer, or freed. */
 		if (target->is_unread)
 			heapwalk_drop(&result->walk, "it was detached from before its heaps were read");
@@ -65,6 +64,11 @@ static void target_walked(struct logger *logger, struct tracer_result *result)
 		drain_add_note(logger->drain, TRACE_OPTION_EARLIER_MISSING, text);
 		if (has_controller)
 			logger_warn(logger, text);
+	}
+	if (target) {
+		/* As long as the region has the option, a recovery takes the blocks for unknown. */
+		writer_flush(logger->writer, &logger->diag);
+		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_MEASURE, __ATOMIC_RELEASE);
 	}
 	heapwalk_fini(&result->walk);
 }

@@ -298,6 +298,26 @@ def killed_before(act, options):
     return info(trace)
 
 
+def killed_in_search():
+    """The logger is killed while it reads the heap of a process that it has attached to: the blocks are in the trace, or it says that they are not."""
+    name, trace, count = name_of("search"), "search.xht", 1_000_000
+    pathlib.Path(trace).unlink(missing_ok=True)
+    code = f"import sys; blocks = [bytes(2) for _ in range({count})]; print('made', flush=True); sys.stdin.readline()"
+    program = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONMALLOC": "malloc"})
+    try:
+        program.stdout.readline()
+        xheap("start", name, "-o", trace, "-p", program.pid)
+        logger = query(name)["logger_pid"]
+        os.kill(logger, signal.SIGKILL)
+        wait_for("end of the logger", lambda: not runs(logger))
+    finally:
+        program.communicate(b"go\n", timeout=LONG_SECONDS)
+    xheap("recover", trace)
+    facts = info(trace)
+    is_known = facts["events"].get("earlier", 0) >= count
+    expect(is_known != ("earlier_missing" in facts) and facts["complete"] == is_known, f"{facts}")
+
+
 def state_of(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -568,7 +588,7 @@ def stop_what_is_left():
 
 
 try:
-    STATUS = run_tests(killed, nonsense, stranger, unanswered, after_death, contended, unplaced, hostile, hostile_relative, cut, many, threads, programs)
+    STATUS = run_tests(killed, nonsense, stranger, unanswered, after_death, killed_in_search, contended, unplaced, hostile, hostile_relative, cut, many, threads, programs)
 finally:
     stop_what_is_left()
 sys.exit(STATUS)
