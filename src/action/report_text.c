@@ -116,7 +116,7 @@ void report_text_caveats(const struct report *report, struct sink *out)
 	text_caveats(report, &to);
 	char *lines = sink_take(&to, NULL);
 	if (*lines)
-		style_lines(out, report->input->is_colored, STYLE_DOUBT, lines);
+		style_lines(out, report->input->is_colored, STYLE_CAVEAT, lines);
 	else
 		sink_text(out, "  nothing was lost, cut short or contradictory\n");
 	free(lines);

@@ -95,13 +95,13 @@ static int take_field(struct filter_request *asked, const struct field *field, c
 	case FILTER_FRAMES:
 	case FILTER_HEAP:
 		return take_texts(asked, field, given, diag);
-	case FILTER_CLASS_MOMENTS:
+	case FILTER_CLASS_TIMES:
 		asked->filter.class = (enum heap_class)given->window_class;
 		asked->filter.window = (struct heap_range){given->window_from_ns, given->window_to_ns};
 		return 0;
 	case FILTER_NO_VALUE:
 		return given->is_closed ? filter_word_finish(asked, word, diag) : 0;
-	case FILTER_MOMENTS:
+	case FILTER_TIMES:
 		break;
 	}
 	return 0;

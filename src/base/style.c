@@ -5,7 +5,7 @@
 
 /* Only the eight colours that every palette has, and none that a light or a dark background hides. */
 static const char *const codes[STYLE_COUNT] = {
-	[STYLE_PLAIN] = "",         [STYLE_HEADING] = "\033[1m", [STYLE_DOUBT] = "\033[33m",
+	[STYLE_PLAIN] = "",         [STYLE_HEADING] = "\033[1m", [STYLE_CAVEAT] = "\033[33m",
 	[STYLE_KEY] = "\033[1;36m", [STYLE_QUIET] = "\033[2m",   [STYLE_CHART] = "\033[36m",
 };
 

@@ -10,9 +10,9 @@
 enum style {
 	STYLE_PLAIN,
 	STYLE_HEADING,
-	STYLE_DOUBT, /**< the reasons why numbers are not exact */
-	STYLE_KEY,   /**< the number that rows are sorted by */
-	STYLE_QUIET, /**< least important: files and lines */
+	STYLE_CAVEAT, /**< the reasons why numbers are not exact */
+	STYLE_KEY,    /**< the number that rows are sorted by */
+	STYLE_QUIET,  /**< least important: files and lines */
 	STYLE_CHART,
 	STYLE_COUNT
 };

@@ -41,7 +41,7 @@ static int refuse(const struct diag *diag)
 
 /* ---- increments of the table, by a thread of low priority ---- */
 
-struct looking {
+struct following {
 	struct heap_follow *follow;
 	pthread_mutex_t lock;
 	pthread_cond_t has_news;
@@ -50,55 +50,55 @@ struct looking {
 };
 
 /* False: the trace is whole. */
-static bool cut_take(struct looking *looking, struct indexing_cut *cut)
+static bool cut_take(struct following *following, struct indexing_cut *cut)
 {
-	pthread_mutex_lock(&looking->lock);
-	while (!looking->has_cut && !looking->is_over)
-		pthread_cond_wait(&looking->has_news, &looking->lock);
-	*cut = looking->cut;
-	bool is_over = looking->is_over;
-	looking->has_cut = false;
-	pthread_mutex_unlock(&looking->lock);
+	pthread_mutex_lock(&following->lock);
+	while (!following->has_cut && !following->is_over)
+		pthread_cond_wait(&following->has_news, &following->lock);
+	*cut = following->cut;
+	bool is_over = following->is_over;
+	following->has_cut = false;
+	pthread_mutex_unlock(&following->lock);
 	return !is_over;
 }
 
 static void *following_run(void *context)
 {
-	struct looking *looking = context;
+	struct following *following = context;
 	struct indexing_cut cut;
 	worker_yield();
-	while (cut_take(looking, &cut)) {
+	while (cut_take(following, &cut)) {
 		struct diag diag = {""};
-		if (heap_follow_advance(looking->follow, cut.until_ns, cut.size_bytes, &looking->is_over, &diag))
+		if (heap_follow_advance(following->follow, cut.until_ns, cut.size_bytes, &following->is_over, &diag))
 			_exit(refuse(&diag));
 	}
 	return NULL;
 }
 
-static void following_report(struct looking *looking, const struct indexing_cut *cut_or_null)
+static void following_report(struct following *following, const struct indexing_cut *cut_or_null)
 {
-	pthread_mutex_lock(&looking->lock);
+	pthread_mutex_lock(&following->lock);
 	if (cut_or_null)
-		looking->cut = *cut_or_null;
-	looking->has_cut = cut_or_null != NULL;
-	__atomic_store_n(&looking->is_over, cut_or_null == NULL, __ATOMIC_RELAXED);
-	pthread_cond_signal(&looking->has_news);
-	pthread_mutex_unlock(&looking->lock);
+		following->cut = *cut_or_null;
+	following->has_cut = cut_or_null != NULL;
+	__atomic_store_n(&following->is_over, cut_or_null == NULL, __ATOMIC_RELAXED);
+	pthread_cond_signal(&following->has_news);
+	pthread_mutex_unlock(&following->lock);
 }
 
 /* Follow the trace until it is complete. The caller does the remaining work at normal priority: somebody waits. */
 static void following_advance(struct heap_follow *follow)
 {
-	struct looking looking = {
+	struct following following = {
 		.follow = follow, .lock = PTHREAD_MUTEX_INITIALIZER, .has_news = PTHREAD_COND_INITIALIZER};
 	struct indexing_cut cut;
 	pthread_t thread;
 	ssize_t got;
-	bool is_begun = thread_begin(&thread, following_run, &looking);
+	bool is_begun = thread_begin(&thread, following_run, &following);
 	while ((got = read(STDIN_FILENO, &cut, sizeof(cut))) == (ssize_t)sizeof(cut) || (got < 0 && errno == EINTR))
 		if (got > 0)
-			following_report(&looking, &cut);
-	following_report(&looking, NULL);
+			following_report(&following, &cut);
+	following_report(&following, NULL);
 	if (is_begun)
 		pthread_join(thread, NULL);
 }

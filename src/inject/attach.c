@@ -143,7 +143,7 @@ struct placing {
 };
 
 /* While the region's file is open in the process, none of its threads may take a copy of the descriptor. */
-struct aloneness {
+struct exclusive_crowd {
 	struct crowd *crowd;
 	pid_t caller;
 	struct inject_pause *pause;
@@ -151,29 +151,29 @@ struct aloneness {
 	uint64_t began_ns;
 };
 
-static int alone_begin(void *cookie, struct diag *diag)
+static int exclusive_begin(void *cookie, struct diag *diag)
 {
-	struct aloneness *alone = cookie;
-	alone->before = urgency_begin();
-	alone->began_ns = monotonic_now_ns();
-	return crowd_stop_others(alone->crowd, alone->caller, diag);
+	struct exclusive_crowd *exclusive = cookie;
+	exclusive->before = urgency_begin();
+	exclusive->began_ns = monotonic_now_ns();
+	return crowd_stop_others(exclusive->crowd, exclusive->caller, diag);
 }
 
-static void alone_end(void *cookie)
+static void exclusive_end(void *cookie)
 {
-	struct aloneness *alone = cookie;
-	crowd_others_go_on(alone->crowd, alone->caller);
-	alone->pause->all_ns += monotonic_now_ns() - alone->began_ns;
-	urgency_end(&alone->before);
+	struct exclusive_crowd *exclusive = cookie;
+	crowd_others_go_on(exclusive->crowd, exclusive->caller);
+	exclusive->pause->all_ns += monotonic_now_ns() - exclusive->began_ns;
+	urgency_end(&exclusive->before);
 }
 
 static int place_map(struct remote *remote, void *cookie)
 {
 	const struct placing *placing = cookie;
-	struct aloneness cookie_alone = {.crowd = placing->crowd, .caller = remote->pid, .pause = placing->pause};
-	const struct inject_alone alone = {alone_begin, alone_end, &cookie_alone};
+	struct exclusive_crowd cookie_alone = {.crowd = placing->crowd, .caller = remote->pid, .pause = placing->pause};
+	const struct inject_exclusive exclusive = {exclusive_begin, exclusive_end, &cookie_alone};
 	return inject_map(placing->inject, remote, placing->crowd->pid, proc_stack_start(placing->crowd->pid),
-			  placing->region_path, &alone, placing->diag);
+			  placing->region_path, &exclusive, placing->diag);
 }
 
 static int place_settle(struct remote *remote, void *cookie)

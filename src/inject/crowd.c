@@ -154,8 +154,8 @@ static int crowd_check(struct crowd *crowd, bool *more, struct diag *diag)
 					: diag_fail(diag, ENOMEM, "no memory for the threads of process %d",
 						    (int)crowd->pid);
 		} else if (errno != ESRCH || tid == crowd->pid) {
-			/* A thread that ends now needs no tracing: the kernel refuses it, and it may have left the list.
-			   A first thread that has ended stays in the list. */
+			/* A thread that ends now needs no tracing: the kernel refuses it, and it may have left the
+			   list. A first thread that has ended stays in the list. */
 			int reason = errno;
 			if (reason != EPERM ||
 			    (!proc_has_ended(tid) && faccessat(dirfd(tasks), entry->d_name, F_OK, 0) == 0))

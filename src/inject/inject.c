@@ -226,7 +226,7 @@ void inject_prepare(struct inject *inject, pid_t pid)
 }
 
 int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path,
-	       const struct inject_alone *alone, struct diag *diag)
+	       const struct inject_exclusive *exclusive, struct diag *diag)
 {
 	struct proc_map *maps = NULL;
 	inject->pid = pid;
@@ -241,7 +241,7 @@ int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t
 	if (!loader_map || !main_map)
 		error = diag_fail(diag, ENOEXEC, "process %d has no program headers in memory", (int)pid);
 	else
-		error = map_all(inject, remote, region_path, loader_map->low, main_map, alone, diag);
+		error = map_all(inject, remote, region_path, loader_map->low, main_map, exclusive, diag);
 	if (!error)
 		region_prepare_recorder(inject, stack_start, maps, count, inject->island[0].high);
 	free(maps);

@@ -152,7 +152,7 @@ struct remote;
 
 /** How to stop the process's other threads while one of them has a descriptor of the logger's file, and how to resume
     them. begin returns 0 or a negative errno. */
-struct inject_alone {
+struct inject_exclusive {
 	int (*begin)(void *cookie, struct diag *diag);
 	void (*end)(void *cookie);
 	void *cookie;
@@ -160,9 +160,9 @@ struct inject_alone {
 
 /** Read the executable's functions into the cache, so that inject_map() need not wait for that. */
 void inject_prepare(struct inject *inject, pid_t pid);
-/** Map the recorder and the region. alone: NULL if the process has no other threads. Return 0 or a negative errno. */
+/** Map the recorder and the region. exclusive: NULL if the process has no other threads. Return 0 or a negative errno. */
 int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path,
-	       const struct inject_alone *alone, struct diag *diag);
+	       const struct inject_exclusive *exclusive, struct diag *diag);
 /** Add the loaded images to the region; patch, or gather, their entries. Find the loader's state. */
 void inject_fill(struct inject *inject);
 /** Finish the recorder's memory by calls of the process: unwind tables, pools, the list of mappings. Keep it out of

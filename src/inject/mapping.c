@@ -203,7 +203,7 @@ static int islands_add(struct inject *inject, struct remote *remote, uint64_t ne
 }
 
 int map_all(struct inject *inject, struct remote *remote, const char *region_path, uint64_t near,
-	    const struct proc_map *executable, const struct inject_alone *alone, struct diag *diag)
+	    const struct proc_map *executable, const struct inject_exclusive *exclusive, struct diag *diag)
 {
 	size_t code_size = 0;
 	const unsigned char *code = recorder_code(&code_size);
@@ -217,12 +217,12 @@ int map_all(struct inject *inject, struct remote *remote, const char *region_pat
 	inject->island[0].next = inject->text + code_bytes;
 	remote_own_gate(remote, inject->island[0].high - REMOTE_GATE_BYTES);
 	int64_t results[REMOTE_BATCH_MAX] = {0};
-	error = alone ? alone->begin(alone->cookie, diag) : 0;
+	error = exclusive ? exclusive->begin(exclusive->cookie, diag) : 0;
 	if (error)
 		return error;
 	error = map_memory(inject, remote, region_path, results);
-	if (alone)
-		alone->end(alone->cookie);
+	if (exclusive)
+		exclusive->end(exclusive->cookie);
 	inject->region_address = map_failed(results[CALL_REGION]) ? 0 : (uint64_t)results[CALL_REGION];
 	inject->recorder = map_failed(results[CALL_DATA]) ? 0 : (uint64_t)results[CALL_DATA];
 	inject->fork_wiped = inject->recorder + recorder_bytes(inject);

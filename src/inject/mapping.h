@@ -26,6 +26,6 @@ int64_t map_anywhere(const struct inject *inject, struct remote *remote, const s
 /** Map everything that recording needs. near: the loader, or a static executable. Return 0, or a negative errno with
     the reason in `diag`. */
 int map_all(struct inject *inject, struct remote *remote, const char *region_path, uint64_t near,
-	    const struct proc_map *executable, const struct inject_alone *alone, struct diag *diag);
+	    const struct proc_map *executable, const struct inject_exclusive *exclusive, struct diag *diag);
 
 #endif

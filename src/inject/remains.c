@@ -250,40 +250,41 @@ static bool is_own_page(int pagemap, uint64_t address)
 }
 
 /* Bytes of an image's code around a page, in memory and in its file. */
-struct around {
+struct compared {
 	uint64_t low;
 	uint32_t size;
 	uint8_t now[PAGE + 2 * PATCH_BYTES_MAX], file[PAGE + 2 * PATCH_BYTES_MAX];
 };
 
 /* Return whether the bytes at i lead into the pieces: a jump, or an address for one. */
-static bool leads_at(const struct around *around, uint32_t i, const struct pieces *pieces)
+static bool leads_at(const struct compared *compared, uint32_t i, const struct pieces *pieces)
 {
 	uint64_t absolute = 0, to;
-	if (i + CPU_JUMP_BYTES <= around->size && patch_get_jump(around->now + i, around->low + i, &to) &&
+	if (i + CPU_JUMP_BYTES <= compared->size && patch_get_jump(compared->now + i, compared->low + i, &to) &&
 	    leads_into(pieces, to))
 		return true;
-	if (i + sizeof(absolute) <= around->size)
-		memcpy(&absolute, around->now + i, sizeof(absolute));
+	if (i + sizeof(absolute) <= compared->size)
+		memcpy(&absolute, compared->now + i, sizeof(absolute));
 	return leads_into(pieces, absolute);
 }
 
 /* Return the end of the bytes that differ from the file from `from` on, short gaps included. */
-static uint32_t run_end(const struct around *around, uint32_t from)
+static uint32_t run_end(const struct compared *compared, uint32_t from)
 {
 	uint32_t end = from;
-	for (uint32_t i = from; i < around->size && i <= end + GAP_MAX && i - from < PATCH_BYTES_MAX; i++)
-		if (around->now[i] != around->file[i])
+	for (uint32_t i = from; i < compared->size && i <= end + GAP_MAX && i - from < PATCH_BYTES_MAX; i++)
+		if (compared->now[i] != compared->file[i])
 			end = i + 1;
 	return end;
 }
 
-static bool patch_add(struct patches *patches, const struct around *around, uint32_t from, uint32_t end, bool is_door)
+static bool patch_add(struct patches *patches, const struct compared *compared, uint32_t from, uint32_t end,
+		      bool is_door)
 {
 	const struct patch *last = patches->count ? &patches->items[patches->count - 1] : NULL;
-	uint64_t address = around->low + from, last_end = last ? last->address + last->size : 0;
+	uint64_t address = compared->low + from, last_end = last ? last->address + last->size : 0;
 	/* One that reaches into the next page is met again there. */
-	if (last_end >= around->low + end)
+	if (last_end >= compared->low + end)
 		return true;
 	if (last_end > address) {
 		from += (uint32_t)(last_end - address);
@@ -295,21 +296,21 @@ static bool patch_add(struct patches *patches, const struct around *around, uint
 	patches->items = larger;
 	struct patch *patch = &patches->items[patches->count++];
 	*patch = (struct patch){.address = address, .size = end - from, .is_door = is_door};
-	memcpy(patch->now, around->now + from, patch->size);
-	memcpy(patch->file, around->file + from, patch->size);
+	memcpy(patch->now, compared->now + from, patch->size);
+	memcpy(patch->file, compared->file + from, patch->size);
 	return true;
 }
 
 /* Find doors in the bytes that were read: all bytes of doors that differ from the file. */
-static bool doors_in(struct patches *patches, const struct around *around, const struct pieces *pieces)
+static bool doors_in(struct patches *patches, const struct compared *compared, const struct pieces *pieces)
 {
-	for (uint32_t i = 0; i < around->size; i++) {
-		if (around->now[i] == around->file[i] || !is_in_door(pieces, around->low + i))
+	for (uint32_t i = 0; i < compared->size; i++) {
+		if (compared->now[i] == compared->file[i] || !is_in_door(pieces, compared->low + i))
 			continue;
 		uint32_t end = i + 1;
-		while (end < around->size && end - i < PATCH_BYTES_MAX && is_in_door(pieces, around->low + end))
+		while (end < compared->size && end - i < PATCH_BYTES_MAX && is_in_door(pieces, compared->low + end))
 			end++;
-		if (!patch_add(patches, around, i, end, true))
+		if (!patch_add(patches, compared, i, end, true))
 			return false;
 		i = end - 1;
 	}
@@ -317,45 +318,46 @@ static bool doors_in(struct patches *patches, const struct around *around, const
 }
 
 /* Find patches in the bytes that were read. The first byte of one may be the original. */
-static bool patches_in(struct patches *patches, const struct around *around, const struct pieces *pieces)
+static bool patches_in(struct patches *patches, const struct compared *compared, const struct pieces *pieces)
 {
-	for (uint32_t i = 0; i < around->size;) {
-		if (around->now[i] == around->file[i] || is_in_door(pieces, around->low + i)) {
+	for (uint32_t i = 0; i < compared->size;) {
+		if (compared->now[i] == compared->file[i] || is_in_door(pieces, compared->low + i)) {
 			i++;
 			continue;
 		}
-		uint32_t end = run_end(around, i);
+		uint32_t end = run_end(compared, i);
 		bool leads = false;
 		for (uint32_t at = i ? i - 1 : 0; at < end && !leads; at++)
-			leads = leads_at(around, at, pieces);
-		if (leads && !patch_add(patches, around, i, end, false))
+			leads = leads_at(compared, at, pieces);
+		if (leads && !patch_add(patches, compared, i, end, false))
 			return false;
 		i = end;
 	}
-	return doors_in(patches, around, pieces);
+	return doors_in(patches, compared, pieces);
 }
 
-static bool around_read(struct around *around, int memory, const struct proc_map *map, uint64_t page)
+static bool around_read(struct compared *compared, int memory, const struct proc_map *map, uint64_t page)
 {
 	uint64_t low = page - map->low < PATCH_BYTES_MAX ? map->low : page - PATCH_BYTES_MAX;
 	uint64_t high = map->high - page < PAGE + PATCH_BYTES_MAX ? map->high : page + PAGE + PATCH_BYTES_MAX;
-	around->low = low;
-	around->size = (uint32_t)(high - low);
-	return remote_read(memory, low, around->now, around->size);
+	compared->low = low;
+	compared->size = (uint32_t)(high - low);
+	return remote_read(memory, low, compared->now, compared->size);
 }
 
 /* Read the same bytes of the file. Bytes after its end read as zeros, as the kernel maps them. */
-static bool around_read_file(struct around *around, int fd, const struct proc_map *map)
+static bool around_read_file(struct compared *compared, int fd, const struct proc_map *map)
 {
-	memset(around->file, 0, sizeof(around->file));
-	return fd >= 0 && pread(fd, around->file, around->size, (off_t)(map->offset + (around->low - map->low))) > 0;
+	memset(compared->file, 0, sizeof(compared->file));
+	return fd >= 0 &&
+	       pread(fd, compared->file, compared->size, (off_t)(map->offset + (compared->low - map->low))) > 0;
 }
 
 /* Return whether any of the bytes leads into the pieces, whatever the file has. */
-static bool leads_anywhere(const struct around *around, const struct pieces *pieces)
+static bool leads_anywhere(const struct compared *compared, const struct pieces *pieces)
 {
-	for (uint32_t i = 0; i < around->size; i++)
-		if (leads_at(around, i, pieces))
+	for (uint32_t i = 0; i < compared->size; i++)
+		if (leads_at(compared, i, pieces))
 			return true;
 	return false;
 }
@@ -365,7 +367,7 @@ int patches_find(struct patches *patches, pid_t pid, int memory, const struct pi
 {
 	char path[64];
 	int error = 0;
-	struct around around;
+	struct compared compared;
 	*patches = (struct patches){NULL, 0};
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
 	int pagemap = pieces->code_count ? open(path, O_RDONLY | O_CLOEXEC) : -1;
@@ -376,14 +378,14 @@ int patches_find(struct patches *patches, pid_t pid, int memory, const struct pi
 			continue;
 		int fd = -1;
 		for (uint64_t page = map->low; page < map->high && !error; page += PAGE) {
-			if (!is_own_page(pagemap, page) || !around_read(&around, memory, map, page) ||
-			    !leads_anywhere(&around, pieces))
+			if (!is_own_page(pagemap, page) || !around_read(&compared, memory, map, page) ||
+			    !leads_anywhere(&compared, pieces))
 				continue;
 			fd = fd >= 0 ? fd : file_open(pid, map);
-			if (!around_read_file(&around, fd, map))
+			if (!around_read_file(&compared, fd, map))
 				error = diag_fail(diag, ENOENT, "%s is gone, so its functions cannot be restored",
 						  map->path);
-			else if (!patches_in(patches, &around, pieces))
+			else if (!patches_in(patches, &compared, pieces))
 				error = diag_fail(diag, ENOMEM, "no memory for the patches of process %d", (int)pid);
 		}
 		if (fd >= 0)

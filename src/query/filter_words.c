@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "query/filter_words.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -48,10 +49,9 @@ static const struct {
 	const char *what;
 } kinds[] = {
 	[FILTER_NO_VALUE] = {0, false, ""},
-	[FILTER_MOMENTS] = {2, false,
-			    "time: microseconds from the start, or with s, ms, us, ns, or YYYY/MM/DD:HH:MM:SS"},
-	[FILTER_CLASS_MOMENTS] = {3, false,
-				  "time: microseconds from the start, or with s, ms, us, ns, or YYYY/MM/DD:HH:MM:SS"},
+	[FILTER_TIMES] = {2, false, "time: microseconds from the start, or with s, ms, us, ns, or YYYY/MM/DD:HH:MM:SS"},
+	[FILTER_CLASS_TIMES] = {3, false,
+				"time: microseconds from the start, or with s, ms, us, ns, or YYYY/MM/DD:HH:MM:SS"},
 	[FILTER_SIZES] = {2, false, "size: bytes, or with K, M, G"},
 	[FILTER_SPANS] = {2, false, "time: microseconds, or with s, ms, us, ns"},
 	[FILTER_NUMBERS] = {0, true, "number"},
@@ -95,7 +95,7 @@ struct heap_patterns *filter_word_patterns(struct filter_request *request, const
 							  : NULL;
 }
 
-static struct filter_moments *moments_of(struct filter_request *request, const struct filter_word *word)
+static struct filter_times *times_of(struct filter_request *request, const struct filter_word *word)
 {
 	return word->id == FILTER_WORD_RANGE ? &request->range : &request->window;
 }
@@ -120,7 +120,7 @@ static bool is_endless(const char *text)
 }
 
 /* A time since the trace's start, which was at start_ns by the wall clock. */
-static bool parse_moment(const char *text, int64_t start_ns, int64_t *time_ns)
+static bool parse_time(const char *text, int64_t start_ns, int64_t *time_ns)
 {
 	*time_ns = INT64_MAX / 2; /* a range from before the trace to here can be measured */
 	return is_endless(text) || text_parse_time(text, time_ns) || text_parse_clock(text, start_ns, time_ns);
@@ -140,13 +140,13 @@ static int refuse(const struct filter_word *word, const char *value, struct diag
 	return diag_fail(diag, EINVAL, "\"%s\" is no %s", value, kinds[word->values].what);
 }
 
-static int take_moment(struct filter_request *request, const struct filter_word *word, unsigned place,
-		       const char *value, struct diag *diag)
+static int take_time(struct filter_request *request, const struct filter_word *word, unsigned place, const char *value,
+		     struct diag *diag)
 {
 	int64_t time_ns;
-	if (!parse_moment(value, 0, &time_ns))
+	if (!parse_time(value, 0, &time_ns))
 		return refuse(word, value, diag);
-	moments_of(request, word)->words[place] = value;
+	times_of(request, word)->words[place] = value;
 	return 0;
 }
 
@@ -195,13 +195,14 @@ static int take_heap(struct filter_request *request, const char *value)
 int filter_word_take(struct filter_request *request, const struct filter_word *word, unsigned place, const char *value,
 		     struct diag *diag)
 {
+	assert(filter_word_is_list(word) ? place == 0 : place < filter_word_count(word) || !filter_word_count(word));
 	switch (word->values) {
 	case FILTER_NO_VALUE:
 		break;
-	case FILTER_MOMENTS:
-		return take_moment(request, word, place, value, diag);
-	case FILTER_CLASS_MOMENTS:
-		return place ? take_moment(request, word, place - 1, value, diag) : take_class(request, value, diag);
+	case FILTER_TIMES:
+		return take_time(request, word, place, value, diag);
+	case FILTER_CLASS_TIMES:
+		return place ? take_time(request, word, place - 1, value, diag) : take_class(request, value, diag);
 	case FILTER_SIZES:
 	case FILTER_SPANS:
 		return take_bound(request, word, place, value, diag);
@@ -215,11 +216,10 @@ int filter_word_take(struct filter_request *request, const struct filter_word *w
 	return diag_fail(diag, EINVAL, "it takes no value");
 }
 
-static int moments_check(const struct filter_moments *moments, int64_t start_ns, struct heap_range *range,
-			 struct diag *diag)
+static int times_check(const struct filter_times *times, int64_t start_ns, struct heap_range *range, struct diag *diag)
 {
-	parse_moment(moments->words[0], start_ns, &range->from_ns);
-	parse_moment(moments->words[1], start_ns, &range->to_ns);
+	parse_time(times->words[0], start_ns, &range->from_ns);
+	parse_time(times->words[1], start_ns, &range->to_ns);
 	return range->from_ns > range->to_ns ? diag_fail(diag, EINVAL, "it ends before it begins") : 0;
 }
 
@@ -233,19 +233,19 @@ int filter_word_finish(struct filter_request *request, const struct filter_word 
 		request->filter.is_closed = true;
 	if (word->id == FILTER_WORD_INNERMOST)
 		request->filter.nesting = HEAP_NESTING_INNERMOST;
-	if (word->values != FILTER_MOMENTS && word->values != FILTER_CLASS_MOMENTS)
+	if (word->values != FILTER_TIMES && word->values != FILTER_CLASS_TIMES)
 		return 0;
-	const struct filter_moments *moments = moments_of(request, word);
+	const struct filter_times *times = times_of(request, word);
 	/* One by the clock and one from the start are compared when the start is known. */
-	bool are_alike = !strchr(moments->words[0], '/') == !strchr(moments->words[1], '/');
-	return are_alike ? moments_check(moments, 0, &range, diag) : 0;
+	bool are_alike = !strchr(times->words[0], '/') == !strchr(times->words[1], '/');
+	return are_alike ? times_check(times, 0, &range, diag) : 0;
 }
 
 int filter_word_resolve(const struct filter_request *request, const struct filter_word *word, int64_t start_realtime_ns,
 			struct heap_range *range, struct diag *diag)
 {
-	const struct filter_moments *moments = word->id == FILTER_WORD_RANGE ? &request->range : &request->window;
-	return moments->words[0] ? moments_check(moments, start_realtime_ns, range, diag) : 0;
+	const struct filter_times *times = word->id == FILTER_WORD_RANGE ? &request->range : &request->window;
+	return times->words[0] ? times_check(times, start_realtime_ns, range, diag) : 0;
 }
 
 /* ---- to text ---- */
@@ -307,10 +307,10 @@ static void write_bounds(const struct filter_word *word, struct heap_bounds boun
 }
 
 /* Moments that were given as numbers have no words. */
-static void write_moments(const struct filter_moments *moments, struct heap_range range, struct sink *out)
+static void write_times(const struct filter_times *times, struct heap_range range, struct sink *out)
 {
-	if (moments->words[0])
-		sink_format(out, "%s %s", moments->words[0], moments->words[1]);
+	if (times->words[0])
+		sink_format(out, "%s %s", times->words[0], times->words[1]);
 	else
 		sink_format(out, "%s %s", text_microseconds(range.from_ns).data, text_microseconds(range.to_ns).data);
 }
@@ -333,7 +333,7 @@ void filter_word_write(const struct filter_request *request, const struct filter
 	switch (word->id) {
 	case FILTER_WORD_RANGE:
 		if (request->range.words[0])
-			write_moments(&request->range, (struct heap_range){0, 0}, out);
+			write_times(&request->range, (struct heap_range){0, 0}, out);
 		break;
 	case FILTER_WORD_LIFETIME:
 		write_bounds(word, filter->lifetime_ns, out);
@@ -359,7 +359,7 @@ void filter_word_write(const struct filter_request *request, const struct filter
 		break;
 	case FILTER_WORD_WINDOW:
 		sink_format(out, "%s ", heap_class_name(filter->class));
-		write_moments(&request->window, filter->window, out);
+		write_times(&request->window, filter->window, out);
 		break;
 	case FILTER_WORD_INNERMOST:
 	case FILTER_WORD_CLOSED:

@@ -14,25 +14,26 @@
 
 /** The values that follow a word. */
 enum filter_values {
-	FILTER_NO_VALUE,      /**< none: the word says it */
-	FILTER_MOMENTS,       /**< two times since the trace's start, or by the clock */
-	FILTER_CLASS_MOMENTS, /**< a window class and two times */
-	FILTER_SIZES,         /**< a least size, and one that no block reaches */
-	FILTER_SPANS,         /**< two spans of time, as the sizes */
-	FILTER_NUMBERS,       /**< one or more numbers up to UINT32_MAX, also with commas between them */
-	FILTER_FRAMES,        /**< one or more patterns of frames (query/pattern.h) */
-	FILTER_HEAP           /**< a heap's handle or name; the word may come again */
+	FILTER_NO_VALUE,    /**< none: the word says it */
+	FILTER_TIMES,       /**< two times since the trace's start, or by the clock */
+	FILTER_CLASS_TIMES, /**< a window class and two times */
+	FILTER_SIZES,       /**< a least size, and one that no block reaches */
+	FILTER_SPANS,       /**< two spans of time, as the sizes */
+	FILTER_NUMBERS,     /**< one or more numbers up to UINT32_MAX, also with commas between them */
+	FILTER_FRAMES,      /**< one or more patterns of frames (query/pattern.h) */
+	FILTER_HEAP         /**< a heap's handle or name; the word may come again */
 };
 
-/* The words in the order of the help: id, name, other name or NULL, kind of values, taker (RANGE: all commands, as their
-   range; ALL: all commands; REPORT: reports, but no listing), values for the help, help. */
+/* The words in the order of the help: id, name, other name or NULL, kind of values, taker (RANGE: all commands, as
+   their range; ALL: all commands; REPORT: reports, but no listing), values for the help, help. */
 /* clang-format off */
 #define FILTER_WORDS(X) \
-	X(RANGE, "range", NULL, MOMENTS, RANGE, "T1 T2", \
+	X(RANGE, "range", NULL, TIMES, RANGE, "T1 T2", \
 	  "events from T1 to T2; a time is in microseconds from the start, has s, ms, us or ns behind it, or is " \
 	  "YYYY/MM/DD:HH:MM:SS") \
 	X(LIFETIME, "lifetime", NULL, SPANS, ALL, "L1 L2", "blocks that lived for at least L1 and less than L2") \
-	X(SIZE, "size", NULL, SIZES, ALL, "S1 S2", "blocks of at least S1 and less than S2 bytes; also with K, M or G") \
+	X(SIZE, "size", NULL, SIZES, ALL, "S1 S2", \
+	  "blocks of at least S1 and less than S2 bytes; also with K, M or G") \
 	X(REQUIRED, "requireFrames", NULL, FRAMES, ALL, "F...", \
 	  "blocks with one of these frames on the stack of their allocation") \
 	X(REQUIRED_OF_FREE, "requireFreeFrames", NULL, FRAMES, ALL, "F...", \
@@ -43,7 +44,7 @@ enum filter_values {
 	  "blocks of the heap with this handle or name, also of a heap that lies in another one") \
 	X(INNERMOST, "innermost", NULL, NO_VALUE, REPORT, NULL, \
 	  "blocks that lie in others, in place of these; what remains of these is [pool overhead]") \
-	X(WINDOW, "window", NULL, CLASS_MOMENTS, ALL, "CLASS T1 T2", \
+	X(WINDOW, "window", NULL, CLASS_TIMES, ALL, "CLASS T1 T2", \
 	  "blocks that were allocated, freed inside or outside of T1 to T2: AIFI, AIFO, AOFI or AOFO") \
 	X(CLOSED, "closed", NULL, NO_VALUE, ALL, NULL, "blocks that were freed")
 /* clang-format on */
@@ -64,7 +65,7 @@ struct filter_word {
 extern const struct filter_word filter_words[FILTER_WORD_COUNT];
 
 /** Two times as typed, the caller's texts: those by the clock have a meaning when the trace is open. */
-struct filter_moments {
+struct filter_times {
 	const char *words[2]; /**< NULL: not asked for */
 };
 
@@ -74,12 +75,12 @@ struct filter_note {
 	char *text;       /**< its values: "100 200" */
 };
 
-/** A filter as it was asked for. Begin it with filter_request_init(). Texts of moments and heaps stay the caller's. */
+/** A filter as it was asked for. Begin it with filter_request_init(). Texts of times and heaps stay the caller's. */
 struct filter_request {
 	struct heap_filter filter;
-	struct filter_moments range;  /**< beside the filter: a report's range */
-	struct filter_moments window; /**< of filter.class */
-	struct filter_note *notes;    /**< what a report repeats */
+	struct filter_times range;  /**< beside the filter: a report's range */
+	struct filter_times window; /**< of filter.class */
+	struct filter_note *notes;  /**< what a report repeats */
 	size_t note_count, note_capacity;
 };
 
@@ -123,7 +124,7 @@ void filter_word_write(const struct filter_request *request, const struct filter
 /** Note an option for the report to repeat, with this text, which becomes the request's. */
 void filter_request_note(struct filter_request *request, const char *name, char *text);
 
-/** Read the moments of a word, now that the trace's start is known. *range stays as it is when the word was not used.
+/** Read the times of a word, now that the trace's start is known. *range stays as it is when the word was not used.
  *  Return 0, or -EINVAL with the reason in diag. */
 int filter_word_resolve(const struct filter_request *request, const struct filter_word *word, int64_t start_realtime_ns,
 			struct heap_range *range, struct diag *diag);

@@ -67,11 +67,11 @@ static bool class_of_all(const struct trace_sum *sum, struct heap_range window, 
 }
 
 /* Parts of a question that have no answer, for people. */
-struct doubt {
+struct unknown {
 	const char *what, *instead;
 };
 
-static const struct doubt doubts[] = {
+static const struct unknown unknowns[] = {
 	{"-requireFreeFrames: where blocks were freed", "-requireFrames, or a -range behind that time"},
 	{"-size: which of the blocks of a stack are so large",
 	 "bounds that all of them lie within or outside of, or a -range behind that time"},
@@ -86,20 +86,20 @@ static const struct doubt doubts[] = {
 	 "-pids, -by process, or a -range behind that time"},
 };
 enum {
-	DOUBT_FREE_FRAMES,
-	DOUBT_SIZE,
-	DOUBT_LIFETIME,
-	DOUBT_WINDOW,
-	DOUBT_INNERMOST,
-	DOUBT_RANGE,
-	DOUBT_BY,
-	DOUBT_THREAD,
-	DOUBT_NONE
+	UNKNOWN_FREE_FRAMES,
+	UNKNOWN_SIZE,
+	UNKNOWN_LIFETIME,
+	UNKNOWN_WINDOW,
+	UNKNOWN_INNERMOST,
+	UNKNOWN_RANGE,
+	UNKNOWN_BY,
+	UNKNOWN_THREAD,
+	UNKNOWN_NONE
 };
 
-/* Whether the sum's blocks pass the filter; if that is not known, *doubt is the reason. */
+/* Whether the sum's blocks pass the filter; if that is not known, *unknown is the reason. */
 static enum verdict filter_verdict(const struct heap_filter *filter, const struct trace_sum *sum, uint32_t site,
-				   unsigned *doubt)
+				   unsigned *unknown)
 {
 	enum heap_class class = HEAP_CLASS_NONE;
 	enum verdict size = bounds_verdict(filter->size_bytes, sum->size_min, sum->size_max);
@@ -114,19 +114,19 @@ static enum verdict filter_verdict(const struct heap_filter *filter, const struc
 	    (filter->free_site && sum->flags & TRACE_SUM_OPEN))
 		return NONE_PASS;
 	bool is_nested = flags_of(sum) & (HEAP_NESTED | HEAP_HAS_NESTED);
-	*doubt = filter->free_site                                        ? DOUBT_FREE_FRAMES
-		 : size == NOT_KNOWN                                      ? DOUBT_SIZE
-		 : lifetime == NOT_KNOWN                                  ? DOUBT_LIFETIME
-		 : !is_one_class                                          ? DOUBT_WINDOW
-		 : is_any_thread                                          ? DOUBT_THREAD
-		 : filter->nesting == HEAP_NESTING_INNERMOST && is_nested ? DOUBT_INNERMOST
-									  : DOUBT_NONE;
-	return *doubt == DOUBT_NONE ? ALL_PASS : NOT_KNOWN;
+	*unknown = filter->free_site                                        ? UNKNOWN_FREE_FRAMES
+		   : size == NOT_KNOWN                                      ? UNKNOWN_SIZE
+		   : lifetime == NOT_KNOWN                                  ? UNKNOWN_LIFETIME
+		   : !is_one_class                                          ? UNKNOWN_WINDOW
+		   : is_any_thread                                          ? UNKNOWN_THREAD
+		   : filter->nesting == HEAP_NESTING_INNERMOST && is_nested ? UNKNOWN_INNERMOST
+									    : UNKNOWN_NONE;
+	return *unknown == UNKNOWN_NONE ? ALL_PASS : NOT_KNOWN;
 }
 
 /* Whether they are in the rows, and what they are there. */
 static enum verdict window_verdict(const struct heap_window *window, const struct trace_sum *sum,
-				   struct heap_folded_part *part, unsigned *doubt)
+				   struct heap_folded_part *part, unsigned *unknown)
 {
 	enum verdict begun = sum->flags & TRACE_SUM_EARLIER
 				     ? NONE_PASS
@@ -136,29 +136,29 @@ static enum verdict window_verdict(const struct heap_window *window, const struc
 	     is_one_class = !is_by_class || class_of_all(sum, window->range, &class);
 	bool is_later = sum->end_first_ns > window->range.to_ns,
 	     is_one_end = is_later || sum->end_last_ns <= window->range.to_ns;
-	*doubt = begun == NOT_KNOWN || (begun == ALL_PASS && !(sum->flags & TRACE_SUM_OPEN) && !is_one_end)
-			 ? DOUBT_RANGE
-		 : !is_one_class                        ? DOUBT_BY
-		 : heap_window_is_one_part(window, sum) ? DOUBT_NONE
-		 : window->by == HEAP_BY_THREAD         ? DOUBT_THREAD
-							: DOUBT_BY;
+	*unknown = begun == NOT_KNOWN || (begun == ALL_PASS && !(sum->flags & TRACE_SUM_OPEN) && !is_one_end)
+			   ? UNKNOWN_RANGE
+		   : !is_one_class                        ? UNKNOWN_BY
+		   : heap_window_is_one_part(window, sum) ? UNKNOWN_NONE
+		   : window->by == HEAP_BY_THREAD         ? UNKNOWN_THREAD
+							  : UNKNOWN_BY;
 	if (begun == NONE_PASS && is_one_class && class == HEAP_CLASS_NONE)
 		return NONE_PASS;
 	part->is_total = begun == ALL_PASS;
 	part->is_outstanding = sum->flags & TRACE_SUM_OPEN || is_later;
-	return *doubt == DOUBT_NONE ? ALL_PASS : NOT_KNOWN;
+	return *unknown == UNKNOWN_NONE ? ALL_PASS : NOT_KNOWN;
 }
 
 bool heap_folded_count(struct heap_folded_part *part, const struct heap_window *window,
 		       const struct heap_filter *filter, const struct trace_sum *sum, uint32_t site)
 {
-	unsigned doubt;
+	unsigned unknown;
 	*part = (struct heap_folded_part){.like = extreme(sum, site, false)};
 	if (window->by == HEAP_BY_LIFETIME)
 		part->like.end_ns = part->like.birth_ns + (int64_t)sum->lifetime_min_ns;
-	if (filter_verdict(filter, sum, site, &doubt) != ALL_PASS)
+	if (filter_verdict(filter, sum, site, &unknown) != ALL_PASS)
 		return false;
-	part->is_row = window_verdict(window, sum, part, &doubt) == ALL_PASS;
+	part->is_row = window_verdict(window, sum, part, &unknown) == ALL_PASS;
 	part->is_at_peak = window->is_peak_folded && sum->peak_count;
 	return part->is_row || part->is_at_peak || sum->flags & TRACE_SUM_EARLIER;
 }
@@ -179,16 +179,16 @@ int heap_folded_check(const struct heap_table *table, const struct heap_filter *
 	for (uint32_t i = 0; i < table->dictionary->sum_count; i++) {
 		const struct trace_sum *sum = &table->dictionary->sums[i];
 		struct heap_folded_part part;
-		unsigned doubt = DOUBT_NONE;
-		enum verdict verdict = filter_verdict(filter, sum, table->sum_sites[i], &doubt);
+		unsigned unknown = UNKNOWN_NONE;
+		enum verdict verdict = filter_verdict(filter, sum, table->sum_sites[i], &unknown);
 		if (verdict == ALL_PASS)
-			verdict = window_verdict(&window, sum, &part, &doubt);
+			verdict = window_verdict(&window, sum, &part, &unknown);
 		if (verdict == NOT_KNOWN)
 			return diag_fail(diag, ENOTSUP,
 					 "%s is not known up to %s: blocks that had ended by then are folded into "
 					 "sums; ask for %s",
-					 doubts[doubt].what, text_duration(heap_folded_until_ns(table)).data,
-					 doubts[doubt].instead);
+					 unknowns[unknown].what, text_duration(heap_folded_until_ns(table)).data,
+					 unknowns[unknown].instead);
 	}
 	return 0;
 }

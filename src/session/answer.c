@@ -219,24 +219,24 @@ static uint32_t threads_live(const struct region *region)
 	return count;
 }
 
-struct telling {
+struct thread_listing {
 	struct logger *logger;
 	int socket;
 };
 
-static void tell_thread(void *cookie, const struct drain_thread *thread)
+static void list_thread(void *cookie, const struct drain_thread *thread)
 {
-	const struct telling *telling = cookie;
+	const struct thread_listing *listing = cookie;
 	struct control_message message = {
 		.kind = CONTROL_THREAD,
 		.thread = {.events = thread->events,
 			   .rate = thread->rate,
 			   .ends = thread->ends,
 			   .waits = thread->waits,
-			   .wait_ns = session_clock_ns(&telling->logger->clock, thread->wait_ticks),
+			   .wait_ns = session_clock_ns(&listing->logger->clock, thread->wait_ticks),
 			   .tid = thread->tid}};
 	snprintf(message.text, sizeof(message.text), "%s", thread->name);
-	control_send(telling->socket, &message);
+	control_send(listing->socket, &message);
 }
 
 static void tell_target(struct logger *logger, int socket, struct target *target, bool with_threads)
@@ -267,8 +267,8 @@ static void tell_target(struct logger *logger, int socket, struct target *target
 	proc_command(message.pid, message.text, sizeof(message.text));
 	control_send(socket, &message);
 	if (with_threads)
-		drain_each_thread(target->drain, logger->clock.ticks_per_ms, tell_thread,
-				  &(struct telling){logger, socket});
+		drain_each_thread(target->drain, logger->clock.ticks_per_ms, list_thread,
+				  &(struct thread_listing){logger, socket});
 }
 
 static void handle_query(struct logger *logger, int socket, bool with_threads)

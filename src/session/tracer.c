@@ -55,8 +55,8 @@ enum { STACK_BYTES = 8 << 20 }; /* its frames are many times as large */
 enum { STACK_BYTES = 256 * 1024 };
 #endif
 
-struct hold {
-	struct hold *next;
+struct tracer_job {
+	struct tracer_job *next;
 	struct tracer *tracer;
 	struct tracer_task task;
 	pthread_t thread;
@@ -81,7 +81,7 @@ struct tracer {
 	const struct session_clock *clock;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct hold *holds;
+	struct tracer_job *jobs;
 	struct queued *first, **last;
 	struct doorbell *doorbell;
 	uint32_t next_number;
@@ -111,9 +111,9 @@ struct tracer *tracer_new(const struct session_options *options, const struct se
 
 /* ---- answers ---- */
 
-static void answer(struct hold *hold, int error, const char *text)
+static void answer(struct tracer_job *job, int error, const char *text)
 {
-	struct tracer_task *task = &hold->task;
+	struct tracer_task *task = &job->task;
 	if (task->is_launch || task->is_attach) {
 		struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = task->pid, .value = error};
 		snprintf(message.text, sizeof(message.text), "%s", text);
@@ -152,9 +152,9 @@ static int inspect(const struct tracer_task *task, struct diag *diag)
 
 /* ---- waiting for the exec ---- */
 
-static bool is_cancelled(struct hold *hold)
+static bool is_cancelled(struct tracer_job *job)
 {
-	return __atomic_load_n(&hold->is_cancelled, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&job->is_cancelled, __ATOMIC_ACQUIRE);
 }
 
 static bool is_ending(const struct tracer *tracer)
@@ -188,13 +188,13 @@ static bool is_terminal_stop(int status)
 
 /* Wait for the exec. Return true if pid is stopped at it; false if it failed or was cancelled, and nothing is traced
    any more. */
-static bool wait_for_exec(struct hold *hold)
+static bool wait_for_exec(struct tracer_job *job)
 {
-	pid_t tid = hold->task.tid;
+	pid_t tid = job->task.tid;
 	bool has_interrupted = false;
 	for (;;) {
 		int status;
-		if (is_cancelled(hold) && !has_interrupted) {
+		if (is_cancelled(job) && !has_interrupted) {
 			has_interrupted = true;
 			ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 		}
@@ -208,18 +208,18 @@ static bool wait_for_exec(struct hold *hold)
 		if (is_exec_stop(status))
 			return true;
 		if (!WIFSTOPPED(status)) {
-			if (got == tid || got == hold->task.pid)
+			if (got == tid || got == job->task.pid)
 				return false;
 			continue;
 		}
 		if (is_terminal_stop(status)) {
-			hold->postponed = WSTOPSIG(status);
+			job->postponed = WSTOPSIG(status);
 			ptrace(PTRACE_CONT, got, 0, 0);
 			continue;
 		}
 		if (status >> 16 == 0 && WSTOPSIG(status) == SIGCONT)
-			hold->postponed = 0;
-		if (is_cancelled(hold)) {
+			job->postponed = 0;
+		if (is_cancelled(job)) {
 			int signal = status >> 16 == 0 ? WSTOPSIG(status) : 0;
 			ptrace(PTRACE_DETACH, got, 0, signal);
 			return false;
@@ -246,10 +246,10 @@ static void send_signal(const struct tracer_task *task, int signal)
 
 /* Wait until an untraced process has executed, its exec is cancelled, or the recording ends. Return true if it is
    another image, so the region is gone from it; or if it has ended, most likely as that image. */
-static bool watch_exec(struct hold *hold)
+static bool watch_exec(struct tracer_job *job)
 {
-	const struct tracer_task *task = &hold->task;
-	for (uint64_t pause = LOOK_FIRST_NS; !is_cancelled(hold) && !is_ending(hold->tracer);
+	const struct tracer_task *task = &job->task;
+	for (uint64_t pause = LOOK_FIRST_NS; !is_cancelled(job) && !is_ending(job->tracer);
 	     pause = pause < LOOK_LAST_NS ? 2 * pause : pause) {
 		if (!proc_has_mapped(task->pid, task->region_path, task->region_inode))
 			return true;
@@ -277,20 +277,20 @@ static void config_fit(struct region_config *config, pid_t pid)
 		config->buffer_min = config->buffer_max;
 }
 
-static int make_region(struct hold *hold, struct tracer_result *result)
+static int make_region(struct tracer_job *job, struct tracer_result *result)
 {
-	const struct session_options *options = hold->tracer->options;
+	const struct session_options *options = job->tracer->options;
 	struct region_config config = {
 		.buffer_size = options->buffer_size,
 		.buffer_min = session_buffer_min(options),
 		.buffer_max = options->buffer_max,
 		.options = session_options_word(options) |
-			   (hold->tracer->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK),
-		.clock = hold->tracer->clock->kind,
+			   (job->tracer->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK),
+		.clock = job->tracer->clock->kind,
 		.start_ticks = clock_event_ticks()};
 	config_fit(&config, result->pid);
-	result->number = __atomic_fetch_add(&hold->tracer->next_number, 1, __ATOMIC_RELAXED);
-	int error = region_file_make(&result->region, result->region_path, hold->tracer->directory, result->number,
+	result->number = __atomic_fetch_add(&job->tracer->next_number, 1, __ATOMIC_RELAXED);
+	int error = region_file_make(&result->region, result->region_path, job->tracer->directory, result->number,
 				     options->trace_path, &config, &result->diag);
 	if (error) {
 		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
@@ -299,48 +299,48 @@ static int make_region(struct hold *hold, struct tracer_result *result)
 	result->inject.wait_limit_ms = options->wait_limit_ms;
 	result->region.header->sample_bytes = options->sample_bytes;
 	result->inject.is_sampling = options->sample_bytes != 0;
-	result->region.header->ticks_per_ms = (uint32_t)hold->tracer->clock->ticks_per_ms;
+	result->region.header->ticks_per_ms = (uint32_t)job->tracer->clock->ticks_per_ms;
 	return 0;
 }
 
 /* Make the region before the command is executed: without a region it could not be traced. */
-static int make_command_region(struct hold *hold, struct tracer_result *result)
+static int make_command_region(struct tracer_job *job, struct tracer_result *result)
 {
-	int error = make_region(hold, result);
+	int error = make_region(job, result);
 	if (error)
-		diag_prefix(&result->diag, "cannot trace %.250s", hold->task.path);
+		diag_prefix(&result->diag, "cannot trace %.250s", job->task.path);
 	return error;
 }
 
-static void drop_region(const struct hold *hold, struct tracer_result *result)
+static void drop_region(const struct tracer_job *job, struct tracer_result *result)
 {
 	char name[32];
 	snprintf(name, sizeof(name), "region.%u", result->number);
 	region_close(&result->region);
-	session_file_remove(hold->tracer->directory, name);
+	session_file_remove(job->tracer->directory, name);
 }
 
 /* Kill the command, which is stopped at its exec and cannot be traced: it must not run untraced. */
-static void refuse_held(struct hold *hold, struct tracer_result *result)
+static void refuse_held(struct tracer_job *job, struct tracer_result *result)
 {
 	struct control_message message = {.kind = CONTROL_REFUSED, .pid = result->pid};
-	diag_prefix(&result->diag, "cannot trace %.250s", hold->task.path);
+	diag_prefix(&result->diag, "cannot trace %.250s", job->task.path);
 	snprintf(message.text, sizeof(message.text), "%s", result->diag.text);
-	control_send(hold->task.control, &message);
+	control_send(job->task.control, &message);
 	kill(result->pid, SIGKILL);
 	result->kind = TRACER_FAILED;
 }
 
 /* Give pid, which is stopped at its exec, a region and the recorder. */
-static void inject_held(struct hold *hold, struct tracer_result *result)
+static void inject_held(struct tracer_job *job, struct tracer_result *result)
 {
 	result->inject.find_hooks = hook_cache_find;
-	result->inject.cookie = hold->tracer->hooks;
+	result->inject.cookie = job->tracer->hooks;
 	/* The process is paused here, so nothing that can wait belongs here. */
 	int error = inject_at_exec(&result->inject, result->pid, &result->region, result->region_path, &result->diag);
 	if (error) {
 		limits_explain(result->pid, error, result->diag.text, sizeof(result->diag.text));
-		drop_region(hold, result);
+		drop_region(job, result);
 		return;
 	}
 	result->start_ticks = region_process(&result->region, 0)->start_ticks;
@@ -349,18 +349,18 @@ static void inject_held(struct hold *hold, struct tracer_result *result)
 }
 
 /* Remove the task from the list. The lock is held. */
-static void unlink_hold(struct tracer *tracer, const struct hold *hold)
+static void unlink_hold(struct tracer *tracer, const struct tracer_job *job)
 {
-	struct hold **link = &tracer->holds;
-	while (*link && *link != hold)
+	struct tracer_job **link = &tracer->jobs;
+	while (*link && *link != job)
 		link = &(*link)->next;
 	if (*link)
-		*link = hold->next;
+		*link = job->next;
 }
 
-static void queue_result(struct hold *hold, const struct tracer_result *result, bool is_last)
+static void queue_result(struct tracer_job *job, const struct tracer_result *result, bool is_last)
 {
-	struct tracer *tracer = hold->tracer;
+	struct tracer *tracer = job->tracer;
 	/* The logger must learn of each recorded process, which would wait for it: without memory the logger ends. */
 	struct queued *queued = memory_resize(NULL, 1, sizeof(*queued));
 	pthread_mutex_lock(&tracer->lock);
@@ -369,48 +369,48 @@ static void queue_result(struct hold *hold, const struct tracer_result *result, 
 	*tracer->last = queued;
 	tracer->last = &queued->next;
 	if (is_last)
-		unlink_hold(tracer, hold);
+		unlink_hold(tracer, job);
 	pthread_cond_broadcast(&tracer->changed);
 	pthread_mutex_unlock(&tracer->lock);
 	doorbell_ring(tracer->doorbell);
 }
 
-static int attach_begin(struct hold *hold, struct tracer_result *result, struct inject_pause *pause)
+static int attach_begin(struct tracer_job *job, struct tracer_result *result, struct inject_pause *pause)
 {
 	char other[128];
 	if (session_of_process(result->pid, other, sizeof(other)))
 		return diag_fail(&result->diag, EEXIST, "process %d is recorded already, by %s", (int)result->pid,
 				 other);
-	int error = make_region(hold, result);
+	int error = make_region(job, result);
 	if (error)
 		return error;
 	/* A session that samples ignores frees of blocks that it did not choose. */
-	if (!hold->tracer->options->sample_bytes)
+	if (!job->tracer->options->sample_bytes)
 		result->region.header->options |= OPTION_MEASURE;
 	result->inject.find_hooks = hook_cache_find;
-	result->inject.cookie = hold->tracer->hooks;
-	error = inject_attach(&result->inject, result->pid, &result->region, result->region_path, pause, &hold->walk,
+	result->inject.cookie = job->tracer->hooks;
+	error = inject_attach(&result->inject, result->pid, &result->region, result->region_path, pause, &job->walk,
 			      &result->diag);
 	if (error) {
 		limits_explain(result->pid, error, result->diag.text, sizeof(result->diag.text));
-		drop_region(hold, result);
+		drop_region(job, result);
 	}
 	return error;
 }
 
-static void attach_one(struct hold *hold, struct tracer_result *result)
+static void attach_one(struct tracer_job *job, struct tracer_result *result)
 {
 	struct inject_pause pause;
-	hold->attach_error = attach_begin(hold, result, &pause);
-	result->kind = hold->attach_error ? TRACER_FAILED : TRACER_INJECTED;
-	if (hold->attach_error) {
-		snprintf(hold->attach_text, sizeof(hold->attach_text), "%s", result->diag.text);
+	job->attach_error = attach_begin(job, result, &pause);
+	result->kind = job->attach_error ? TRACER_FAILED : TRACER_INJECTED;
+	if (job->attach_error) {
+		snprintf(job->attach_text, sizeof(job->attach_text), "%s", result->diag.text);
 		return;
 	}
 	result->start_ticks = region_process(&result->region, 0)->start_ticks;
 	result->stack_start = proc_stack_start(result->pid);
 	result->pause_ns = pause.all_ns;
-	snprintf(hold->attach_text, sizeof(hold->attach_text),
+	snprintf(job->attach_text, sizeof(job->attach_text),
 		 "process %d (%u thread%s paused for %.3f ms, one of them for %.3f ms before)%s", (int)result->pid,
 		 pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6,
 		 (double)pause.one_ns / 1e6,
@@ -418,40 +418,39 @@ static void attach_one(struct hold *hold, struct tracer_result *result)
 }
 
 /* Read the earlier blocks of a process that is recorded by now. Its region exists as long as any task does. */
-static void walk_one(struct hold *hold)
+static void walk_one(struct tracer_job *job)
 {
-	const struct region region = hold->result.region;
-	hold->walk.is_ending = &hold->tracer->is_ending;
-	if (hold->tracer->options->sample_bytes)
-		heapwalk_skip(&hold->walk, "the session samples");
+	const struct region region = job->result.region;
+	job->walk.is_ending = &job->tracer->is_ending;
+	if (job->tracer->options->sample_bytes)
+		heapwalk_skip(&job->walk, "the session samples");
 	else
-		heapwalk_run(&hold->walk, &region);
-	queue_result(hold,
-		     &(struct tracer_result){.kind = TRACER_WALKED,
-					     .pid = hold->task.pid,
-					     .number = hold->result.number,
-					     .walk = hold->walk},
-		     true);
+		heapwalk_run(&job->walk, &region);
+	queue_result(
+		job,
+		&(struct tracer_result){
+			.kind = TRACER_WALKED, .pid = job->task.pid, .number = job->result.number, .walk = job->walk},
+		true);
 }
 
 /* Answer that the new image cannot be traced, for the reason in the result. It runs untraced, unless it is the
    command. */
-static void tracer_nothing(struct hold *hold, struct tracer_result *result, int error)
+static void tracer_nothing(struct tracer_job *job, struct tracer_result *result, int error)
 {
-	answer(hold, error, result->diag.text);
+	answer(job, error, result->diag.text);
 	result->kind = TRACER_FAILED;
-	if (hold->task.is_launch || !watch_exec(hold))
+	if (job->task.is_launch || !watch_exec(job))
 		return;
 	result->kind = TRACER_UNTRACED;
 	result->has_executed = true;
 	result->start_ticks = clock_event_ticks();
 }
 
-static void tracer_run_one(struct hold *hold, struct tracer_result *result)
+static void tracer_run_one(struct tracer_job *job, struct tracer_result *result)
 {
-	struct tracer_task *task = &hold->task;
+	struct tracer_task *task = &job->task;
 	if (task->is_attach) {
-		attach_one(hold, result);
+		attach_one(job, result);
 		return;
 	}
 	int error = inspect(task, &result->diag);
@@ -460,106 +459,106 @@ static void tracer_run_one(struct hold *hold, struct tracer_result *result)
 	/* A file of no known format may be none for the kernel either: then nothing is executed, and a shell reads it
 	   itself. A file that may not be read, or runs as another user, is not touched. */
 	bool is_held_only = error == -ENOEXEC && !task->is_launch;
-	bool has_region = !error && task->is_launch && (error = make_command_region(hold, result)) == 0;
+	bool has_region = !error && task->is_launch && (error = make_command_region(job, result)) == 0;
 	if (error && !is_held_only) {
-		tracer_nothing(hold, result, error);
+		tracer_nothing(job, result, error);
 		return;
 	}
 	if (ptrace(PTRACE_SEIZE, task->tid, 0, PTRACE_O_TRACEEXEC) != 0) {
 		error = inject_cannot_trace(task->pid, errno, &result->diag);
 		if (has_region)
-			drop_region(hold, result);
-		tracer_nothing(hold, result, error);
+			drop_region(job, result);
+		tracer_nothing(job, result, error);
 		return;
 	}
 	/* A stranger that got the pid since is released untouched by the end of this thread. */
 	if (!is_meant(task)) {
 		if (has_region)
-			drop_region(hold, result);
+			drop_region(job, result);
 		result->kind = TRACER_FAILED;
-		answer(hold, ESRCH, "");
+		answer(job, ESRCH, "");
 		return;
 	}
-	answer(hold, 0, "");
+	answer(job, 0, "");
 	/* Done while the process is busy with its exec. */
-	has_region = has_region || (!is_held_only && make_region(hold, result) == 0);
-	bool is_at_exec = wait_for_exec(hold);
+	has_region = has_region || (!is_held_only && make_region(job, result) == 0);
+	bool is_at_exec = wait_for_exec(job);
 	/* From here on it is pending, with other signals that come before the process continues. */
-	if (hold->postponed)
-		send_signal(task, hold->postponed);
+	if (job->postponed)
+		send_signal(task, job->postponed);
 	if (!is_at_exec) {
 		result->kind = TRACER_FAILED;
 		if (has_region)
-			drop_region(hold, result);
+			drop_region(job, result);
 		return;
 	}
 	result->has_executed = true;
 	result->start_ticks = clock_event_ticks();
 	result->kind = TRACER_UNTRACED;
 	if (has_region)
-		inject_held(hold, result);
+		inject_held(job, result);
 	if (task->is_launch && result->kind == TRACER_UNTRACED)
-		refuse_held(hold, result);
+		refuse_held(job, result);
 }
 
 static void *tracer_thread(void *argument)
 {
-	struct hold *hold = argument;
-	struct tracer_result *result = &hold->result;
-	*result = (struct tracer_result){.pid = hold->task.pid,
-					 .parent = hold->task.parent,
-					 .exec_generation = hold->task.exec_generation,
+	struct tracer_job *job = argument;
+	struct tracer_result *result = &job->result;
+	*result = (struct tracer_result){.pid = job->task.pid,
+					 .parent = job->task.parent,
+					 .exec_generation = job->task.exec_generation,
 					 .start_ticks = clock_event_ticks(),
-					 .message = hold->task.message,
-					 .message_tid = hold->task.message_tid};
+					 .message = job->task.message,
+					 .message_tid = job->task.message_tid};
 	result->inject.memory = -1;
-	memcpy(result->path, hold->task.path, sizeof(result->path));
-	pthread_mutex_lock(&hold->tracer->lock);
-	hold->thread = pthread_self();
-	hold->is_running = true;
-	pthread_mutex_unlock(&hold->tracer->lock);
-	tracer_run_one(hold, result);
+	memcpy(result->path, job->task.path, sizeof(result->path));
+	pthread_mutex_lock(&job->tracer->lock);
+	job->thread = pthread_self();
+	job->is_running = true;
+	pthread_mutex_unlock(&job->tracer->lock);
+	tracer_run_one(job, result);
 	pid_t pid = result->pid;
-	bool has_walk = hold->task.is_attach && !hold->attach_error;
+	bool has_walk = job->task.is_attach && !job->attach_error;
 	/* The result is in the queue before the process continues and posts messages into its new region. */
-	queue_result(hold, result, !has_walk);
-	if (hold->task.is_attach)
-		answer(hold, hold->attach_error, hold->attach_text);
+	queue_result(job, result, !has_walk);
+	if (job->task.is_attach)
+		answer(job, job->attach_error, job->attach_text);
 	if (has_walk)
-		walk_one(hold);
+		walk_one(job);
 	/* This fails without harm for a process that was not traced. */
 	if (result->has_executed)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
-	if (hold->task.is_launch)
-		close(hold->task.control);
-	identity_drop(&hold->task.identity);
-	free(hold);
+	if (job->task.is_launch)
+		close(job->task.control);
+	identity_drop(&job->task.identity);
+	free(job);
 	return NULL;
 }
 
 bool tracer_start(struct tracer *tracer, const struct tracer_task *task)
 {
-	struct hold *hold = calloc(1, sizeof(*hold));
+	struct tracer_job *job = calloc(1, sizeof(*job));
 	pthread_attr_t attributes;
 	pthread_t thread;
-	if (!hold)
+	if (!job)
 		return false;
-	hold->tracer = tracer;
-	hold->task = *task;
+	job->tracer = tracer;
+	job->task = *task;
 	pthread_mutex_lock(&tracer->lock);
-	hold->next = tracer->holds;
-	tracer->holds = hold;
+	job->next = tracer->jobs;
+	tracer->jobs = job;
 	pthread_mutex_unlock(&tracer->lock);
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	int error = pthread_create(&thread, &attributes, tracer_thread, hold);
+	int error = pthread_create(&thread, &attributes, tracer_thread, job);
 	pthread_attr_destroy(&attributes);
 	if (error) {
 		pthread_mutex_lock(&tracer->lock);
-		unlink_hold(tracer, hold);
+		unlink_hold(tracer, job);
 		pthread_mutex_unlock(&tracer->lock);
-		free(hold);
+		free(job);
 	}
 	return error == 0;
 }
@@ -570,12 +569,12 @@ void tracer_cancel(struct tracer *tracer, const struct region_message *message, 
 	pthread_mutex_lock(&tracer->lock);
 	for (;;) {
 		bool is_there = false;
-		for (struct hold *hold = tracer->holds; hold; hold = hold->next) {
-			if (hold->task.message == message && (message || hold->task.pid == command)) {
-				__atomic_store_n(&hold->is_cancelled, true, __ATOMIC_RELEASE);
+		for (struct tracer_job *job = tracer->jobs; job; job = job->next) {
+			if (job->task.message == message && (message || job->task.pid == command)) {
+				__atomic_store_n(&job->is_cancelled, true, __ATOMIC_RELEASE);
 				is_there = true;
-				if (hold->is_running)
-					pthread_kill(hold->thread, CANCEL_SIGNAL);
+				if (job->is_running)
+					pthread_kill(job->thread, CANCEL_SIGNAL);
 			}
 		}
 		if (!is_there)
@@ -604,7 +603,7 @@ bool tracer_take(struct tracer *tracer, struct tracer_result *result)
 bool tracer_is_busy(struct tracer *tracer)
 {
 	pthread_mutex_lock(&tracer->lock);
-	bool is_busy = tracer->holds || tracer->first;
+	bool is_busy = tracer->jobs || tracer->first;
 	pthread_mutex_unlock(&tracer->lock);
 	return is_busy;
 }
@@ -614,9 +613,9 @@ bool tracer_uses(struct tracer *tracer, const struct region *region)
 	const uint8_t *low = (const uint8_t *)region->header, *high = low + region->bytes;
 	bool uses = false;
 	pthread_mutex_lock(&tracer->lock);
-	for (const struct hold *hold = tracer->holds; hold; hold = hold->next) {
-		const uint8_t *message = (const uint8_t *)hold->task.message;
-		uses |= hold->task.is_attach || (message >= low && message < high);
+	for (const struct tracer_job *job = tracer->jobs; job; job = job->next) {
+		const uint8_t *message = (const uint8_t *)job->task.message;
+		uses |= job->task.is_attach || (message >= low && message < high);
 	}
 	for (const struct queued *queued = tracer->first; queued; queued = queued->next) {
 		const uint8_t *message = (const uint8_t *)queued->result.message;
@@ -630,8 +629,8 @@ bool tracer_has_thread(struct tracer *tracer, pid_t tid)
 {
 	bool has = false;
 	pthread_mutex_lock(&tracer->lock);
-	for (const struct hold *hold = tracer->holds; hold; hold = hold->next)
-		has |= hold->task.tid == tid && !hold->task.is_attach;
+	for (const struct tracer_job *job = tracer->jobs; job; job = job->next)
+		has |= job->task.tid == tid && !job->task.is_attach;
 	pthread_mutex_unlock(&tracer->lock);
 	return has;
 }
@@ -640,8 +639,8 @@ bool tracer_has(struct tracer *tracer, pid_t pid)
 {
 	bool has = false;
 	pthread_mutex_lock(&tracer->lock);
-	for (const struct hold *hold = tracer->holds; hold; hold = hold->next)
-		has |= hold->task.pid == pid;
+	for (const struct tracer_job *job = tracer->jobs; job; job = job->next)
+		has |= job->task.pid == pid;
 	for (const struct queued *queued = tracer->first; queued; queued = queued->next)
 		has |= queued->result.pid == pid;
 	pthread_mutex_unlock(&tracer->lock);
@@ -656,12 +655,12 @@ void tracer_end_walks(struct tracer *tracer)
 void tracer_give_up(struct tracer *tracer)
 {
 	pthread_mutex_lock(&tracer->lock);
-	for (struct hold *hold = tracer->holds; hold; hold = hold->next) {
-		if (!hold->task.message)
+	for (struct tracer_job *job = tracer->jobs; job; job = job->next) {
+		if (!job->task.message)
 			continue;
-		__atomic_store_n(&hold->is_cancelled, true, __ATOMIC_RELEASE);
-		if (hold->is_running)
-			pthread_kill(hold->thread, CANCEL_SIGNAL);
+		__atomic_store_n(&job->is_cancelled, true, __ATOMIC_RELEASE);
+		if (job->is_running)
+			pthread_kill(job->thread, CANCEL_SIGNAL);
 	}
 	pthread_mutex_unlock(&tracer->lock);
 }
@@ -670,8 +669,8 @@ bool tracer_is_attaching(struct tracer *tracer)
 {
 	bool is_attaching = false;
 	pthread_mutex_lock(&tracer->lock);
-	for (const struct hold *hold = tracer->holds; hold; hold = hold->next)
-		is_attaching |= hold->task.is_attach;
+	for (const struct tracer_job *job = tracer->jobs; job; job = job->next)
+		is_attaching |= job->task.is_attach;
 	for (const struct queued *queued = tracer->first; queued; queued = queued->next)
 		is_attaching |= queued->result.kind == TRACER_WALKED;
 	pthread_mutex_unlock(&tracer->lock);

@@ -56,7 +56,7 @@ struct untraced {
 static const char not_seen[] = "its exec was not seen, as when a program makes the system call itself";
 
 /* A check of the children of one process. */
-struct look {
+struct child_search {
 	struct logger *logger;
 	uint32_t parent;
 	const char *own_reason; /* NULL: the parent is untraced */
@@ -166,8 +166,8 @@ static void unannounced_add(struct logger *logger, pid_t pid, const struct proc_
 
 static void check_child(void *cookie, pid_t child)
 {
-	const struct look *look = cookie;
-	struct logger *logger = look->logger;
+	const struct child_search *search = cookie;
+	struct logger *logger = search->logger;
 	struct untraced *untraced = logger->untraced_processes;
 	struct proc_life life;
 	if (is_member(logger, child) || !proc_read_life(child, &life) || is_known(untraced, child, life.start_time))
@@ -176,7 +176,7 @@ static void check_child(void *cookie, pid_t child)
 	if (!life.has_executed || tracer_has(logger->tracer, child))
 		untraced->has_undecided = true;
 	else
-		unannounced_add(logger, child, &life, look->parent, 1, look->own_reason);
+		unannounced_add(logger, child, &life, search->parent, 1, search->own_reason);
 }
 
 static void check_children(struct logger *logger)
@@ -187,17 +187,17 @@ static void check_children(struct logger *logger)
 	for (struct target *target = logger->targets; target; target = target->next) {
 		for (uint32_t i = 0; i < target->member_count; i++) {
 			const struct member *member = &target->member[i];
-			struct look look = {logger, drain_process(target->drain, i), not_seen};
+			struct child_search search = {logger, drain_process(target->drain, i), not_seen};
 			if (member->state == 1 && member->pid)
-				proc_children(member->pid, check_child, &look);
+				proc_children(member->pid, check_child, &search);
 		}
 	}
 	/* Processes found in this search are checked, too. */
 	for (size_t i = 0; i < untraced->count; i++) {
 		const struct known known = untraced->known[i];
-		struct look look = {logger, known.process, NULL};
+		struct child_search search = {logger, known.process, NULL};
 		if (known.process != TRACE_NONE && proc_start_time(known.pid) == known.start_time)
-			proc_children(known.pid, check_child, &look);
+			proc_children(known.pid, check_child, &search);
 	}
 }
 

@@ -148,7 +148,8 @@ static struct hook_context context_of(uint8_t entry)
 				     .heap_key = HANDLE | (uint64_t)HEAP_ALLOCATOR << RECORDER_HEAP_KEY_KIND};
 }
 
-/* Where the C library keeps a thread's id: by it the recorder knows a new thread from a dead one that had its memory. */
+/* Where the C library keeps a thread's id: by it the recorder knows a new thread from a dead one that had its
+   memory. */
 static uint32_t tid_offset_find(void)
 {
 	enum { CONTROL_BLOCK_BYTES = 0x800 };
@@ -298,7 +299,8 @@ static uint8_t *scene_end(struct drain_totals *totals, uint64_t calls, uint64_t 
 
 /* ---- tests ---- */
 
-/* Threads wait for room: nothing is lost. Threads of the second round get the stacks, and so the slots, of the first. */
+/* Threads wait for room: nothing is lost. Threads of the second round get the stacks, and so the slots, of the
+   first. */
 static void each_call_arrives_once(void **state)
 {
 	struct worker worker[THREADS];

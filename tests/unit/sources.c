@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reports over several traces, and over several windows of one: rows of one name are one row, with the figures that each
-   source has by itself. */
+/* Reports over several traces, and over several windows of one: rows of one name are one row, with the figures that
+   each source has by itself. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

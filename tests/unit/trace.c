@@ -698,8 +698,8 @@ static void write_numbered(struct writer *writer, const struct rows *rows, uint3
 	writer_events_fini(&events);
 }
 
-/* The blocks that are there are the newest ones, in order, and what is not is told. One may be in parts, before and behind
-   the end of a file or round. How many of the written blocks the file has. */
+/* The blocks that are there are the newest ones, in order, and what is not is told. One may be in parts, before and
+   behind the end of a file or round. How many of the written blocks the file has. */
 static uint32_t check_newest(const char *file, uint32_t blocks, uint64_t events, bool is_complete)
 {
 	struct diag diag = {""};
