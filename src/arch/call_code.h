@@ -23,8 +23,8 @@ struct call_argument {
 /** Append the instruction that enters the kernel. */
 void call_code_put_enter(struct machine_code *code);
 
-/** Append code that sets all registers and continues at their program counter. It uses memory 512 bytes below their stack
- *  pointer, beyond the red zone. */
+/** Append code that sets all registers and continues at their program counter. It uses memory 512 bytes below their
+ *  stack pointer, beyond the red zone. */
 void call_code_put_way_back(struct machine_code *code, const struct user_regs_struct *registers);
 
 /** Append code that makes the registers of call_code_put_enter()'s arguments 0, as they are after an exec, and goes to

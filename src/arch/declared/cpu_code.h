@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** The names that each processor's cpu_code.h has; arch/x86_64/cpu_code.h has the comments. Only arch/cpu.h includes this
-    file. */
+/** The names that each processor's cpu_code.h has; arch/x86_64/cpu_code.h has the comments. Only arch/cpu.h includes
+    this file. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** The names that each processor's registers_code.h has; arch/x86_64/registers_code.h has the comments. Only arch/registers.h includes this
-    file. */
+/** The names that each processor's registers_code.h has; arch/x86_64/registers_code.h has the comments. Only
+    arch/registers.h includes this file. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>

@@ -81,8 +81,8 @@ static inline void cpu_fill(void *to, int value, size_t size)
  *
  * Debuggers have no tables for a hook's frame. Of code that they know nothing of, gdb takes the word above the callee's
  * frame for the return address: it leads to the bytes of a return from a signal handler, behind which gdb expects the
- * registers of what was interrupted, at these distances. So a backtrace from inside the callee continues with the hook's
- * caller.
+ * registers of what was interrupted, at these distances. So a backtrace from inside the callee continues with the
+ * hook's caller.
  */
 static inline __attribute__((always_inline)) uint64_t cpu_call_shown(uint64_t frame, uint64_t function, uint64_t a,
 								     uint64_t b, uint64_t c)

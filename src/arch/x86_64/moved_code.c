@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "arch/moved_code.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "arch/cpu.h"
@@ -108,6 +109,7 @@ static void put_memory(struct moved_code *moved, const struct code *code, const 
 
 void moved_put(struct moved_code *moved, const struct code *code, const uint8_t *bytes)
 {
+	assert(code->length > 0 && code->kind != CODE_STUBBORN);
 	switch (code->kind) {
 	case CODE_CONDITION:
 		put_condition(moved, code);

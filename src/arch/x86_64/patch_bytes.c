@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "arch/patch_bytes.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { OPCODE_JUMP = 0xe9, OPCODE_CALL = 0xe8, OPCODE_FAR = 0xff, CALL_BYTES = 5, FAR_CALL_BYTES_MIN = 2 };
@@ -8,6 +9,7 @@ enum { OPCODE_JUMP = 0xe9, OPCODE_CALL = 0xe8, OPCODE_FAR = 0xff, CALL_BYTES = 5
 void patch_put_jump(uint8_t *bytes, uint64_t at, uint64_t to)
 {
 	int32_t relative = (int32_t)(to - (at + CPU_JUMP_BYTES));
+	assert(at + CPU_JUMP_BYTES + (uint64_t)(int64_t)relative == to);
 	bytes[0] = OPCODE_JUMP;
 	memcpy(bytes + 1, &relative, sizeof(relative));
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "arch/stub_code.h"
 
+#include <assert.h>
+
 static void put_byte(struct machine_code *output, unsigned char byte)
 {
 	machine_code_put(output, &byte, 1);
@@ -67,6 +69,7 @@ void stub_code_put_beginning(struct machine_code *output, const struct stub_begi
 
 void stub_code_put_start(struct machine_code *output, uint64_t at, const struct stub_start *start)
 {
+	assert(start->has_begun < 128 && start->is_coming < 128);
 	const unsigned char note_begun[] = {
 		0x41, 0xc7, 0x43, start->has_begun, 1, 0, 0, 0, /* movl $1, has_begun(%r11) */
 		0x41, 0xc7, 0x43, start->is_coming, 0, 0, 0, 0, /* movl $0, is_coming(%r11) */
@@ -90,6 +93,7 @@ void stub_code_put_start(struct machine_code *output, uint64_t at, const struct 
 /* movabs $context, %r8; movabs $hook, %rax; jmp *%rax */
 void stub_code_put_hook(struct machine_code *output, uint64_t context, uint64_t hook, bool moves_fifth)
 {
+	assert(context && hook);
 	static const unsigned char move_fifth[] = {0x4d, 0x89, 0xc1}; /* mov %r8, %r9 */
 	if (moves_fifth)
 		machine_code_put(output, move_fifth, sizeof(move_fifth));
@@ -100,6 +104,7 @@ void stub_code_put_hook(struct machine_code *output, uint64_t context, uint64_t 
 
 void stub_code_put_request(struct machine_code *output, const struct stub_request *request)
 {
+	assert(request->first <= request->last && request->hook);
 	static const unsigned char compare[] = {0x48, 0x81, 0x38}; /* cmpq $..., (%rax) */
 	static const unsigned char save[] = {
 		0x48, 0x8d, 0xa4, 0x24, 0x70, 0xff, 0xff, 0xff, /* lea -0x90(%rsp), %rsp */
