@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * The interface of libxheap for C and C++ programs. A program can record the heap calls of processes in sessions. It can
- * read traces event by event or allocation by allocation, and make the reports of the command xheap.
+ * The interface of libxheap for C and C++ programs. A program can record the heap calls of processes in sessions. It
+ * can read traces event by event or allocation by allocation, and make the reports of the command xheap.
  *
  * Link with -lxheap (pkg-config xheap). docs/xheap-api.md has examples. docs/semantics.md defines every number.
  *

@@ -37,8 +37,8 @@ struct action_source {
 	struct map splits;           /**< by a cell's `by`: what action_split() returns */
 };
 
-/** The sources of a report, and the frames that it culls or looks for. The caller owns the parts; zero the rest, and end it with
-    action_input_fini(). */
+/** The sources of a report, and the frames that it culls or looks for. The caller owns the parts; zero the rest, and
+    end it with action_input_fini(). */
 struct action_input {
 	struct action_source *sources;
 	unsigned source_count;

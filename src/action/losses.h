@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** The losses of a trace: lost events, gaps, blocks from before, stacks that end early, folded time; as numbers, JSON and
-    lines of text. */
+/** The losses of a trace: lost events, gaps, blocks from before, stacks that end early, folded time; as numbers, JSON
+    and lines of text. */
 #ifndef XHEAP_ACTION_LOSSES_H
 #define XHEAP_ACTION_LOSSES_H
 

@@ -79,7 +79,8 @@ uint32_t action_rows_find(const struct action_rows *rows, struct action_input *i
 			  uint32_t group, uint32_t by);
 
 /** Return a number for the row, from its text and the texts around it: the same in every report that has a row of these
- *  names. `by` is the label of the row's split, "" for none (heap_by_text()). The row is one of those that are shown. */
+ *  names. `by` is the label of the row's split, "" for none (heap_by_text()). The row is one of those that are
+ *  shown. */
 uint64_t action_row_id(const struct action_rows *rows, const struct action_row *row, const char *by);
 
 #endif

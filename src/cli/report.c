@@ -257,8 +257,8 @@ static void summary_print(const struct view *view)
 
 /* ---- tables ---- */
 
-/* Frames of one row, wrapped to the width: from the function that asked for it to its callers. An image is shown when it
-   changes. */
+/* Frames of one row, wrapped to the width: from the function that asked for it to its callers. An image is shown when
+   it changes. */
 static void frames_print(const struct view *view, uint32_t node)
 {
 	struct heap_names *names = view->source.names;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /** The walk over the blocks of glibc's malloc that existed before a process was attached to. It reads them while the
-    process's threads run and pauses none. docs/decisions/012-earlier-blocks.md and 024-reading-growing-heaps.md say when a
-    found chunk counts as a block, and what is a guess. */
+    process's threads run and pauses none. docs/decisions/012-earlier-blocks.md and 024-reading-growing-heaps.md say
+    when a found chunk counts as a block, and what is a guess. */
 #ifndef XHEAP_HEAPWALK_HEAPWALK_H
 #define XHEAP_HEAPWALK_HEAPWALK_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Reading of an ELF64 file for this processor. The bytes are hostile: every offset is checked. Everything that reads a target's files before or
- * while it runs uses this reader: libelf checks less, and a damaged file must not end the logger. Symbols of reports
- * come by libelf and libdw (src/symbols). Headers in the memory of a running process: inject/remote.h, heapwalk.
+ * Reading of an ELF64 file for this processor. The bytes are hostile: every offset is checked. Everything that reads a
+ * target's files before or while it runs uses this reader: libelf checks less, and a damaged file must not end the
+ * logger. Symbols of reports come by libelf and libdw (src/symbols). Headers in the memory of a running process:
+ * inject/remote.h, heapwalk.
  */
 #ifndef XHEAP_HOOK_ELF_FILE_H
 #define XHEAP_HOOK_ELF_FILE_H

@@ -278,7 +278,8 @@ struct recorder {
 	/** + 1: the count at which a thread has waited in vain; threads wait again only after it changes */
 	uint32_t room_refused[ROOM_KINDS];
 	uint32_t
-		is_foreign; /**< this process, and those that it forks, may be in another pid namespace than the logger */
+		/** this process, and those that it forks, may be in another pid namespace than the logger */
+		is_foreign;
 	/* Set by the injector or by the process itself: no other process of the region decides these. */
 	uint32_t session_pid; /**< the logger's pid in its own namespace */
 	/** the longest wait without progress of the logger; changes while the process runs */

@@ -21,7 +21,7 @@
 		__asm__ volatile("" ::: "memory"); \
 		uint64_t result = ((heap_call *)context->original)(a, b, c, 0); \
 		__asm__ volatile("" ::: "memory"); \
-		/* It is ours or discarded: each other setter has cleared it. A child that was forked since has none. */ \
+		/* It is this call's or discarded: each other setter has cleared it. A forked child has none. */ \
 		thread->guard = 0; \
 		return result; \
 	}

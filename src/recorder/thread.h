@@ -10,8 +10,8 @@
 /** Make the state of a thread (or, after a fork, of a process) that is new. Return NULL if it runs untraced. */
 struct thread *thread_create(struct recorder *recorder, uint64_t fs_base);
 
-/** Wait until the logger has found this process, of this row, in another pid namespace: once the process has ended, its pid
-    in the logger's namespace cannot be known. The wait is short. */
+/** Wait until the logger has found this process, of this row, in another pid namespace: once the process has ended, its
+    pid in the logger's namespace cannot be known. The wait is short. */
 void process_wait_for_meeting(struct recorder *recorder, struct region_process *row);
 
 /** Make room for four times as many frames, RECORDER_DEPTH_MAX at most. Return 0 without memory or at the limit. */

@@ -12,8 +12,8 @@
  *     bytes of records                                 written by STORE; copied by memcpy() up to `committed`
  *     the logger's notes (taken, trace_thread)         plain: only the logger uses them
  *
- * Records may be copied plainly. The owner of a buffer stores `committed` with release and never changes a byte below it.
- * The owner writes to the buffer again only after it has taken it anew. For that it swaps the state FREE, which the
+ * Records may be copied plainly. The owner of a buffer stores `committed` with release and never changes a byte below
+ * it. The owner writes to the buffer again only after it has taken it anew. For that it swaps the state FREE, which the
  * logger stored with release after its copy. So two threads that keep to this never access a byte at the same time.
  * Other processes may break the rule. The logger decodes a copy of its own and checks it, whatever they write.
  */

@@ -173,8 +173,8 @@ enum region_lost { LOST_ALLOC, LOST_REALLOC, LOST_FREE, REGION_LOST_KINDS };
 
 /**
  * A request of a target's thread to the logger. A thread claims it by compare-and-swap FREE -> CLAIMED, fills it, sets
- * POSTED (release) and rings the doorbell. It waits for ANSWERED (the word is a futex) and sets FREE again. The wait ends
- * after 3 s without a heartbeat of the logger, and after 60 s in all; then the thread continues without an answer.
+ * POSTED (release) and rings the doorbell. It waits for ANSWERED (the word is a futex) and sets FREE again. The wait
+ * ends after 3 s without a heartbeat of the logger, and after 60 s in all; then the thread continues without an answer.
  * The word names the thread, so that no side changes a message that has become another thread's.
  */
 struct region_message {

@@ -145,8 +145,8 @@ static inline uint64_t *record_put_begin(uint64_t *word, const struct record_beg
 	return word + RECORD_BEGIN_WORDS;
 }
 
-/** Set the duration of an event that was put and not committed (region_duration_encode()). A plain store: no thread reads
-    the record yet, and gcc makes one more instruction of an atomic one. */
+/** Set the duration of an event that was put and not committed (region_duration_encode()). A plain store: no thread
+    reads the record yet, and gcc makes one more instruction of an atomic one. */
 static inline void record_set_duration(uint8_t *event, uint16_t duration)
 {
 	((record_quarter *)event)[7] = duration;

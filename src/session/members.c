@@ -112,8 +112,8 @@ static bool is_other_member(const struct inner_process *wanted, pid_t pid)
 }
 
 /* Return whether the process is the wanted one. Children in pid namespaces of their own have the same pid there. So the
-   index decides that each has noted in its own memory. That memory goes when the process ends: then only a pid in the logger's own namespace
-   identifies it. */
+   index decides that each has noted in its own memory. That memory goes when the process ends: then only a pid in the
+   logger's own namespace identifies it. */
 static bool is_inner_process(void *cookie, pid_t pid)
 {
 	const struct inner_process *wanted = cookie;
@@ -159,8 +159,8 @@ static void check_child(void *cookie, pid_t child)
 		inner->found = child;
 }
 
-/* The same of a process that has found itself in the region, at `index`; its row says where its pid means something, and
-   which process it was forked from. */
+/* The same of a process that has found itself in the region, at `index`; its row says where its pid means something,
+   and which process it was forked from. */
 static pid_t registered_outside(const struct target *target, const struct region_process *process, uint32_t index,
 				struct identity *identity)
 {
@@ -176,8 +176,9 @@ static pid_t registered_outside(const struct target *target, const struct region
 	return process_outside(target, inner, index, identity);
 }
 
-/* Note in the region, for the trace, for recover, and for the process itself, that this member was found, or was searched
-   for in vain: then the pid that the process has for itself says nothing where it may be another namespace's. */
+/* Note in the region, for the trace, for recover, and for the process itself, that this member was found, or was
+   searched for in vain: then the pid that the process has for itself says nothing where it may be another
+   namespace's. */
 static void process_note_meeting(struct region_process *process, const struct member *member)
 {
 	if (member->pid || (process->flags & PROCESS_IS_FOREIGN))

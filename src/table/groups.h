@@ -79,7 +79,8 @@ void groups_finish(struct heap_groups *groups);
 /** Free the groups and close the file. */
 void groups_fini(struct heap_groups *groups);
 
-/** Return whether finished groups lie within the bytes that are written, and their counts are possible (base/check.h). */
+/** Return whether finished groups lie within the bytes that are written, and their counts are possible
+    (base/check.h). */
 bool groups_is_valid(const struct heap_groups *groups);
 
 /** The bytes of the file that were read last. */

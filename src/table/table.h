@@ -103,8 +103,8 @@ bool heap_table_find_sum_sites(struct heap_table *table);
 /** Free the table and close its file; NULL is allowed. */
 void heap_table_free(struct heap_table *table);
 
-/** Return whether all parts of a complete table agree: rows, groups, sites, sums (base/check.h). It takes a pass over all
-    rows. */
+/** Return whether all parts of a complete table agree: rows, groups, sites, sums (base/check.h). It takes a pass over
+    all rows. */
 bool heap_table_is_valid(const struct heap_table *table);
 
 /** Add *from to *to. */

@@ -14,8 +14,8 @@
  *     | footer      |  FOOTER; more segments and a newer footer may follow it
  *     +-------------+
  *
- * A circular file overwrites its oldest segments: a segment may lie before an older one, and a SKIP behind it leads over
- * the remains.
+ * A circular file overwrites its oldest segments: a segment may lie before an older one, and a SKIP behind it leads
+ * over the remains.
  *
  *     block:  | struct format_block | head (by type, plain) | payload (by type) | zeros up to a multiple of 8 |
  */
@@ -56,7 +56,8 @@ enum {
 	X(7, ENTRIES, 5, "hooked functions") \
 	X(8, HEAPS, 5, "arenas and allocators") \
 	X(9, FRAMES, 5, "return addresses, by image and offset") \
-	X(10, NODES, 5, "the tree of stacks: a frame, and the node of its caller; a mark ends a stack without its start") \
+	X(10, NODES, 5, \
+	  "the tree of stacks: a frame, and the node of its caller; a mark ends a stack without its start") \
 	X(11, EVENTS, 6, "events of one thread, as columns") \
 	X(12, GAPS, 5, "lost events by time, kind and bytes") \
 	X(13, STATISTICS, 7, "the cost of the recording") \

@@ -117,7 +117,8 @@ static int print_events(const char *path, char **words)
 static void print_allocation(const xheap_trace *trace, const xheap_allocation *row)
 {
 	const xheap_thread *end = xheap_trace_get_thread(trace, row->end_thread);
-	/* A block's usable size is its size where the allocator could not be asked; no allocator rounds up by gigabytes. */
+	/* A block's usable size is its size where the allocator could not be asked; no allocator rounds up by
+	   gigabytes. */
 	EXPECT(row->usable_size >= row->size && row->usable_size - row->size < UINT32_MAX);
 	printf("%u,%u,", row->number, xheap_trace_get_thread(trace, row->thread)->tid);
 	print_address(row->address);

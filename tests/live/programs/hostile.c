@@ -9,8 +9,8 @@
  *     system, and ends hostile race SEED        a thread of it looks for the file of what is shared among its
  *     descriptors, to cut it, as long as its input is open hostile announce COUNT   it announces an exec so often, and
  *     makes none hostile sample COUNT     it says that the session samples, where it does not, and makes so many calls
- *     hostile KIND SEED        it writes what is next to sense: into the header, slots, buffers, records, messages, rows,
- *                              or everything; then, by the seed, it cuts the file
+ *     hostile KIND SEED        it writes what is next to sense: into the header, slots, buffers, records, messages,
+ *                              rows, or everything; then, by the seed, it cuts the file
  *     hostile relative SEED    a child does that runs as nobody, where this program may become that: no other memory of
  *                              this program changes, and it goes on, loads and unloads images meanwhile
  */

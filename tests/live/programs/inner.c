@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inner COUNT [wait]: so many children, each the first process of a pid namespace of its own, so that all have the same pid
- * and thread ids to themselves. They allocate at the same time, with two threads each; with "wait" when a line has come
- * from its standard input.
+ * inner COUNT [wait]: so many children, each the first process of a pid namespace of its own, so that all have the same
+ * pid and thread ids to themselves. They allocate at the same time, with two threads each; with "wait" when a line has
+ * come from its standard input.
  */
 #include <pthread.h>
 #include <sched.h>
