@@ -10,7 +10,10 @@
 
 #include "base/grow.h"
 
-enum { PROCESSES_KEPT = 1 << 16 /* of a trace whose place is taken */ };
+enum {
+	PROCESSES_KEPT = 1 << 16 /* of a trace whose place is taken */,
+	BEHIND_END_MAX = 4 * FORMAT_PAYLOAD_MAX /* bytes behind a file's end to which a SKIP may lead */
+};
 
 static void adopt_sequences(struct writer *writer, const struct load *load)
 {
@@ -187,6 +190,12 @@ int writer_reopen(struct writer **out, const char *path, const struct writer_opt
 				  path);
 	if (!error && writer->options.is_whole && !load.is_complete)
 		error = diag_fail(diag, EINVAL, "%s is not complete: %s; see xheap recover", path, load.cut_reason);
+	/* A SKIP of a circular file is written before the bytes that it leads over, so it may lead a little behind the end of
+	   a file. A damaged one may lead anywhere. */
+	if (!error && load.end > load.size + BEHIND_END_MAX)
+		error = diag_fail(diag, EINVAL,
+				  "%s cannot be continued: it has %llu bytes, and a SKIP leads to offset %llu", path,
+				  (unsigned long long)load.size, (unsigned long long)load.end);
 	if (!error)
 		error = adopt(writer, &load, diag);
 	if (!error && load.end < load.size && ftruncate(writer->output.fd, (off_t)load.end))
