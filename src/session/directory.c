@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -263,22 +264,64 @@ static int name_connect(const char *name, uid_t user)
 	return wanted.socket;
 }
 
+/* Let no other process change the links of this place. A process that is stopped meanwhile delays others for a second at
+   most. Return a descriptor, which the caller closes to end that, or -1. */
+static int links_lock(int place)
+{
+	enum { TRIES = 100, PAUSE_US = 10000 };
+	int fd = openat(place, ".", DIRECTORY);
+	for (int i = 0; fd >= 0 && i < TRIES && flock(fd, LOCK_EX | LOCK_NB); i++)
+		usleep(PAUSE_US);
+	return fd;
+}
+
+/* Read the name of the directory that a link leads to. Return false if there is no such link. */
+static bool link_read(int place, const char *link, char target[NAME_MAX + 1])
+{
+	ssize_t length = readlinkat(place, link, target, NAME_MAX);
+	target[length > 0 ? length : 0] = 0;
+	return length > 0;
+}
+
+/* Remove the link if it still leads to this directory: another session may have taken the name. Links are locked. */
+static bool link_drop(int place, const char *link, const char *directory)
+{
+	char target[NAME_MAX + 1];
+	return link_read(place, link, target) && strcmp(target, directory) == 0 && unlinkat(place, link, 0) == 0;
+}
+
+static void link_drop_locked(int place, const char *link, const char *directory)
+{
+	int lock = links_lock(place);
+	link_drop(place, link, directory);
+	if (lock >= 0)
+		close(lock);
+}
+
 int session_name_take(const char *name, const struct session_directory *directory, struct diag *diag)
 {
-	char link[NAME_MAX_BYTES + 16];
+	char link[NAME_MAX_BYTES + 16], before[NAME_MAX + 1];
+	const char *own = text_file_name(directory->path);
 	name_link(link, name);
 	for (int attempt = 0; attempt < 3; attempt++) {
+		bool has_link = link_read(directory->place, link, before);
 		int fd = name_connect(name, geteuid());
 		if (fd >= 0) {
 			close(fd);
 			break;
 		}
-		if (!symlinkat(text_file_name(directory->path), directory->place, link))
+		int lock = links_lock(directory->place);
+		/* The link of a dead logger makes way. */
+		if (has_link)
+			link_drop(directory->place, link, before);
+		int error = symlinkat(own, directory->place, link) ? errno : 0;
+		if (lock >= 0)
+			close(lock);
+		if (!error)
 			return 0;
-		if (errno != EEXIST)
+		errno = error;
+		if (error != EEXIST)
 			return diag_errno(diag, "cannot make a link %s beside %s", link, directory->path);
-		/* One whose logger is dead has no name any more. */
-		unlinkat(directory->place, link, 0);
 	}
 	return diag_fail(diag, EEXIST, "session %s exists already", name);
 }
@@ -287,7 +330,7 @@ void session_name_drop(const char *name, const struct session_directory *directo
 {
 	char link[NAME_MAX_BYTES + 16];
 	name_link(link, name);
-	unlinkat(directory->place, link, 0);
+	link_drop_locked(directory->place, link, text_file_name(directory->path));
 }
 
 int session_connect(const char *name, struct diag *diag)
@@ -317,10 +360,11 @@ static bool take_name(int place, bool is_own, char *entry)
 	size_t length = strlen(entry), suffix = strlen(NAME_SUFFIX);
 	if (length <= suffix || strcmp(entry + length - suffix, NAME_SUFFIX) != 0)
 		return false;
-	/* One that was recovered is none any more. */
-	if (faccessat(place, entry, F_OK, 0) != 0) {
+	/* A session that was recovered has no directory any more. */
+	char target[NAME_MAX + 1];
+	if (!link_read(place, entry, target) || faccessat(place, target, F_OK, 0) != 0) {
 		if (is_own)
-			unlinkat(place, entry, 0);
+			link_drop_locked(place, entry, target);
 		return false;
 	}
 	entry[length - suffix] = 0;
