@@ -7,6 +7,8 @@
 
 #include "base/text.h"
 
+enum { VALUE_SHOWN_MAX = 60 /* bytes of a refused value in a message */ };
+
 const char *options_peek(const struct words *words)
 {
 	return words->next < words->end ? *words->next : NULL;
@@ -45,7 +47,8 @@ static int take_value(const struct command_line *reading, struct found found, co
 	struct diag why = {""};
 	if (!option_store(found.option, found.context, word, &why))
 		return 0;
-	return cli_fail("%s%s%s%s: %s", reading->grammar->dashes, found.option->name, word ? " " : "", word ? word : "",
+	return cli_fail("%s%s%s%.*s%s: %s", reading->grammar->dashes, found.option->name, word ? " " : "",
+			VALUE_SHOWN_MAX, word ? word : "", word && strlen(word) > VALUE_SHOWN_MAX ? "..." : "",
 			why.text);
 }
 
