@@ -310,7 +310,7 @@ def let_go():
         os.kill(target.pid, signal.SIGCONT)
     target.end()
     earlier = told("heap", "let_go.xht")["earlier"]
-    expect(earlier["count"] == 0 and "let go" in earlier["missing"][0], f"{earlier}")
+    expect(earlier["count"] == 0 and "detached from" in earlier["missing"][0], f"{earlier}")
 
 
 PYTHON = """

@@ -87,7 +87,7 @@ def slowly():
             wait_for("a target", lambda: told("query", NAME)["targets"])
             watch = Watch(directory)
             said = xheap("query", NAME)
-            expect("programs wait while folding is behind" in said and "  limits  disk " in said, said)
+            expect("programs wait when folding is late" in said and "  limits  disk " in said, said)
             while run.poll() is None:
                 watch.look()
                 pid = folding(str(directory)) if len(seconds) < FOLDS else None
