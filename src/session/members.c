@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,7 +147,22 @@ pid_t process_outside(const struct target *target, pid_t inner, uint32_t index, 
 	return take_inner_process(&wanted, found, identity) ? found : 0;
 }
 
-/* The one that is looked for among the children of another. */
+/* As take_inner_process(). A process that ends has no memory any more some time before it counts as ended: wait for that,
+   since only then its status is known. */
+static bool take_ending(struct inner_process *wanted, pid_t pid, struct identity *identity)
+{
+	enum { TRIES = 20, PAUSE_US = 1000 };
+	for (int i = 0; i < TRIES; i++) {
+		if (take_inner_process(wanted, pid, identity))
+			return true;
+		if (kill(pid, 0) || process_has_region(wanted->target, pid))
+			return false;
+		usleep(PAUSE_US);
+	}
+	return false;
+}
+
+/* A process that is searched for among the children of another. */
 struct inner_child {
 	struct inner_process wanted;
 	pid_t found;
@@ -167,7 +183,7 @@ static pid_t registered_outside(const struct target *target, const struct region
 	pid_t inner = (pid_t)process->pid;
 	struct inner_process wanted = {target, inner, index, true};
 	if (!(process->flags & PROCESS_IS_FOREIGN))
-		return take_inner_process(&wanted, inner, identity) ? inner : 0;
+		return take_ending(&wanted, inner, identity) ? inner : 0;
 	struct inner_child child = {{target, inner, index, false}, 0};
 	if (process->parent < target->member_count && target->member[process->parent].pid)
 		proc_children(target->member[process->parent].pid, check_child, &child);
