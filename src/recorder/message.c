@@ -239,6 +239,8 @@ HOOK hook_loader(uint64_t a, uint64_t b, uint64_t c, uint64_t d, const struct ho
 	message->value[0] = recorder->fork_wiped->process - 1;
 	if (message_ask(recorder, message))
 		message_release(message);
+	else
+		COUNT(&recorder->region->unanswered_loads, 1);
 	images_refresh(recorder);
 	return result;
 }

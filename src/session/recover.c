@@ -464,9 +464,6 @@ static void unanswered_note(struct recovery *recovery, const struct recovered *r
 	const struct region_header *header = recovered->region.header;
 	char text[250];
 	uint32_t execs = recovery->session->does_follow ? header->untraced_execs : 0, loads = header->unanswered_loads;
-	for (uint32_t i = 0; i < REGION_MESSAGE_COUNT; i++)
-		loads += message_state(header->message[i].state) == MESSAGE_POSTED &&
-			 header->message[i].kind == MESSAGE_LOADED;
 	snprintf(text, sizeof(text),
 		 "process %u and those that it forked: %u execs continued without an answer; the executed programs may "
 		 "run untraced",

@@ -160,7 +160,7 @@ def test_unknown_pids():
                               env=environment)
     logger = json.loads(xheap("query", name, "--format", "json"))["logger_pid"]
     try:
-        wait_for("inner", lambda: any(row["command"].endswith("inner 5 wait") for row in json.loads(xheap("query", name, "--format", "json"))["targets"]))
+        wait_for("inner", lambda: any(row["command"] == f"{PROGRAMS / 'inner'} 5 wait" for row in json.loads(xheap("query", name, "--format", "json"))["targets"]))
         os.kill(logger, signal.SIGSTOP)
         said = target.communicate("go\n", timeout=LONG_SECONDS)[0]
     finally:
