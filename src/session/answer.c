@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The controllers of a logger: connections, their messages, and the answers. */
+#include "session/answer.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +13,12 @@
 #include "base/memory.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "session/flight.h"
+#include "session/inactive.h"
+#include "session/logger_loop.h"
 #include "session/logger_state.h"
+#include "session/members.h"
+#include "session/tracer_results.h"
 
 void logger_tell_all(const struct logger *logger, const struct control_message *message)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The flight recorder in the logger: requests to write out what is in memory, by controllers, a signal or triggers, one
    after the other. */
+#include "session/flight.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -12,6 +14,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "os/proc.h"
+#include "session/answer.h"
+#include "session/logger_loop.h"
 #include "session/logger_state.h"
 
 enum { LIMIT_LOOK_NS = 200000000, REARM_PARTS = 8 };

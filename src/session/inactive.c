@@ -5,6 +5,8 @@
  * When the thread has left the code, it is removed. This session checks for that from time to time; the next recording
  * that attaches to the process removes it as well.
  */
+#include "session/inactive.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,8 @@
 #include "os/identity.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "session/answer.h"
+#include "session/logger_loop.h"
 #include "session/logger_state.h"
 
 enum { RETRY_FIRST_NS = 500000000 };

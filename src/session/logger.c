@@ -35,14 +35,21 @@
 #include "os/proc.h"
 #include "region/guard.h"
 #include "region/message.h"
+#include "session/answer.h"
 #include "session/directory.h"
 #include "session/ended.h"
+#include "session/flight.h"
 #include "session/hook_cache.h"
+#include "session/inactive.h"
 #include "session/indexing.h"
+#include "session/logger_loop.h"
 #include "session/logger_state.h"
 #include "session/members.h"
+#include "session/session_text.h"
 #include "session/target_messages.h"
 #include "session/targets.h"
+#include "session/tracer_results.h"
+#include "session/untraced.h"
 
 #define CALLS_LIMIT_NS NS_PER_S
 enum {

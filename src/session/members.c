@@ -19,6 +19,10 @@
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "region/atomic.h"
+#include "session/answer.h"
+#include "session/flight.h"
+#include "session/inactive.h"
+#include "session/logger_loop.h"
 
 enum { BUSY_MS = 1, STATUS_WAIT_NS = 200000000, SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128, SEARCH_ROUNDS = 3 };
 
@@ -147,8 +151,8 @@ pid_t process_outside(const struct target *target, pid_t inner, uint32_t index, 
 	return take_inner_process(&wanted, found, identity) ? found : 0;
 }
 
-/* As take_inner_process(). A process that ends has no memory any more some time before it counts as ended: wait for that,
-   since only then its status is known. */
+/* As take_inner_process(). A process that ends has no memory any more some time before it counts as ended: wait for
+   that, since only then its status is known. */
 static bool take_ending(struct inner_process *wanted, pid_t pid, struct identity *identity)
 {
 	enum { TRIES = 20, PAUSE_US = 1000 };

@@ -43,4 +43,14 @@ void threads_reap(struct target *target);
 /** Detach from every process. */
 void detach_all(struct logger *logger);
 
+/** Find forked processes that have entered themselves in the target's region. */
+void logger_find_members(const struct logger *logger, struct target *target);
+
+/** Return the index of the live process among the target's, or UINT32_MAX. */
+uint32_t logger_member_of_pid(const struct target *target, pid_t pid);
+
+/** Detach from the process at `index` and report the result to the controllers. On failure return a negative errno with
+ *  the reason in `diag`; without `diag` print a note, take the process for detached, and return 0. */
+int logger_detach_member(struct logger *logger, struct target *target, uint32_t index, struct diag *diag);
+
 #endif

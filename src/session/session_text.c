@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The texts about a session: its options in the trace, and the facts for recovery in its directory. */
+#include "session/session_text.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>

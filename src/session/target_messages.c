@@ -14,6 +14,7 @@
 #include "os/clock.h"
 #include "os/proc.h"
 #include "region/message.h"
+#include "session/answer.h"
 #include "session/hook_cache.h"
 #include "session/members.h"
 

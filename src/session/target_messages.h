@@ -15,4 +15,8 @@ void requests_reap(struct target *target);
 /** Report to the controllers and the trace that calls of functions that could not be hooked are missing. */
 void unhooked_note(struct logger *logger, pid_t pid, const struct inject *inject);
 
+/** Set the trace ids of the image that `pid` of the target is about to execute. caller: the index of the process that
+    announced the exec. */
+void logger_exec_identity(struct target *target, pid_t pid, uint64_t caller, struct tracer_task *request);
+
 #endif

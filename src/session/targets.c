@@ -14,8 +14,12 @@
 #include "os/proc.h"
 #include "region/atomic.h"
 #include "region/guard.h"
+#include "session/answer.h"
 #include "session/fields.h"
+#include "session/inactive.h"
+#include "session/logger_loop.h"
 #include "session/members.h"
+#include "session/untraced.h"
 
 #define CALLS_LIMIT_NS NS_PER_S
 

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* The results of the tracer: processes that were stopped at an exec, or attached to. */
+#include "session/tracer_results.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "os/proc.h"
 #include "region/message.h"
+#include "session/answer.h"
+#include "session/logger_loop.h"
 #include "session/members.h"
 #include "session/target_messages.h"
 #include "session/targets.h"
+#include "session/untraced.h"
 
 void logger_image_over(struct logger *logger, pid_t pid, uint64_t ticks)
 {

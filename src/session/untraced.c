@@ -15,6 +15,8 @@
  *
  * A recorded process may execute an image in the same way. Its stack then lies elsewhere.
  */
+#include "session/untraced.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,7 +24,12 @@
 #include "os/clock.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "session/answer.h"
+#include "session/logger_loop.h"
 #include "session/logger_state.h"
+#include "session/members.h"
+#include "session/target_messages.h"
+#include "session/tracer_results.h"
 
 enum {
 	LOOK_NS = 10000000,

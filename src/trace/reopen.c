@@ -190,8 +190,8 @@ int writer_reopen(struct writer **out, const char *path, const struct writer_opt
 				  path);
 	if (!error && writer->options.is_whole && !load.is_complete)
 		error = diag_fail(diag, EINVAL, "%s is not complete: %s; see xheap recover", path, load.cut_reason);
-	/* A SKIP of a circular file is written before the bytes that it leads over, so it may lead a little behind the end of
-	   a file. A damaged one may lead anywhere. */
+	/* A SKIP of a circular file is written before the bytes that it leads over, so it may lead a little behind the
+	   end of a file. A damaged one may lead anywhere. */
 	if (!error && load.end > load.size + BEHIND_END_MAX)
 		error = diag_fail(diag, EINVAL,
 				  "%s cannot be continued: it has %llu bytes, and a SKIP leads to offset %llu", path,
