@@ -160,7 +160,8 @@ struct inject_exclusive {
 
 /** Read the executable's functions into the cache, so that inject_map() need not wait for that. */
 void inject_prepare(struct inject *inject, pid_t pid);
-/** Map the recorder and the region. exclusive: NULL if the process has no other threads. Return 0 or a negative errno. */
+/** Map the recorder and the region. exclusive: NULL if the process has no other threads. Return 0 or a negative
+    errno. */
 int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t stack_start, const char *region_path,
 	       const struct inject_exclusive *exclusive, struct diag *diag);
 /** Add the loaded images to the region; patch, or gather, their entries. Find the loader's state. */

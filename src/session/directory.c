@@ -264,8 +264,8 @@ static int name_connect(const char *name, uid_t user)
 	return wanted.socket;
 }
 
-/* Let no other process change the links of this place. A process that is stopped meanwhile delays others for a second at
-   most. Return a descriptor, which the caller closes to end that, or -1. */
+/* Let no other process change the links of this place. A process that is stopped meanwhile delays others for a second
+   at most. Return a descriptor, which the caller closes to end that, or -1. */
 static int links_lock(int place)
 {
 	enum { TRIES = 100, PAUSE_US = 10000 };

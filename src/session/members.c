@@ -106,7 +106,7 @@ static bool is_taken(const struct target *target, pid_t pid)
 	return false;
 }
 
-/* Whether pid lives at another index, without a look at /proc: many may begin at once. */
+/* Return whether the process is live at another index. /proc is not read: many may begin at once. */
 static bool is_other_member(const struct inner_process *wanted, pid_t pid)
 {
 	const struct target *target = wanted->target;
@@ -244,9 +244,9 @@ struct pidfd_information {
    the parent has waited for it, afterwards from its pidfd. */
 static bool status_of(struct logger *logger, const struct member *member, int *status)
 {
-	for (struct exit_status *told = logger->exit_statuses; told; told = told->next) {
-		if (told->pid == member->pid) {
-			*status = told->status;
+	for (struct exit_status *reported = logger->exit_statuses; reported; reported = reported->next) {
+		if (reported->pid == member->pid) {
+			*status = reported->status;
 			return true;
 		}
 	}
