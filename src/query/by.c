@@ -33,13 +33,6 @@ enum heap_by heap_by_find(const char *name)
 	return HEAP_BY_NONE;
 }
 
-const char *heap_by_names(void)
-{
-	static char names[64];
-	text_join(names, sizeof(names), by_names + 1, BY_COUNT - 1);
-	return names;
-}
-
 /* Sizes by powers of two: 0 for none, n for those of n bits. */
 static uint32_t size_class(uint64_t size_bytes)
 {

@@ -145,7 +145,4 @@ const char *heap_by_name(enum heap_by by);
 /** Return the split with this word, in any case; HEAP_BY_NONE: there is none. */
 enum heap_by heap_by_find(const char *name);
 
-/** Return all words, "process, thread, ...", for messages. */
-const char *heap_by_names(void);
-
 #endif
