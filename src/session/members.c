@@ -106,23 +106,15 @@ static bool is_taken(const struct target *target, pid_t pid)
 	return false;
 }
 
-/* Return whether the process is live at another index. /proc is not read: many may begin at once. */
-static bool is_other_member(const struct inner_process *wanted, pid_t pid)
-{
-	const struct target *target = wanted->target;
-	for (uint32_t i = 0; wanted->index != UINT32_MAX && i < target->member_count; i++)
-		if (i != wanted->index && target->member[i].pid == pid && target->member[i].state == 1)
-			return true;
-	return false;
-}
-
 /* Return whether the process is the wanted one. Children in pid namespaces of their own have the same pid there. So the
    index decides that each has noted in its own memory. That memory goes when the process ends: then only a pid in the
    logger's own namespace identifies it. */
 static bool is_inner_process(void *cookie, pid_t pid)
 {
 	const struct inner_process *wanted = cookie;
-	if (is_other_member(wanted, pid) || proc_inner_id(pid, pid) != wanted->inner ||
+	/* Asked first, since many processes may begin at once, and the others are questions to /proc. */
+	uint32_t member = wanted->index == UINT32_MAX ? UINT32_MAX : logger_member_of_pid(wanted->target, pid);
+	if ((member != UINT32_MAX && member != wanted->index) || proc_inner_id(pid, pid) != wanted->inner ||
 	    !is_of_target(wanted->target, pid))
 		return false;
 	uint32_t noted = inject_process_index(&wanted->target->inject, pid);
@@ -157,9 +149,10 @@ static bool take_ending(struct inner_process *wanted, pid_t pid, struct identity
 {
 	enum { TRIES = 20, PAUSE_US = 1000 };
 	for (int i = 0; i < TRIES; i++) {
+		bool has_ended = proc_has_ended(pid);
 		if (take_inner_process(wanted, pid, identity))
 			return true;
-		if (kill(pid, 0) || process_has_region(wanted->target, pid))
+		if (has_ended || kill(pid, 0) || process_has_region(wanted->target, pid))
 			return false;
 		usleep(PAUSE_US);
 	}
@@ -179,8 +172,8 @@ static void check_child(void *cookie, pid_t child)
 		inner->found = child;
 }
 
-/* The same of a process that has found itself in the region, at `index`; its row says where its pid means something,
-   and which process it was forked from. */
+/* Find the process of a row of the region, at `index`. Return its pid in the logger's namespace, 0 if there is none.
+   The row says whether its own pid is valid there, and which process forked it. The caller owns *identity. */
 static pid_t registered_outside(const struct target *target, const struct region_process *process, uint32_t index,
 				struct identity *identity)
 {
