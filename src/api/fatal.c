@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What would end the program, were it the command: failed assertions, and libiberty without memory. Within the library
- * these are the errors of a call, so their functions are defined here, for the library's own code only: its version
- * script keeps them from others.
+ * Failed assertions, and libiberty without memory. They end the command. In the library they are errors of a call, so
+ * their functions are defined here, for the library's own code only: its version script hides them from others.
  */
 #include <assert.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@
 
 #include "base/diag.h"
 
-/** What the value of an option is, and the type of the member that stores it. */
+/** The kinds of values of options, each with the type of the member that stores it. */
 enum value_type {
 	VALUE_END,         /**< the row ends its table */
 	VALUE_TITLE,       /**< the row is no option: its help is a line above the rows that follow */
@@ -121,7 +121,7 @@ bool option_is_same(const struct option *option, const void *one, const void *ot
 /** Which values are possible, for a message: "from 64K to 1M", "text, csv or json"; "" when all are. */
 void option_range_text(const struct option *option, char *text, size_t size);
 
-/** What --help adds to the row's help: " (64K to 1M; default 64K)", ": text (default), csv or json"; "" for none. */
+/** Write the text that --help adds to the row's help: " (64K to 1M; default 64K)", ": text (default), csv or json"; "" for none. */
 void option_help_text(const struct option *option, char *text, size_t size);
 
 /** Call an option by `name`, of which `length` bytes count, in any case; `is_prefix`: a beginning of a name is enough.
