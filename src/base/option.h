@@ -121,7 +121,8 @@ bool option_is_same(const struct option *option, const void *one, const void *ot
 /** Which values are possible, for a message: "from 64K to 1M", "text, csv or json"; "" when all are. */
 void option_range_text(const struct option *option, char *text, size_t size);
 
-/** Write the text that --help adds to the row's help: " (64K to 1M; default 64K)", ": text (default), csv or json"; "" for none. */
+/** Write the text that --help adds to the row's help: " (64K to 1M; default 64K)", ": text (default), csv or json"; ""
+    for none. */
 void option_help_text(const struct option *option, char *text, size_t size);
 
 /** Call an option by `name`, of which `length` bytes count, in any case; `is_prefix`: a beginning of a name is enough.
