@@ -139,8 +139,8 @@ __attribute__((noreturn)) static void become(const char *file, char *const argum
 	_exit(127);
 }
 
-/* Return whether the process is stopped at its exec. Another waiting thread of the program may have got the stop, so the
-   process's state counts, too. */
+/* Return whether the process is stopped at its exec. Another waiting thread of the program may have got the stop, so
+   the process's state counts, too. */
 static bool wait_for_exec(pid_t pid)
 {
 	for (int status;;) {
