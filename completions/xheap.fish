@@ -112,7 +112,7 @@ complete -c xheap -n '__fish_seen_subcommand_from heap' -o heap -x -d 'Count blo
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o window -x -a 'AIFI AIFO AOFI AOFO' -d 'Count blocks allocated and freed inside or outside a time'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o closed -d 'Count only freed blocks'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o cullFrames -x -d 'Cull these frames too'
-complete -c xheap -n '__fish_seen_subcommand_from heap' -o cullLists -r -F -d 'Cull the frames in these files too'
+complete -c xheap -n '__fish_seen_subcommand_from heap' -o cullLists -r -F -a 'allocators c containers rust' -d 'Cull the frames in these lists too'
 complete -c xheap -n '__fish_seen_subcommand_from heap report' -o session -x -d 'Read what a session has recorded until now'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o noDefaultCull -d 'Do not use the built-in list of culled functions'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o o -r -F -d 'Write the report to FILE'

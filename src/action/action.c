@@ -12,6 +12,24 @@ const struct action *const action_table[] = {&action_stacks,        &action_fram
 					     &action_callers_table, &action_chains, &action_totals};
 const unsigned action_count = sizeof(action_table) / sizeof(*action_table);
 
+void action_input_settle(struct action_input *input)
+{
+	if (input->is_settled)
+		return;
+	input->is_settled = true;
+	struct wrapper_source *sources = memory_zeroed(input->source_count, sizeof(*sources));
+	for (unsigned i = 0; i < input->source_count; i++)
+		sources[i] = (struct wrapper_source){input->sources[i].table, input->sources[i].names};
+	if (input->cull)
+		heap_cull_prepare(input->cull, sources, input->source_count);
+	if (input->callers_of && input->callers_of->count) {
+		for (unsigned i = 0; i < input->source_count; i++)
+			heap_names_name_sites(sources[i].names, sources[i].table);
+		heap_patterns_settle(input->callers_of, action_names(input));
+	}
+	free(sources);
+}
+
 uint32_t action_site_node(struct action_input *input, struct action_source *source, const struct heap_cell *cell)
 {
 	const struct heap_table *table = source->table;
@@ -69,6 +87,9 @@ void action_input_fini(struct action_input *input)
 	action_heaps_free(input->heaps);
 	intern_fini(&input->images);
 	intern_fini(&input->splits);
+	if (input->cull && input->is_settled)
+		heap_cull_forget(input->cull);
+	input->is_settled = false;
 	input->callers = NULL;
 	input->heaps = NULL;
 }

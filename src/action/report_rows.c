@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "query/lifetime.h"
 
 #define X(name, key, title) \
@@ -50,6 +51,20 @@ const struct action_sort *action_sort_find(const char *key)
 const struct action_sort *action_sort_at(unsigned number)
 {
 	return number < SORT_COUNT ? &sorts[number] : NULL;
+}
+
+const char *action_sort_nearest(const char *word)
+{
+	const char *nearest = NULL;
+	size_t least = strlen(word) / 2 + 1;
+	for (int i = 0; i < SORT_COUNT; i++) {
+		size_t distance = text_distance(word, sorts[sort_order[i]].key);
+		if (distance >= least)
+			continue;
+		least = distance;
+		nearest = sorts[sort_order[i]].key;
+	}
+	return nearest;
 }
 
 const char *action_sort_keys(void)
@@ -604,6 +619,7 @@ void action_rows_make(struct action_rows *rows, struct action_input *input, cons
 	*rows = (struct action_rows){0};
 	if (!action->groups)
 		return;
+	action_input_settle(input);
 	grouping.sources = memory_zeroed(input->source_count, sizeof(*grouping.sources));
 	rows_make(rows, &grouping);
 	rows_rank(rows, input->source_count, choice);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/culled.h"
 #include "action/early_end.h"
 #include "action/losses.h"
 #include "action/report_columns.h"
@@ -120,6 +121,10 @@ void report_text_caveats(const struct report *report, struct sink *out)
 	else
 		sink_text(out, "  nothing was lost, cut short or contradictory\n");
 	free(lines);
+	/* A report without parts prints rows of its own. */
+	if (!report->part_count)
+		action_input_settle(report->input);
+	culled_text(out, report->input);
 }
 
 struct text report_count(const struct action_source *source, uint64_t count)

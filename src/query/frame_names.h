@@ -55,11 +55,21 @@ uint32_t heap_names_site(struct heap_names *names, const struct heap_site *site)
 /** Return the node of a stack of the trace, without an allocation function. */
 uint32_t heap_names_stack(struct heap_names *names, uint32_t stack);
 
+/** Name the stacks of all sites of the table, of the trace of these names: heap_names_count() is all of them then. */
+void heap_names_name_sites(struct heap_names *names, const struct heap_table *table);
+
+/** Set [*low, *high) to the addresses of the function that a name without a symbol lies in. Return false if it is not
+    known. */
+bool heap_names_function_range(struct heap_names *names, const struct heap_name *name, uint64_t *low, uint64_t *high);
+
 /** Return the image, or NULL for TRACE_NONE. */
 const struct trace_image *heap_names_image(const struct heap_names *names, uint32_t image);
 
 /** Return the number of names so far; they are numbered from 0. */
 uint32_t heap_names_count(const struct heap_names *names);
+
+/** Return the number of nodes so far; they are numbered from 0, a caller before those that it calls. */
+uint32_t heap_names_node_count(const struct heap_names *names);
 
 /** Return a node; valid until the next heap_names_site() or heap_names_stack() of the tree. */
 const struct heap_frame *heap_names_frame(const struct heap_names *names, uint32_t node);

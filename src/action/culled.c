@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+#include "action/culled.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "query/plain_name.h"
+
+enum { LINE_BYTES = 78, MORE_BYTES = sizeof(", and 1,000 more") };
+
+/* A line of names, as many as fit. */
+struct name_line {
+	struct sink *out;
+	size_t used, shown, count;
+};
+
+static void line_begin(struct name_line *line, struct sink *out, const char *lead, size_t count)
+{
+	*line = (struct name_line){out, strlen(lead), 0, count};
+	sink_text(out, lead);
+}
+
+static void line_add(struct name_line *line, const char *name)
+{
+	size_t length = strlen(name) + 2;
+	if (line->shown && (line->shown == SIZE_MAX || line->used + length + MORE_BYTES > LINE_BYTES)) {
+		/* Names behind one that does not fit are not shown either. */
+		if (line->shown != SIZE_MAX)
+			sink_format(line->out, " and %s more", text_count(line->count - line->shown).data);
+		line->shown = SIZE_MAX;
+		return;
+	}
+	sink_format(line->out, "%s%s", line->shown ? ", " : "", name);
+	line->shown++;
+	line->used += length;
+}
+
+/* The function without what overloads differ in; without a symbol, its addresses. */
+static void wrapper_name(const struct wrapper *wrapper, char *name, size_t size)
+{
+	if (wrapper->symbol)
+		heap_plain_symbol(wrapper->symbol, name, size);
+	else
+		snprintf(name, size, "%s+0x%" PRIx64 "..0x%" PRIx64, wrapper->image, wrapper->low, wrapper->high);
+}
+
+static void wrappers_text(struct sink *out, const struct action_input *input)
+{
+	size_t count, unknown_count;
+	struct name_line line;
+	const struct wrapper *wrappers = wrappers_list(input->cull->wrappers, &count);
+	const char *const *unknown = wrappers_unknown_images(input->cull->wrappers, &unknown_count);
+	if (count)
+		line_begin(&line, out, "  wrappers culled: ", count);
+	for (size_t i = 0; i < count; i++) {
+		char name[TEXT_NAME_BYTES];
+		wrapper_name(&wrappers[i], name, sizeof(name));
+		line_add(&line, text_shown(name));
+	}
+	if (count)
+		sink_put(out, '\n');
+	if (unknown_count)
+		line_begin(&line, out, "  wrappers cannot be found without known functions: ", unknown_count);
+	for (size_t i = 0; i < unknown_count; i++)
+		line_add(&line, text_shown(unknown[i]));
+	if (unknown_count)
+		sink_put(out, '\n');
+}
+
+/* All patterns of a report that people typed. */
+enum { PATTERN_LISTS = 4 };
+static void pattern_lists(const struct action_input *input, const struct heap_patterns *lists[PATTERN_LISTS])
+{
+	const struct heap_filter *filter = input->sources[0].filter;
+	lists[0] = filter ? &filter->required : NULL;
+	lists[1] = filter ? &filter->required_of_free : NULL;
+	lists[2] = input->callers_of;
+	lists[3] = input->cull ? &input->cull->frames : NULL;
+}
+
+static void last_parts_text(struct sink *out, const struct action_input *input, const struct heap_pattern *pattern)
+{
+	size_t count;
+	struct name_line line;
+	const char **texts = heap_pattern_last_parts(pattern, action_names(input), &count);
+	if (count) {
+		sink_format(out, "  %s matches ", text_shown(pattern->text));
+		line_begin(&line, out, "", count);
+		for (size_t i = 0; i < count; i++)
+			line_add(&line, text_shown(texts[i]));
+		sink_put(out, '\n');
+	}
+	free(texts);
+}
+
+void culled_text(struct sink *out, const struct action_input *input)
+{
+	const struct heap_patterns *lists[PATTERN_LISTS];
+	if (input->cull)
+		wrappers_text(out, input);
+	pattern_lists(input, lists);
+	for (unsigned i = 0; i < PATTERN_LISTS; i++)
+		for (size_t k = 0; lists[i] && k < lists[i]->count; k++)
+			last_parts_text(out, input, &lists[i]->items[k]);
+}
+
+static void wrappers_json(struct json *json, const struct action_input *input)
+{
+	size_t count;
+	const struct wrapper *wrappers = wrappers_list(input->cull->wrappers, &count);
+	json_begin_array(json, "culled_wrappers");
+	for (size_t i = 0; i < count; i++) {
+		json_begin_object(json, NULL);
+		json_text(json, "image", wrappers[i].image);
+		if (wrappers[i].symbol) {
+			json_text(json, "symbol", wrappers[i].symbol);
+		} else {
+			json_address(json, "offset", wrappers[i].low);
+			json_address(json, "offset_end", wrappers[i].high);
+		}
+		json_end_object(json);
+	}
+	json_end_array(json);
+	const char *const *unknown = wrappers_unknown_images(input->cull->wrappers, &count);
+	if (!count)
+		return;
+	json_begin_array(json, "images_without_functions");
+	for (size_t i = 0; i < count; i++)
+		json_text(json, NULL, unknown[i]);
+	json_end_array(json);
+}
+
+void culled_json(struct json *json, const struct action_input *input)
+{
+	const struct heap_patterns *lists[PATTERN_LISTS];
+	bool has_begun = false;
+	if (input->cull && input->is_settled)
+		wrappers_json(json, input);
+	pattern_lists(input, lists);
+	for (unsigned i = 0; i < PATTERN_LISTS; i++)
+		for (size_t k = 0; lists[i] && k < lists[i]->count; k++) {
+			size_t count;
+			const struct heap_pattern *pattern = &lists[i]->items[k];
+			const char **texts = heap_pattern_last_parts(pattern, action_names(input), &count);
+			if (count && !has_begun)
+				json_begin_array(json, "matched_last_parts");
+			has_begun |= count > 0;
+			if (count) {
+				json_begin_object(json, NULL);
+				json_text(json, "pattern", pattern->text);
+				json_begin_array(json, "frames");
+				for (size_t n = 0; n < count; n++)
+					json_text(json, NULL, texts[n]);
+				json_end_array(json);
+				json_end_object(json);
+			}
+			free(texts);
+		}
+	if (has_begun)
+		json_end_array(json);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/** What a report did with frames, in its own words: wrappers that it culled, and names that a pattern matched by their
+    last part. */
+#ifndef XHEAP_ACTION_CULLED_H
+#define XHEAP_ACTION_CULLED_H
+
+#include "action/action.h"
+
+/** Write one line with the wrappers that were found, and a line for each pattern that matches names by their last part.
+    Nothing before action_input_settle(). */
+void culled_text(struct sink *out, const struct action_input *input);
+
+/** Write "culled_wrappers" and "matched_last_parts" into an open object, the latter only if there are any. */
+void culled_json(struct json *json, const struct action_input *input);
+
+#endif
