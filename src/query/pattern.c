@@ -237,9 +237,17 @@ static bool library_matches(const struct heap_patterns *patterns, const struct h
 		return owner_matches(patterns, name, NULL);
 	name_owners_find(&owners, name);
 	unsigned matched = 0;
-	while (matched < owners.count && owner_matches(patterns, name, owners.texts[matched]))
-		matched++;
-	return matched == owners.count;
+	for (; matched < owners.count; matched++) {
+		char *owner = owners.texts[matched], *member = strstr(owner, NAME_MEMBER);
+		if (owner_matches(patterns, name, owner))
+			continue;
+		/* It may be a function instead of a class. */
+		if (member)
+			*member = 0;
+		if (!member || !owner_matches(patterns, name, owner))
+			return false;
+	}
+	return true;
 }
 
 /* The node, not the name, has the address of a frame with a name. */

@@ -27,9 +27,14 @@ static size_t operator_length(const char *symbol, const char *at)
 		return 0;
 	if (begins_with(at + length, "()"))
 		return length + 2;
-	size_t signs = strspn(at + length, "<>=!+-*/%^&|~,[]");
-	if (signs)
-		return length + signs;
+	/* A longer one before those that it begins with: template arguments may follow. */
+	static const char *const signs[] = {
+		"<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "++",
+		"--",  "->",  "+=",  "-=",  "*=", "/=", "%=", "^=", "&=", "|=", "[]", "+",  "-",
+		"*",   "/",   "%",   "^",   "&",  "|",  "~",  "!",  "=",  "<",  ">",  ","};
+	for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++)
+		if (begins_with(at + length, signs[i]))
+			return length + strlen(signs[i]);
 	/* A conversion, or new and delete: up to the parameters. */
 	return length + strcspn(at + length, "(");
 }
@@ -213,10 +218,13 @@ static bool is_rust(const char *mangled)
 		return false;
 	if (begins_with(mangled, "_R"))
 		return true;
-	size_t length = strcspn(mangled, ".@"), size = strlen(hash) + HASH_DIGITS + 1;
-	const char *at = mangled + length - size;
-	return begins_with(mangled, "_ZN") && length > size && begins_with(at, hash) && mangled[length - 1] == 'E' &&
-	       strspn(at + strlen(hash), "0123456789abcdef") >= HASH_DIGITS;
+	/* A suffix of the compiler's may follow. */
+	for (const char *at = mangled; begins_with(mangled, "_Z") && (at = strstr(at, hash)); at++) {
+		const char *end = at + strlen(hash) + strspn(at + strlen(hash), "0123456789abcdef");
+		if (end == at + strlen(hash) + HASH_DIGITS && *end == 'E' && (!end[1] || strchr(".@", end[1])))
+			return true;
+	}
+	return false;
 }
 
 static void owner_mark_rust(char *owner)
@@ -246,6 +254,7 @@ static bool is_base62_end(char c)
 /* "_" is 0, "0_" is 1, ... */
 static size_t rust_base62(struct name_parser *name)
 {
+	enum { BASE62_DIGITS_MAX = 16 };
 	size_t number = 0;
 	const char *at = name->at;
 	for (; !is_base62_end(*at); at++)
@@ -253,7 +262,7 @@ static size_t rust_base62(struct name_parser *name)
 						: islower((unsigned char)*at) ? *at - 'a' + 10
 									      : *at - 'A' + 36);
 	size_t digits = (size_t)(at - name->at);
-	name->at = *at == '_' && digits < 6 ? at + 1 : NULL;
+	name->at = *at == '_' && digits <= BASE62_DIGITS_MAX ? at + 1 : NULL;
 	return digits ? number + 1 : 0;
 }
 
@@ -342,7 +351,8 @@ static bool rust_trait(const char *symbol, char *trait, size_t size)
 	return false;
 }
 
-/* Each qualified name in the bracket at the symbol's beginning. */
+/* Each qualified name in the bracket at the symbol's beginning. What follows a bracket goes on with the name before
+   it. */
 static void rust_paths(struct name_owners *owners, const char *symbol)
 {
 	const char *end = bracket_end(symbol, symbol);
@@ -351,7 +361,7 @@ static void rust_paths(struct name_owners *owners, const char *symbol)
 		while (at < end && (is_word(*at) || begins_with(at, "::")))
 			at += *at == ':' ? 2 : 1;
 		size_t length = (size_t)(at - from);
-		char *text = length && memchr(from, ':', length) ? owner_add(owners) : NULL;
+		char *text = *from != ':' && length && memchr(from, ':', length) ? owner_add(owners) : NULL;
 		if (text)
 			snprintf(text, NAME_OWNER_BYTES, "%.*s::{impl}", (int)length, from);
 		at += !length;
@@ -375,6 +385,59 @@ static void rust_owners(struct name_owners *owners, const struct heap_name *name
 		owner_add(owners);
 }
 
+/* A C++ name that could not be demangled, as newer compilers make them: the names up to the first template arguments
+   tell the owner. */
+static void mangled_owner(const char *mangled, char *owner)
+{
+	static const char space[] = "St";
+	const char *at = mangled + strlen("_Z");
+	bool is_nested = *at == 'N';
+	at += is_nested;
+	at += is_nested ? strspn(at, "KVrRO") : 0;
+	bool is_std = begins_with(at, space);
+	at += is_std ? strlen(space) : 0;
+	size_t used = is_std ? (size_t)sprintf(owner, "std") : 0, length = 0;
+	while (isdigit((unsigned char)*at)) {
+		char *end;
+		length = strtoul(at, &end, 10);
+		if (length > strlen(end) || used + length + sizeof("::" NAME_MEMBER) > NAME_OWNER_BYTES)
+			break;
+		used += (size_t)sprintf(owner + used, "%s%.*s", used ? "::" : "", (int)length, end);
+		at = end + length;
+	}
+	/* A constructor is called as its class. */
+	if (is_nested && *at == 'C' && length && used + length + sizeof("::") <= NAME_OWNER_BYTES)
+		snprintf(owner + used, NAME_OWNER_BYTES - used, "::%.*s", (int)length, at - length);
+	else if (is_nested)
+		strcpy(owner + used, NAME_MEMBER);
+}
+
+/* The library calls a function object by std::invoke<F>: the owner is that of F. */
+static void invoked_owner(const char *symbol, char *owner)
+{
+	static const struct {
+		const char *name;
+		bool has_result; /* the first template argument is what F returns */
+	} callers[] = {{"std::__invoke", false},
+		       {"std::__invoke_constexpr", false},
+		       {"std::invoke", false},
+		       {"std::__invoke_impl", true},
+		       {"std::__invoke_r", true}};
+	for (size_t i = 0; i < sizeof(callers) / sizeof(*callers); i++) {
+		const char *at =
+			strcmp(owner, callers[i].name) ? NULL : strstr(symbol, callers[i].name + strlen("std::"));
+		at = at ? strchr(at, '<') : NULL;
+		if (!at)
+			continue;
+		for (at++; callers[i].has_result && *at && *at != ',';)
+			at = *at == '<' ? bracket_end(symbol, at) : *at == '(' ? parentheses_end(at) : at + 1;
+		at += strspn(at, ", ");
+		snprintf(owner, NAME_OWNER_BYTES, "%.*s::{invoke}", (int)strcspn(at, ",<>("), at);
+		drop_inline_namespaces(owner);
+		return;
+	}
+}
+
 void name_owners_find(struct name_owners *owners, const struct heap_name *name)
 {
 	assert(name->symbol);
@@ -386,11 +449,16 @@ void name_owners_find(struct name_owners *owners, const struct heap_name *name)
 		return;
 	}
 	char *text = owner_add(owners);
-	heap_plain_symbol(name->symbol, text, NAME_OWNER_BYTES);
-	if (is_rust(name->mangled))
-		owner_mark_rust(text);
+	if (begins_with(name->symbol, "_Z"))
+		mangled_owner(name->symbol, text);
 	else
+		heap_plain_symbol(name->symbol, text, NAME_OWNER_BYTES);
+	if (is_rust(name->mangled)) {
+		owner_mark_rust(text);
+	} else {
 		drop_inline_namespaces(text);
+		invoked_owner(name->symbol, text);
+	}
 	if (is_foreign_operator(text, name->symbol))
 		*text = 0;
 }

@@ -19,6 +19,9 @@ void heap_plain_symbol(const char *symbol, char *plain, size_t size);
 /** Return the last part of a plain name: "render" of "Server::render", all of "main". */
 const char *heap_last_part(const char *plain);
 
+/** The end of the owner of a mangled name that could not be read further. */
+#define NAME_MEMBER "::{member}"
+
 enum { NAME_OWNERS_MAX = 8, NAME_OWNER_BYTES = 512 };
 
 /** Qualified names that tell whose code a function is: each of them has to be a library's for the function to be. */
