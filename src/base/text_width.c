@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/text_width.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/* Characters from the first to the last one. */
+struct character_range {
+	uint32_t first, last;
+};
+
+#include "base/character_widths.inc"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof(*(array)))
+
+static bool is_in(uint32_t code, const struct character_range *ranges, size_t count)
+{
+	size_t low = 0;
+	while (low < count) {
+		size_t middle = low + (count - low) / 2;
+		if (code < ranges[middle].first)
+			count = middle;
+		else if (code > ranges[middle].last)
+			low = middle + 1;
+		else
+			return true;
+	}
+	return false;
+}
+
+/* The character at `at`, which is not the end of the text: its length in bytes, and its columns. */
+static unsigned character_read(const char *at, unsigned *columns)
+{
+	const unsigned char *bytes = (const unsigned char *)at;
+	unsigned length = text_utf8_length(bytes);
+	*columns = 1;
+	if (length <= 1)
+		return 1;
+	uint32_t code = bytes[0] & (0xffu >> (length + 1));
+	for (unsigned i = 1; i < length; i++)
+		code = code << 6 | (bytes[i] & 0x3f);
+	*columns = is_in(code, zero_characters, COUNT_OF(zero_characters))   ? 0
+		   : is_in(code, wide_characters, COUNT_OF(wide_characters)) ? 2
+									     : 1;
+	return length;
+}
+
+unsigned text_width(const char *text)
+{
+	unsigned sum = 0, columns;
+	while (*text) {
+		text += character_read(text, &columns);
+		sum += columns;
+	}
+	return sum;
+}
+
+/* The bytes at the beginning that take at most `columns`, with the combining characters behind them. */
+static size_t head_bytes(const char *text, unsigned columns)
+{
+	size_t at = 0;
+	unsigned sum = 0, next;
+	while (text[at]) {
+		unsigned length = character_read(text + at, &next);
+		if (sum + next > columns)
+			break;
+		sum += next;
+		at += length;
+	}
+	return at;
+}
+
+/* Where the end of the text begins that takes at most `columns` of its `all`; no combining character is the first. */
+static size_t tail_start(const char *text, unsigned all, unsigned columns)
+{
+	size_t at = 0;
+	unsigned before = 0, next;
+	while (text[at]) {
+		unsigned length = character_read(text + at, &next);
+		if (all - before <= columns && next)
+			break;
+		before += next;
+		at += length;
+	}
+	return at;
+}
+
+/* More combining characters than this in a line are no text; they would make a line of any number of bytes. */
+enum { COLUMN_BYTES_MAX = 16 };
+
+static bool is_too_long(const char *text, unsigned columns)
+{
+	return strnlen(text, (size_t)columns * COLUMN_BYTES_MAX + 1) > (size_t)columns * COLUMN_BYTES_MAX;
+}
+
+/* An ellipsis of at most three columns. */
+static const char *ellipsis(unsigned columns, bool has_unicode)
+{
+	return has_unicode ? (columns ? "\u2026" : "") : "..." + (columns < 3 ? 3 - columns : 0);
+}
+
+static const char *fit(struct arena *arena, const char *text, unsigned columns, bool has_unicode, bool has_tail)
+{
+	unsigned all = text_width(text), mark = has_unicode ? 1 : 3;
+	const char *middle = ellipsis(columns, has_unicode);
+	if (all <= columns && !is_too_long(text, columns))
+		return text;
+	if (columns <= mark)
+		return middle;
+	unsigned tail = has_tail ? (columns - mark) / 2 : 0, head = columns - mark - tail;
+	size_t head_size = head_bytes(text, head), tail_at = tail_start(text, all, tail);
+	if (head_size > (size_t)head * COLUMN_BYTES_MAX || strlen(text + tail_at) > (size_t)tail * COLUMN_BYTES_MAX)
+		return middle;
+	return arena_format(arena, "%.*s%s%s", (int)head_size, text, middle, text + tail_at);
+}
+
+const char *text_fit(struct arena *arena, const char *text, unsigned columns, bool has_unicode)
+{
+	return fit(arena, text, columns, has_unicode, true);
+}
+
+const char *text_fit_start(struct arena *arena, const char *text, unsigned columns, bool has_unicode)
+{
+	return fit(arena, text, columns, has_unicode, false);
+}
