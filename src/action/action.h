@@ -12,6 +12,7 @@
 
 #include "base/intern.h"
 #include "base/json.h"
+#include "base/text_width.h"
 #include "query/cull.h"
 #include "query/frame_names.h"
 #include "query/window.h"
@@ -42,7 +43,8 @@ struct action_source {
 struct action_input {
 	struct action_source *sources;
 	unsigned source_count;
-	bool is_colored; /**< texts for people go to a terminal */
+	bool is_colored;           /**< texts for people go to a terminal */
+	struct text_layout layout; /**< of texts for people */
 	struct heap_cull *cull;
 	struct heap_patterns *callers_of; /**< the function of -callers */
 	/* Found by actions. */

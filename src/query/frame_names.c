@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/sink.h"
 #include "base/text.h"
+#include "query/short_frames.h"
 
 /* One of the functions that a code address lies in; inlined ones first. */
 struct resolved {
@@ -33,6 +34,7 @@ struct name_tree {
 	struct intern keys; /* what makes a name the same; the id is the name's */
 	struct heap_name *names;
 	size_t name_capacity;
+	struct short_frames shorts;
 	struct map children; /* (parent, name) -> node */
 	struct heap_frame *frames;
 	uint32_t frame_count;
@@ -77,6 +79,7 @@ static void tree_release(struct name_tree *tree)
 		return;
 	intern_fini(&tree->keys);
 	map_fini(&tree->children);
+	short_frames_fini(&tree->shorts);
 	arena_fini(&tree->arena);
 	free(tree->names);
 	free(tree->frames);
@@ -201,6 +204,7 @@ static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const s
 	struct heap_name *name = &names->tree->names[id];
 	if (!name->mangled && frame->mangled && strcmp(frame->mangled, frame->function) != 0)
 		name->mangled = arena_text(&names->tree->arena, frame->mangled);
+	short_frames_place(&names->tree->shorts, id, frame->function, frame->file, frame->line);
 	free(text);
 	return id;
 }
@@ -432,6 +436,11 @@ const struct trace_image *heap_names_image(const struct heap_names *names, uint3
 uint32_t heap_names_count(const struct heap_names *names)
 {
 	return names->tree->keys.count;
+}
+
+void heap_names_shorten(struct heap_names *names)
+{
+	short_frames_make(&names->tree->shorts, names->tree->names, names->tree->keys.count);
 }
 
 char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end)
