@@ -138,6 +138,8 @@ struct action {
 	unsigned extra_count;
 	/** Return the group's name, on one line; the caller frees it. */
 	char *(*text)(struct action_input *input, uint32_t group);
+	/** Return the same for people, as short as the layout has it; the caller frees it. NULL: the text will do. */
+	char *(*label_text)(struct action_input *input, uint32_t group);
 	/** Write the same under the key `label` of an open object. */
 	void (*json)(struct action_input *input, uint32_t group, struct json *json);
 	/** Return lines for people beneath the row; the caller frees them. NULL: the text is the last column
@@ -167,10 +169,14 @@ void action_json_name(struct action_input *input, const struct heap_name *name, 
 /** Write a node's frame as keys of an open object: its name, its file and line if they are one. */
 void action_json_node(struct action_input *input, uint32_t node, struct json *json);
 
+/** Return a copy of the name for people: its short form, unless the layout has full names. The caller frees it. */
+char *action_label(struct action_input *input, const struct heap_name *name);
+
 /** Return the stack of this innermost node as one line. The caller frees it. */
 char *action_stack_text(struct action_input *input, uint32_t node);
 
-/** Return the stack of this innermost node as a line for each frame. The caller frees it. */
+/** Return the stack of this innermost node as lines for people (action/stack_view.h) and an empty one. The caller frees
+    them. */
 char *action_stack_lines(struct action_input *input, uint32_t node);
 
 /** Write a stack as an array "stack" of an open object. */

@@ -28,6 +28,11 @@ static char *frames_text(struct action_input *input, uint32_t group)
 	return action_copy(group ? heap_names_name(action_names(input), group - 1)->text : "[no stack]");
 }
 
+static char *frames_label(struct action_input *input, uint32_t group)
+{
+	return group ? action_label(input, heap_names_name(action_names(input), group - 1)) : action_copy("[no stack]");
+}
+
 static void frames_json(struct action_input *input, uint32_t group, struct json *json)
 {
 	json_begin_object(json, "frame");
@@ -45,6 +50,7 @@ const struct action action_frames = {
 	.help = "one row per function that asked for memory",
 	.groups = frames_groups,
 	.text = frames_text,
+	.label_text = frames_label,
 	.json = frames_json,
 };
 
@@ -56,5 +62,6 @@ const struct action action_inclusive = {
 	.help = "with -frames: one row per function anywhere on the stacks",
 	.groups = inclusive_groups,
 	.text = frames_text,
+	.label_text = frames_label,
 	.json = frames_json,
 };

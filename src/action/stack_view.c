@@ -79,7 +79,7 @@ static void make_lines(struct lines *lines, struct action_input *input, uint32_t
 {
 	const struct heap_names *names = action_names(input);
 	uint32_t user = stack_view_user_node(input, node), before = run_length(input, node, user);
-	bool is_open = input->layout.has_all_frames || is_library(input, user);
+	bool is_open = input->layout.has_all_frames || !user || is_library(input, user);
 	uint32_t at = node;
 	if (!is_open && before) {
 		add_line(lines, user, 1, false);
@@ -118,25 +118,34 @@ static void print_fitting(struct stack_printer *printer, const char *text, unsig
 					 printer->view->input->layout.has_unicode));
 }
 
-/* A place that leaves no room for a name is cut as well. */
-static const char *place_of(struct stack_printer *printer, uint32_t node)
+/* File and line, with a file's name of at most so many columns. */
+static const char *place_text(struct stack_printer *printer, const struct heap_frame *frame, unsigned file_columns)
 {
-	enum { SHARE = 3 };
-	const struct heap_frame *frame = heap_names_frame(action_names(printer->view->input), node);
-	struct sink place;
-	sink_to_memory(&place);
-	if (frame->is_inlined)
-		sink_text(&place, " [inlined]");
-	if (printer->view->has_places && frame->file)
-		sink_format(&place, "  %s", text_shown(text_file_name(frame->file)));
-	if (printer->view->has_places && frame->file && frame->line)
-		sink_format(&place, ":%" PRIu32, frame->line);
-	char *text = sink_take(&place, NULL);
-	const char *kept = text_fit(&printer->arena, text, room_of(printer, printer->view->indent) / SHARE,
+	if (!printer->view->has_places || !frame->file)
+		return "";
+	const char *file = text_fit(&printer->arena, text_shown(text_file_name(frame->file)), file_columns,
 				    printer->view->input->layout.has_unicode);
-	kept = kept == text ? arena_text(&printer->arena, text) : kept;
-	free(text);
-	return kept;
+	return frame->line ? arena_format(&printer->arena, "  %s:%" PRIu32, file, frame->line)
+			   : arena_format(&printer->arena, "  %s", file);
+}
+
+/* What stands behind a name: whether the function is inlined, and where it is. Where there is no room for all, the name
+   keeps half of it. */
+static const char *rest_of(struct stack_printer *printer, uint32_t node, const char *name, unsigned used)
+{
+	enum { FILE_COLUMNS = 16 };
+	static const char inlined[] = " [inlined]";
+	const struct heap_frame *frame = heap_names_frame(action_names(printer->view->input), node);
+	unsigned room = room_of(printer, used), width = text_width(name);
+	const char *place = place_text(printer, frame, UINT32_MAX), *mark = frame->is_inlined ? inlined : "";
+	width = width < room / 2 ? width : room / 2;
+	if (text_width(place) + strlen(mark) > room - width)
+		place = place_text(printer, frame, FILE_COLUMNS);
+	if (text_width(place) + strlen(mark) > room - width)
+		mark = "";
+	if (text_width(place) > room - width)
+		place = "";
+	return arena_format(&printer->arena, "%s%s", mark, place);
 }
 
 static void print_frame(struct stack_printer *printer, uint32_t node, unsigned used)
@@ -145,12 +154,12 @@ static void print_frame(struct stack_printer *printer, uint32_t node, unsigned u
 	const struct heap_name *name = name_of(action_names(view->input), node);
 	bool is_full = view->input->layout.has_full_names;
 	bool is_same = printer->image && name->image && name->symbol && !strcmp(printer->image, name->image);
-	const char *symbol = is_full ? name->symbol : name->short_symbol,
-		   *text = is_full ? name->text : name->short_text;
-	const char *place = place_of(printer, node);
-	print_fitting(printer, is_same ? symbol : text, used + text_width(place));
-	sink_format(printer->out, "%s%s%s", style_begin(view->input->is_colored && *place, STYLE_QUIET), place,
-		    style_end(view->input->is_colored && *place, STYLE_QUIET));
+	const char *text = is_full ? name->text : is_same ? name->short_symbol : name->short_text;
+	const char *rest = rest_of(printer, node, text_shown(text), used);
+	bool is_colored = view->input->is_colored && *rest;
+	print_fitting(printer, text, used + text_width(rest));
+	sink_format(printer->out, "%s%s%s", style_begin(is_colored, STYLE_QUIET), rest,
+		    style_end(is_colored, STYLE_QUIET));
 	printer->image = name->image;
 }
 

@@ -10,7 +10,8 @@
  *
  * The frames follow each other from the one that asked for memory to its callers; those in the line "via" were called
  * by
- * the line before. An image is named when it changes. No line is wider than the layout's width: names are cut in the
+ * the line before. An image is named when it changes, and always with full names. No line is wider than the layout's
+ * width: names are cut in the
  * middle, unless full names are asked for.
  */
 #ifndef XHEAP_ACTION_STACK_VIEW_H

@@ -125,3 +125,74 @@ const char *text_fit_start(struct arena *arena, const char *text, unsigned colum
 {
 	return fit(arena, text, columns, has_unicode, false);
 }
+
+/* ---- lines ---- */
+
+/* One line that is broken. */
+struct wrapping {
+	struct sink *out;
+	struct arena *arena;
+	const struct text_layout *layout;
+	unsigned hang, at; /* blanks before what follows; columns used of the line */
+};
+
+/* Blanks before a word leave half of the line to it. */
+static unsigned limit_blanks(const struct text_layout *layout, size_t blanks)
+{
+	return blanks < layout->width / 2 ? (unsigned)blanks : layout->width / 2;
+}
+
+static void wrap_word(struct wrapping *to, const char *word, size_t before)
+{
+	unsigned width = text_width(word), all = to->layout->width, blanks = limit_blanks(to->layout, before);
+	if (to->at && to->at + blanks + width > all) {
+		sink_put(to->out, '\n');
+		blanks = limit_blanks(to->layout, to->hang);
+		to->at = 0;
+	}
+	if (!to->layout->has_full_names && to->at + blanks + width > all)
+		word = text_fit(to->arena, word, all - blanks, to->layout->has_unicode);
+	sink_format(to->out, "%*s%s", (int)blanks, "", word);
+	to->at += blanks + text_width(word);
+}
+
+static void wrap_line(struct wrapping *to, const char *line)
+{
+	to->at = 0;
+	while (*line) {
+		size_t blanks = strspn(line, " "), word = strcspn(line + blanks, " ");
+		if (word)
+			wrap_word(to, arena_format(to->arena, "%.*s", (int)word, line + blanks), blanks);
+		line += blanks + word;
+	}
+}
+
+static void wrap_lines(struct sink *out, const char *lines, const struct text_layout *layout, const unsigned *hang)
+{
+	enum { MORE = 2 };
+	struct arena arena = {0};
+	struct wrapping to = {.out = out, .arena = &arena, .layout = layout};
+	while (*lines) {
+		size_t length = strcspn(lines, "\n");
+		char *line = arena_format(&arena, "%.*s", (int)length, lines);
+		to.hang = hang ? *hang : (unsigned)strspn(line, " ") + MORE;
+		if (!layout->width || text_width(line) <= layout->width)
+			sink_text(out, line);
+		else
+			wrap_line(&to, line);
+		sink_put(out, '\n');
+		lines += length;
+		lines += *lines == '\n';
+	}
+	arena_fini(&arena);
+}
+
+void text_wrap(struct sink *out, const char *lines, const struct text_layout *layout)
+{
+	wrap_lines(out, lines, layout, NULL);
+}
+
+void text_wrap_hanging(struct sink *out, const char *lines, const struct text_layout *layout, unsigned hang)
+{
+	wrap_lines(out, lines, layout, &hang);
+}

@@ -29,4 +29,12 @@ const char *text_fit(struct arena *arena, const char *text, unsigned columns, bo
 /** As text_fit(), but the end is missing: for a text whose beginning says most. */
 const char *text_fit_start(struct arena *arena, const char *text, unsigned columns, bool has_unicode);
 
+/** Write lines, broken at blanks where they are wider than the layout allows: what follows has two blanks more before
+    it than the line. A word that is wider than a line loses its middle, unless full names are asked for. The last line
+    gets a line feed, too. */
+void text_wrap(struct sink *out, const char *lines, const struct text_layout *layout);
+
+/** As text_wrap(), but what follows has `hang` blanks before it. */
+void text_wrap_hanging(struct sink *out, const char *lines, const struct text_layout *layout, unsigned hang);
+
 #endif

@@ -12,17 +12,18 @@ struct layout_options {
 	bool has_full_names, has_all_frames;
 };
 
-/** -width, -fullNames and -allFrames, which store in a struct layout_options; -width alone. */
-extern const struct option layout_rows[], layout_width_rows[];
+/** -width, -fullNames and -allFrames, which store in a struct layout_options; those without -allFrames, of outputs that
+    have no stacks. */
+extern const struct option layout_rows[], layout_info_rows[];
 
-/** Return the columns that a line of the output may have: `asked` if it is not 0; those of the terminal; those that
-    COLUMNS says; 100. A terminal has TEXT_WIDTH_MIN to TEXT_WIDTH_MAX for us. */
-unsigned cli_width(unsigned asked);
+/** Return the columns that a line of the output may have: `asked` if it is not 0; those of the terminal, unless the
+    output goes to a file; those that COLUMNS says; 100. A terminal has TEXT_WIDTH_MIN to TEXT_WIDTH_MAX for us. */
+unsigned cli_width(unsigned asked, bool is_file);
 
 /** Return whether the locale has the characters of Unicode as UTF-8. */
 bool cli_has_unicode(void);
 
-/** Return the layout that the options ask for. */
-struct text_layout layout_options_settle(const struct layout_options *options);
+/** Return the layout that the options ask for; is_file: the output goes to a file, and not to standard output. */
+struct text_layout layout_options_settle(const struct layout_options *options, bool is_file);
 
 #endif

@@ -60,31 +60,52 @@ static bool is_library_image(const char *image)
 	return false;
 }
 
-/* The namespace that a short name begins with, also behind what Rust has before a type: "<&mut alloc::vec::Vec<>". 0:
-   there is none. */
-static size_t namespace_length(const char *symbol, const char **at)
+/* What Rust has before the name of a type: "<&mut alloc::vec::Vec<u8> as ..." */
+static const char *skip_type_signs(const char *symbol)
 {
 	static const char *const before[] = {"<", "&", "*const ", "*mut ", "mut ", "dyn ", "[", "(", "impl "};
 	for (size_t i = 0; i < COUNT_OF(before);) {
 		size_t length = strlen(before[i]);
-		if (!strncmp(symbol, before[i], length)) {
-			symbol += length;
-			i = 0;
-		} else {
-			i++;
-		}
+		bool is_before = !strncmp(symbol, before[i], length);
+		symbol += is_before ? length : 0;
+		i = is_before ? 0 : i + 1;
 	}
-	const char *end = strstr(symbol, "::");
-	*at = symbol;
-	size_t length = end ? (size_t)(end - symbol) : 0;
-	return length && strcspn(symbol, " <>()[]{}") >= length ? length : 0;
+	return symbol;
+}
+
+/* The length of the namespace that a path begins with; 0: it has none. */
+static size_t namespace_length(const char *path)
+{
+	size_t length = strcspn(path, " <>()[]{}:,;&*");
+	return length && !strncmp(path + length, "::", 2) ? length : 0;
+}
+
+/* The namespace that a function is of. In Rust, an implementation for a type without a path ("<u64 as
+   core::fmt::Display>", "<T as ...>") is of the trait's. C++ has a return type before the name, which the short form
+   leaves out. */
+static size_t symbol_namespace(const struct heap_name *name, const char **at)
+{
+	if (!name->symbol)
+		return 0;
+	bool is_rust = *name->symbol == '<';
+	*at = is_rust ? skip_type_signs(name->symbol) : name->short_symbol ? name->short_symbol : name->symbol;
+	size_t length = namespace_length(*at);
+	const char *as = is_rust && !length ? strstr(name->symbol, " as ") : NULL;
+	if (!as)
+		return length;
+	*at = as + strlen(" as ");
+	return namespace_length(*at);
 }
 
 static size_t library_namespace(const struct heap_name *name, const char **at)
 {
-	const char *symbol = name->short_symbol ? name->short_symbol : name->symbol;
-	size_t length = symbol ? namespace_length(symbol, at) : 0;
+	size_t length = symbol_namespace(name, at);
 	return is_one_of(*at, length, namespaces, COUNT_OF(namespaces)) ? length : 0;
+}
+
+static bool is_start(const struct heap_name *name)
+{
+	return name->symbol && is_one_of(name->symbol, strlen(name->symbol), functions, COUNT_OF(functions));
 }
 
 bool library_frame(const struct heap_name *name)
@@ -94,14 +115,17 @@ bool library_frame(const struct heap_name *name)
 		return false;
 	if (is_library_image(name->image) || library_namespace(name, &at))
 		return true;
-	return name->symbol && is_one_of(name->symbol, strlen(name->symbol), functions, COUNT_OF(functions));
+	return is_start(name);
 }
 
 void library_label(const struct heap_name *name, char *label, size_t size)
 {
 	const char *at = "";
 	size_t length = name->image && is_library_image(name->image) ? 0 : library_namespace(name, &at);
-	if (!length && name->image) {
+	if (!length && name->image && !is_library_image(name->image) && is_start(name)) {
+		at = "libc";
+		length = strlen(at);
+	} else if (!length && name->image) {
 		at = name->image;
 		length = image_stem(at);
 	}
