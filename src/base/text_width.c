@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/text_width.h"
 
+#include <langinfo.h>
+#include <locale.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -45,6 +47,15 @@ static unsigned character_read(const char *at, unsigned *columns)
 		   : is_in(code, wide_characters, COUNT_OF(wide_characters)) ? 2
 									     : 1;
 	return length;
+}
+
+bool text_has_unicode(void)
+{
+	locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+	bool has_unicode = locale && !strcmp(nl_langinfo_l(CODESET, locale), "UTF-8");
+	if (locale)
+		freelocale(locale);
+	return has_unicode;
 }
 
 unsigned text_width(const char *text)

@@ -18,6 +18,10 @@ struct text_layout {
 
 enum { TEXT_WIDTH_MIN = 40, TEXT_WIDTH_MAX = 300, TEXT_WIDTH_DEFAULT = 100 };
 
+/** Return whether the locale of the environment has the characters of Unicode as UTF-8. The locale of the program does
+    not matter and does not change. */
+bool text_has_unicode(void);
+
 /** Return the columns that the UTF-8 text takes: wide characters take two, combining ones none. A byte that is not
     UTF-8 takes one. */
 unsigned text_width(const char *text);

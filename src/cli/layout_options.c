@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/layout_options.h"
 
-#include <langinfo.h>
-#include <locale.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -44,15 +41,10 @@ unsigned cli_width(unsigned asked, bool is_file)
 	return word && text_parse_count(word, &columns) && columns ? limit(columns) : TEXT_WIDTH_DEFAULT;
 }
 
-bool cli_has_unicode(void)
-{
-	return setlocale(LC_CTYPE, "") && !strcmp(nl_langinfo(CODESET), "UTF-8");
-}
-
 struct text_layout layout_options_settle(const struct layout_options *options, bool is_file)
 {
 	return (struct text_layout){.width = cli_width(options->width, is_file),
-				    .has_unicode = cli_has_unicode(),
+				    .has_unicode = text_has_unicode(),
 				    .has_full_names = options->has_full_names,
 				    .has_all_frames = options->has_all_frames};
 }

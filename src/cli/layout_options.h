@@ -20,9 +20,6 @@ extern const struct option layout_rows[], layout_info_rows[];
     output goes to a file; those that COLUMNS says; 100. A terminal has TEXT_WIDTH_MIN to TEXT_WIDTH_MAX for us. */
 unsigned cli_width(unsigned asked, bool is_file);
 
-/** Return whether the locale has the characters of Unicode as UTF-8. */
-bool cli_has_unicode(void);
-
 /** Return the layout that the options ask for; is_file: the output goes to a file, and not to standard output. */
 struct text_layout layout_options_settle(const struct layout_options *options, bool is_file);
 
