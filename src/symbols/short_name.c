@@ -119,13 +119,15 @@ static char opening(char closing)
 	return closing == ')' ? '(' : closing == ']' ? '[' : closing == '}' ? '{' : '<';
 }
 
-/* Whether the < or > at `at` is a sign within an expression: "(a)<(b)", "(a)>>(b)", "->". */
+/* Whether the < or > at `at`, which is not the first character, is a sign within an expression: "(a)<(b)", "(a)>>(b)",
+   "->". Rust has no such expressions, but types that end with ")>>". */
 static bool is_comparison(const char *at, const char *end)
 {
 	if (*at == '<')
 		return at[-1] == ')';
-	return at[-1] == '-' || (at[-1] == ')' && at + 1 < end && strchr(">=", at[1])) ||
-	       (at[-1] == '>' && at[-2] == ')' && at + 1 < end && at[1] == '(');
+	if (at[-1] == ')')
+		return has_prefix(at, end, ">>(") || has_prefix(at, end, ">=(");
+	return at[-1] == '-' || (at[-1] == '>' && at[-2] == ')' && has_prefix(at, end, ">("));
 }
 
 /* Return the end of the group that the bracket at `at` opens, behind its closing bracket; `end` if that is missing.
@@ -314,20 +316,25 @@ static const char *find_words(const char *at, const char *end, const char *words
 	return NULL;
 }
 
+/* Take the brackets off again around what reads as a path: "<m::Tree>::grow" is m::Tree::grow. */
+static void unwrap_path(struct shortening *to, size_t from)
+{
+	const char *path = to->out + from + 1;
+	size_t length = to->used - from - 2;
+	if (!length || !is_word(*path) || memchr(path, ' ', length))
+		return;
+	memmove(to->out + from, path, length);
+	to->used = from + length;
+}
+
 /* What Rust has at the beginning of a path: [at, end) is "<T>", "<T as Trait>" or "<impl Trait for T>". */
 static void put_qualified(struct shortening *to, const char *at, const char *end, unsigned depth)
 {
 	static const char as[] = " as ", impl[] = "impl ", of[] = " for ";
-	const char *inner = at + 1, *inner_end = end - (end - at > 1 && end[-1] == '>');
-	const char *split = find_words(inner, inner_end, as);
-	bool is_impl = has_prefix(inner, inner_end, impl);
-	bool is_path = !split && !is_impl && inner < inner_end && is_word(*inner) && !find_words(inner, inner_end, " ");
-	if (is_path) {
-		put_type(to, inner, inner_end, depth);
-		return;
-	}
+	const char *inner = at + 1, *inner_end = end - (end - at > 1 && end[-1] == '>'), *split;
+	size_t from = to->used;
 	put_text(to, "<");
-	if (is_impl) {
+	if (has_prefix(inner, inner_end, impl)) {
 		inner += sizeof(impl) - 1;
 		split = find_words(inner, inner_end, of);
 		put_text(to, impl);
@@ -338,6 +345,7 @@ static void put_qualified(struct shortening *to, const char *at, const char *end
 		}
 		put_type(to, inner, inner_end, depth);
 	} else {
+		split = find_words(inner, inner_end, as);
 		put_type(to, inner, split ? split : inner_end, depth);
 		if (split) {
 			put_text(to, as);
@@ -345,6 +353,7 @@ static void put_qualified(struct shortening *to, const char *at, const char *end
 		}
 	}
 	put_text(to, ">");
+	unwrap_path(to, from);
 }
 
 /* ---- names ---- */
@@ -408,18 +417,21 @@ static bool name_parenthesis(struct shortening *from)
 	return inner > open + 1;
 }
 
-/* "operator bool() const": the type goes up to the last "()". */
+/* "operator bool() const": the type goes up to the "()" that ends the name, or that a local name follows. */
 static void name_conversion(struct shortening *from)
 {
-	const char *at = from->at, *last = NULL;
+	const char *at = from->at, *type_end;
 	while (at && at < from->end) {
-		if (has_prefix(at, from->end, "()"))
-			last = at;
+		const char *next = at + 2;
+		if (has_prefix(at, from->end, "()") && (next == from->end || *next == ' ' || *next == ':'))
+			break;
 		at = strchr("<([{", *at) ? group_end(at, from->end) : at + 1;
 	}
-	last = last ? last : from->end;
-	put_type(from, from->at, last, 0);
-	from->at = last;
+	type_end = at = at ? at : from->end;
+	while (type_end - from->at > 2 && !memcmp(type_end - 2, "()", 2))
+		type_end -= 2;
+	put_type(from, from->at, type_end, 0);
+	from->at = at;
 }
 
 static void name_operator(struct shortening *from, size_t length)
@@ -465,15 +477,15 @@ static void name_brace(struct shortening *from)
 static void name_quote(struct shortening *from)
 {
 	static const char lambda[] = "'lambda";
-	const char *at = from->at, *end = from->end;
-	size_t digits = 0;
-	if (has_prefix(at, end, lambda))
-		digits = strspn(at + sizeof(lambda) - 1, "0123456789");
-	if (!has_prefix(at, end, lambda) || !has_prefix(at + sizeof(lambda) - 1 + digits, end, "'(")) {
+	const char *at = from->at + sizeof(lambda) - 1;
+	bool is_lambda = has_prefix(from->at, from->end, lambda);
+	while (is_lambda && at < from->end && isdigit((unsigned char)*at))
+		at++;
+	if (!is_lambda || !has_prefix(at, from->end, "'(")) {
 		put(from, from->at++, 1);
 		return;
 	}
-	from->at += sizeof(lambda) + digits;
+	from->at = at + 1;
 	skip_group(from);
 	put_lambda(from, "", 0);
 }
@@ -581,29 +593,39 @@ static const char *without_hash(const char *name, const char *end)
 	return hash;
 }
 
-/* Words about a function that has no name of its own. */
-static void skip_description(struct shortening *from)
+/* Words about a function that has no name of its own, or about a type. Of a type, all that is left to read is written.
+   */
+static void name_description(struct shortening *from)
 {
-	static const char *const words[] = {"non-virtual thunk to ",
-					    "virtual thunk to ",
-					    "covariant return thunk to ",
-					    "non-transaction clone for ",
-					    "transaction clone for ",
-					    "TLS init function for ",
-					    "TLS wrapper function for ",
-					    "guard variable for ",
-					    "vtable for ",
-					    "VTT for ",
-					    "typeinfo for ",
-					    "typeinfo name for ",
-					    "initializer for module ",
-					    NULL};
-	for (const char *const *word = words; *word; word++) {
-		if (!has_prefix(from->at, from->end, *word))
+	static const struct {
+		const char *text;
+		bool is_of_type;
+	} words[] = {
+		{"non-virtual thunk to ", false},
+		{"virtual thunk to ", false},
+		{"covariant return thunk to ", false},
+		{"non-transaction clone for ", false},
+		{"transaction clone for ", false},
+		{"TLS init function for ", false},
+		{"TLS wrapper function for ", false},
+		{"guard variable for ", false},
+		{"initializer for module ", false},
+		{"vtable for ", true},
+		{"VTT for ", true},
+		{"typeinfo for ", true},
+		{"typeinfo name for ", true},
+		{"construction vtable for ", true},
+	};
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		if (!has_prefix(from->at, from->end, words[i].text))
 			continue;
-		put_text(from, *word);
-		from->at += strlen(*word);
+		put_text(from, words[i].text);
+		from->at += strlen(words[i].text);
 		from->base = from->used;
+		if (!words[i].is_of_type)
+			return;
+		put_type(from, from->at, from->end, 0);
+		from->at = from->end;
 		return;
 	}
 }
@@ -625,7 +647,7 @@ static bool shorten(struct shortening *from, const char *name, char *out)
 	size_t length = strlen(name);
 	*from = (struct shortening){
 		.begin = name, .at = name, .end = without_hash(name, name + length), .out = out, .lambda = SIZE_MAX};
-	skip_description(from);
+	name_description(from);
 	while (from->at < from->end && !from->is_bad && name_step(from))
 		;
 	while (from->used > from->base && from->out[from->used - 1] == ' ')

@@ -5,9 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbols/demangle.h"
 #include "symbols/short_name.h"
 
 struct row {
@@ -142,6 +144,8 @@ static void other_languages(void **state)
 		{"<m::Tree<u8> as core::ops::drop::Drop>::drop", "<m::Tree<> as Drop>::drop"},
 		{"<<A as B>::C<u8> as a::D<X>>::e", "<<A as B>::C<> as D>::e"},
 		{"<fn(A) -> B as a::T>::f", "<fn(A) -> B as T>::f"},
+		{"<a::B<(u8, u8)>>::zip::<u8>", "a::B<>::zip<>"},
+		{"<<a::B<_>>::f::C>::g", "a::B<>::f::C::g"},
 		{"alloc::slice::<impl [T]>::to_vec", "alloc::slice::<impl [T]>::to_vec"},
 		{"core::fmt::num::<impl core::fmt::Display for u8>::fmt", "core::fmt::num::<impl Display for u8>::fmt"},
 		{"core::ptr::drop_in_place<alloc::string::String>", "core::ptr::drop_in_place<>"},
@@ -153,6 +157,37 @@ static void other_languages(void **state)
 	};
 	(void)state;
 	CHECK(rows, NULL, 0);
+}
+
+/* Names of real libraries, as nm printed them, with the short forms that somebody has read: libstdc++, libc++, LLVM,
+   clang, gRPC, protobuf, Boost, ICU, fmt, jsoncpp, apt, rustc, programs of Rust and D. A short form of a short form is
+   the same. */
+static void names_of_libraries(void **state)
+{
+	enum { ROWS_MIN = 200 };
+	const char *source = getenv("SOURCE");
+	char path[4096], *line = NULL, short_again[4096];
+	size_t size = 0, count = 0;
+	struct arena arena = {0};
+	(void)state;
+	snprintf(path, sizeof(path), "%s/tests/unit/short_names.txt", source ? source : ".");
+	FILE *file = fopen(path, "r");
+	assert_non_null(file);
+	while (getline(&line, &size, file) > 0) {
+		char *tab = strchr(line, '\t');
+		assert_non_null(tab);
+		*tab = 0;
+		tab[1 + strcspn(tab + 1, "\n")] = 0;
+		const char *result = short_name(&arena, name_demangle(&arena, line), NULL, 0);
+		assert_string_equal(result, tab + 1);
+		snprintf(short_again, sizeof(short_again), "%s", short_name(&arena, result, NULL, 0));
+		assert_string_equal(short_again, result);
+		count++;
+	}
+	assert_true(count >= ROWS_MIN);
+	free(line);
+	fclose(file);
+	arena_fini(&arena);
 }
 
 /* No bracket that is missing, no depth and no length may do harm. */
@@ -186,9 +221,10 @@ static void nonsense_is_no_danger(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(functions_lose_parameters),        cmocka_unit_test(operators_are_names),
-		cmocka_unit_test(strings_have_their_names),         cmocka_unit_test(other_languages),
-		cmocka_unit_test(lambdas_have_a_number_or_a_place), cmocka_unit_test(nonsense_is_no_danger),
+		cmocka_unit_test(functions_lose_parameters), cmocka_unit_test(operators_are_names),
+		cmocka_unit_test(strings_have_their_names),  cmocka_unit_test(other_languages),
+		cmocka_unit_test(names_of_libraries),        cmocka_unit_test(lambdas_have_a_number_or_a_place),
+		cmocka_unit_test(nonsense_is_no_danger),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
