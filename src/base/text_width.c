@@ -109,7 +109,7 @@ static bool is_too_long(const char *text, unsigned columns)
 /* An ellipsis of at most three columns. */
 static const char *ellipsis(unsigned columns, bool has_unicode)
 {
-	return has_unicode ? (columns ? "\u2026" : "") : "..." + (columns < 3 ? 3 - columns : 0);
+	return has_unicode ? (columns ? "…" : "") : &"..."[columns < 3 ? 3 - columns : 0];
 }
 
 static const char *fit(struct arena *arena, const char *text, unsigned columns, bool has_unicode, bool has_tail)

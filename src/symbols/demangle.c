@@ -82,7 +82,9 @@ static void name_append(const char *piece, size_t size, void *argument)
 	/* The demangler has no other way to be stopped; it holds no memory but its stack. */
 	if (size >= sizeof(output->data) - output->size)
 		longjmp(output->too_long, 1);
-	memcpy(output->data + output->size, piece, size);
+	/* It also has pieces without a byte and without an address. */
+	if (size)
+		memcpy(output->data + output->size, piece, size);
 	output->size += size;
 }
 
