@@ -114,15 +114,9 @@ void report_text_caveats(const struct report *report, struct sink *out)
 	struct sink to;
 	sink_to_memory(&to);
 	text_caveats(report, &to);
-	char *lines = sink_take(&to, NULL), *wrapped;
-	sink_to_memory(&to);
-	text_wrap(&to, *lines ? lines : "  nothing was lost, cut short or contradictory", &report->input->layout);
-	wrapped = sink_take(&to, NULL);
-	if (*lines)
-		style_lines(out, report->input->is_colored, STYLE_CAVEAT, wrapped);
-	else
-		sink_text(out, wrapped);
-	free(wrapped);
+	char *lines = sink_take(&to, NULL);
+	text_wrap_styled(out, *lines ? lines : "  nothing was lost, cut short or contradictory", &report->input->layout,
+			 report->input->is_colored && *lines, STYLE_CAVEAT);
 	free(lines);
 }
 
@@ -347,6 +341,14 @@ static void text_columns(struct grid *grid, const struct report *report, const s
 		grid->is_text[i] = true;
 }
 
+/* Lines that are made of any words, to be broken where they are too wide. */
+static void text_lines(const struct report *report, struct sink *lines, struct sink *out)
+{
+	char *text = sink_take(lines, NULL);
+	text_wrap(out, text, &report->input->layout);
+	free(text);
+}
+
 static void text_part(const struct report *report, const struct report_part *part, struct sink *out)
 {
 	struct grid grid = {0};
@@ -356,10 +358,13 @@ static void text_part(const struct report *report, const struct report_part *par
 	snprintf(heading, sizeof(heading), "%s%s%s by %s", part->action->title, is_split ? " and " : "",
 		 heap_by_name(report_window(report, part)->by), part->sort->title);
 	sink_put(out, '\n');
-	style_lines(out, report->input->is_colored, STYLE_HEADING, heading);
+	text_wrap_styled(out, heading, &report->input->layout, report->input->is_colored, STYLE_HEADING);
+	struct sink line;
+	sink_to_memory(&line);
 	if (cut)
-		sink_format(out, "  the first %s of %s rows; %s are left out\n", text_count(part->rows.shown).data,
+		sink_format(&line, "  the first %s of %s rows; %s are left out\n", text_count(part->rows.shown).data,
 			    text_count(part->rows.count).data, text_count(cut).data);
+	text_lines(report, &line, out);
 	grid.is_colored = report->input->is_colored;
 	grid.layout = report->input->layout;
 	text_columns(&grid, report, part);
@@ -367,14 +372,6 @@ static void text_part(const struct report *report, const struct report_part *par
 		text_row(&grid, report, part, part->rows.rows[i]);
 	grid_print(&grid, out, 2);
 	grid_fini(&grid);
-}
-
-/* Lines that are made of any words, to be broken where they are too wide. */
-static void text_lines(const struct report *report, struct sink *lines, struct sink *out)
-{
-	char *text = sink_take(lines, NULL);
-	text_wrap(out, text, &report->input->layout);
-	free(text);
 }
 
 static void text_filters(const struct report *report, struct sink *out)
@@ -422,9 +419,12 @@ void report_text(const struct report *report, struct sink *out)
 	const struct heap_range range = report_source(report)->window->range;
 	text_heading(report, out);
 	report_text_caveats(report, out);
+	struct sink line;
+	sink_to_memory(&line);
 	if (report->has_range)
-		sink_format(out, "  in the range from %s us to %s us\n", text_microseconds(range.from_ns).data,
+		sink_format(&line, "  in the range from %s us to %s us\n", text_microseconds(range.from_ns).data,
 			    text_microseconds(range.to_ns).data);
+	text_lines(report, &line, out);
 	text_filters(report, out);
 	sink_put(out, '\n');
 	text_totals(report, out);
