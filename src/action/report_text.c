@@ -362,8 +362,8 @@ static void text_part(const struct report *report, const struct report_part *par
 	struct sink line;
 	sink_to_memory(&line);
 	if (cut)
-		sink_format(&line, "  the first %s of %s rows; %s are left out\n", text_count(part->rows.shown).data,
-			    text_count(part->rows.count).data, text_count(cut).data);
+		sink_format(&line, "  the first %s of %s rows; %s %s left out\n", text_count(part->rows.shown).data,
+			    text_count(part->rows.count).data, text_count(cut).data, cut == 1 ? "is" : "are");
 	text_lines(report, &line, out);
 	grid.is_colored = report->input->is_colored;
 	grid.layout = report->input->layout;

@@ -68,7 +68,7 @@ static unsigned cell_width(const char *text)
 /* A name of fewer columns than this says nothing; on a wide line names get more room before numbers do. */
 static unsigned text_least(const struct grid *grid)
 {
-	unsigned share = grid->layout.width * 3 / 10;
+	unsigned share = grid->layout.width * 2 / 5;
 	return share > TEXT_LEAST ? share : TEXT_LEAST;
 }
 

@@ -120,7 +120,8 @@ static const char *fit(struct arena *arena, const char *text, unsigned columns, 
 		return text;
 	if (columns <= mark)
 		return middle;
-	unsigned tail = has_tail ? (columns - mark) / 2 : 0, head = columns - mark - tail;
+	/* The end of a name says more than its beginning, which is a library or a namespace. */
+	unsigned tail = has_tail ? (columns - mark) * 3 / 5 : 0, head = columns - mark - tail;
 	size_t head_size = head_bytes(text, head), tail_at = tail_start(text, all, tail);
 	if (head_size > (size_t)head * COLUMN_BYTES_MAX || strlen(text + tail_at) > (size_t)tail * COLUMN_BYTES_MAX)
 		return middle;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "symbols/demangle.h"
+
 /* Images, by their file names up to ".so", a '-' or a digit that begins a version. */
 static const char *const images[] = {
 	"libc",     "libstdc++",  "libc++",   "libc++abi",  "ld-linux", "ld",        "ld-musl",   "libc.musl",
@@ -52,6 +54,8 @@ static size_t image_stem(const char *image)
 static bool is_library_image(const char *image)
 {
 	size_t length = image_stem(image);
+	if (!image[length] && *image != '[')
+		return false;
 	if (is_one_of(image, length, images, COUNT_OF(images)))
 		return true;
 	for (size_t i = length; i-- > 1;)
@@ -80,20 +84,49 @@ static size_t namespace_length(const char *path)
 	return length && !strncmp(path + length, "::", 2) ? length : 0;
 }
 
-/* The namespace that a function is of. In Rust, an implementation for a type without a path ("<u64 as
-   core::fmt::Display>", "<T as ...>") is of the trait's. C++ has a return type before the name, which the short form
-   leaves out. */
+/* The trait in "<Type as Trait>::name", also of a type that has such types as arguments; NULL: there is none. */
+static const char *find_trait(const char *symbol)
+{
+	static const char as[] = " as ";
+	int depth = 0;
+	for (const char *at = symbol; *at; at++) {
+		bool is_arrow = *at == '>' && at > symbol && at[-1] == '-';
+		depth += strchr("<([{", *at) ? 1 : strchr(">)]}", *at) && !is_arrow ? -1 : 0;
+		if (depth <= 1 && !strncmp(at, as, sizeof(as) - 1))
+			return depth == 1 ? at + sizeof(as) - 1 : NULL;
+	}
+	return NULL;
+}
+
+/* The namespace of a function of Rust that is implemented for a type: "<m::Tree as core::fmt::Display>::fmt" is m's,
+   unless the mangled name says where the code is. A type without a path ("<u64 as core::fmt::Display>", "<T as ...>",
+   "<[u8]>") is the trait's, or the language's own. */
+static size_t rust_namespace(const struct heap_name *name, const char **at)
+{
+	static const char own[] = "core";
+	size_t length = 0;
+	const char *crate = name->mangled ? name_rust_crate(name->mangled, &length) : NULL;
+	*at = crate ? crate : skip_type_signs(name->symbol);
+	if (crate)
+		return length;
+	const char *trait = find_trait(name->symbol);
+	length = namespace_length(*at);
+	if (trait && (!length || (name->mangled && !strncmp(name->mangled, "_R", 2)))) {
+		*at = skip_type_signs(trait);
+		length = namespace_length(*at);
+	}
+	*at = length ? *at : own;
+	return length ? length : sizeof(own) - 1;
+}
+
+/* The namespace that a function is of. C++ has a return type before the name, which the short form leaves out. */
 static size_t symbol_namespace(const struct heap_name *name, const char **at)
 {
 	if (!name->symbol)
 		return 0;
-	bool is_rust = *name->symbol == '<';
-	*at = is_rust ? skip_type_signs(name->symbol) : name->short_symbol ? name->short_symbol : name->symbol;
-	size_t length = namespace_length(*at);
-	const char *as = is_rust && !length ? strstr(name->symbol, " as ") : NULL;
-	if (!as)
-		return length;
-	*at = as + strlen(" as ");
+	if (*name->symbol == '<')
+		return rust_namespace(name, at);
+	*at = name->short_symbol ? name->short_symbol : name->symbol;
 	return namespace_length(*at);
 }
 

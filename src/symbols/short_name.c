@@ -296,13 +296,15 @@ static void put_type(struct shortening *to, const char *at, const char *end, uns
 /* A trait by the last part of its path, without arguments. */
 static void put_trait(struct shortening *to, const char *at, const char *end)
 {
-	const char *from = at;
-	while (at < end && (is_word(*at) || *at == ':')) {
-		if (*at == ':')
-			from = at + 1;
-		at++;
+	const char *from = at, *name_end = at;
+	while (at && at < end && *at != ' ') {
+		bool is_group = strchr("<([{", *at);
+		const char *next = is_group ? group_end(at, end) : at + 1;
+		from = *at == ':' ? next : from;
+		name_end = is_group ? name_end : next;
+		at = next;
 	}
-	put(to, from, (size_t)(at - from));
+	put(to, from, name_end > from ? (size_t)(name_end - from) : 0);
 }
 
 /* The first place of the words outside of brackets, or NULL. */

@@ -49,6 +49,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		const void *end = memchr(data + at, '\n', size - at);
 		length = end ? (size_t)((const uint8_t *)end - (data + at)) : size - at;
 		const char *name = arena_format(&arena, "%.*s", (int)length, (const char *)data + at);
+		size_t crate_length = 0;
+		const char *crate = name_rust_crate(name, &crate_length);
+		if (crate && (crate < name || crate + crate_length > name + strlen(name)))
+			abort();
 		check_name(&arena, name);
 		check_name(&arena, name_demangle(&arena, name));
 	}

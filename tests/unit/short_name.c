@@ -146,6 +146,7 @@ static void other_languages(void **state)
 		{"<fn(A) -> B as a::T>::f", "<fn(A) -> B as T>::f"},
 		{"<a::B<(u8, u8)>>::zip::<u8>", "a::B<>::zip<>"},
 		{"<<a::B<_>>::f::C>::g", "a::B<>::f::C::g"},
+		{"<u8 as <[_]>::to_vec_in::ConvertVec>::to_vec::<A>", "<u8 as ConvertVec>::to_vec<>"},
 		{"alloc::slice::<impl [T]>::to_vec", "alloc::slice::<impl [T]>::to_vec"},
 		{"core::fmt::num::<impl core::fmt::Display for u8>::fmt", "core::fmt::num::<impl Display for u8>::fmt"},
 		{"core::ptr::drop_in_place<alloc::string::String>", "core::ptr::drop_in_place<>"},
