@@ -39,13 +39,14 @@ static bool is_library(struct action_input *input, uint32_t node)
 	const struct heap_name *name = name_of(action_names(input), node);
 	if (name->is_mark)
 		return false;
-	return name->is_entry || library_frame(name) ||
+	return name->is_entry || name->is_library ||
 	       (input->cull && heap_patterns_match(&input->cull->frames, action_names(input), node));
 }
 
 uint32_t stack_view_user_node(struct action_input *input, uint32_t node)
 {
-	const struct heap_names *names = action_names(input);
+	struct heap_names *names = action_names(input);
+	heap_names_shorten(names);
 	for (uint32_t at = node; at && !name_of(names, at)->is_mark; at = caller(names, at))
 		if (!is_library(input, at))
 			return at;
