@@ -154,8 +154,13 @@ static void print_frame(struct stack_printer *printer, uint32_t node, unsigned u
 	const struct stack_view *view = printer->view;
 	const struct heap_name *name = name_of(action_names(view->input), node);
 	bool is_full = view->input->layout.has_full_names;
+	/* With lines in names (-lines) the place behind the name has the line. */
 	bool is_same = printer->image && name->image && name->symbol && !strcmp(printer->image, name->image);
-	const char *text = is_full ? name->text : is_same ? name->short_symbol : name->short_text;
+	const char *text = is_full   ? name->text
+			   : is_same ? name->short_symbol
+			   : name->image && name->symbol
+				   ? arena_format(&printer->arena, "%s!%s", name->image, name->short_symbol)
+				   : name->short_text;
 	const char *rest = rest_of(printer, node, text_shown(text), used);
 	bool is_colored = view->input->is_colored && *rest;
 	print_fitting(printer, text, used + text_width(rest));
