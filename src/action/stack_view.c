@@ -40,7 +40,7 @@ static bool is_library(struct action_input *input, uint32_t node)
 	if (name->is_mark)
 		return false;
 	return name->is_entry || name->is_library ||
-	       (input->cull && heap_patterns_match(&input->cull->frames, action_names(input), node));
+	       (input->cull && heap_cull_matches(input->cull, action_names(input), node));
 }
 
 uint32_t stack_view_user_node(struct action_input *input, uint32_t node)
