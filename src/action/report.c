@@ -51,18 +51,28 @@ bool report_is_sample(const struct report *report)
 	return report_source(report)->table->sample_bytes > 0;
 }
 
+static bool source_has_peak(const struct action_source *source)
+{
+	return source->window->peak_from_ns <= source->window->range.to_ns;
+}
+
 bool report_has_peak(const struct report *report)
 {
-	return report_source(report)->window->peak_from_ns <= report_source(report)->window->range.to_ns;
+	return source_has_peak(report_source(report));
+}
+
+bool report_source_has_number(const struct action_source *source, size_t offset)
+{
+	bool is_of_peak = offset == offsetof(struct heap_numbers, peak_count) ||
+			  offset == offsetof(struct heap_numbers, peak_bytes);
+	if (is_of_peak && !source_has_peak(source))
+		return false;
+	return !source->table->sample_bytes || offset != offsetof(struct heap_numbers, temporary_count);
 }
 
 bool report_has_number(const struct report *report, size_t offset)
 {
-	bool is_of_peak = offset == offsetof(struct heap_numbers, peak_count) ||
-			  offset == offsetof(struct heap_numbers, peak_bytes);
-	if (is_of_peak && !report_has_peak(report))
-		return false;
-	return !report_is_sample(report) || offset != offsetof(struct heap_numbers, temporary_count);
+	return report_source_has_number(report_source(report), offset);
 }
 
 unsigned report_extra_count(const struct report *report, const struct action *action)

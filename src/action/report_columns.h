@@ -49,6 +49,9 @@ bool report_has_peak(const struct report *report);
     beginning, and what was live at a moment. */
 bool report_has_number(const struct report *report, size_t offset);
 
+/** Return the same for one of several sources. */
+bool report_source_has_number(const struct action_source *source, size_t offset);
+
 /** Return how many numbers of its own the action has here: none where other blocks than the recorded ones would have
     to be known. */
 unsigned report_extra_count(const struct report *report, const struct action *action);

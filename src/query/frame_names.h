@@ -23,6 +23,12 @@ struct heap_name {
 	bool is_entry;       /**< an allocation function that was called, as the recorder knew it */
 };
 
+/** Return whether the name is a place in an image that no symbol names. */
+static inline bool heap_name_is_offset(const struct heap_name *name)
+{
+	return name->image && !name->symbol;
+}
+
 /** A node of the tree; node 0 is the empty stack. A fact that differs among the addresses of the node is absent. */
 struct heap_frame {
 	uint32_t parent; /**< the caller */
