@@ -88,6 +88,19 @@ _xheap_heap() {
 	esac
 }
 
+_xheap_diff() {
+	local options="-stacks -frames -inclusive -image -tree -callers -totals -by -top -normalise -fail-above -fail-frames -range -lifetime -size \
+		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -lines -format -o --help"
+	case ${2#-} in
+	-normalise | normalise) _xheap_reply "time count" "$1" ;;
+	-fail-* | fail-*) ;;
+	*) case $1 in
+		-*) _xheap_reply "$options" "$1" ;;
+		*) _xheap_heap "$1" "$2" ;;
+		esac ;;
+	esac
+}
+
 _xheap_dump() {
 	case $2 in
 	-range | --range) ;;
@@ -139,7 +152,7 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch top report recover heap symbols merge dump info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch top report recover heap diff symbols merge dump info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -148,6 +161,7 @@ _xheap() {
 	sessions) _xheap_reply "--format --help" "$current" ;;
 	recover) _xheap_recover "$current" "$previous" ;;
 	heap) _xheap_heap "$current" "$previous" ;;
+	diff) _xheap_diff "$current" "$previous" ;;
 	merge)
 		case $current in
 		-*) _xheap_reply "-o --help" "$current" ;;
@@ -165,7 +179,7 @@ _xheap() {
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
 	info) _xheap_info "$current" "$previous" ;;
-	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap symbols merge dump info" "$current" ;;
+	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap diff symbols merge dump info" "$current" ;;
 	esac
 }
 

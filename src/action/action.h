@@ -161,6 +161,9 @@ uint32_t action_site_node(struct action_input *input, struct action_source *sour
 /** Return whether a frame of the stack of this innermost node is a place in an image that no symbol names. */
 bool action_stack_has_offset(struct action_input *input, uint32_t node);
 
+/** Return whether a frame of that stack matches one of the patterns. */
+bool action_stack_matches(struct action_input *input, uint32_t node, struct heap_patterns *patterns);
+
 /** Add a group, once. */
 void action_groups_add(struct action_groups *groups, uint32_t group);
 

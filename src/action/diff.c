@@ -35,6 +35,13 @@ struct run_value {
 typedef struct run_value run_value(const struct diff *diff, const void *from, unsigned source,
 				   enum action_number number);
 
+/* Return the difference; with factors, numbers that differ by no more than their rounding are the same. */
+static long double without_rounding(const struct diff *diff, long double one, long double other)
+{
+	const long double rounding = 1e-12L, difference = one - other;
+	return diff->scales && fabsl(difference) <= rounding * (fabsl(one) + fabsl(other)) ? 0 : difference;
+}
+
 /* The mean, bounds and deviation of a side; *variance is that of the mean. */
 static struct diff_value side_value(const struct diff *diff, enum diff_side side, run_value *of, const void *from,
 				    enum action_number number, double *variance)
@@ -52,7 +59,7 @@ static struct diff_value side_value(const struct diff *diff, enum diff_side side
 	}
 	value.mean /= count;
 	for (unsigned i = 0; i < count; i++) {
-		long double distance = of(diff, from, first + i, number).number - value.mean;
+		long double distance = without_rounding(diff, of(diff, from, first + i, number).number, value.mean);
 		squares += distance * distance;
 	}
 	if (count > 1)
@@ -95,7 +102,7 @@ static struct diff_change change_of(const struct diff *diff, run_value *of, cons
 	double variances[DIFF_SIDES];
 	for (int side = 0; side < DIFF_SIDES; side++)
 		change.sides[side] = side_value(diff, (enum diff_side)side, of, from, number, &variances[side]);
-	change.change = change.sides[DIFF_B].mean - change.sides[DIFF_A].mean;
+	change.change = without_rounding(diff, change.sides[DIFF_B].mean, change.sides[DIFF_A].mean);
 	change_judge(diff, &change, variances);
 	return change;
 }
@@ -105,10 +112,11 @@ static struct diff_change change_of(const struct diff *diff, run_value *of, cons
 static struct run_value number_of(const struct diff *diff, const struct heap_numbers *numbers, unsigned source,
 				  enum action_number number)
 {
-	double scale = diff->scales ? diff->scales[source] : 1, error = 0;
+	const long double scale = diff->scales ? diff->scales[source] : 1;
+	double error = 0;
 	for (int i = 0; i < REPORT_ERRORS; i++)
 		if (report_errors[i].number == number)
-			error = report_error_at(numbers, i) * scale;
+			error = report_error_at(numbers, i) * (double)scale;
 	return (struct run_value){(long double)report_number_at(numbers, report_numbers[number].offset) * scale,
 				  error * error};
 }
@@ -276,7 +284,7 @@ static long double basis_of(const struct action_source *source, enum diff_basis 
 	return (long double)window->totals.total_count;
 }
 
-int diff_scales(double *scales, const struct diff *diff, enum diff_basis basis, double factor, struct diag *diag)
+int diff_scales(long double *scales, const struct diff *diff, enum diff_basis basis, double factor, struct diag *diag)
 {
 	const struct action_input *input = diff->input;
 	long double mean = 0;
@@ -291,7 +299,7 @@ int diff_scales(double *scales, const struct diff *diff, enum diff_basis basis, 
 		if (own <= 0 || mean <= 0)
 			return diag_fail(diag, EINVAL, "%s: it has no %s", input->sources[i].path,
 					 basis == DIFF_BY_TIME ? "time" : "allocations");
-		scales[i] = (double)(mean / own);
+		scales[i] = mean / own;
 	}
 	return 0;
 }

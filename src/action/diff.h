@@ -16,7 +16,7 @@ enum diff_side { DIFF_A, DIFF_B, DIFF_SIDES };
 struct diff {
 	struct action_input *input;
 	unsigned runs[DIFF_SIDES]; /**< number of A's sources, which come first in the input, and of B's; at least 1 */
-	const double *scales;      /**< by source: a factor for its numbers; NULL: 1 for all */
+	const long double *scales; /**< by source: a factor for its numbers; NULL: 1 for all */
 };
 
 /** A number of one side: exact integers while there is one run and no factor. */
@@ -104,6 +104,6 @@ enum diff_basis { DIFF_AS_IS, DIFF_BY_TIME, DIFF_BY_COUNT, DIFF_BY_FACTOR };
 /** Fill in scales[source] for all sources: each run counts as if it had the mean time (or total count) of A's runs; by
  *  a factor, B's numbers are multiplied by it. Return 0, or -EINVAL with the reason in diag: a run has no time, or no
  *  allocations. */
-int diff_scales(double *scales, const struct diff *diff, enum diff_basis basis, double factor, struct diag *diag);
+int diff_scales(long double *scales, const struct diff *diff, enum diff_basis basis, double factor, struct diag *diag);
 
 #endif

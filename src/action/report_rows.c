@@ -49,7 +49,7 @@ const struct action_sort *action_sort_find(const char *key)
 
 const struct action_sort *action_sort_at(unsigned number)
 {
-	return number < SORT_COUNT ? &sorts[number] : NULL;
+	return number < SORT_COUNT ? &sorts[sort_order[number]] : NULL;
 }
 
 enum action_number action_sort_number(const struct action_sort *sort)

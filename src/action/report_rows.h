@@ -43,7 +43,7 @@ struct action_sort {
 /** Return the order with this key, in any case; NULL when there is none. NULL gives the default. */
 const struct action_sort *action_sort_find(const char *key);
 
-/** Return the order with this number from 0, NULL behind the last one. */
+/** Return the order with this place in the list of keys, from 0; NULL behind the last one. */
 const struct action_sort *action_sort_at(unsigned number);
 
 /** Return the order by this number, which has a key. */

@@ -39,6 +39,16 @@ bool action_stack_has_offset(struct action_input *input, uint32_t node)
 	return false;
 }
 
+bool action_stack_matches(struct action_input *input, uint32_t node, struct heap_patterns *patterns)
+{
+	const struct heap_names *names = action_names(input);
+	bool matches = false;
+	/* To the outermost frame, so that each pattern sees all of them. */
+	for (uint32_t at = node; at; at = heap_names_frame(names, at)->parent)
+		matches |= heap_patterns_match(patterns, names, at);
+	return matches;
+}
+
 static void stack_line(struct action_input *input, uint32_t node, struct sink *out)
 {
 	const struct heap_frame *frame = heap_names_frame(action_names(input), node);
