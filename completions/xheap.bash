@@ -68,7 +68,7 @@ _xheap_recover() {
 
 _xheap_heap() {
 	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -session -by -top -range -lifetime -size \
-		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -lines -format -o -timing --help"
+		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -timing --help"
 	case ${2#-} in
 	-stacks | stacks | -frames | frames | -image | image | -images | images | -heaps | heaps | -tree | tree | -chains | chains)
 		case $1 in
@@ -80,7 +80,7 @@ _xheap_heap() {
 	-by | by) _xheap_reply "process thread heap size lifetime time class" "$1" ;;
 	-window | window) _xheap_reply "AIFI AIFO AOFI AOFO" "$1" ;;
 	-cullLists | cullLists | -o | o) COMPREPLY=($(compgen -f -- "$1")) ;;
-	-format | format) _xheap_reply "text csv json" "$1" ;;
+	-format | format) _xheap_reply "text csv json folded" "$1" ;;
 	*) case $1 in
 		-*) _xheap_reply "$options" "$1" ;;
 		*) _xheap_traces "$1" ;;
@@ -90,7 +90,7 @@ _xheap_heap() {
 
 _xheap_diff() {
 	local options="-stacks -frames -inclusive -image -tree -callers -totals -by -top -normalise -fail-above -fail-frames -range -lifetime -size \
-		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -lines -format -o --help"
+		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o --help"
 	case ${2#-} in
 	-normalise | normalise) _xheap_reply "time count" "$1" ;;
 	-fail-* | fail-*) ;;

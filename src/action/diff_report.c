@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "action/collapsed.h"
 #include "base/text.h"
 
 const char *diff_basis_name(enum diff_basis basis)
@@ -64,8 +65,18 @@ struct text diff_text_number(long double number)
 	return text;
 }
 
+static void diff_folded(const struct diff_report *report, struct sink *out)
+{
+	const struct collapsed_choice choice = {.number = action_sort_number(report->parts[0].sort),
+						.is_reversed = report->is_reversed,
+						.is_full = report->is_full,
+						.diff = &report->diff};
+	collapsed_write(report->diff.input, &choice, out);
+}
+
 void diff_report_write(const struct diff_report *report, enum report_format format, struct sink *out)
 {
-	static void (*const writers[])(const struct diff_report *, struct sink *) = {diff_text, diff_csv, diff_json};
+	static void (*const writers[])(const struct diff_report *, struct sink *) = {diff_text, diff_csv, diff_json,
+										     diff_folded};
 	writers[format](report, out);
 }

@@ -20,6 +20,8 @@ struct diff_report {
 	const struct filter_note *filters; /**< which allocations count, for the report to repeat */
 	size_t filter_count;
 	enum diff_basis basis; /**< of diff.scales */
+	bool is_reversed;      /**< folded: the innermost frame first */
+	bool is_full;          /**< folded: whole names */
 };
 
 /** X(id, name): the words of `enum diff_basis`. */

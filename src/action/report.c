@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "action/collapsed.h"
 #include "action/report_columns.h"
 #include "base/text.h"
 #include "query/folded.h"
@@ -130,9 +131,18 @@ const struct heap_window *report_window(const struct report *report, const struc
 	return action_window(report_source(report), part->action);
 }
 
+static void report_folded(const struct report *report, struct sink *out)
+{
+	const struct collapsed_choice choice = {.number = action_sort_number(report->parts[0].sort),
+						.is_reversed = report->is_reversed,
+						.is_full = report->is_full};
+	collapsed_write(report->input, &choice, out);
+}
+
 void report_write(const struct report *report, enum report_format format, struct sink *out)
 {
-	static void (*const writers[])(const struct report *, struct sink *) = {report_text, report_csv, report_json};
+	static void (*const writers[])(const struct report *, struct sink *) = {report_text, report_csv, report_json,
+										report_folded};
 	writers[format](report, out);
 }
 

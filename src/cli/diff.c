@@ -14,7 +14,7 @@
 #include "cli/heap_options.h"
 #include "query/window_word.h"
 
-enum { TOP_TEXT = 25, TOP_OTHER = 10000 };
+enum { TOP_TEXT = 25 };
 
 struct diff_options {
 	struct heap_options heap;
@@ -125,6 +125,8 @@ static const struct option action_rows[] = {
 
 static const struct option output_rows[] = {
 	FORMAT_OPTION(struct diff_options, heap.format, report_formats),
+	{"reverse", .type = VALUE_ON, OPTION_AT(struct diff_options, heap.is_reversed),
+	 .help = "with -format folded: the innermost frame first"},
 	{"o", .type = VALUE_TEXT, OPTION_AT(struct diff_options, heap.output), .value = "FILE",
 	 .help = "write the report to FILE"},
 	{.type = VALUE_END},
@@ -165,7 +167,7 @@ static int options_settle(struct diff_options *options)
 	if (sides_settle(options) || heap_options_settle(heap))
 		return CLI_FAILED;
 	if (!options->has_top)
-		heap->top = heap->format == REPORT_TEXT ? TOP_TEXT : TOP_OTHER;
+		heap->top = heap->format == REPORT_TEXT ? TOP_TEXT : HEAP_TOP_DEFAULT;
 	if (!heap->top)
 		return cli_fail("-top 0: no row would be shown; -totals shows only the totals");
 	if (options->limited.count && !options->limit_word)
@@ -383,6 +385,13 @@ static unsigned damaged_trace(const struct diff_input *comparing)
 	return i;
 }
 
+/* Folded stacks need no rows. */
+static void rows_make(const struct diff_options *options, struct diff_report *report)
+{
+	if (options->heap.format != REPORT_FOLDED)
+		diff_report_make(report, options->heap.top);
+}
+
 static int report_show(struct diff_input *comparing, struct action_input *input)
 {
 	struct diff_options *options = comparing->options;
@@ -396,7 +405,8 @@ static int report_show(struct diff_input *comparing, struct action_input *input)
 				     .part_count = options->heap.part_count,
 				     .filters = options->heap.filter.asked.notes,
 				     .filter_count = options->heap.filter.asked.note_count,
-				     .basis = options->basis};
+				     .basis = options->basis,
+				     .is_reversed = options->heap.is_reversed};
 	for (unsigned i = 0; i < report.part_count; i++)
 		parts[i] = (struct diff_part){.action = options->heap.parts[i].action,
 					      .sort = options->heap.parts[i].sort};
@@ -406,7 +416,7 @@ static int report_show(struct diff_input *comparing, struct action_input *input)
 	if (status == CLI_OK && options->basis != DIFF_AS_IS)
 		report.diff.scales = scales;
 	if (status == CLI_OK)
-		diff_report_make(&report, options->heap.top);
+		rows_make(options, &report);
 	/* Nothing is shown of what a damaged index answers. */
 	if (status == CLI_OK && damaged_trace(comparing) == comparing->trace_count) {
 		status = report_print(comparing, &report);
@@ -456,7 +466,8 @@ static int options_show(struct diff_options *options)
 
 static int diff_run(int argc, char **argv)
 {
-	struct diff_options options = {.heap = {.format = REPORT_TEXT, .has_keyed_totals = true}, .factor = 1};
+	struct diff_options options = {
+		.heap = {.format = REPORT_TEXT, .top = HEAP_TOP_DEFAULT, .has_keyed_totals = true}, .factor = 1};
 	filter_options_init(&options.heap.filter, "diff");
 	int status = CLI_FAILED;
 	if (!options_parse(&grammar, argc, argv, &options, take_operand, NULL) && !options_settle(&options))

@@ -13,7 +13,7 @@
 #include "cli/formats.h"
 #include "cli/heap_options.h"
 
-enum { TOP_DEFAULT = 10000, SAVE_BYTES = 1 << 16 };
+enum { SAVE_BYTES = 1 << 16 };
 enum { HEAP_AGAIN = -1 }; /* in place of a status: the index is damaged, and nothing has been shown */
 
 /* ---- what to show ---- */
@@ -170,7 +170,7 @@ static const struct option action_rows[] = {
 	{"chains", ACTION("[KEY]", ACTION_CHAINS), .help = "blocks that grew by realloc: steps, factor, bytes copied"},
 	{"totals", ACTION(NULL, ACTION_TOTALS), .help = "only the totals"},
 	{"by", .type = VALUE_CHOICE, AT(by), .value = "WHAT", .choices = heap_by_choices, .help = "split rows by"},
-	{"top", .type = VALUE_NUMBER, AT(top), .value = "N", .initial = TOP_DEFAULT,
+	{"top", .type = VALUE_NUMBER, AT(top), .value = "N", .initial = HEAP_TOP_DEFAULT,
 	 .help = "the first N rows of each action"},
 	{.type = VALUE_TITLE, .help = "Filters; an allocation passes all of them:"},
 	{.type = VALUE_END},
@@ -183,6 +183,8 @@ const struct option heap_frame_rows[] = {
 	{"cullLists", .others = "cullList", .type = VALUE_TAKEN, .take = set_cull, .number = 1, .value = "FILE...",
 	 .help = "remove the functions that are named in these files, one on a line"},
 	{"noDefaultCull", .type = VALUE_ON, AT(without_default_cull), .help = "do not use the built-in list"},
+	{"defaultCull", .type = VALUE_ON, AT(with_default_cull),
+	 .help = "use the built-in list also with -format folded, which has whole stacks"},
 	{"lines", .type = VALUE_ON, AT(with_lines), .help = "one row for each line of a call in a function"},
 	{.type = VALUE_TITLE, .help = "Output:"},
 	{.type = VALUE_END},
@@ -192,6 +194,7 @@ static const struct option input_rows[] = {INPUT_SESSION_OPTION, {.type = VALUE_
 
 static const struct option output_rows[] = {
 	FORMAT_OPTION(struct heap_options, format, report_formats),
+	{"reverse", .type = VALUE_ON, AT(is_reversed), .help = "with -format folded: the innermost frame first"},
 	{"o", .type = VALUE_TEXT, AT(output), .value = "FILE", .help = "write the report to FILE"},
 	{"timing", .type = VALUE_ON, AT(is_timed), .help = "print on standard error how long each step took"},
 	{.type = VALUE_END},
@@ -299,9 +302,11 @@ static int parts_show(const struct heap_options *options, struct action_input *i
 				.part_count = options->part_count,
 				.has_range = options->filter.asked.range.words[0] != NULL,
 				.filters = options->filter.asked.notes,
-				.filter_count = options->filter.asked.note_count};
+				.filter_count = options->filter.asked.note_count,
+				.is_reversed = options->is_reversed};
 	parts_take(options, parts);
-	report_make(&report, options->top);
+	if (options->format != REPORT_FOLDED)
+		report_make(&report, options->top);
 	struct heap_printing printing = {&report, (enum report_format)options->format};
 	const struct symbols *symbols = analysis->symbols;
 	int status = analysis_is_good(source->table) ? heap_print(options, &symbols, 1, print, &printing) : HEAP_AGAIN;
@@ -335,6 +340,21 @@ static int input_show(struct heap_options *options, struct action_input *input, 
 	return status;
 }
 
+/* Folded stacks are whole: their readers show callers and callees, however many there are. */
+static int folded_settle(const struct heap_options *options)
+{
+	if (options->with_default_cull && options->without_default_cull)
+		return cli_fail("-defaultCull and -noDefaultCull exclude each other");
+	if (options->format != REPORT_FOLDED)
+		return options->is_reversed ? cli_fail("-reverse is for -format folded") : 0;
+	if (options->part_count > 1 || options->parts[0].action != &action_stacks)
+		return cli_fail("-format folded has stacks: write -stacks [KEY], and no other action");
+	if (options->top != HEAP_TOP_DEFAULT)
+		return cli_fail("-format folded has all stacks, so that their numbers add up to the total: leave out "
+				"-top");
+	return 0;
+}
+
 int heap_options_settle(struct heap_options *options)
 {
 	if (!options->part_count)
@@ -347,7 +367,11 @@ int heap_options_settle(struct heap_options *options)
 			return cli_fail("-by heap: -heaps is by heap already");
 	if (options->format == REPORT_CSV && options->part_count > 1)
 		return cli_fail("-format csv: one of -stacks, -frames, -image, ... at a time");
-	if (!options->without_default_cull)
+	if (folded_settle(options))
+		return CLI_FAILED;
+	bool uses_default =
+		options->format == REPORT_FOLDED ? options->with_default_cull : !options->without_default_cull;
+	if (uses_default)
 		heap_cull_use_default(&options->cull);
 	return 0;
 }
@@ -416,7 +440,7 @@ void heap_options_fini(struct heap_options *options)
 
 static int heap_run(int argc, char **argv)
 {
-	struct heap_options options = {.top = TOP_DEFAULT, .format = REPORT_TEXT};
+	struct heap_options options = {.top = HEAP_TOP_DEFAULT, .format = REPORT_TEXT};
 	filter_options_init(&options.filter, "heap");
 	int status = CLI_FAILED;
 	if (!options_parse(&grammar, argc, argv, &options, set_input, NULL) && !heap_options_settle(&options))

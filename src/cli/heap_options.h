@@ -6,7 +6,7 @@
 #include "action/report.h"
 #include "cli/filter_options.h"
 
-enum { PART_MAX = 16 };
+enum { PART_MAX = 16, HEAP_TOP_DEFAULT = 10000 };
 
 struct heap_options {
 	struct filter_options filter;
@@ -19,9 +19,10 @@ struct heap_options {
 	unsigned part_count;
 	bool is_inclusive;
 	bool has_keyed_totals; /**< -totals takes a sort key, too */
-	uint64_t top;
+	uint64_t top;          /**< of heap: HEAP_TOP_DEFAULT without the option */
 	int format;
-	bool with_lines, without_default_cull, is_timed, is_ignored;
+	bool with_lines, without_default_cull, with_default_cull, is_reversed;
+	bool is_timed, is_ignored;
 	enum heap_by by;
 	struct heap_cull cull;
 	const char **cull_lists; /**< files */

@@ -17,14 +17,35 @@ static char *copy(const char *text, size_t length)
 	return copied;
 }
 
-/* Return 0, or -EINVAL with the reason in diag: the text is no time. */
+/* Return 0, or -EINVAL with the reason in diag: the text is no time. NULL is one. */
 static int check_time(const char *time, struct diag *diag)
 {
 	struct filter_request request;
+	if (!time)
+		return 0;
 	filter_request_init(&request);
 	int error = filter_word_take(&request, &filter_words[FILTER_WORD_RANGE], 0, time, diag);
 	filter_request_fini(&request);
 	return error;
+}
+
+/* A time by the clock has a meaning when the trace is open. */
+static bool is_by_clock(const char *time)
+{
+	return time && strchr(time, '/');
+}
+
+/* Return 0, or -EINVAL with the reason in diag. */
+static int check(const struct window_word *window, struct diag *diag)
+{
+	struct heap_range all = {INT64_MIN, INT64_MAX};
+	if (!*window->path || !window_word_is_part(window))
+		return diag_fail(diag, EINVAL, "a window is written FILE@T1..T2; one of the two times may be left out");
+	if (check_time(window->times[0], diag) || check_time(window->times[1], diag))
+		return -EINVAL;
+	if (is_by_clock(window->times[0]) || is_by_clock(window->times[1]))
+		return 0;
+	return window_word_resolve(window, 0, &all, diag);
 }
 
 int window_word_parse(struct window_word *window, const char *word, struct diag *diag)
@@ -35,20 +56,15 @@ int window_word_parse(struct window_word *window, const char *word, struct diag 
 		window->path = copy(word, strlen(word));
 		return 0;
 	}
-	const char *const ends[2][2] = {{at + 1, dots}, {dots + 2, dots + strlen(dots)}};
 	window->path = copy(word, (size_t)(at - word));
-	for (int i = 0; i < 2; i++) {
-		if (ends[i][1] > ends[i][0])
-			window->times[i] = copy(ends[i][0], (size_t)(ends[i][1] - ends[i][0]));
-		if (window->times[i] && check_time(window->times[i], diag)) {
-			window_word_fini(window);
-			return -EINVAL;
-		}
-	}
-	if (*window->path && window_word_is_part(window))
-		return 0;
-	window_word_fini(window);
-	return diag_fail(diag, EINVAL, "a window is written FILE@T1..T2; one of the two times may be left out");
+	if (dots > at + 1)
+		window->times[0] = copy(at + 1, (size_t)(dots - at - 1));
+	if (dots[2])
+		window->times[1] = copy(dots + 2, strlen(dots + 2));
+	int error = check(window, diag);
+	if (error)
+		window_word_fini(window);
+	return error;
 }
 
 int window_word_resolve(const struct window_word *window, int64_t start_realtime_ns, struct heap_range *range,
