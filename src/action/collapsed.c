@@ -145,7 +145,9 @@ static void source_add(struct collapsed *collapsed, unsigned number, unsigned co
 			free(label);
 		}
 		uint32_t node = action_site_node(collapsed->input, source, cell);
-		collapsed->frames[frame_of(collapsed, split, root, node)].values[column] += value * factor;
+		/* Frames move when there are more of them. */
+		const uint32_t frame = frame_of(collapsed, split, root, node);
+		collapsed->frames[frame].values[column] += value * factor;
 	}
 }
 
