@@ -96,12 +96,65 @@ static void change_judge(const struct diff *diff, struct diff_change *change, do
 	change->is_in_spread = change->change != 0 && fabsl(change->change) <= change->margin;
 }
 
+static const enum action_number pairs[][2] = {
+	/* a count, and its bytes */
+	{ACTION_NUMBER_total_count, ACTION_NUMBER_total_bytes},
+	{ACTION_NUMBER_outstanding_count, ACTION_NUMBER_outstanding_bytes},
+	{ACTION_NUMBER_peak_count, ACTION_NUMBER_peak_bytes},
+};
+enum { PAIR_COUNT = sizeof(pairs) / sizeof(*pairs) };
+
+bool diff_is_size(enum action_number number)
+{
+	for (int i = 0; i < PAIR_COUNT; i++)
+		if (pairs[i][1] == number)
+			return true;
+	return false;
+}
+
+bool diff_companion(enum action_number number, enum action_number *companion)
+{
+	for (int i = 0; i < PAIR_COUNT; i++)
+		for (int k = 0; k < 2; k++)
+			if (pairs[i][k] == number) {
+				*companion = pairs[i][!k];
+				return true;
+			}
+	return false;
+}
+
+/*
+ * A sample without a block of a row does not say that there was none. Return the variance of the estimate that it would
+ * have made of the other side's blocks, taken as blocks of one size: `number` of them, or their bytes.
+ */
+static double unseen_variance(const struct diff *diff, enum diff_side side, run_value *of, const void *from,
+			      enum action_number number, long double other_mean)
+{
+	const uint64_t sample_bytes = diff->input->sources[diff_first_source(diff, side)].table->sample_bytes;
+	enum action_number companion;
+	double unused;
+	if (!sample_bytes || other_mean <= 0 || !diff_companion(number, &companion))
+		return 0;
+	const long double beside = side_value(diff, (enum diff_side) !side, of, from, companion, &unused).mean;
+	const double count = (double)(diff_is_size(number) ? beside : other_mean);
+	const double bytes = (double)(diff_is_size(number) ? other_mean : beside);
+	if (count <= 0)
+		return 0;
+	const double size = bytes / count, chance = -expm1(-fmax(size, 1) / (double)sample_bytes);
+	const double weight = diff_is_size(number) ? size : 1;
+	return count * weight * weight * (1 - chance) / chance / diff->runs[side];
+}
+
 static struct diff_change change_of(const struct diff *diff, run_value *of, const void *from, enum action_number number)
 {
 	struct diff_change change;
 	double variances[DIFF_SIDES];
 	for (int side = 0; side < DIFF_SIDES; side++)
 		change.sides[side] = side_value(diff, (enum diff_side)side, of, from, number, &variances[side]);
+	for (int side = 0; side < DIFF_SIDES; side++)
+		if (change.sides[side].mean == 0 && diff->runs[side] == 1)
+			variances[side] =
+				unseen_variance(diff, (enum diff_side)side, of, from, number, change.sides[!side].mean);
 	change.change = without_rounding(diff, change.sides[DIFF_B].mean, change.sides[DIFF_A].mean);
 	change_judge(diff, &change, variances);
 	return change;
@@ -153,17 +206,45 @@ bool diff_has_number(const struct diff *diff, enum action_number number)
 	return true;
 }
 
-bool diff_is_sample(const struct diff *diff)
+bool diff_side_is_sample(const struct diff *diff, enum diff_side side)
 {
-	for (unsigned i = 0; i < diff->input->source_count; i++)
-		if (diff->input->sources[i].table->sample_bytes)
+	for (unsigned i = 0; i < diff->runs[side]; i++)
+		if (diff->input->sources[diff_first_source(diff, side) + i].table->sample_bytes)
 			return true;
 	return false;
+}
+
+bool diff_is_sample(const struct diff *diff)
+{
+	return diff_side_is_sample(diff, DIFF_A) || diff_side_is_sample(diff, DIFF_B);
 }
 
 bool diff_has_runs(const struct diff *diff)
 {
 	return diff->runs[DIFF_A] > 1 || diff->runs[DIFF_B] > 1;
+}
+
+static bool has_program(const struct diff *diff, enum diff_side side, const char *name)
+{
+	for (unsigned i = 0; i < diff->runs[side]; i++) {
+		const struct action_source *source = &diff->input->sources[diff_first_source(diff, side) + i];
+		const struct trace_dictionary *dictionary = trace_dictionary(source->trace);
+		for (uint32_t k = 0; k < dictionary->process_count; k++)
+			if (!strcmp(text_file_name(dictionary->processes[k].image), name))
+				return true;
+	}
+	return false;
+}
+
+bool diff_is_of_other_programs(const struct diff *diff)
+{
+	for (unsigned i = 0; i < diff->runs[DIFF_A]; i++) {
+		const struct trace_dictionary *dictionary = trace_dictionary(diff->input->sources[i].trace);
+		for (uint32_t k = 0; k < dictionary->process_count; k++)
+			if (has_program(diff, DIFF_B, text_file_name(dictionary->processes[k].image)))
+				return false;
+	}
+	return true;
 }
 
 double diff_percent(const struct diff_change *change)

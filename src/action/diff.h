@@ -47,7 +47,14 @@ static inline unsigned diff_first_source(const struct diff *diff, enum diff_side
 /** Return whether the number is known in all sources. */
 bool diff_has_number(const struct diff *diff, enum action_number number);
 
-/** Return whether some source is a sample, whose numbers are estimates. */
+/** Return whether the number is one of bytes. */
+bool diff_is_size(enum action_number number);
+
+/** Set *companion to the count beside a size, or to the size beside a count. Return false if there is none. */
+bool diff_companion(enum action_number number, enum action_number *companion);
+
+/** Return whether some source is a sample, whose numbers are estimates: of a side, of both. */
+bool diff_side_is_sample(const struct diff *diff, enum diff_side side);
 bool diff_is_sample(const struct diff *diff);
 
 /** Return whether a side has several runs. */
@@ -65,6 +72,9 @@ enum diff_state diff_row_state(const struct diff *diff, const struct action_row 
 /** Return whether one of the known numbers changed: of the row, of the totals. */
 bool diff_row_is_changed(const struct diff *diff, const struct action_row *row);
 bool diff_totals_are_changed(const struct diff *diff);
+
+/** Return whether no process of A and no process of B have images of one file name. */
+bool diff_is_of_other_programs(const struct diff *diff);
 
 /** Return the change in percent of A's mean; INFINITY or -INFINITY if that is 0. */
 double diff_percent(const struct diff_change *change);

@@ -124,6 +124,8 @@ static void side_json(struct json *json, const struct diff_report *report, enum 
 		one.source_count = 1;
 		json_begin_object(json, NULL);
 		report_json_source(json, &(struct report){.input = &one});
+		if (heap_names_lent_count(one.sources->names))
+			json_count(json, "lent_names", heap_names_lent_count(one.sources->names));
 		if (report->diff.scales)
 			json_literal(json, "factor", diff_text_number(report->diff.scales[source]).data);
 		json_end_object(json);
@@ -140,6 +142,7 @@ void diff_json(const struct diff_report *report, struct sink *out)
 	for (size_t i = 0; i < report->filter_count; i++)
 		json_text(&json, report->filters[i].name, report->filters[i].text);
 	json_end_object(&json);
+	json_bool(&json, "different_programs", diff_is_of_other_programs(&report->diff));
 	json_text(&json, "normalise", diff_basis_name(report->basis));
 	side_json(&json, report, DIFF_A, "a");
 	side_json(&json, report, DIFF_B, "b");

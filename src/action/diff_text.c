@@ -13,30 +13,19 @@
 
 /* ---- numbers ---- */
 
-static bool is_size(enum action_number number)
-{
-	return number == ACTION_NUMBER_total_bytes || number == ACTION_NUMBER_outstanding_bytes ||
-	       number == ACTION_NUMBER_peak_bytes;
-}
-
 static struct text amount_text(enum action_number number, long double amount)
 {
 	const uint64_t rounded = (uint64_t)(fabsl(amount) + 0.5L);
-	return is_size(number) ? text_bytes(rounded) : text_count(rounded);
-}
-
-static const char *estimate_mark(const struct diff_report *report, long double number)
-{
-	return number != 0 && diff_is_sample(&report->diff) ? "~" : "";
+	return diff_is_size(number) ? text_bytes(rounded) : text_count(rounded);
 }
 
 /* A side's mean, with the deviation of its runs behind it. */
-static struct text side_text(const struct diff_report *report, enum action_number number,
+static struct text side_text(const struct diff_report *report, enum diff_side side, enum action_number number,
 			     const struct diff_value *value)
 {
 	struct text text;
-	int length = snprintf(text.data, sizeof(text.data), "%s%.18s", estimate_mark(report, value->mean),
-			      amount_text(number, value->mean).data);
+	const char *mark = value->mean != 0 && diff_side_is_sample(&report->diff, side) ? "~" : "";
+	int length = snprintf(text.data, sizeof(text.data), "%s%.18s", mark, amount_text(number, value->mean).data);
 	if (value->deviation > 0)
 		snprintf(text.data + length, sizeof(text.data) - (size_t)length, " +-%.18s",
 			 amount_text(number, value->deviation).data);
@@ -46,7 +35,7 @@ static struct text side_text(const struct diff_report *report, enum action_numbe
 static struct text change_text(const struct diff_report *report, enum action_number number, long double change)
 {
 	struct text text;
-	snprintf(text.data, sizeof(text.data), "%s%s%.40s", estimate_mark(report, change),
+	snprintf(text.data, sizeof(text.data), "%s%s%.40s", change != 0 && diff_is_sample(&report->diff) ? "~" : "",
 		 change > 0   ? "+"
 		 : change < 0 ? "-"
 			      : "",
@@ -70,7 +59,7 @@ static void change_cells(struct grid *grid, const struct diff_report *report, en
 	grid_cell(grid, change_text(report, number, change->change).data);
 	grid_cell(grid, percent_text(change).data);
 	for (int side = 0; side < DIFF_SIDES; side++)
-		grid_cell(grid, side_text(report, number, &change->sides[side]).data);
+		grid_cell(grid, side_text(report, (enum diff_side)side, number, &change->sides[side]).data);
 }
 
 /* ---- the head ---- */
@@ -94,6 +83,13 @@ static void caveats(const struct diff_report *report, enum diff_side side, unsig
 		free(text);
 	}
 	free(lines);
+	uint32_t lent = heap_names_lent_count(one.sources->names);
+	if (!lent)
+		return;
+	char said[120];
+	snprintf(said, sizeof(said), "  %s: %s address%s named by another trace that has the same build-id",
+		 diff_side_name(side), text_count(lent).data, lent == 1 ? " is" : "es are");
+	style_lines(out, one.is_colored, STYLE_CAVEAT, said);
 }
 
 static void source_line(const struct diff_report *report, enum diff_side side, unsigned source, struct sink *out)
@@ -120,6 +116,9 @@ static void head(const struct diff_report *report, struct sink *out)
 			source_line(report, (enum diff_side)side, source, out);
 			caveats(report, (enum diff_side)side, source, out);
 		}
+	if (diff_is_of_other_programs(&report->diff))
+		style_lines(out, report->diff.input->is_colored, STYLE_CAVEAT,
+			    "  A and B are of different programs: only frames of common libraries match");
 	if (report->basis != DIFF_AS_IS)
 		sink_format(out, "  normalised by %s\n", diff_basis_name(report->basis));
 	for (size_t i = 0; i < report->filter_count; i++)
@@ -152,23 +151,6 @@ static void totals(const struct diff_report *report, struct sink *out)
 
 /* ---- rows ---- */
 
-/* The count beside a size, and the size beside a count. */
-static bool companion_of(enum action_number number, enum action_number *companion)
-{
-	static const enum action_number pairs[][2] = {
-		{ACTION_NUMBER_total_count, ACTION_NUMBER_total_bytes},
-		{ACTION_NUMBER_outstanding_count, ACTION_NUMBER_outstanding_bytes},
-		{ACTION_NUMBER_peak_count, ACTION_NUMBER_peak_bytes},
-	};
-	for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
-		for (int k = 0; k < 2; k++)
-			if (pairs[i][k] == number) {
-				*companion = pairs[i][!k];
-				return true;
-			}
-	return false;
-}
-
 static bool is_split(const struct diff_report *report)
 {
 	return report->diff.input->sources[0].window->by != HEAP_BY_NONE;
@@ -193,7 +175,7 @@ static void row_cells(struct grid *grid, const struct diff_report *report, const
 	const struct diff_change change = diff_of_row(&report->diff, row, number);
 	grid_row(grid);
 	change_cells(grid, report, number, &change);
-	if (companion_of(number, &companion))
+	if (diff_companion(number, &companion))
 		grid_cell(grid, change_text(report, companion, diff_of_row(&report->diff, row, companion).change).data);
 	grid_cell(grid, change.is_in_spread ? "in the spread" : marks[diff_row_state(&report->diff, row)]);
 	if (is_split(report)) {
@@ -215,8 +197,8 @@ static void rows_columns(struct grid *grid, const struct diff_report *report, co
 	const char *titles[9] = {">change", ">", ">A", ">B"};
 	unsigned count = 4;
 	enum action_number companion;
-	if (companion_of(action_sort_number(part->sort), &companion))
-		titles[count++] = is_size(companion) ? ">size" : ">blocks";
+	if (diff_companion(action_sort_number(part->sort), &companion))
+		titles[count++] = diff_is_size(companion) ? ">size" : ">blocks";
 	titles[count++] = "";
 	if (is_split(report))
 		titles[count++] = heap_by_name(report->diff.input->sources[0].window->by);

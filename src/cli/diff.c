@@ -267,6 +267,8 @@ static int source_prepare(struct diff_input *comparing, unsigned i)
 	if (heap_filter_prepare_shared(&comparing->own[i].filter, &filter->asked.filter, source->table, source->names,
 				       &diag))
 		return cli_fail("%s: %s", source->path, diag.text);
+	if (heap_options_check_sample(&options->heap, source))
+		return CLI_FAILED;
 	struct report_part parts[PART_MAX];
 	for (unsigned k = 0; k < options->heap.part_count; k++)
 		parts[k] = (struct report_part){.action = options->heap.parts[k].action,

@@ -283,11 +283,8 @@ static void parts_take(const struct heap_options *options, struct report_part pa
 		parts[i] = (struct report_part){.action = options->parts[i].action, .sort = options->parts[i].sort};
 }
 
-/* Nothing is shown of what a damaged index answers. */
-static int parts_show(const struct heap_options *options, struct action_input *input, const struct analysis *analysis)
+int heap_options_check_sample(const struct heap_options *options, const struct action_source *source)
 {
-	const struct action_source *source = &input->sources[0];
-	struct report_part parts[PART_MAX];
 	for (unsigned i = 0; i < options->part_count && source->table->sample_bytes; i++)
 		if (options->parts[i].action == &action_chains ||
 		    (options->parts[i].sort && !strcmp(options->parts[i].sort->key, "stt")))
@@ -297,6 +294,16 @@ static int parts_show(const struct heap_options *options, struct action_input *i
 		return cli_fail(
 			"%s is a sample: -innermost needs every event, since blocks that others lie in may be missing",
 			source->path);
+	return CLI_OK;
+}
+
+/* Nothing is shown of what a damaged index answers. */
+static int parts_show(const struct heap_options *options, struct action_input *input, const struct analysis *analysis)
+{
+	const struct action_source *source = &input->sources[0];
+	struct report_part parts[PART_MAX];
+	if (heap_options_check_sample(options, source))
+		return CLI_FAILED;
 	struct report report = {.input = input,
 				.parts = parts,
 				.part_count = options->part_count,

@@ -64,6 +64,9 @@ int heap_options_settle(struct heap_options *options);
 /** Refuse to write the report over the trace, its index or a list. CLI_OK, or CLI_FAILED after a message. */
 int heap_options_check_output(const struct heap_options *options, const char *path);
 
+/** Refuse what a sample cannot answer. CLI_OK, or CLI_FAILED after a message. */
+int heap_options_check_sample(const struct heap_options *options, const struct action_source *source);
+
 /** Free all that the options own. */
 void heap_options_fini(struct heap_options *options);
 
