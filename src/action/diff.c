@@ -342,7 +342,7 @@ int diff_limit_parse(struct diff_limit *limit, const char *text, struct diag *di
 	char *end;
 	bool is_number = strspn(text, "0123456789.") == length - 1;
 	limit->percent = strtod(text, &end);
-	if (!is_number || end != text + length - 1)
+	if (!is_number || end != text + length - 1 || !isfinite(limit->percent))
 		return diag_fail(diag, EINVAL, "\"%s\" is no percentage", text);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "query/filter_words.h"
 
 static char *copy(const char *text, size_t length)
@@ -38,7 +39,7 @@ static bool is_by_clock(const char *time)
 /* Return 0, or -EINVAL with the reason in diag. */
 static int check(const struct window_word *window, struct diag *diag)
 {
-	struct heap_range all = {INT64_MIN, INT64_MAX};
+	struct heap_range all = {0, INT64_MAX};
 	if (!*window->path || !window_word_is_part(window))
 		return diag_fail(diag, EINVAL, "a window is written FILE@T1..T2; one of the two times may be left out");
 	if (check_time(window->times[0], diag) || check_time(window->times[1], diag))
@@ -85,6 +86,11 @@ int window_word_resolve(const struct window_word *window, int64_t start_realtime
 			return error;
 		*(i ? &found.to_ns : &found.from_ns) = moment.from_ns;
 	}
+	if (!window->times[1] && found.from_ns > range->to_ns)
+		return diag_fail(diag, EINVAL, "the window begins behind the trace, which ends at %s",
+				 text_duration(range->to_ns).data);
+	if (!window->times[0] && found.to_ns < range->from_ns)
+		return diag_fail(diag, EINVAL, "the window ends before the trace begins");
 	if (found.from_ns > found.to_ns)
 		return diag_fail(diag, EINVAL, "the window ends before it begins");
 	*range = found;
