@@ -214,8 +214,6 @@ static int trace_of(struct diff_input *comparing, const char *path, unsigned *nu
 			return CLI_OK;
 	}
 	struct diff_trace *trace = &comparing->traces[*number];
-	if (comparing->options->heap.output && heap_options_check_output(&comparing->options->heap, path))
-		return CLI_FAILED;
 	int opened = *number ? analysis_open_beside(&trace->analysis, path, &comparing->traces[0].analysis)
 			     : analysis_open(&trace->analysis, path, comparing->options->heap.with_lines);
 	if (opened != CLI_OK)
@@ -227,6 +225,11 @@ static int trace_of(struct diff_input *comparing, const char *path, unsigned *nu
 
 static int sources_open(struct diff_input *comparing)
 {
+	const struct heap_options *heap = &comparing->options->heap;
+	/* Before the first trace is read, which may get an index. */
+	for (size_t i = 0; i < comparing->options->word_count && heap->output; i++)
+		if (heap_options_check_output(heap, comparing->options->words[i].path))
+			return CLI_FAILED;
 	for (size_t i = 0; i < comparing->options->word_count; i++) {
 		struct diff_source *own = &comparing->own[i];
 		if (trace_of(comparing, comparing->options->words[i].path, &own->trace) != CLI_OK)
