@@ -108,6 +108,23 @@ static void source_line(const struct diff_report *report, enum diff_side side, u
 			    text_microseconds(from->window->range.to_ns).data);
 }
 
+static void versions(const struct diff_report *report, struct sink *out)
+{
+	enum { NAMES_MAX = 5 };
+	size_t count;
+	const char *const *names = heap_names_versioned(action_names(report->diff.input), &count);
+	struct sink to;
+	sink_to_memory(&to);
+	for (size_t i = 0; i < count && i < NAMES_MAX; i++)
+		sink_format(&to, "%s%s", i ? ", " : "  A and B have other versions of ", text_shown(names[i]));
+	if (count > NAMES_MAX)
+		sink_format(&to, " and %zu more images", count - NAMES_MAX);
+	char *text = sink_take(&to, NULL);
+	if (count)
+		style_lines(out, report->diff.input->is_colored, STYLE_CAVEAT, text);
+	free(text);
+}
+
 static void head(const struct diff_report *report, struct sink *out)
 {
 	for (int side = 0; side < DIFF_SIDES; side++)
@@ -119,6 +136,7 @@ static void head(const struct diff_report *report, struct sink *out)
 	if (diff_is_of_other_programs(&report->diff))
 		style_lines(out, report->diff.input->is_colored, STYLE_CAVEAT,
 			    "  A and B are of different programs: only frames of common libraries match");
+	versions(report, out);
 	if (report->basis != DIFF_AS_IS)
 		sink_format(out, "  normalised by %s\n", diff_basis_name(report->basis));
 	for (size_t i = 0; i < report->filter_count; i++)

@@ -68,6 +68,10 @@ const struct trace_image *heap_names_image(const struct heap_names *names, uint3
 /** Return the number of this trace's addresses so far that another trace of the tree has the names of. */
 uint32_t heap_names_lent_count(const struct heap_names *names);
 
+/** Return the names without versions, such as "libssl.so", that stand for images of which the traces of the tree have
+ *  other versions: frames of these images match by them. *count: how many, so far. */
+const char *const *heap_names_versioned(const struct heap_names *names, size_t *count);
+
 /** Return the number of names so far; they are numbered from 0. */
 uint32_t heap_names_count(const struct heap_names *names);
 

@@ -153,6 +153,31 @@ def cplusplus():
     expect(windows["totals"]["a"]["total_count"] + windows["totals"]["b"]["total_count"] >= whole, f"windows: {windows['totals']}")
 
 
+def versions_of_a_library():
+    """Functions of libgrow.so.1.2 and of libgrow.so.2.0 are the same; if both traces have one of them, versions stay apart."""
+    for name, text in (("lib.c", "#include <stdlib.h>\nvoid *lib_grow(int n) { return malloc(n); }\n"),
+                       ("user.c", "void *lib_grow(int n); int main(int argc, char **v) { (void)v; for (int i = 0; i < argc; i++) lib_grow(100); return 0; }\n")):
+        with open(name, "w") as file:
+            file.write(text)
+    compiler = os.environ.get("CC", "cc")
+    for version, words in (("1.2", []), ("2.0", ["more"])):
+        os.makedirs(version, exist_ok=True)
+        library = f"./libgrow.so.{version}"
+        subprocess.run([compiler, "-g", "-O1", "-fPIC", "-shared", "-o", library, "lib.c"], check=True)
+        subprocess.run([compiler, "-g", "-O1", "-o", f"{version}/user", "user.c", library], check=True)
+        record(f"lib{version}.xht", f"{version}/user", *words)
+    report = told("diff", "lib1.2.xht", "lib2.0.xht", "-frames", "st")
+    rows = [(row["frame"]["image"], row["state"], row["change"]["total_bytes"]) for row in report["actions"][0]["rows"]]
+    expect(rows == [("libgrow.so", "both", 100)] and report["versioned_images"] == ["libgrow.so"], f"{rows} {report['versioned_images']}")
+    expect("other versions of libgrow.so" in xheap("diff", "lib1.2.xht", "lib2.0.xht", "-requireFrames", "libgrow!"), "the text does not say so")
+    report = told("diff", "lib1.2.xht", "lib1.2.xht", "lib2.0.xht", "--", "lib2.0.xht", "lib1.2.xht", "-image", "st")
+    expect(report["versioned_images"] == ["libgrow.so"], f"{report['versioned_images']}")
+    xheap("merge", "lib1.2.xht", "lib2.0.xht", "-o", "both.xht")
+    report = told("diff", "both.xht", "lib2.0.xht", "-image", "st")
+    rows = {row["image"]: row["state"] for row in report["actions"][0]["rows"]}
+    expect(rows == {"libgrow.so.1.2": "gone"} and not report["versioned_images"], f"{rows} {report['versioned_images']}")
+
+
 def samples_and_sums():
     """A sample beside an exact trace has errors; a trace with folded time has no stacks of frees, but a difference."""
     versions()
@@ -212,4 +237,4 @@ def runs():
     expect(factor["b"]["total_bytes"] * 2 == factor["a"]["total_bytes"], f"{factor}")
 
 
-sys.exit(run_tests(rebuilt, limits, symbols_on_one_side, cplusplus, samples_and_sums, others, runs))
+sys.exit(run_tests(rebuilt, limits, symbols_on_one_side, versions_of_a_library, cplusplus, samples_and_sums, others, runs))
