@@ -141,6 +141,14 @@ static void versions(struct json *json, const struct diff_report *report)
 	for (size_t i = 0; i < count; i++)
 		json_text(json, NULL, names[i]);
 	json_end_array(json);
+	char **others = diff_other_builds(&report->diff, &count);
+	json_begin_array(json, "unmatched_images");
+	for (size_t i = 0; i < count; i++) {
+		json_text(json, NULL, others[i]);
+		free(others[i]);
+	}
+	json_end_array(json);
+	free(others);
 }
 
 void diff_json(const struct diff_report *report, struct sink *out)

@@ -108,21 +108,39 @@ static void source_line(const struct diff_report *report, enum diff_side side, u
 			    text_microseconds(from->window->range.to_ns).data);
 }
 
-static void versions(const struct diff_report *report, struct sink *out)
+static void list_images(const struct diff_report *report, struct sink *out, const char *const *names, size_t count,
+			const char *before, const char *behind)
 {
 	enum { NAMES_MAX = 5 };
-	size_t count;
-	const char *const *names = heap_names_versioned(action_names(report->diff.input), &count);
 	struct sink to;
 	sink_to_memory(&to);
 	for (size_t i = 0; i < count && i < NAMES_MAX; i++)
-		sink_format(&to, "%s%s", i ? ", " : "  A and B have other versions of ", text_shown(names[i]));
+		sink_format(&to, "%s%s", i ? ", " : before, text_shown(names[i]));
 	if (count > NAMES_MAX)
 		sink_format(&to, " and %zu more images", count - NAMES_MAX);
+	sink_text(&to, behind);
 	char *text = sink_take(&to, NULL);
 	if (count)
 		style_lines(out, report->diff.input->is_colored, STYLE_CAVEAT, text);
 	free(text);
+}
+
+static void versions(const struct diff_report *report, struct sink *out)
+{
+	size_t count;
+	const char *const *names = heap_names_versioned(action_names(report->diff.input), &count);
+	list_images(report, out, names, count, "  A and B have other versions of ", "");
+}
+
+static void other_builds(const struct diff_report *report, struct sink *out)
+{
+	size_t count;
+	char **names = diff_other_builds(&report->diff, &count);
+	list_images(report, out, (const char *const *)names, count, "  A and B have other builds, without symbols, of ",
+		    ": their frames match by nothing");
+	for (size_t i = 0; i < count; i++)
+		free(names[i]);
+	free(names);
 }
 
 static void head(const struct diff_report *report, struct sink *out)
@@ -137,6 +155,7 @@ static void head(const struct diff_report *report, struct sink *out)
 		style_lines(out, report->diff.input->is_colored, STYLE_CAVEAT,
 			    "  A and B are of different programs: only frames of common libraries match");
 	versions(report, out);
+	other_builds(report, out);
 	if (report->basis != DIFF_AS_IS)
 		sink_format(out, "  normalised by %s\n", diff_basis_name(report->basis));
 	for (size_t i = 0; i < report->filter_count; i++)

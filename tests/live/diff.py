@@ -125,6 +125,13 @@ def symbols_on_one_side():
     record("full.xht", "./full_app")
     report = told("diff", "full.xht", "bare.xht", "-frames", "st")
     expect(report["b"][0].get("lent_names", 0) > 0, f"another path: {report['b'][0]}")
+    # Another build without symbols has no frame in common, which the report says.
+    shutil.copy("two/app", "kept_app")
+    subprocess.run(["strip", "two/app"], check=True)
+    record("other.xht", "./two/app")
+    report = told("diff", "bare.xht", "other.xht", "-frames", "st")
+    expect(report["unmatched_images"] == ["app"] and not told("diff", "bare.xht", "bare.xht")["unmatched_images"], f"other builds: {report['unmatched_images']}")
+    expect("other builds, without symbols, of app" in xheap("diff", "bare.xht", "other.xht"), "the text does not say that builds differ")
     # Without symbols on both sides, the same build-id matches by offset.
     record("again.xht", "./one/app", "11")
     report = told("diff", "bare.xht", "again.xht", "-frames", "st")
