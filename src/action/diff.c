@@ -298,6 +298,8 @@ void diff_rows_make(struct diff_rows *rows, const struct diff *diff, const struc
 		if (state == DIFF_IN_BOTH && action->is_by_offset)
 			rows->by_offset += action->is_by_offset(diff->input, row->group);
 	}
+	for (size_t i = 0; i < rows->rows.count; i++)
+		rows->changed_by_sort += rows->rows.rows[i]->rank > 0;
 	rows->unchanged = rows->rows.memory_count - rows->rows.count;
 }
 

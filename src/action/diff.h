@@ -90,6 +90,8 @@ struct diff_rows {
 	uint64_t states[3];
 	uint64_t by_offset; /**< of those in both: matched by build-ids and offsets, at least in part */
 	uint64_t unchanged; /**< of those in both */
+	/** of the changed rows: those that changed in the number that sorts them, or have such rows beneath them */
+	size_t changed_by_sort;
 };
 
 /** Make the rows, at most `top` to be shown. End them with diff_rows_fini(). */

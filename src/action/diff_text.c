@@ -252,6 +252,20 @@ __attribute__((format(printf, 2, 0))) static void rows_note(struct sink *out, co
 		sink_format(out, format, text_count(number).data);
 }
 
+/* The keys by which the totals changed: other orders that show something. */
+static void changed_keys(const struct diff_report *report, struct sink *out)
+{
+	const struct action_sort *sort;
+	const char *before = "; try the keys ";
+	for (unsigned i = 0; (sort = action_sort_at(i)); i++) {
+		enum action_number number = action_sort_number(sort);
+		if (!diff_has_number(&report->diff, number) || diff_of_totals(&report->diff, number).change == 0)
+			continue;
+		sink_format(out, "%s%s", before, sort->key);
+		before = ", ";
+	}
+}
+
 static void rows_heading(const struct diff_report *report, const struct diff_part *part, struct sink *out)
 {
 	const struct diff_rows *rows = &part->rows;
@@ -265,18 +279,27 @@ static void rows_heading(const struct diff_report *report, const struct diff_par
 	rows_note(out, ", %s did not", rows->unchanged);
 	rows_note(out, "; %s matched by build-id and offset", rows->by_offset);
 	sink_put(out, '\n');
-	if (rows->rows.shown < rows->rows.count)
-		sink_format(out, "  the first %s of them; -top N shows more\n", text_count(rows->rows.shown).data);
+	const size_t others = rows->rows.count - rows->changed_by_sort;
+	if (others) {
+		sink_format(out, "  %s of them not in %s", text_count(others).data, part->sort->title);
+		changed_keys(report, out);
+		sink_put(out, '\n');
+	}
+	if (rows->rows.shown < rows->changed_by_sort)
+		sink_format(out, "  the first %s rows; -top N shows more\n", text_count(rows->rows.shown).data);
 }
 
 static void rows_text(const struct diff_report *report, const struct diff_part *part, struct sink *out)
 {
 	struct grid grid = {.is_colored = report->diff.input->is_colored};
 	rows_heading(report, part, out);
-	if (!part->rows.rows.shown)
+	/* Rows that changed in other numbers only stand behind the others. */
+	const size_t shown =
+		part->rows.changed_by_sort < part->rows.rows.shown ? part->rows.changed_by_sort : part->rows.rows.shown;
+	if (!shown)
 		return;
 	rows_columns(&grid, report, part);
-	for (size_t i = 0; i < part->rows.rows.shown; i++)
+	for (size_t i = 0; i < shown; i++)
 		row_cells(&grid, report, part, part->rows.rows.rows[i]);
 	grid_print(&grid, out, 2);
 	grid_fini(&grid);

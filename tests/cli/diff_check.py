@@ -211,6 +211,15 @@ def check_round(models, chance):
     check_csv(what, words, report, action)
     check_folded(what, sides[0][0], filters, key)
     lines = folded("diff", *words[:words.index(action)], "-stacks", key)
+    if is_exact:
+        # As difffolded.pl joins the lines of both sides.
+        joined = collections.defaultdict(lambda: [0, 0])
+        for i, (source,) in enumerate(sides):
+            window = ["-range", *(f"{time}ns" for time in source.window)]
+            for stack, number in folded("heap", source.model.path, *window, *filters, "-stacks", key):
+                joined[stack][i] += number
+        if {line[0]: list(line[1:]) for line in lines} != joined:
+            sys.exit(f"{what}: folded lines are not those of both sides")
     for i, side in enumerate(sides):
         total = mean(side, [source.totals for source in side])[NUMBERS.index(KEY_NUMBERS[key])]
         room = 0 if is_exact else fractions.Fraction(len(lines) + 1, 1000)
