@@ -138,6 +138,8 @@ struct action {
 	bool (*is_by_offset)(struct action_input *input, uint32_t group);
 	/** Return the group's name, on one line; the caller frees it. */
 	char *(*text)(struct action_input *input, uint32_t group);
+	/** Order two groups as strcmp() orders their texts. NULL: the texts are made. */
+	int (*compare)(struct action_input *input, uint32_t one, uint32_t other);
 	/** Write the same under the key `label` of an open object. */
 	void (*json)(struct action_input *input, uint32_t group, struct json *json);
 	/** Return lines for people beneath the row; the caller frees them. NULL: the text is the last column

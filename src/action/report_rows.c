@@ -468,7 +468,9 @@ static int row_compare(const void *a, const void *b, void *context)
 	/* Of a tree: the one around the other comes first. */
 	if (left->depth != right->depth)
 		return left->depth < right->depth ? -1 : 1;
-	int order = strcmp(row_text(comparison, left), row_text(comparison, right));
+	int order = comparison->action->compare
+			    ? comparison->action->compare(comparison->input, left->group, right->group)
+			    : strcmp(row_text(comparison, left), row_text(comparison, right));
 	if (order)
 		return order;
 	/* Cells come in the order in which threads of ours found them, and so do rows. */

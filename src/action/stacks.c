@@ -32,11 +32,12 @@ void action_stack_json(struct action_input *input, uint32_t node, struct json *j
 
 bool action_stack_has_offset(struct action_input *input, uint32_t node)
 {
-	const struct heap_names *names = action_names(input);
-	for (uint32_t at = node; at; at = heap_names_frame(names, at)->parent)
-		if (heap_name_is_offset(heap_names_name(names, heap_names_frame(names, at)->name)))
-			return true;
-	return false;
+	return heap_names_frame(action_names(input), node)->has_offset;
+}
+
+static int stacks_compare(struct action_input *input, uint32_t one, uint32_t other)
+{
+	return heap_names_compare(action_names(input), one, other);
 }
 
 bool action_stack_matches(struct action_input *input, uint32_t node, struct heap_patterns *patterns)
@@ -85,6 +86,7 @@ const struct action action_stacks = {
 	.groups = stacks_groups,
 	.is_by_offset = action_stack_has_offset,
 	.text = action_stack_text,
+	.compare = stacks_compare,
 	.json = action_stack_json,
 	.lines = action_stack_lines,
 };

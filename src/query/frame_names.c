@@ -383,7 +383,10 @@ static uint32_t node_add(struct heap_names *names, const struct heap_frame *fram
 	}
 	*node = tree->frame_count;
 	memory_grow(tree->frames, tree->frame_count, tree->frame_capacity);
-	tree->frames[tree->frame_count++] = *frame;
+	tree->frames[tree->frame_count] = *frame;
+	tree->frames[tree->frame_count].has_offset =
+		tree->frames[frame->parent].has_offset || heap_name_is_offset(&tree->names[frame->name]);
+	tree->frame_count++;
 	return *node;
 }
 
@@ -515,6 +518,50 @@ char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t en
 			sink_put(&out, ';');
 	}
 	return sink_take(&out, NULL);
+}
+
+/* The text of a stack, read on from a place in a frame's name. */
+struct stack_text {
+	uint32_t node;
+	const char *at;
+};
+
+static const char *node_text(const struct name_tree *tree, uint32_t node)
+{
+	return node ? tree->names[tree->frames[node].name].text : "[no stack]";
+}
+
+/* At the end of a name: a ';' and the next frame, or the end of the text. */
+static char text_next(const struct name_tree *tree, struct stack_text *text)
+{
+	if (*text->at)
+		return *text->at++;
+	if (!text->node || !tree->frames[text->node].parent)
+		return 0;
+	text->node = tree->frames[text->node].parent;
+	text->at = node_text(tree, text->node);
+	return ';';
+}
+
+int heap_names_compare(const struct heap_names *names, uint32_t one, uint32_t other)
+{
+	const struct name_tree *tree = names->tree;
+	/* Most stacks that are compared have their inner frames in common. */
+	while (one != other && one && other && tree->frames[one].name == tree->frames[other].name &&
+	       tree->frames[one].parent && tree->frames[other].parent) {
+		one = tree->frames[one].parent;
+		other = tree->frames[other].parent;
+	}
+	struct stack_text left = {one, node_text(tree, one)}, right = {other, node_text(tree, other)};
+	while (left.node != right.node || left.at != right.at) {
+		const unsigned char of_left = (unsigned char)text_next(tree, &left),
+				    of_right = (unsigned char)text_next(tree, &right);
+		if (of_left != of_right)
+			return of_left < of_right ? -1 : 1;
+		if (!of_left)
+			break;
+	}
+	return 0;
 }
 
 static int text_compare(const void *a, const void *b)

@@ -38,6 +38,7 @@ struct heap_frame {
 	const char *file; /**< NULL: absent */
 	uint32_t line;    /**< 0: absent */
 	bool is_inlined;
+	bool has_offset; /**< this frame, or one around it, is a place in an image that no symbol names */
 };
 
 struct heap_names;
@@ -84,6 +85,9 @@ const struct heap_name *heap_names_name(const struct heap_names *names, uint32_t
 /** Return the frames from the node on, joined by ';', innermost first, up to the node `end` around them, without it; 0:
  *  all. "[no stack]" stands for the empty stack. The caller frees the text. */
 char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end);
+
+/** Order two stacks as strcmp() orders their texts, heap_names_text(node, 0). */
+int heap_names_compare(const struct heap_names *names, uint32_t one, uint32_t other);
 
 /** Return the file names of images that have frames in the stacks named so far but no symbols; in order, each once. */
 const char *const *heap_names_without_symbols(struct heap_names *names, size_t *count);
