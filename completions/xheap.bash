@@ -68,14 +68,14 @@ _xheap_recover() {
 
 _xheap_heap() {
 	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -session -by -top -range -lifetime -size \
-		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -timing --help"
+		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -timing -width -fullNames -allFrames --help"
 	case ${2#-} in
 	-stacks | stacks | -frames | frames | -image | image | -images | images | -heaps | heaps | -tree | tree | -chains | chains)
 		case $1 in
 		-*) _xheap_reply "$options" "$1" ;;
 		*) _xheap_traces "$1"; COMPREPLY+=($(compgen -W "so soc st stc src sp spc stt" -- "$1")) ;;
 		esac ;;
-	-top | top | -range | range | -lifetime | lifetime | -size | size | -callers | callers | -requireF* | requireF* | -cullFrames | cullFrames | \
+	-width | width | -top | top | -range | range | -lifetime | lifetime | -size | size | -callers | callers | -requireF* | requireF* | -cullFrames | cullFrames | \
 		-pids | pids | -threads | threads | -heap | heap) ;;
 	-by | by) _xheap_reply "process thread heap size lifetime time class" "$1" ;;
 	-window | window) _xheap_reply "AIFI AIFO AOFI AOFO" "$1" ;;
@@ -90,7 +90,7 @@ _xheap_heap() {
 
 _xheap_diff() {
 	local options="-stacks -frames -inclusive -image -tree -callers -totals -by -top -normalise -fail-above -fail-frames -range -lifetime -size \
-		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o --help"
+		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -width -fullNames -allFrames --help"
 	case ${2#-} in
 	-normalise | normalise) _xheap_reply "time count" "$1" ;;
 	-fail-* | fail-*) ;;
@@ -114,9 +114,10 @@ _xheap_dump() {
 
 _xheap_info() {
 	case $2 in
+	-width | --width) ;;
 	-format | --format) _xheap_reply "text json" "$1" ;;
 	*) case $1 in
-		-*) _xheap_reply "-format --help" "$1" ;;
+		-*) _xheap_reply "-format -width -fullNames --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac

@@ -69,7 +69,6 @@ static void diff_folded(const struct diff_report *report, struct sink *out)
 {
 	const struct collapsed_choice choice = {.number = action_sort_number(report->parts[0].sort),
 						.is_reversed = report->is_reversed,
-						.is_full = report->is_full,
 						.diff = &report->diff};
 	collapsed_write(report->diff.input, &choice, out);
 }

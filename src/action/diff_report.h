@@ -21,7 +21,6 @@ struct diff_report {
 	size_t filter_count;
 	enum diff_basis basis; /**< of diff.scales */
 	bool is_reversed;      /**< folded: the innermost frame first */
-	bool is_full;          /**< folded: whole names */
 };
 
 /** X(id, name): the words of `enum diff_basis`. */

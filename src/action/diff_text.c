@@ -64,48 +64,58 @@ static void change_cells(struct grid *grid, const struct diff_report *report, en
 
 /* ---- the head ---- */
 
-/* Lines about one source, each with the name of its side before it. */
-static void caveats(const struct diff_report *report, enum diff_side side, unsigned source, struct sink *out)
-{
-	struct action_input one = *report->diff.input;
-	one.sources = &report->diff.input->sources[source];
-	one.source_count = 1;
-	struct sink to;
-	sink_to_memory(&to);
-	report_caveat_lines(&(struct report){.input = &one}, &to);
-	char *lines = sink_take(&to, NULL);
-	for (char *line = lines, *end; (end = strchr(line, '\n')); line = end + 1) {
-		char *text = NULL;
-		*end = 0;
-		if (asprintf(&text, "  %s: %s", diff_side_name(side), line + strspn(line, " ")) < 0)
-			memory_exhausted(0);
-		style_lines(out, one.is_colored, STYLE_CAVEAT, text);
-		free(text);
-	}
-	free(lines);
-	uint32_t lent = heap_names_lent_count(one.sources->names);
-	if (!lent)
-		return;
-	char said[120];
-	snprintf(said, sizeof(said), "  %s: %s address%s named by another trace that has the same build-id",
-		 diff_side_name(side), text_count(lent).data, lent == 1 ? " is" : "es are");
-	style_lines(out, one.is_colored, STYLE_CAVEAT, said);
-}
-
-static void source_line(const struct diff_report *report, enum diff_side side, unsigned source, struct sink *out)
+/* Write lines that say what keeps numbers from being exact, or rows from matching. */
+static void caveat_lines(const struct diff_report *report, struct sink *lines, struct sink *out)
 {
 	const struct action_input *input = report->diff.input;
-	const struct action_source *from = &input->sources[source];
-	const struct trace_dictionary *dictionary = trace_dictionary(from->trace);
-	struct text missing = losses_missing_text(dictionary);
-	sink_format(out, "%s%s: %s%s: %s events, %" PRIu32 " process%s, %s%s%s\n",
-		    style_begin(input->is_colored, STYLE_HEADING), diff_side_name(side), text_shown(from->path),
-		    style_end(input->is_colored, STYLE_HEADING), text_count(dictionary->event_count).data,
-		    dictionary->process_count, dictionary->process_count == 1 ? "" : "es",
-		    text_duration(dictionary->duration_ns).data, *missing.data ? "; not complete: " : "", missing.data);
+	char *text = sink_take(lines, NULL);
+	if (*text)
+		text_wrap_styled(out, text, &input->layout, input->is_colored, STYLE_CAVEAT);
+	free(text);
+}
+
+/* Write lines that are made of any words. */
+static void plain_lines(const struct diff_report *report, struct sink *lines, struct sink *out)
+{
+	char *text = sink_take(lines, NULL);
+	if (*text)
+		text_wrap(out, text, &report->diff.input->layout);
+	free(text);
+}
+
+/* Lines about one source, each with the name of its side before it. */
+static void caveats(const struct diff_report *report, enum diff_side side, struct action_input *one, struct sink *out)
+{
+	const uint32_t lent = heap_names_lent_count(one->sources->names);
+	struct sink to;
+	sink_to_memory(&to);
+	report_caveat_lines(&(struct report){.input = one}, &to);
+	if (lent)
+		sink_format(&to, "%s address%s named by another trace that has the same build-id\n",
+			    text_count(lent).data, lent == 1 ? " is" : "es are");
+	char *lines = sink_take(&to, NULL);
+	sink_to_memory(&to);
+	for (char *line = lines, *end; (end = strchr(line, '\n')); line = end + 1) {
+		*end = 0;
+		sink_format(&to, "  %s: %s\n", diff_side_name(side), line + strspn(line, " "));
+	}
+	free(lines);
+	caveat_lines(report, &to, out);
+}
+
+static void source_head(const struct diff_report *report, enum diff_side side, unsigned source, struct sink *out)
+{
+	const struct action_source *from = &report->diff.input->sources[source];
+	struct action_input one = *report->diff.input;
+	char lead[4];
+	one.sources = &report->diff.input->sources[source];
+	one.source_count = 1;
+	snprintf(lead, sizeof(lead), "%s: ", diff_side_name(side));
+	report_heading(&(struct report){.input = &one}, lead, out);
 	if (from->window->range.from_ns > 0 || from->window->range.to_ns < from->table->duration_ns)
 		sink_format(out, "   from %s us to %s us\n", text_microseconds(from->window->range.from_ns).data,
 			    text_microseconds(from->window->range.to_ns).data);
+	caveats(report, side, &one, out);
 }
 
 static void list_images(const struct diff_report *report, struct sink *out, const char *const *names, size_t count,
@@ -118,11 +128,8 @@ static void list_images(const struct diff_report *report, struct sink *out, cons
 		sink_format(&to, "%s%s", i ? ", " : before, text_shown(names[i]));
 	if (count > NAMES_MAX)
 		sink_format(&to, " and %zu more images", count - NAMES_MAX);
-	sink_text(&to, behind);
-	char *text = sink_take(&to, NULL);
-	if (count)
-		style_lines(out, report->diff.input->is_colored, STYLE_CAVEAT, text);
-	free(text);
+	sink_text(&to, count ? behind : "");
+	caveat_lines(report, &to, out);
 }
 
 static void versions(const struct diff_report *report, struct sink *out)
@@ -145,23 +152,25 @@ static void other_builds(const struct diff_report *report, struct sink *out)
 
 static void head(const struct diff_report *report, struct sink *out)
 {
+	struct sink lines;
 	for (int side = 0; side < DIFF_SIDES; side++)
 		for (unsigned i = 0; i < report->diff.runs[side]; i++) {
 			unsigned source = diff_first_source(&report->diff, (enum diff_side)side) + i;
-			source_line(report, (enum diff_side)side, source, out);
-			caveats(report, (enum diff_side)side, source, out);
+			source_head(report, (enum diff_side)side, source, out);
 		}
 	if (diff_is_of_other_programs(&report->diff))
-		style_lines(out, report->diff.input->is_colored, STYLE_CAVEAT,
-			    "  A and B are of different programs: only frames of common libraries match");
+		text_wrap_styled(out, "  A and B are of different programs: only frames of common libraries match",
+				 &report->diff.input->layout, report->diff.input->is_colored, STYLE_CAVEAT);
 	versions(report, out);
 	other_builds(report, out);
+	sink_to_memory(&lines);
 	if (report->basis != DIFF_AS_IS)
-		sink_format(out, "  normalised by %s\n", diff_basis_name(report->basis));
+		sink_format(&lines, "  normalised by %s\n", diff_basis_name(report->basis));
 	for (size_t i = 0; i < report->filter_count; i++)
-		sink_format(out, "%s-%s%s%s%s", i ? " " : "  with ", report->filters[i].name,
+		sink_format(&lines, "%s-%s%s%s%s", i ? " " : "  with ", report->filters[i].name,
 			    *report->filters[i].text ? " " : "", text_shown(report->filters[i].text),
 			    i + 1 == report->filter_count ? "\n" : "");
+	plain_lines(report, &lines, out);
 }
 
 /* ---- totals ---- */
@@ -169,7 +178,7 @@ static void head(const struct diff_report *report, struct sink *out)
 static void totals(const struct diff_report *report, struct sink *out)
 {
 	static const char *const titles[] = {"", ">change", ">", ">A", ">B", ""};
-	struct grid grid = {.is_colored = report->diff.input->is_colored};
+	struct grid grid = {.is_colored = report->diff.input->is_colored, .layout = report->diff.input->layout};
 	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
 	const struct action_sort *sort;
 	for (unsigned i = 0; (sort = action_sort_at(i)); i++) {
@@ -193,17 +202,6 @@ static bool is_split(const struct diff_report *report)
 	return report->diff.input->sources[0].window->by != HEAP_BY_NONE;
 }
 
-static void row_label(struct grid *grid, const struct action_row *row)
-{
-	enum { INDENT = 2, DEPTH_MAX = 60 };
-	char room[TEXT_NAME_BYTES], *text = NULL;
-	int indent = INDENT * (int)(row->depth < DEPTH_MAX ? row->depth : DEPTH_MAX);
-	if (asprintf(&text, "%*s%s", indent, "", text_name(row->text, room)) < 0)
-		memory_exhausted(0);
-	grid_cell(grid, text);
-	free(text);
-}
-
 static void row_cells(struct grid *grid, const struct diff_report *report, const struct diff_part *part,
 		      const struct action_row *row)
 {
@@ -221,7 +219,7 @@ static void row_cells(struct grid *grid, const struct diff_report *report, const
 		free(by);
 	}
 	if (!part->action->lines) {
-		row_label(grid, row);
+		report_label(grid, report->diff.input, part->action, row);
 		return;
 	}
 	char *lines = part->action->lines(report->diff.input, row->group);
@@ -231,18 +229,27 @@ static void row_cells(struct grid *grid, const struct diff_report *report, const
 
 static void rows_columns(struct grid *grid, const struct diff_report *report, const struct diff_part *part)
 {
+	enum { RANK_PERCENT = 1, RANK_COMPANION, RANK_SIDES };
 	const char *titles[9] = {">change", ">", ">A", ">B"};
-	unsigned count = 4;
+	unsigned count = 4, text;
 	enum action_number companion;
-	if (diff_companion(action_sort_number(part->sort), &companion))
+	grid->rank[1] = RANK_PERCENT;
+	grid->names[1] = "percent";
+	grid->rank[2] = grid->rank[3] = RANK_SIDES;
+	if (diff_companion(action_sort_number(part->sort), &companion)) {
+		grid->rank[count] = RANK_COMPANION;
 		titles[count++] = diff_is_size(companion) ? ">size" : ">blocks";
+	}
 	titles[count++] = "";
+	text = count;
 	if (is_split(report))
 		titles[count++] = heap_by_name(report->diff.input->sources[0].window->by);
 	if (!part->action->lines)
 		titles[count++] = part->action->label;
 	grid_columns(grid, count, titles);
 	grid->styles[0] = STYLE_KEY;
+	for (; text < count; text++)
+		grid->is_text[text] = true;
 }
 
 /* `format` has one text, the number; nothing is written for 0. */
@@ -269,29 +276,32 @@ static void changed_keys(const struct diff_report *report, struct sink *out)
 static void rows_heading(const struct diff_report *report, const struct diff_part *part, struct sink *out)
 {
 	const struct diff_rows *rows = &part->rows;
+	struct sink lines;
 	char heading[160];
 	snprintf(heading, sizeof(heading), "%s by change of %s", part->action->title, part->sort->title);
 	sink_put(out, '\n');
-	style_lines(out, report->diff.input->is_colored, STYLE_HEADING, heading);
-	sink_format(out, "  %s row%s changed", text_count(rows->rows.count).data, rows->rows.count == 1 ? "" : "s");
-	rows_note(out, ", %s only in B", rows->states[DIFF_IS_NEW]);
-	rows_note(out, ", %s only in A", rows->states[DIFF_IS_GONE]);
-	rows_note(out, ", %s did not", rows->unchanged);
-	rows_note(out, "; %s matched by build-id and offset", rows->by_offset);
-	sink_put(out, '\n');
+	text_wrap_styled(out, heading, &report->diff.input->layout, report->diff.input->is_colored, STYLE_HEADING);
+	sink_to_memory(&lines);
+	sink_format(&lines, "  %s row%s changed", text_count(rows->rows.count).data, rows->rows.count == 1 ? "" : "s");
+	rows_note(&lines, ", %s only in B", rows->states[DIFF_IS_NEW]);
+	rows_note(&lines, ", %s only in A", rows->states[DIFF_IS_GONE]);
+	rows_note(&lines, ", %s did not", rows->unchanged);
+	rows_note(&lines, "; %s matched by build-id and offset", rows->by_offset);
+	sink_put(&lines, '\n');
 	const size_t others = rows->rows.count - rows->changed_by_sort;
 	if (others) {
-		sink_format(out, "  %s of them not in %s", text_count(others).data, part->sort->title);
-		changed_keys(report, out);
-		sink_put(out, '\n');
+		sink_format(&lines, "  %s of them not in %s", text_count(others).data, part->sort->title);
+		changed_keys(report, &lines);
+		sink_put(&lines, '\n');
 	}
 	if (rows->rows.shown < rows->changed_by_sort)
-		sink_format(out, "  the first %s rows; -top N shows more\n", text_count(rows->rows.shown).data);
+		sink_format(&lines, "  the first %s rows; -top N shows more\n", text_count(rows->rows.shown).data);
+	plain_lines(report, &lines, out);
 }
 
 static void rows_text(const struct diff_report *report, const struct diff_part *part, struct sink *out)
 {
-	struct grid grid = {.is_colored = report->diff.input->is_colored};
+	struct grid grid = {.is_colored = report->diff.input->is_colored, .layout = report->diff.input->layout};
 	rows_heading(report, part, out);
 	/* Rows that changed in other numbers only stand behind the others. */
 	const size_t shown =

@@ -641,6 +641,7 @@ void action_rows_make(struct action_rows *rows, struct action_input *input, cons
 		tree_order(rows);
 	for (size_t i = 0; i < rows->shown; i++)
 		row_text(&comparison, rows->rows[i]);
+	heap_names_shorten(action_names(input));
 	grouping_fini(&grouping);
 }
 

@@ -140,6 +140,7 @@ static const struct option_group groups[] = {
 	{filter_report_rows, offsetof(struct diff_options, heap.filter), false},
 	{heap_frame_rows, offsetof(struct diff_options, heap), false},
 	{output_rows, 0, false},
+	{layout_rows, offsetof(struct diff_options, heap.layout), false},
 	{NULL, 0, false},
 };
 static const struct option_grammar grammar = {
@@ -440,7 +441,9 @@ static int comparing_show(struct diff_input *comparing)
 		struct action_input input = {.sources = comparing->sources,
 					     .source_count = comparing->source_count,
 					     .cull = &heap->cull,
-					     .callers_of = &heap->callers};
+					     .callers_of = &heap->callers,
+					     .layout = layout_options_settle(&heap->layout, heap->output != NULL)};
+		input.layout.has_all_frames |= heap->without_default_cull;
 		status = sources_prepare(comparing);
 		if (status == CLI_OK)
 			status = report_show(comparing, &input);

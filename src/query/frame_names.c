@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/sink.h"
 #include "base/text.h"
+#include "query/short_frames.h"
 #include "query/tree_images.h"
 
 /* One of the functions that a code address lies in; inlined ones first. */
@@ -35,6 +36,7 @@ struct name_tree {
 	struct intern keys; /* what makes a name the same; the id is the name's */
 	struct heap_name *names;
 	size_t name_capacity;
+	struct short_frames shorts;
 	struct map children; /* (parent, name) -> node */
 	struct heap_frame *frames;
 	uint32_t frame_count;
@@ -81,6 +83,7 @@ static void tree_release(struct name_tree *tree)
 		return;
 	intern_fini(&tree->keys);
 	map_fini(&tree->children);
+	short_frames_fini(&tree->shorts);
 	arena_fini(&tree->arena);
 	free(tree->names);
 	free(tree->frames);
@@ -188,6 +191,7 @@ static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const s
 	struct heap_name *name = &names->tree->names[id];
 	if (!name->mangled && frame->mangled && strcmp(frame->mangled, frame->function) != 0)
 		name->mangled = arena_text(&names->tree->arena, frame->mangled);
+	short_frames_place(&names->tree->shorts, id, frame->function, frame->file, frame->line);
 	free(text);
 	return id;
 }
@@ -503,6 +507,11 @@ const char *const *heap_names_versioned(const struct heap_names *names, size_t *
 uint32_t heap_names_count(const struct heap_names *names)
 {
 	return names->tree->keys.count;
+}
+
+void heap_names_shorten(struct heap_names *names)
+{
+	short_frames_make(&names->tree->shorts, names->tree->names, names->tree->keys.count);
 }
 
 char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end)

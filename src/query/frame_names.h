@@ -17,10 +17,13 @@ struct heap_name {
 	const char *symbol;  /**< NULL when unknown */
 	const char *mangled; /**< as the file has it; NULL when that is unknown or the same */
 	const char *text;    /**< "image!symbol", "image+0xoffset", or a mark */
-	uint32_t image_id;   /**< without a symbol: the image, for heap_names_image(), or TRACE_NONE */
-	uint64_t offset;     /**< and the address in it */
-	bool is_mark;        /**< no frame of the program: "[truncated]", "[no unwind data]" */
-	bool is_entry;       /**< an allocation function that was called, as the recorder knew it */
+	/** For people, as short as it may be (query/short_frames.h): no two names of a tree read alike. They are not
+	    NULL after heap_names_shorten(), except that there is no short_symbol without a symbol. */
+	const char *short_symbol, *short_text;
+	uint32_t image_id; /**< without a symbol: the image, for heap_names_image(), or TRACE_NONE */
+	uint64_t offset;   /**< and the address in it */
+	bool is_mark;      /**< no frame of the program: "[truncated]", "[no unwind data]" */
+	bool is_entry;     /**< an allocation function that was called, as the recorder knew it */
 };
 
 /** Return whether the name is a place in an image that no symbol names. */
@@ -81,6 +84,10 @@ const struct heap_frame *heap_names_frame(const struct heap_names *names, uint32
 
 /** Return a name; valid as long. */
 const struct heap_name *heap_names_name(const struct heap_names *names, uint32_t name);
+
+/** Set the short forms of all names so far. They may change when more names are made: call it when all stacks have been
+ *  named, and again after more of them were. It costs nothing if none were. */
+void heap_names_shorten(struct heap_names *names);
 
 /** Return the frames from the node on, joined by ';', innermost first, up to the node `end` around them, without it; 0:
  *  all. "[no stack]" stands for the empty stack. The caller frees the text. */
