@@ -177,9 +177,16 @@ static void head(const struct diff_report *report, struct sink *out)
 
 static void totals(const struct diff_report *report, struct sink *out)
 {
+	enum { TOTALS_PERCENT = 2, TOTALS_A, TOTALS_B, TOTALS_MARK, RANK_MARK = 1 };
 	static const char *const titles[] = {"", ">change", ">", ">A", ">B", ""};
 	struct grid grid = {.is_colored = report->diff.input->is_colored, .layout = report->diff.input->layout};
 	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
+	grid.rank[TOTALS_B] = 2;
+	grid.rank[TOTALS_A] = 3;
+	grid.rank[TOTALS_PERCENT] = 4;
+	grid.names[TOTALS_MARK] = "spread";
+	grid.names[TOTALS_PERCENT] = "percent";
+	grid.rank[TOTALS_MARK] = RANK_MARK;
 	const struct action_sort *sort;
 	for (unsigned i = 0; (sort = action_sort_at(i)); i++) {
 		enum action_number number = action_sort_number(sort);
@@ -189,7 +196,7 @@ static void totals(const struct diff_report *report, struct sink *out)
 		grid_row(&grid);
 		grid_cell(&grid, sort->title);
 		change_cells(&grid, report, number, &change);
-		grid_cell(&grid, change.is_in_spread ? "in the spread" : "");
+		grid_cell(&grid, change.is_in_spread ? "in spread" : "");
 	}
 	grid_print(&grid, out, 2);
 	grid_fini(&grid);
@@ -212,7 +219,7 @@ static void row_cells(struct grid *grid, const struct diff_report *report, const
 	change_cells(grid, report, number, &change);
 	if (diff_companion(number, &companion))
 		grid_cell(grid, change_text(report, companion, diff_of_row(&report->diff, row, companion).change).data);
-	grid_cell(grid, change.is_in_spread ? "in the spread" : marks[diff_row_state(&report->diff, row)]);
+	grid_cell(grid, change.is_in_spread ? "in spread" : marks[diff_row_state(&report->diff, row)]);
 	if (is_split(report)) {
 		char *by = diff_row_by(report, part, row);
 		grid_cell(grid, by);
@@ -229,7 +236,7 @@ static void row_cells(struct grid *grid, const struct diff_report *report, const
 
 static void rows_columns(struct grid *grid, const struct diff_report *report, const struct diff_part *part)
 {
-	enum { RANK_PERCENT = 1, RANK_COMPANION, RANK_SIDES };
+	enum { RANK_PERCENT = 1, RANK_SIDES, RANK_COMPANION };
 	const char *titles[9] = {">change", ">", ">A", ">B"};
 	unsigned count = 4, text;
 	enum action_number companion;
@@ -240,8 +247,8 @@ static void rows_columns(struct grid *grid, const struct diff_report *report, co
 		grid->rank[count] = RANK_COMPANION;
 		titles[count++] = diff_is_size(companion) ? ">size" : ">blocks";
 	}
-	titles[count++] = "";
 	text = count;
+	titles[count++] = "";
 	if (is_split(report))
 		titles[count++] = heap_by_name(report->diff.input->sources[0].window->by);
 	if (!part->action->lines)

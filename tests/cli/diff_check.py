@@ -21,6 +21,7 @@ import filters_check
 from filters_check import NUMBERS, SORTS, XHEAP, Model, frame_text
 
 MAKE_TRACE = os.path.join(os.environ["BUILD"], "tests/golden/make_trace")
+MAKE_NAMES = os.path.join(os.environ["BUILD"], "tests/golden/make_names")
 ROUNDS = int(os.environ.get("ROUNDS", "40"))
 ACTIONS = ("-stacks", "-frames", "-image")
 KEYS = ("so", "soc", "st", "stc", "src", "sp", "spc", "stt")
@@ -235,6 +236,20 @@ def check_same(path):
         sys.exit(f"{path}: it does not say that there is no difference")
 
 
+def check_hostile_names():
+    """Functions whose names hold what separates frames and numbers."""
+    names = ["a 5", "b;c", ";", " lead", "trail ", "7", "x 1.5", "# no comment", "f(int) 3 4", " ", "operator new 12 13", "_[w]", "<&>\"'", "a  b", "1.", "e 2."]
+    subprocess.run([MAKE_NAMES, "names.xht"], input="\n".join(names).encode(), check=True)
+    for words in ((), ("-reverse",), ("-fullNames",), ("-defaultCull", "-reverse"), ("-by", "size")):
+        lines = folded("heap", "names.xht", "-stacks", "st", *words)
+        total = json.loads(run("heap", "names.xht", "-totals", "-format", "json"))["totals"]["total_bytes"]
+        if sum(line[1] for line in lines) != total or total == 0:
+            sys.exit(f"hostile names {words}: the lines add up to {sum(line[1] for line in lines)}, the total is {total}")
+    if len({frame for line in folded("heap", "names.xht", "-fullNames") for frame in line[0].split(";")}) < len(names) - 3:
+        sys.exit("hostile names: too many read alike")
+    folded("diff", "names.xht", "plain0.xht", "-fullNames")
+
+
 def main():
     chance = random.Random(int(os.environ.get("SEED", "1")))
     models = []
@@ -243,6 +258,7 @@ def main():
         subprocess.run([MAKE_TRACE, scene, path, str(seed), *([str(calls)] if calls else [])], check=True)
         models.append(Model(path))
         check_same(path)
+    check_hostile_names()
     for _ in range(ROUNDS):
         check_round(models, chance)
     print(f"{ROUNDS} rounds")
