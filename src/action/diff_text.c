@@ -298,7 +298,8 @@ static void rows_heading(const struct diff_report *report, const struct diff_par
 	const size_t others = rows->rows.count - rows->changed_by_sort;
 	if (others) {
 		sink_format(&lines, "  %s of them not in %s", text_count(others).data, part->sort->title);
-		changed_keys(report, &lines);
+		if (!rows->changed_by_sort)
+			changed_keys(report, &lines);
 		sink_put(&lines, '\n');
 	}
 	if (rows->rows.shown < rows->changed_by_sort)
