@@ -9,11 +9,14 @@ flamegraph.pl, inferno and speedscope read them.
 import collections
 import csv
 import fractions
+import functools
 import io
 import json
+import math
 import os
 import random
 import re
+import statistics
 import subprocess
 import sys
 
@@ -99,11 +102,49 @@ def compare_numbers(what, found, wanted, is_exact):
             sys.exit(f"{what}: {name}: the report says {found[name]}, the events {float(value)}")
 
 
+@functools.cache
+def student_quantile(freedom):
+    """Of 0.975, by integrating the density by Simpson's rule."""
+    if freedom > 30:
+        return 1.960
+    scale = math.gamma((freedom + 1) / 2) / math.sqrt(freedom * math.pi) / math.gamma(freedom / 2)
+
+    def chance(to, steps=2000):
+        values = [scale * (1 + (to * i / steps) ** 2 / freedom) ** (-(freedom + 1) / 2) for i in range(steps + 1)]
+        return 0.5 + to / steps / 3 * (values[0] + values[-1] + 4 * sum(values[1::2]) + 2 * sum(values[2:-1:2]))
+    low, high = 0.0, 20.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if chance(middle) < 0.975 else (low, middle)
+    return low
+
+
+def check_spread(what, row, name, sides):
+    """The deviations, the error of the change, and whether zero lies in its interval; sides: the numbers of all runs."""
+    deviations = [statistics.stdev(values) if len(values) > 1 else 0.0 for values in sides]
+    variances = [deviations[i if len(values) > 1 else 1 - i] ** 2 / len(values) for i, values in enumerate(sides)]
+    error = math.sqrt(sum(variances))
+    told = [float(row[f"{side}_deviation"][name]) for side in "ab"]
+    if any(abs(one - other) > 0.001 for one, other in zip(told + [float(row["change_error"][name])], deviations + [error])):
+        sys.exit(f"{what}: {name}: deviations {told} and error {row['change_error'][name]}, by the events {deviations} and {error}")
+    for i, (values, side) in enumerate(zip(sides, "ab")):
+        if (row[f"{side}_min"][name], row[f"{side}_max"][name]) != (min(values), max(values)):
+            sys.exit(f"{what}: {name}: least and greatest of {side} are not {min(values)} and {max(values)}")
+    if any(len(values) == 1 for values in sides):
+        freedom = len(sides[0]) + len(sides[1]) - 2
+    else:
+        weighted = sum(variance ** 2 / (len(values) - 1) for variance, values in zip(variances, sides))
+        freedom = int(sum(variances) ** 2 / weighted + 1e-9) if weighted else 99
+    change, margin = abs(statistics.mean(sides[1]) - statistics.mean(sides[0])), error * student_quantile(max(freedom, 1))
+    if abs(change - margin) > 0.002 * margin and (name in row["in_spread"]) != (0 < change <= margin):
+        sys.exit(f"{what}: {name}: a change of {change} +- {margin} is {'' if name in row['in_spread'] else 'not '}in the spread")
+
+
 def check_rows(what, action, report, sides, is_exact):
     """Each row has its change; rows that are not there did not change; all add up."""
     part = report["actions"][0]
     rows = [side_rows(side, action) for side in sides]
-    nothing = (fractions.Fraction(0),) * len(NUMBERS)
+    nothing, nothing_of_run = (fractions.Fraction(0),) * len(NUMBERS), (0,) * len(NUMBERS)
     found = {key_of(action, row): row for row in part["rows"]}
     if len(found) != len(part["rows"]) or part["cut"]:
         sys.exit(f"{what}: rows of one name, or {part['cut']} rows are cut")
@@ -120,6 +161,8 @@ def check_rows(what, action, report, sides, is_exact):
             compare_numbers(f"{what}: {key}: A", row["a"], one, is_exact)
             compare_numbers(f"{what}: {key}: B", row["b"], other, is_exact)
             compare_numbers(f"{what}: {key}", row["change"], [b - a for a, b in zip(one, other)], is_exact)
+            for i, name in enumerate(NUMBERS if not is_exact else ()):
+                check_spread(f"{what}: {key}", row, name, [[source.rows[action].get(key, nothing_of_run)[i] for source in side] for side in sides])
             if row["state"] != state:
                 sys.exit(f"{what}: {key}: {row['state']}, not {state}")
     for key, value in (("new", part["new"]), ("gone", part["gone"]), ("unchanged", part["unchanged"])):
