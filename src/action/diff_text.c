@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,22 +12,17 @@
 
 /* ---- numbers ---- */
 
-static struct text amount_text(enum action_number number, long double amount)
-{
-	const uint64_t rounded = (uint64_t)(fabsl(amount) + 0.5L);
-	return diff_is_size(number) ? text_bytes(rounded) : text_count(rounded);
-}
-
 /* A side's mean, with the deviation of its runs behind it. */
 static struct text side_text(const struct diff_report *report, enum diff_side side, enum action_number number,
 			     const struct diff_value *value)
 {
 	struct text text;
 	const char *mark = value->mean != 0 && diff_side_is_sample(&report->diff, side) ? "~" : "";
-	int length = snprintf(text.data, sizeof(text.data), "%s%.18s", mark, amount_text(number, value->mean).data);
+	int length =
+		snprintf(text.data, sizeof(text.data), "%s%.18s", mark, diff_text_amount(number, value->mean).data);
 	if (value->deviation > 0)
 		snprintf(text.data + length, sizeof(text.data) - (size_t)length, " +-%.18s",
-			 amount_text(number, value->deviation).data);
+			 diff_text_amount(number, value->deviation).data);
 	return text;
 }
 
@@ -39,17 +33,7 @@ static struct text change_text(const struct diff_report *report, enum action_num
 		 change > 0   ? "+"
 		 : change < 0 ? "-"
 			      : "",
-		 amount_text(number, change).data);
-	return text;
-}
-
-static struct text percent_text(const struct diff_change *change)
-{
-	struct text text = {""};
-	double percent = diff_percent(change);
-	if (change->change == 0 || isinf(percent))
-		return text;
-	snprintf(text.data, sizeof(text.data), fabs(percent) < 1000 ? "%+.1f %%" : "%+.0f %%", percent);
+		 diff_text_amount(number, change).data);
 	return text;
 }
 
@@ -57,7 +41,7 @@ static void change_cells(struct grid *grid, const struct diff_report *report, en
 			 const struct diff_change *change)
 {
 	grid_cell(grid, change_text(report, number, change->change).data);
-	grid_cell(grid, percent_text(change).data);
+	grid_cell(grid, diff_text_percent(change).data);
 	for (int side = 0; side < DIFF_SIDES; side++)
 		grid_cell(grid, side_text(report, (enum diff_side)side, number, &change->sides[side]).data);
 }
