@@ -26,7 +26,8 @@ from filters_check import NUMBERS, SORTS, XHEAP, Model, frame_text
 MAKE_TRACE = os.path.join(os.environ["BUILD"], "tests/golden/make_trace")
 MAKE_NAMES = os.path.join(os.environ["BUILD"], "tests/golden/make_names")
 ROUNDS = int(os.environ.get("ROUNDS", "40"))
-ACTIONS = ("-stacks", "-frames", "-image")
+ACTIONS = ("-stacks", "-frames", "-image", "-tree", "-frames -inclusive")
+INCLUSIVE = ACTIONS[3:]
 KEYS = ("so", "soc", "st", "stc", "src", "sp", "spc", "stt")
 KEY_NUMBERS = SORTS
 ALL = ("-top", "1000000000")
@@ -63,22 +64,36 @@ class Source:
         for action in ACTIONS:
             groups = collections.defaultdict(list)
             for block in blocks:
-                groups[self.group(action, block)].append(block)
+                for group in self.groups(action, block):
+                    groups[group].append(block)
             rows = {key: filters_check.sums(question, members, peak_at) for key, members in groups.items()}
             has = [NUMBERS.index("total_count"), NUMBERS.index("peak_count")]
             self.rows[action] = {key: row for key, row in rows.items() if any(row[i] for i in has)}
 
-    def group(self, action, block):
+    def groups(self, action, block):
         frames = self.model.cull(block.frames, tuple(self.model.default_cull), True)
         if action == "-stacks" or not frames:
-            return ";".join(frames) or "[no stack]"
-        return frames[0] if action == "-frames" else frames[0].partition("!")[0].partition("+0x")[0]
+            return [";".join(frames) or "[no stack]"]
+        if action == "-tree":
+            return [";".join(frames[at:]) for at in range(len(frames))]
+        if action in INCLUSIVE:
+            return sorted(set(frames))
+        return [frames[0] if action == "-frames" else frames[0].partition("!")[0].partition("+0x")[0]]
 
 
-def key_of(action, row):
-    if action == "-stacks":
-        return ";".join(map(frame_text, row["stack"])) or "[no stack]"
-    return frame_text(row["frame"]) if action == "-frames" else row["image"]
+def rows_by_key(action, rows):
+    found, path = {}, []
+    for row in rows:
+        if action == "-stacks":
+            key = ";".join(map(frame_text, row["stack"])) or "[no stack]"
+        elif action == "-tree":
+            del path[row["depth"]:]
+            path.append(frame_text(row["frame"]))
+            key = ";".join(reversed(path))
+        else:
+            key = row["image"] if action == "-image" else frame_text(row["frame"])
+        found[key] = row
+    return found
 
 
 def mean(sources, rows):
@@ -145,16 +160,20 @@ def check_rows(what, action, report, sides, is_exact):
     part = report["actions"][0]
     rows = [side_rows(side, action) for side in sides]
     nothing, nothing_of_run = (fractions.Fraction(0),) * len(NUMBERS), (0,) * len(NUMBERS)
-    found = {key_of(action, row): row for row in part["rows"]}
+    found = rows_by_key(action, part["rows"])
     if len(found) != len(part["rows"]) or part["cut"]:
         sys.exit(f"{what}: rows of one name, or {part['cut']} rows are cut")
-    counts = collections.Counter()
+    counts, shown_unchanged = collections.Counter(), 0
     for key in set(rows[0]) | set(rows[1]):
         one, other = rows[0].get(key, nothing), rows[1].get(key, nothing)
         state = "both" if key in rows[0] and key in rows[1] else "new" if key in rows[1] else "gone"
         counts[state] += 1
         counts["unchanged"] += one == other
-        if (one == other) != (key not in found):
+        if one == other and key in found and action == "-tree":
+            if not any(below.endswith(f";{key}") for below in found):
+                sys.exit(f"{what}: {key}: a row without a change, and without rows beneath it")
+            shown_unchanged += 1
+        elif (one == other) != (key not in found):
             sys.exit(f"{what}: {key}: {'no row' if key not in found else 'a row without a change'}")
         if key in found:
             row = found[key]
@@ -165,19 +184,19 @@ def check_rows(what, action, report, sides, is_exact):
                 check_spread(f"{what}: {key}", row, name, [[source.rows[action].get(key, nothing_of_run)[i] for source in side] for side in sides])
             if row["state"] != state:
                 sys.exit(f"{what}: {key}: {row['state']}, not {state}")
-    for key, value in (("new", part["new"]), ("gone", part["gone"]), ("unchanged", part["unchanged"])):
+    for key, value in (("new", part["new"]), ("gone", part["gone"]), ("unchanged", part["unchanged"] + shown_unchanged)):
         if counts[key] != value:
             sys.exit(f"{what}: {value} rows are {key}, by the events {counts[key]}")
     if part["matched_by_name"] + part["matched_by_offset"] != counts["both"]:
         sys.exit(f"{what}: {part['matched_by_name']} and {part['matched_by_offset']} rows matched, by the events {counts['both']}")
-    for name in NUMBERS:
+    for name in () if action in INCLUSIVE else NUMBERS:
         total, summed = report["totals"]["change"][name], sum(row["change"][name] for row in part["rows"])
         room = 0 if is_exact else fractions.Fraction(len(part["rows"]) + 1, 1000)
         if abs(total - summed) > room:
             sys.exit(f"{what}: {name}: the rows add up to {summed}, the totals to {total}")
     number = KEY_NUMBERS[part["sort"]]
     changes = [abs(row["change"][number]) for row in part["rows"]]
-    if changes != sorted(changes, reverse=True):
+    if changes != sorted(changes, reverse=True) and action != "-tree":
         sys.exit(f"{what}: not in order: {changes}")
 
 
@@ -246,7 +265,7 @@ def check_round(models, chance):
     runs = [chance.randrange(1, 4) if chance.random() < 0.3 else 1 for _ in range(2)]
     sides = [[source() for _ in range(count)] for count in runs]
     action, key = chance.choice(ACTIONS), chance.choice(KEYS)
-    words = [source.word for source in sides[0]] + ["--"] + [source.word for source in sides[1]] + filters + [action, key, *ALL]
+    words = [source.word for source in sides[0]] + ["--"] + [source.word for source in sides[1]] + filters + [*action.split(), key, *ALL]
     what, is_exact = " ".join(words), runs == [1, 1]
     report = json.loads(run("diff", *words, "-format", "json"), parse_float=fractions.Fraction)
     for side, name in zip(sides, "ab"):
@@ -254,7 +273,7 @@ def check_round(models, chance):
     check_rows(what, action, report, sides, is_exact)
     check_csv(what, words, report, action)
     check_folded(what, sides[0][0], filters, key)
-    lines = folded("diff", *words[:words.index(action)], "-stacks", key)
+    lines = folded("diff", *words[:words.index(action.split()[0])], "-stacks", key)
     if is_exact:
         # As difffolded.pl joins the lines of both sides.
         joined = collections.defaultdict(lambda: [0, 0])
