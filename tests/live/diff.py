@@ -160,6 +160,27 @@ def cplusplus():
     expect(windows["totals"]["a"]["total_count"] + windows["totals"]["b"]["total_count"] >= whole, f"windows: {windows['totals']}")
 
 
+def rust():
+    """Two builds have other hashes in their symbols: only the function that changed has a row."""
+    if not shutil.which("rustc"):
+        return "not tried: there is no rustc"
+    with open("m.rs", "w") as file:
+        file.write("use std::collections::HashMap;\n"
+                   "#[inline(never)] fn index(n: usize) -> HashMap<usize, String> { (0..n).map(|i| (i, format!(\"name {i}\"))).collect() }\n"
+                   "#[inline(never)] fn make(n: usize) -> Vec<Vec<u8>> { (0..n).map(|i| vec![0u8; i % 100 + EXTRA]).collect() }\n"
+                   "const EXTRA: usize = if cfg!(second) { 20 } else { 10 };\n"
+                   "fn main() { let a = make(500); let b = index(300); println!(\"{} {}\", a.len(), b.len()); }\n")
+    for build in ("first", "second"):
+        os.makedirs(f"rust/{build}", exist_ok=True)
+        subprocess.run(["rustc", "-g", "-A", "warnings", "--cfg", build, "-C", f"metadata={build}", "-o", f"rust/{build}/m", "m.rs"], check=True)
+        record(f"{build}.xht", f"rust/{build}/m")
+    report = told("diff", "first.xht", "second.xht", "-stacks", "st")
+    part = report["actions"][0]
+    expect(len(part["rows"]) == 1 and not part["new"] and not part["gone"] and part["unchanged"] > 5, f"rust: {part['row_count']} rows, {part['new']} new")
+    expect(part["rows"][0]["change"]["total_bytes"] == 5000, f"rust: {part['rows'][0]['change']}")
+    expect(any("make" in frame.get("symbol", "") for frame in part["rows"][0]["stack"]), f"rust: {part['rows'][0]['stack']}")
+
+
 def versions_of_a_library():
     """Functions of libgrow.so.1.2 and of libgrow.so.2.0 are the same; if both traces have one of them, versions stay apart."""
     for name, text in (("lib.c", "#include <stdlib.h>\nvoid *lib_grow(int n) { return malloc(n); }\n"),
@@ -244,4 +265,4 @@ def runs():
     expect(factor["b"]["total_bytes"] * 2 == factor["a"]["total_bytes"], f"{factor}")
 
 
-sys.exit(run_tests(rebuilt, limits, symbols_on_one_side, versions_of_a_library, cplusplus, samples_and_sums, others, runs))
+sys.exit(run_tests(rebuilt, limits, symbols_on_one_side, versions_of_a_library, cplusplus, rust, samples_and_sums, others, runs))
