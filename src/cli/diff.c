@@ -455,6 +455,9 @@ static int report_show(struct diff_input *comparing, struct action_input *input)
 		status = report_print(comparing, &report);
 		status = status == CLI_OK ? judge(options, &report.diff) : status;
 	}
+	/* The function of -callers need not be on both sides. */
+	if (status == CLI_OK && filter_report_patterns(&options->heap.callers, "callers", action_names(input)))
+		status = CLI_NO;
 	diff_report_fini(&report);
 	free(scales);
 	return status;

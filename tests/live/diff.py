@@ -102,6 +102,8 @@ def limits():
     # A frame of one side only is a frame; one of neither is none.
     expect("fresh" in xheap("diff", one, two, "-requireFrames", "fresh", "-frames", "st"), "fresh")
     xheap("diff", one, two, "-requireFrames", "nothing_like_it", status=1)
+    xheap("diff", one, two, "-callers", "nothing_like_it", status=1)
+    expect("fresh" in xheap("diff", one, two, "-callers", "fresh", "st"), "the callers of a function of one side")
 
 
 def symbols_on_one_side():
