@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "action/collapsed.h"
 #include "action/diff_report.h"
 #include "action/stack_view.h"
 #include "base/memory.h"
@@ -421,7 +422,9 @@ static unsigned damaged_trace(const struct diff_input *comparing)
 /* Folded stacks need no rows. */
 static void rows_make(const struct diff_options *options, struct diff_report *report)
 {
-	if (options->heap.format != REPORT_FOLDED)
+	if (options->heap.format == REPORT_FOLDED)
+		collapsed_name(report->diff.input);
+	else
 		diff_report_make(report, options->heap.top);
 }
 
