@@ -8,10 +8,10 @@
 
 #include "action/collapsed.h"
 #include "action/diff_report.h"
-#include "action/stack_view.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/analysis.h"
+#include "cli/diff_limits.h"
 #include "cli/formats.h"
 #include "cli/heap_options.h"
 #include "query/window_word.h"
@@ -26,9 +26,7 @@ struct diff_options {
 	bool has_top;
 	enum diff_basis basis;
 	double factor;
-	const char *limit_word; /* NULL: no limit */
-	struct diff_limit limit;
-	struct heap_patterns limited; /* frames whose stacks have the limit, too */
+	struct diff_limits limits;
 };
 
 /* ---- the command line ---- */
@@ -73,15 +71,15 @@ static int take_basis(void *context, const char *word, struct diag *why)
 static int take_limit(void *context, const char *word, struct diag *why)
 {
 	struct diff_options *options = context;
-	options->limit_word = word;
-	return diff_limit_parse(&options->limit, word, why);
+	options->limits.word = word;
+	return diff_limit_parse(&options->limits.limit, word, why);
 }
 
 static int take_limited_frame(void *context, const char *word)
 {
 	struct filter_options *filter = context;
 	struct diff_options *options = (struct diff_options *)((char *)filter - offsetof(struct heap_options, filter));
-	return filter_add_pattern(&options->limited, "fail-frames", word);
+	return filter_add_pattern(&options->limits.frames, "fail-frames", word);
 }
 
 static int take_limited(void *context, struct words *words, int number)
@@ -173,7 +171,7 @@ static int options_settle(struct diff_options *options)
 		heap->top = heap->format == REPORT_TEXT ? TOP_TEXT : HEAP_TOP_DEFAULT;
 	if (!heap->top)
 		return cli_fail("-top 0: no row would be shown; -totals shows only the totals");
-	if (options->limited.count && !options->limit_word)
+	if (options->limits.frames.count && !options->limits.word)
 		return cli_fail("-fail-frames: the limit is missing: -fail-above LIMIT");
 	for (size_t i = 0; i < options->word_count; i++)
 		if (window_word_is_part(&options->words[i]) && heap->filter.asked.range.words[0])
@@ -309,81 +307,6 @@ static void sources_end(struct diff_input *comparing)
 	}
 }
 
-/* ---- the limit ---- */
-
-static void say_growth(const struct diff_options *options, const struct action_sort *sort, const char *what,
-		       const struct diff_change *change)
-{
-	const enum action_number number = action_sort_number(sort);
-	cli_say("%s%s%s grew from %s to %s (%s), by more than %s", what ? what : "", what ? ": " : "", sort->title,
-		diff_text_amount(number, change->sides[DIFF_A].mean).data,
-		diff_text_amount(number, change->sides[DIFF_B].mean).data,
-		*diff_text_percent(change).data ? diff_text_percent(change).data : "new", options->limit_word);
-}
-
-static int compare_ranks(const void *a, const void *b)
-{
-	const struct action_row *one = *(const struct action_row *const *)a,
-				*other = *(const struct action_row *const *)b;
-	return one->rank != other->rank ? (one->rank > other->rank ? -1 : 1) : 0;
-}
-
-/* Keep the rows of stacks that have one of the limited frames and grew by too much; return how many. */
-static size_t keep_grown(struct diff_options *options, const struct diff *diff, const struct action_sort *sort,
-			 struct action_rows *rows)
-{
-	size_t kept = 0;
-	for (size_t i = 0; i < rows->count; i++) {
-		struct action_row *row = rows->rows[i];
-		const struct diff_change change = diff_of_row(diff, row, action_sort_number(sort));
-		if (action_stack_matches(diff->input, row->group, &options->limited) &&
-		    diff_is_above(&change, &options->limit))
-			rows->rows[kept++] = row;
-	}
-	if (kept)
-		qsort(rows->rows, kept, sizeof(*rows->rows), compare_ranks);
-	return kept;
-}
-
-/* Return how many stacks with one of the limited frames grew by too much, after a message about each of the first. */
-static size_t judge_stacks(struct diff_options *options, const struct diff *diff, const struct action_sort *sort)
-{
-	enum { SAID_MAX = 10 };
-	struct diff_rows stacks;
-	diff_rows_make(&stacks, diff, &action_stacks, sort, 0);
-	const size_t grown = keep_grown(options, diff, sort, &stacks.rows);
-	for (size_t i = 0; i < grown && i < SAID_MAX; i++) {
-		const struct action_row *row = stacks.rows.rows[i];
-		const struct diff_change change = diff_of_row(diff, row, action_sort_number(sort));
-		uint32_t node = stack_view_user_node(diff->input, row->group);
-		const struct heap_names *names = action_names(diff->input);
-		char *label = action_label(diff->input, heap_names_name(names, heap_names_frame(names, node)->name));
-		say_growth(options, sort, label, &change);
-		free(label);
-	}
-	if (grown > SAID_MAX)
-		cli_say("and %zu more stacks", grown - SAID_MAX);
-	diff_rows_fini(&stacks);
-	return grown;
-}
-
-/* Return CLI_NO after messages if the total, or a stack that is limited, too, grew by too much. */
-static int judge(struct diff_options *options, const struct diff *diff)
-{
-	const struct action_sort *sort = options->heap.parts[0].sort;
-	if (!options->limit_word)
-		return CLI_OK;
-	const struct diff_change change = diff_of_totals(diff, action_sort_number(sort));
-	bool is_above = diff_is_above(&change, &options->limit);
-	if (is_above)
-		say_growth(options, sort, NULL, &change);
-	if (options->limited.count) {
-		is_above |= judge_stacks(options, diff, sort) > 0;
-		filter_report_patterns(&options->limited, "fail-frames", action_names(diff->input));
-	}
-	return is_above ? CLI_NO : CLI_OK;
-}
-
 /* ---- all of it ---- */
 
 struct diff_printing {
@@ -456,7 +379,9 @@ static int report_show(struct diff_input *comparing, struct action_input *input)
 	/* Nothing is shown of what a damaged index answers. */
 	if (status == CLI_OK && damaged_trace(comparing) == comparing->trace_count) {
 		status = report_print(comparing, &report);
-		status = status == CLI_OK ? judge(options, &report.diff) : status;
+		status = status == CLI_OK
+				 ? diff_limits_judge(&options->limits, &report.diff, options->heap.parts[0].sort)
+				 : status;
 	}
 	/* The function of -callers need not be on both sides. */
 	if (status == CLI_OK && filter_report_patterns(&options->heap.callers, "callers", action_names(input)))
@@ -514,7 +439,7 @@ static int diff_run(int argc, char **argv)
 	if (!options_parse(&grammar, argc, argv, &options, take_operand, NULL) && !options_settle(&options))
 		status = options_show(&options);
 	heap_options_fini(&options.heap);
-	heap_patterns_fini(&options.limited);
+	heap_patterns_fini(&options.limits.frames);
 	for (size_t i = 0; i < options.word_count; i++)
 		window_word_fini(&options.words[i]);
 	free(options.words);
