@@ -206,7 +206,7 @@ def check_trace(trace, is_sample=False, is_folded=False):
     if not is_sample and not is_folded:
         ask("heap", "-chains")
         ask("heap", "-innermost", "-closed", "-size", "1", "1G", "-lifetime", "0", "1000s", "-window", "AIFI", "0", "1000s")
-    ask("heap", "-range", "0", "1000s")
+    ask("heap", "-range", "0", "1000s", "-cullFrames", "malloc", "libc!")
     compare(trace)
     for by in ("process", "thread", "heap") if is_folded else ("process", "thread", "heap", "size", "lifetime", "time", "class"):
         ask("heap", *(action for action in ACTIONS if action != "-heaps" or by != "heap"), "-by", by)
