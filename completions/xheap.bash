@@ -68,7 +68,7 @@ _xheap_recover() {
 
 _xheap_heap() {
 	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -session -by -top -range -lifetime -size \
-		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -lines -format -o -timing -width -fullNames -allFrames --help"
+		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -timing -width -fullNames -allFrames --help"
 	case ${2#-} in
 	-stacks | stacks | -frames | frames | -image | image | -images | images | -heaps | heaps | -tree | tree | -chains | chains)
 		case $1 in
@@ -80,10 +80,23 @@ _xheap_heap() {
 	-by | by) _xheap_reply "process thread heap size lifetime time class" "$1" ;;
 	-window | window) _xheap_reply "AIFI AIFO AOFI AOFO" "$1" ;;
 	-cullLists | cullLists | -o | o) COMPREPLY=($(compgen -f -- "$1")) ;;
-	-format | format) _xheap_reply "text csv json" "$1" ;;
+	-format | format) _xheap_reply "text csv json folded" "$1" ;;
 	*) case $1 in
 		-*) _xheap_reply "$options" "$1" ;;
 		*) _xheap_traces "$1" ;;
+		esac ;;
+	esac
+}
+
+_xheap_diff() {
+	local options="-stacks -frames -inclusive -image -tree -callers -totals -by -top -normalise -fail-above -fail-frames -range -lifetime -size \
+		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -width -fullNames -allFrames --help"
+	case ${2#-} in
+	-normalise | normalise) _xheap_reply "time count" "$1" ;;
+	-fail-* | fail-*) ;;
+	*) case $1 in
+		-*) _xheap_reply "$options" "$1" ;;
+		*) _xheap_heap "$1" "$2" ;;
 		esac ;;
 	esac
 }
@@ -140,7 +153,7 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch top report recover heap symbols merge dump info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch top report recover heap diff symbols merge dump info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -149,6 +162,7 @@ _xheap() {
 	sessions) _xheap_reply "--format --help" "$current" ;;
 	recover) _xheap_recover "$current" "$previous" ;;
 	heap) _xheap_heap "$current" "$previous" ;;
+	diff) _xheap_diff "$current" "$previous" ;;
 	merge)
 		case $current in
 		-*) _xheap_reply "-o --help" "$current" ;;
@@ -166,7 +180,7 @@ _xheap() {
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
 	info) _xheap_info "$current" "$previous" ;;
-	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap symbols merge dump info" "$current" ;;
+	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap diff symbols merge dump info" "$current" ;;
 	esac
 }
 

@@ -45,7 +45,7 @@ static void text_without_symbols(const struct report *report, struct sink *out)
 		sink_put(out, '\n');
 }
 
-static void text_caveats(const struct report *report, struct sink *out)
+void report_caveat_lines(const struct report *report, struct sink *out)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
 	const struct heap_window *window = report_source(report)->window;
@@ -113,7 +113,7 @@ void report_text_caveats(const struct report *report, struct sink *out)
 {
 	struct sink to;
 	sink_to_memory(&to);
-	text_caveats(report, &to);
+	report_caveat_lines(report, &to);
 	char *lines = sink_take(&to, NULL);
 	text_wrap_styled(out, *lines ? lines : "  nothing was lost, cut short or contradictory", &report->input->layout,
 			 report->input->is_colored && *lines, STYLE_CAVEAT);
@@ -246,15 +246,14 @@ static void text_extra(struct grid *grid, const struct action_extra *extra, uint
 }
 
 /* Of a tree, the text is indented, as long as that leaves room for names; deeper rows say how deep they are. */
-static void text_label(struct grid *grid, const struct report *report, const struct action *action,
-		       const struct action_row *row)
+void report_label(struct grid *grid, struct action_input *input, const struct action *action,
+		  const struct action_row *row)
 {
 	enum { INDENT = 2, DEPTH_MAX = 60, SHARE = 8 };
-	const struct text_layout *layout = &report->input->layout;
+	const struct text_layout *layout = &input->layout;
 	unsigned deepest = layout->width && !layout->has_full_names ? layout->width / SHARE : DEPTH_MAX;
 	unsigned depth = row->depth < deepest ? row->depth : deepest;
-	char *name = action->label_text ? action->label_text(report->input, row->group) : NULL, number[16] = "",
-	     *text = NULL;
+	char *name = action->label_text ? action->label_text(input, row->group) : NULL, number[16] = "", *text = NULL;
 	if (row->depth > deepest)
 		snprintf(number, sizeof(number), "[%" PRIu32 "] ", row->depth);
 	if (asprintf(&text, "%*s%s%s", (int)(INDENT * depth), "", number, name ? name : row->text) < 0)
@@ -284,7 +283,7 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 		free(by);
 	}
 	if (!action->lines) {
-		text_label(grid, report, action, row);
+		report_label(grid, report->input, action, row);
 		return;
 	}
 	char *lines = action->lines(report->input, row->group);
@@ -386,7 +385,7 @@ static void text_filters(const struct report *report, struct sink *out)
 
 /* The style is that of the path only, so that it is no part of the line's width: a path that fills a line has it by
    itself. */
-static void text_heading(const struct report *report, struct sink *out)
+void report_heading(const struct report *report, const char *lead, struct sink *out)
 {
 	enum { SHARE = 2 };
 	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
@@ -398,7 +397,7 @@ static void text_heading(const struct report *report, struct sink *out)
 	const char *path = text_fit(&arena, text_shown(report_source(report)->path),
 				    is_cut ? layout->width / SHARE : UINT32_MAX, layout->has_unicode);
 	sink_to_memory(&line);
-	sink_format(&line, "%s: %s events, %" PRIu32 " process%s, %s%s%s\n", path,
+	sink_format(&line, "%s%s: %s events, %" PRIu32 " process%s, %s%s%s\n", lead, path,
 		    text_count(dictionary->event_count).data, dictionary->process_count,
 		    dictionary->process_count == 1 ? "" : "es", text_duration(dictionary->duration_ns).data,
 		    *missing.data ? "; not complete: " : "", missing.data);
@@ -407,7 +406,8 @@ static void text_heading(const struct report *report, struct sink *out)
 	text_wrap(&line, text, layout);
 	free(text);
 	text = sink_take(&line, NULL);
-	size_t length = strncmp(text, path, strlen(path)) ? 0 : strlen(path);
+	size_t before = strlen(lead), length = before + strlen(path);
+	length = strncmp(text + before, path, length - before) ? 0 : length;
 	sink_format(out, "%s%.*s%s%s", style_begin(report->input->is_colored, STYLE_HEADING), (int)length, text,
 		    style_end(report->input->is_colored, STYLE_HEADING), text + length);
 	free(text);
@@ -417,7 +417,7 @@ static void text_heading(const struct report *report, struct sink *out)
 void report_text(const struct report *report, struct sink *out)
 {
 	const struct heap_range range = report_source(report)->window->range;
-	text_heading(report, out);
+	report_heading(report, "", out);
 	report_text_caveats(report, out);
 	struct sink line;
 	sink_to_memory(&line);

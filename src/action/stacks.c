@@ -26,6 +26,26 @@ void action_stack_json(struct action_input *input, uint32_t node, struct json *j
 	json_end_array(json);
 }
 
+bool action_stack_has_offset(struct action_input *input, uint32_t node)
+{
+	return heap_names_frame(action_names(input), node)->has_offset;
+}
+
+static int stacks_compare(struct action_input *input, uint32_t one, uint32_t other)
+{
+	return heap_names_compare(action_names(input), one, other);
+}
+
+bool action_stack_matches(struct action_input *input, uint32_t node, struct heap_patterns *patterns)
+{
+	const struct heap_names *names = action_names(input);
+	bool matches = false;
+	/* To the outermost frame, so that each pattern sees all of them. */
+	for (uint32_t at = node; at; at = heap_names_frame(names, at)->parent)
+		matches |= heap_patterns_match(patterns, names, at);
+	return matches;
+}
+
 char *action_stack_lines(struct action_input *input, uint32_t node)
 {
 	enum { INDENT = 8 };
@@ -42,7 +62,9 @@ const struct action action_stacks = {
 	.label = "stack",
 	.help = "one row per distinct stack (the default)",
 	.groups = stacks_groups,
+	.is_by_offset = action_stack_has_offset,
 	.text = action_stack_text,
+	.compare = stacks_compare,
 	.json = action_stack_json,
 	.lines = action_stack_lines,
 };

@@ -27,6 +27,12 @@ struct heap_name {
 	bool is_library;   /**< of a library that all programs have (query/library_frames.h); as the short forms */
 };
 
+/** Return whether the name is a place in an image that no symbol names. */
+static inline bool heap_name_is_offset(const struct heap_name *name)
+{
+	return name->image && !name->symbol;
+}
+
 /** A node of the tree; node 0 is the empty stack. A fact that differs among the addresses of the node is absent. */
 struct heap_frame {
 	uint32_t parent; /**< the caller */
@@ -36,6 +42,7 @@ struct heap_frame {
 	const char *file; /**< NULL: absent */
 	uint32_t line;    /**< 0: absent */
 	bool is_inlined;
+	bool has_offset; /**< this frame, or one around it, is a place in an image that no symbol names */
 };
 
 struct heap_names;
@@ -45,8 +52,9 @@ struct heap_names;
 struct heap_names *heap_names_new(const struct trace *trace, struct symbols *symbols, bool with_lines);
 
 /** Begin to name the code of another trace in the tree of `first`: frames of one name have one number and one node in
- *  both, and so do addresses without a name in images with one build-id. Free the names of all these traces before the
- *  first of the traces, in any order. */
+ *  both, and so do addresses without a name in images with one build-id. An address that only one of these traces has a
+ *  name for has it in all of them, if the build-id is the same: begin the names of all traces before the first use of
+ *  one. Free the names of all these traces before the first of the traces, in any order. */
 struct heap_names *heap_names_new_beside(const struct heap_names *first, const struct trace *trace,
 					 struct symbols *symbols);
 
@@ -61,6 +69,13 @@ uint32_t heap_names_stack(struct heap_names *names, uint32_t stack);
 
 /** Return the image, or NULL for TRACE_NONE. */
 const struct trace_image *heap_names_image(const struct heap_names *names, uint32_t image);
+
+/** Return the number of this trace's addresses so far that another trace of the tree has the names of. */
+uint32_t heap_names_lent_count(const struct heap_names *names);
+
+/** Return the names without versions, such as "libssl.so", that stand for images of which the traces of the tree have
+ *  other versions: frames of these images match by them. *count: how many, so far. */
+const char *const *heap_names_versioned(const struct heap_names *names, size_t *count);
 
 /** Return the number of names so far; they are numbered from 0. */
 uint32_t heap_names_count(const struct heap_names *names);
@@ -78,6 +93,9 @@ void heap_names_shorten(struct heap_names *names);
 /** Return the frames from the node on, joined by ';', innermost first, up to the node `end` around them, without it; 0:
  *  all. "[no stack]" stands for the empty stack. The caller frees the text. */
 char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end);
+
+/** Order two stacks as strcmp() orders their texts, heap_names_text(node, 0). */
+int heap_names_compare(const struct heap_names *names, uint32_t one, uint32_t other);
 
 /** Return the file names of images that have frames in the stacks named so far but no symbols; in order, each once. */
 const char *const *heap_names_without_symbols(struct heap_names *names, size_t *count);

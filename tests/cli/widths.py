@@ -67,6 +67,10 @@ def check_widths():
             if "heap" in words and words[-1] == "heap":
                 words = words[:-2]
             check_lines(words, width, xheap(*words, "-width", width, LC_ALL=locale))
+        if width % 6 == 0 or width < 46:
+            by = () if width % 2 else ("-by", "process")
+            words = ("diff", "names.xht", "plain.xht", *(("--", "forks.xht") if width % 4 else ()), "-stacks", "st", "-frames", "sp", "-tree", "-image", "stc", *by)
+            check_lines(words, width, xheap(*words, "-width", width, LC_ALL=locale))
     for width in (40, 53, 80, 100):
         for name in ("plain", "forks", "losses", "earlier", "untraced"):
             for words in (("heap", f"{name}.xht", *TABLES), ("info", f"{name}.xht"), ("report", f"{name}.xht")):
