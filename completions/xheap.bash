@@ -88,6 +88,18 @@ _xheap_heap() {
 	esac
 }
 
+_xheap_check() {
+	case $2 in
+	--budget | --junit) compopt -o default 2>/dev/null; COMPREPLY=($(compgen -f -- "$1")) ;;
+	--top) ;;
+	--format) _xheap_reply "text json" "$1" ;;
+	*) case $1 in
+		-*) _xheap_reply "--budget --strict --allow-incomplete --top --junit --github --format --help" "$1" ;;
+		*) _xheap_traces "$1" ;;
+		esac ;;
+	esac
+}
+
 _xheap_dump() {
 	case $2 in
 	-range | --range) ;;
@@ -139,7 +151,7 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch top report recover heap symbols merge dump info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch top report recover heap check symbols merge dump info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -148,6 +160,7 @@ _xheap() {
 	sessions) _xheap_reply "--format --help" "$current" ;;
 	recover) _xheap_recover "$current" "$previous" ;;
 	heap) _xheap_heap "$current" "$previous" ;;
+	check) _xheap_check "$current" "$previous" ;;
 	merge)
 		case $current in
 		-*) _xheap_reply "-o --help" "$current" ;;
@@ -165,7 +178,7 @@ _xheap() {
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
 	info) _xheap_info "$current" "$previous" ;;
-	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap symbols merge dump info" "$current" ;;
+	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap check symbols merge dump info" "$current" ;;
 	esac
 }
 

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/** What came of a budget: for people, as JSON, as JUnit's XML, and as annotations of GitHub. */
+#ifndef XHEAP_ACTION_BUDGET_REPORT_H
+#define XHEAP_ACTION_BUDGET_REPORT_H
+
+#include "action/budget_check.h"
+
+/** Write the result for people. */
+void budget_text(const struct budget_check *check, struct sink *out);
+
+/** Write the result as one object. */
+void budget_json(const struct budget_check *check, struct sink *out);
+
+/** Write the result as a test suite with a test case for each limit, and for each trace whether it is complete. */
+void budget_junit(const struct budget_check *check, struct sink *out);
+
+/** Write a line for each limit that is not ok and each trace that lacks calls, as GitHub's workflows read them. Files
+ *  below `directory` are named from there; others are none of the repository's. */
+void budget_github(const struct budget_check *check, const char *directory, struct sink *out);
+
+/** Return a sentence about a limit: its figure and what is allowed, or why there is no verdict. The caller frees it. */
+char *budget_sentence(const struct budget_check *check, size_t limit);
+
+/** Return why the run's trace is not complete; "" if it is. */
+struct text budget_missing(const struct budget_check *check, unsigned run);
+
+#endif

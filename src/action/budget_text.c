@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "action/budget_report.h"
+#include "action/losses.h"
+#include "base/grid.h"
+#include "base/text.h"
+#include "query/nearest.h"
+
+enum { ROWS_MAX = 30, PERCENT = 100 };
+
+struct text budget_missing(const struct budget_check *check, unsigned run)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(check->input->sources[run].trace);
+	struct text text = losses_missing_text(dictionary);
+	if (!*text.data && !losses_is_complete(dictionary))
+		text = (struct text){"the trace is cut"};
+	return text;
+}
+
+/* ---- sentences ---- */
+
+/* "5.1 MiB (7.6 %) more than the 67.2 MiB allowed" */
+static void over_put(struct sink *out, const struct budget_limit *limit, uint64_t figure, uint64_t allowed)
+{
+	sink_format(out, "%s", budget_number_text(limit, figure - allowed).data);
+	if (allowed)
+		sink_format(out, " (%.1f %%)", PERCENT * (double)(figure - allowed) / (double)allowed);
+	sink_format(out, " more than the %s allowed", budget_number_text(limit, allowed).data);
+}
+
+/* "72.3 MiB", "1 block", or "70.1 MiB to 72.3 MiB in 5 runs" */
+static void figure_put(struct sink *out, const struct budget_check *check, const struct budget_limit *limit,
+		       const struct verdict *verdict)
+{
+	sink_text(out, budget_number_text(limit, verdict->least).data);
+	if (verdict->most != verdict->least)
+		sink_format(out, " to %s", budget_number_text(limit, verdict->most).data);
+	if (limit->metric->is_count)
+		sink_text(out, verdict->most == 1 ? " block" : " blocks");
+	if (check->input->source_count > 1)
+		sink_format(out, " in %u runs", check->input->source_count);
+}
+
+static void unmatched_put(struct sink *out, const struct budget_check *check, const struct budget_limit *limit,
+			  const struct verdict *verdict)
+{
+	const struct heap_pattern *pattern = budget_match_pattern(check->match, verdict->unmatched);
+	char text[400];
+	(void)limit;
+	if (pattern) {
+		heap_pattern_missing(pattern, action_names(check->input), text, sizeof(text));
+		sink_text(out, text);
+	} else {
+		sink_format(out, "\"%s\" matches no thread of a process that is meant",
+			    budget_word(check->budget, verdict->unmatched));
+	}
+	sink_text(out, ": nothing is counted");
+}
+
+char *budget_sentence(const struct budget_check *check, size_t number)
+{
+	const struct budget_limit *limit = &check->budget->limits[number];
+	const struct verdict *verdict = &check->verdicts[number];
+	struct sink out;
+	sink_to_memory(&out);
+	if (verdict->state == VERDICT_UNMATCHED) {
+		unmatched_put(&out, check, limit, verdict);
+		return sink_take(&out, NULL);
+	}
+	figure_put(&out, check, limit, verdict);
+	if (verdict->state == VERDICT_OK)
+		sink_format(&out, " of %s", budget_number_text(limit, verdict->allowed).data);
+	else
+		sink_text(&out, ": ");
+	if (verdict->state != VERDICT_OK)
+		over_put(&out, limit, verdict->most, verdict->allowed);
+	if (verdict->state == VERDICT_UNSTABLE)
+		sink_text(&out, check->input->sources[verdict->highest].table->sample_bytes
+					? "; the error of the sample is too large for a verdict"
+					: "; it varies by more than the tolerance from run to run");
+	return sink_take(&out, NULL);
+}
+
+/* ---- limits with their stacks ---- */
+
+static void stacks_put(struct sink *out, const struct budget_check *check, const struct budget_limit *limit,
+		       const struct verdict *verdict)
+{
+	for (size_t i = 0; i < verdict->stack_count; i++) {
+		char *lines = action_stack_lines(check->input, verdict->stacks[i].node);
+		sink_format(out, "      %s\n", budget_number_text(limit, verdict->stacks[i].number).data);
+		sink_text(out, lines);
+		free(lines);
+	}
+	size_t more = verdict->stacks_in_all - verdict->stack_count;
+	if (more)
+		sink_format(out, "      %zu more stack%s\n\n", more, more == 1 ? "" : "s");
+}
+
+static void limit_put(struct sink *out, const struct budget_check *check, size_t number)
+{
+	const struct budget_limit *limit = &check->budget->limits[number];
+	const struct verdict *verdict = &check->verdicts[number];
+	char *text = budget_limit_text(check->budget, limit), *sentence = budget_sentence(check, number);
+	sink_format(out, "%s%s%s  %s:%u  %s\n", style_begin(check->input->is_colored, STYLE_HEADING),
+		    verdict_words[verdict->state], style_end(check->input->is_colored, STYLE_HEADING),
+		    text_shown(check->budget->path), limit->line, text_shown(text));
+	sink_format(out, "      %s\n", text_make_harmless(sentence));
+	stacks_put(out, check, limit, verdict);
+	free(sentence);
+	free(text);
+}
+
+/* ---- limits that hold ---- */
+
+static void rows_put(struct sink *out, const struct budget_check *check)
+{
+	static const char *const titles[] = {"", ">figure", ">allowed", ">used", "limit"};
+	struct grid grid = {.is_colored = check->input->is_colored};
+	size_t shown = 0;
+	grid_columns(&grid, 5, titles);
+	for (size_t i = 0; i < check->budget->limit_count && shown < ROWS_MAX; i++) {
+		const struct budget_limit *limit = &check->budget->limits[i];
+		const struct verdict *verdict = &check->verdicts[i];
+		struct text used = {"-"};
+		if (verdict->state != VERDICT_OK)
+			continue;
+		if (verdict->allowed)
+			snprintf(used.data, sizeof(used.data), "%.0f %%",
+				 PERCENT * (double)verdict->most / (double)verdict->allowed);
+		char *text = budget_limit_text(check->budget, limit);
+		grid_row(&grid);
+		grid_cell(&grid, "ok");
+		grid_cell(&grid, budget_number_text(limit, verdict->most).data);
+		grid_cell(&grid, budget_number_text(limit, verdict->allowed).data);
+		grid_cell(&grid, used.data);
+		grid_cell(&grid, text);
+		free(text);
+		shown++;
+	}
+	if (shown)
+		grid_print(&grid, out, 0);
+	grid_fini(&grid);
+	if (shown < check->counts[VERDICT_OK])
+		sink_format(out, "and %zu more limits that are ok\n", check->counts[VERDICT_OK] - shown);
+}
+
+static void traces_put(struct sink *out, const struct budget_check *check)
+{
+	for (unsigned run = 0; run < check->input->source_count; run++) {
+		struct text missing = budget_missing(check, run);
+		if (*missing.data)
+			sink_format(out, "%s is not complete: %s; %s\n", text_shown(check->input->sources[run].path),
+				    missing.data,
+				    check->takes_incomplete && !check->is_strict
+					    ? "limits hold for the calls that it has"
+					    : "the check fails (--allow-incomplete takes it)");
+	}
+}
+
+void budget_text(const struct budget_check *check, struct sink *out)
+{
+	traces_put(out, check);
+	for (int state = VERDICT_STATE_COUNT; --state > VERDICT_OK;)
+		for (size_t i = 0; i < check->budget->limit_count; i++)
+			if ((int)check->verdicts[i].state == state)
+				limit_put(out, check, i);
+	rows_put(out, check);
+	sink_format(out, "%s: %zu limits", budget_check_has_failed(check) ? "failed" : "passed",
+		    check->budget->limit_count);
+	for (int state = VERDICT_STATE_COUNT; state-- > 0;)
+		if (check->counts[state])
+			sink_format(out, ", %zu %s", check->counts[state], verdict_words[state]);
+	sink_put(out, '\n');
+}
