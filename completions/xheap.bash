@@ -94,7 +94,7 @@ _xheap_check() {
 	--top) ;;
 	--format) _xheap_reply "text json" "$1" ;;
 	*) case $1 in
-		-*) _xheap_reply "--budget --strict --allow-incomplete --top --junit --github --format --help" "$1" ;;
+		-*) _xheap_reply "--budget --update --strict --allow-incomplete --top --junit --github --format --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac

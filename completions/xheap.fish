@@ -121,6 +121,7 @@ complete -c xheap -n '__fish_seen_subcommand_from heap' -o timing -d 'Print the 
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o lines -d 'Distinguish calls by source line'
 complete -c xheap -n '__fish_seen_subcommand_from heap' -o format -x -a 'text csv json' -d 'Choose the format'
 complete -c xheap -n '__fish_seen_subcommand_from check' -l budget -r -F -d 'Read the limits from FILE'
+complete -c xheap -n '__fish_seen_subcommand_from check' -l update -d 'Write the figures to the budget'
 complete -c xheap -n '__fish_seen_subcommand_from check' -l strict -d 'Fail for everything that is not ok'
 complete -c xheap -n '__fish_seen_subcommand_from check' -l allow-incomplete -d 'Accept traces that lack calls'
 complete -c xheap -n '__fish_seen_subcommand_from check' -l top -x -d 'Show the first N stacks of each exceeded limit'

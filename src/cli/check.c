@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "action/budget_report.h"
+#include "action/budget_update.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/whole_file.h"
@@ -14,13 +15,14 @@
 #include "cli/formats.h"
 #include "cli/option_parser.h"
 
-enum { STACKS_DEFAULT = 3, STACKS_MAX = 1000, JUNIT_BYTES = 1 << 16, CHECK_AGAIN = -1, TOKEN_BYTES = 16 };
+enum { STACKS_DEFAULT = 3, STACKS_MAX = 1000, FILE_BYTES = 1 << 16, CHECK_AGAIN = -1, TOKEN_BYTES = 16 };
 
 struct check_options {
 	const char **paths;
 	size_t path_count, path_capacity;
 	const char *budget, *junit;
-	bool takes_incomplete, is_strict, is_github;
+	bool takes_incomplete, is_strict, is_github, is_update;
+	bool is_new; /* there is no budget yet: --update makes it */
 	uint64_t stacks;
 	int format;
 };
@@ -115,7 +117,7 @@ static int junit_save(const struct check_options *options, const struct budget_c
 	struct sink out;
 	if (whole_file_open(&file, options->junit, 0666, &diag))
 		return cli_fail("%s", diag.text);
-	sink_to_fd(&out, file.fd, JUNIT_BYTES);
+	sink_to_fd(&out, file.fd, FILE_BYTES);
 	budget_junit(check, &out);
 	int error = sink_end(&out);
 	if (!error && !whole_file_commit(&file, &diag))
@@ -124,6 +126,78 @@ static int junit_save(const struct check_options *options, const struct budget_c
 		return cli_fail("%s", diag.text);
 	whole_file_abandon(&file);
 	return cli_fail("cannot write %s: %s", options->junit, strerror(-error));
+}
+
+/* ---- --update ---- */
+
+static void unmatched_say(const struct budget_check *check)
+{
+	for (size_t i = 0; i < check->budget->limit_count; i++) {
+		if (check->verdicts[i].state != VERDICT_UNMATCHED)
+			continue;
+		char *sentence = budget_sentence(check, i);
+		cli_say("%s:%u stays: %s", check->budget->path, check->budget->limits[i].line, sentence);
+		free(sentence);
+	}
+}
+
+/* The lines that change, as they become. Return how many there are. */
+static size_t changes_print(const struct budget_check *check)
+{
+	size_t count = 0;
+	struct sink out;
+	sink_to_memory(&out);
+	for (size_t i = 0; i < check->budget->limit_count; i++) {
+		const struct budget_limit *limit = &check->budget->limits[i];
+		struct budget_change change = budget_change_of(check, i);
+		if (!change.is_change)
+			continue;
+		char *text = budget_limit_text(check->budget, limit);
+		sink_format(&out, "%s:%u  %s  becomes  ", text_shown(check->budget->path), limit->line,
+			    text_shown(text));
+		budget_change_put(&out, limit, &change);
+		sink_put(&out, '\n');
+		free(text);
+		count++;
+	}
+	char *lines = sink_take(&out, NULL);
+	fputs(lines, stdout);
+	free(lines);
+	return count;
+}
+
+static int budget_save(const struct budget_check *check)
+{
+	struct whole_file file;
+	struct diag diag = {""};
+	struct sink out;
+	if (whole_file_open(&file, check->budget->path, 0666, &diag))
+		return cli_fail("%s", diag.text);
+	sink_to_fd(&out, file.fd, FILE_BYTES);
+	budget_update(check, &out);
+	int error = sink_end(&out);
+	if (!error)
+		return whole_file_commit(&file, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
+	whole_file_abandon(&file);
+	return cli_fail("cannot write %s: %s", check->budget->path, strerror(-error));
+}
+
+static int check_update(const struct check_options *options, const struct budget_check *check)
+{
+	if (check->incomplete_count && !options->takes_incomplete)
+		for (unsigned run = 0; run < check->input->source_count; run++)
+			if (*budget_missing(check, run).data)
+				return cli_fail("%s is not complete: %s; a budget is learned from it only with "
+						"--allow-incomplete",
+						check->input->sources[run].path, budget_missing(check, run).data);
+	unmatched_say(check);
+	size_t count = changes_print(check);
+	if ((count || options->is_new) && budget_save(check) != CLI_OK)
+		return CLI_FAILED;
+	printf("%s: %zu of %zu limits changed\n", text_shown(check->budget->path), count, check->budget->limit_count);
+	if (options->is_new && check->input->source_count == 1)
+		cli_say("one run does not show what varies: give several TRACEs of the same program");
+	return CLI_OK;
 }
 
 static int check_print(const struct check_options *options, struct budget_check *check)
@@ -152,6 +226,8 @@ static int check_show(const struct check_options *options, struct runs *runs, st
 		return status;
 	if (error)
 		return cli_fail("%s", diag.text);
+	if (options->is_update)
+		return check_update(options, check);
 	if ((options->junit && junit_save(options, check) != CLI_OK) || check_print(options, check) != CLI_OK)
 		return CLI_FAILED;
 	return budget_check_has_failed(check) ? CLI_NO : CLI_OK;
@@ -191,6 +267,8 @@ static int add_path(void *context, char *word)
 #define AT(member) OPTION_AT(struct check_options, member)
 static const struct option check_rows[] = {
 	{"budget", .type = VALUE_TEXT, AT(budget), .value = "FILE", .help = "the limits"},
+	{"update", .type = VALUE_ON, AT(is_update),
+	 .help = "write the figures to the budget, with the head-room that several runs need"},
 	{"strict", .type = VALUE_ON, AT(is_strict),
 	 .help = "fail also for what varies, for names that match nothing, and for traces that lack calls"},
 	{"allow-incomplete", .type = VALUE_ON, AT(takes_incomplete),
@@ -210,21 +288,59 @@ static int check_settle(const struct check_options *options)
 {
 	if (!options->budget)
 		return cli_fail("check: the limits are missing: --budget FILE");
+	if (options->is_update &&
+	    (options->junit || options->is_github || options->is_strict || options->format != REPORT_TEXT))
+		return cli_fail("--update writes the budget: not with --junit, --github, --strict or --format json");
 	if (options->is_github && options->format != REPORT_TEXT)
 		return cli_fail("--github: annotations stand behind a text, not behind --format json");
 	return CLI_OK;
 }
 
-static int check_all(const struct check_options *options)
+static int budget_load(struct budget *budget, const char *path)
+{
+	struct diag diag = {""};
+	if (budget_read(budget, path, &diag))
+		return cli_fail("%s", diag.text);
+	return budget->limit_count ? CLI_OK : cli_fail("%s has no limits", path);
+}
+
+/* Make the first budget, from the first run. */
+static int budget_begin(struct budget *budget, const struct check_options *options, struct runs *runs)
+{
+	struct heap_cull cull = {.with_entries = false};
+	struct diag diag = {""};
+	char *text = NULL;
+	size_t size;
+	int status;
+	heap_cull_use_default(&cull);
+	do {
+		struct sink out;
+		free(text);
+		runs_begin(runs);
+		struct action_input input = {.sources = runs->sources, .source_count = runs->count, .cull = &cull};
+		sink_to_memory(&out);
+		budget_draft(&input, &runs->sources[0], &out);
+		text = sink_take(&out, &size);
+		action_input_fini(&input);
+		status = runs_mend(runs);
+	} while (status == CHECK_AGAIN);
+	heap_cull_fini(&cull);
+	if (status == CLI_OK && budget_parse(budget, options->budget, text, size, &diag))
+		status = cli_fail("%s", diag.text);
+	free(text);
+	return status;
+}
+
+static int check_all(struct check_options *options)
 {
 	struct budget budget = {NULL};
 	struct runs runs = {NULL};
-	struct diag diag = {""};
-	int status = budget_read(&budget, options->budget, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
-	if (status == CLI_OK && !budget.limit_count)
-		status = cli_fail("%s has no limits", options->budget);
+	options->is_new = options->is_update && access(options->budget, F_OK) != 0 && errno == ENOENT;
+	int status = options->is_new ? CLI_OK : budget_load(&budget, options->budget);
 	if (status == CLI_OK)
 		status = runs_open(&runs, options);
+	if (status == CLI_OK && options->is_new)
+		status = budget_begin(&budget, options, &runs);
 	if (status == CLI_OK)
 		status = check_runs(options, &runs, &budget);
 	runs_close(&runs);

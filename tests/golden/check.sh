@@ -29,3 +29,20 @@ check plain.xht --budget exceeded.budget --github | sed 's/\(stop-commands\)\?::
 check losses.xht --budget holds.budget
 check losses.xht --budget holds.budget --allow-incomplete
 check plain.xht losses.xht --budget exceeded.budget --strict --top 1
+cat >learned.budget <<'END'
+# A comment stays.
+peak   <= 1 MiB   # so does this
+outstanding <= 10 blocks +50%
+	bytes self app+0x3000 <= 3
+blocks <= 100 fixed
+temporary in nowhere <= 3
+END
+check plain.xht --budget learned.budget --update
+cat learned.budget
+check plain.xht --budget learned.budget --update
+check plain.xht losses.xht --budget learned.budget --update
+check plain.xht losses.xht --budget learned.budget --update --allow-incomplete
+cat learned.budget
+check plain.xht --budget new.budget --update
+cat new.budget
+check plain.xht --budget new.budget
