@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/budget_peaks.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "query/folded.h"
+
+enum { ASKED_MAX = 4 /* peaks that are searched for one by one */ };
 
 /* ---- threads ---- */
 
@@ -40,6 +43,14 @@ static bool passes_thread(const struct budget_figures *figures, const struct bud
 			  thread->tid) &&
 	       list_names(figures->budget, selection->lists[BUDGET_PROCESS], text_file_name(process->image),
 			  process->pid);
+}
+
+static bool is_of_all(const struct budget_selection *selection)
+{
+	for (int i = 0; i < BUDGET_SELECTOR_COUNT; i++)
+		if (selection->lists[i].count)
+			return false;
+	return true;
 }
 
 /* By thread of the trace; NULL: the selection takes all. */
@@ -95,6 +106,149 @@ void budget_figures_filter(struct heap_filter *filter, const struct budget_figur
 	heap_filter_init_chosen(filter, table, sites, threads_passing(figures, selection));
 }
 
+/* ---- groups ---- */
+
+static int compare_numbers(const void *a, const void *b)
+{
+	const uint32_t *one = a, *other = b;
+	return (*one > *other) - (*one < *other);
+}
+
+/* Number the threads by the selections of some threads that they pass. Class 0 passes none of these. */
+static void threads_classify(struct budget_figures *figures)
+{
+	const struct budget *budget = figures->budget;
+	uint32_t thread_count = figures->source->table->dictionary->thread_count;
+	struct intern *classes = &figures->classes;
+	uint32_t *passed = memory_zeroed((size_t)budget->keys.count + 1, sizeof(*passed));
+	figures->thread_classes = memory_zeroed((size_t)thread_count + 1, sizeof(*figures->thread_classes));
+	intern_bytes(classes, "", 0);
+	for (uint32_t i = 0; i < thread_count; i++) {
+		size_t count = 0;
+		for (uint32_t k = 0; k < budget->keys.count; k++)
+			if (is_of_threads(&budget->selections[k]) && passes_thread(figures, &budget->selections[k], i))
+				passed[count++] = k;
+		figures->thread_classes[i] =
+			intern_bytes(classes, count ? (const void *)passed : "", count * sizeof(*passed));
+	}
+	free(passed);
+}
+
+static bool class_passes(const struct budget_figures *figures, uint32_t class, uint32_t selection)
+{
+	const struct intern_item *item = &figures->classes.items[class];
+	return !is_of_threads(&figures->budget->selections[selection]) ||
+	       (item->size &&
+		bsearch(&selection, item->data, item->size / sizeof(selection), sizeof(selection), compare_numbers));
+}
+
+/* The place of the group, which is made if it is new. */
+static uint32_t group_place(struct budget_figures *figures, uint32_t site, uint32_t thread)
+{
+	uint32_t list = figures->site_lists[site], class = figures->thread_classes[thread];
+	bool added;
+	uint32_t *place = map_add(&figures->group_of, map_pair(list, class), &added);
+	if (!added)
+		return *place;
+	*place = (uint32_t)figures->group_count;
+	memory_grow(figures->groups, figures->group_count, figures->group_capacity);
+	struct budget_group *group = &figures->groups[figures->group_count++];
+	struct budget_list all = budget_match_list(figures->match, list);
+	*group = (struct budget_group){.selections = memory_resize(NULL, (size_t)all.count + 1, sizeof(uint32_t))};
+	for (uint32_t i = 0; i < all.count; i++)
+		if (class_passes(figures, class, all.items[i]))
+			group->selections[group->count++] = all.items[i];
+	return *place;
+}
+
+/* ---- sums ---- */
+
+static bool has_threads(const struct budget *budget)
+{
+	for (uint32_t i = 0; i < budget->keys.count; i++)
+		if (is_of_threads(&budget->selections[i]))
+			return true;
+	return false;
+}
+
+/* Blocks from before the trace are in no sum, but they are live: their groups are needed, too. */
+static void groups_add_earlier(struct budget_figures *figures)
+{
+	const struct heap_table *table = figures->source->table;
+	for (uint32_t site = 0; site < table->site_count; site++)
+		for (uint32_t i = 0; table->sites[site].entry == HEAP_NONE && i < table->dictionary->thread_count; i++)
+			group_place(figures, site, i);
+}
+
+/* One pass counts for all selections: by sites, and by threads if some selection asks for them. */
+static void sums_make(struct budget_figures *figures, struct heap_window *window)
+{
+	const struct action_source *source = figures->source;
+	bool is_by_thread = has_threads(figures->budget);
+	heap_window_make(window, source->table, source->filter, (struct heap_range){0, source->table->duration_ns},
+			 is_by_thread ? HEAP_BY_THREAD : HEAP_BY_NONE, false);
+	for (uint32_t i = 0; i < window->cell_count; i++) {
+		/* Without threads all are alike; the first one stands for them. */
+		uint32_t thread = is_by_thread ? window->cells[i].by : 0;
+		if (!window->numbers[i].total_count && !window->numbers[i].peak_count)
+			continue;
+		uint32_t place = group_place(figures, window->cells[i].site, thread);
+		heap_numbers_add(&figures->groups[place].numbers, &window->numbers[i]);
+	}
+	groups_add_earlier(figures);
+	for (size_t i = 0; i < figures->group_count; i++) {
+		const struct budget_group *group = &figures->groups[i];
+		for (uint32_t k = 0; k < group->count; k++)
+			heap_numbers_add(&figures->numbers[group->selections[k]], &group->numbers);
+	}
+}
+
+/* ---- peaks ---- */
+
+static bool *peaks_wanted(const struct budget *budget)
+{
+	bool *wanted = memory_zeroed((size_t)budget->keys.count + 1, sizeof(*wanted));
+	for (size_t i = 0; i < budget->limit_count; i++)
+		wanted[budget->limits[i].selection] |= budget->limits[i].metric->number == ACTION_NUMBER_peak_bytes ||
+						       budget->limits[i].metric->number == ACTION_NUMBER_peak_count;
+	return wanted;
+}
+
+static uint32_t known_group(const void *context, uint32_t site, uint32_t thread)
+{
+	const struct budget_figures *figures = context;
+	const uint32_t *place =
+		map_find(&figures->group_of, map_pair(figures->site_lists[site], figures->thread_classes[thread]));
+	return place ? *place : (uint32_t)figures->group_count;
+}
+
+static void peaks_walk(struct budget_figures *figures, const bool *wanted, bool has_earlier)
+{
+	const struct budget *budget = figures->budget;
+	/* The last one is of no selection. */
+	struct budget_peak_group *groups = memory_zeroed(figures->group_count + 1, sizeof(*groups));
+	struct budget_peak *peaks = memory_zeroed((size_t)budget->keys.count + 1, sizeof(*peaks));
+	for (size_t i = 0; i < figures->group_count; i++)
+		groups[i] = (struct budget_peak_group){figures->groups[i].selections, figures->groups[i].count};
+	budget_peaks_find(&(struct budget_peaks){.table = figures->source->table,
+						 .filter = figures->source->filter,
+						 .groups = groups,
+						 .group_count = (uint32_t)figures->group_count + 1,
+						 .group_of = known_group,
+						 .context = figures,
+						 .is_wanted = wanted,
+						 .selection_count = budget->keys.count,
+						 .has_earlier = has_earlier},
+			  peaks);
+	for (uint32_t i = 0; i < budget->keys.count; i++)
+		if (wanted[i]) {
+			figures->numbers[i].peak_bytes = peaks[i].bytes;
+			figures->numbers[i].peak_count = peaks[i].count;
+		}
+	free(groups);
+	free(peaks);
+}
+
 /* ---- one question each ---- */
 
 static int selection_ask(struct budget_figures *figures, uint32_t selection, struct diag *diag)
@@ -115,6 +269,29 @@ static int selection_ask(struct budget_figures *figures, uint32_t selection, str
 	return error;
 }
 
+/* A few peaks are searched for one by one, by all processors; many in one walk. */
+static void peaks_make(struct budget_figures *figures, const struct heap_window *window)
+{
+	struct diag diag = {""};
+	bool *wanted = peaks_wanted(figures->budget);
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < figures->budget->keys.count; i++) {
+		figures->has_peak[i] = true;
+		if (wanted[i] && is_of_all(&figures->budget->selections[i])) {
+			figures->numbers[i].peak_bytes = window->totals.peak_bytes;
+			figures->numbers[i].peak_count = window->totals.peak_count;
+			wanted[i] = false;
+		}
+		count += wanted[i];
+	}
+	for (uint32_t i = 0; i < figures->budget->keys.count && count <= ASKED_MAX; i++)
+		if (wanted[i])
+			selection_ask(figures, i, &diag);
+	if (count > ASKED_MAX)
+		peaks_walk(figures, wanted, window->earlier_count > 0);
+	free(wanted);
+}
+
 int budget_figures_make(struct budget_figures *figures, const struct budget *budget, struct budget_match *match,
 			struct action_input *input, struct action_source *source, struct diag *diag)
 {
@@ -123,17 +300,31 @@ int budget_figures_make(struct budget_figures *figures, const struct budget *bud
 	figures->has_peak = memory_zeroed(budget->keys.count, sizeof(*figures->has_peak));
 	sites_match(figures);
 	int error = 0;
-	for (uint32_t i = 0; i < budget->keys.count && !error; i++)
-		error = selection_ask(figures, i, diag);
-	return error;
+	/* Estimates have errors, and sums in place of blocks do not answer each question: they are asked for one by
+	   one. */
+	if (source->table->sample_bytes || heap_is_folded(source->table)) {
+		for (uint32_t i = 0; i < budget->keys.count && !error; i++)
+			error = selection_ask(figures, i, diag);
+		return error;
+	}
+	struct heap_window window;
+	threads_classify(figures);
+	sums_make(figures, &window);
+	peaks_make(figures, &window);
+	heap_window_fini(&window);
+	return 0;
 }
 
 void budget_figures_fini(struct budget_figures *figures)
 {
+	for (size_t i = 0; i < figures->group_count; i++)
+		free(figures->groups[i].selections);
+	free(figures->groups);
+	map_fini(&figures->group_of);
+	intern_fini(&figures->classes);
+	free(figures->thread_classes);
 	free(figures->numbers);
 	free(figures->has_peak);
 	free(figures->site_lists);
-	figures->numbers = NULL;
-	figures->has_peak = NULL;
-	figures->site_lists = NULL;
+	*figures = (struct budget_figures){.budget = NULL};
 }

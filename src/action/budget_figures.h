@@ -5,6 +5,13 @@
 
 #include "action/budget_match.h"
 
+/** Allocations that the same selections count, with their sums. */
+struct budget_group {
+	uint32_t *selections; /**< sorted */
+	uint32_t count;
+	struct heap_numbers numbers;
+};
+
 /** A trace as a budget counts it. */
 struct budget_figures {
 	const struct budget *budget;
@@ -12,8 +19,13 @@ struct budget_figures {
 	struct action_input *input;
 	struct action_source *source;
 	struct heap_numbers *numbers; /**< by selection; peaks are those of the selection by itself */
-	bool *has_peak;               /**< by selection: its peak is known */
-	uint32_t *site_lists;         /**< by site: the list of selections that count it (budget_match_list()) */
+	uint32_t *thread_classes;     /**< by thread: equal numbers pass the same selections */
+	struct intern classes;        /**< by such a number: the selections of some threads that it passes */
+	struct budget_group *groups;  /**< allocations that the same selections count */
+	size_t group_count, group_capacity;
+	struct map group_of;  /**< by list of selections and class of threads: the group, from 1 */
+	bool *has_peak;       /**< by selection: its peak is known */
+	uint32_t *site_lists; /**< by site: the list of selections that count it (budget_match_list()) */
 };
 
 /**
