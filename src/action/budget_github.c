@@ -10,7 +10,7 @@
 #include "action/budget_report.h"
 #include "base/text.h"
 
-enum { FRAMES_MAX = 8 };
+enum { FRAMES_MAX = 8, LIMITS_MAX = 50 /* GitHub itself shows fewer */ };
 
 static void escaped_put(struct sink *out, const char *text, const char *special)
 {
@@ -125,7 +125,13 @@ void budget_github(const struct budget_check *check, const char *directory, stru
 		if (*missing.data)
 			trace_put(check, run, missing.data, out);
 	}
-	for (size_t i = 0; i < check->budget->limit_count; i++)
-		if (check->verdicts[i].state != VERDICT_OK)
+	for (int state = VERDICT_STATE_COUNT; --state > VERDICT_OK;) {
+		unsigned count = 0;
+		for (size_t i = 0; i < check->budget->limit_count && count < LIMITS_MAX; i++) {
+			if ((int)check->verdicts[i].state != state)
+				continue;
 			limit_put(check, i, directory, out);
+			count++;
+		}
+	}
 }

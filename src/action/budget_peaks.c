@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table has allocations in the order of their beginnings. A walk through them needs the ends of those that are live,
- * in order: a binary heap, as large as the most blocks that were live at once. A change of a group changes the level of
- * each selection that counts it. Selections with the same groups have one level, which they share.
+ * The table has allocations in the order of their beginnings. A walk through them needs the ends of those that are
+ * live, in order: a binary heap, as large as the most blocks that were live at once. A change of a group changes the
+ * level of each selection that counts it. Selections with the same groups have one level, which they share.
  */
 #include "action/budget_peaks.h"
 
@@ -14,33 +14,33 @@
 #include "query/scan.h"
 
 /* A block that will end. */
-struct pending_end {
+struct peak_end {
 	int64_t time_ns;
 	uint64_t bytes;
 	uint32_t group;
 };
 
-struct level {
+struct peak_level {
 	uint64_t bytes, count;
 	struct budget_peak peak;
 	bool is_touched; /* since the last moment that was settled */
 };
 
 /* The levels that a group belongs to. */
-struct level_list {
+struct peak_level_list {
 	uint32_t *items;
 	uint32_t count;
 };
 
-struct walk {
+struct peak_walk {
 	const struct budget_peaks *peaks;
-	struct level *levels;
+	struct peak_level *levels;
 	uint32_t level_count;
-	uint32_t *level_of;       /* by selection */
-	struct level_list *lists; /* by group */
+	uint32_t *level_of;            /* by selection */
+	struct peak_level_list *lists; /* by group */
 	uint32_t *touched, touched_count;
 	int64_t time_ns;
-	struct pending_end *ends; /* a binary heap, the first one on top */
+	struct peak_end *ends; /* a binary heap, the first one on top */
 	size_t end_count, end_capacity;
 };
 
@@ -55,7 +55,7 @@ static uint64_t mixed(uint64_t number)
 }
 
 /* The groups of each selection as two numbers: equal ones mean equal groups. */
-static void levels_find(struct walk *walk)
+static void levels_find(struct peak_walk *walk)
 {
 	const struct budget_peaks *peaks = walk->peaks;
 	struct map seen = {0};
@@ -78,14 +78,14 @@ static void levels_find(struct walk *walk)
 	free(keys);
 }
 
-static void lists_make(struct walk *walk)
+static void lists_make(struct peak_walk *walk)
 {
 	const struct budget_peaks *peaks = walk->peaks;
 	uint32_t *mark = memory_zeroed((size_t)walk->level_count + 1, sizeof(*mark));
 	walk->lists = memory_zeroed((size_t)peaks->group_count + 1, sizeof(*walk->lists));
 	for (uint32_t i = 0; i < peaks->group_count; i++) {
 		const struct budget_peak_group *group = &peaks->groups[i];
-		struct level_list *list = &walk->lists[i];
+		struct peak_level_list *list = &walk->lists[i];
 		list->items = memory_resize(NULL, (size_t)group->count + 1, sizeof(*list->items));
 		for (uint32_t k = 0; k < group->count; k++) {
 			uint32_t level = walk->level_of[group->selections[k]];
@@ -98,10 +98,10 @@ static void lists_make(struct walk *walk)
 	free(mark);
 }
 
-static void moment_settle(struct walk *walk)
+static void moment_settle(struct peak_walk *walk)
 {
 	for (uint32_t i = 0; i < walk->touched_count; i++) {
-		struct level *level = &walk->levels[walk->touched[i]];
+		struct peak_level *level = &walk->levels[walk->touched[i]];
 		level->is_touched = false;
 		if (level->bytes > level->peak.bytes)
 			level->peak = (struct budget_peak){level->bytes, level->count};
@@ -110,14 +110,14 @@ static void moment_settle(struct walk *walk)
 }
 
 /* `bytes` and `count` of an end are less than none. */
-static void level_change(struct walk *walk, int64_t time_ns, uint32_t group, uint64_t bytes, uint64_t count)
+static void level_change(struct peak_walk *walk, int64_t time_ns, uint32_t group, uint64_t bytes, uint64_t count)
 {
-	const struct level_list *list = &walk->lists[group];
+	const struct peak_level_list *list = &walk->lists[group];
 	if (time_ns != walk->time_ns)
 		moment_settle(walk);
 	walk->time_ns = time_ns;
 	for (uint32_t i = 0; i < list->count; i++) {
-		struct level *level = &walk->levels[list->items[i]];
+		struct peak_level *level = &walk->levels[list->items[i]];
 		level->bytes += bytes;
 		level->count += count;
 		if (level->is_touched)
@@ -129,7 +129,7 @@ static void level_change(struct walk *walk, int64_t time_ns, uint32_t group, uin
 
 /* ---- ends ---- */
 
-static void end_push(struct walk *walk, struct pending_end end)
+static void end_push(struct peak_walk *walk, struct peak_end end)
 {
 	memory_grow(walk->ends, walk->end_count, walk->end_capacity);
 	size_t at = walk->end_count++;
@@ -138,9 +138,9 @@ static void end_push(struct walk *walk, struct pending_end end)
 	walk->ends[at] = end;
 }
 
-static struct pending_end end_pop(struct walk *walk)
+static struct peak_end end_pop(struct peak_walk *walk)
 {
-	struct pending_end first = walk->ends[0], last = walk->ends[--walk->end_count];
+	struct peak_end first = walk->ends[0], last = walk->ends[--walk->end_count];
 	size_t at = 0;
 	for (size_t down; (down = 2 * at + 1) < walk->end_count; at = down) {
 		if (down + 1 < walk->end_count && walk->ends[down + 1].time_ns < walk->ends[down].time_ns)
@@ -153,10 +153,10 @@ static struct pending_end end_pop(struct walk *walk)
 	return first;
 }
 
-static void ends_until(struct walk *walk, int64_t time_ns)
+static void ends_until(struct peak_walk *walk, int64_t time_ns)
 {
 	while (walk->end_count && walk->ends[0].time_ns <= time_ns) {
-		struct pending_end end = end_pop(walk);
+		struct peak_end end = end_pop(walk);
 		level_change(walk, end.time_ns, end.group, 0 - end.bytes, UINT64_MAX);
 	}
 }
@@ -169,7 +169,7 @@ static bool is_base(const struct heap_allocation *row)
 	return (row->flags & HEAP_EARLIER || row->birth_ns <= 0) && (row->end == HEAP_END_OPEN || row->end_ns > 0);
 }
 
-static void row_begin(struct walk *walk, const struct heap_allocation *row, int64_t time_ns)
+static void row_begin(struct peak_walk *walk, const struct heap_allocation *row, int64_t time_ns)
 {
 	const struct budget_peaks *peaks = walk->peaks;
 	uint32_t group = peaks->group_of(peaks->context, row->site, row->thread);
@@ -180,10 +180,10 @@ static void row_begin(struct walk *walk, const struct heap_allocation *row, int6
 	ends_until(walk, time_ns);
 	level_change(walk, time_ns, group, row->size_bytes, 1);
 	if (has_end)
-		end_push(walk, (struct pending_end){row->end_ns, row->size_bytes, group});
+		end_push(walk, (struct peak_end){row->end_ns, row->size_bytes, group});
 }
 
-static void rows_walk(struct walk *walk, bool is_of_base)
+static void rows_walk(struct peak_walk *walk, bool is_of_base)
 {
 	const struct budget_peaks *peaks = walk->peaks;
 	struct heap_scan_plan plan = HEAP_SCAN_ALL;
@@ -208,7 +208,7 @@ static void rows_walk(struct walk *walk, bool is_of_base)
 
 void budget_peaks_find(const struct budget_peaks *peaks, struct budget_peak *found)
 {
-	struct walk walk = {.peaks = peaks};
+	struct peak_walk walk = {.peaks = peaks};
 	levels_find(&walk);
 	lists_make(&walk);
 	rows_walk(&walk, true);

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "query/nearest.h"
 
-enum { ROWS_MAX = 30, PERCENT = 100 };
+enum { ROWS_MAX = 30, LIMITS_MAX = 100, PERCENT = 100 };
 
 struct text budget_missing(const struct budget_check *check, unsigned run)
 {
@@ -147,6 +147,20 @@ static void rows_put(struct sink *out, const struct budget_check *check)
 		sink_format(out, "and %zu more limits that are ok\n", check->counts[VERDICT_OK] - shown);
 }
 
+static void state_put(struct sink *out, const struct budget_check *check, enum verdict_state state)
+{
+	size_t shown = 0;
+	for (size_t i = 0; i < check->budget->limit_count && shown < LIMITS_MAX; i++) {
+		if (check->verdicts[i].state != state)
+			continue;
+		limit_put(out, check, i);
+		shown++;
+	}
+	if (shown < check->counts[state])
+		sink_format(out, "and %zu more limits that are %s\n", check->counts[state] - shown,
+			    verdict_words[state]);
+}
+
 static void traces_put(struct sink *out, const struct budget_check *check)
 {
 	for (unsigned run = 0; run < check->input->source_count; run++) {
@@ -164,9 +178,7 @@ void budget_text(const struct budget_check *check, struct sink *out)
 {
 	traces_put(out, check);
 	for (int state = VERDICT_STATE_COUNT; --state > VERDICT_OK;)
-		for (size_t i = 0; i < check->budget->limit_count; i++)
-			if ((int)check->verdicts[i].state == state)
-				limit_put(out, check, i);
+		state_put(out, check, (enum verdict_state)state);
 	rows_put(out, check);
 	sink_format(out, "%s: %zu limits", budget_check_has_failed(check) ? "failed" : "passed",
 		    check->budget->limit_count);
