@@ -68,7 +68,7 @@ _xheap_recover() {
 
 _xheap_heap() {
 	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -session -by -top -range -lifetime -size \
-		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -lines -format -o -timing --help"
+		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -timing --help"
 	case ${2#-} in
 	-stacks | stacks | -frames | frames | -image | image | -images | images | -heaps | heaps | -tree | tree | -chains | chains)
 		case $1 in
@@ -80,7 +80,7 @@ _xheap_heap() {
 	-by | by) _xheap_reply "process thread heap size lifetime time class" "$1" ;;
 	-window | window) _xheap_reply "AIFI AIFO AOFI AOFO" "$1" ;;
 	-cullLists | cullLists | -o | o) COMPREPLY=($(compgen -f -- "$1")) ;;
-	-format | format) _xheap_reply "text csv json" "$1" ;;
+	-format | format) _xheap_reply "text csv json folded" "$1" ;;
 	*) case $1 in
 		-*) _xheap_reply "$options" "$1" ;;
 		*) _xheap_traces "$1" ;;
@@ -96,6 +96,19 @@ _xheap_check() {
 	*) case $1 in
 		-*) _xheap_reply "--budget --update --strict --allow-incomplete --top --junit --github --format --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
+		esac ;;
+	esac
+}
+
+_xheap_diff() {
+	local options="-stacks -frames -inclusive -image -tree -callers -totals -by -top -normalise -fail-above -fail-frames -range -lifetime -size \
+		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o --help"
+	case ${2#-} in
+	-normalise | normalise) _xheap_reply "time count" "$1" ;;
+	-fail-* | fail-*) ;;
+	*) case $1 in
+		-*) _xheap_reply "$options" "$1" ;;
+		*) _xheap_heap "$1" "$2" ;;
 		esac ;;
 	esac
 }
@@ -151,7 +164,7 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch top report recover heap check symbols merge dump info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch top report recover heap diff check symbols merge dump info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -161,6 +174,7 @@ _xheap() {
 	recover) _xheap_recover "$current" "$previous" ;;
 	heap) _xheap_heap "$current" "$previous" ;;
 	check) _xheap_check "$current" "$previous" ;;
+	diff) _xheap_diff "$current" "$previous" ;;
 	merge)
 		case $current in
 		-*) _xheap_reply "-o --help" "$current" ;;
@@ -178,7 +192,7 @@ _xheap() {
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
 	info) _xheap_info "$current" "$previous" ;;
-	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap check symbols merge dump info" "$current" ;;
+	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap diff check symbols merge dump info" "$current" ;;
 	esac
 }
 

@@ -134,6 +134,8 @@ struct action {
 	bool (*has)(const struct action_figures *figures);
 	struct action_extra extra[ACTION_EXTRA_MAX];
 	unsigned extra_count;
+	/** Return whether the group's name has a place in an image that no symbol names. NULL: none has. */
+	bool (*is_by_offset)(struct action_input *input, uint32_t group);
 	/** Return the group's name, on one line; the caller frees it. */
 	char *(*text)(struct action_input *input, uint32_t group);
 	/** Write the same under the key `label` of an open object. */
@@ -155,6 +157,12 @@ extern const unsigned action_count;
 
 /** Return the node of the names at which the site's culled stack begins; 0: it has no stack. */
 uint32_t action_site_node(struct action_input *input, struct action_source *source, const struct heap_cell *cell);
+
+/** Return whether a frame of the stack of this innermost node is a place in an image that no symbol names. */
+bool action_stack_has_offset(struct action_input *input, uint32_t node);
+
+/** Return whether a frame of that stack matches one of the patterns. */
+bool action_stack_matches(struct action_input *input, uint32_t node, struct heap_patterns *patterns);
 
 /** Add a group, once. */
 void action_groups_add(struct action_groups *groups, uint32_t group);

@@ -23,6 +23,11 @@ static void inclusive_groups(struct action_input *input, struct action_source *s
 		action_groups_add(groups, heap_names_frame(action_names(input), at)->name + 1);
 }
 
+static bool frames_are_by_offset(struct action_input *input, uint32_t group)
+{
+	return group && heap_name_is_offset(heap_names_name(action_names(input), group - 1));
+}
+
 static char *frames_text(struct action_input *input, uint32_t group)
 {
 	return action_copy(group ? heap_names_name(action_names(input), group - 1)->text : "[no stack]");
@@ -44,6 +49,7 @@ const struct action action_frames = {
 	.label = "frame",
 	.help = "one row per function that asked for memory",
 	.groups = frames_groups,
+	.is_by_offset = frames_are_by_offset,
 	.text = frames_text,
 	.json = frames_json,
 };
@@ -55,6 +61,7 @@ const struct action action_inclusive = {
 	.is_inclusive = true,
 	.help = "with -frames: one row per function anywhere on the stacks",
 	.groups = inclusive_groups,
+	.is_by_offset = frames_are_by_offset,
 	.text = frames_text,
 	.json = frames_json,
 };

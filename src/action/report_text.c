@@ -45,7 +45,7 @@ static void text_without_symbols(const struct report *report, struct sink *out)
 		sink_put(out, '\n');
 }
 
-static void text_caveats(const struct report *report, struct sink *out)
+void report_caveat_lines(const struct report *report, struct sink *out)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
 	const struct heap_window *window = report_source(report)->window;
@@ -113,7 +113,7 @@ void report_text_caveats(const struct report *report, struct sink *out)
 {
 	struct sink to;
 	sink_to_memory(&to);
-	text_caveats(report, &to);
+	report_caveat_lines(report, &to);
 	char *lines = sink_take(&to, NULL);
 	if (*lines)
 		style_lines(out, report->input->is_colored, STYLE_CAVEAT, lines);

@@ -30,6 +30,25 @@ void action_stack_json(struct action_input *input, uint32_t node, struct json *j
 	json_end_array(json);
 }
 
+bool action_stack_has_offset(struct action_input *input, uint32_t node)
+{
+	const struct heap_names *names = action_names(input);
+	for (uint32_t at = node; at; at = heap_names_frame(names, at)->parent)
+		if (heap_name_is_offset(heap_names_name(names, heap_names_frame(names, at)->name)))
+			return true;
+	return false;
+}
+
+bool action_stack_matches(struct action_input *input, uint32_t node, struct heap_patterns *patterns)
+{
+	const struct heap_names *names = action_names(input);
+	bool matches = false;
+	/* To the outermost frame, so that each pattern sees all of them. */
+	for (uint32_t at = node; at; at = heap_names_frame(names, at)->parent)
+		matches |= heap_patterns_match(patterns, names, at);
+	return matches;
+}
+
 static void stack_line(struct action_input *input, uint32_t node, struct sink *out)
 {
 	const struct heap_frame *frame = heap_names_frame(action_names(input), node);
@@ -64,6 +83,7 @@ const struct action action_stacks = {
 	.label = "stack",
 	.help = "one row per distinct stack (the default)",
 	.groups = stacks_groups,
+	.is_by_offset = action_stack_has_offset,
 	.text = action_stack_text,
 	.json = action_stack_json,
 	.lines = action_stack_lines,

@@ -45,6 +45,7 @@ const struct action action_tree = {
 	.help = "who called whom, from the threads' starts",
 	.groups = tree_groups,
 	.parent = tree_parent,
+	.is_by_offset = action_stack_has_offset,
 	.text = tree_text,
 	.json = tree_json,
 };

@@ -102,6 +102,15 @@ void heap_filter_fini(struct heap_filter *filter);
 int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *table, struct heap_names *names,
 			struct diag *diag);
 
+/** Make `filter` a copy of `from`, which is not prepared itself, and prepare it with the table. Names of all tables are
+ *  of one tree, so all copies share the patterns of `from`. Return as heap_filter_prepare(). End the copy with
+ *  heap_filter_fini_shared(). */
+int heap_filter_prepare_shared(struct heap_filter *filter, struct heap_filter *from, const struct heap_table *table,
+			       struct heap_names *names, struct diag *diag);
+
+/** Free what such a copy has of its own. Zeroed memory is a copy, too. */
+void heap_filter_fini_shared(struct heap_filter *filter);
+
 /** Return where the allocation lies as to the window. */
 enum heap_class heap_class_of(const struct heap_allocation *allocation, struct heap_range window);
 

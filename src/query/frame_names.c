@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/intern.h"
 #include "base/memory.h"
 #include "base/sink.h"
@@ -40,6 +41,17 @@ struct name_tree {
 	const struct trace_image **images; /* of the traces; those of the first one keep their numbers */
 	uint32_t image_count;
 	size_t image_capacity;
+	struct image_use *uses; /* of the images, by all traces */
+	uint32_t use_count;
+	size_t use_capacity;
+	uint32_t *first_use; /* by image of the tree */
+	size_t first_use_capacity;
+};
+
+/* A trace has the image, as its own number `image`. */
+struct image_use {
+	struct heap_names *names; /* NULL: freed */
+	uint32_t image, next;     /* next: the image's next use, or HEAP_NONE */
 };
 
 struct heap_names {
@@ -58,6 +70,10 @@ struct heap_names {
 	uint32_t *stored;        /* per frame of the trace: 1 + the symbols that the trace has of it, or 0 */
 	uint8_t *stored_image;   /* per image: 1 + whether it had symbols when they were stored, or 0 */
 	const char **without_symbols;
+	struct map
+		stored_at; /* by a hash of image and offset: the frame, of those with stored symbols; made when asked */
+	bool has_stored_at;
+	uint32_t lent_count;
 };
 
 /* ---- making ---- */
@@ -81,6 +97,8 @@ static void tree_release(struct name_tree *tree)
 	free(tree->names);
 	free(tree->frames);
 	free(tree->images);
+	free(tree->uses);
+	free(tree->first_use);
 	free(tree);
 }
 
@@ -99,8 +117,19 @@ static uint32_t image_add(struct name_tree *tree, const struct trace_image *imag
 		if (is_same_image(tree->images[i], image))
 			return i;
 	memory_grow(tree->images, tree->image_count, tree->image_capacity);
+	memory_grow(tree->first_use, tree->image_count, tree->first_use_capacity);
 	tree->images[tree->image_count] = image;
+	tree->first_use[tree->image_count] = HEAP_NONE;
 	return tree->image_count++;
+}
+
+/* Remember that the trace has the image: another trace may ask for names in it. */
+static void use_add(struct name_tree *tree, struct heap_names *names, uint32_t image)
+{
+	uint32_t *first = &tree->first_use[names->images[image]];
+	memory_grow(tree->uses, tree->use_count, tree->use_capacity);
+	tree->uses[tree->use_count] = (struct image_use){names, image, *first};
+	*first = tree->use_count++;
 }
 
 static struct heap_names *names_new(struct name_tree *tree, const struct trace *trace, struct symbols *symbols)
@@ -122,6 +151,8 @@ static struct heap_names *names_new(struct name_tree *tree, const struct trace *
 	names->images = memory_resize(NULL, dictionary->image_count, sizeof(*names->images));
 	for (uint32_t i = 0; i < dictionary->image_count; i++)
 		names->images[i] = image_add(tree, &dictionary->images[i], known_images);
+	for (uint32_t i = 0; i < dictionary->image_count; i++)
+		use_add(tree, names, i);
 	names->is_used = memory_zeroed(dictionary->image_count, sizeof(*names->is_used));
 	names->stored = memory_zeroed(dictionary->frame_count, sizeof(*names->stored));
 	for (uint32_t i = 0; i < dictionary->symbol_count; i++)
@@ -147,7 +178,11 @@ void heap_names_free(struct heap_names *names)
 {
 	if (!names)
 		return;
+	for (uint32_t i = 0; i < names->tree->use_count; i++)
+		if (names->tree->uses[i].names == names)
+			names->tree->uses[i].names = NULL;
 	tree_release(names->tree);
+	map_fini(&names->stored_at);
 	free(names->resolved);
 	free(names->spans);
 	free(names->nodes);
@@ -261,15 +296,79 @@ static const char *known_text(const char *text)
 	return *text ? text : NULL;
 }
 
-/* As the trace has them. */
-static void add_stored(struct heap_names *names, const struct trace_frame *address, const struct trace_symbol *symbol)
+/* As a trace has them, which is that of `from`. */
+static void add_stored(struct heap_names *names, const struct trace_frame *address, const struct heap_names *from,
+		       const struct trace_symbol *symbol)
 {
 	for (uint32_t i = 0; i < symbol->count; i++) {
-		const struct trace_function *function = &names->dictionary->functions[symbol->first + i];
+		const struct trace_function *function = &from->dictionary->functions[symbol->first + i];
 		add_function(names, address,
 			     &(struct symbol_frame){known_text(function->function), known_text(function->mangled),
 						    known_text(function->file), function->line, function->is_inlined});
 	}
+}
+
+static uint64_t stored_key(uint32_t image, uint64_t offset)
+{
+	return hash_pair(image, offset);
+}
+
+/* The symbols that the trace has stored of an address; NULL: none. */
+static const struct trace_symbol *stored_symbol(struct heap_names *names, uint32_t image, uint64_t offset)
+{
+	const struct trace_dictionary *dictionary = names->dictionary;
+	bool added;
+	if (!names->has_stored_at)
+		for (uint32_t i = 0; i < dictionary->symbol_count; i++) {
+			const struct trace_frame *frame = &dictionary->frames[dictionary->symbols[i].frame];
+			*map_add(&names->stored_at, stored_key(frame->image, frame->offset), &added) =
+				dictionary->symbols[i].frame;
+		}
+	names->has_stored_at = true;
+	const uint32_t *found = map_find(&names->stored_at, stored_key(image, offset));
+	const struct trace_frame *frame = found ? &dictionary->frames[*found] : NULL;
+	return frame && frame->image == image && frame->offset == offset
+		       ? &dictionary->symbols[names->stored[*found] - 1]
+		       : NULL;
+}
+
+static bool names_function(const struct heap_names *from, const struct trace_symbol *symbol)
+{
+	for (uint32_t i = 0; symbol && i < symbol->count; i++)
+		if (*from->dictionary->functions[symbol->first + i].function)
+			return true;
+	return false;
+}
+
+/* Add what another trace of the tree has for the address: stored in the trace, or a file at the path that it has. False
+   if no trace has a name. */
+static bool add_lent(struct heap_names *names, const struct trace_frame *address)
+{
+	const struct trace_image *own = &names->dictionary->images[address->image];
+	const struct name_tree *tree = names->tree;
+	if (!own->build_id_size)
+		return false;
+	for (uint32_t i = tree->first_use[names->images[address->image]]; i != HEAP_NONE; i = tree->uses[i].next) {
+		struct heap_names *from = tree->uses[i].names;
+		const struct symbol_frame *frames;
+		if (!from || from == names)
+			continue;
+		const struct trace_symbol *symbol = stored_symbol(from, tree->uses[i].image, address->offset);
+		if (names_function(from, symbol)) {
+			add_stored(names, address, from, symbol);
+			return true;
+		}
+		const char *path = from->dictionary->images[tree->uses[i].image].path;
+		size_t count = !strcmp(path, own->path)
+				       ? 0
+				       : symbols_resolve(names->symbols, path, own->build_id, own->build_id_size,
+							 address->offset, true, &frames);
+		for (size_t k = 0; k < count && frames[0].function; k++)
+			add_function(names, address, &frames[k]);
+		if (count && frames[0].function)
+			return true;
+	}
+	return false;
 }
 
 static struct name_span frame_resolve(struct heap_names *names, uint32_t frame)
@@ -286,12 +385,17 @@ static struct name_span frame_resolve(struct heap_names *names, uint32_t frame)
 		const struct symbol_frame *frames;
 		size_t count = 0;
 		names->is_used[address->image] = true;
-		if (names->stored[frame])
-			add_stored(names, address, &names->dictionary->symbols[names->stored[frame] - 1]);
-		else
+		const struct trace_symbol *stored =
+			names->stored[frame] ? &names->dictionary->symbols[names->stored[frame] - 1] : NULL;
+		if (!stored)
 			count = symbols_resolve(names->symbols, image->path, image->build_id, image->build_id_size,
 						address->offset, true, &frames);
-		for (size_t i = 0; i < count; i++)
+		bool is_named = stored ? names_function(names, stored) : count && frames[0].function;
+		bool is_lent = !is_named && names->tree->users > 1 && add_lent(names, address);
+		names->lent_count += is_lent;
+		if (stored && !is_lent)
+			add_stored(names, address, names, stored);
+		for (size_t i = 0; i < count && !is_lent; i++)
 			add_function(names, address, &frames[i]);
 		/* A row of the trace may be empty. */
 		if (names->resolved_count == span->first)
@@ -427,6 +531,11 @@ const struct heap_name *heap_names_name(const struct heap_names *names, uint32_t
 const struct trace_image *heap_names_image(const struct heap_names *names, uint32_t image)
 {
 	return image < names->tree->image_count ? names->tree->images[image] : NULL;
+}
+
+uint32_t heap_names_lent_count(const struct heap_names *names)
+{
+	return names->lent_count;
 }
 
 uint32_t heap_names_count(const struct heap_names *names)

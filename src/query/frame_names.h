@@ -23,6 +23,12 @@ struct heap_name {
 	bool is_entry;       /**< an allocation function that was called, as the recorder knew it */
 };
 
+/** Return whether the name is a place in an image that no symbol names. */
+static inline bool heap_name_is_offset(const struct heap_name *name)
+{
+	return name->image && !name->symbol;
+}
+
 /** A node of the tree; node 0 is the empty stack. A fact that differs among the addresses of the node is absent. */
 struct heap_frame {
 	uint32_t parent; /**< the caller */
@@ -41,8 +47,9 @@ struct heap_names;
 struct heap_names *heap_names_new(const struct trace *trace, struct symbols *symbols, bool with_lines);
 
 /** Begin to name the code of another trace in the tree of `first`: frames of one name have one number and one node in
- *  both, and so do addresses without a name in images with one build-id. Free the names of all these traces before the
- *  first of the traces, in any order. */
+ *  both, and so do addresses without a name in images with one build-id. An address that only one of these traces has a
+ *  name for has it in all of them, if the build-id is the same: begin the names of all traces before the first use of
+ *  one. Free the names of all these traces before the first of the traces, in any order. */
 struct heap_names *heap_names_new_beside(const struct heap_names *first, const struct trace *trace,
 					 struct symbols *symbols);
 
@@ -57,6 +64,9 @@ uint32_t heap_names_stack(struct heap_names *names, uint32_t stack);
 
 /** Return the image, or NULL for TRACE_NONE. */
 const struct trace_image *heap_names_image(const struct heap_names *names, uint32_t image);
+
+/** Return the number of this trace's addresses so far that another trace of the tree has the names of. */
+uint32_t heap_names_lent_count(const struct heap_names *names);
 
 /** Return the number of names so far; they are numbered from 0. */
 uint32_t heap_names_count(const struct heap_names *names);
