@@ -91,10 +91,11 @@ _xheap_heap() {
 _xheap_check() {
 	case $2 in
 	--budget | --junit) compopt -o default 2>/dev/null; COMPREPLY=($(compgen -f -- "$1")) ;;
-	--top) ;;
+	--by) _xheap_reply "total function" "$1" ;;
+	--top | --fail-above | --least) ;;
 	--format) _xheap_reply "text json" "$1" ;;
 	*) case $1 in
-		-*) _xheap_reply "--budget --update --strict --allow-incomplete --top --junit --github --format --help" "$1" ;;
+		-*) _xheap_reply "--budget --update --fail-above --by --least --strict --allow-incomplete --top --junit --github --format --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac

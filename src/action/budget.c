@@ -300,7 +300,7 @@ static int check_word(struct budget_reading *reading, int selector)
 {
 	struct heap_patterns patterns = {0};
 	struct diag why = {""};
-	if (selector > BUDGET_EXCEPT)
+	if (selector > BUDGET_EXCEPT || budget_whole_name(reading->token.text))
 		return 0;
 	int error = heap_patterns_add(&patterns, reading->token.text, &why);
 	heap_patterns_fini(&patterns);
@@ -522,6 +522,16 @@ uint64_t budget_share(uint64_t value, uint64_t millionths)
 {
 	unsigned __int128 share = (unsigned __int128)value * millionths / BUDGET_WHOLE;
 	return share > UINT64_MAX ? UINT64_MAX : (uint64_t)share;
+}
+
+uint64_t budget_share_for(uint64_t value, uint64_t amount)
+{
+	enum { STEP = BUDGET_WHOLE / 1000 };
+	if (!amount || !value)
+		return 0;
+	unsigned __int128 exact = ((unsigned __int128)amount * BUDGET_WHOLE + value - 1) / value;
+	exact = (exact + STEP - 1) / STEP * STEP;
+	return exact > UINT64_MAX ? UINT64_MAX : (uint64_t)exact;
 }
 
 uint64_t budget_allowed(const struct budget_limit *limit)

@@ -91,6 +91,13 @@ static inline const struct budget_selection *budget_selection_of(const struct bu
 	return &budget->selections[limit->selection];
 }
 
+/** Return the name behind a "=", which stands for the frame that reports call so, and for no other; NULL: the word is a
+    pattern. */
+static inline const char *budget_whole_name(const char *word)
+{
+	return word[0] == '=' && word[1] ? word + 1 : NULL;
+}
+
 /** Return a word. */
 static inline const char *budget_word(const struct budget *budget, uint32_t word)
 {
@@ -99,6 +106,9 @@ static inline const char *budget_word(const struct budget *budget, uint32_t word
 
 /** Return the part of a value, rounded down: what the tolerance adds to it. */
 uint64_t budget_share(uint64_t value, uint64_t millionths);
+
+/** Return the least part of the value, in steps of a tenth of a percent, that is at least `amount`; in millionths. */
+uint64_t budget_share_for(uint64_t value, uint64_t amount);
 
 /** Return the most that the limit allows: its value and its tolerance. */
 uint64_t budget_allowed(const struct budget_limit *limit);

@@ -95,7 +95,7 @@ static uint32_t word_unmatched(const struct budget_check *check, const struct bu
 		const struct budget_list *list = &selection->lists[i];
 		bool is_matched = !list->count;
 		for (uint32_t k = 0; k < list->count; k++)
-			is_matched |= budget_match_pattern(check->match, list->items[k])->hits > 0;
+			is_matched |= budget_match_has_hit(check->match, list->items[k]);
 		if (!is_matched)
 			return list->items[0];
 	}
@@ -115,7 +115,7 @@ static void verdict_make(struct budget_check *check, const struct budget_limit *
 	figures_span(check, limit, verdict, &is_estimate);
 	verdict->state = verdict_of(limit, verdict, is_estimate);
 	/* That nothing is there is what a limit of 0 asks for. */
-	if (verdict->state == VERDICT_OK && !verdict->most && verdict->allowed)
+	if (verdict->state == VERDICT_OK && !verdict->most && verdict->allowed && !check->baseline)
 		verdict->unmatched = word_unmatched(check, limit);
 	if (verdict->unmatched != HEAP_NONE)
 		verdict->state = VERDICT_UNMATCHED;
@@ -124,45 +124,87 @@ static void verdict_make(struct budget_check *check, const struct budget_limit *
 
 /* ---- stacks ---- */
 
-static void stacks_take(const struct budget_limit *limit, struct verdict *verdict, const struct action_rows *rows)
+/* The stacks of a limit in a run, or in two: of the baseline, and of the others. */
+struct stack_sources {
+	struct action_source sources[2];
+	struct heap_filter filters[2];
+	struct heap_window windows[2];
+	unsigned count;
+};
+
+static void stack_source_add(struct stack_sources *stacks, const struct budget_figures *figures, uint32_t selection)
 {
-	const struct report_number *number = &report_numbers[limit->metric->number];
+	const struct action_source *from = figures->source;
+	struct heap_filter *filter = &stacks->filters[stacks->count];
+	struct heap_window *window = &stacks->windows[stacks->count];
+	budget_figures_filter(filter, figures, selection);
+	heap_window_make(window, from->table, filter, (struct heap_range){0, from->table->duration_ns}, HEAP_BY_NONE,
+			 false);
+	stacks->sources[stacks->count++] = (struct action_source){.path = from->path,
+								  .trace = from->trace,
+								  .table = from->table,
+								  .filter = filter,
+								  .window = window,
+								  .names = from->names};
+}
+
+static uint64_t number_of_source(const struct action_row *row, unsigned source, const struct action_sort *sort)
+{
+	return sort->number(&row->figures[source]);
+}
+
+/* What the last source has more than the one before. */
+static uint64_t growth_of(const struct action_row *row, unsigned count, const struct action_sort *sort)
+{
+	uint64_t last = number_of_source(row, count - 1, sort), before = count > 1 ? number_of_source(row, 0, sort) : 0;
+	return last > before ? last - before : 0;
+}
+
+static uint64_t rank_by_growth(const struct action_row *row, const struct action_choice *choice)
+{
+	return growth_of(row, *(const unsigned *)choice->context, choice->sort);
+}
+
+static void stacks_take(struct verdict *verdict, const struct action_rows *rows, unsigned count,
+			const struct action_sort *sort)
+{
 	verdict->stacks = memory_zeroed(rows->shown, sizeof(*verdict->stacks));
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct action_row *row = rows->rows[i];
-		uint64_t figure = report_number_at(&row->figures->numbers, number->offset);
-		if (figure && i < rows->shown)
-			verdict->stacks[verdict->stack_count++] = (struct verdict_stack){row->group, figure};
-		verdict->stacks_in_all += figure > 0;
+		if (!growth_of(row, count, sort))
+			continue;
+		verdict->stacks_in_all++;
+		if (i < rows->shown)
+			verdict->stacks[verdict->stack_count++] =
+				(struct verdict_stack){row->group, number_of_source(row, count - 1, sort),
+						       count > 1 ? number_of_source(row, 0, sort) : 0};
 	}
 }
 
-/* The stacks of the limit's allocations, in the run with the greatest figure. */
+/* The stacks of the limit's allocations, in the run with the greatest figure; with a baseline, those that grew. */
 static void stacks_find(struct budget_check *check, const struct budget_limit *limit, struct verdict *verdict)
 {
-	const struct action_source *from = &check->input->sources[verdict->highest];
-	struct heap_filter filter;
-	struct heap_window window;
-	budget_figures_filter(&filter, &check->runs[verdict->highest], limit->selection);
-	heap_window_make(&window, from->table, &filter, (struct heap_range){0, from->table->duration_ns}, HEAP_BY_NONE,
-			 false);
-	struct action_source source = {.path = from->path,
-				       .trace = from->trace,
-				       .table = from->table,
-				       .filter = &filter,
-				       .window = &window,
-				       .names = from->names};
-	struct action_input input = {.sources = &source, .source_count = 1, .cull = check->input->cull};
+	struct stack_sources stacks = {.count = 0};
+	if (check->baseline)
+		stack_source_add(&stacks, &check->before, limit->selection);
+	stack_source_add(&stacks, &check->runs[verdict->highest], limit->selection);
+	struct action_input input = {
+		.sources = stacks.sources, .source_count = stacks.count, .cull = check->input->cull};
+	const struct action_sort *sort = action_sort_by(limit->metric->number);
+	const struct action_choice choice = {.sort = sort,
+					     .top = check->stacks_max,
+					     .is_brief = true,
+					     .rank = rank_by_growth,
+					     .context = &stacks.count};
 	struct action_rows rows;
-	action_rows_make(&rows, &input, &action_stacks,
-			 &(struct action_choice){.sort = action_sort_by(limit->metric->number),
-						 .top = check->stacks_max,
-						 .is_brief = true});
-	stacks_take(limit, verdict, &rows);
+	action_rows_make(&rows, &input, &action_stacks, &choice);
+	stacks_take(verdict, &rows, stacks.count, sort);
 	action_rows_fini(&rows);
 	action_input_fini(&input);
-	heap_window_fini(&window);
-	heap_filter_fini(&filter);
+	for (unsigned i = 0; i < stacks.count; i++) {
+		heap_window_fini(&stacks.windows[i]);
+		heap_filter_fini(&stacks.filters[i]);
+	}
 }
 
 /* ---- all of it ---- */
@@ -200,12 +242,17 @@ int budget_check_make(struct budget_check *check, struct diag *diag)
 	size_t detailed = 0;
 	int error = 0;
 	check->match = budget_match_new(budget);
+	for (unsigned i = 0; check->baseline && i < check->baseline->source_count; i++)
+		check->incomplete_count += !losses_is_complete(trace_dictionary(check->baseline->sources[i].trace));
 	check->runs = memory_zeroed(check->input->source_count, sizeof(*check->runs));
 	check->verdicts = memory_zeroed(budget->limit_count, sizeof(*check->verdicts));
 	for (unsigned run = 0; run < check->input->source_count && !error; run++)
 		error = run_make(check, run, diag);
 	for (size_t i = 0; i < budget->limit_count && !error; i++)
 		verdict_make(check, &budget->limits[i], &check->verdicts[i]);
+	if (!error && check->baseline)
+		budget_figures_begin(&check->before, budget, check->match, check->baseline,
+				     &check->baseline->sources[check->baseline->source_count - 1]);
 	for (size_t i = 0; i < budget->limit_count && !error && detailed < BUDGET_DETAILED_MAX; i++) {
 		if (check->verdicts[i].state < VERDICT_UNSTABLE)
 			continue;
@@ -219,6 +266,7 @@ void budget_check_fini(struct budget_check *check)
 {
 	for (unsigned run = 0; check->runs && run < check->input->source_count; run++)
 		budget_figures_fini(&check->runs[run]);
+	budget_figures_fini(&check->before);
 	for (size_t i = 0; check->verdicts && i < check->budget->limit_count; i++)
 		free(check->verdicts[i].stacks);
 	free(check->runs);

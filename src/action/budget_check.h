@@ -25,16 +25,18 @@ extern const char *const verdict_words[VERDICT_STATE_COUNT];
 struct verdict_stack {
 	uint32_t node; /**< after culling; 0: no stack */
 	uint64_t number;
+	uint64_t before; /**< in the baseline's last run; 0 without one */
 };
 
 /** What came of one limit. */
 struct verdict {
 	enum verdict_state state;
 	uint64_t allowed;
-	uint64_t least, most;         /**< of the runs; of a sample the ends of the interval of two standard errors */
-	unsigned highest;             /**< the first run with the greatest figure */
-	uint32_t unmatched;           /**< the word that matches nothing, or HEAP_NONE */
-	struct verdict_stack *stacks; /**< of that run, the greatest first */
+	uint64_t least, most; /**< of the runs; of a sample the ends of the interval of two standard errors */
+	unsigned highest;     /**< the first run with the greatest figure */
+	uint32_t unmatched;   /**< the word that matches nothing, or HEAP_NONE */
+	/** of that run, the greatest first; with a baseline those that grew, the greatest growth first */
+	struct verdict_stack *stacks;
 	size_t stack_count, stacks_in_all;
 };
 
@@ -42,13 +44,17 @@ struct verdict {
 struct budget_check {
 	const struct budget *budget;
 	struct action_input *input; /**< a source for each run; its names and filters are prepared */
-	bool takes_incomplete;      /**< a trace that lacks calls is no failure */
-	bool is_strict;             /**< each limit has to be ok */
-	uint32_t stacks_max;        /**< of each limit that is not */
+	/** the traces that the budget was made of, for the report to name; NULL: people wrote the budget. A function
+	    that is gone is no fault then. */
+	struct action_input *baseline;
+	bool takes_incomplete; /**< a trace that lacks calls is no failure */
+	bool is_strict;        /**< each limit has to be ok */
+	uint32_t stacks_max;   /**< of each limit that is not */
 	/* Found by budget_check_make(). */
 	struct budget_match *match;
-	struct budget_figures *runs; /**< by source */
-	struct verdict *verdicts;    /**< by limit */
+	struct budget_figures *runs;  /**< by source */
+	struct budget_figures before; /**< of the baseline's last run, not counted */
+	struct verdict *verdicts;     /**< by limit */
 	size_t counts[VERDICT_STATE_COUNT];
 	unsigned incomplete_count; /**< runs that lack calls */
 };

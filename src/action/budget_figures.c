@@ -292,13 +292,19 @@ static void peaks_make(struct budget_figures *figures, const struct heap_window 
 	free(wanted);
 }
 
-int budget_figures_make(struct budget_figures *figures, const struct budget *budget, struct budget_match *match,
-			struct action_input *input, struct action_source *source, struct diag *diag)
+void budget_figures_begin(struct budget_figures *figures, const struct budget *budget, struct budget_match *match,
+			  struct action_input *input, struct action_source *source)
 {
 	*figures = (struct budget_figures){.budget = budget, .match = match, .input = input, .source = source};
 	figures->numbers = memory_zeroed(budget->keys.count, sizeof(*figures->numbers));
 	figures->has_peak = memory_zeroed(budget->keys.count, sizeof(*figures->has_peak));
 	sites_match(figures);
+}
+
+int budget_figures_make(struct budget_figures *figures, const struct budget *budget, struct budget_match *match,
+			struct action_input *input, struct action_source *source, struct diag *diag)
+{
+	budget_figures_begin(figures, budget, match, input, source);
 	int error = 0;
 	/* Estimates have errors, and sums in place of blocks do not answer each question: they are asked for one by
 	   one. */

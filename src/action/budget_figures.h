@@ -36,6 +36,10 @@ struct budget_figures {
 int budget_figures_make(struct budget_figures *figures, const struct budget *budget, struct budget_match *match,
 			struct action_input *input, struct action_source *source, struct diag *diag);
 
+/** Begin figures that are not counted: budget_figures_filter() works on them. End them with budget_figures_fini(). */
+void budget_figures_begin(struct budget_figures *figures, const struct budget *budget, struct budget_match *match,
+			  struct action_input *input, struct action_source *source);
+
 /** Free the numbers. */
 void budget_figures_fini(struct budget_figures *figures);
 

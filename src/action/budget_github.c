@@ -61,6 +61,9 @@ static struct annotation_place place_of(const struct budget_check *check, size_t
 		if (file)
 			return (struct annotation_place){file, frame->line};
 	}
+	/* A budget that was made of traces has no lines. */
+	if (check->baseline)
+		return (struct annotation_place){NULL, 0};
 	const char *file = path_inside(check->budget->path, directory);
 	return (struct annotation_place){file ? file : check->budget->path, check->budget->limits[number].line};
 }
@@ -69,11 +72,15 @@ static struct annotation_place place_of(const struct budget_check *check, size_t
 
 static void command_begin(struct sink *out, bool is_error, struct annotation_place place, const char *title)
 {
-	sink_format(out, "::%s file=", is_error ? "error" : "warning");
-	property_put(out, text_shown(place.file));
+	sink_format(out, "::%s ", is_error ? "error" : "warning");
+	if (place.file) {
+		sink_text(out, "file=");
+		property_put(out, text_shown(place.file));
+		sink_put(out, ',');
+	}
 	if (place.line)
-		sink_format(out, ",line=%" PRIu32, place.line);
-	sink_text(out, ",title=");
+		sink_format(out, "line=%" PRIu32 ",", place.line);
+	sink_text(out, "title=");
 	property_put(out, text_shown(title));
 	sink_text(out, "::");
 }
@@ -85,6 +92,7 @@ static void stack_put(const struct budget_check *check, const struct budget_limi
 	unsigned count = 0;
 	data_put(out, "\n");
 	data_put(out, budget_number_text(limit, stack->number).data);
+	data_put(out, budget_before_text(check, limit, stack).data);
 	for (uint32_t at = stack->node; at && count < FRAMES_MAX; at = heap_names_frame(names, at)->parent, count++) {
 		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, at)->name);
 		char room[TEXT_NAME_BYTES];
@@ -107,24 +115,25 @@ static void limit_put(const struct budget_check *check, size_t number, const cha
 	free(text);
 }
 
-static void trace_put(const struct budget_check *check, unsigned run, const char *missing, struct sink *out)
+static void trace_put(const struct budget_check *check, const struct action_source *source, struct sink *out)
 {
-	const char *path = text_shown(check->input->sources[run].path);
-	command_begin(out, !check->takes_incomplete || check->is_strict,
-		      (struct annotation_place){check->budget->path, 0}, "the trace is not complete");
-	data_put(out, path);
+	struct text missing = budget_missing(source);
+	if (!*missing.data)
+		return;
+	command_begin(out, !check->takes_incomplete || check->is_strict, (struct annotation_place){NULL, 0},
+		      "the trace is not complete");
+	data_put(out, text_shown(source->path));
 	data_put(out, ": ");
-	data_put(out, missing);
+	data_put(out, missing.data);
 	sink_put(out, '\n');
 }
 
 void budget_github(const struct budget_check *check, const char *directory, struct sink *out)
 {
-	for (unsigned run = 0; run < check->input->source_count; run++) {
-		struct text missing = budget_missing(check, run);
-		if (*missing.data)
-			trace_put(check, run, missing.data, out);
-	}
+	for (unsigned i = 0; check->baseline && i < check->baseline->source_count; i++)
+		trace_put(check, &check->baseline->sources[i], out);
+	for (unsigned run = 0; run < check->input->source_count; run++)
+		trace_put(check, &check->input->sources[run], out);
 	for (int state = VERDICT_STATE_COUNT; --state > VERDICT_OK;) {
 		unsigned count = 0;
 		for (size_t i = 0; i < check->budget->limit_count && count < LIMITS_MAX; i++) {

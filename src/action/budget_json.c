@@ -24,6 +24,8 @@ static void stacks_put(struct json *json, const struct budget_check *check, cons
 	for (size_t i = 0; i < verdict->stack_count; i++) {
 		json_begin_object(json, NULL);
 		json_count(json, "figure", verdict->stacks[i].number);
+		if (check->baseline)
+			json_count(json, "before", verdict->stacks[i].before);
 		action_stack_json(check->input, verdict->stacks[i].node, json);
 		json_end_object(json);
 	}
@@ -39,8 +41,10 @@ static void limit_put(struct json *json, const struct budget_check *check, size_
 	json_begin_object(json, NULL);
 	json_text(json, "state", verdict_words[verdict->state]);
 	json_text(json, "limit", text);
-	json_count(json, "line", limit->line);
-	json_count(json, "column", limit->column);
+	if (!check->baseline) {
+		json_count(json, "line", limit->line);
+		json_count(json, "column", limit->column);
+	}
 	json_text(json, "number", report_numbers[limit->metric->number].name);
 	selectors_put(json, check, limit);
 	json_count(json, "value", limit->value);
@@ -61,12 +65,12 @@ static void limit_put(struct json *json, const struct budget_check *check, size_
 	free(text);
 }
 
-static void traces_put(struct json *json, const struct budget_check *check)
+static void traces_put(struct json *json, const char *key, const struct action_input *input)
 {
-	json_begin_array(json, "traces");
-	for (unsigned run = 0; run < check->input->source_count; run++) {
-		const struct action_source *source = &check->input->sources[run];
-		struct text missing = budget_missing(check, run);
+	json_begin_array(json, key);
+	for (unsigned i = 0; i < input->source_count; i++) {
+		const struct action_source *source = &input->sources[i];
+		struct text missing = budget_missing(source);
 		json_begin_object(json, NULL);
 		json_text(json, "trace", source->path);
 		json_bool(json, "complete", losses_is_complete(trace_dictionary(source->trace)));
@@ -83,7 +87,8 @@ void budget_json(const struct budget_check *check, struct sink *out)
 	struct json json = {.out = out, .line_depth = 3};
 	json_begin_object(&json, NULL);
 	json_count(&json, "schema", 1);
-	json_text(&json, "budget", check->budget->path);
+	if (!check->baseline)
+		json_text(&json, "budget", check->budget->path);
 	json_text(&json, "result", budget_check_has_failed(check) ? "failed" : "passed");
 	json_bool(&json, "strict", check->is_strict);
 	json_bool(&json, "allow_incomplete", check->takes_incomplete);
@@ -91,7 +96,9 @@ void budget_json(const struct budget_check *check, struct sink *out)
 	for (int state = 0; state < VERDICT_STATE_COUNT; state++)
 		json_count(&json, verdict_words[state], check->counts[state]);
 	json_end_object(&json);
-	traces_put(&json, check);
+	if (check->baseline)
+		traces_put(&json, "baseline", check->baseline);
+	traces_put(&json, "traces", check->input);
 	json_begin_array(&json, "limits");
 	for (size_t i = 0; i < check->budget->limit_count; i++)
 		limit_put(&json, check, i);

@@ -30,8 +30,8 @@ static struct case_counts cases_count(const struct budget_check *check)
 		failed += is_failure;
 		skipped += !is_failure && check->verdicts[i].state != VERDICT_OK;
 	}
-	return (struct case_counts){limits + check->input->source_count,
-				    failed + (is_trace_failure(check) ? check->incomplete_count : 0),
+	unsigned traces = check->input->source_count + (check->baseline ? check->baseline->source_count : 0);
+	return (struct case_counts){limits + traces, failed + (is_trace_failure(check) ? check->incomplete_count : 0),
 				    skipped + (is_trace_failure(check) ? 0 : check->incomplete_count)};
 }
 
@@ -59,10 +59,10 @@ static void fault_end(struct sink *out, bool is_failure)
 	sink_text(out, is_failure ? "</failure>" : "</skipped>");
 }
 
-static void trace_put(struct sink *out, const struct budget_check *check, unsigned run)
+static void trace_put(struct sink *out, const struct budget_check *check, const struct action_source *source)
 {
-	struct text missing = budget_missing(check, run);
-	case_begin(out, SUITE ".traces", check->input->sources[run].path);
+	struct text missing = budget_missing(source);
+	case_begin(out, SUITE ".traces", source->path);
 	if (*missing.data) {
 		fault_begin(out, is_trace_failure(check), "incomplete", missing.data);
 		fault_end(out, is_trace_failure(check));
@@ -76,6 +76,7 @@ static void stacks_put(struct sink *out, const struct budget_check *check, const
 	for (size_t i = 0; i < verdict->stack_count; i++) {
 		char *lines = action_stack_lines(check->input, verdict->stacks[i].node);
 		sink_text(out, budget_number_text(limit, verdict->stacks[i].number).data);
+		sink_text(out, budget_before_text(check, limit, &verdict->stacks[i]).data);
 		xml_text(out, "\n");
 		xml_text(out, lines);
 		free(lines);
@@ -91,8 +92,10 @@ static void limit_put(struct sink *out, const struct budget_check *check, size_t
 	case_begin(out, SUITE ".limits", name);
 	if (verdict->state != VERDICT_OK) {
 		fault_begin(out, is_failure, verdict_words[verdict->state], sentence);
-		xml_text(out, check->budget->path);
-		sink_format(out, ":%u: ", limit->line);
+		if (!check->baseline) {
+			xml_text(out, check->budget->path);
+			sink_format(out, ":%u: ", limit->line);
+		}
 		xml_text(out, sentence);
 		xml_text(out, "\n");
 		stacks_put(out, check, limit, verdict);
@@ -127,11 +130,14 @@ void budget_junit(const struct budget_check *check, struct sink *out)
 		    "skipped=\"%u\"",
 		    cases.all, cases.failed, cases.skipped);
 	suite_times_put(out, check);
-	sink_text(out, ">\n<properties>\n<property name=\"budget\"");
+	sink_text(out, ">\n<properties>\n<property");
+	xml_attribute(out, "name", check->baseline ? "baseline" : "budget");
 	xml_attribute(out, "value", check->budget->path);
 	sink_text(out, "/>\n</properties>\n");
+	for (unsigned i = 0; check->baseline && i < check->baseline->source_count; i++)
+		trace_put(out, check, &check->baseline->sources[i]);
 	for (unsigned run = 0; run < check->input->source_count; run++)
-		trace_put(out, check, run);
+		trace_put(out, check, &check->input->sources[run]);
 	for (size_t i = 0; i < check->budget->limit_count; i++)
 		limit_put(out, check, i);
 	sink_text(out, "<system-out></system-out>\n<system-err></system-err>\n</testsuite>\n</testsuites>\n");

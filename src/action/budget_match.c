@@ -5,8 +5,8 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
-#include "base/hash.h"
 #include "base/memory.h"
 
 /* Numbers by key, each with any number of them. */
@@ -27,6 +27,8 @@ struct budget_match {
 	/* A name that a frame matches has all words of the frame that no wildcard is beside: one of them is its key. */
 	struct buckets by_name_part;
 	struct buckets by_offset;
+	struct buckets by_text;          /* whole names */
+	bool *has_hit, *is_begun;        /* by word */
 	struct bucket wild;              /* frames without such a word */
 	struct bucket *by_in, *by_self;  /* by word: selections */
 	struct bucket free;              /* selections without frames that have to match */
@@ -117,8 +119,14 @@ static void frame_begin(struct budget_match *match, uint32_t word)
 {
 	struct diag diag = {""};
 	size_t length;
-	if (match->frames[word].count)
+	const char *whole = budget_whole_name(budget_word(match->budget, word));
+	if (match->is_begun[word])
 		return;
+	match->is_begun[word] = true;
+	if (whole) {
+		buckets_add(&match->by_text, XXH3_64bits(whole, strlen(whole)), word);
+		return;
+	}
 	/* The budget was refused if one of them were none. */
 	if (heap_patterns_add(&match->frames[word], budget_word(match->budget, word), &diag))
 		return;
@@ -152,6 +160,8 @@ struct budget_match *budget_match_new(const struct budget *budget)
 	struct budget_match *match = memory_zeroed(1, sizeof(*match));
 	match->budget = budget;
 	match->frames = memory_zeroed(budget->words.count, sizeof(*match->frames));
+	match->has_hit = memory_zeroed(budget->words.count, sizeof(*match->has_hit));
+	match->is_begun = memory_zeroed(budget->words.count, sizeof(*match->is_begun));
 	match->by_in = memory_zeroed(budget->words.count, sizeof(*match->by_in));
 	match->by_self = memory_zeroed(budget->words.count, sizeof(*match->by_self));
 	intern_bytes(&match->sets, "", 0);
@@ -174,6 +184,9 @@ void budget_match_free(struct budget_match *match)
 	free(match->by_self);
 	buckets_fini(&match->by_name_part);
 	buckets_fini(&match->by_offset);
+	buckets_fini(&match->by_text);
+	free(match->has_hit);
+	free(match->is_begun);
 	free(match->wild.items);
 	free(match->free.items);
 	free(match->pending.items);
@@ -224,12 +237,26 @@ static uint32_t *known_at(uint32_t **known, size_t *capacity, uint32_t place)
 	return &(*known)[place];
 }
 
+static void hit_add(struct budget_match *match, uint32_t word)
+{
+	match->has_hit[word] = true;
+	bucket_add(&match->found, word);
+}
+
 static void try_bucket(struct budget_match *match, const struct bucket *bucket, const struct heap_names *names,
 		       uint32_t node)
 {
 	for (size_t i = 0; bucket && i < bucket->count; i++)
 		if (heap_patterns_match(&match->frames[bucket->items[i]], names, node))
-			bucket_add(&match->found, bucket->items[i]);
+			hit_add(match, bucket->items[i]);
+}
+
+static void try_whole(struct budget_match *match, const char *text)
+{
+	const struct bucket *bucket = buckets_find(&match->by_text, XXH3_64bits(text, strlen(text)));
+	for (size_t i = 0; bucket && i < bucket->count; i++)
+		if (!strcmp(budget_whole_name(budget_word(match->budget, bucket->items[i])), text))
+			hit_add(match, bucket->items[i]);
 }
 
 static void try_parts(struct budget_match *match, const char *text, const struct heap_names *names, uint32_t node)
@@ -250,6 +277,8 @@ static uint32_t name_set(struct budget_match *match, const struct heap_names *na
 	const struct heap_name *name = heap_names_name(names, number);
 	match->found.count = 0;
 	try_bucket(match, &match->wild, names, node);
+	if (match->by_text.count)
+		try_whole(match, name->text);
 	if (match->by_name_part.count) {
 		char plain[PLAIN_BYTES] = "";
 		if (name->symbol)
@@ -367,6 +396,11 @@ struct budget_list budget_match_list(const struct budget_match *match, uint32_t 
 uint32_t budget_match_list_count(const struct budget_match *match)
 {
 	return match->lists.count;
+}
+
+bool budget_match_has_hit(const struct budget_match *match, uint32_t word)
+{
+	return match->has_hit[word];
 }
 
 const struct heap_pattern *budget_match_pattern(const struct budget_match *match, uint32_t word)

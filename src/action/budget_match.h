@@ -29,7 +29,10 @@ struct budget_list budget_match_list(const struct budget_match *match, uint32_t 
 /** Return the number of lists so far. */
 uint32_t budget_match_list_count(const struct budget_match *match);
 
-/** Return the frame as a pattern, with the number of names that it has matched so far; NULL: the word is no frame. */
+/** Return whether the frame has matched a name so far. */
+bool budget_match_has_hit(const struct budget_match *match, uint32_t word);
+
+/** Return the frame as a pattern; NULL: the word is a whole name, or no frame. */
 const struct heap_pattern *budget_match_pattern(const struct budget_match *match, uint32_t word);
 
 #endif

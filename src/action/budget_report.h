@@ -21,7 +21,11 @@ void budget_github(const struct budget_check *check, const char *directory, stru
 /** Return a sentence about a limit: its figure and what is allowed, or why there is no verdict. The caller frees it. */
 char *budget_sentence(const struct budget_check *check, size_t limit);
 
-/** Return why the run's trace is not complete; "" if it is. */
-struct text budget_missing(const struct budget_check *check, unsigned run);
+/** Return ", before 1.2 KiB" for a stack, with a baseline; else "". */
+struct text budget_before_text(const struct budget_check *check, const struct budget_limit *limit,
+			       const struct verdict_stack *stack);
+
+/** Return why the trace is not complete; "" if it is. */
+struct text budget_missing(const struct action_source *source);
 
 #endif

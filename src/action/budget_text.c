@@ -10,9 +10,9 @@
 
 enum { ROWS_MAX = 30, LIMITS_MAX = 100, PERCENT = 100 };
 
-struct text budget_missing(const struct budget_check *check, unsigned run)
+struct text budget_missing(const struct action_source *source)
 {
-	const struct trace_dictionary *dictionary = trace_dictionary(check->input->sources[run].trace);
+	const struct trace_dictionary *dictionary = trace_dictionary(source->trace);
 	struct text text = losses_missing_text(dictionary);
 	if (!*text.data && !losses_is_complete(dictionary))
 		text = (struct text){"the trace is cut"};
@@ -49,7 +49,10 @@ static void unmatched_put(struct sink *out, const struct budget_check *check, co
 	const struct heap_pattern *pattern = budget_match_pattern(check->match, verdict->unmatched);
 	char text[400];
 	(void)limit;
-	if (pattern) {
+	if (budget_whole_name(budget_word(check->budget, verdict->unmatched)) && !pattern) {
+		sink_format(out, "\"%s\" is the name of no frame",
+			    budget_whole_name(budget_word(check->budget, verdict->unmatched)));
+	} else if (pattern) {
 		heap_pattern_missing(pattern, action_names(check->input), text, sizeof(text));
 		sink_text(out, text);
 	} else {
@@ -85,12 +88,22 @@ char *budget_sentence(const struct budget_check *check, size_t number)
 
 /* ---- limits with their stacks ---- */
 
+struct text budget_before_text(const struct budget_check *check, const struct budget_limit *limit,
+			       const struct verdict_stack *stack)
+{
+	struct text text = {""};
+	if (check->baseline)
+		snprintf(text.data, sizeof(text.data), ", before %.30s", budget_number_text(limit, stack->before).data);
+	return text;
+}
+
 static void stacks_put(struct sink *out, const struct budget_check *check, const struct budget_limit *limit,
 		       const struct verdict *verdict)
 {
 	for (size_t i = 0; i < verdict->stack_count; i++) {
 		char *lines = action_stack_lines(check->input, verdict->stacks[i].node);
-		sink_format(out, "      %s\n", budget_number_text(limit, verdict->stacks[i].number).data);
+		sink_format(out, "      %s%s\n", budget_number_text(limit, verdict->stacks[i].number).data,
+			    budget_before_text(check, limit, &verdict->stacks[i]).data);
 		sink_text(out, lines);
 		free(lines);
 	}
@@ -104,9 +117,11 @@ static void limit_put(struct sink *out, const struct budget_check *check, size_t
 	const struct budget_limit *limit = &check->budget->limits[number];
 	const struct verdict *verdict = &check->verdicts[number];
 	char *text = budget_limit_text(check->budget, limit), *sentence = budget_sentence(check, number);
-	sink_format(out, "%s%s%s  %s:%u  %s\n", style_begin(check->input->is_colored, STYLE_HEADING),
-		    verdict_words[verdict->state], style_end(check->input->is_colored, STYLE_HEADING),
-		    text_shown(check->budget->path), limit->line, text_shown(text));
+	sink_format(out, "%s%s%s  ", style_begin(check->input->is_colored, STYLE_HEADING),
+		    verdict_words[verdict->state], style_end(check->input->is_colored, STYLE_HEADING));
+	if (!check->baseline)
+		sink_format(out, "%s:%u  ", text_shown(check->budget->path), limit->line);
+	sink_format(out, "%s\n", text_shown(text));
 	sink_format(out, "      %s\n", text_make_harmless(sentence));
 	stacks_put(out, check, limit, verdict);
 	free(sentence);
@@ -161,22 +176,22 @@ static void state_put(struct sink *out, const struct budget_check *check, enum v
 			    verdict_words[state]);
 }
 
-static void traces_put(struct sink *out, const struct budget_check *check)
+static void trace_put(struct sink *out, const struct budget_check *check, const struct action_source *source)
 {
-	for (unsigned run = 0; run < check->input->source_count; run++) {
-		struct text missing = budget_missing(check, run);
-		if (*missing.data)
-			sink_format(out, "%s is not complete: %s; %s\n", text_shown(check->input->sources[run].path),
-				    missing.data,
-				    check->takes_incomplete && !check->is_strict
-					    ? "limits hold for the calls that it has"
-					    : "the check fails (--allow-incomplete takes it)");
-	}
+	struct text missing = budget_missing(source);
+	if (*missing.data)
+		sink_format(out, "%s is not complete: %s; %s\n", text_shown(source->path), missing.data,
+			    check->takes_incomplete && !check->is_strict
+				    ? "limits hold for the calls that it has"
+				    : "the check fails (--allow-incomplete takes it)");
 }
 
 void budget_text(const struct budget_check *check, struct sink *out)
 {
-	traces_put(out, check);
+	for (unsigned i = 0; check->baseline && i < check->baseline->source_count; i++)
+		trace_put(out, check, &check->baseline->sources[i]);
+	for (unsigned run = 0; run < check->input->source_count; run++)
+		trace_put(out, check, &check->input->sources[run]);
 	for (int state = VERDICT_STATE_COUNT; --state > VERDICT_OK;)
 		state_put(out, check, (enum verdict_state)state);
 	rows_put(out, check);

@@ -6,17 +6,7 @@
 
 #include "base/text.h"
 
-enum { PERCENT = BUDGET_WHOLE / 100, STEP = PERCENT / 10, DRAFT_SHARE = 20, DRAFT_FUNCTIONS = 10, PLAIN_BYTES = 400 };
-
-/* The least part of the value, in steps of a tenth of a percent, that is at least `amount`. */
-static uint64_t share_for(uint64_t value, uint64_t amount)
-{
-	if (!amount || !value)
-		return 0;
-	unsigned __int128 exact = ((unsigned __int128)amount * BUDGET_WHOLE + value - 1) / value;
-	exact = (exact + STEP - 1) / STEP * STEP;
-	return exact > UINT64_MAX ? UINT64_MAX : (uint64_t)exact;
-}
+enum { PERCENT = BUDGET_WHOLE / 100, DRAFT_SHARE = 20, DRAFT_FUNCTIONS = 10, PLAIN_BYTES = 400 };
 
 /* Whether the figures are what the limit was learned from, as far as it varies. */
 static bool agrees(const struct budget_limit *limit, const struct verdict *verdict)
@@ -34,7 +24,7 @@ struct budget_change budget_change_of(const struct budget_check *check, size_t n
 		return change;
 	change.value = verdict->most;
 	if (check->input->source_count > 1)
-		change.variation = share_for(verdict->most, verdict->most - verdict->least);
+		change.variation = budget_share_for(verdict->most, verdict->most - verdict->least);
 	if (change.tolerance < change.variation)
 		change.tolerance = change.variation;
 	change.is_change = change.value != limit->value || change.tolerance != limit->tolerance ||

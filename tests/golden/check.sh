@@ -46,3 +46,10 @@ cat learned.budget
 check plain.xht --budget new.budget --update
 cat new.budget
 check plain.xht --budget new.budget
+check losses.xht plain.xht --fail-above 5%
+check losses.xht plain.xht --fail-above 5% --allow-incomplete --by function --least 1 --top 1
+check plain.xht -- plain.xht plain.xht --fail-above 0% --github --junit same.xml | sed 's/\(stop-commands\)\?::[0-9a-f]\{32\}/\1::TOKEN/'
+grep property same.xml
+check losses.xht plain.xht --fail-above 64K
+check losses.xht plain.xht -- --fail-above
+check plain.xht losses.xht plain.xht --fail-above 5%

@@ -268,6 +268,9 @@ def checks():
         run = subprocess.run([XHEAP, "check", *map(str, traces), "--budget", "all.budget", "--format", "json"], stdout=subprocess.PIPE, text=True)
         expect(run.returncode == 1, f"check of {traces}: status {run.returncode}")
         check("check.json", json.loads(run.stdout), f"check of {traces}")
+    run = subprocess.run([XHEAP, "check", "losses.xht", "plain.xht", "--fail-above", "1%", "--by", "function", "--least", "1", "--format", "json"], stdout=subprocess.PIPE, text=True)
+    expect(run.returncode == 1, f"check with --fail-above: status {run.returncode}")
+    check("check.json", json.loads(run.stdout), "check with --fail-above")
 
 
 # ---- sessions ----
