@@ -20,6 +20,15 @@ uint64_t budget_check_figure(const struct budget_check *check, const struct budg
 				report_numbers[limit->metric->number].offset);
 }
 
+uint64_t budget_check_possible(const struct budget_check *check, const struct budget_limit *limit, unsigned run)
+{
+	const struct budget_figures *figures = &check->runs[run];
+	if (!figures->is_doubtful[limit->selection])
+		return budget_check_figure(check, limit, run);
+	return report_number_at(&figures->numbers[limit->selection + check->budget->keys.count],
+				report_numbers[limit->metric->number].offset);
+}
+
 struct text budget_number_text(const struct budget_limit *limit, uint64_t number)
 {
 	return limit->metric->is_count ? text_count(number) : text_bytes(number);
@@ -33,7 +42,7 @@ bool budget_check_is_failure(const struct budget_check *check, const struct verd
 bool budget_check_has_failed(const struct budget_check *check)
 {
 	bool lacks_calls = check->incomplete_count && (!check->takes_incomplete || check->is_strict);
-	bool is_strictly_bad = check->is_strict && check->counts[VERDICT_UNMATCHED] + check->counts[VERDICT_UNSTABLE];
+	bool is_strictly_bad = check->is_strict && check->counts[VERDICT_OK] < check->budget->limit_count;
 	return lacks_calls || check->counts[VERDICT_OVER] || is_strictly_bad;
 }
 
@@ -61,6 +70,8 @@ static void figures_span(const struct budget_check *check, const struct budget_l
 			 high = figure > UINT64_MAX - margin ? UINT64_MAX : figure + margin;
 		*is_estimate |= margin > 0;
 		verdict->least = !run || low < verdict->least ? low : verdict->least;
+		uint64_t possible = budget_check_possible(check, limit, run);
+		verdict->possible = possible > verdict->possible ? possible : verdict->possible;
 		verdict->most = !run || high > verdict->most ? high : verdict->most;
 		if (run && figure <= highest)
 			continue;
@@ -114,6 +125,8 @@ static void verdict_make(struct budget_check *check, const struct budget_limit *
 	*verdict = (struct verdict){.allowed = budget_allowed(limit), .unmatched = HEAP_NONE};
 	figures_span(check, limit, verdict, &is_estimate);
 	verdict->state = verdict_of(limit, verdict, is_estimate);
+	if (verdict->state == VERDICT_OK && verdict->possible > verdict->allowed)
+		verdict->state = VERDICT_UNCERTAIN;
 	/* That nothing is there is what a limit of 0 asks for. */
 	if (verdict->state == VERDICT_OK && !verdict->most && verdict->allowed && !check->baseline)
 		verdict->unmatched = word_unmatched(check, limit);

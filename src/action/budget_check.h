@@ -9,7 +9,9 @@
 #define VERDICTS(X) \
 	X(OK, "ok") \
 	X(UNMATCHED, "unmatched") /* it holds since nothing has its name; and it is not 0 */ \
-	X(UNSTABLE, "unstable")   /* chance decides: the figure varies by more than the tolerance */ \
+	X(UNCERTAIN, \
+	  "uncertain")          /* it is exceeded if allocations belong to it whose stacks or threads are not known */ \
+	X(UNSTABLE, "unstable") /* chance decides: the figure varies by more than the tolerance */ \
 	X(OVER, "over")
 
 enum verdict_state {
@@ -33,6 +35,7 @@ struct verdict {
 	enum verdict_state state;
 	uint64_t allowed;
 	uint64_t least, most; /**< of the runs; of a sample the ends of the interval of two standard errors */
+	uint64_t possible;    /**< the greatest figure with all that may belong to it */
 	unsigned highest;     /**< the first run with the greatest figure */
 	uint32_t unmatched;   /**< the word that matches nothing, or HEAP_NONE */
 	/** of that run, the greatest first; with a baseline those that grew, the greatest growth first */
@@ -76,6 +79,9 @@ bool budget_check_is_failure(const struct budget_check *check, const struct verd
 
 /** Return the figure of the limit in the run. */
 uint64_t budget_check_figure(const struct budget_check *check, const struct budget_limit *limit, unsigned run);
+
+/** Return the same with all that may belong to it: of stacks that end early, and threads without a name. */
+uint64_t budget_check_possible(const struct budget_check *check, const struct budget_limit *limit, unsigned run);
 
 /** Return the limit's kind of number, as people read it: bytes with a unit, or a count. */
 struct text budget_number_text(const struct budget_limit *limit, uint64_t number);

@@ -53,6 +53,8 @@ static void limit_put(struct json *json, const struct budget_check *check, size_
 	json_count(json, "allowed", verdict->allowed);
 	json_count(json, "least", verdict->least);
 	json_count(json, "most", verdict->most);
+	if (verdict->possible > verdict->most)
+		json_count(json, "possible", verdict->possible);
 	json_begin_array(json, "figures");
 	for (unsigned run = 0; run < check->input->source_count; run++)
 		json_count(json, NULL, budget_check_figure(check, limit, run));

@@ -32,10 +32,11 @@ struct budget_match {
 	struct bucket wild;              /* frames without such a word */
 	struct bucket *by_in, *by_self;  /* by word: selections */
 	struct bucket free;              /* selections without frames that have to match */
+	struct bucket all_in;            /* selections of by_in */
 	struct intern sets;              /* of words, sorted; 0: the empty one */
 	uint32_t *name_sets, *node_sets; /* by name, by node: a set, or HEAP_NONE */
 	size_t name_capacity, node_capacity;
-	struct map pairs; /* of a node's set and that of its culled name: the list, from 1 */
+	struct map pairs, cut_pairs; /* of a node's set and that of its culled name: the list */
 	struct intern lists;
 	struct bucket pending, found; /* scratch */
 };
@@ -153,6 +154,8 @@ static void selection_begin(struct budget_match *match, uint32_t number)
 		bucket_add(&match->by_in[in->items[k]], number);
 	if (!in->count && !self->count)
 		bucket_add(&match->free, number);
+	if (in->count && !self->count)
+		bucket_add(&match->all_in, number);
 }
 
 struct budget_match *budget_match_new(const struct budget *budget)
@@ -189,11 +192,13 @@ void budget_match_free(struct budget_match *match)
 	free(match->is_begun);
 	free(match->wild.items);
 	free(match->free.items);
+	free(match->all_in.items);
 	free(match->pending.items);
 	free(match->found.items);
 	intern_fini(&match->sets);
 	intern_fini(&match->lists);
 	map_fini(&match->pairs);
+	map_fini(&match->cut_pairs);
 	free(match->name_sets);
 	free(match->node_sets);
 	free(match);
@@ -355,37 +360,54 @@ static bool has_common(struct budget_list one, struct budget_list other)
 	return false;
 }
 
-static bool is_passed(const struct budget_selection *selection, struct budget_list in, struct budget_list self)
+/* What passes a selection: frames of the stack, and those of its innermost function. */
+struct passing {
+	struct budget_list in, self;
+	bool is_cut; /* more frames are not known */
+};
+
+static bool passes_self(const struct budget_selection *selection, const struct passing *passing)
 {
 	const struct budget_list *lists = selection->lists;
-	return (!lists[BUDGET_IN].count || has_common(lists[BUDGET_IN], in)) &&
-	       (!lists[BUDGET_SELF].count || has_common(lists[BUDGET_SELF], self)) &&
-	       !has_common(lists[BUDGET_EXCEPT], in);
+	return (!lists[BUDGET_SELF].count || has_common(lists[BUDGET_SELF], passing->self)) &&
+	       !has_common(lists[BUDGET_EXCEPT], passing->in);
 }
 
-static void try_selections(struct budget_match *match, const struct bucket *bucket, struct budget_list in,
-			   struct budget_list self)
+static void try_selections(struct budget_match *match, const struct bucket *bucket, const struct passing *passing)
 {
-	for (size_t i = 0; i < bucket->count; i++)
-		if (is_passed(&match->budget->selections[bucket->items[i]], in, self))
-			bucket_add(&match->found, bucket->items[i]);
+	for (size_t i = 0; i < bucket->count; i++) {
+		const struct budget_selection *selection = &match->budget->selections[bucket->items[i]];
+		const struct budget_list *in = &selection->lists[BUDGET_IN];
+		bool is_in = !in->count || has_common(*in, passing->in);
+		if (passes_self(selection, passing) && (is_in || passing->is_cut))
+			bucket_add(&match->found, bucket->items[i] + (is_in ? 0 : match->budget->keys.count));
+	}
 }
 
-uint32_t budget_match_stack(struct budget_match *match, const struct heap_names *names, uint32_t node, uint32_t culled)
+/* The selections that may count the stack are found by a frame that it has, or if it is cut, by none. */
+static uint32_t list_make(struct budget_match *match, const struct passing *passing)
+{
+	match->found.count = 0;
+	try_selections(match, &match->free, passing);
+	for (uint32_t i = 0; i < passing->in.count && !passing->is_cut; i++)
+		try_selections(match, &match->by_in[passing->in.items[i]], passing);
+	for (uint32_t i = 0; i < passing->self.count; i++)
+		try_selections(match, &match->by_self[passing->self.items[i]], passing);
+	if (passing->is_cut)
+		try_selections(match, &match->all_in, passing);
+	return bucket_intern(&match->lists, &match->found);
+}
+
+uint32_t budget_match_stack(struct budget_match *match, const struct heap_names *names, uint32_t node, uint32_t culled,
+			    bool is_cut)
 {
 	bool added;
-	uint32_t in_set = node_set(match, names, node), self_set = culled ? own_set(match, names, culled) : 0;
-	uint32_t *list = map_add(&match->pairs, map_pair(in_set, self_set), &added);
+	uint32_t in = node_set(match, names, node), self = culled ? own_set(match, names, culled) : 0;
+	uint32_t *list = map_add(is_cut ? &match->cut_pairs : &match->pairs, map_pair(in, self), &added);
 	if (!added)
 		return *list;
-	struct budget_list in = numbers_of(&match->sets, in_set), self = numbers_of(&match->sets, self_set);
-	match->found.count = 0;
-	try_selections(match, &match->free, in, self);
-	for (uint32_t i = 0; i < in.count; i++)
-		try_selections(match, &match->by_in[in.items[i]], in, self);
-	for (uint32_t i = 0; i < self.count; i++)
-		try_selections(match, &match->by_self[self.items[i]], in, self);
-	return *list = bucket_intern(&match->lists, &match->found);
+	const struct passing passing = {numbers_of(&match->sets, in), numbers_of(&match->sets, self), is_cut};
+	return *list = list_make(match, &passing);
 }
 
 struct budget_list budget_match_list(const struct budget_match *match, uint32_t list)

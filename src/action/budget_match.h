@@ -18,12 +18,15 @@ struct budget_match *budget_match_new(const struct budget *budget);
 void budget_match_free(struct budget_match *match);
 
 /**
- * Return the number of the list of selections that count a stack: its node, and its node after culling. Threads and
- * processes are left to the caller. Equal lists have one number.
+ * Return the number of the list of selections that count a stack: its node, and its node after culling. Of a stack that
+ * is cut, frames are missing at its outer end. Threads and processes are left to the caller. Equal lists have one
+ * number.
  */
-uint32_t budget_match_stack(struct budget_match *match, const struct heap_names *names, uint32_t node, uint32_t culled);
+uint32_t budget_match_stack(struct budget_match *match, const struct heap_names *names, uint32_t node, uint32_t culled,
+			    bool is_cut);
 
-/** Return the list with this number: selections, in order; valid until the next budget_match_stack(). */
+/** Return the list with this number: selections, in order; a selection that only may count the stack has the number of
+    selections added. Valid until the next budget_match_stack(). */
 struct budget_list budget_match_list(const struct budget_match *match, uint32_t list);
 
 /** Return the number of lists so far. */

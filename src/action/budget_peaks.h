@@ -12,7 +12,7 @@ struct budget_peak {
 
 /** Allocations that the same selections count. */
 struct budget_peak_group {
-	const uint32_t *selections; /**< sorted */
+	const uint32_t *selections; /**< none twice */
 	uint32_t count;
 };
 

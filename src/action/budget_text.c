@@ -30,17 +30,14 @@ static void over_put(struct sink *out, const struct budget_limit *limit, uint64_
 	sink_format(out, " more than the %s allowed", budget_number_text(limit, allowed).data);
 }
 
-/* "72.3 MiB", "1 block", or "70.1 MiB to 72.3 MiB in 5 runs" */
-static void figure_put(struct sink *out, const struct budget_check *check, const struct budget_limit *limit,
-		       const struct verdict *verdict)
+/* "72.3 MiB", "1 block", or "70.1 MiB to 72.3 MiB" */
+static void figure_put(struct sink *out, const struct budget_limit *limit, const struct verdict *verdict)
 {
 	sink_text(out, budget_number_text(limit, verdict->least).data);
 	if (verdict->most != verdict->least)
 		sink_format(out, " to %s", budget_number_text(limit, verdict->most).data);
 	if (limit->metric->is_count)
 		sink_text(out, verdict->most == 1 ? " block" : " blocks");
-	if (check->input->source_count > 1)
-		sink_format(out, " in %u runs", check->input->source_count);
 }
 
 static void unmatched_put(struct sink *out, const struct budget_check *check, const struct budget_limit *limit,
@@ -62,6 +59,22 @@ static void unmatched_put(struct sink *out, const struct budget_check *check, co
 	sink_text(out, ": nothing is counted");
 }
 
+/* What is not known of the allocations that may belong to a limit. */
+static const char *doubt_text(const struct budget_check *check, const struct budget_limit *limit)
+{
+	bool has_cut = false, has_unnamed = false;
+	const struct budget_list *lists = budget_selection_of(check->budget, limit)->lists;
+	for (unsigned run = 0; run < check->input->source_count; run++) {
+		has_cut |= check->runs[run].has_cut_stacks;
+		has_unnamed |= check->runs[run].has_unnamed_threads;
+	}
+	has_cut = has_cut && lists[BUDGET_IN].count;
+	has_unnamed = has_unnamed && lists[BUDGET_THREAD].count;
+	return has_cut && has_unnamed ? "stacks that end early and threads without a name"
+	       : has_cut              ? "stacks that end early"
+				      : "threads without a name";
+}
+
 char *budget_sentence(const struct budget_check *check, size_t number)
 {
 	const struct budget_limit *limit = &check->budget->limits[number];
@@ -72,13 +85,19 @@ char *budget_sentence(const struct budget_check *check, size_t number)
 		unmatched_put(&out, check, limit, verdict);
 		return sink_take(&out, NULL);
 	}
-	figure_put(&out, check, limit, verdict);
-	if (verdict->state == VERDICT_OK)
+	bool holds = verdict->state == VERDICT_OK || verdict->state == VERDICT_UNCERTAIN;
+	figure_put(&out, limit, verdict);
+	if (holds)
 		sink_format(&out, " of %s", budget_number_text(limit, verdict->allowed).data);
-	else
+	if (check->input->source_count > 1)
+		sink_format(&out, " in %u runs", check->input->source_count);
+	if (!holds) {
 		sink_text(&out, ": ");
-	if (verdict->state != VERDICT_OK)
 		over_put(&out, limit, verdict->most, verdict->allowed);
+	}
+	if (verdict->state == VERDICT_UNCERTAIN)
+		sink_format(&out, ", but up to %s if %s belong to it",
+			    budget_number_text(limit, verdict->possible).data, doubt_text(check, limit));
 	if (verdict->state == VERDICT_UNSTABLE)
 		sink_text(&out, check->input->sources[verdict->highest].table->sample_bytes
 					? "; the error of the sample is too large for a verdict"

@@ -230,7 +230,7 @@ static const struct option check_rows[] = {
 	{"least", .type = VALUE_PARSED, .parse = take_least, .value = "SIZE",
 	 .help = "with --by function: a function may always have so much (default 64K)"},
 	{"strict", .type = VALUE_ON, AT(is_strict),
-	 .help = "fail also for what varies, for names that match nothing, and for traces that lack calls"},
+	 .help = "fail for each limit that is not ok, and for traces that lack calls"},
 	{"allow-incomplete", .type = VALUE_ON, AT(takes_incomplete),
 	 .help = "a trace that lacks calls does not fail the check"},
 	{"top", .type = VALUE_NUMBER, AT(stacks), .value = "N", .most = STACKS_MAX, .initial = STACKS_DEFAULT,
