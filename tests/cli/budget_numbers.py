@@ -19,6 +19,7 @@ from model_check import XHEAP, run
 
 SELECTIONS = int(os.environ.get("SELECTIONS", "60"))
 SEED = int(os.environ.get("SEED", "0"))
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LIMITS = {"total_bytes": ("bytes", ""), "total_count": ("blocks", ""), "peak_bytes": ("peak", ""), "peak_count": ("peak", " blocks"),
           "outstanding_bytes": ("outstanding", " B"), "outstanding_count": ("outstanding", " blocks"), "temporary_count": ("temporary", ""),
           "realloc_count": ("reallocs", " blocks")}
@@ -140,6 +141,34 @@ def check(path, chance, problems):
     return some
 
 
+def check_as_heap(name, problems):
+    """Traces that the model does not know: blocks from before, losses, samples, sums in place of blocks. Their figures are those of heap."""
+    path = str(ROOT / "tests/older" / f"{name}.xht")
+    report = json.loads(run("heap", path, "-frames", "-inclusive", "st", "-top", "3", "-format", "json"))["actions"][0]["rows"]
+    frames = [filters_check.frame_text(row["frame"]) for row in report]
+    tid = json.loads(run("heap", path, "-frames", "-by", "thread", "-top", "1", "-format", "json"))["actions"][0]["rows"][0]["thread"].split("thread ")[1].split()[0]
+    questions = [(f'in "{frame}"', ["-requireFrames", frame]) for frame in frames if "[" not in frame]
+    questions += [("", [])] if name == "kept" else [("", []), (f"thread {tid}", ["-threads", tid]), (f"in * thread {tid}", ["-requireFrames", "*", "-threads", tid])]
+    unknown = {"sampled": ("temporary_count",), "kept": ("peak_bytes", "peak_count")}.get(name, ())
+    numbers = [number for number in LIMITS if number not in unknown]
+    with open("older.budget", "w") as file:
+        for words, _ in questions:
+            for number in numbers:
+                file.write(f"{LIMITS[number][0]} {words} <= 0{LIMITS[number][1]}\n")
+    answer = subprocess.run([XHEAP, "check", path, "--budget", "older.budget", "--format", "json", "--top", "0"], stdout=subprocess.PIPE, text=True)
+    if answer.returncode != 1:
+        problems.append(f"{path}: status {answer.returncode}")
+        return
+    limits = iter(json.loads(answer.stdout)["limits"])
+    for words, filters in questions:
+        totals = json.loads(run("heap", path, "-totals", "-format", "json", *filters))["totals"]
+        for number in numbers:
+            limit = next(limits)
+            if limit["number"] != number or limit["figures"] != [totals[number]]:
+                problems.append(f"{path}: {limit['limit']}: {limit['figures']} of {limit['number']}, not {totals[number]} of {number}")
+    print(f"{name}: {len(questions)} selections, as heap has them")
+
+
 def main():
     chance, problems, paths = random.Random(SEED), [], sys.argv[1:]
     if not paths:
@@ -150,6 +179,8 @@ def main():
         subprocess.run([XHEAP, "record", "-q", "-o", "real.xht", "sh", "-c", "for i in 1 2; do env true; done | cat"], check=True)
         paths.append("real.xht")
     some = sum(check(path, chance, problems) for path in paths)
+    for name in () if sys.argv[1:] else ("attached", "losses", "sampled", "kept", "circular", "annotated"):
+        check_as_heap(name, problems)
     for problem in problems[:20]:
         print("  " + problem)
     if not some:

@@ -188,5 +188,75 @@ def varying():
     return f"{len(traces)} runs with {sorted(figures)} blocks"
 
 
+GROWN = r"""
+#include <stdlib.h>
+
+void *volatile kept[256];
+#define PART(name, first) __attribute__((noinline)) void name(int count) { for (int i = 0; i < count; i++) kept[(first) + i] = malloc(4096); }
+PART(steady, 0)
+PART(growing, 64)
+#ifdef AFTER
+PART(fresh, 128)
+PART(small, 192)
+#else
+PART(gone, 128)
+#endif
+
+int main(void)
+{
+	steady(40);
+#ifdef AFTER
+	growing(23);
+	fresh(20);
+	small(2);
+#else
+	growing(20);
+	gone(20);
+#endif
+	return 0;
+}
+"""
+
+
+def functions(trace):
+    """By function: bytes, outstanding bytes."""
+    answer = subprocess.run([XHEAP, "heap", trace, "-frames", "-top", "1000000", "-format", "json"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    rows = json.loads(answer)["actions"][0]["rows"]
+    return {f"{row['frame'].get('image')}!{row['frame'].get('symbol')}": (row["total_bytes"], row["outstanding_bytes"]) for row in rows if "symbol" in row["frame"]}
+
+
+def compared():
+    """With an earlier build: a function that grew by more than it may, one that is new and large, one that is new and small, one that is gone."""
+    pathlib.Path("grown.c").write_text(GROWN)
+    for name, words in (("before", []), ("after", ["-DAFTER"])):
+        subprocess.run(["cc", "-O1", "-g", *words, "-o", "grown", "grown.c"], check=True)
+        subprocess.run([XHEAP, "record", "-q", "-o", f"{name}.xht", "./grown"], check=True)
+    before, after = functions("before.xht"), functions("after.xht")
+    least = 65536
+    for percent in (0, 10, 14.9, 15.1, 400):
+        done = subprocess.run([XHEAP, "check", "before.xht", "after.xht", "--fail-above", f"{percent}%", "--by", "function", "--format", "json"], stdout=subprocess.PIPE, text=True)
+        answer = json.loads(done.stdout)
+        found = {(limit["self"][0][1:], limit["number"]): limit for limit in answer["limits"] if "self" in limit}
+        wanted = {}
+        for name in before.keys() | after.keys():
+            for place, number in enumerate(("total_bytes", "outstanding_bytes")):
+                old, new = before.get(name, (0, 0))[place], after.get(name, (0, 0))[place]
+                if max(old, new) >= least:
+                    value = max(old, least)
+                    wanted[name, number] = (value, new, "over" if new > value + int(value * percent / 100) else "ok")
+        expect({key: (limit["value"], limit["figures"][0], limit["state"]) for key, limit in found.items()} == wanted, f"{percent}%: {found}\nnot {wanted}")
+        expect(done.returncode == (1 if answer["counts"]["over"] else 0), f"{percent}%: status {done.returncode}")
+        if percent == 10:
+            states = {name.partition("!")[2]: limit["state"] for (name, number), limit in found.items() if number == "total_bytes"}
+            expect(states == {"steady": "ok", "growing": "over", "fresh": "over", "gone": "ok"}, f"{states}")
+            stacks = [stack for limit in answer["limits"] if limit["number"] == "total_bytes" and "self" not in limit for stack in limit.get("stacks", [])]
+            shown = {stack["stack"][0]["symbol"]: (stack["before"], stack["figure"]) for stack in stacks}
+            expect(not stacks or shown == {"fresh": (0, 81920), "growing": (81920, 94208), "small": (0, 8192)}, f"{shown}")
+            expect(shown if answer["limits"][0]["state"] == "over" else not shown, f"{answer['limits'][0]}")
+    same = subprocess.run([XHEAP, "check", "before.xht", "before.xht", "--fail-above", "0%", "--by", "function", "--least", "0"], stdout=subprocess.PIPE)
+    expect(same.returncode == 0, "a trace has more than itself")
+    return f"{len(wanted)} limits of functions"
+
+
 write_files()
-sys.exit(run_tests(ctest, meson, cargo, pytest, github, varying))
+sys.exit(run_tests(ctest, meson, cargo, pytest, github, varying, compared))
