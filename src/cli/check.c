@@ -138,6 +138,44 @@ static int budget_make(struct budget *budget, const struct check_options *option
 	return error ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
+static bool lacks_symbols(const struct action_source *source, const char *image)
+{
+	size_t count;
+	const char *const *images = heap_names_without_symbols(source->names, &count);
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(images[i], image))
+			return true;
+	return false;
+}
+
+/* Return an image that has names in some of the sources only, and set *lacking to one that has them not; NULL: there is
+   none. Its functions would seem to be new, or gone. */
+static const char *image_named_in_part(const struct action_input *all, unsigned *lacking)
+{
+	for (*lacking = 0; *lacking < all->source_count; ++*lacking) {
+		size_t count;
+		const char *const *images = heap_names_without_symbols(all->sources[*lacking].names, &count);
+		for (size_t i = 0; i < count; i++)
+			for (unsigned k = 0; k < all->source_count; k++)
+				if (k != *lacking && heap_names_has_image(all->sources[k].names, images[i]) &&
+				    !lacks_symbols(&all->sources[k], images[i]))
+					return images[i];
+	}
+	return NULL;
+}
+
+static int names_check(const struct action_input *all)
+{
+	unsigned lacking;
+	const char *image = image_named_in_part(all, &lacking);
+	if (!image)
+		return CLI_OK;
+	const char *path = all->sources[lacking].path;
+	return cli_fail("--by function: %s has no names for %s, and others have: store them by xheap symbols %s while "
+			"the program is the one that was recorded",
+			path, image, path);
+}
+
 static int runs_check(const struct check_options *options, struct runs *runs, struct budget *budget,
 		      struct heap_cull *cull)
 {
@@ -155,6 +193,8 @@ static int runs_check(const struct check_options *options, struct runs *runs, st
 				     .stacks_max = (uint32_t)options->stacks};
 	bool is_made = first || options->output.is_new;
 	int status = is_made ? budget_make(budget, options, &all) : CLI_OK;
+	if (status == CLI_OK && first && options->by == BY_FUNCTION)
+		status = names_check(&all);
 	if (status == CLI_OK)
 		status = check_show(options, runs, &check);
 	budget_check_fini(&check);

@@ -229,8 +229,9 @@ def compared():
     """With an earlier build: a function that grew by more than it may, one that is new and large, one that is new and small, one that is gone."""
     pathlib.Path("grown.c").write_text(GROWN)
     for name, words in (("before", []), ("after", ["-DAFTER"])):
-        subprocess.run(["cc", "-O1", "-g", *words, "-o", "grown", "grown.c"], check=True)
-        subprocess.run([XHEAP, "record", "-q", "-o", f"{name}.xht", "./grown"], check=True)
+        pathlib.Path(name).mkdir()
+        subprocess.run(["cc", "-O1", "-g", *words, "-o", f"{name}/grown", "grown.c"], check=True)
+        subprocess.run([XHEAP, "record", "-q", "-o", f"{name}.xht", f"{name}/grown"], check=True)
     before, after = functions("before.xht"), functions("after.xht")
     least = 65536
     for percent in (0, 10, 14.9, 15.1, 400):
@@ -255,6 +256,18 @@ def compared():
             expect(shown if answer["limits"][0]["state"] == "over" else not shown, f"{answer['limits'][0]}")
     same = subprocess.run([XHEAP, "check", "before.xht", "before.xht", "--fail-above", "0%", "--by", "function", "--least", "0"], stdout=subprocess.PIPE)
     expect(same.returncode == 0, "a trace has more than itself")
+    # The program of the first trace is replaced by the second one.
+    subprocess.run(["mv", "before/grown", "grown"], check=True)
+    shutil.copy("after/grown", "before/grown")
+    words = [XHEAP, "check", "before.xht", "after.xht", "--fail-above", "400%"]
+    expect(subprocess.run(words, stdout=subprocess.DEVNULL).returncode == 0, "totals need no names")
+    refused = subprocess.run([*words, "--by", "function"], stderr=subprocess.PIPE, text=True)
+    expect(refused.returncode == 2 and "before.xht has no names for grown" in refused.stderr, f"status {refused.returncode}: {refused.stderr}")
+    shutil.copy("grown", "before/grown")
+    subprocess.run([XHEAP, "symbols", "before.xht"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    shutil.copy("after/grown", "before/grown")
+    kept = subprocess.run([*words, "--by", "function"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    expect(kept.returncode == 0 and "grown!gone" in kept.stdout, f"with names that are kept: status {kept.returncode}: {kept.stdout}")
     return f"{len(wanted)} limits of functions"
 
 
