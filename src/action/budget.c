@@ -224,8 +224,8 @@ static int take_value(struct budget_reading *reading, struct budget_limit *limit
 	const struct budget_metric *metric = metric_find(limit->metric->word, is_count, !*unit);
 	if (!metric)
 		return refuse_at(reading, token.begin,
-				 is_count ? "%s are measured in bytes, not in blocks"
-					  : "%s are counted: write a number without a unit of bytes",
+				 is_count ? "%s is a number of bytes, not of blocks"
+					  : "%s is a number of blocks: write it without a unit of bytes",
 				 limit->metric->word);
 	limit->metric = metric;
 	const char *end = parse_scaled(token.text, scale, &limit->value);

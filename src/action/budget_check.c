@@ -99,7 +99,7 @@ static enum verdict_state verdict_of(const struct budget_limit *limit, const str
 }
 
 /* The first word of a list of which none has matched, in any run; HEAP_NONE: there is none. */
-static uint32_t word_unmatched(const struct budget_check *check, const struct budget_limit *limit)
+static uint32_t word_unmatched(const struct budget_check *check, const struct budget_limit *limit, bool *is_frame)
 {
 	const struct budget_selection *selection = budget_selection_of(check->budget, limit);
 	for (int i = BUDGET_IN; i <= BUDGET_SELF; i++) {
@@ -107,6 +107,7 @@ static uint32_t word_unmatched(const struct budget_check *check, const struct bu
 		bool is_matched = !list->count;
 		for (uint32_t k = 0; k < list->count; k++)
 			is_matched |= budget_match_has_hit(check->match, list->items[k]);
+		*is_frame = !is_matched;
 		if (!is_matched)
 			return list->items[0];
 	}
@@ -129,7 +130,7 @@ static void verdict_make(struct budget_check *check, const struct budget_limit *
 		verdict->state = VERDICT_UNCERTAIN;
 	/* That nothing is there is what a limit of 0 asks for. */
 	if (verdict->state == VERDICT_OK && !verdict->most && verdict->allowed && !check->baseline)
-		verdict->unmatched = word_unmatched(check, limit);
+		verdict->unmatched = word_unmatched(check, limit, &verdict->is_unmatched_frame);
 	if (verdict->unmatched != HEAP_NONE)
 		verdict->state = VERDICT_UNMATCHED;
 	check->counts[verdict->state]++;
@@ -244,6 +245,8 @@ static int run_make(struct budget_check *check, unsigned run, struct diag *diag)
 	struct action_source *source = &check->input->sources[run];
 	check->incomplete_count += !losses_is_complete(trace_dictionary(source->trace));
 	int error = budget_figures_make(&check->runs[run], check->budget, check->match, check->input, source, diag);
+	if (error)
+		diag_prefix(diag, "%s", source->path);
 	for (size_t i = 0; i < check->budget->limit_count && !error; i++)
 		error = limit_check(check, &check->budget->limits[i], run, diag);
 	return error;

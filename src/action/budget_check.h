@@ -34,10 +34,11 @@ struct verdict_stack {
 struct verdict {
 	enum verdict_state state;
 	uint64_t allowed;
-	uint64_t least, most; /**< of the runs; of a sample the ends of the interval of two standard errors */
-	uint64_t possible;    /**< the greatest figure with all that may belong to it */
-	unsigned highest;     /**< the first run with the greatest figure */
-	uint32_t unmatched;   /**< the word that matches nothing, or HEAP_NONE */
+	uint64_t least, most;    /**< of the runs; of a sample the ends of the interval of two standard errors */
+	uint64_t possible;       /**< the greatest figure with all that may belong to it */
+	unsigned highest;        /**< the first run with the greatest figure */
+	bool is_unmatched_frame; /**< it is a frame, not a thread or process */
+	uint32_t unmatched;      /**< the word that matches nothing, or HEAP_NONE */
 	/** of that run, the greatest first; with a baseline those that grew, the greatest growth first */
 	struct verdict_stack *stacks;
 	size_t stack_count, stacks_in_all;

@@ -43,19 +43,19 @@ static void figure_put(struct sink *out, const struct budget_limit *limit, const
 static void unmatched_put(struct sink *out, const struct budget_check *check, const struct budget_limit *limit,
 			  const struct verdict *verdict)
 {
+	const struct budget_list *lists = budget_selection_of(check->budget, limit)->lists;
 	const struct heap_pattern *pattern = budget_match_pattern(check->match, verdict->unmatched);
+	const char *word = budget_word(check->budget, verdict->unmatched);
 	char text[400];
-	(void)limit;
-	if (budget_whole_name(budget_word(check->budget, verdict->unmatched)) && !pattern) {
-		sink_format(out, "\"%s\" is the name of no frame",
-			    budget_whole_name(budget_word(check->budget, verdict->unmatched)));
-	} else if (pattern) {
+	if (!verdict->is_unmatched_frame)
+		sink_format(out, "no %s is called \"%s\"%s", lists[BUDGET_THREAD].count ? "thread" : "process", word,
+			    lists[BUDGET_THREAD].count && lists[BUDGET_PROCESS].count ? " in such a process" : "");
+	else if (pattern)
 		heap_pattern_missing(pattern, action_names(check->input), text, sizeof(text));
+	else
+		sink_format(out, "\"%s\" is the name of no frame", word + 1);
+	if (verdict->is_unmatched_frame && pattern)
 		sink_text(out, text);
-	} else {
-		sink_format(out, "\"%s\" matches no thread of a process that is meant",
-			    budget_word(check->budget, verdict->unmatched));
-	}
 	sink_text(out, ": nothing is counted");
 }
 
@@ -127,7 +127,7 @@ static void stacks_put(struct sink *out, const struct budget_check *check, const
 		free(lines);
 	}
 	size_t more = verdict->stacks_in_all - verdict->stack_count;
-	if (more)
+	if (more && verdict->stack_count)
 		sink_format(out, "      %zu more stack%s\n\n", more, more == 1 ? "" : "s");
 }
 
@@ -198,6 +198,9 @@ static void state_put(struct sink *out, const struct budget_check *check, enum v
 static void trace_put(struct sink *out, const struct budget_check *check, const struct action_source *source)
 {
 	struct text missing = budget_missing(source);
+	if (source->table->sample_bytes)
+		sink_format(out, "%s is a sample, of one byte in %s: figures are estimates, with two standard errors\n",
+			    text_shown(source->path), text_bytes(source->table->sample_bytes).data);
 	if (*missing.data)
 		sink_format(out, "%s is not complete: %s; %s\n", text_shown(source->path), missing.data,
 			    check->takes_incomplete && !check->is_strict
@@ -214,8 +217,9 @@ void budget_text(const struct budget_check *check, struct sink *out)
 	for (int state = VERDICT_STATE_COUNT; --state > VERDICT_OK;)
 		state_put(out, check, (enum verdict_state)state);
 	rows_put(out, check);
-	sink_format(out, "%s: %zu limits", budget_check_has_failed(check) ? "failed" : "passed",
-		    check->budget->limit_count);
+	size_t count = check->budget->limit_count;
+	sink_format(out, "%s: %zu limit%s", budget_check_has_failed(check) ? "failed" : "passed", count,
+		    count == 1 ? "" : "s");
 	for (int state = VERDICT_STATE_COUNT; state-- > 0;)
 		if (check->counts[state])
 			sink_format(out, ", %zu %s", check->counts[state], verdict_words[state]);

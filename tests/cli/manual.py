@@ -25,6 +25,7 @@ VALUE_PAGES = {("record", "trigger"): "xheap-session.1"}
 NOT_RUN = {"xheap-recover.1"}
 # What bash offers behind these words.
 OFFERED = {
+    ("check", "--by", "f"): "function", ("check", "--fa"): "--fail-above",
     ("record", "--sam"): "--sample", ("record", "--keep", "live", "--sam"): "--sample", ("record", "--file-mode", "s"): "sequential",
     ("record", "ls", "--sam"): "", ("start", "name", "--sam"): "--sample", ("start", "name", "--clock", "t"): "tsc",
     ("update", "name", "--on-full", "w"): "wait", ("top", "name", "-s", "sp"): "sp spc", ("top", "name", "-i"): "-interval",
