@@ -334,6 +334,8 @@ static int check_all(struct check_options *options)
 	struct runs runs = {NULL};
 	options->output.is_new = options->is_update && access(options->budget, F_OK) != 0 && errno == ENOENT;
 	bool is_read = options->budget && !options->output.is_new;
+	if (check_output_refuse(&options->output, options->paths, options->path_count, options->budget) != CLI_OK)
+		return CLI_FAILED;
 	int status = is_read ? budget_load(&budget, options->budget) : CLI_OK;
 	if (status == CLI_OK)
 		status = runs_open(&runs, options);

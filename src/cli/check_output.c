@@ -33,6 +33,15 @@ static void github_print(const struct budget_check *check, const char *text, str
 	free(directory);
 }
 
+int check_output_refuse(const struct check_output *output, const char *const *paths, size_t count, const char *budget)
+{
+	struct diag diag = {""};
+	if (output->junit && (whole_file_check(output->junit, paths, (unsigned)count, &diag) ||
+			      whole_file_check(output->junit, &budget, 1, &diag)))
+		return cli_fail("--junit: %s", diag.text);
+	return CLI_OK;
+}
+
 static int junit_save(const struct check_output *output, const struct budget_check *check)
 {
 	struct whole_file file;

@@ -16,6 +16,9 @@ struct check_output {
 /** Print the result and write the file. CLI_OK, or CLI_FAILED after a message. */
 int check_output_print(const struct check_output *output, const struct budget_check *check);
 
+/** Refuse a file for JUnit that is a trace or the budget. CLI_OK, or CLI_FAILED after a message. */
+int check_output_refuse(const struct check_output *output, const char *const *paths, size_t count, const char *budget);
+
 /** Write the budget with the figures of the check, and print what changed. CLI_OK, or CLI_FAILED after a message. */
 int check_output_update(const struct check_output *output, const struct budget_check *check);
 

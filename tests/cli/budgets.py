@@ -80,6 +80,8 @@ def refused():
     expect("--budget" in run("check", "plain.xht", status=2).stderr, "without a budget")
     expect("cannot read" in run("check", "plain.xht", "--budget", ".", status=2).stderr, "a directory as a budget")
     expect("cannot write" in check("plain.xht", "--junit", "nowhere/j.xml", status=2).stderr, "no place for the XML")
+    for path in ("plain.xht", "./b.budget"):
+        expect("one of the files that are read" in check("plain.xht", "--junit", path, status=2).stderr, f"the XML replaces {path}")
     for words in (["--update", "--junit", "x"], ["--update", "--github"], ["--update", "--format", "json"], ["--github", "--format", "json"], ["--top", "1001"], ["--format", "csv"]):
         expect(check("plain.xht", *words, status=2).stderr.startswith("xheap: --"), f"{words} are not refused")
 
