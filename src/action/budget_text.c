@@ -208,12 +208,23 @@ static void trace_put(struct sink *out, const struct budget_check *check, const 
 				    : "the check fails (--allow-incomplete takes it)");
 }
 
+/* What keeps figures from being exact. */
+static void traces_put(struct sink *out, const struct budget_check *check)
+{
+	struct sink lines;
+	sink_to_memory(&lines);
+	for (unsigned i = 0; check->baseline && i < check->baseline->source_count; i++)
+		trace_put(&lines, check, &check->baseline->sources[i]);
+	for (unsigned run = 0; run < check->input->source_count; run++)
+		trace_put(&lines, check, &check->input->sources[run]);
+	char *text = sink_take(&lines, NULL);
+	style_lines(out, check->input->is_colored, STYLE_CAVEAT, text);
+	free(text);
+}
+
 void budget_text(const struct budget_check *check, struct sink *out)
 {
-	for (unsigned i = 0; check->baseline && i < check->baseline->source_count; i++)
-		trace_put(out, check, &check->baseline->sources[i]);
-	for (unsigned run = 0; run < check->input->source_count; run++)
-		trace_put(out, check, &check->input->sources[run]);
+	traces_put(out, check);
 	for (int state = VERDICT_STATE_COUNT; --state > VERDICT_OK;)
 		state_put(out, check, (enum verdict_state)state);
 	rows_put(out, check);

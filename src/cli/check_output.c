@@ -74,27 +74,22 @@ static void unmatched_say(const struct budget_check *check)
 }
 
 /* The lines that change, as they become. Return how many there are. */
-static size_t changes_print(const struct budget_check *check)
+static size_t changes_put(const struct budget_check *check, struct sink *out)
 {
 	size_t count = 0;
-	struct sink out;
-	sink_to_memory(&out);
 	for (size_t i = 0; i < check->budget->limit_count; i++) {
 		const struct budget_limit *limit = &check->budget->limits[i];
 		struct budget_change change = budget_change_of(check, i);
 		if (!change.is_change)
 			continue;
 		char *text = budget_limit_text(check->budget, limit);
-		sink_format(&out, "%s:%u  %s  becomes  ", text_shown(check->budget->path), limit->line,
+		sink_format(out, "%s:%u  %s  becomes  ", text_shown(check->budget->path), limit->line,
 			    text_shown(text));
-		budget_change_put(&out, limit, &change);
-		sink_put(&out, '\n');
+		budget_change_put(out, limit, &change);
+		sink_put(out, '\n');
 		free(text);
 		count++;
 	}
-	char *lines = sink_take(&out, NULL);
-	fputs(lines, stdout);
-	free(lines);
 	return count;
 }
 
@@ -124,13 +119,22 @@ int check_output_update(const struct check_output *output, const struct budget_c
 					source->path, budget_missing(source).data);
 	}
 	unmatched_say(check);
-	size_t count = changes_print(check);
-	if ((count || output->is_new) && budget_save(check) != CLI_OK)
-		return CLI_FAILED;
-	printf("%s: %zu of %zu limits changed\n", text_shown(check->budget->path), count, check->budget->limit_count);
-	if (output->is_new && check->input->source_count == 1)
+	struct cli_output to;
+	struct sink changes;
+	sink_to_memory(&changes);
+	size_t count = changes_put(check, &changes);
+	char *lines = sink_take(&changes, NULL);
+	int status = count || output->is_new ? budget_save(check) : CLI_OK;
+	if (status == CLI_OK) {
+		cli_output_open(&to, false);
+		sink_format(&to.sink, "%s%s: %zu of %zu limits changed\n", lines, text_shown(check->budget->path),
+			    count, check->budget->limit_count);
+		status = cli_output_close(&to);
+	}
+	free(lines);
+	if (status == CLI_OK && output->is_new && check->input->source_count == 1)
 		cli_say("one run does not show what varies: give several TRACEs of the same program");
-	return CLI_OK;
+	return status;
 }
 
 int check_output_print(const struct check_output *output, const struct budget_check *check)
