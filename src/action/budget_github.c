@@ -10,7 +10,7 @@
 #include "action/budget_report.h"
 #include "base/text.h"
 
-enum { FRAMES_MAX = 8, LIMITS_MAX = 50 /* GitHub itself shows fewer */ };
+enum { LINES_MAX = 8, LIMITS_MAX = 50 /* GitHub itself shows fewer */ };
 
 static void escaped_put(struct sink *out, const char *text, const char *special)
 {
@@ -85,20 +85,25 @@ static void command_begin(struct sink *out, bool is_error, struct annotation_pla
 	sink_text(out, "::");
 }
 
+/* The first lines of the stack, as the text has them. */
 static void stack_put(const struct budget_check *check, const struct budget_limit *limit,
 		      const struct verdict_stack *stack, struct sink *out)
 {
-	const struct heap_names *names = action_names(check->input);
-	unsigned count = 0;
+	char *lines = action_stack_lines(check->input, stack->node), *line = lines;
 	data_put(out, "\n");
 	data_put(out, budget_number_text(limit, stack->number).data);
 	data_put(out, budget_before_text(check, limit, stack).data);
-	for (uint32_t at = stack->node; at && count < FRAMES_MAX; at = heap_names_frame(names, at)->parent, count++) {
-		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, at)->name);
-		char room[TEXT_NAME_BYTES];
-		data_put(out, "\n  ");
-		data_put(out, text_name(text_shown(name->text), room));
+	for (unsigned count = 0; *line && count < LINES_MAX; count++) {
+		size_t length = strcspn(line, "\n");
+		bool is_last = !line[length];
+		line[length] = 0;
+		if (length) {
+			data_put(out, "\n");
+			data_put(out, line);
+		}
+		line += length + !is_last;
 	}
+	free(lines);
 }
 
 static void limit_put(const struct budget_check *check, size_t number, const char *directory, struct sink *out)

@@ -201,10 +201,26 @@ def suites():
     junit("all.xml", failures=3)
 
 
+def large():
+    """Ten thousand lines: each is judged, the text stays readable, and a line that is there twice is found."""
+    lines = [f"{metric} {selector} <= {value}" for i in range(1250) for metric, value in (("bytes", "1G"), ("peak", "1G"))
+             for selector in (f"in nowhere{i}*", f"self x{i} app+0x3000", f"except x{i} app+0x{i:x}", f"in app+0x1000 y{i} thread {100 + i % 3}")]
+    BUDGET.write_text("\n".join(lines))
+    answer = json.loads(check("plain.xht", "--format", "json").stdout)
+    states = [limit["state"] for limit in answer["limits"]]
+    expect(len(states) == 10000 and set(states) == {"ok", "unmatched"} and answer["counts"]["unmatched"] == states.count("unmatched"), f"{answer['counts']}")
+    wanted = [("unmatched" if "nowhere" in line or "thread 102" in line else "ok") for line in lines]
+    expect(states == wanted, f"{next((line, state) for line, state, right in zip(lines, states, wanted) if state != right) if states != wanted else ''}")
+    text = check("plain.xht").stdout
+    expect(text.count("\n") < 400 and "more limits that are unmatched" in text, f"a text of {text.count(chr(10))} lines")
+    BUDGET.write_text("\n".join(lines + [lines[4321]]))
+    expect("b.budget:10001:1: line 4322 limits the same" in check("plain.xht", status=2).stderr, "a line twice")
+
+
 def main():
     for scene in ("plain", "losses"):
         subprocess.run([os.path.join(BUILD, "tests/golden/make_trace"), scene, f"{scene}.xht"], check=True)
-    for part in (refused, spellings, updated, varying, hostile, suites):
+    for part in (refused, spellings, updated, varying, hostile, suites, large):
         part()
         print(f"{part.__name__}: {len(problems)} problems so far")
     for problem in problems[:20]:
