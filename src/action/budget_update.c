@@ -49,7 +49,10 @@ void budget_change_put(struct sink *out, const struct budget_limit *limit, const
 			     limit->metric->number == ACTION_NUMBER_temporary_count ||
 			     limit->metric->number == ACTION_NUMBER_realloc_count;
 	sink_text(out, text_count(change->value).data);
-	sink_text(out, is_only_count ? "" : limit->metric->is_count ? " blocks" : " B");
+	sink_text(out, is_only_count              ? ""
+		       : !limit->metric->is_count ? " B"
+		       : change->value == 1       ? " block"
+						  : " blocks");
 	if (change->tolerance) {
 		sink_text(out, " +");
 		percent_put(out, change->tolerance);
