@@ -10,7 +10,7 @@ import subprocess
 import sys
 import xml.dom.minidom
 
-XHEAP, BUILD = os.environ["XHEAP"], os.environ["BUILD"]
+XHEAP, BUILD, SOURCE = os.environ["XHEAP"], os.environ["BUILD"], pathlib.Path(os.environ["SOURCE"])
 BUDGET = pathlib.Path("b.budget")
 
 # A budget, and the place and the beginning of the message.
@@ -201,6 +201,24 @@ def suites():
     junit("all.xml", failures=3)
 
 
+def uncertain():
+    """Of eight blocks of plain.xht, three have stacks that end early: one is truncated, one has no unwind data, one no stack. Of the threads of
+    cplusplus.xht one has a name."""
+    wanted = {"in nowhere <= 2": ("uncertain", 3), "in nowhere <= 3": ("unmatched", 3), "in app+0x2000 <= 7": ("uncertain", 8), "in app+0x2000 <= 8": ("ok", 8),
+              "in app+0x2000 <= 4": ("over", 8), "self nowhere <= 2": ("unmatched", 0), "except app+0x2000 <= 3": ("ok", 3), "thread worker <= 7": ("over", 8),
+              "thread 100 <= 7": ("ok", 6), "in nowhere thread work* <= 2": ("uncertain", 3), "in nowhere thread 101 <= 0": ("uncertain", 1)}
+    for text, (state, possible) in wanted.items():
+        BUDGET.write_text(f"blocks {text}")
+        limit = json.loads(check("plain.xht", "--format", "json", status=1 if state == "over" else 0).stdout)["limits"][0]
+        expect((limit["state"], limit.get("possible", limit["most"])) == (state, possible), f"{text}: {limit}")
+    trace = SOURCE / "tests/older/cplusplus.xht"
+    own, every = (json.loads(run("heap", trace, "-totals", "-format", "json", *words).stdout)["totals"]["total_count"] for words in (["-threads", "3356"], []))
+    for text, state, possible in (("thread lifecycle", "uncertain", every), ("thread 3356", "ok", own), ("thread lifecycle process nobody", "unmatched", 0)):
+        BUDGET.write_text(f"blocks {text} <= {own}")
+        limit = json.loads(check(trace, "--format", "json").stdout)["limits"][0]
+        expect((limit["state"], limit.get("possible", limit["most"])) == (state, possible) and own < every, f"{text}: {limit}")
+
+
 def large():
     """Ten thousand lines: each is judged, the text stays readable, and a line that is there twice is found."""
     lines = [f"{metric} {selector} <= {value}" for i in range(1250) for metric, value in (("bytes", "1G"), ("peak", "1G"))
@@ -220,7 +238,7 @@ def large():
 def main():
     for scene in ("plain", "losses"):
         subprocess.run([os.path.join(BUILD, "tests/golden/make_trace"), scene, f"{scene}.xht"], check=True)
-    for part in (refused, spellings, updated, varying, hostile, suites, large):
+    for part in (refused, spellings, updated, varying, uncertain, hostile, suites, large):
         part()
         print(f"{part.__name__}: {len(problems)} problems so far")
     for problem in problems[:20]:
