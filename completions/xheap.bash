@@ -68,14 +68,14 @@ _xheap_recover() {
 
 _xheap_heap() {
 	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -session -by -top -range -lifetime -size \
-		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -timing --help"
+		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -timing -width -fullNames -allFrames --help"
 	case ${2#-} in
 	-stacks | stacks | -frames | frames | -image | image | -images | images | -heaps | heaps | -tree | tree | -chains | chains)
 		case $1 in
 		-*) _xheap_reply "$options" "$1" ;;
 		*) _xheap_traces "$1"; COMPREPLY+=($(compgen -W "so soc st stc src sp spc stt" -- "$1")) ;;
 		esac ;;
-	-top | top | -range | range | -lifetime | lifetime | -size | size | -callers | callers | -requireF* | requireF* | -cullFrames | cullFrames | \
+	-width | width | -top | top | -range | range | -lifetime | lifetime | -size | size | -callers | callers | -requireF* | requireF* | -cullFrames | cullFrames | \
 		-pids | pids | -threads | threads | -heap | heap) ;;
 	-by | by) _xheap_reply "process thread heap size lifetime time class" "$1" ;;
 	-window | window) _xheap_reply "AIFI AIFO AOFI AOFO" "$1" ;;
@@ -92,10 +92,10 @@ _xheap_check() {
 	case $2 in
 	--budget | --junit) compopt -o default 2>/dev/null; COMPREPLY=($(compgen -f -- "$1")) ;;
 	--by) _xheap_reply "total function" "$1" ;;
-	--top | --fail-above | --least) ;;
+	--top | --fail-above | --least | --width) ;;
 	--format) _xheap_reply "text json" "$1" ;;
 	*) case $1 in
-		-*) _xheap_reply "--budget --update --fail-above --by --least --strict --allow-incomplete --top --junit --github --format --help" "$1" ;;
+		-*) _xheap_reply "--budget --update --fail-above --by --least --strict --allow-incomplete --top --junit --github --format --width --fullNames --allFrames --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac
@@ -103,7 +103,7 @@ _xheap_check() {
 
 _xheap_diff() {
 	local options="-stacks -frames -inclusive -image -tree -callers -totals -by -top -normalise -fail-above -fail-frames -range -lifetime -size \
-		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o --help"
+		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -width -fullNames -allFrames --help"
 	case ${2#-} in
 	-normalise | normalise) _xheap_reply "time count" "$1" ;;
 	-fail-* | fail-*) ;;
@@ -127,9 +127,10 @@ _xheap_dump() {
 
 _xheap_info() {
 	case $2 in
+	-width | --width) ;;
 	-format | --format) _xheap_reply "text json" "$1" ;;
 	*) case $1 in
-		-*) _xheap_reply "-format --help" "$1" ;;
+		-*) _xheap_reply "-format -width -fullNames --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac

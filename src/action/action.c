@@ -90,6 +90,11 @@ char *action_copy(const char *text)
 	return copy;
 }
 
+char *action_label(struct action_input *input, const struct heap_name *name)
+{
+	return action_copy(input->layout.has_full_names || !name->short_text ? name->text : name->short_text);
+}
+
 static void json_image(struct action_input *input, uint32_t image_id, uint64_t offset, struct json *json)
 {
 	const struct trace_image *image = heap_names_image(action_names(input), image_id);
@@ -107,6 +112,8 @@ static void json_words(const struct heap_name *name, struct json *json)
 		json_text(json, "image", name->image);
 	if (name->symbol || !name->image)
 		json_text(json, "symbol", name->symbol ? name->symbol : name->text);
+	if (name->short_symbol)
+		json_text(json, "short", name->short_symbol);
 }
 
 void action_json_name(struct action_input *input, const struct heap_name *name, struct json *json)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 #include "base/text.h"
 #include "query/nearest.h"
 
-enum { ROWS_MAX = 30, LIMITS_MAX = 100, PERCENT = 100 };
+enum { COLUMNS = 5, ROWS_MAX = 30, LIMITS_MAX = 100, PERCENT = 100 };
 
 struct text budget_missing(const struct action_source *source)
 {
@@ -131,17 +132,33 @@ static void stacks_put(struct sink *out, const struct budget_check *check, const
 		sink_format(out, "      %zu more stack%s\n\n", more, more == 1 ? "" : "s");
 }
 
+/* Write formatted lines within the width. */
+__attribute__((format(printf, 4, 5))) static void lines_put(struct sink *out, const struct budget_check *check,
+							    enum style style, const char *format, ...)
+{
+	struct sink lines;
+	va_list arguments;
+	sink_to_memory(&lines);
+	va_start(arguments, format);
+	sink_vformat(&lines, format, arguments);
+	va_end(arguments);
+	char *text = sink_take(&lines, NULL);
+	text_wrap_styled(out, text, &check->input->layout, check->input->is_colored, style);
+	free(text);
+}
+
 static void limit_put(struct sink *out, const struct budget_check *check, size_t number)
 {
 	const struct budget_limit *limit = &check->budget->limits[number];
 	const struct verdict *verdict = &check->verdicts[number];
+	const char *state = verdict_words[verdict->state];
 	char *text = budget_limit_text(check->budget, limit), *sentence = budget_sentence(check, number);
-	sink_format(out, "%s%s%s  ", style_begin(check->input->is_colored, STYLE_HEADING),
-		    verdict_words[verdict->state], style_end(check->input->is_colored, STYLE_HEADING));
-	if (!check->baseline)
-		sink_format(out, "%s:%u  ", text_shown(check->budget->path), limit->line);
-	sink_format(out, "%s\n", text_shown(text));
-	sink_format(out, "      %s\n", text_make_harmless(sentence));
+	if (check->baseline)
+		lines_put(out, check, STYLE_HEADING, "%s  %s\n", state, text_shown(text));
+	else
+		lines_put(out, check, STYLE_HEADING, "%s  %s:%u  %s\n", state, text_shown(check->budget->path),
+			  limit->line, text_shown(text));
+	lines_put(out, check, STYLE_PLAIN, "      %s\n", text_make_harmless(sentence));
 	stacks_put(out, check, limit, verdict);
 	free(sentence);
 	free(text);
@@ -152,9 +169,10 @@ static void limit_put(struct sink *out, const struct budget_check *check, size_t
 static void rows_put(struct sink *out, const struct budget_check *check)
 {
 	static const char *const titles[] = {"", ">figure", ">allowed", ">used", "limit"};
-	struct grid grid = {.is_colored = check->input->is_colored};
+	struct grid grid = {.is_colored = check->input->is_colored, .layout = check->input->layout};
 	size_t shown = 0;
-	grid_columns(&grid, 5, titles);
+	grid_columns(&grid, COLUMNS, titles);
+	grid.is_text[COLUMNS - 1] = true;
 	for (size_t i = 0; i < check->budget->limit_count && shown < ROWS_MAX; i++) {
 		const struct budget_limit *limit = &check->budget->limits[i];
 		const struct verdict *verdict = &check->verdicts[i];
@@ -191,8 +209,8 @@ static void state_put(struct sink *out, const struct budget_check *check, enum v
 		shown++;
 	}
 	if (shown < check->counts[state])
-		sink_format(out, "and %zu more limits that are %s\n", check->counts[state] - shown,
-			    verdict_words[state]);
+		lines_put(out, check, STYLE_PLAIN, "and %zu more limits that are %s\n", check->counts[state] - shown,
+			  verdict_words[state]);
 }
 
 static void trace_put(struct sink *out, const struct budget_check *check, const struct action_source *source)
@@ -218,7 +236,8 @@ static void traces_put(struct sink *out, const struct budget_check *check)
 	for (unsigned run = 0; run < check->input->source_count; run++)
 		trace_put(&lines, check, &check->input->sources[run]);
 	char *text = sink_take(&lines, NULL);
-	style_lines(out, check->input->is_colored, STYLE_CAVEAT, text);
+	if (*text)
+		text_wrap_styled(out, text, &check->input->layout, check->input->is_colored, STYLE_CAVEAT);
 	free(text);
 }
 
@@ -228,11 +247,15 @@ void budget_text(const struct budget_check *check, struct sink *out)
 	for (int state = VERDICT_STATE_COUNT; --state > VERDICT_OK;)
 		state_put(out, check, (enum verdict_state)state);
 	rows_put(out, check);
+	struct sink line;
 	size_t count = check->budget->limit_count;
-	sink_format(out, "%s: %zu limit%s", budget_check_has_failed(check) ? "failed" : "passed", count,
+	sink_to_memory(&line);
+	sink_format(&line, "%s: %zu limit%s", budget_check_has_failed(check) ? "failed" : "passed", count,
 		    count == 1 ? "" : "s");
 	for (int state = VERDICT_STATE_COUNT; state-- > 0;)
 		if (check->counts[state])
-			sink_format(out, ", %zu %s", check->counts[state], verdict_words[state]);
-	sink_put(out, '\n');
+			sink_format(&line, ", %zu %s", check->counts[state], verdict_words[state]);
+	char *text = sink_take(&line, NULL);
+	lines_put(out, check, STYLE_PLAIN, "%s\n", text);
+	free(text);
 }

@@ -74,8 +74,8 @@ static uint32_t name_text(struct collapsed *collapsed, uint32_t name)
 	uint32_t *text = &collapsed->text_of_name[name];
 	if (!*text) {
 		const struct heap_name *from = heap_names_name(action_names(collapsed->input), name);
-		*text = 1 +
-			text_intern(collapsed, from->symbol && !collapsed->choice->is_full ? from->symbol : from->text);
+		const char *brief = from->short_symbol ? from->short_symbol : from->text;
+		*text = 1 + text_intern(collapsed, collapsed->input->layout.has_full_names ? from->text : brief);
 	}
 	return *text - 1;
 }
@@ -124,6 +124,15 @@ static uint32_t frame_of(struct collapsed *collapsed, uint32_t split, uint32_t r
 		*map_add(&collapsed->frame_of_node, map_pair(split, at), &added) = frame + 1;
 	}
 	return frame;
+}
+
+/* Name all stacks: short names depend on what other names there are. */
+static void source_name(struct collapsed *collapsed, unsigned number)
+{
+	struct action_source *source = &collapsed->input->sources[number];
+	const struct heap_window *window = source->window;
+	for (uint32_t i = 0; i < window->cell_count; i++)
+		action_site_node(collapsed->input, source, &window->cells[i]);
 }
 
 /* Add the numbers of a source to a column, each multiplied by the factor. */
@@ -222,6 +231,9 @@ void collapsed_write(struct action_input *input, const struct collapsed_choice *
 	assert(diff || input->source_count == 1);
 	memory_grow(collapsed.frames, collapsed.frame_count, collapsed.frame_capacity);
 	collapsed.frames[collapsed.frame_count++] = (struct collapsed_frame){.first = HEAP_NONE, .next = HEAP_NONE};
+	for (unsigned i = 0; i < input->source_count; i++)
+		source_name(&collapsed, i);
+	heap_names_shorten(input->sources[0].names);
 	for (unsigned i = 0; i < input->source_count; i++) {
 		const unsigned side = diff && i >= diff->runs[DIFF_A];
 		const long double scale = diff && diff->scales ? diff->scales[i] : 1;

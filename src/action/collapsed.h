@@ -14,12 +14,12 @@
 struct collapsed_choice {
 	enum action_number number;
 	bool is_reversed;        /**< the innermost frame first; else the outermost one */
-	bool is_full;            /**< frames have their image and their whole name */
 	const struct diff *diff; /**< its sides are the columns; NULL: the input has one source */
 };
 
 /**
- * Write the lines, in the order of their frames from outside in. Stacks without the number have no line. The numbers of
+ * Write the lines, with short names of functions, or with images and whole names if the input's layout has them; in the
+ * order of their frames from outside in. Stacks without the number have no line. The numbers of
  * all lines add up to those of the totals. A split of the window is the outermost frame. Frames have no ';', no line
  * feed, and no space before a number at their end, which readers take for a number of the line.
  */

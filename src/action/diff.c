@@ -224,29 +224,6 @@ bool diff_has_runs(const struct diff *diff)
 	return diff->runs[DIFF_A] > 1 || diff->runs[DIFF_B] > 1;
 }
 
-static bool has_program(const struct diff *diff, enum diff_side side, const char *name)
-{
-	for (unsigned i = 0; i < diff->runs[side]; i++) {
-		const struct action_source *source = &diff->input->sources[diff_first_source(diff, side) + i];
-		const struct trace_dictionary *dictionary = trace_dictionary(source->trace);
-		for (uint32_t k = 0; k < dictionary->process_count; k++)
-			if (!strcmp(text_file_name(dictionary->processes[k].image), name))
-				return true;
-	}
-	return false;
-}
-
-bool diff_is_of_other_programs(const struct diff *diff)
-{
-	for (unsigned i = 0; i < diff->runs[DIFF_A]; i++) {
-		const struct trace_dictionary *dictionary = trace_dictionary(diff->input->sources[i].trace);
-		for (uint32_t k = 0; k < dictionary->process_count; k++)
-			if (has_program(diff, DIFF_B, text_file_name(dictionary->processes[k].image)))
-				return false;
-	}
-	return true;
-}
-
 double diff_percent(const struct diff_change *change)
 {
 	const long double from = change->sides[DIFF_A].mean;
@@ -321,6 +298,8 @@ void diff_rows_make(struct diff_rows *rows, const struct diff *diff, const struc
 		if (state == DIFF_IN_BOTH && action->is_by_offset)
 			rows->by_offset += action->is_by_offset(diff->input, row->group);
 	}
+	for (size_t i = 0; i < rows->rows.count; i++)
+		rows->changed_by_sort += rows->rows.rows[i]->rank > 0;
 	rows->unchanged = rows->rows.memory_count - rows->rows.count;
 }
 

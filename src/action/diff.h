@@ -76,6 +76,10 @@ bool diff_totals_are_changed(const struct diff *diff);
 /** Return whether no process of A and no process of B have images of one file name. */
 bool diff_is_of_other_programs(const struct diff *diff);
 
+/** Return the file names of images that have no symbols, and other builds in the first run of A and in the last one of
+ *  B: their frames match by nothing. The caller frees the texts and the array. */
+char **diff_other_builds(const struct diff *diff, size_t *count);
+
 /** Return the change in percent of A's mean; INFINITY or -INFINITY if that is 0. */
 double diff_percent(const struct diff_change *change);
 
@@ -86,6 +90,8 @@ struct diff_rows {
 	uint64_t states[3];
 	uint64_t by_offset; /**< of those in both: matched by build-ids and offsets, at least in part */
 	uint64_t unchanged; /**< of those in both */
+	/** of the changed rows: those that changed in the number that sorts them, or have such rows beneath them */
+	size_t changed_by_sort;
 };
 
 /** Make the rows, at most `top` to be shown. End them with diff_rows_fini(). */

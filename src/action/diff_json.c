@@ -133,6 +133,24 @@ static void side_json(struct json *json, const struct diff_report *report, enum 
 	json_end_array(json);
 }
 
+static void versions(struct json *json, const struct diff_report *report)
+{
+	size_t count;
+	const char *const *names = heap_names_versioned(action_names(report->diff.input), &count);
+	json_begin_array(json, "versioned_images");
+	for (size_t i = 0; i < count; i++)
+		json_text(json, NULL, names[i]);
+	json_end_array(json);
+	char **others = diff_other_builds(&report->diff, &count);
+	json_begin_array(json, "unmatched_images");
+	for (size_t i = 0; i < count; i++) {
+		json_text(json, NULL, others[i]);
+		free(others[i]);
+	}
+	json_end_array(json);
+	free(others);
+}
+
 void diff_json(const struct diff_report *report, struct sink *out)
 {
 	struct json json = {.out = out, .line_depth = 4};
@@ -143,6 +161,7 @@ void diff_json(const struct diff_report *report, struct sink *out)
 		json_text(&json, report->filters[i].name, report->filters[i].text);
 	json_end_object(&json);
 	json_bool(&json, "different_programs", diff_is_of_other_programs(&report->diff));
+	versions(&json, report);
 	json_text(&json, "normalise", diff_basis_name(report->basis));
 	side_json(&json, report, DIFF_A, "a");
 	side_json(&json, report, DIFF_B, "b");

@@ -65,11 +65,26 @@ struct text diff_text_number(long double number)
 	return text;
 }
 
+struct text diff_text_amount(enum action_number number, long double amount)
+{
+	const uint64_t rounded = (uint64_t)(fabsl(amount) + 0.5L);
+	return diff_is_size(number) ? text_bytes(rounded) : text_count(rounded);
+}
+
+struct text diff_text_percent(const struct diff_change *change)
+{
+	struct text text = {""};
+	double percent = diff_percent(change);
+	if (change->change == 0 || isinf(percent))
+		return text;
+	snprintf(text.data, sizeof(text.data), fabs(percent) < 1000 ? "%+.1f %%" : "%+.0f %%", percent);
+	return text;
+}
+
 static void diff_folded(const struct diff_report *report, struct sink *out)
 {
 	const struct collapsed_choice choice = {.number = action_sort_number(report->parts[0].sort),
 						.is_reversed = report->is_reversed,
-						.is_full = report->is_full,
 						.diff = &report->diff};
 	collapsed_write(report->diff.input, &choice, out);
 }

@@ -21,7 +21,6 @@ struct diff_report {
 	size_t filter_count;
 	enum diff_basis basis; /**< of diff.scales */
 	bool is_reversed;      /**< folded: the innermost frame first */
-	bool is_full;          /**< folded: whole names */
 };
 
 /** X(id, name): the words of `enum diff_basis`. */
@@ -55,6 +54,12 @@ char *diff_row_by(const struct diff_report *report, const struct diff_part *part
 
 /** Format a number of either sign: an integer as it is, others with a fraction of thousandths. */
 struct text diff_text_number(long double number);
+
+/** Format an amount of this number for people, without its sign: "1.2 MiB", "1,234". */
+struct text diff_text_amount(enum action_number number, long double amount);
+
+/** Format a change in percent: "+4.2 %"; "" if there is none, or if A's number is 0. */
+struct text diff_text_percent(const struct diff_change *change);
 
 /** Write the report for people; as comma-separated values; as one object. */
 void diff_text(const struct diff_report *report, struct sink *out);

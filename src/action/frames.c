@@ -33,6 +33,11 @@ static char *frames_text(struct action_input *input, uint32_t group)
 	return action_copy(group ? heap_names_name(action_names(input), group - 1)->text : "[no stack]");
 }
 
+static char *frames_label(struct action_input *input, uint32_t group)
+{
+	return group ? action_label(input, heap_names_name(action_names(input), group - 1)) : action_copy("[no stack]");
+}
+
 static void frames_json(struct action_input *input, uint32_t group, struct json *json)
 {
 	json_begin_object(json, "frame");
@@ -51,6 +56,7 @@ const struct action action_frames = {
 	.groups = frames_groups,
 	.is_by_offset = frames_are_by_offset,
 	.text = frames_text,
+	.label_text = frames_label,
 	.json = frames_json,
 };
 
@@ -63,5 +69,6 @@ const struct action action_inclusive = {
 	.groups = inclusive_groups,
 	.is_by_offset = frames_are_by_offset,
 	.text = frames_text,
+	.label_text = frames_label,
 	.json = frames_json,
 };

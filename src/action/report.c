@@ -134,8 +134,7 @@ const struct heap_window *report_window(const struct report *report, const struc
 static void report_folded(const struct report *report, struct sink *out)
 {
 	const struct collapsed_choice choice = {.number = action_sort_number(report->parts[0].sort),
-						.is_reversed = report->is_reversed,
-						.is_full = report->is_full};
+						.is_reversed = report->is_reversed};
 	collapsed_write(report->input, &choice, out);
 }
 

@@ -32,7 +32,6 @@ struct report {
 	size_t filter_count;
 	bool has_range;   /**< a range was asked for */
 	bool is_reversed; /**< folded: the innermost frame first */
-	bool is_full;     /**< folded: whole names */
 };
 
 /** Check that a source's trace has the answer: 0, or -ENOTSUP with the reason in diag (query/folded.h). A

@@ -4,6 +4,7 @@
 #define XHEAP_ACTION_REPORT_COLUMNS_H
 
 #include "action/report.h"
+#include "base/grid.h"
 
 enum { REPORT_ERRORS = 6, REPORT_BY_IDS = 2 };
 
@@ -59,6 +60,13 @@ unsigned report_extra_count(const struct report *report, const struct action *ac
 /** Write what is special about the one source of the report, as keys of an open object: its path, what keeps it from
     being exact, its range and totals. */
 void report_json_source(struct json *json, const struct report *report);
+
+/** Write the line that begins a text about the report's source, with `lead` before the path. */
+void report_heading(const struct report *report, const char *lead, struct sink *out);
+
+/** Add the row's group as the last cell of a table for people, indented in a tree. */
+void report_label(struct grid *grid, struct action_input *input, const struct action *action,
+		  const struct action_row *row);
 
 /** Write the same reasons as lines for people, without a style; nothing if there are none. */
 void report_caveat_lines(const struct report *report, struct sink *out);

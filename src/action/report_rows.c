@@ -468,7 +468,9 @@ static int row_compare(const void *a, const void *b, void *context)
 	/* Of a tree: the one around the other comes first. */
 	if (left->depth != right->depth)
 		return left->depth < right->depth ? -1 : 1;
-	int order = strcmp(row_text(comparison, left), row_text(comparison, right));
+	int order = comparison->action->compare
+			    ? comparison->action->compare(comparison->input, left->group, right->group)
+			    : strcmp(row_text(comparison, left), row_text(comparison, right));
 	if (order)
 		return order;
 	/* Cells come in the order in which threads of ours found them, and so do rows. */
@@ -528,14 +530,14 @@ static void tree_link(struct action_rows *rows, struct action_input *input, cons
 }
 
 /* Sort rows that are shown as lines: each behind the one around it, and beneath that in the order of their numbers.
-   Rows that are cut lie beneath rows that are not. */
+   Rows that are cut lie beneath rows that are not. Rows go by their places in memory, which has unwanted ones, too. */
 static void tree_order(struct action_rows *rows)
 {
-	uint32_t *first = memory_resize(NULL, rows->count + 1, sizeof(*first)),
-		 *last = memory_resize(NULL, rows->count + 1, sizeof(*last));
-	uint32_t *next = memory_resize(NULL, rows->count + 1, sizeof(*next)), at, count = 0;
-	const uint32_t top = (uint32_t)rows->count;
-	memset(first, 0xff, (rows->count + 1) * sizeof(*first));
+	uint32_t *first = memory_resize(NULL, rows->memory_count + 1, sizeof(*first)),
+		 *last = memory_resize(NULL, rows->memory_count + 1, sizeof(*last));
+	uint32_t *next = memory_resize(NULL, rows->memory_count + 1, sizeof(*next)), at, count = 0;
+	const uint32_t top = (uint32_t)rows->memory_count;
+	memset(first, 0xff, (rows->memory_count + 1) * sizeof(*first));
 	for (size_t i = 0; i < rows->shown; i++) {
 		uint32_t row = (uint32_t)(rows->rows[i] - rows->memory), parent = rows->memory[row].parent;
 		parent = parent == HEAP_NONE ? top : parent;
@@ -639,6 +641,7 @@ void action_rows_make(struct action_rows *rows, struct action_input *input, cons
 		tree_order(rows);
 	for (size_t i = 0; i < rows->shown; i++)
 		row_text(&comparison, rows->rows[i]);
+	heap_names_shorten(action_names(input));
 	grouping_fini(&grouping);
 }
 

@@ -15,6 +15,7 @@
 #include "cli/analysis.h"
 #include "cli/check_output.h"
 #include "cli/formats.h"
+#include "cli/layout_options.h"
 #include "cli/option_parser.h"
 
 enum { STACKS_DEFAULT = 3, STACKS_MAX = 1000, LEAST_DEFAULT = 1 << 16, CHECK_AGAIN = -1 };
@@ -27,6 +28,7 @@ struct check_options {
 	bool takes_incomplete, is_strict, is_update;
 	uint64_t stacks;
 	struct check_output output;
+	struct layout_options layout;
 	/* --fail-above */
 	unsigned baseline_count; /* of the first paths; 0: there is a budget */
 	bool has_growth, has_least;
@@ -181,10 +183,11 @@ static int runs_check(const struct check_options *options, struct runs *runs, st
 {
 	unsigned first = options->baseline_count;
 	runs_begin(runs);
+	const struct text_layout layout = layout_options_settle(&options->layout, false);
 	struct action_input all = {.sources = runs->sources, .source_count = runs->count, .cull = cull};
 	struct action_input baseline = {.sources = runs->sources, .source_count = first, .cull = cull};
 	struct action_input input = {
-		.sources = runs->sources + first, .source_count = runs->count - first, .cull = cull};
+		.sources = runs->sources + first, .source_count = runs->count - first, .layout = layout, .cull = cull};
 	struct budget_check check = {.budget = budget,
 				     .input = &input,
 				     .baseline = first ? &baseline : NULL,
@@ -281,7 +284,8 @@ static const struct option check_rows[] = {
 	FORMAT_OPTION(struct check_options, output.format, report_formats_without_csv),
 	{.type = VALUE_END},
 };
-static const struct option_group check_groups[] = {{check_rows, 0, false}, {NULL, 0, false}};
+static const struct option_group check_groups[] = {
+	{check_rows, 0, false}, {layout_rows, offsetof(struct check_options, layout), false}, {NULL, 0, false}};
 static const struct option_grammar grammar = {
 	.command = "check", .groups = check_groups, .dashes = "--", .takes_separator = true};
 

@@ -15,6 +15,12 @@
 
 enum { FILE_BYTES = 1 << 16, TOKEN_BYTES = 16 };
 
+/* Lines of files and of annotations have any width. */
+static void width_set(const struct budget_check *check, unsigned width)
+{
+	check->input->layout.width = width;
+}
+
 /* GitHub reads commands in any line of the output, and a function may have any name. So the text stands between lines
    that turn commands off and on, with a word that nobody can know. */
 static void github_print(const struct budget_check *check, const char *text, struct sink *out)
@@ -29,6 +35,7 @@ static void github_print(const struct budget_check *check, const char *text, str
 	if (!workspace || !*workspace)
 		workspace = directory = getcwd(NULL, 0);
 	sink_format(out, "::stop-commands::%s\n%s::%s::\n", token, text, token);
+	width_set(check, 0);
 	budget_github(check, workspace ? workspace : "/", out);
 	free(directory);
 }
@@ -47,10 +54,13 @@ static int junit_save(const struct check_output *output, const struct budget_che
 	struct whole_file file;
 	struct diag diag = {""};
 	struct sink out;
+	unsigned width = check->input->layout.width;
 	if (whole_file_open(&file, output->junit, 0666, &diag))
 		return cli_fail("%s", diag.text);
 	sink_to_fd(&out, file.fd, FILE_BYTES);
+	width_set(check, 0);
 	budget_junit(check, &out);
+	width_set(check, width);
 	int error = sink_end(&out);
 	if (!error && !whole_file_commit(&file, &diag))
 		return CLI_OK;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "action/diff_report.h"
+#include "action/stack_view.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/analysis.h"
@@ -140,6 +141,7 @@ static const struct option_group groups[] = {
 	{filter_report_rows, offsetof(struct diff_options, heap.filter), false},
 	{heap_frame_rows, offsetof(struct diff_options, heap), false},
 	{output_rows, 0, false},
+	{layout_rows, offsetof(struct diff_options, heap.layout), false},
 	{NULL, 0, false},
 };
 static const struct option_grammar grammar = {
@@ -214,8 +216,6 @@ static int trace_of(struct diff_input *comparing, const char *path, unsigned *nu
 			return CLI_OK;
 	}
 	struct diff_trace *trace = &comparing->traces[*number];
-	if (comparing->options->heap.output && heap_options_check_output(&comparing->options->heap, path))
-		return CLI_FAILED;
 	int opened = *number ? analysis_open_beside(&trace->analysis, path, &comparing->traces[0].analysis)
 			     : analysis_open(&trace->analysis, path, comparing->options->heap.with_lines);
 	if (opened != CLI_OK)
@@ -227,6 +227,11 @@ static int trace_of(struct diff_input *comparing, const char *path, unsigned *nu
 
 static int sources_open(struct diff_input *comparing)
 {
+	const struct heap_options *heap = &comparing->options->heap;
+	/* Before the first trace is read, which may get an index. */
+	for (size_t i = 0; i < comparing->options->word_count && heap->output; i++)
+		if (heap_options_check_output(heap, comparing->options->words[i].path))
+			return CLI_FAILED;
 	for (size_t i = 0; i < comparing->options->word_count; i++) {
 		struct diff_source *own = &comparing->own[i];
 		if (trace_of(comparing, comparing->options->words[i].path, &own->trace) != CLI_OK)
@@ -308,9 +313,35 @@ static void sources_end(struct diff_input *comparing)
 static void say_growth(const struct diff_options *options, const struct action_sort *sort, const char *what,
 		       const struct diff_change *change)
 {
-	cli_say("%s%s%s grew from %s to %s, by more than %s", what ? what : "", what ? ": " : "", sort->title,
-		diff_text_number(change->sides[DIFF_A].mean).data, diff_text_number(change->sides[DIFF_B].mean).data,
-		options->limit_word);
+	const enum action_number number = action_sort_number(sort);
+	cli_say("%s%s%s grew from %s to %s (%s), by more than %s", what ? what : "", what ? ": " : "", sort->title,
+		diff_text_amount(number, change->sides[DIFF_A].mean).data,
+		diff_text_amount(number, change->sides[DIFF_B].mean).data,
+		*diff_text_percent(change).data ? diff_text_percent(change).data : "new", options->limit_word);
+}
+
+static int compare_ranks(const void *a, const void *b)
+{
+	const struct action_row *one = *(const struct action_row *const *)a,
+				*other = *(const struct action_row *const *)b;
+	return one->rank != other->rank ? (one->rank > other->rank ? -1 : 1) : 0;
+}
+
+/* Keep the rows of stacks that have one of the limited frames and grew by too much; return how many. */
+static size_t keep_grown(struct diff_options *options, const struct diff *diff, const struct action_sort *sort,
+			 struct action_rows *rows)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < rows->count; i++) {
+		struct action_row *row = rows->rows[i];
+		const struct diff_change change = diff_of_row(diff, row, action_sort_number(sort));
+		if (action_stack_matches(diff->input, row->group, &options->limited) &&
+		    diff_is_above(&change, &options->limit))
+			rows->rows[kept++] = row;
+	}
+	if (kept)
+		qsort(rows->rows, kept, sizeof(*rows->rows), compare_ranks);
+	return kept;
 }
 
 /* Return how many stacks with one of the limited frames grew by too much, after a message about each of the first. */
@@ -318,21 +349,21 @@ static size_t judge_stacks(struct diff_options *options, const struct diff *diff
 {
 	enum { SAID_MAX = 10 };
 	struct diff_rows stacks;
-	size_t above = 0;
-	diff_rows_make(&stacks, diff, &action_stacks, sort, UINT64_MAX);
-	for (size_t i = 0; i < stacks.rows.count; i++) {
+	diff_rows_make(&stacks, diff, &action_stacks, sort, 0);
+	const size_t grown = keep_grown(options, diff, sort, &stacks.rows);
+	for (size_t i = 0; i < grown && i < SAID_MAX; i++) {
 		const struct action_row *row = stacks.rows.rows[i];
 		const struct diff_change change = diff_of_row(diff, row, action_sort_number(sort));
-		if (!action_stack_matches(diff->input, row->group, &options->limited) ||
-		    !diff_is_above(&change, &options->limit))
-			continue;
-		if (above++ < SAID_MAX)
-			say_growth(options, sort, row->text, &change);
+		uint32_t node = stack_view_user_node(diff->input, row->group);
+		const struct heap_names *names = action_names(diff->input);
+		char *label = action_label(diff->input, heap_names_name(names, heap_names_frame(names, node)->name));
+		say_growth(options, sort, label, &change);
+		free(label);
 	}
-	if (above > SAID_MAX)
-		cli_say("and %zu more stacks", above - SAID_MAX);
+	if (grown > SAID_MAX)
+		cli_say("and %zu more stacks", grown - SAID_MAX);
 	diff_rows_fini(&stacks);
-	return above;
+	return grown;
 }
 
 /* Return CLI_NO after messages if the total, or a stack that is limited, too, grew by too much. */
@@ -437,7 +468,9 @@ static int comparing_show(struct diff_input *comparing)
 		struct action_input input = {.sources = comparing->sources,
 					     .source_count = comparing->source_count,
 					     .cull = &heap->cull,
-					     .callers_of = &heap->callers};
+					     .callers_of = &heap->callers,
+					     .layout = layout_options_settle(&heap->layout, heap->output != NULL)};
+		input.layout.has_all_frames |= heap->without_default_cull;
 		status = sources_prepare(comparing);
 		if (status == CLI_OK)
 			status = report_show(comparing, &input);

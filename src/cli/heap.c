@@ -12,6 +12,7 @@
 #include "cli/analysis.h"
 #include "cli/formats.h"
 #include "cli/heap_options.h"
+#include "cli/layout_options.h"
 
 enum { SAVE_BYTES = 1 << 16 };
 enum { HEAP_AGAIN = -1 }; /* in place of a status: the index is damaged, and nothing has been shown */
@@ -219,6 +220,7 @@ static const struct option_group heap_groups[] = {
 	{heap_frame_rows, 0, false},
 	{input_rows, offsetof(struct heap_options, input), false},
 	{output_rows, 0, false},
+	{layout_rows, offsetof(struct heap_options, layout), false},
 	{tool_rows, 0, false},
 	{NULL, 0, false},
 };
@@ -404,6 +406,9 @@ static int analysis_show(struct heap_options *options, const struct analysis *an
 	struct action_source source = analysis_source(analysis, &options->filter.asked.filter);
 	struct action_input input = {
 		.sources = &source, .source_count = 1, .cull = &options->cull, .callers_of = &options->callers};
+	input.layout = layout_options_settle(&options->layout, options->output != NULL);
+	/* Who wants to see malloc does not want it in a fold. */
+	input.layout.has_all_frames |= options->without_default_cull;
 	source.session = options->input.session;
 	int status = input_show(options, &input, analysis);
 	action_input_fini(&input);

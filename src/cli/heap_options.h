@@ -5,12 +5,14 @@
 
 #include "action/report.h"
 #include "cli/filter_options.h"
+#include "cli/layout_options.h"
 
 enum { PART_MAX = 16, HEAP_TOP_DEFAULT = 10000 };
 
 struct heap_options {
 	struct filter_options filter;
 	struct input input;
+	struct layout_options layout;
 	const char *output;
 	struct {
 		const struct action *action;

@@ -12,6 +12,8 @@
 #include "base/memory.h"
 #include "base/sink.h"
 #include "base/text.h"
+#include "query/short_frames.h"
+#include "query/tree_images.h"
 
 /* One of the functions that a code address lies in; inlined ones first. */
 struct resolved {
@@ -34,24 +36,12 @@ struct name_tree {
 	struct intern keys; /* what makes a name the same; the id is the name's */
 	struct heap_name *names;
 	size_t name_capacity;
+	struct short_frames shorts;
 	struct map children; /* (parent, name) -> node */
 	struct heap_frame *frames;
 	uint32_t frame_count;
 	size_t frame_capacity;
-	const struct trace_image **images; /* of the traces; those of the first one keep their numbers */
-	uint32_t image_count;
-	size_t image_capacity;
-	struct image_use *uses; /* of the images, by all traces */
-	uint32_t use_count;
-	size_t use_capacity;
-	uint32_t *first_use; /* by image of the tree */
-	size_t first_use_capacity;
-};
-
-/* A trace has the image, as its own number `image`. */
-struct image_use {
-	struct heap_names *names; /* NULL: freed */
-	uint32_t image, next;     /* next: the image's next use, or HEAP_NONE */
+	struct tree_images images; /* of all traces */
 };
 
 struct heap_names {
@@ -93,50 +83,18 @@ static void tree_release(struct name_tree *tree)
 		return;
 	intern_fini(&tree->keys);
 	map_fini(&tree->children);
+	short_frames_fini(&tree->shorts);
 	arena_fini(&tree->arena);
 	free(tree->names);
 	free(tree->frames);
-	free(tree->images);
-	free(tree->uses);
-	free(tree->first_use);
+	tree_images_fini(&tree->images);
 	free(tree);
-}
-
-static bool is_same_image(const struct trace_image *one, const struct trace_image *other)
-{
-	if (one->build_id_size || other->build_id_size)
-		return one->build_id_size == other->build_id_size &&
-		       !memcmp(one->build_id, other->build_id, one->build_id_size);
-	return !strcmp(one->path, other->path);
-}
-
-/* The number of the image in the tree: one of the `count` of earlier traces, or a new one. */
-static uint32_t image_add(struct name_tree *tree, const struct trace_image *image, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++)
-		if (is_same_image(tree->images[i], image))
-			return i;
-	memory_grow(tree->images, tree->image_count, tree->image_capacity);
-	memory_grow(tree->first_use, tree->image_count, tree->first_use_capacity);
-	tree->images[tree->image_count] = image;
-	tree->first_use[tree->image_count] = HEAP_NONE;
-	return tree->image_count++;
-}
-
-/* Remember that the trace has the image: another trace may ask for names in it. */
-static void use_add(struct name_tree *tree, struct heap_names *names, uint32_t image)
-{
-	uint32_t *first = &tree->first_use[names->images[image]];
-	memory_grow(tree->uses, tree->use_count, tree->use_capacity);
-	tree->uses[tree->use_count] = (struct image_use){names, image, *first};
-	*first = tree->use_count++;
 }
 
 static struct heap_names *names_new(struct name_tree *tree, const struct trace *trace, struct symbols *symbols)
 {
 	struct heap_names *names = memory_zeroed(1, sizeof(*names));
 	const struct trace_dictionary *dictionary = trace_dictionary(trace);
-	uint32_t known_images = tree->image_count;
 	tree->users++;
 	names->tree = tree;
 	names->dictionary = dictionary;
@@ -149,10 +107,7 @@ static struct heap_names *names_new(struct name_tree *tree, const struct trace *
 	names->entry_names = memory_resize(NULL, dictionary->entry_count, sizeof(*names->entry_names));
 	memset(names->entry_names, 0xff, dictionary->entry_count * sizeof(*names->entry_names));
 	names->images = memory_resize(NULL, dictionary->image_count, sizeof(*names->images));
-	for (uint32_t i = 0; i < dictionary->image_count; i++)
-		names->images[i] = image_add(tree, &dictionary->images[i], known_images);
-	for (uint32_t i = 0; i < dictionary->image_count; i++)
-		use_add(tree, names, i);
+	tree_images_add(&tree->images, names, dictionary, names->images);
 	names->is_used = memory_zeroed(dictionary->image_count, sizeof(*names->is_used));
 	names->stored = memory_zeroed(dictionary->frame_count, sizeof(*names->stored));
 	for (uint32_t i = 0; i < dictionary->symbol_count; i++)
@@ -178,9 +133,7 @@ void heap_names_free(struct heap_names *names)
 {
 	if (!names)
 		return;
-	for (uint32_t i = 0; i < names->tree->use_count; i++)
-		if (names->tree->uses[i].names == names)
-			names->tree->uses[i].names = NULL;
+	tree_images_leave(&names->tree->images, names);
 	tree_release(names->tree);
 	map_fini(&names->stored_at);
 	free(names->resolved);
@@ -218,7 +171,9 @@ static uint32_t name_intern(struct heap_names *names, const char *key, size_t ke
 
 static const char *image_file_name(const struct heap_names *names, uint32_t image)
 {
-	return image < names->dictionary->image_count ? text_file_name(names->dictionary->images[image].path) : NULL;
+	return image < names->dictionary->image_count
+		       ? tree_images_name(&names->tree->images, &names->dictionary->images[image])
+		       : NULL;
 }
 
 /* A function of an image. With lines, "file:line" belongs to its name. */
@@ -236,6 +191,7 @@ static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const s
 	struct heap_name *name = &names->tree->names[id];
 	if (!name->mangled && frame->mangled && strcmp(frame->mangled, frame->function) != 0)
 		name->mangled = arena_text(&names->tree->arena, frame->mangled);
+	short_frames_place(&names->tree->shorts, id, frame->function, frame->file, frame->line);
 	free(text);
 	return id;
 }
@@ -245,6 +201,7 @@ static uint32_t name_of_offset(struct heap_names *names, uint32_t image, uint64_
 {
 	assert(image < names->dictionary->image_count);
 	const struct trace_image *file = &names->dictionary->images[image];
+	const char *image_name = image_file_name(names, image);
 	struct sink out;
 	size_t key_size;
 	sink_to_memory(&out);
@@ -254,9 +211,9 @@ static uint32_t name_of_offset(struct heap_names *names, uint32_t image, uint64_
 	else
 		sink_text(&out, file->path);
 	char *key = sink_take(&out, &key_size), *text = NULL;
-	if (asprintf(&text, "%s+0x%" PRIx64, text_file_name(file->path), offset) < 0)
+	if (asprintf(&text, "%s+0x%" PRIx64, image_name, offset) < 0)
 		memory_exhausted(0);
-	uint32_t id = name_intern(names, key, key_size, text_file_name(file->path), NULL, text);
+	uint32_t id = name_intern(names, key, key_size, image_name, NULL, text);
 	names->tree->names[id].image_id = names->images[image];
 	names->tree->names[id].offset = offset;
 	free(text);
@@ -345,20 +302,20 @@ static bool names_function(const struct heap_names *from, const struct trace_sym
 static bool add_lent(struct heap_names *names, const struct trace_frame *address)
 {
 	const struct trace_image *own = &names->dictionary->images[address->image];
-	const struct name_tree *tree = names->tree;
+	const struct tree_images *images = &names->tree->images;
 	if (!own->build_id_size)
 		return false;
-	for (uint32_t i = tree->first_use[names->images[address->image]]; i != HEAP_NONE; i = tree->uses[i].next) {
-		struct heap_names *from = tree->uses[i].names;
+	for (uint32_t i = images->first_use[names->images[address->image]]; i != TRACE_NONE; i = images->uses[i].next) {
+		struct heap_names *from = images->uses[i].user;
 		const struct symbol_frame *frames;
 		if (!from || from == names)
 			continue;
-		const struct trace_symbol *symbol = stored_symbol(from, tree->uses[i].image, address->offset);
+		const struct trace_symbol *symbol = stored_symbol(from, images->uses[i].number, address->offset);
 		if (names_function(from, symbol)) {
 			add_stored(names, address, from, symbol);
 			return true;
 		}
-		const char *path = from->dictionary->images[tree->uses[i].image].path;
+		const char *path = images->uses[i].image->path;
 		size_t count = !strcmp(path, own->path)
 				       ? 0
 				       : symbols_resolve(names->symbols, path, own->build_id, own->build_id_size,
@@ -430,7 +387,10 @@ static uint32_t node_add(struct heap_names *names, const struct heap_frame *fram
 	}
 	*node = tree->frame_count;
 	memory_grow(tree->frames, tree->frame_count, tree->frame_capacity);
-	tree->frames[tree->frame_count++] = *frame;
+	tree->frames[tree->frame_count] = *frame;
+	tree->frames[tree->frame_count].has_offset =
+		tree->frames[frame->parent].has_offset || heap_name_is_offset(&tree->names[frame->name]);
+	tree->frame_count++;
 	return *node;
 }
 
@@ -530,7 +490,7 @@ const struct heap_name *heap_names_name(const struct heap_names *names, uint32_t
 
 const struct trace_image *heap_names_image(const struct heap_names *names, uint32_t image)
 {
-	return image < names->tree->image_count ? names->tree->images[image] : NULL;
+	return image < names->tree->images.count ? names->tree->images.items[image] : NULL;
 }
 
 uint32_t heap_names_lent_count(const struct heap_names *names)
@@ -538,9 +498,20 @@ uint32_t heap_names_lent_count(const struct heap_names *names)
 	return names->lent_count;
 }
 
+const char *const *heap_names_versioned(const struct heap_names *names, size_t *count)
+{
+	*count = names->tree->images.shown_count;
+	return names->tree->images.shown;
+}
+
 uint32_t heap_names_count(const struct heap_names *names)
 {
 	return names->tree->keys.count;
+}
+
+void heap_names_shorten(struct heap_names *names)
+{
+	short_frames_make(&names->tree->shorts, names->tree->names, names->tree->keys.count);
 }
 
 char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end)
@@ -556,6 +527,50 @@ char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t en
 			sink_put(&out, ';');
 	}
 	return sink_take(&out, NULL);
+}
+
+/* The text of a stack, read on from a place in a frame's name. */
+struct stack_text {
+	uint32_t node;
+	const char *at;
+};
+
+static const char *node_text(const struct name_tree *tree, uint32_t node)
+{
+	return node ? tree->names[tree->frames[node].name].text : "[no stack]";
+}
+
+/* At the end of a name: a ';' and the next frame, or the end of the text. */
+static char text_next(const struct name_tree *tree, struct stack_text *text)
+{
+	if (*text->at)
+		return *text->at++;
+	if (!text->node || !tree->frames[text->node].parent)
+		return 0;
+	text->node = tree->frames[text->node].parent;
+	text->at = node_text(tree, text->node);
+	return ';';
+}
+
+int heap_names_compare(const struct heap_names *names, uint32_t one, uint32_t other)
+{
+	const struct name_tree *tree = names->tree;
+	/* Most stacks that are compared have their inner frames in common. */
+	while (one != other && one && other && tree->frames[one].name == tree->frames[other].name &&
+	       tree->frames[one].parent && tree->frames[other].parent) {
+		one = tree->frames[one].parent;
+		other = tree->frames[other].parent;
+	}
+	struct stack_text left = {one, node_text(tree, one)}, right = {other, node_text(tree, other)};
+	while (left.node != right.node || left.at != right.at) {
+		const unsigned char of_left = (unsigned char)text_next(tree, &left),
+				    of_right = (unsigned char)text_next(tree, &right);
+		if (of_left != of_right)
+			return of_left < of_right ? -1 : 1;
+		if (!of_left)
+			break;
+	}
+	return 0;
 }
 
 static int text_compare(const void *a, const void *b)

@@ -17,10 +17,13 @@ struct heap_name {
 	const char *symbol;  /**< NULL when unknown */
 	const char *mangled; /**< as the file has it; NULL when that is unknown or the same */
 	const char *text;    /**< "image!symbol", "image+0xoffset", or a mark */
-	uint32_t image_id;   /**< without a symbol: the image, for heap_names_image(), or TRACE_NONE */
-	uint64_t offset;     /**< and the address in it */
-	bool is_mark;        /**< no frame of the program: "[truncated]", "[no unwind data]" */
-	bool is_entry;       /**< an allocation function that was called, as the recorder knew it */
+	/** For people, as short as it may be (query/short_frames.h): no two names of a tree read alike. They are not
+	    NULL after heap_names_shorten(), except that there is no short_symbol without a symbol. */
+	const char *short_symbol, *short_text;
+	uint32_t image_id; /**< without a symbol: the image, for heap_names_image(), or TRACE_NONE */
+	uint64_t offset;   /**< and the address in it */
+	bool is_mark;      /**< no frame of the program: "[truncated]", "[no unwind data]" */
+	bool is_entry;     /**< an allocation function that was called, as the recorder knew it */
 };
 
 /** Return whether the name is a place in an image that no symbol names. */
@@ -38,6 +41,7 @@ struct heap_frame {
 	const char *file; /**< NULL: absent */
 	uint32_t line;    /**< 0: absent */
 	bool is_inlined;
+	bool has_offset; /**< this frame, or one around it, is a place in an image that no symbol names */
 };
 
 struct heap_names;
@@ -68,6 +72,10 @@ const struct trace_image *heap_names_image(const struct heap_names *names, uint3
 /** Return the number of this trace's addresses so far that another trace of the tree has the names of. */
 uint32_t heap_names_lent_count(const struct heap_names *names);
 
+/** Return the names without versions, such as "libssl.so", that stand for images of which the traces of the tree have
+ *  other versions: frames of these images match by them. *count: how many, so far. */
+const char *const *heap_names_versioned(const struct heap_names *names, size_t *count);
+
 /** Return the number of names so far; they are numbered from 0. */
 uint32_t heap_names_count(const struct heap_names *names);
 
@@ -77,9 +85,16 @@ const struct heap_frame *heap_names_frame(const struct heap_names *names, uint32
 /** Return a name; valid as long. */
 const struct heap_name *heap_names_name(const struct heap_names *names, uint32_t name);
 
+/** Set the short forms of all names so far. They may change when more names are made: call it when all stacks have been
+ *  named, and again after more of them were. It costs nothing if none were. */
+void heap_names_shorten(struct heap_names *names);
+
 /** Return the frames from the node on, joined by ';', innermost first, up to the node `end` around them, without it; 0:
  *  all. "[no stack]" stands for the empty stack. The caller frees the text. */
 char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end);
+
+/** Order two stacks as strcmp() orders their texts, heap_names_text(node, 0). */
+int heap_names_compare(const struct heap_names *names, uint32_t one, uint32_t other);
 
 /** Return the file names of images that have frames in the stacks named so far but no symbols; in order, each once. */
 const char *const *heap_names_without_symbols(struct heap_names *names, size_t *count);

@@ -86,6 +86,20 @@ what, data = run("check", trace, "--budget", "tight.budget", "--format", "json",
 json.loads(data.decode("utf-8"))
 xml.dom.minidom.parse("suite.xml")
 run("check", b"plain.xht", "--budget", b"no" + HOSTILE, status=2)
+for words in (("heap", trace, "-stacks", "st"), ("heap", trace, "-by", "process", "-reverse"), ("diff", trace, b"plain.xht")):
+    # A frame has no separator, and a line no number but its own.
+    what, data = run(*words, "-format", "folded", status=0)
+    check(f"{what} as folded", data)
+    for line in data.decode("utf-8", "surrogateescape").splitlines():
+        stack = re.fullmatch(r"(.*?)(?: \d+){%d}" % (2 if words[0] == "diff" else 1), line)
+        if not stack or re.search(r"\s[\d.]+$", stack[1]) or "" in stack[1].split(";"):
+            failed.append(f"{what}: {line!r}")
+for form in ("text", "csv", "json"):
+    for words in (("-stacks", "st"), ("-tree",), ("-image",)):
+        run("diff", trace, b"none@" + HOSTILE + b"..", *words, status=2)
+        for sides in ((trace, b"plain.xht", "-range", "0", "1s", "-noDefaultCull"), (b"plain.xht@..1us", trace + b"@1us..")):
+            what, data = run("diff", *sides, *words, "-format", form, status=0)
+            json.loads(data.decode("utf-8")) if form == "json" else check(f"{what} as {form}", data)
 for words in ((b"no" + HOSTILE,), ("heap", b"no" + HOSTILE), ("heap", b"-" + HOSTILE), ("record", "-o", b"no/" + HOSTILE, "true"), ("record", b"./no" + HOSTILE),
               ("start", HOSTILE, "-p", "0"), ("query", HOSTILE), ("stop", b"no" + HOSTILE), ("recover", b"no" + HOSTILE), ("merge", "-o", "x", b"no" + HOSTILE),
               ("record", "--buffer-size", HOSTILE, "true"), ("heap", b"plain.xht", "-requireFrames", HOSTILE, "-size", HOSTILE), ("help", HOSTILE)):

@@ -16,3 +16,5 @@ done
 "$XHEAP" diff r1.xht longer.xht -totals st -fail-above 100% -fail-frames app+0x3006 2>&1; echo "status $?"
 "$XHEAP" diff plain.xht losses.xht -callers app+0x2000 -format json
 "$XHEAP" diff r1.xht -- r2.xht r3.xht -image -format json
+# Freed blocks are never outstanding: other numbers changed.
+"$XHEAP" diff r1.xht r2.xht -closed -image

@@ -125,6 +125,13 @@ def symbols_on_one_side():
     record("full.xht", "./full_app")
     report = told("diff", "full.xht", "bare.xht", "-frames", "st")
     expect(report["b"][0].get("lent_names", 0) > 0, f"another path: {report['b'][0]}")
+    # Another build without symbols has no frame in common, which the report says.
+    shutil.copy("two/app", "kept_app")
+    subprocess.run(["strip", "two/app"], check=True)
+    record("other.xht", "./two/app")
+    report = told("diff", "bare.xht", "other.xht", "-frames", "st")
+    expect(report["unmatched_images"] == ["app"] and not told("diff", "bare.xht", "bare.xht")["unmatched_images"], f"other builds: {report['unmatched_images']}")
+    expect("other builds, without symbols, of app" in xheap("diff", "bare.xht", "other.xht"), "the text does not say that builds differ")
     # Without symbols on both sides, the same build-id matches by offset.
     record("again.xht", "./one/app", "11")
     report = told("diff", "bare.xht", "again.xht", "-frames", "st")
@@ -151,6 +158,52 @@ def cplusplus():
     windows = told("diff", f"{one}@..1ms", f"{one}@1ms..", "-stacks", "st")
     whole = told("heap", one, "-totals")["totals"]["total_count"]
     expect(windows["totals"]["a"]["total_count"] + windows["totals"]["b"]["total_count"] >= whole, f"windows: {windows['totals']}")
+
+
+def rust():
+    """Two builds have other hashes in their symbols: only the function that changed has a row."""
+    if not shutil.which("rustc"):
+        return "not tried: there is no rustc"
+    with open("m.rs", "w") as file:
+        file.write("use std::collections::HashMap;\n"
+                   "#[inline(never)] fn index(n: usize) -> HashMap<usize, String> { (0..n).map(|i| (i, format!(\"name {i}\"))).collect() }\n"
+                   "#[inline(never)] fn make(n: usize) -> Vec<Vec<u8>> { (0..n).map(|i| vec![0u8; i % 100 + EXTRA]).collect() }\n"
+                   "const EXTRA: usize = if cfg!(second) { 20 } else { 10 };\n"
+                   "fn main() { let a = make(500); let b = index(300); println!(\"{} {}\", a.len(), b.len()); }\n")
+    for build in ("first", "second"):
+        os.makedirs(f"rust/{build}", exist_ok=True)
+        subprocess.run(["rustc", "-g", "-A", "warnings", "--cfg", build, "-C", f"metadata={build}", "-o", f"rust/{build}/m", "m.rs"], check=True)
+        record(f"{build}.xht", f"rust/{build}/m")
+    report = told("diff", "first.xht", "second.xht", "-stacks", "st")
+    part = report["actions"][0]
+    expect(len(part["rows"]) == 1 and not part["new"] and not part["gone"] and part["unchanged"] > 5, f"rust: {part['row_count']} rows, {part['new']} new")
+    expect(part["rows"][0]["change"]["total_bytes"] == 5000, f"rust: {part['rows'][0]['change']}")
+    expect(any("make" in frame.get("symbol", "") for frame in part["rows"][0]["stack"]), f"rust: {part['rows'][0]['stack']}")
+
+
+def versions_of_a_library():
+    """Functions of libgrow.so.1.2 and of libgrow.so.2.0 are the same; if both traces have one of them, versions stay apart."""
+    for name, text in (("lib.c", "#include <stdlib.h>\nvoid *lib_grow(int n) { return malloc(n); }\n"),
+                       ("user.c", "void *lib_grow(int n); int main(int argc, char **v) { (void)v; for (int i = 0; i < argc; i++) lib_grow(100); return 0; }\n")):
+        with open(name, "w") as file:
+            file.write(text)
+    compiler = os.environ.get("CC", "cc")
+    for version, words in (("1.2", []), ("2.0", ["more"])):
+        os.makedirs(version, exist_ok=True)
+        library = f"./libgrow.so.{version}"
+        subprocess.run([compiler, "-g", "-O1", "-fPIC", "-shared", "-o", library, "lib.c"], check=True)
+        subprocess.run([compiler, "-g", "-O1", "-o", f"{version}/user", "user.c", library], check=True)
+        record(f"lib{version}.xht", f"{version}/user", *words)
+    report = told("diff", "lib1.2.xht", "lib2.0.xht", "-frames", "st")
+    rows = [(row["frame"]["image"], row["state"], row["change"]["total_bytes"]) for row in report["actions"][0]["rows"]]
+    expect(rows == [("libgrow.so", "both", 100)] and report["versioned_images"] == ["libgrow.so"], f"{rows} {report['versioned_images']}")
+    expect("other versions of libgrow.so" in xheap("diff", "lib1.2.xht", "lib2.0.xht", "-requireFrames", "libgrow!"), "the text does not say so")
+    report = told("diff", "lib1.2.xht", "lib1.2.xht", "lib2.0.xht", "--", "lib2.0.xht", "lib1.2.xht", "-image", "st")
+    expect(report["versioned_images"] == ["libgrow.so"], f"{report['versioned_images']}")
+    xheap("merge", "lib1.2.xht", "lib2.0.xht", "-o", "both.xht")
+    report = told("diff", "both.xht", "lib2.0.xht", "-image", "st")
+    rows = {row["image"]: row["state"] for row in report["actions"][0]["rows"]}
+    expect(rows == {"libgrow.so.1.2": "gone"} and not report["versioned_images"], f"{rows} {report['versioned_images']}")
 
 
 def samples_and_sums():
@@ -212,4 +265,4 @@ def runs():
     expect(factor["b"]["total_bytes"] * 2 == factor["a"]["total_bytes"], f"{factor}")
 
 
-sys.exit(run_tests(rebuilt, limits, symbols_on_one_side, cplusplus, samples_and_sums, others, runs))
+sys.exit(run_tests(rebuilt, limits, symbols_on_one_side, versions_of_a_library, cplusplus, rust, samples_and_sums, others, runs))

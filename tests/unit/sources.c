@@ -424,6 +424,17 @@ static size_t compare_with_one(const struct action *action, const struct action_
 	return found;
 }
 
+/* An action that orders groups without their texts orders them as their texts are. */
+static void compare_texts(const struct action *action, const struct action_rows *rows)
+{
+	for (size_t i = 0; i < rows->count && action->compare; i++)
+		for (size_t k = 0; k < rows->count; k++) {
+			int order = strcmp(rows->rows[i]->text, rows->rows[k]->text),
+			    quick = action->compare(&input, rows->rows[i]->group, rows->rows[k]->group);
+			assert_int_equal((order > 0) - (order < 0), (quick > 0) - (quick < 0));
+		}
+}
+
 static void compare_all(const struct heap_range *ranges, unsigned trace_count, enum heap_by by)
 {
 	size_t shared = 0;
@@ -436,6 +447,7 @@ static void compare_all(const struct heap_range *ranges, unsigned trace_count, e
 		size_t found = compare_with_one(action, &both, 0) + compare_with_one(action, &both, 1);
 		assert_true(found >= both.count);
 		shared += found - both.count;
+		compare_texts(action, &both);
 		uint64_t sums[2] = {0, 0};
 		for (size_t k = 0; k < both.count; k++) {
 			sums[0] += both.rows[k]->figures[0].numbers.total_bytes;
