@@ -151,14 +151,13 @@ static void limit_put(struct sink *out, const struct budget_check *check, size_t
 {
 	const struct budget_limit *limit = &check->budget->limits[number];
 	const struct verdict *verdict = &check->verdicts[number];
-	const char *state = verdict_words[verdict->state];
 	char *text = budget_limit_text(check->budget, limit), *sentence = budget_sentence(check, number);
+	lines_put(out, check, STYLE_HEADING, "%s  %s\n", verdict_words[verdict->state], text_shown(text));
 	if (check->baseline)
-		lines_put(out, check, STYLE_HEADING, "%s  %s\n", state, text_shown(text));
+		lines_put(out, check, STYLE_PLAIN, "      %s\n", text_make_harmless(sentence));
 	else
-		lines_put(out, check, STYLE_HEADING, "%s  %s:%u  %s\n", state, text_shown(check->budget->path),
-			  limit->line, text_shown(text));
-	lines_put(out, check, STYLE_PLAIN, "      %s\n", text_make_harmless(sentence));
+		lines_put(out, check, STYLE_PLAIN, "      %s (%s:%u)\n", text_make_harmless(sentence),
+			  text_shown(check->budget->path), limit->line);
 	stacks_put(out, check, limit, verdict);
 	free(sentence);
 	free(text);
