@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-enum { BUDGET_BYTES_MAX = 1 << 24, READ_BYTES = 1 << 16, BITS_OF_UNIT = 10, BASE = 10 };
+enum { BUDGET_BYTES_MAX = 1 << 24, READ_BYTES = 1 << 16 };
 
 #define X(id, word) word,
 const char *const budget_selector_words[BUDGET_SELECTOR_COUNT] = {BUDGET_SELECTORS(X)};
@@ -125,65 +125,6 @@ static bool token_is(const struct budget_reading *reading, const char *word)
 
 /* ---- numbers ---- */
 
-/* Digits, with a comma or an underscore before groups of three. Return the text behind them; NULL: a group is none, or
-   the number is too large. */
-static const char *parse_digits(const char *text, uint64_t *number)
-{
-	unsigned group = 0;
-	bool is_grouped = false;
-	for (*number = 0;; text++) {
-		if (isdigit((unsigned char)*text)) {
-			if (__builtin_mul_overflow(*number, (uint64_t)BASE, number) ||
-			    __builtin_add_overflow(*number, (uint64_t)(*text - '0'), number))
-				return NULL;
-			group++;
-		} else if ((*text == ',' || *text == '_') && isdigit((unsigned char)text[1])) {
-			if (group > 3 || (is_grouped && group != 3))
-				return NULL;
-			is_grouped = true;
-			group = 0;
-		} else {
-			return is_grouped && group != 3 ? NULL : text;
-		}
-	}
-}
-
-/* A number with a fraction, times `whole`, rounded down. Return the text behind it; NULL: it is none, or too large. */
-static const char *parse_scaled(const char *text, uint64_t whole, uint64_t *number)
-{
-	uint64_t fraction, scale = 1;
-	if (!isdigit((unsigned char)*text) || !(text = parse_digits(text, number)) ||
-	    __builtin_mul_overflow(*number, whole, number))
-		return NULL;
-	if (*text != '.')
-		return text;
-	if (!isdigit((unsigned char)*++text))
-		return NULL;
-	for (fraction = 0; isdigit((unsigned char)*text); text++) {
-		if (scale >= UINT64_C(1000000000))
-			continue;
-		fraction = fraction * BASE + (uint64_t)(*text - '0');
-		scale *= BASE;
-	}
-	return __builtin_add_overflow(*number, (uint64_t)((unsigned __int128)fraction * whole / scale), number) ? NULL
-														: text;
-}
-
-/* What a unit is: of bytes, how many there are in it; 1 and is_count: blocks. False: there is no such unit. */
-static bool unit_find(const char *unit, uint64_t *bytes, bool *is_count)
-{
-	static const char letters[] = "BKMGT";
-	*is_count = !strcasecmp(unit, "blocks") || !strcasecmp(unit, "block");
-	*bytes = 1;
-	if (*is_count)
-		return true;
-	const char *letter = *unit ? strchr(letters, toupper((unsigned char)*unit)) : NULL;
-	if (!letter)
-		return false;
-	*bytes = UINT64_C(1) << BITS_OF_UNIT * (unsigned)(letter - letters);
-	return !unit[1] || (letter > letters && (!strcasecmp(unit + 1, "B") || !strcasecmp(unit + 1, "iB")));
-}
-
 /* The unit: behind the digits, or the next word if it is one. "" is none. */
 static int take_unit(struct budget_reading *reading, const char *digits, const char **unit)
 {
@@ -193,7 +134,7 @@ static int take_unit(struct budget_reading *reading, const char *digits, const c
 	*unit = behind;
 	if (advance(reading))
 		return -EINVAL;
-	if (*behind || !reading->token.text || !unit_find(reading->token.text, &bytes, &is_count))
+	if (*behind || !reading->token.text || !budget_unit_find(reading->token.text, &bytes, &is_count))
 		return 0;
 	*unit = reading->token.text;
 	return 0;
@@ -219,7 +160,7 @@ static int take_value(struct budget_reading *reading, struct budget_limit *limit
 		return refuse_at(reading, token.begin, "\"%s\" is no number such as 1,000 or 1.5 MiB", token.text);
 	if (take_unit(reading, token.text, &unit))
 		return -EINVAL;
-	if (*unit && !unit_find(unit, &scale, &is_count))
+	if (*unit && !budget_unit_find(unit, &scale, &is_count))
 		return refuse_at(reading, token.begin, "\"%s\" is no number such as 1,000 or 1.5 MiB", token.text);
 	const struct budget_metric *metric = metric_find(limit->metric->word, is_count, !*unit);
 	if (!metric)
@@ -228,7 +169,7 @@ static int take_value(struct budget_reading *reading, struct budget_limit *limit
 					  : "%s is a number of blocks: write it without a unit of bytes",
 				 limit->metric->word);
 	limit->metric = metric;
-	const char *end = parse_scaled(token.text, scale, &limit->value);
+	const char *end = budget_parse_scaled(token.text, scale, &limit->value);
 	if (!end || end != token.text + strspn(token.text, "0123456789,_."))
 		return refuse_at(reading, token.begin,
 				 end ? "\"%s\" is no number" : "\"%s\" is no number, or too large", token.text);
@@ -246,7 +187,7 @@ static int take_value(struct budget_reading *reading, struct budget_limit *limit
 /* "5%" in millionths. */
 static int take_percent(struct budget_reading *reading, const char *text, uint64_t *millionths)
 {
-	const char *end = parse_scaled(text, BUDGET_WHOLE / 100, millionths);
+	const char *end = budget_parse_scaled(text, BUDGET_WHOLE / 100, millionths);
 	if (!end || strcmp(end, "%") != 0)
 		return refuse_at(reading, reading->token.begin, "\"%s\" is no percentage such as 5%% or 0.5%%", text);
 	reading->budget->limits[reading->budget->limit_count].end = reading->token.end;
@@ -517,22 +458,6 @@ void budget_fini(struct budget *budget)
 }
 
 /* ---- answers ---- */
-
-uint64_t budget_share(uint64_t value, uint64_t millionths)
-{
-	unsigned __int128 share = (unsigned __int128)value * millionths / BUDGET_WHOLE;
-	return share > UINT64_MAX ? UINT64_MAX : (uint64_t)share;
-}
-
-uint64_t budget_share_for(uint64_t value, uint64_t amount)
-{
-	enum { STEP = BUDGET_WHOLE / 1000 };
-	if (!amount || !value)
-		return 0;
-	unsigned __int128 exact = ((unsigned __int128)amount * BUDGET_WHOLE + value - 1) / value;
-	exact = (exact + STEP - 1) / STEP * STEP;
-	return exact > UINT64_MAX ? UINT64_MAX : (uint64_t)exact;
-}
 
 uint64_t budget_allowed(const struct budget_limit *limit)
 {

@@ -10,6 +10,7 @@
 #ifndef XHEAP_ACTION_BUDGET_H
 #define XHEAP_ACTION_BUDGET_H
 
+#include "action/budget_number.h"
 #include "action/report_rows.h"
 #include "base/diag.h"
 #include "base/intern.h"
@@ -34,7 +35,7 @@ struct budget_metric {
 	enum action_number number;
 };
 
-enum { BUDGET_METRIC_COUNT = 8, BUDGET_WHOLE = 1000000 /* parts: percentages are stored in millionths */ };
+enum { BUDGET_METRIC_COUNT = 8 };
 
 /** All metrics. Where two have one word, the limit's unit decides; bytes come first. */
 extern const struct budget_metric budget_metrics[BUDGET_METRIC_COUNT];
@@ -103,12 +104,6 @@ static inline const char *budget_word(const struct budget *budget, uint32_t word
 {
 	return budget->words.items[word].data;
 }
-
-/** Return the part of a value, rounded down: what the tolerance adds to it. */
-uint64_t budget_share(uint64_t value, uint64_t millionths);
-
-/** Return the least part of the value, in steps of a tenth of a percent, that is at least `amount`; in millionths. */
-uint64_t budget_share_for(uint64_t value, uint64_t amount);
 
 /** Return the most that the limit allows: its value and its tolerance. */
 uint64_t budget_allowed(const struct budget_limit *limit);

@@ -334,8 +334,8 @@ static int budget_load(struct budget *budget, const char *path)
 
 static int check_all(struct check_options *options)
 {
-	struct budget budget = {NULL};
-	struct runs runs = {NULL};
+	struct budget budget = {.path = NULL};
+	struct runs runs = {.count = 0};
 	options->output.is_new = options->is_update && access(options->budget, F_OK) != 0 && errno == ENOENT;
 	bool is_read = options->budget && !options->output.is_new;
 	if (check_output_refuse(&options->output, options->paths, options->path_count, options->budget) != CLI_OK)
