@@ -465,11 +465,22 @@ uint64_t budget_allowed(const struct budget_limit *limit)
 	return limit->value > UINT64_MAX - share ? UINT64_MAX : limit->value + share;
 }
 
+/* A part of a line, with one blank for each run of them outside of quotes: people align columns. */
 static char *text_between(const struct budget *budget, size_t begin, size_t end)
 {
-	char *text = strndup(budget->text + begin, end - begin);
-	if (!text)
-		memory_exhausted(end - begin);
+	char *text = memory_resize(NULL, end - begin + 1, 1), *to = text;
+	bool is_quoted = false, was_blank = false;
+	for (const char *at = budget->text + begin; at < budget->text + end; at++) {
+		bool is_gap = !is_quoted && is_blank(*at);
+		if (*at == '"' && (is_quoted || was_blank))
+			is_quoted = !is_quoted;
+		if (!is_gap || !was_blank)
+			*to++ = is_gap ? ' ' : *at;
+		if (*at == '\\' && is_quoted && at + 1 < budget->text + end)
+			*to++ = *++at;
+		was_blank = is_gap;
+	}
+	*to = 0;
 	return text;
 }
 

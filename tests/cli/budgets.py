@@ -92,6 +92,9 @@ def spellings():
     done = run("check", "plain.xht", "-budget", BUDGET, "-format=json")
     values = [limit["value"] for limit in json.loads(done.stdout)["limits"]]
     expect(values == [69939, 1000], f"{values}")
+    BUDGET.write_bytes(b'\tpeak\t in  "a  \\"b"\t x"y   <=\t 1G   +5%  # c\r\n')
+    limit = json.loads(check("plain.xht", "--format", "json").stdout)["limits"][0]
+    expect(limit["limit"] == 'peak in "a  \\"b" x"y <= 1G +5%' and limit["in"] == ['a  "b', 'x"y'], f"{limit}")
 
 
 def updated():
