@@ -9,7 +9,8 @@
 #include "base/text.h"
 #include "query/nearest.h"
 
-enum { COLUMNS = 5, ROWS_MAX = 30, LIMITS_MAX = 100, PERCENT = 100 };
+#define LEAST_PART 0.1 /* percent */
+enum { COLUMNS = 5, COLUMNS_OF_RUNS = 6, ROWS_MAX = 30, LIMITS_MAX = 100, PERCENT = 100 };
 
 struct text budget_missing(const struct action_source *source)
 {
@@ -165,37 +166,61 @@ static void limit_put(struct sink *out, const struct budget_check *check, size_t
 
 /* ---- limits that hold ---- */
 
+/* A part in percent, "-" of nothing. */
+static struct text part_text(uint64_t part, uint64_t whole, int digits)
+{
+	struct text text = {"-"};
+	double percent = whole ? PERCENT * (double)part / (double)whole : 0;
+	if (whole && digits && part && percent < LEAST_PART)
+		snprintf(text.data, sizeof(text.data), "< %.1f %%", LEAST_PART);
+	else if (whole)
+		snprintf(text.data, sizeof(text.data), "%.*f %%", digits, percent);
+	return text;
+}
+
+static void row_put(struct grid *grid, const struct budget_check *check, size_t number)
+{
+	const struct budget_limit *limit = &check->budget->limits[number];
+	const struct verdict *verdict = &check->verdicts[number];
+	char *text = budget_limit_text(check->budget, limit);
+	grid_row(grid);
+	grid_cell(grid, "ok");
+	grid_cell(grid, budget_number_text(limit, verdict->most).data);
+	grid_cell(grid, budget_number_text(limit, verdict->allowed).data);
+	grid_cell(grid, part_text(verdict->most, verdict->allowed, 0).data);
+	if (grid->columns == COLUMNS_OF_RUNS)
+		grid_cell(grid, verdict->most == verdict->least
+					? ""
+					: part_text(verdict->most - verdict->least, verdict->most, 1).data);
+	grid_cell(grid, text);
+	free(text);
+}
+
+/* With several runs, a column has what varies: the difference of the runs as a part of the greatest figure. */
 static void rows_put(struct sink *out, const struct budget_check *check)
 {
-	static const char *const titles[] = {"", ">figure", ">allowed", ">used", "limit"};
+	static const char *const titles[] = {"", ">figure", ">allowed", ">used", "limit"},
+				 *const run_titles[] = {"", ">figure", ">allowed", ">used", ">varies", "limit"};
 	struct grid grid = {.is_colored = check->input->is_colored, .layout = check->input->layout};
+	bool has_runs = check->input->source_count > 1;
 	size_t shown = 0;
-	grid_columns(&grid, COLUMNS, titles);
-	grid.is_text[COLUMNS - 1] = true;
+	grid_columns(&grid, has_runs ? COLUMNS_OF_RUNS : COLUMNS, has_runs ? run_titles : titles);
+	grid.is_text[grid.columns - 1] = true;
+	/* In a narrow window what varies goes first, then what is used. */
+	for (unsigned i = 3; i < grid.columns - 1; i++)
+		grid.rank[i] = i;
 	for (size_t i = 0; i < check->budget->limit_count && shown < ROWS_MAX; i++) {
-		const struct budget_limit *limit = &check->budget->limits[i];
-		const struct verdict *verdict = &check->verdicts[i];
-		struct text used = {"-"};
-		if (verdict->state != VERDICT_OK)
+		if (check->verdicts[i].state != VERDICT_OK)
 			continue;
-		if (verdict->allowed)
-			snprintf(used.data, sizeof(used.data), "%.0f %%",
-				 PERCENT * (double)verdict->most / (double)verdict->allowed);
-		char *text = budget_limit_text(check->budget, limit);
-		grid_row(&grid);
-		grid_cell(&grid, "ok");
-		grid_cell(&grid, budget_number_text(limit, verdict->most).data);
-		grid_cell(&grid, budget_number_text(limit, verdict->allowed).data);
-		grid_cell(&grid, used.data);
-		grid_cell(&grid, text);
-		free(text);
+		row_put(&grid, check, i);
 		shown++;
 	}
 	if (shown)
 		grid_print(&grid, out, 0);
 	grid_fini(&grid);
 	if (shown < check->counts[VERDICT_OK])
-		sink_format(out, "and %zu more limits that are ok\n", check->counts[VERDICT_OK] - shown);
+		lines_put(out, check, STYLE_PLAIN, "and %zu more limits that are ok\n",
+			  check->counts[VERDICT_OK] - shown);
 }
 
 static void state_put(struct sink *out, const struct budget_check *check, enum verdict_state state)
