@@ -189,7 +189,7 @@ _xheap() {
 		esac ;;
 	report)
 		case $current in
-		-*) _xheap_reply "-session --help" "$current" ;;
+		-*) _xheap_reply "-session -width -fullNames -allFrames --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;

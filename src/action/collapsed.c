@@ -126,15 +126,6 @@ static uint32_t frame_of(struct collapsed *collapsed, uint32_t split, uint32_t r
 	return frame;
 }
 
-/* Name all stacks: short names depend on what other names there are. */
-static void source_name(struct collapsed *collapsed, unsigned number)
-{
-	struct action_source *source = &collapsed->input->sources[number];
-	const struct heap_window *window = source->window;
-	for (uint32_t i = 0; i < window->cell_count; i++)
-		action_site_node(collapsed->input, source, &window->cells[i]);
-}
-
 /* Add the numbers of a source to a column, each multiplied by the factor. */
 static void source_add(struct collapsed *collapsed, unsigned number, unsigned column, long double factor)
 {
@@ -224,6 +215,17 @@ static void lines_write(struct collapsed *collapsed, struct sink *out)
 	}
 }
 
+/* Short names depend on what other names there are. */
+void collapsed_name(struct action_input *input)
+{
+	for (unsigned i = 0; i < input->source_count; i++) {
+		struct action_source *source = &input->sources[i];
+		for (uint32_t cell = 0; cell < source->window->cell_count; cell++)
+			action_site_node(input, source, &source->window->cells[cell]);
+	}
+	heap_names_shorten(action_names(input));
+}
+
 void collapsed_write(struct action_input *input, const struct collapsed_choice *choice, struct sink *out)
 {
 	struct collapsed collapsed = {.input = input, .choice = choice};
@@ -231,9 +233,7 @@ void collapsed_write(struct action_input *input, const struct collapsed_choice *
 	assert(diff || input->source_count == 1);
 	memory_grow(collapsed.frames, collapsed.frame_count, collapsed.frame_capacity);
 	collapsed.frames[collapsed.frame_count++] = (struct collapsed_frame){.first = HEAP_NONE, .next = HEAP_NONE};
-	for (unsigned i = 0; i < input->source_count; i++)
-		source_name(&collapsed, i);
-	heap_names_shorten(input->sources[0].names);
+	collapsed_name(input);
 	for (unsigned i = 0; i < input->source_count; i++) {
 		const unsigned side = diff && i >= diff->runs[DIFF_A];
 		const long double scale = diff && diff->scales ? diff->scales[i] : 1;

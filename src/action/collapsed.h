@@ -17,6 +17,9 @@ struct collapsed_choice {
 	const struct diff *diff; /**< its sides are the columns; NULL: the input has one source */
 };
 
+/** Name the stacks of all sources: all files are known then that names are read from. */
+void collapsed_name(struct action_input *input);
+
 /**
  * Write the lines, with short names of functions, or with images and whole names if the input's layout has them; in the
  * order of their frames from outside in. Stacks without the number have no line. The numbers of

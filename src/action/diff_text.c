@@ -134,6 +134,22 @@ static void other_builds(const struct diff_report *report, struct sink *out)
 	free(names);
 }
 
+static void factors(const struct diff_report *report, struct sink *out)
+{
+	enum { SHOWN_MAX = 8 };
+	const struct diff *diff = &report->diff;
+	const unsigned count = diff->input->source_count;
+	sink_format(out, "  normalised by %s: ", diff_basis_name(report->basis));
+	if (count == DIFF_SIDES) {
+		sink_format(out, "B's numbers are multiplied by %.4Lg\n", diff->scales[DIFF_B]);
+		return;
+	}
+	sink_text(out, "the runs are multiplied by ");
+	for (unsigned i = 0; i < count && i < SHOWN_MAX; i++)
+		sink_format(out, "%s%.4Lg", !i ? "" : i == diff->runs[DIFF_A] ? "; " : ", ", diff->scales[i]);
+	sink_text(out, count > SHOWN_MAX ? ", ...\n" : "\n");
+}
+
 static void head(const struct diff_report *report, struct sink *out)
 {
 	struct sink lines;
@@ -149,7 +165,7 @@ static void head(const struct diff_report *report, struct sink *out)
 	other_builds(report, out);
 	sink_to_memory(&lines);
 	if (report->basis != DIFF_AS_IS)
-		sink_format(&lines, "  normalised by %s\n", diff_basis_name(report->basis));
+		factors(report, &lines);
 	for (size_t i = 0; i < report->filter_count; i++)
 		sink_format(&lines, "%s-%s%s%s%s", i ? " " : "  with ", report->filters[i].name,
 			    *report->filters[i].text ? " " : "", text_shown(report->filters[i].text),

@@ -39,13 +39,14 @@ static bool is_library(struct action_input *input, uint32_t node)
 	const struct heap_name *name = name_of(action_names(input), node);
 	if (name->is_mark)
 		return false;
-	return name->is_entry || library_frame(name) ||
-	       (input->cull && heap_patterns_match(&input->cull->frames, action_names(input), node));
+	return name->is_entry || name->is_library ||
+	       (input->cull && heap_cull_matches(input->cull, action_names(input), node));
 }
 
 uint32_t stack_view_user_node(struct action_input *input, uint32_t node)
 {
-	const struct heap_names *names = action_names(input);
+	struct heap_names *names = action_names(input);
+	heap_names_shorten(names);
 	for (uint32_t at = node; at && !name_of(names, at)->is_mark; at = caller(names, at))
 		if (!is_library(input, at))
 			return at;
@@ -153,8 +154,13 @@ static void print_frame(struct stack_printer *printer, uint32_t node, unsigned u
 	const struct stack_view *view = printer->view;
 	const struct heap_name *name = name_of(action_names(view->input), node);
 	bool is_full = view->input->layout.has_full_names;
+	/* With lines in names (-lines) the place behind the name has the line. */
 	bool is_same = printer->image && name->image && name->symbol && !strcmp(printer->image, name->image);
-	const char *text = is_full ? name->text : is_same ? name->short_symbol : name->short_text;
+	const char *text = is_full   ? name->text
+			   : is_same ? name->short_symbol
+			   : name->image && name->symbol
+				   ? arena_format(&printer->arena, "%s!%s", name->image, name->short_symbol)
+				   : name->short_text;
 	const char *rest = rest_of(printer, node, text_shown(text), used);
 	bool is_colored = view->input->is_colored && *rest;
 	print_fitting(printer, text, used + text_width(rest));

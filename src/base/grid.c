@@ -162,14 +162,56 @@ static void print_left_out(const struct grid *grid, const struct grid_fit *fit, 
 	free(text);
 }
 
+/* The end of the word if it is a number, such as 4711, 0x7f12, #3 or 12.5); else the word's beginning. */
+static const char *number_end(const char *word)
+{
+	const char *at = word + strspn(word, "#([");
+	return *at >= '0' && *at <= '9' ? at + strcspn(at, " ") : word;
+}
+
+/* The longest part of a text that has no number as a word: [*from, *to). */
+static void find_words(const char *text, const char **from, const char **to)
+{
+	const char *begin = text;
+	*from = *to = text;
+	for (const char *at = text;;) {
+		const char *end = *at ? number_end(at) : at;
+		if (!*at || end > at) {
+			if (at - begin > *to - *from) {
+				*from = begin;
+				*to = at;
+			}
+			begin = end;
+		}
+		if (!*at)
+			return;
+		at = end + strcspn(end, " ");
+		at += strspn(at, " ");
+	}
+}
+
+/* Cut a text that has numbers beside names: an id stays whole. */
+static const char *fit_words(const struct grid *grid, struct arena *arena, const char *text, unsigned width)
+{
+	enum { LEAST = 4 };
+	const char *from, *to;
+	unsigned all = text_width(text);
+	find_words(text, &from, &to);
+	char *words = arena_format(arena, "%.*s", (int)(to - from), from);
+	unsigned rest = all - text_width(words);
+	if (all <= width || rest + LEAST > width)
+		return text_fit(arena, text, width, grid->layout.has_unicode);
+	return arena_format(arena, "%.*s%s%s", (int)(from - text), text,
+			    text_fit(arena, words, width - rest, grid->layout.has_unicode), to);
+}
+
 /* Blanks at the beginning of a cell stay: they show how deep it is in a tree. */
 static const char *fit_cell(const struct grid *grid, struct arena *arena, const char *text, unsigned width)
 {
 	unsigned blanks = (unsigned)strspn(text, " ");
 	if (text_width(text) <= width || blanks >= width)
 		return text_fit(arena, text, width, grid->layout.has_unicode);
-	return arena_format(arena, "%*s%s", (int)blanks, "",
-			    text_fit(arena, text + blanks, width - blanks, grid->layout.has_unicode));
+	return arena_format(arena, "%*s%s", (int)blanks, "", fit_words(grid, arena, text + blanks, width - blanks));
 }
 
 static void print_row(const struct grid *grid, const char *const *cells, const struct grid_fit *fit, struct sink *out,

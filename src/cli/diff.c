@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "action/collapsed.h"
 #include "action/diff_report.h"
 #include "action/stack_view.h"
 #include "base/memory.h"
@@ -421,7 +422,9 @@ static unsigned damaged_trace(const struct diff_input *comparing)
 /* Folded stacks need no rows. */
 static void rows_make(const struct diff_options *options, struct diff_report *report)
 {
-	if (options->heap.format != REPORT_FOLDED)
+	if (options->heap.format == REPORT_FOLDED)
+		collapsed_name(report->diff.input);
+	else
 		diff_report_make(report, options->heap.top);
 }
 
@@ -455,6 +458,9 @@ static int report_show(struct diff_input *comparing, struct action_input *input)
 		status = report_print(comparing, &report);
 		status = status == CLI_OK ? judge(options, &report.diff) : status;
 	}
+	/* The function of -callers need not be on both sides. */
+	if (status == CLI_OK && filter_report_patterns(&options->heap.callers, "callers", action_names(input)))
+		status = CLI_NO;
 	diff_report_fini(&report);
 	free(scales);
 	return status;

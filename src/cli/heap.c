@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "action/collapsed.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/whole_file.h"
@@ -314,7 +315,9 @@ static int parts_show(const struct heap_options *options, struct action_input *i
 				.filter_count = options->filter.asked.note_count,
 				.is_reversed = options->is_reversed};
 	parts_take(options, parts);
-	if (options->format != REPORT_FOLDED)
+	if (options->format == REPORT_FOLDED)
+		collapsed_name(input);
+	else
 		report_make(&report, options->top);
 	struct heap_printing printing = {&report, (enum report_format)options->format};
 	const struct symbols *symbols = analysis->symbols;

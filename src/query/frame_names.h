@@ -24,6 +24,7 @@ struct heap_name {
 	uint64_t offset;   /**< and the address in it */
 	bool is_mark;      /**< no frame of the program: "[truncated]", "[no unwind data]" */
 	bool is_entry;     /**< an allocation function that was called, as the recorder knew it */
+	bool is_library;   /**< of a library that all programs have (query/library_frames.h); as the short forms */
 };
 
 /** Return whether the name is a place in an image that no symbol names. */

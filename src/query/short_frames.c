@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "query/library_frames.h"
 #include "symbols/short_name.h"
 
 static struct short_frame *frame_at(struct short_frames *frames, uint32_t name)
@@ -106,6 +107,8 @@ void short_frames_make(struct short_frames *frames, struct heap_name *names, uin
 	}
 	qsort(ordered, found, sizeof(*ordered), compare);
 	number_all(frames, names, ordered, found);
+	for (uint32_t i = 0; i < count; i++)
+		names[i].is_library = library_frame(&names[i]);
 	free(ordered);
 	frames->made_count = count;
 	frames->is_stale = false;

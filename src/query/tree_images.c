@@ -156,5 +156,5 @@ void tree_images_fini(struct tree_images *images)
 	free(images->is_versioned);
 	free(images->shown);
 	intern_fini(&images->stems);
-	*images = (struct tree_images){NULL};
+	*images = (struct tree_images){.items = NULL};
 }

@@ -52,7 +52,7 @@ static int check(const struct window_word *window, struct diag *diag)
 int window_word_parse(struct window_word *window, const char *word, struct diag *diag)
 {
 	const char *at = strrchr(word, '@'), *dots = at ? strstr(at, "..") : NULL;
-	*window = (struct window_word){NULL};
+	*window = (struct window_word){.path = NULL};
 	if (!dots || !access(word, F_OK)) {
 		window->path = copy(word, strlen(word));
 		return 0;
@@ -102,5 +102,5 @@ void window_word_fini(struct window_word *window)
 	free(window->path);
 	free(window->times[0]);
 	free(window->times[1]);
-	*window = (struct window_word){NULL};
+	*window = (struct window_word){.path = NULL};
 }

@@ -16,6 +16,9 @@
 
 enum { GROUPS_MAX = 256, TYPES_MAX = 12, HASH_DIGITS = 16, ROOM_BYTES = 32, USUAL_BYTES = 4096 };
 
+/* The one function of a lambda. */
+static const char call[] = "::operator()";
+
 /* The text that is read, [at, end) of it, and the short form so far. */
 struct shortening {
 	const char *begin, *at, *end;
@@ -368,8 +371,8 @@ static void put_lambda(struct shortening *to, const char *number, size_t length)
 	put(to, number, length);
 	put_text(to, "}");
 	/* Its one function needs no name. */
-	if (has_prefix(to->at, to->end, "::operator()")) {
-		to->at += strlen("::operator()");
+	if (has_prefix(to->at, to->end, call)) {
+		to->at += sizeof(call) - 1;
 		if (to->at < to->end && *to->at == '<')
 			skip_group(to);
 	}
@@ -397,11 +400,17 @@ static bool skip_qualifiers(struct shortening *from)
 /* A parenthesis at `at`, outside of others. Return false at the end of the name. */
 static bool name_parenthesis(struct shortening *from)
 {
-	static const char anonymous[] = "(anonymous ";
+	static const char anonymous[] = "(anonymous ", unnamed[] = "(unnamed)";
 	const char *open = from->at, *close;
 	skip_group(from);
 	close = from->at - (from->at - open > 1 && from->at[-1] == ')');
-	if (has_prefix(open, from->end, anonymous) || (open > from->begin && open[-1] == '.')) {
+	/* What debug information calls an unnamed class (owners.c) is a lambda, if it is called. */
+	bool is_unnamed = has_prefix(open, from->end, unnamed);
+	if (is_unnamed && has_prefix(from->at, from->end, call)) {
+		put_lambda(from, "", 0);
+		return true;
+	}
+	if (is_unnamed || has_prefix(open, from->end, anonymous) || (open > from->begin && open[-1] == '.')) {
 		put(from, open, (size_t)(from->at - open));
 		return true;
 	}
@@ -532,8 +541,8 @@ static void name_word(struct shortening *from)
 			skip_group(from);
 	} else if (is_begin && length > 2 && has_prefix(at, at + length, "$_") && isdigit((unsigned char)at[2])) {
 		from->lambda = from->used - length;
-		if (has_prefix(from->at, from->end, "::operator()"))
-			from->at += strlen("::operator()");
+		if (has_prefix(from->at, from->end, call))
+			from->at += sizeof(call) - 1;
 	}
 }
 
@@ -681,7 +690,7 @@ const char *short_name(struct arena *arena, const char *name, const char *file, 
 bool short_name_has_place(const char *name)
 {
 	struct shortening from;
-	if (!strstr(name, "lambda") && !strstr(name, "$_"))
+	if (!strstr(name, "lambda") && !strstr(name, "$_") && !strstr(name, "(unnamed)"))
 		return false;
 	char *room = memory_resize(NULL, strlen(name) + ROOM_BYTES, 1);
 	bool has_place = shorten(&from, name, room) && ends_with_lambda(&from);

@@ -54,6 +54,9 @@ def check_files_that_are_read():
     refused("it is the command itself", "record", "-q", "-o", "grow", "./grow")
     expect(xheap("record", "-q", "-o", "grow.xht", "./grow").returncode == 0, "record")
     refused("one of the files that are read", "heap", "grow.xht", "-o", "./grow")
+    refused("one of the files that are read", "heap", "grow.xht", "-format", "folded", "-o", "./grow")
+    refused("one of the files that are read", "diff", "t.xht", "grow.xht", "-o", "./grow")
+    refused("one of the files that are read", "diff", "t.xht", "grow.xht", "-format", "folded", "-o", "./grow")
 
 
 def check_whole():

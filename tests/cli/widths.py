@@ -63,7 +63,7 @@ def check_widths():
     """Each width on the trace with hostile names, and some widths on the others."""
     for width in WIDTHS:
         locale = "C" if width % 5 == 0 else "C.UTF-8"
-        for words in (("heap", "names.xht", *TABLES, "-top", 40, "-by", SPLITS[width % len(SPLITS)] if width % 2 else "process"), ("info", "names.xht")):
+        for words in (("heap", "names.xht", *TABLES, "-top", 40, "-by", SPLITS[width % len(SPLITS)] if width % 2 else "process"), ("info", "names.xht"), *([("report", "names.xht")] * (width % 3 == 0))):
             if "heap" in words and words[-1] == "heap":
                 words = words[:-2]
             check_lines(words, width, xheap(*words, "-width", width, LC_ALL=locale))
@@ -73,7 +73,7 @@ def check_widths():
             check_lines(words, width, xheap(*words, "-width", width, LC_ALL=locale))
     for width in (40, 53, 80, 100):
         for name in ("plain", "forks", "losses", "earlier", "untraced"):
-            for words in (("heap", f"{name}.xht", *TABLES), ("info", f"{name}.xht")):
+            for words in (("heap", f"{name}.xht", *TABLES), ("info", f"{name}.xht"), ("report", f"{name}.xht")):
                 check_lines(words, width, xheap(*words, "-width", width))
 
 

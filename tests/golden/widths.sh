@@ -15,6 +15,10 @@ for width in 80 120 200; do
 	"$XHEAP" info processes.xht -width $width
 	"$XHEAP" heap processes.xht -frames -by process -top 5 -width $width
 done
+echo "==== lambdas, and lines"
+"$XHEAP" heap libstdcxx.xht -requireFrames '*(unnamed)::operator()' -top 3 -width 80
+"$XHEAP" heap libcxx.xht -requireFrames '*$_0*' -top 3 -width 80
+"$XHEAP" heap libstdcxx.xht -lines -stacks -frames -cullFrames 'std::*' -top 4 -width 100
 echo "==== the other extremes"
 "$XHEAP" heap libstdcxx.xht -stacks -chains -top 2 -width 40
 LC_ALL=C "$XHEAP" heap rust.xht -frames -top 5 -width 60

@@ -115,6 +115,9 @@ static void lambdas_have_a_number_or_a_place(void **state)
 		{"f::$_0::operator()(int) const", "f::$_0"},
 		{"f()::'lambda'(int)::operator()(int) const", "f::{lambda}"},
 		{"f()::'lambda0'(int)::operator()(int) const", "f::{lambda}"},
+		{"handle()::(unnamed)::operator()", "handle::{lambda}"},
+		{"handle()::(unnamed)::run", "handle::(unnamed)::run"},
+		{"Server::handle(int)::<lambda(int)>::operator()", "Server::handle::{lambda}"},
 		{"f(int)::{default arg#1}::{lambda()#1}::operator()() const", "f::{default arg#1}::{lambda#1}"},
 	};
 	static const struct row placed[] = {
@@ -124,13 +127,14 @@ static void lambdas_have_a_number_or_a_place(void **state)
 		{"f::$_0::operator()(int) const", "f::{lambda at a.cpp:7}"},
 		{"f()::{lambda()#1}::_FUN()", "f::{lambda at a.cpp:7}"},
 		{"f()::{lambda()#1}::operator()() const::C::g()", "f::{lambda#1}::C::g"},
+		{"handle()::(unnamed)::operator()", "handle::{lambda at a.cpp:7}"},
 		{"void g<f()::{lambda()#1}>(int)", "g<>"},
 	};
 	(void)state;
 	CHECK(numbered, NULL, 0);
 	CHECK(placed, "/src/a.cpp", 7);
 	assert_true(short_name_has_place(placed[0].name));
-	assert_false(short_name_has_place(placed[5].name));
+	assert_false(short_name_has_place(placed[6].name));
 }
 
 static void other_languages(void **state)
