@@ -132,11 +132,14 @@ static void doubts_find(struct budget_figures *figures)
 	const struct trace_dictionary *dictionary = figures->source->table->dictionary;
 	for (uint32_t i = 0; i < dictionary->thread_count; i++)
 		figures->has_unnamed_threads |= !dictionary->threads[i].name || !*dictionary->threads[i].name;
+	/* A cut stack's list has selections that only may count it. */
+	figures->has_plain_lists = !figures->has_cut_stacks;
 	for (uint32_t i = 0; i < selection_count(figures); i++) {
 		const struct budget_list *lists = figures->budget->selections[i].lists;
 		figures->is_doubtful[i] =
 			(figures->has_cut_stacks && lists[BUDGET_IN].count) ||
 			(figures->has_unnamed_threads && has_name(figures->budget, lists[BUDGET_THREAD]));
+		figures->has_plain_lists &= !is_of_threads(&figures->budget->selections[i]);
 	}
 }
 
@@ -210,15 +213,20 @@ static enum passing_thread class_passes(const struct budget_figures *figures, ui
 static void group_add(const struct budget_figures *figures, struct budget_group *group, struct budget_list list,
 		      uint32_t class)
 {
-	uint32_t count = selection_count(figures);
-	group->selections = memory_resize(NULL, 2 * (size_t)list.count + 1, sizeof(*group->selections));
+	uint32_t count = selection_count(figures), *own;
+	if (figures->has_plain_lists) {
+		group->selections = list.items;
+		group->count = list.count;
+		return;
+	}
+	group->selections = group->own = own = memory_resize(NULL, 2 * (size_t)list.count + 1, sizeof(*own));
 	for (uint32_t i = 0; i < list.count; i++) {
 		uint32_t selection = list.items[i] % count;
 		enum passing_thread passing = class_passes(figures, class, selection);
 		if (passing == PASSES && list.items[i] < count)
-			group->selections[group->count++] = selection;
+			own[group->count++] = selection;
 		if (passing != PASSES_NOT && figures->is_doubtful[selection])
-			group->selections[group->count++] = selection + count;
+			own[group->count++] = selection + count;
 	}
 }
 
@@ -409,7 +417,7 @@ int budget_figures_make(struct budget_figures *figures, const struct budget *bud
 void budget_figures_fini(struct budget_figures *figures)
 {
 	for (size_t i = 0; i < figures->group_count; i++)
-		free(figures->groups[i].selections);
+		free(figures->groups[i].own);
 	free(figures->groups);
 	map_fini(&figures->group_of);
 	intern_fini(&figures->classes);

@@ -7,7 +7,8 @@
 
 /** Allocations that the same selections count, with their sums. */
 struct budget_group {
-	uint32_t *selections; /**< both numbers; none twice */
+	const uint32_t *selections; /**< both numbers; none twice */
+	uint32_t *own;              /**< that array, if it is not the one of the matching */
 	uint32_t count;
 	struct heap_numbers numbers;
 };
@@ -24,6 +25,7 @@ struct budget_figures {
 	struct heap_numbers *numbers; /**< by both numbers; peaks are those of the selection by itself */
 	bool *is_doubtful;            /**< by selection: there are allocations that may pass, counted by the second */
 	bool has_cut_stacks, has_unnamed_threads;
+	bool has_plain_lists; /**< each list of selections is that of its group: there are no doubts, and no threads */
 	uint32_t *thread_classes;    /**< by thread: equal numbers pass the same selections */
 	struct intern classes;       /**< by such a number: which selections of some threads it passes, or may pass */
 	struct budget_group *groups; /**< allocations that the same selections count */

@@ -26,7 +26,7 @@ uint32_t budget_match_stack(struct budget_match *match, const struct heap_names 
 			    bool is_cut);
 
 /** Return the list with this number: selections, in order; a selection that only may count the stack has the number of
-    selections added. Valid until the next budget_match_stack(). */
+    selections added. Its items are there as long as the matching. */
 struct budget_list budget_match_list(const struct budget_match *match, uint32_t list);
 
 /** Return the number of lists so far. */
