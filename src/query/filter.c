@@ -273,6 +273,17 @@ void heap_filter_init_for(struct heap_filter *filter, const struct heap_table *t
 	filter_settle(filter, table);
 }
 
+void heap_filter_init_chosen(struct heap_filter *filter, const struct heap_table *table, uint8_t *sites,
+			     uint8_t *threads)
+{
+	heap_filter_init(filter);
+	filter->site = sites;
+	filter->thread = threads;
+	drop_if_all_pass(&filter->site, table->site_count);
+	drop_if_all_pass(&filter->thread, table->dictionary->thread_count);
+	filter_settle(filter, table);
+}
+
 void heap_filter_init_beside(struct heap_filter *filter, const struct heap_filter *from, const struct heap_table *table)
 {
 	*filter = *from;

@@ -89,6 +89,11 @@ void heap_filter_init_beside(struct heap_filter *filter, const struct heap_filte
 /** Free what such a copy has of its own. */
 void heap_filter_fini_beside(struct heap_filter *filter);
 
+/** Begin with a filter that allocations of some sites and threads pass, prepared with the table: arrays by site and by
+ *  thread, which become the filter's; NULL: all. */
+void heap_filter_init_chosen(struct heap_filter *filter, const struct heap_table *table, uint8_t *sites,
+			     uint8_t *threads);
+
 /** Free the filter. Names of heaps stay the caller's. */
 void heap_filter_fini(struct heap_filter *filter);
 

@@ -100,6 +100,9 @@ int heap_names_compare(const struct heap_names *names, uint32_t one, uint32_t ot
 /** Return the file names of images that have frames in the stacks named so far but no symbols; in order, each once. */
 const char *const *heap_names_without_symbols(struct heap_names *names, size_t *count);
 
+/** Return whether an image with this file name has frames in the stacks named so far. */
+bool heap_names_has_image(const struct heap_names *names, const char *file_name);
+
 /** Return the number of images that have frames in the stacks named so far. */
 size_t heap_names_image_count(const struct heap_names *names);
 

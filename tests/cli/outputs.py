@@ -11,7 +11,7 @@ XHEAP = os.environ["XHEAP"]
 MAKE_TRACE = os.path.join(os.environ["BUILD"], "tests/golden/make_trace")
 LIMIT_SECONDS = 60
 READERS = (("heap", "-totals"), ("report",), ("info",), ("dump",), ("dump", "-allocations"), ("diff", "t.xht"),
-           ("heap", "-format", "folded"), ("symbols",))
+           ("heap", "-format", "folded"), ("check", "--budget", "a.budget"), ("symbols",))
 
 
 def xheap(*words, **how):
@@ -112,6 +112,7 @@ def check_no_traces():
 
 
 def main():
+    pathlib.Path("a.budget").write_text("peak <= 1T\n")
     check_files_that_are_read()
     check_whole()
     check_standard_output()

@@ -77,6 +77,20 @@ def check_widths():
                 check_lines(words, width, xheap(*words, "-width", width))
 
 
+def check_budgets():
+    """A budget whose limits have long names, and are exceeded, uncertain or match nothing."""
+    name = "f" * 5000
+    pathlib.Path("tight.budget").write_text(f'bytes <= 1\nblocks in "=names!{name}" <= 0\npeak in * except nothing <= 1\noutstanding in {"x::" * 100}y <= 3\n'
+                                            'temporary <= 999,999,999\nblocks thread "a b" process nobody <= 3\n')
+    for width in (40, 41, 57, 80, 100, 222, 300):
+        for more in ((), ("--strict", "--top", "9"), ("--allFrames",)):
+            for traces in (("names.xht",), ("plain.xht", "losses.xht")):
+                words = (XHEAP, "check", *traces, "--budget", "tight.budget", "--width", str(width), *more)
+                run = subprocess.run(words, stdout=subprocess.PIPE, text=True)
+                expect(run.returncode == 1 and "failed: 6 limits" in run.stdout, f"{words}: status {run.returncode}: {run.stdout}")
+                check_lines(words, width, run.stdout)
+
+
 def numbers_of(text):
     """The totals and the numbers of the rows, without those in names."""
     return NUMBER.findall(re.split(r"\n\n", text)[1])
@@ -152,6 +166,7 @@ if __name__ == "__main__":
     os.environ.pop("COLUMNS", None)
     make_traces()
     check_widths()
+    check_budgets()
     check_numbers()
     check_whole()
     check_sources_of_width()

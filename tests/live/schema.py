@@ -253,6 +253,26 @@ def traces():
     return f"{len(SCENES) + len(older)} traces"
 
 
+BUDGET = """peak <= 1 B varies 5%
+blocks in app* except nothing <= 1 +5%
+bytes self * thread * process * <= 1T
+outstanding in nowhere <= 10 blocks
+"""
+
+
+def checks():
+    """A budget against one trace, several, and a sample."""
+    pathlib.Path("all.budget").write_text(BUDGET)
+    older = SOURCE / "tests/older"
+    for traces in (["plain.xht"], ["plain.xht", "losses.xht"], [older / "sampled.xht"], [older / "forks.xht"]):
+        run = subprocess.run([XHEAP, "check", *map(str, traces), "--budget", "all.budget", "--format", "json"], stdout=subprocess.PIPE, text=True)
+        expect(run.returncode == 1, f"check of {traces}: status {run.returncode}")
+        check("check.json", json.loads(run.stdout), f"check of {traces}")
+    run = subprocess.run([XHEAP, "check", "losses.xht", "plain.xht", "--fail-above", "1%", "--by", "function", "--least", "1", "--format", "json"], stdout=subprocess.PIPE, text=True)
+    expect(run.returncode == 1, f"check with --fail-above: status {run.returncode}")
+    check("check.json", json.loads(run.stdout), "check with --fail-above")
+
+
 # ---- sessions ----
 
 def query(name, *words):
@@ -307,4 +327,4 @@ def everything():
     return f"{len(seen)} keys, {len(known - seen)} more are not seen here"
 
 
-sys.exit(run_tests(documented, refused, traces, compare_split, sessions, everything))
+sys.exit(run_tests(documented, refused, traces, checks, compare_split, sessions, everything))
