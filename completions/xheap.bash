@@ -68,7 +68,7 @@ _xheap_recover() {
 
 _xheap_heap() {
 	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -session -by -top -range -lifetime -size \
-		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -lines -format -o -timing --help"
+		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -lines -format -o -noIndex -timing --help"
 	case ${2#-} in
 	-stacks | stacks | -frames | frames | -image | image | -images | images | -heaps | heaps | -tree | tree | -chains | chains)
 		case $1 in
@@ -93,7 +93,7 @@ _xheap_dump() {
 	-range | --range) ;;
 	-format | --format) _xheap_reply "text csv json" "$1" ;;
 	*) case $1 in
-		-*) _xheap_reply "-events -allocations -stacks -wholeStacks -images -processes -memory -range -format --help" "$1" ;;
+		-*) _xheap_reply "-events -allocations -stacks -wholeStacks -images -processes -memory -range -format -noIndex --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac
@@ -139,7 +139,7 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch top report recover heap symbols merge dump info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch top report recover heap symbols merge clean dump info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -153,6 +153,11 @@ _xheap() {
 		-*) _xheap_reply "-o --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
+	clean)
+		case $current in
+		-*) _xheap_reply "-n -dryRun -symbols --help" "$current" ;;
+		*) _xheap_traces "$current" ;;
+		esac ;;
 	symbols)
 		case $current in
 		-*) _xheap_reply "-threads -again -noCache --help" "$current" ;;
@@ -160,12 +165,12 @@ _xheap() {
 		esac ;;
 	report)
 		case $current in
-		-*) _xheap_reply "-session --help" "$current" ;;
+		-*) _xheap_reply "-session -noIndex --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
 	info) _xheap_info "$current" "$previous" ;;
-	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap symbols merge dump info" "$current" ;;
+	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap symbols merge clean dump info" "$current" ;;
 	esac
 }
 

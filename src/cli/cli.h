@@ -26,7 +26,8 @@ struct command {
 
 extern const struct command command_fold, command_index, command_record, command_recover, command_info, command_dump,
 	command_report, command_heap, command_symbols, command_start, command_update, command_query, command_sessions,
-	command_flush, command_stop, command_launch, command_top, command_merge, command_help, command_version;
+	command_flush, command_stop, command_launch, command_top, command_merge, command_clean, command_help,
+	command_version;
 
 /** The command with this name in any case, or NULL. */
 const struct command *command_find(const char *name);

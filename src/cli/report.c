@@ -492,8 +492,8 @@ static int analysis_show(struct analysis *analysis, const char *session)
 }
 
 static const struct option report_rows[] = {INPUT_SESSION_OPTION, {.type = VALUE_END}};
-static const struct option_group report_groups[] = {{report_rows, offsetof(struct report_options, input), false},
-						    {NULL, 0, false}};
+static const struct option_group report_groups[] = {
+	{report_rows, offsetof(struct report_options, input), false}, {analysis_rows, 0, false}, {NULL, 0, false}};
 static const struct option_grammar grammar = {.command = "report", .groups = report_groups, .dashes = "-"};
 
 static int report_run(int argc, char **argv)
