@@ -4,19 +4,17 @@
  * the stacks that allocated most, temporary and unfreed blocks, and the next commands to type.
  */
 #include <inttypes.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "action/losses.h"
 #include "action/report.h"
+#include "action/stack_view.h"
 #include "base/memory.h"
 #include "base/style.h"
 #include "base/text.h"
 #include "cli/analysis.h"
+#include "cli/layout_options.h"
 #include "cli/option_parser.h"
 #include "query/extents.h"
 #include "query/folded.h"
@@ -24,12 +22,11 @@
 
 enum {
 	CHART_COLUMNS = 64,
+	CHART_MARGIN = 14,
 	CHART_ROWS = 5,
 	EIGHTHS = 8,
 	ROWS_MAX = 5,
 	FRAMES_MAX = 8,
-	WIDTH_DEFAULT = 120,
-	WIDTH_MIN = 60,
 	INDENT = 10,
 	PERCENT = 100,
 	THOUSAND = 1000
@@ -40,15 +37,30 @@ struct view {
 	struct action_source source;
 	struct action_input input;
 	struct heap_window window;
-	struct sink *out;
-	unsigned width;
-	bool has_blocks; /* the terminal has U+2581 to U+2588 */
+	struct sink *out, lines;
 };
 
 static void heading(const struct view *view, const char *text)
 {
 	sink_put(view->out, '\n');
 	style_lines(view->out, view->input.is_colored, STYLE_HEADING, text);
+}
+
+/* Lines of any width are written between wrap_begin() and wrap_end(), which breaks them. */
+static struct sink *wrap_begin(struct view *view)
+{
+	struct sink *out = view->out;
+	sink_to_memory(&view->lines);
+	view->out = &view->lines;
+	return out;
+}
+
+static void wrap_end(struct view *view, struct sink *out)
+{
+	char *text = sink_take(&view->lines, NULL);
+	view->out = out;
+	text_wrap(out, text, &view->input.layout);
+	free(text);
 }
 
 static bool is_sample(const struct view *view)
@@ -69,16 +81,21 @@ static struct heap_range whole_range(const struct view *view)
 static void chart_cell(const struct view *view, unsigned eighths)
 {
 	static const char *const blocks[EIGHTHS + 1] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-	sink_text(view->out, view->has_blocks ? blocks[eighths] : eighths > EIGHTHS / 2 ? "#" : eighths ? "." : " ");
+	sink_text(view->out, view->input.layout.has_unicode ? blocks[eighths]
+			     : eighths > EIGHTHS / 2        ? "#"
+			     : eighths                      ? "."
+							    : " ");
 }
 
 static void chart_print(const struct view *view)
 {
+	const unsigned width = view->input.layout.width;
+	const int columns = width && width < CHART_COLUMNS + CHART_MARGIN ? (int)width - CHART_MARGIN : CHART_COLUMNS;
 	struct heap_peak most[CHART_COLUMNS];
 	uint64_t highest = 0;
 	struct heap_range range = whole_range(view);
-	heap_peaks(most, CHART_COLUMNS, view->source.table, view->source.filter, range);
-	for (int i = 0; i < CHART_COLUMNS; i++)
+	heap_peaks(most, (unsigned)columns, view->source.table, view->source.filter, range);
+	for (int i = 0; i < columns; i++)
 		highest = most[i].bytes > highest ? most[i].bytes : highest;
 	if (!highest)
 		return;
@@ -88,9 +105,9 @@ static void chart_print(const struct view *view)
 			    row == CHART_ROWS - 1 ? report_bytes(&view->source, highest).data
 			    : row                 ? ""
 						  : "0",
-			    view->has_blocks ? "│" : "|");
+			    view->input.layout.has_unicode ? "│" : "|");
 		sink_text(view->out, style_begin(view->input.is_colored, STYLE_CHART));
-		for (int i = 0; i < CHART_COLUMNS; i++) {
+		for (int i = 0; i < columns; i++) {
 			uint64_t filled = (uint64_t)((unsigned __int128)most[i].bytes * CHART_ROWS * EIGHTHS / highest),
 				 floor = (uint64_t)row * EIGHTHS;
 			/* A column with any live memory shows something. */
@@ -102,7 +119,7 @@ static void chart_print(const struct view *view)
 		sink_format(view->out, "%s\n", style_end(view->input.is_colored, STYLE_CHART));
 	}
 	const struct text from = range.from_ns ? text_duration(range.from_ns) : (struct text){"0"};
-	sink_format(view->out, "  %10s  %s%*s\n", "", from.data, CHART_COLUMNS - (int)strlen(from.data),
+	sink_format(view->out, "  %10s  %s%*s\n", "", from.data, columns - (int)strlen(from.data),
 		    text_duration(range.to_ns).data);
 }
 
@@ -257,34 +274,6 @@ static void summary_print(const struct view *view)
 
 /* ---- tables ---- */
 
-/* Frames of one row, wrapped to the width: from the function that asked for it to its callers. An image is shown when
-   it changes. */
-static void frames_print(const struct view *view, uint32_t node)
-{
-	struct heap_names *names = view->source.names;
-	unsigned at = INDENT, count = 0;
-	const char *image = NULL;
-	sink_format(view->out, "%*s", INDENT, "");
-	if (!node)
-		sink_text(view->out, "[no stack]");
-	for (; node && count < FRAMES_MAX; node = heap_names_frame(names, node)->parent, count++) {
-		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
-		bool is_same = image && name->image && name->symbol && !strcmp(image, name->image);
-		char room[TEXT_NAME_BYTES];
-		const char *text = text_name(text_shown(is_same ? name->symbol : name->text), room);
-		size_t length = strlen(text);
-		if (count) {
-			bool is_full = at + 3 + length > view->width;
-			sink_format(view->out, is_full ? " <\n%*s" : " < ", INDENT, "");
-			at = is_full ? INDENT : at + 3;
-		}
-		sink_text(view->out, text);
-		at += (unsigned)length;
-		image = name->image;
-	}
-	sink_text(view->out, node ? " < ...\n" : "\n");
-}
-
 /* A table of the report: the rows of an action that have most of a number; those without it are not shown. */
 struct text_part {
 	const char *title;
@@ -359,6 +348,15 @@ static const struct text_part parts[] = {
 };
 enum { PART_COUNT = sizeof(parts) / sizeof(*parts) };
 
+static void row_print(struct view *view, const struct text_part *part, const struct action_row *row)
+{
+	struct sink *out = wrap_begin(view);
+	part->print(view, row);
+	wrap_end(view, out);
+	stack_view_print(&(struct stack_view){.input = &view->input, .indent = INDENT, .lines_max = FRAMES_MAX},
+			 row->group, view->out);
+}
+
 static void part_print(struct view *view, const struct text_part *part)
 {
 	const struct action_sort *sort = part->key ? action_sort_find(part->key) : &part->own;
@@ -370,9 +368,7 @@ static void part_print(struct view *view, const struct text_part *part)
 	for (size_t i = 0; i < rows.shown && sort->number(rows.rows[i]->figures); i++) {
 		if (!i)
 			heading(view, part->title);
-		part->print(view, rows.rows[i]);
-		sink_put(view->out, '\n');
-		frames_print(view, rows.rows[i]->group);
+		row_print(view, part, rows.rows[i]);
 	}
 	action_rows_fini(&rows);
 }
@@ -398,57 +394,63 @@ static void next_print(const struct view *view)
 
 /* ---- the command ---- */
 
-static void title_print(const struct view *view)
+static void title_print(struct view *view)
 {
+	enum { SHARE = 2, GAP = 2 };
+	const struct text_layout *layout = &view->input.layout;
+	struct arena arena = {0};
 	const struct trace_dictionary *dictionary = trace_dictionary(view->source.trace);
 	const char *command = dictionary->process_count ? text_shown(dictionary->processes[0].command) : "";
 	struct text missing = losses_missing_text(dictionary);
-	sink_format(view->out, "%s%s%s  %s%s%s\n", style_begin(view->input.is_colored, STYLE_HEADING),
-		    text_shown(view->source.path), style_end(view->input.is_colored, STYLE_HEADING), command,
-		    *missing.data ? "; not complete: " : "", missing.data);
 	uint32_t thread_count = report_thread_count(dictionary);
-	sink_format(view->out, "  %s, %" PRIu32 " process%s, %" PRIu32 " thread%s, %s events\n",
+	const char *path = text_shown(view->source.path);
+	if (!layout->has_full_names) {
+		path = text_fit(&arena, path, layout->width / SHARE, layout->has_unicode);
+		command = text_fit(&arena, command, layout->width - text_width(path) - GAP, layout->has_unicode);
+	}
+	sink_format(view->out, "%s%s%s  %s\n", style_begin(view->input.is_colored, STYLE_HEADING), path,
+		    style_end(view->input.is_colored, STYLE_HEADING), command);
+	arena_fini(&arena);
+	struct sink *out = wrap_begin(view);
+	sink_format(view->out, "  %s, %" PRIu32 " process%s, %" PRIu32 " thread%s, %s events%s%s\n",
 		    text_duration(view->source.table->duration_ns).data, dictionary->process_count,
 		    dictionary->process_count == 1 ? "" : "es", thread_count, thread_count == 1 ? "" : "s",
-		    text_count(dictionary->event_count).data);
+		    text_count(dictionary->event_count).data, *missing.data ? "; not complete: " : "", missing.data);
+	wrap_end(view, out);
 	/* Which images have no symbols is known when the stacks have names. */
 	for (uint32_t i = 0; i < view->source.table->site_count; i++)
 		heap_names_site(view->source.names, &view->source.table->sites[i]);
 	report_text_caveats(&view->report, view->out);
 }
 
-static unsigned terminal_width(void)
-{
-	struct winsize size;
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
-		return WIDTH_DEFAULT;
-	return size.ws_col < WIDTH_MIN ? WIDTH_MIN : size.ws_col;
-}
-
 static void view_show(const struct analysis *analysis, const char *session, const struct heap_filter *filter,
-		      struct heap_cull *cull, bool is_colored, struct sink *out)
+		      struct heap_cull *cull, bool is_colored, struct text_layout layout, struct sink *out)
 {
-	struct view view = {.source = analysis_source(analysis, filter), .out = out, .width = terminal_width()};
+	struct view view = {.source = analysis_source(analysis, filter), .out = out};
 	heap_window_make(&view.window, analysis->table, filter, (struct heap_range){0, analysis->table->duration_ns},
 			 HEAP_BY_NONE, false);
 	view.source.window = &view.window;
 	view.source.session = session;
 	view.input = (struct action_input){
-		.sources = &view.source, .source_count = 1, .is_colored = is_colored, .cull = cull};
+		.sources = &view.source, .source_count = 1, .is_colored = is_colored, .cull = cull, .layout = layout};
 	view.report = (struct report){.input = &view.input};
-	view.has_blocks = setlocale(LC_CTYPE, "") && !strcmp(nl_langinfo(CODESET), "UTF-8");
 	title_print(&view);
 	chart_print(&view);
+	struct sink *to = wrap_begin(&view);
 	summary_print(&view);
+	wrap_end(&view, to);
 	for (int i = 0; i < PART_COUNT; i++)
 		part_print(&view, &parts[i]);
+	to = wrap_begin(&view);
 	next_print(&view);
+	wrap_end(&view, to);
 	heap_window_fini(&view.window);
 	action_input_fini(&view.input);
 }
 
 struct report_options {
 	struct input input;
+	struct layout_options layout;
 };
 
 static int set_path(void *context, char *word)
@@ -457,7 +459,7 @@ static int set_path(void *context, char *word)
 }
 
 /* The view as a text, the caller's (free): of a damaged index nothing is shown. */
-static char *view_make(const struct analysis *analysis, const char *session, bool is_colored)
+static char *view_make(const struct analysis *analysis, const struct report_options *options, bool is_colored)
 {
 	struct heap_filter filter;
 	struct heap_cull cull = {.with_entries = false};
@@ -465,24 +467,25 @@ static char *view_make(const struct analysis *analysis, const char *session, boo
 	sink_to_memory(&out);
 	heap_filter_init_for(&filter, analysis->table);
 	heap_cull_use_default(&cull);
-	view_show(analysis, session, &filter, &cull, is_colored, &out);
+	view_show(analysis, options->input.session, &filter, &cull, is_colored,
+		  layout_options_settle(&options->layout, false), &out);
 	heap_cull_fini(&cull);
 	heap_filter_fini(&filter);
 	return sink_take(&out, NULL);
 }
 
-static int analysis_show(struct analysis *analysis, const char *session)
+static int analysis_show(struct analysis *analysis, const struct report_options *options)
 {
 	struct cli_output output;
 	int status = CLI_OK;
 	cli_output_open(&output, true);
-	char *text = view_make(analysis, session, output.is_colored);
+	char *text = view_make(analysis, options, output.is_colored);
 	while (status == CLI_OK && !analysis_is_good(analysis->table)) {
 		free(text);
 		text = NULL;
 		status = analysis_mend(analysis);
 		if (status == CLI_OK)
-			text = view_make(analysis, session, output.is_colored);
+			text = view_make(analysis, options, output.is_colored);
 	}
 	if (status == CLI_OK)
 		sink_text(&output.sink, text);
@@ -493,7 +496,11 @@ static int analysis_show(struct analysis *analysis, const char *session)
 
 static const struct option report_rows[] = {INPUT_SESSION_OPTION, {.type = VALUE_END}};
 static const struct option_group report_groups[] = {
-	{report_rows, offsetof(struct report_options, input), false}, {analysis_rows, 0, false}, {NULL, 0, false}};
+	{report_rows, offsetof(struct report_options, input), false},
+	{layout_rows, offsetof(struct report_options, layout), false},
+	{analysis_rows, 0, false},
+	{NULL, 0, false},
+};
 static const struct option_grammar grammar = {.command = "report", .groups = report_groups, .dashes = "-"};
 
 static int report_run(int argc, char **argv)
@@ -507,7 +514,7 @@ static int report_run(int argc, char **argv)
 		input_fini(&options.input);
 		return status;
 	}
-	status = analysis_show(&analysis, options.input.session);
+	status = analysis_show(&analysis, &options);
 	analysis_close(&analysis);
 	input_fini(&options.input);
 	return status;
@@ -515,7 +522,7 @@ static int report_run(int argc, char **argv)
 
 const struct command command_report = {
 	.name = "report",
-	.usage = "[FILE | -session NAME]",
+	.usage = "[FILE | -session NAME] [OPTIONS]",
 	.summary = "the first answer: the peak, who allocates most, what is never freed",
 	.run = report_run,
 	.options = &grammar,
