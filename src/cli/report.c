@@ -498,6 +498,7 @@ static const struct option report_rows[] = {INPUT_SESSION_OPTION, {.type = VALUE
 static const struct option_group report_groups[] = {
 	{report_rows, offsetof(struct report_options, input), false},
 	{layout_rows, offsetof(struct report_options, layout), false},
+	{analysis_rows, 0, false},
 	{NULL, 0, false},
 };
 static const struct option_grammar grammar = {.command = "report", .groups = report_groups, .dashes = "-"};
