@@ -160,7 +160,7 @@ _xheap() {
 		esac ;;
 	report)
 		case $current in
-		-*) _xheap_reply "-session --help" "$current" ;;
+		-*) _xheap_reply "-top -more -shortLived -noDefaultCull -range -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -format -o -session --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
