@@ -225,7 +225,11 @@ static int report_run(int argc, char **argv)
 	struct report_options options = {.top = TOP_DEFAULT, .format = REPORT_TEXT, .short_ns = 10000};
 	int status = CLI_FAILED;
 	filter_options_init(&options.filter, "report");
-	if (!options_parse(&grammar, argc, argv, &options, set_path, NULL)) {
+	if (options_parse(&grammar, argc, argv, &options, set_path, NULL)) {
+		status = CLI_FAILED;
+	} else if (options.has_more && options.format == REPORT_JSON) {
+		status = cli_fail("-more is for text: -format json has all lists");
+	} else {
 		char *path = cli_trace_path(options.input.path);
 		status = path ? trace_show(&options, path) : CLI_FAILED;
 		free(path);
