@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "action/losses.h"
+#include "action/stack_view.h"
 #include "action/summary.h"
 
 enum {
@@ -63,11 +64,11 @@ static void command_begin(const struct summary *summary, struct sink *out, const
 /* Limit the command to stacks with the node's frame; the empty stack has none. */
 static void command_require(const struct summary *summary, struct sink *out, const char *option, uint32_t node)
 {
-	const struct heap_name *name;
+	struct heap_names *names = action_names(summary->input);
 	if (!node || node == HEAP_NONE)
 		return;
-	name = heap_names_name(action_names(summary->input),
-			       heap_names_frame(action_names(summary->input), node)->name);
+	node = stack_view_user_node(summary->input, node);
+	const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
 	if (name->is_mark || text_shown(name->text) != name->text)
 		return;
 	sink_format(out, " %s", option);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/stack_view.h"
 #include "base/memory.h"
 #include "query/folded.h"
 
@@ -166,7 +167,9 @@ const char *summary_function(const struct summary *summary, uint32_t node)
 	struct heap_names *names = action_names(summary->input);
 	if (!node || node == HEAP_NONE)
 		return "[no stack]";
-	return heap_names_name(names, heap_names_frame(names, node)->name)->text;
+	uint32_t user = stack_view_user_node(summary->input, node);
+	const struct heap_name *name = heap_names_name(names, heap_names_frame(names, user)->name);
+	return summary->input->layout.has_full_names || !name->short_text ? name->text : name->short_text;
 }
 
 void summary_make(struct summary *summary, struct action_input *input, const struct summary_plan *plan)

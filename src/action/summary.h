@@ -102,17 +102,15 @@ void summary_fini(struct summary *summary);
 /** Find the findings; part of summary_make(). */
 void summary_find(struct summary *summary);
 
-/** Return the first name of the stack for people: the function of the user's code. Valid as long as the names. */
+/** Return the first function of the user's code in the stack, for people. Valid as long as the names. */
 const char *summary_function(const struct summary *summary, uint32_t node);
 
 /** Write the summary as one object. */
 void summary_json(const struct summary *summary, struct sink *out);
 
-/** How it is shown. */
+/** How it is shown, beside the layout of the input. */
 struct summary_view {
-	unsigned width;  /**< columns */
-	unsigned lines;  /**< at most; 0: all */
-	bool has_blocks; /**< the terminal has U+2581 to U+2588 */
+	unsigned lines; /**< at most; 0: all */
 };
 
 /** Write the summary for people. */

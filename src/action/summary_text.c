@@ -8,10 +8,20 @@
 #include <string.h>
 
 #include "action/losses.h"
+#include "action/stack_view.h"
 #include "action/summary.h"
 #include "base/style.h"
 
-enum { PERCENT = 100, EIGHTHS = 8, CHART_ROWS = 3, INDENT = 6, FRAMES_MAX = 12, LEVELS = 5, LINE_BYTES = 1024 };
+enum {
+	PERCENT = 100,
+	EIGHTHS = 8,
+	CHART_ROWS = 3,
+	INDENT = 6,
+	FRAMES_MAX = 12,
+	CHART_MARGIN = 13,
+	LEVELS = 5,
+	LINE_BYTES = 1024
+};
 
 /* A level of detail: fewer rows and parts from level to level. */
 struct summary_screen {
@@ -44,33 +54,27 @@ static const char *plural(uint64_t count)
 	return count == 1 ? "" : "s";
 }
 
-/* The number of columns of a text, one for each character. */
-static size_t columns_of(const char *text)
+/* The columns of a line. */
+static size_t width_of(const struct summary_screen *screen)
 {
-	size_t columns = 0;
-	for (; *text; text++)
-		columns += ((unsigned char)*text & 0xc0) != 0x80;
-	return columns;
+	unsigned width = screen->summary->input->layout.width;
+	return width ? width : LINE_BYTES;
 }
 
-/* Write the text, without its end if it has more columns. */
+/* Write the text, without its middle if it has more columns. */
 static void put_cut(const struct summary_screen *screen, const char *text, size_t columns)
 {
-	size_t all = columns_of(text), kept = all <= columns ? all : columns > 3 ? columns - 3 : columns;
-	const char *at = text;
-	for (size_t i = 0; i < kept; i++)
-		do
-			at++;
-		while (((unsigned char)*at & 0xc0) == 0x80);
-	sink_bytes(screen->out, text, (size_t)(at - text));
-	if (kept < all && columns > 3)
-		sink_text(screen->out, "...");
+	const struct text_layout *layout = &screen->summary->input->layout;
+	struct arena arena = {0};
+	sink_text(screen->out,
+		  layout->has_full_names ? text : text_fit(&arena, text, (unsigned)columns, layout->has_unicode));
+	arena_fini(&arena);
 }
 
 /* Write a line: numbers, and a name in the rest of it. */
 static void line_put(const struct summary_screen *screen, const char *numbers, const char *name)
 {
-	size_t used = columns_of(numbers), width = screen->view->width;
+	size_t used = text_width(numbers), width = width_of(screen);
 	put_cut(screen, numbers, width);
 	if (used < width)
 		put_cut(screen, name, width - used);
@@ -80,13 +84,13 @@ static void line_put(const struct summary_screen *screen, const char *numbers, c
 /* Write words, with line breaks between them; `joint` ends each line but the last. */
 static void words_put(const struct summary_screen *screen, unsigned indent, const char *text, const char *joint)
 {
-	size_t at = indent, width = screen->view->width - strlen(joint);
+	size_t at = indent, width = width_of(screen) - strlen(joint);
 	sink_format(screen->out, "%*s", (int)indent, "");
 	while (*text) {
 		size_t length = strcspn(text, " ");
 		char word[LINE_BYTES];
 		snprintf(word, sizeof(word), "%.*s", (int)(length < sizeof(word) ? length : sizeof(word) - 1), text);
-		size_t columns = columns_of(word);
+		size_t columns = text_width(word);
 		if (at > indent && at + 1 + columns > width) {
 			sink_format(screen->out, "%s\n%*s", joint, (int)indent, "");
 			at = indent;
@@ -107,45 +111,52 @@ static void heading(const struct summary_screen *screen, const char *text)
 	style_lines(screen->out, screen->summary->input->is_colored, STYLE_HEADING, text);
 }
 
-/* Copy the name of a frame for people: without parameters and template arguments. */
-static void frame_copy(const struct summary_screen *screen, uint32_t node, bool with_image, char *copy, size_t size)
+/* The name of a frame for people. */
+static const char *frame_text(const struct summary_screen *screen, uint32_t node, bool with_image)
 {
 	struct heap_names *names = action_names(screen->summary->input);
 	const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
-	if (name->symbol && !name->is_mark)
-		heap_plain_symbol(text_shown(with_image ? name->text : name->symbol), copy, size);
-	else
-		snprintf(copy, size, "%s", text_shown(name->text));
+	bool is_full = screen->summary->input->layout.has_full_names;
+	const char *symbol = is_full ? name->symbol : name->short_symbol,
+		   *text = is_full ? name->text : name->short_text;
+	return text_shown(!with_image && symbol ? symbol : text);
 }
 
-/* The callers of a stack's function, on one line. */
-static void callers_put(const struct summary_screen *screen, uint32_t node)
+/* The library's function that a stack's function called, and its callers, on one line: without those of libraries that
+   all programs have. */
+static void callers_put(const struct summary_screen *screen, uint32_t innermost, uint32_t node)
 {
 	struct heap_names *names = action_names(screen->summary->input);
-	char line[LINE_BYTES];
-	size_t used = 0;
-	*line = 0;
-	uint32_t at = node ? heap_names_frame(names, node)->parent : 0;
-	for (int i = 0; at && i < FRAMES_MAX && used < sizeof(line); i++, at = heap_names_frame(names, at)->parent) {
-		char plain[LINE_BYTES / 4];
-		frame_copy(screen, at, false, plain, sizeof(plain));
-		used += (size_t)snprintf(line + used, sizeof(line) - used, "%s< %s", used ? " " : "", plain);
+	struct sink line;
+	uint32_t at = node;
+	sink_to_memory(&line);
+	if (innermost != node)
+		sink_format(&line, "via %s", frame_text(screen, innermost, false));
+	for (int i = 0; (at = heap_names_frame(names, at)->parent) && i < FRAMES_MAX;) {
+		if (heap_names_name(names, heap_names_frame(names, at)->name)->is_library)
+			continue;
+		sink_format(&line, "%s< %s", i++ || innermost != node ? " " : "", frame_text(screen, at, false));
 	}
-	if (used)
-		line_put(screen, "            ", line);
+	char *text = sink_take(&line, NULL);
+	if (*text)
+		line_put(screen, "            ", text);
+	free(text);
 }
 
 /* Print a row: its numbers with the function of the user's code, and its callers below. */
 static void stack_put(const struct summary_screen *screen, const char *numbers, uint32_t node)
 {
-	char plain[LINE_BYTES];
+	struct action_input *input = screen->summary->input;
 	if (!node || node == HEAP_NONE) {
 		line_put(screen, numbers, "[no stack]");
 		return;
 	}
-	frame_copy(screen, node, true, plain, sizeof(plain));
-	line_put(screen, numbers, plain);
-	callers_put(screen, node);
+	uint32_t user = stack_view_user_node(input, node);
+	line_put(screen, numbers, frame_text(screen, user, true));
+	if (!input->layout.has_all_frames)
+		callers_put(screen, node, user);
+	else
+		stack_view_print(&(struct stack_view){.input = input, .indent = INDENT * 2}, node, screen->out);
 }
 
 /* ---- the parts ---- */
@@ -274,10 +285,10 @@ static void growth_put(const struct summary_screen *screen)
 static void cell_put(const struct summary_screen *screen, unsigned eighths)
 {
 	static const char *const blocks[EIGHTHS + 1] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-	sink_text(screen->out, screen->view->has_blocks ? blocks[eighths]
-			       : eighths > EIGHTHS / 2  ? "#"
-			       : eighths                ? "."
-							: " ");
+	sink_text(screen->out, screen->summary->input->layout.has_unicode ? blocks[eighths]
+			       : eighths > EIGHTHS / 2                    ? "#"
+			       : eighths                                  ? "."
+									  : " ");
 }
 
 /* Each column has the most of some parts of the time. */
@@ -286,7 +297,7 @@ static void chart_put(const struct summary_screen *screen)
 	const struct survey *survey = &screen->summary->survey;
 	uint32_t parts = survey->plan.chart_parts, each = 1;
 	uint64_t columns[SUMMARY_CHART_PARTS] = {0}, highest = 0;
-	while (parts / each + 16 > screen->view->width)
+	while (parts / each + CHART_MARGIN > width_of(screen))
 		each++;
 	uint32_t count = parts / each;
 	for (uint32_t i = 0; i < count * each; i++) {
@@ -425,15 +436,17 @@ static void processes_put(const struct summary_screen *screen)
 	for (size_t i = 0; i < most; i++) {
 		const struct summary_process *own = &summary->processes[i];
 		const struct trace_process *process = &dictionary->processes[own->process];
-		char plain[LINE_BYTES / 4] = "", name[LINE_BYTES];
+		char name[LINE_BYTES];
+		const char *function = "";
 		if (own->top_node != HEAP_NONE && own->top_node)
-			frame_copy(screen, own->top_node, false, plain, sizeof(plain));
+			function = frame_text(screen, stack_view_user_node(summary->input, own->top_node), false);
 		snprintf(line, sizeof(line), "  %10s peak, %s left, %s resident  ",
 			 own->has_peak ? bytes_of(screen, own->peak_bytes).data : "unknown",
 			 own->has_peak ? bytes_of(screen, own->outstanding_bytes).data : "unknown",
 			 own->resident ? text_bytes(own->resident->resident_bytes).data : "unknown");
-		snprintf(name, sizeof(name), "%s %.100s%s%s", text_pid(process->pid).data,
-			 text_shown(text_file_name(process->image ? process->image : "")), *plain ? ": " : "", plain);
+		snprintf(name, sizeof(name), "%s %.100s%s%.800s", text_pid(process->pid).data,
+			 text_shown(text_file_name(process->image ? process->image : "")), *function ? ": " : "",
+			 function);
 		line_put(screen, line, name);
 	}
 }

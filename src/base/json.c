@@ -122,6 +122,12 @@ void json_time(struct json *json, const char *key, int64_t time_ns)
 	sink_text(json->out, text_microseconds(time_ns).data);
 }
 
+void json_literal(struct json *json, const char *key, const char *number)
+{
+	json_key(json, key);
+	sink_text(json->out, number);
+}
+
 void json_thousandths(struct json *json, const char *key, uint64_t thousandths)
 {
 	json_key(json, key);

@@ -43,6 +43,9 @@ void json_count(struct json *json, const char *key, uint64_t count);
 /** Write a number. */
 void json_number(struct json *json, const char *key, int64_t number);
 
+/** Write a number that is a text already, as JSON has numbers. */
+void json_literal(struct json *json, const char *key, const char *number);
+
 /** Write true or false. */
 void json_bool(struct json *json, const char *key, bool is_true);
 

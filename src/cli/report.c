@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* xheap report: the first answer to where the memory went, on a screen. */
 #include <errno.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,14 +11,16 @@
 #include "cli/analysis.h"
 #include "cli/filter_options.h"
 #include "cli/formats.h"
+#include "cli/layout_options.h"
 #include "query/folded.h"
 
-enum { TOP_DEFAULT = 5, WIDTH_DEFAULT = 100, WIDTH_MIN = 60, LINES_MOST = 40, SAVE_BYTES = 1 << 16 };
+enum { TOP_DEFAULT = 5, LINES_MOST = 40, SAVE_BYTES = 1 << 16 };
 enum { REPORT_AGAIN = -1 }; /* in place of a status: the index is damaged, and nothing has been shown */
 
 struct report_options {
 	struct filter_options filter;
 	struct input input;
+	struct layout_options layout;
 	const char *output;
 	uint64_t top;
 	int format;
@@ -42,22 +41,12 @@ static int parse_short(void *context, const char *word, struct diag *why)
 	return diag_fail(why, EINVAL, "\"%s\" is no time above zero: write 10us, 1ms", text_shown(word));
 }
 
-static unsigned terminal_width(void)
-{
-	struct winsize size;
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
-		return WIDTH_DEFAULT;
-	return size.ws_col < WIDTH_MIN ? WIDTH_MIN : size.ws_col;
-}
-
 /* ---- the output ---- */
 
 static void summary_write(const struct report_options *options, const struct summary *summary, struct sink *out)
 {
-	const struct summary_view view = {.width = options->output ? WIDTH_DEFAULT : terminal_width(),
-					  .lines = options->has_more ? 0 : LINES_MOST,
-					  .has_blocks =
-						  setlocale(LC_CTYPE, "") && !strcmp(nl_langinfo(CODESET), "UTF-8")};
+	const struct summary_view view = {.lines =
+						  options->has_more || options->layout.has_all_frames ? 0 : LINES_MOST};
 	if (options->format == REPORT_JSON)
 		summary_json(summary, out);
 	else
@@ -151,6 +140,7 @@ static int analysis_show(struct report_options *options, const struct analysis *
 	struct action_source source = analysis_source(analysis, &options->filter.asked.filter);
 	struct action_input input = {.sources = &source, .source_count = 1, .cull = &cull};
 	source.session = options->input.session;
+	input.layout = layout_options_settle(&options->layout, options->output != NULL);
 	if (!options->without_default_cull)
 		heap_cull_use_default(&cull);
 	int status = source_show(options, &input, analysis);
@@ -216,6 +206,7 @@ static const struct option_group report_groups[] = {
 	{filter_rows, offsetof(struct report_options, filter), false},
 	{filter_report_rows, offsetof(struct report_options, filter), false},
 	{output_rows, 0, false},
+	{layout_rows, offsetof(struct report_options, layout), false},
 	{input_rows, offsetof(struct report_options, input), false},
 	{NULL, 0, false}};
 static const struct option_grammar grammar = {.command = "report", .groups = report_groups, .dashes = "-"};
