@@ -364,7 +364,7 @@ typedef struct xheap_open_options {
 	size_t size; /**< set by the _init function */
 	/** Callbacks of the new handle; the library copies the struct; NULL: none. */
 	const xheap_callbacks *callbacks;
-	uint32_t without_index; /**< 1: do not read an existing FILE.index. The library never writes one */
+	uint32_t without_index; /**< 1: do not read an existing index. The library never writes one */
 	/** 1: take names from the trace only; open no executable or debug file, ask no server. */
 	uint32_t without_files;
 } xheap_open_options;
@@ -959,7 +959,8 @@ enum xheap_format {
 };
 
 /**
- * Write the report to memory, as `xheap heap` prints it. `format` is an enum xheap_format. `*text` ends with a NUL,
+ * Write the report to memory, as `xheap heap` prints it; text has lines of 100 columns. `format` is an enum
+ * xheap_format. `*text` ends with a NUL,
  * which `*length` does not count. `length` may be NULL. The caller frees `*text` with xheap_text_free().
  */
 int xheap_report_write(xheap_report *report, uint32_t format, char **text, size_t *length, xheap_error *error);

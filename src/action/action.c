@@ -21,10 +21,11 @@ void action_input_settle(struct action_input *input)
 	for (unsigned i = 0; i < input->source_count; i++)
 		sources[i] = (struct wrapper_source){input->sources[i].table, input->sources[i].names};
 	if (input->cull)
-		heap_cull_prepare(input->cull, sources, input->source_count);
-	if (input->callers_of && input->callers_of->count) {
-		for (unsigned i = 0; i < input->source_count; i++)
-			heap_names_name_sites(sources[i].names, sources[i].table);
+		input->has_prepared = heap_cull_prepare(input->cull, sources, input->source_count);
+	if (input->callers_of && heap_patterns_may_be_last(input->callers_of)) {
+		/* Wrappers are found in stacks with names. */
+		for (unsigned i = 0; i < input->source_count && !(input->cull && input->cull->wrappers); i++)
+			wrapper_source_name(&sources[i]);
 		heap_patterns_settle(input->callers_of, action_names(input));
 	}
 	free(sources);
@@ -33,6 +34,7 @@ void action_input_settle(struct action_input *input)
 uint32_t action_site_node(struct action_input *input, struct action_source *source, const struct heap_cell *cell)
 {
 	const struct heap_table *table = source->table;
+	action_input_settle(input);
 	if (!source->site_nodes) {
 		source->site_nodes = memory_resize(NULL, (size_t)table->site_count + 1, sizeof(*source->site_nodes));
 		memset(source->site_nodes, 0xff, table->site_count * sizeof(*source->site_nodes));
@@ -87,9 +89,9 @@ void action_input_fini(struct action_input *input)
 	action_heaps_free(input->heaps);
 	intern_fini(&input->images);
 	intern_fini(&input->splits);
-	if (input->cull && input->is_settled)
+	if (input->has_prepared)
 		heap_cull_forget(input->cull);
-	input->is_settled = false;
+	input->is_settled = input->has_prepared = false;
 	input->callers = NULL;
 	input->heaps = NULL;
 }
@@ -111,6 +113,11 @@ char *action_copy(const char *text)
 	return copy;
 }
 
+char *action_label(struct action_input *input, const struct heap_name *name)
+{
+	return action_copy(input->layout.has_full_names || !name->short_text ? name->text : name->short_text);
+}
+
 static void json_image(struct action_input *input, uint32_t image_id, uint64_t offset, struct json *json)
 {
 	const struct trace_image *image = heap_names_image(action_names(input), image_id);
@@ -130,16 +137,25 @@ static void json_words(const struct heap_name *name, struct json *json)
 		json_text(json, "symbol", name->symbol ? name->symbol : name->text);
 }
 
+/* Behind the keys that there were before it. */
+static void json_short(const struct heap_name *name, struct json *json)
+{
+	if (name->short_symbol)
+		json_text(json, "short", name->short_symbol);
+}
+
 void action_json_name(struct action_input *input, const struct heap_name *name, struct json *json)
 {
 	json_words(name, json);
 	json_image(input, name->image_id, name->offset, json);
+	json_short(name, json);
 }
 
 void action_json_node(struct action_input *input, uint32_t node, struct json *json)
 {
 	const struct heap_frame *frame = heap_names_frame(action_names(input), node);
-	json_words(heap_names_name(action_names(input), frame->name), json);
+	const struct heap_name *name = heap_names_name(action_names(input), frame->name);
+	json_words(name, json);
 	if (frame->file)
 		json_text(json, "file", frame->file);
 	if (frame->line)
@@ -147,4 +163,5 @@ void action_json_node(struct action_input *input, uint32_t node, struct json *js
 	if (frame->is_inlined)
 		json_bool(json, "inlined", true);
 	json_image(input, frame->image, frame->offset, json);
+	json_short(name, json);
 }

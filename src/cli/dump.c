@@ -855,6 +855,8 @@ static int dump_allocations(struct dump *dump, struct diag *diag)
 	struct heap_table *table;
 	char *index_path;
 	(void)diag;
+	if (dump->format != REPORT_TEXT)
+		analysis_be_silent();
 	if (analysis_table(&table, dump->trace, dump->path, &index_path) != CLI_OK)
 		return CLI_FAILED;
 	struct heap_names *names = heap_names_new(dump->trace, dump->symbols, false);
@@ -943,7 +945,7 @@ static const struct option dump_option_rows[] = {
 	{"images", SUBJECT(SUBJECT_IMAGES), .help = "which file was mapped where, in which process"},
 	{"processes", SUBJECT(SUBJECT_PROCESSES), .help = "processes and how they ended"},
 	{"memory", SUBJECT(SUBJECT_MEMORY), .help = "the resident memory of each process, whenever it had changed"},
-	FORMAT_OPTION(struct dump_options, format, report_formats),
+	FORMAT_OPTION(struct dump_options, format, report_formats_of_lists),
 	{.type = VALUE_END},
 };
 
@@ -951,6 +953,7 @@ static const struct option_group dump_groups[] = {
 	{dump_option_rows, 0, false},
 	{filter_range_rows, offsetof(struct dump_options, filter), false},
 	{filter_rows, offsetof(struct dump_options, filter), true},
+	{analysis_rows, 0, false},
 	{NULL, 0, false},
 };
 static const struct option_grammar grammar = {.command = "dump", .groups = dump_groups, .dashes = "-"};

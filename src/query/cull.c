@@ -112,25 +112,30 @@ void heap_cull_use_default(struct heap_cull *cull)
 	cull->with_entries = true;
 }
 
-void heap_cull_prepare(struct heap_cull *cull, const struct wrapper_source *sources, unsigned count)
+bool heap_cull_prepare(struct heap_cull *cull, const struct wrapper_source *sources, unsigned count)
 {
-	heap_cull_forget(cull);
+	if (cull->is_prepared)
+		return false;
+	cull->is_prepared = true;
 	if (cull->with_entries)
 		cull->wrappers = wrappers_find(sources, count, &cull->allocators, &cull->lists);
-	else
-		for (unsigned i = 0; i < count && cull->frames.count; i++)
-			heap_names_name_sites(sources[i].names, sources[i].table);
+	else if (heap_patterns_may_be_last(&cull->frames))
+		for (unsigned i = 0; i < count; i++)
+			wrapper_source_name(&sources[i]);
 	heap_patterns_settle(&cull->frames, sources[0].names);
+	return true;
 }
 
 void heap_cull_forget(struct heap_cull *cull)
 {
 	wrappers_free(cull->wrappers);
 	cull->wrappers = NULL;
+	cull->is_prepared = false;
 }
 
-static bool is_culled(struct heap_cull *cull, struct heap_names *names, uint32_t node, const struct heap_name *name)
+bool heap_cull_matches(struct heap_cull *cull, struct heap_names *names, uint32_t node)
 {
+	const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
 	return (cull->with_entries && name->is_entry) || heap_patterns_match(&cull->lists, names, node) ||
 	       heap_patterns_match(&cull->frames, names, node) ||
 	       (cull->wrappers && wrappers_has(cull->wrappers, names, heap_names_frame(names, node)->name));
@@ -143,7 +148,7 @@ uint32_t heap_cull_node(struct heap_cull *cull, struct heap_names *names, uint32
 		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, at)->name);
 		if (name->is_mark)
 			return outermost;
-		if (!is_culled(cull, names, at, name))
+		if (!heap_cull_matches(cull, names, at))
 			return at;
 		outermost = at;
 	}

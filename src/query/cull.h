@@ -15,7 +15,8 @@ struct heap_cull {
 	/** the built-in lists are all in use: the function that was called is culled, whatever its name, and so are
 	    wrappers */
 	bool with_entries;
-	struct wrappers *wrappers; /**< found by heap_cull_find_wrappers(); NULL: none */
+	struct wrappers *wrappers; /**< found by heap_cull_prepare(); NULL: none */
+	bool is_prepared;          /**< by heap_cull_prepare() */
 };
 
 /** A part of the built-in list (cull/default.txt). */
@@ -41,11 +42,15 @@ bool heap_cull_use_list(struct heap_cull *cull, const char *name);
 const char *heap_cull_nearest_list(const char *word);
 
 /** Find the wrappers of all sources of a report together, if wrappers are culled, and settle the frames that were typed
-    (query/pattern.h). Call it once, before the first heap_cull_node(). */
-void heap_cull_prepare(struct heap_cull *cull, const struct wrapper_source *sources, unsigned count);
+    (query/pattern.h). To be called before the first heap_cull_node(). Return false if that was done already: a report
+    within a report uses what the outer one has found. */
+bool heap_cull_prepare(struct heap_cull *cull, const struct wrapper_source *sources, unsigned count);
 
-/** Free what heap_cull_prepare() found; to be called before the names are freed. */
+/** Free what heap_cull_prepare() found; before the names are freed. */
 void heap_cull_forget(struct heap_cull *cull);
+
+/** Return whether the list has the frame of this node: one that allocates on behalf of others. */
+bool heap_cull_matches(struct heap_cull *cull, struct heap_names *names, uint32_t node);
 
 /** Return the first node of the stack, from inside out, that is not culled; the outermost real frame's if all are. */
 uint32_t heap_cull_node(struct heap_cull *cull, struct heap_names *names, uint32_t node);

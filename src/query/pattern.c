@@ -277,6 +277,14 @@ static bool is_whole_match(const struct heap_pattern *pattern, const struct heap
 	return false;
 }
 
+bool heap_patterns_may_be_last(const struct heap_patterns *patterns)
+{
+	bool may_be = false;
+	for (size_t i = 0; i < patterns->count; i++)
+		may_be |= patterns->items[i].may_be_last;
+	return may_be;
+}
+
 void heap_patterns_settle(struct heap_patterns *patterns, const struct heap_names *names)
 {
 	bool has_changed = false;

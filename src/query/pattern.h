@@ -50,6 +50,9 @@ int heap_patterns_add_file(struct heap_patterns *patterns, const char *path, str
 /** Free the patterns. */
 void heap_patterns_fini(struct heap_patterns *patterns);
 
+/** Return whether one of them may match the last part of a name. */
+bool heap_patterns_may_be_last(const struct heap_patterns *patterns);
+
 /** Find the patterns that match no name as a whole: these are compared with the last parts of names from now on. To be
     called when the stacks have names (heap_names_name_sites()), of all sources of a report; it costs nothing if there
     are no new names. */

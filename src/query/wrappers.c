@@ -214,6 +214,15 @@ static void source_add(struct wrappers *wrappers, const struct wrapper_source *s
 	free(calls);
 }
 
+void wrapper_source_name(const struct wrapper_source *source)
+{
+	uint64_t *calls = site_calls(source->table);
+	for (uint32_t i = 0; i < source->table->site_count; i++)
+		if (calls[i])
+			heap_names_site(source->names, &source->table->sites[i]);
+	free(calls);
+}
+
 /* ---- rounds ---- */
 
 static void unknown_add(struct wrappers *wrappers, const char *image, uint64_t calls)
@@ -353,8 +362,6 @@ struct wrappers *wrappers_find(const struct wrapper_source *sources, unsigned co
 	assert(count > 0);
 	wrappers->allocators = allocators;
 	wrappers->libraries = libraries;
-	for (unsigned i = 0; i < count; i++)
-		heap_names_name_sites(sources[i].names, sources[i].table);
 	for (unsigned i = 0; i < count; i++)
 		source_add(wrappers, &sources[i]);
 	find_starts(wrappers, sources[0].names);

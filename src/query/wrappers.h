@@ -25,6 +25,10 @@ struct wrapper {
 
 struct wrappers;
 
+/** Name the stacks of all allocations of the source. Stacks that only frees have get no names: they would take the
+    lines from frames that both have. */
+void wrapper_source_name(const struct wrapper_source *source);
+
 /**
  * Find the wrappers of all sources together, in one pass over their sites. `allocators` are the functions that wrappers
  * call; functions that `libraries` has are no wrappers. Free the wrappers before the names.
