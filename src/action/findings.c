@@ -218,6 +218,7 @@ static void crossed_find(struct summary *summary)
 	command_begin(summary, &command, "heap");
 	sink_text(&command, " -stacks stc -top 3 -closed");
 	sink_format(&command, " -threads %" PRIu32, source->table->dictionary->threads[most->thread].tid);
+	command_require(summary, &command, "-requireFrames", node);
 	command_filter(summary, &command);
 	finding_add(summary, FINDING_CROSSED, &text, &command);
 }
