@@ -68,22 +68,48 @@ _xheap_recover() {
 
 _xheap_heap() {
 	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -session -by -top -range -lifetime -size \
-		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -lines -format -o -timing --help"
+		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -timing -width -fullNames -allFrames --help"
 	case ${2#-} in
 	-stacks | stacks | -frames | frames | -image | image | -images | images | -heaps | heaps | -tree | tree | -chains | chains)
 		case $1 in
 		-*) _xheap_reply "$options" "$1" ;;
 		*) _xheap_traces "$1"; COMPREPLY+=($(compgen -W "so soc st stc src sp spc stt" -- "$1")) ;;
 		esac ;;
-	-top | top | -range | range | -lifetime | lifetime | -size | size | -callers | callers | -requireF* | requireF* | -cullFrames | cullFrames | \
+	-width | width | -top | top | -range | range | -lifetime | lifetime | -size | size | -callers | callers | -requireF* | requireF* | -cullFrames | cullFrames | \
 		-pids | pids | -threads | threads | -heap | heap) ;;
 	-by | by) _xheap_reply "process thread heap size lifetime time class" "$1" ;;
 	-window | window) _xheap_reply "AIFI AIFO AOFI AOFO" "$1" ;;
 	-cullLists | cullLists | -o | o) COMPREPLY=($(compgen -f -- "$1")) ;;
-	-format | format) _xheap_reply "text csv json" "$1" ;;
+	-format | format) _xheap_reply "text csv json folded" "$1" ;;
 	*) case $1 in
 		-*) _xheap_reply "$options" "$1" ;;
 		*) _xheap_traces "$1" ;;
+		esac ;;
+	esac
+}
+
+_xheap_check() {
+	case $2 in
+	--budget | --junit) compopt -o default 2>/dev/null; COMPREPLY=($(compgen -f -- "$1")) ;;
+	--by) _xheap_reply "total function" "$1" ;;
+	--top | --fail-above | --least | --width) ;;
+	--format) _xheap_reply "text json" "$1" ;;
+	*) case $1 in
+		-*) _xheap_reply "--budget --update --fail-above --by --least --strict --allow-incomplete --top --junit --github --format --width --fullNames --allFrames --help" "$1" ;;
+		*) _xheap_traces "$1" ;;
+		esac ;;
+	esac
+}
+
+_xheap_diff() {
+	local options="-stacks -frames -inclusive -image -tree -callers -totals -by -top -normalise -fail-above -fail-frames -range -lifetime -size \
+		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -width -fullNames -allFrames --help"
+	case ${2#-} in
+	-normalise | normalise) _xheap_reply "time count" "$1" ;;
+	-fail-* | fail-*) ;;
+	*) case $1 in
+		-*) _xheap_reply "$options" "$1" ;;
+		*) _xheap_heap "$1" "$2" ;;
 		esac ;;
 	esac
 }
@@ -101,9 +127,10 @@ _xheap_dump() {
 
 _xheap_info() {
 	case $2 in
+	-width | --width) ;;
 	-format | --format) _xheap_reply "text json" "$1" ;;
 	*) case $1 in
-		-*) _xheap_reply "-format --help" "$1" ;;
+		-*) _xheap_reply "-format -width -fullNames --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac
@@ -139,7 +166,7 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch top report recover heap symbols merge dump info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch top report recover heap diff check symbols merge dump info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -148,6 +175,8 @@ _xheap() {
 	sessions) _xheap_reply "--format --help" "$current" ;;
 	recover) _xheap_recover "$current" "$previous" ;;
 	heap) _xheap_heap "$current" "$previous" ;;
+	check) _xheap_check "$current" "$previous" ;;
+	diff) _xheap_diff "$current" "$previous" ;;
 	merge)
 		case $current in
 		-*) _xheap_reply "-o --help" "$current" ;;
@@ -160,12 +189,12 @@ _xheap() {
 		esac ;;
 	report)
 		case $current in
-		-*) _xheap_reply "-session --help" "$current" ;;
+		-*) _xheap_reply "-top -more -shortLived -noDefaultCull -range -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -format -o -session -width -fullNames -allFrames --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
 	info) _xheap_info "$current" "$previous" ;;
-	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap symbols merge dump info" "$current" ;;
+	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap diff check symbols merge dump info" "$current" ;;
 	esac
 }
 

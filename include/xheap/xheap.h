@@ -959,7 +959,8 @@ enum xheap_format {
 };
 
 /**
- * Write the report to memory, as `xheap heap` prints it. `format` is an enum xheap_format. `*text` ends with a NUL,
+ * Write the report to memory, as `xheap heap` prints it; text has lines of 100 columns. `format` is an enum
+ * xheap_format. `*text` ends with a NUL,
  * which `*length` does not count. `length` may be NULL. The caller frees `*text` with xheap_text_free().
  */
 int xheap_report_write(xheap_report *report, uint32_t format, char **text, size_t *length, xheap_error *error);

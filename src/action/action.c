@@ -90,6 +90,11 @@ char *action_copy(const char *text)
 	return copy;
 }
 
+char *action_label(struct action_input *input, const struct heap_name *name)
+{
+	return action_copy(input->layout.has_full_names || !name->short_text ? name->text : name->short_text);
+}
+
 static void json_image(struct action_input *input, uint32_t image_id, uint64_t offset, struct json *json)
 {
 	const struct trace_image *image = heap_names_image(action_names(input), image_id);
@@ -109,16 +114,25 @@ static void json_words(const struct heap_name *name, struct json *json)
 		json_text(json, "symbol", name->symbol ? name->symbol : name->text);
 }
 
+/* Behind the keys that there were before it. */
+static void json_short(const struct heap_name *name, struct json *json)
+{
+	if (name->short_symbol)
+		json_text(json, "short", name->short_symbol);
+}
+
 void action_json_name(struct action_input *input, const struct heap_name *name, struct json *json)
 {
 	json_words(name, json);
 	json_image(input, name->image_id, name->offset, json);
+	json_short(name, json);
 }
 
 void action_json_node(struct action_input *input, uint32_t node, struct json *json)
 {
 	const struct heap_frame *frame = heap_names_frame(action_names(input), node);
-	json_words(heap_names_name(action_names(input), frame->name), json);
+	const struct heap_name *name = heap_names_name(action_names(input), frame->name);
+	json_words(name, json);
 	if (frame->file)
 		json_text(json, "file", frame->file);
 	if (frame->line)
@@ -126,4 +140,5 @@ void action_json_node(struct action_input *input, uint32_t node, struct json *js
 	if (frame->is_inlined)
 		json_bool(json, "inlined", true);
 	json_image(input, frame->image, frame->offset, json);
+	json_short(name, json);
 }

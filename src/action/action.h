@@ -12,6 +12,7 @@
 
 #include "base/intern.h"
 #include "base/json.h"
+#include "base/text_width.h"
 #include "query/cull.h"
 #include "query/frame_names.h"
 #include "query/window.h"
@@ -19,6 +20,7 @@
 struct action;
 struct action_callers;
 struct action_heaps;
+struct survey;
 
 /** A trace, or a window of one. The caller owns the parts; zero the rest. */
 struct action_source {
@@ -29,6 +31,7 @@ struct action_source {
 	const struct heap_filter *filter; /**< prepared with the table */
 	const struct heap_window *window; /**< by sites: the totals, and the rows of most actions; split alike in all */
 	struct heap_names *names;         /**< of one tree for all sources of an input */
+	const struct survey *survey;      /**< of action_surveyed; NULL: none was made */
 	/* Found by actions. */
 	struct heap_window by_heap;  /**< the window of actions by heap; cell_count 0 before it is made */
 	struct heap_filter of_heaps; /**< its filter */
@@ -42,7 +45,8 @@ struct action_source {
 struct action_input {
 	struct action_source *sources;
 	unsigned source_count;
-	bool is_colored; /**< texts for people go to a terminal */
+	bool is_colored;           /**< texts for people go to a terminal */
+	struct text_layout layout; /**< of texts for people */
 	struct heap_cull *cull;
 	struct heap_patterns *callers_of; /**< the function of -callers */
 	/* Found by actions. */
@@ -134,8 +138,14 @@ struct action {
 	bool (*has)(const struct action_figures *figures);
 	struct action_extra extra[ACTION_EXTRA_MAX];
 	unsigned extra_count;
+	/** Return whether the group's name has a place in an image that no symbol names. NULL: none has. */
+	bool (*is_by_offset)(struct action_input *input, uint32_t group);
 	/** Return the group's name, on one line; the caller frees it. */
 	char *(*text)(struct action_input *input, uint32_t group);
+	/** Order two groups as strcmp() orders their texts. NULL: the texts are made. */
+	int (*compare)(struct action_input *input, uint32_t one, uint32_t other);
+	/** Return the same for people, as short as the layout has it; the caller frees it. NULL: the text will do. */
+	char *(*label_text)(struct action_input *input, uint32_t group);
 	/** Write the same under the key `label` of an open object. */
 	void (*json)(struct action_input *input, uint32_t group, struct json *json);
 	/** Return lines for people beneath the row; the caller frees them. NULL: the text is the last column
@@ -144,17 +154,26 @@ struct action {
 };
 
 extern const struct action action_stacks, action_frames, action_inclusive, action_image, action_heaps, action_tree,
-	action_callers_table, action_chains, action_totals;
+	action_callers_table, action_chains, action_totals, action_surveyed;
 
 /** The places in `extra` of action_chains. */
 enum action_chains_extra { CHAINS_COUNT, CHAINS_STEPS, CHAINS_STEPS_MAX, CHAINS_FACTOR, CHAINS_COPIED };
 
-/** All actions. */
+/** The places in `extra` of action_surveyed: stacks with what a survey found. It is no action that people ask for. */
+enum action_surveyed_extra { SURVEYED_SHORT, SURVEYED_SHORT_BYTES, SURVEYED_CROSSED, SURVEYED_CROSSED_BYTES };
+
+/** All actions that people may ask for. */
 extern const struct action *const action_table[];
 extern const unsigned action_count;
 
 /** Return the node of the names at which the site's culled stack begins; 0: it has no stack. */
 uint32_t action_site_node(struct action_input *input, struct action_source *source, const struct heap_cell *cell);
+
+/** Return whether a frame of the stack of this innermost node is a place in an image that no symbol names. */
+bool action_stack_has_offset(struct action_input *input, uint32_t node);
+
+/** Return whether a frame of that stack matches one of the patterns. */
+bool action_stack_matches(struct action_input *input, uint32_t node, struct heap_patterns *patterns);
 
 /** Add a group, once. */
 void action_groups_add(struct action_groups *groups, uint32_t group);
@@ -165,10 +184,14 @@ void action_json_name(struct action_input *input, const struct heap_name *name, 
 /** Write a node's frame as keys of an open object: its name, its file and line if they are one. */
 void action_json_node(struct action_input *input, uint32_t node, struct json *json);
 
+/** Return a copy of the name for people: its short form, unless the layout has full names. The caller frees it. */
+char *action_label(struct action_input *input, const struct heap_name *name);
+
 /** Return the stack of this innermost node as one line. The caller frees it. */
 char *action_stack_text(struct action_input *input, uint32_t node);
 
-/** Return the stack of this innermost node as a line for each frame. The caller frees it. */
+/** Return the stack of this innermost node as lines for people (action/stack_view.h) and an empty one. The caller frees
+    them. */
 char *action_stack_lines(struct action_input *input, uint32_t node);
 
 /** Write a stack as an array "stack" of an open object. */

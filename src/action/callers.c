@@ -66,6 +66,11 @@ static char *callers_text(struct action_input *input, uint32_t group)
 	return action_copy(name_of(input, group)->text);
 }
 
+static char *callers_label(struct action_input *input, uint32_t group)
+{
+	return action_label(input, name_of(input, group));
+}
+
 static void callers_json(struct action_input *input, uint32_t group, struct json *json)
 {
 	json_begin_object(json, "frame");
@@ -91,5 +96,6 @@ const struct action action_callers_table = {
 	.groups = callers_groups,
 	.parent = callers_parent,
 	.text = callers_text,
+	.label_text = callers_label,
 	.json = callers_json,
 };

@@ -23,9 +23,19 @@ static void inclusive_groups(struct action_input *input, struct action_source *s
 		action_groups_add(groups, heap_names_frame(action_names(input), at)->name + 1);
 }
 
+static bool frames_are_by_offset(struct action_input *input, uint32_t group)
+{
+	return group && heap_name_is_offset(heap_names_name(action_names(input), group - 1));
+}
+
 static char *frames_text(struct action_input *input, uint32_t group)
 {
 	return action_copy(group ? heap_names_name(action_names(input), group - 1)->text : "[no stack]");
+}
+
+static char *frames_label(struct action_input *input, uint32_t group)
+{
+	return group ? action_label(input, heap_names_name(action_names(input), group - 1)) : action_copy("[no stack]");
 }
 
 static void frames_json(struct action_input *input, uint32_t group, struct json *json)
@@ -44,7 +54,9 @@ const struct action action_frames = {
 	.label = "frame",
 	.help = "one row per function that asked for memory",
 	.groups = frames_groups,
+	.is_by_offset = frames_are_by_offset,
 	.text = frames_text,
+	.label_text = frames_label,
 	.json = frames_json,
 };
 
@@ -55,6 +67,8 @@ const struct action action_inclusive = {
 	.is_inclusive = true,
 	.help = "with -frames: one row per function anywhere on the stacks",
 	.groups = inclusive_groups,
+	.is_by_offset = frames_are_by_offset,
 	.text = frames_text,
+	.label_text = frames_label,
 	.json = frames_json,
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "action/collapsed.h"
 #include "action/report_columns.h"
 #include "base/text.h"
 #include "query/folded.h"
@@ -51,18 +52,28 @@ bool report_is_sample(const struct report *report)
 	return report_source(report)->table->sample_bytes > 0;
 }
 
+static bool source_has_peak(const struct action_source *source)
+{
+	return source->window->peak_from_ns <= source->window->range.to_ns;
+}
+
 bool report_has_peak(const struct report *report)
 {
-	return report_source(report)->window->peak_from_ns <= report_source(report)->window->range.to_ns;
+	return source_has_peak(report_source(report));
+}
+
+bool report_source_has_number(const struct action_source *source, size_t offset)
+{
+	bool is_of_peak = offset == offsetof(struct heap_numbers, peak_count) ||
+			  offset == offsetof(struct heap_numbers, peak_bytes);
+	if (is_of_peak && !source_has_peak(source))
+		return false;
+	return !source->table->sample_bytes || offset != offsetof(struct heap_numbers, temporary_count);
 }
 
 bool report_has_number(const struct report *report, size_t offset)
 {
-	bool is_of_peak = offset == offsetof(struct heap_numbers, peak_count) ||
-			  offset == offsetof(struct heap_numbers, peak_bytes);
-	if (is_of_peak && !report_has_peak(report))
-		return false;
-	return !report_is_sample(report) || offset != offsetof(struct heap_numbers, temporary_count);
+	return report_source_has_number(report_source(report), offset);
 }
 
 unsigned report_extra_count(const struct report *report, const struct action *action)
@@ -120,9 +131,17 @@ const struct heap_window *report_window(const struct report *report, const struc
 	return action_window(report_source(report), part->action);
 }
 
+static void report_folded(const struct report *report, struct sink *out)
+{
+	const struct collapsed_choice choice = {.number = action_sort_number(report->parts[0].sort),
+						.is_reversed = report->is_reversed};
+	collapsed_write(report->input, &choice, out);
+}
+
 void report_write(const struct report *report, enum report_format format, struct sink *out)
 {
-	static void (*const writers[])(const struct report *, struct sink *) = {report_text, report_csv, report_json};
+	static void (*const writers[])(const struct report *, struct sink *) = {report_text, report_csv, report_json,
+										report_folded};
 	writers[format](report, out);
 }
 

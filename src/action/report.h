@@ -9,7 +9,7 @@
 #include "query/filter_words.h"
 
 /** X(id, name) */
-#define REPORT_FORMATS(X) X(TEXT, "text") X(CSV, "csv") X(JSON, "json")
+#define REPORT_FORMATS(X) X(TEXT, "text") X(CSV, "csv") X(JSON, "json") X(FOLDED, "folded")
 
 enum report_format {
 #define X(id, name) REPORT_##id,
@@ -30,7 +30,8 @@ struct report {
 	unsigned part_count;
 	const struct filter_note *filters; /**< which allocations count, for the report to repeat */
 	size_t filter_count;
-	bool has_range; /**< a range was asked for */
+	bool has_range;   /**< a range was asked for */
+	bool is_reversed; /**< folded: the innermost frame first */
 };
 
 /** Check that a source's trace has the answer: 0, or -ENOTSUP with the reason in diag (query/folded.h). A
@@ -45,8 +46,9 @@ void report_make(struct report *report, uint64_t top);
 /** Free the rows of all parts. */
 void report_fini(struct report *report);
 
-/** Write the report of one source. CSV holds exactly one action; the caller has seen to that. The sink has the
-    error, if there is one. */
+/** Write the report of one source. CSV holds exactly one action; folded stacks (action/collapsed.h) are those of the
+    action stacks, by its sort, and need no rows. The caller has seen to that. The sink has the error, if there is
+    one. */
 void report_write(const struct report *report, enum report_format format, struct sink *out);
 
 /** Return what text_count() does, with a mark before the estimates of a sample. */

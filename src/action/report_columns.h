@@ -4,6 +4,7 @@
 #define XHEAP_ACTION_REPORT_COLUMNS_H
 
 #include "action/report.h"
+#include "base/grid.h"
 
 enum { REPORT_ERRORS = 6, REPORT_BY_IDS = 2 };
 
@@ -49,9 +50,26 @@ bool report_has_peak(const struct report *report);
     beginning, and what was live at a moment. */
 bool report_has_number(const struct report *report, size_t offset);
 
+/** Return the same for one of several sources. */
+bool report_source_has_number(const struct action_source *source, size_t offset);
+
 /** Return how many numbers of its own the action has here: none where other blocks than the recorded ones would have
     to be known. */
 unsigned report_extra_count(const struct report *report, const struct action *action);
+
+/** Write what is special about the one source of the report, as keys of an open object: its path, what keeps it from
+    being exact, its range and totals. */
+void report_json_source(struct json *json, const struct report *report);
+
+/** Write the line that begins a text about the report's source, with `lead` before the path. */
+void report_heading(const struct report *report, const char *lead, struct sink *out);
+
+/** Add the row's group as the last cell of a table for people, indented in a tree. */
+void report_label(struct grid *grid, struct action_input *input, const struct action *action,
+		  const struct action_row *row);
+
+/** Write the same reasons as lines for people, without a style; nothing if there are none. */
+void report_caveat_lines(const struct report *report, struct sink *out);
 
 /** Write the report for people. */
 void report_text(const struct report *report, struct sink *out);

@@ -154,6 +154,14 @@ static void json_part(struct json *json, const struct report *report, const stru
 	json_end_object(json);
 }
 
+void report_json_source(struct json *json, const struct report *report)
+{
+	json_text(json, "trace", report_source(report)->path);
+	json_bool(json, "complete", losses_is_complete(trace_dictionary(report_source(report)->trace)));
+	json_caveats(json, report);
+	json_totals(json, report);
+}
+
 void report_json(const struct report *report, struct sink *out)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);

@@ -49,7 +49,12 @@ const struct action_sort *action_sort_find(const char *key)
 
 const struct action_sort *action_sort_at(unsigned number)
 {
-	return number < SORT_COUNT ? &sorts[number] : NULL;
+	return number < SORT_COUNT ? &sorts[sort_order[number]] : NULL;
+}
+
+enum action_number action_sort_number(const struct action_sort *sort)
+{
+	return (enum action_number)(sort - sorts);
 }
 
 const char *action_sort_keys(void)
@@ -415,26 +420,21 @@ struct comparison {
 		sum_; \
 	})
 
-static uint64_t rank_by_sum(const struct action_row *row, unsigned source_count, const struct action_sort *sort)
+static uint64_t rank_of(const struct action_row *row, unsigned source_count, const struct action_choice *choice)
 {
 	uint64_t sum = 0;
+	if (choice->rank)
+		return choice->rank(row, choice);
 	for (unsigned i = 0; i < source_count; i++)
-		sum += sort->number(&row->figures[i]);
+		sum += choice->sort->number(&row->figures[i]);
 	return sum;
-}
-
-uint64_t action_rank_by_change(const struct action_row *row, unsigned source_count, const struct action_sort *sort)
-{
-	uint64_t first = sort->number(&row->figures[0]), last = sort->number(&row->figures[source_count - 1]);
-	return last > first ? last - first : first - last;
 }
 
 /* In a tree, rows that are cut must lie beneath others. */
 static void rows_rank(struct action_rows *rows, unsigned source_count, const struct action_choice *choice)
 {
 	for (size_t i = 0; i < rows->memory_count; i++)
-		rows->memory[i].rank =
-			(choice->rank ? choice->rank : rank_by_sum)(&rows->memory[i], source_count, choice->sort);
+		rows->memory[i].rank = rank_of(&rows->memory[i], source_count, choice);
 	for (size_t i = 0; i < rows->memory_count && choice->rank; i++) {
 		const struct action_row *row = &rows->memory[i];
 		for (uint32_t at = row->parent; at != HEAP_NONE; at = rows->memory[at].parent)
@@ -468,7 +468,9 @@ static int row_compare(const void *a, const void *b, void *context)
 	/* Of a tree: the one around the other comes first. */
 	if (left->depth != right->depth)
 		return left->depth < right->depth ? -1 : 1;
-	int order = strcmp(row_text(comparison, left), row_text(comparison, right));
+	int order = comparison->action->compare
+			    ? comparison->action->compare(comparison->input, left->group, right->group)
+			    : strcmp(row_text(comparison, left), row_text(comparison, right));
 	if (order)
 		return order;
 	/* Cells come in the order in which threads of ours found them, and so do rows. */
@@ -528,14 +530,14 @@ static void tree_link(struct action_rows *rows, struct action_input *input, cons
 }
 
 /* Sort rows that are shown as lines: each behind the one around it, and beneath that in the order of their numbers.
-   Rows that are cut lie beneath rows that are not. */
+   Rows that are cut lie beneath rows that are not. Rows go by their places in memory, which has unwanted ones, too. */
 static void tree_order(struct action_rows *rows)
 {
-	uint32_t *first = memory_resize(NULL, rows->count + 1, sizeof(*first)),
-		 *last = memory_resize(NULL, rows->count + 1, sizeof(*last));
-	uint32_t *next = memory_resize(NULL, rows->count + 1, sizeof(*next)), at, count = 0;
-	const uint32_t top = (uint32_t)rows->count;
-	memset(first, 0xff, (rows->count + 1) * sizeof(*first));
+	uint32_t *first = memory_resize(NULL, rows->memory_count + 1, sizeof(*first)),
+		 *last = memory_resize(NULL, rows->memory_count + 1, sizeof(*last));
+	uint32_t *next = memory_resize(NULL, rows->memory_count + 1, sizeof(*next)), at, count = 0;
+	const uint32_t top = (uint32_t)rows->memory_count;
+	memset(first, 0xff, (rows->memory_count + 1) * sizeof(*first));
 	for (size_t i = 0; i < rows->shown; i++) {
 		uint32_t row = (uint32_t)(rows->rows[i] - rows->memory), parent = rows->memory[row].parent;
 		parent = parent == HEAP_NONE ? top : parent;
@@ -588,12 +590,28 @@ static void rows_make(struct action_rows *rows, struct grouping *grouping)
 		action->extend(input, &input->sources[i], rows);
 }
 
-static bool is_wanted(const struct action_row *row, const struct grouping *grouping)
+static bool is_of_action(const struct action_row *row, const struct grouping *grouping)
 {
 	bool is_wanted = !grouping->action->has;
 	for (unsigned i = 0; i < grouping->input->source_count && !is_wanted; i++)
 		is_wanted = grouping->action->has(&row->figures[i]);
 	return is_wanted;
+}
+
+/* Rows that are wanted, by place in memory, with those around them. */
+static bool *rows_wanted(const struct action_rows *rows, const struct grouping *grouping,
+			 const struct action_choice *choice)
+{
+	bool *wanted = memory_zeroed(rows->memory_count, sizeof(*wanted));
+	for (size_t i = 0; i < rows->memory_count; i++) {
+		const struct action_row *row = &rows->memory[i];
+		if (!is_of_action(row, grouping) || (choice->has && !choice->has(row, choice)))
+			continue;
+		wanted[i] = true;
+		for (uint32_t at = row->parent; at != HEAP_NONE && !wanted[at]; at = rows->memory[at].parent)
+			wanted[at] = true;
+	}
+	return wanted;
 }
 
 void action_rows_make(struct action_rows *rows, struct action_input *input, const struct action *action,
@@ -608,9 +626,11 @@ void action_rows_make(struct action_rows *rows, struct action_input *input, cons
 	rows_make(rows, &grouping);
 	rows_rank(rows, input->source_count, choice);
 	rows->rows = memory_resize(NULL, rows->memory_count, sizeof(*rows->rows));
+	bool *wanted = rows_wanted(rows, &grouping, choice);
 	for (size_t i = 0; i < rows->memory_count; i++)
-		if (is_wanted(&rows->memory[i], &grouping))
+		if (wanted[i])
 			rows->rows[rows->count++] = &rows->memory[i];
+	free(wanted);
 	rows->shown = rows->count < choice->top ? rows->count : choice->top;
 	rows_order(rows, &comparison);
 	for (unsigned i = 0; i < input->source_count && !action->is_inclusive && !choice->is_brief; i++)
@@ -621,6 +641,7 @@ void action_rows_make(struct action_rows *rows, struct action_input *input, cons
 		tree_order(rows);
 	for (size_t i = 0; i < rows->shown; i++)
 		row_text(&comparison, rows->rows[i]);
+	heap_names_shorten(action_names(input));
 	grouping_fini(&grouping);
 }
 

@@ -43,11 +43,14 @@ struct action_sort {
 /** Return the order with this key, in any case; NULL when there is none. NULL gives the default. */
 const struct action_sort *action_sort_find(const char *key);
 
-/** Return the order with this number from 0, NULL behind the last one. */
+/** Return the order with this place in the list of keys, from 0; NULL behind the last one. */
 const struct action_sort *action_sort_at(unsigned number);
 
 /** Return the order by this number, which has a key. */
 const struct action_sort *action_sort_by(enum action_number number);
+
+/** Return the number that the order is by. */
+enum action_number action_sort_number(const struct action_sort *sort);
 
 /** Return all keys, "so soc st ...", for messages. */
 const char *action_sort_keys(void);
@@ -59,12 +62,11 @@ struct action_choice {
 	bool is_brief; /**< without lifetimes, threads and processes, which take another pass */
 	/** Return how high the row stands: rows that rank alike stand by their total size. NULL: by the sum of the
 	    sort's number over all sources. In a tree a row stands at least as high as those beneath it. */
-	uint64_t (*rank)(const struct action_row *row, unsigned source_count, const struct action_sort *sort);
+	uint64_t (*rank)(const struct action_row *row, const struct action_choice *choice);
+	/** Return whether the row is wanted. In a tree the rows around a wanted row are wanted, too. NULL: all are. */
+	bool (*has)(const struct action_row *row, const struct action_choice *choice);
+	const void *context; /**< of rank and has */
 };
-
-/** Return the difference of the sort's number between the first source and the last one, without its sign: a rank that
- *  puts the greatest change first. */
-uint64_t action_rank_by_change(const struct action_row *row, unsigned source_count, const struct action_sort *sort);
 
 /** Make the rows from the cells of all sources' windows. Those of a tree come each behind the one around it. The totals
  *  are those of the windows. End them with action_rows_fini(). */

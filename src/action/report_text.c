@@ -45,7 +45,7 @@ static void text_without_symbols(const struct report *report, struct sink *out)
 		sink_put(out, '\n');
 }
 
-static void text_caveats(const struct report *report, struct sink *out)
+void report_caveat_lines(const struct report *report, struct sink *out)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
 	const struct heap_window *window = report_source(report)->window;
@@ -113,12 +113,10 @@ void report_text_caveats(const struct report *report, struct sink *out)
 {
 	struct sink to;
 	sink_to_memory(&to);
-	text_caveats(report, &to);
+	report_caveat_lines(report, &to);
 	char *lines = sink_take(&to, NULL);
-	if (*lines)
-		style_lines(out, report->input->is_colored, STYLE_CAVEAT, lines);
-	else
-		sink_text(out, "  nothing was lost, cut short or contradictory\n");
+	text_wrap_styled(out, *lines ? lines : "  nothing was lost, cut short or contradictory", &report->input->layout,
+			 report->input->is_colored && *lines, STYLE_CAVEAT);
 	free(lines);
 }
 
@@ -202,26 +200,33 @@ static void text_totals(const struct report *report, struct sink *out)
 	for (unsigned i = 0; i < count; i++)
 		if (rows[i].name)
 			text_total(&grid, report, &rows[i]);
+	grid.layout = report->input->layout;
+	grid.is_text[0] = grid.is_text[grid.columns - 1] = true;
+	grid.rank[grid.columns - 1] = 1;
+	grid.names[grid.columns - 1] = "remarks";
 	grid_print(&grid, out, 2);
 	grid_fini(&grid);
 }
 
-/* The columns that all tables begin with. */
+/* The columns that all tables begin with; on a narrow line those of the highest rank are left out first, but never the
+   number that rows are sorted by. */
 static const struct {
 	const char *title;
+	const char *name; /* when it is left out; NULL: the title */
 	enum action_number number;
+	unsigned rank;
 	bool is_size;
 } columns[] = {
-	{">outstanding", ACTION_NUMBER_outstanding_bytes, true},
-	{">blocks", ACTION_NUMBER_outstanding_count, false},
-	{">total", ACTION_NUMBER_total_bytes, true},
-	{">blocks", ACTION_NUMBER_total_count, false},
-	{">at peak", ACTION_NUMBER_peak_bytes, true},
-	{">blocks", ACTION_NUMBER_peak_count, false},
-	{">realloc", ACTION_NUMBER_realloc_count, false},
-	{">temporary", ACTION_NUMBER_temporary_count, false},
+	{">outstanding", NULL, ACTION_NUMBER_outstanding_bytes, 2, true},
+	{">blocks", "outstanding blocks", ACTION_NUMBER_outstanding_count, 5, false},
+	{">total", NULL, ACTION_NUMBER_total_bytes, 3, true},
+	{">blocks", "total blocks", ACTION_NUMBER_total_count, 6, false},
+	{">at peak", NULL, ACTION_NUMBER_peak_bytes, 4, true},
+	{">blocks", "blocks at peak", ACTION_NUMBER_peak_count, 7, false},
+	{">realloc", NULL, ACTION_NUMBER_realloc_count, 10, false},
+	{">temporary", NULL, ACTION_NUMBER_temporary_count, 9, false},
 };
-enum { COLUMN_COUNT = sizeof(columns) / sizeof(*columns) };
+enum { COLUMN_COUNT = sizeof(columns) / sizeof(*columns), RANK_PAIR = 1, RANK_OWN = 1, RANK_LIFE = 8 };
 
 static void text_column(struct grid *grid, const struct report *report, unsigned i, const struct heap_numbers *from)
 {
@@ -240,16 +245,21 @@ static void text_extra(struct grid *grid, const struct action_extra *extra, uint
 						      : text_count(value).data);
 }
 
-/* Of a tree, the text is indented. */
-static void text_label(struct grid *grid, const struct action_row *row)
+/* Of a tree, the text is indented, as long as that leaves room for names; deeper rows say how deep they are. */
+void report_label(struct grid *grid, struct action_input *input, const struct action *action,
+		  const struct action_row *row)
 {
-	enum { INDENT = 2, DEPTH_MAX = 60 };
-	unsigned indent = INDENT * (row->depth < DEPTH_MAX ? row->depth : DEPTH_MAX);
-	char *text = NULL;
-	char room[TEXT_NAME_BYTES];
-	if (asprintf(&text, "%*s%s", (int)indent, "", text_name(row->text, room)) < 0)
+	enum { INDENT = 2, DEPTH_MAX = 60, SHARE = 8 };
+	const struct text_layout *layout = &input->layout;
+	unsigned deepest = layout->width && !layout->has_full_names ? layout->width / SHARE : DEPTH_MAX;
+	unsigned depth = row->depth < deepest ? row->depth : deepest;
+	char *name = action->label_text ? action->label_text(input, row->group) : NULL, number[16] = "", *text = NULL;
+	if (row->depth > deepest)
+		snprintf(number, sizeof(number), "[%" PRIu32 "] ", row->depth);
+	if (asprintf(&text, "%*s%s%s", (int)(INDENT * depth), "", number, name ? name : row->text) < 0)
 		memory_exhausted(0);
 	grid_cell(grid, text);
+	free(name);
 	free(text);
 }
 
@@ -273,7 +283,7 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 		free(by);
 	}
 	if (!action->lines) {
-		text_label(grid, row);
+		report_label(grid, report->input, action, row);
 		return;
 	}
 	char *lines = action->lines(report->input, row->group);
@@ -281,27 +291,61 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 	free(lines);
 }
 
+/* A number of this action only is the reason to ask for the action. */
+static void text_own_columns(const char **titles, unsigned *count, const struct report *report,
+			     const struct report_part *part)
+{
+	if (report_is_sample(report))
+		titles[(*count)++] = ">error";
+	for (unsigned i = 0; i < report_extra_count(report, part->action); i++)
+		titles[(*count)++] = part->action->extra[i].title;
+}
+
+static void text_rank(struct grid *grid, const struct report_part *part, unsigned own, unsigned own_end)
+{
+	for (unsigned i = 0; i < COLUMN_COUNT; i++) {
+		bool is_sort = part->sort == action_sort_by(columns[i].number);
+		bool is_pair = i % 2 ? part->sort == action_sort_by(columns[i - 1].number)
+				     : part->sort == action_sort_by(columns[i + 1].number);
+		grid->styles[i] = is_sort ? STYLE_KEY : STYLE_PLAIN;
+		grid->rank[i] = is_sort ? 0 : is_pair && i < COLUMN_COUNT - 2 ? RANK_PAIR : columns[i].rank;
+		grid->names[i] = columns[i].name;
+	}
+	for (unsigned i = own; i < own_end; i++)
+		grid->rank[i] = RANK_OWN;
+}
+
 static void text_columns(struct grid *grid, const struct report *report, const struct report_part *part)
 {
 	const char *titles[COLUMN_COUNT + ACTION_EXTRA_MAX + 4];
-	unsigned count = 0;
+	unsigned count = 0, own, life;
 	while (count < COLUMN_COUNT) {
 		titles[count] = columns[count].title;
 		count++;
 	}
-	if (report_is_sample(report))
-		titles[count++] = ">error";
-	for (unsigned i = 0; i < report_extra_count(report, part->action); i++)
-		titles[count++] = part->action->extra[i].title;
+	text_own_columns(titles, &count, report, part);
+	own = count;
 	if (!part->action->is_inclusive)
 		titles[count++] = ">median life";
+	life = count;
 	if (report_window(report, part)->by != HEAP_BY_NONE)
 		titles[count++] = heap_by_name(report_window(report, part)->by);
 	if (!part->action->lines)
 		titles[count++] = part->action->label;
 	grid_columns(grid, count, titles);
-	for (unsigned i = 0; i < COLUMN_COUNT; i++)
-		grid->styles[i] = part->sort == action_sort_by(columns[i].number) ? STYLE_KEY : STYLE_PLAIN;
+	text_rank(grid, part, COLUMN_COUNT, own);
+	for (unsigned i = own; i < life; i++)
+		grid->rank[i] = RANK_LIFE;
+	for (unsigned i = life; i < count; i++)
+		grid->is_text[i] = true;
+}
+
+/* Lines that are made of any words, to be broken where they are too wide. */
+static void text_lines(const struct report *report, struct sink *lines, struct sink *out)
+{
+	char *text = sink_take(lines, NULL);
+	text_wrap(out, text, &report->input->layout);
+	free(text);
 }
 
 static void text_part(const struct report *report, const struct report_part *part, struct sink *out)
@@ -313,11 +357,15 @@ static void text_part(const struct report *report, const struct report_part *par
 	snprintf(heading, sizeof(heading), "%s%s%s by %s", part->action->title, is_split ? " and " : "",
 		 heap_by_name(report_window(report, part)->by), part->sort->title);
 	sink_put(out, '\n');
-	style_lines(out, report->input->is_colored, STYLE_HEADING, heading);
+	text_wrap_styled(out, heading, &report->input->layout, report->input->is_colored, STYLE_HEADING);
+	struct sink line;
+	sink_to_memory(&line);
 	if (cut)
-		sink_format(out, "  the first %s of %s rows; %s are left out\n", text_count(part->rows.shown).data,
-			    text_count(part->rows.count).data, text_count(cut).data);
+		sink_format(&line, "  the first %s of %s rows; %s %s left out\n", text_count(part->rows.shown).data,
+			    text_count(part->rows.count).data, text_count(cut).data, cut == 1 ? "is" : "are");
+	text_lines(report, &line, out);
 	grid.is_colored = report->input->is_colored;
+	grid.layout = report->input->layout;
 	text_columns(&grid, report, part);
 	for (size_t i = 0; i < part->rows.shown; i++)
 		text_row(&grid, report, part, part->rows.rows[i]);
@@ -327,30 +375,56 @@ static void text_part(const struct report *report, const struct report_part *par
 
 static void text_filters(const struct report *report, struct sink *out)
 {
+	struct sink line;
+	sink_to_memory(&line);
 	for (size_t i = 0; i < report->filter_count; i++)
-		sink_format(out, "%s-%s%s%s", i ? " " : "  with ", report->filters[i].name,
+		sink_format(&line, "%s-%s%s%s", i ? " " : "  with ", report->filters[i].name,
 			    *report->filters[i].text ? " " : "", text_shown(report->filters[i].text));
-	if (report->filter_count)
-		sink_put(out, '\n');
+	text_lines(report, &line, out);
+}
+
+/* The style is that of the path only, so that it is no part of the line's width: a path that fills a line has it by
+   itself. */
+void report_heading(const struct report *report, const char *lead, struct sink *out)
+{
+	enum { SHARE = 2 };
+	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
+	const struct text_layout *layout = &report->input->layout;
+	struct text missing = losses_missing_text(dictionary);
+	struct arena arena = {0};
+	struct sink line;
+	bool is_cut = layout->width && !layout->has_full_names;
+	const char *path = text_fit(&arena, text_shown(report_source(report)->path),
+				    is_cut ? layout->width / SHARE : UINT32_MAX, layout->has_unicode);
+	sink_to_memory(&line);
+	sink_format(&line, "%s%s: %s events, %" PRIu32 " process%s, %s%s%s\n", lead, path,
+		    text_count(dictionary->event_count).data, dictionary->process_count,
+		    dictionary->process_count == 1 ? "" : "es", text_duration(dictionary->duration_ns).data,
+		    *missing.data ? "; not complete: " : "", missing.data);
+	char *text = sink_take(&line, NULL);
+	sink_to_memory(&line);
+	text_wrap(&line, text, layout);
+	free(text);
+	text = sink_take(&line, NULL);
+	size_t before = strlen(lead), length = before + strlen(path);
+	length = strncmp(text + before, path, length - before) ? 0 : length;
+	sink_format(out, "%s%.*s%s%s", style_begin(report->input->is_colored, STYLE_HEADING), (int)length, text,
+		    style_end(report->input->is_colored, STYLE_HEADING), text + length);
+	free(text);
+	arena_fini(&arena);
 }
 
 void report_text(const struct report *report, struct sink *out)
 {
-	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
 	const struct heap_range range = report_source(report)->window->range;
-	char heading[240];
-	struct text missing = losses_missing_text(dictionary);
-	snprintf(heading, sizeof(heading), ": %s events, %" PRIu32 " process%s, %s%s%s",
-		 text_count(dictionary->event_count).data, dictionary->process_count,
-		 dictionary->process_count == 1 ? "" : "es", text_duration(dictionary->duration_ns).data,
-		 *missing.data ? "; not complete: " : "", missing.data);
-	sink_format(out, "%s%s%s%s\n", style_begin(report->input->is_colored, STYLE_HEADING),
-		    text_shown(report_source(report)->path), style_end(report->input->is_colored, STYLE_HEADING),
-		    heading);
+	report_heading(report, "", out);
 	report_text_caveats(report, out);
+	struct sink line;
+	sink_to_memory(&line);
 	if (report->has_range)
-		sink_format(out, "  in the range from %s us to %s us\n", text_microseconds(range.from_ns).data,
+		sink_format(&line, "  in the range from %s us to %s us\n", text_microseconds(range.from_ns).data,
 			    text_microseconds(range.to_ns).data);
+	text_lines(report, &line, out);
 	text_filters(report, out);
 	sink_put(out, '\n');
 	text_totals(report, out);

@@ -2,11 +2,7 @@
 /* -stacks: one row per stack, frame by frame the same by name. */
 #include "action/action.h"
 
-#include <inttypes.h>
-
-#include "base/memory.h"
-#include "base/style.h"
-#include "base/text.h"
+#include "action/stack_view.h"
 
 static void stacks_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,
 			  struct action_groups *groups)
@@ -30,30 +26,32 @@ void action_stack_json(struct action_input *input, uint32_t node, struct json *j
 	json_end_array(json);
 }
 
-static void stack_line(struct action_input *input, uint32_t node, struct sink *out)
+bool action_stack_has_offset(struct action_input *input, uint32_t node)
 {
-	const struct heap_frame *frame = heap_names_frame(action_names(input), node);
-	char room[TEXT_NAME_BYTES];
-	sink_format(out, "        %s",
-		    text_name(text_shown(heap_names_name(action_names(input), frame->name)->text), room));
-	sink_text(out, style_begin(input->is_colored, STYLE_QUIET));
-	if (frame->is_inlined)
-		sink_text(out, " [inlined]");
-	if (frame->file)
-		sink_format(out, "  %s", text_shown(text_file_name(frame->file)));
-	if (frame->line)
-		sink_format(out, ":%" PRIu32, frame->line);
-	sink_format(out, "%s\n", style_end(input->is_colored, STYLE_QUIET));
+	return heap_names_frame(action_names(input), node)->has_offset;
+}
+
+static int stacks_compare(struct action_input *input, uint32_t one, uint32_t other)
+{
+	return heap_names_compare(action_names(input), one, other);
+}
+
+bool action_stack_matches(struct action_input *input, uint32_t node, struct heap_patterns *patterns)
+{
+	const struct heap_names *names = action_names(input);
+	bool matches = false;
+	/* To the outermost frame, so that each pattern sees all of them. */
+	for (uint32_t at = node; at; at = heap_names_frame(names, at)->parent)
+		matches |= heap_patterns_match(patterns, names, at);
+	return matches;
 }
 
 char *action_stack_lines(struct action_input *input, uint32_t node)
 {
+	enum { INDENT = 8 };
 	struct sink out;
 	sink_to_memory(&out);
-	if (!node)
-		sink_text(&out, "        [no stack]\n");
-	for (uint32_t at = node; at; at = heap_names_frame(action_names(input), at)->parent)
-		stack_line(input, at, &out);
+	stack_view_print(&(struct stack_view){.input = input, .indent = INDENT, .has_places = true}, node, &out);
 	sink_put(&out, '\n');
 	return sink_take(&out, NULL);
 }
@@ -64,7 +62,9 @@ const struct action action_stacks = {
 	.label = "stack",
 	.help = "one row per distinct stack (the default)",
 	.groups = stacks_groups,
+	.is_by_offset = action_stack_has_offset,
 	.text = action_stack_text,
+	.compare = stacks_compare,
 	.json = action_stack_json,
 	.lines = action_stack_lines,
 };

@@ -27,6 +27,13 @@ static char *tree_text(struct action_input *input, uint32_t group)
 		      : "[no stack]");
 }
 
+static char *tree_label(struct action_input *input, uint32_t group)
+{
+	const struct heap_names *names = action_names(input);
+	return group ? action_label(input, heap_names_name(names, heap_names_frame(names, group)->name))
+		     : action_copy("[no stack]");
+}
+
 static void tree_json(struct action_input *input, uint32_t group, struct json *json)
 {
 	json_begin_object(json, "frame");
@@ -45,6 +52,8 @@ const struct action action_tree = {
 	.help = "who called whom, from the threads' starts",
 	.groups = tree_groups,
 	.parent = tree_parent,
+	.is_by_offset = action_stack_has_offset,
 	.text = tree_text,
+	.label_text = tree_label,
 	.json = tree_json,
 };

@@ -203,6 +203,9 @@ static int ask(struct xheap_report *report, struct heap_names *names, enum heap_
 						.names = names};
 	report->input = (struct action_input){
 		.sources = &report->source, .source_count = 1, .cull = &report->cull, .callers_of = &report->callers};
+	report->input.layout = (struct text_layout){.width = TEXT_WIDTH_DEFAULT,
+						    .has_unicode = text_has_unicode(),
+						    .has_all_frames = report->options.without_default_cull};
 	report->report = (struct report){.input = &report->input,
 					 .parts = &report->part,
 					 .part_count = 1,

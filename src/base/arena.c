@@ -10,7 +10,8 @@
 
 #include "base/memory.h"
 
-enum { ARENA_CHUNK_BYTES = 64 << 10, ARENA_ALIGNMENT = 16 };
+/* Most arenas hold little: the first chunk is small. */
+enum { ARENA_FIRST_BYTES = 4 << 10, ARENA_CHUNK_BYTES = 64 << 10, ARENA_ALIGNMENT = 16 };
 
 struct arena_chunk {
 	struct arena_chunk *before;
@@ -19,7 +20,7 @@ struct arena_chunk {
 
 static void arena_add_chunk(struct arena *arena, size_t bytes)
 {
-	size_t room = bytes > ARENA_CHUNK_BYTES ? bytes : ARENA_CHUNK_BYTES;
+	size_t usual = arena->chunks ? ARENA_CHUNK_BYTES : ARENA_FIRST_BYTES, room = bytes > usual ? bytes : usual;
 	struct arena_chunk *chunk = memory_zeroed(1, sizeof(*chunk) + room);
 	chunk->before = arena->chunks;
 	arena->chunks = chunk;

@@ -122,10 +122,25 @@ void json_time(struct json *json, const char *key, int64_t time_ns)
 	sink_text(json->out, text_microseconds(time_ns).data);
 }
 
+void json_literal(struct json *json, const char *key, const char *number)
+{
+	json_key(json, key);
+	sink_text(json->out, number);
+}
+
 void json_thousandths(struct json *json, const char *key, uint64_t thousandths)
 {
 	json_key(json, key);
 	sink_text(json->out, text_thousandths(thousandths).data);
+}
+
+void json_signed_thousandths(struct json *json, const char *key, int64_t thousandths)
+{
+	json_key(json, key);
+	if (thousandths < 0)
+		sink_put(json->out, '-');
+	sink_text(json->out,
+		  text_thousandths(thousandths < 0 ? 0 - (uint64_t)thousandths : (uint64_t)thousandths).data);
 }
 
 void json_address(struct json *json, const char *key, uint64_t address)

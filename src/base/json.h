@@ -43,6 +43,9 @@ void json_count(struct json *json, const char *key, uint64_t count);
 /** Write a number. */
 void json_number(struct json *json, const char *key, int64_t number);
 
+/** Write a number that is a text already, as JSON has numbers. */
+void json_literal(struct json *json, const char *key, const char *number);
+
 /** Write true or false. */
 void json_bool(struct json *json, const char *key, bool is_true);
 
@@ -51,6 +54,9 @@ void json_time(struct json *json, const char *key, int64_t time_ns);
 
 /** Write a number of thousandths as a number with a fraction. */
 void json_thousandths(struct json *json, const char *key, uint64_t thousandths);
+
+/** Write a number of thousandths, which may be negative, as a number with a fraction. */
+void json_signed_thousandths(struct json *json, const char *key, int64_t thousandths);
 
 /** Write a number as the text "0x...". */
 void json_address(struct json *json, const char *key, uint64_t address);

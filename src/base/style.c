@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/style.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Only the eight colours that every palette has, and none that a light or a dark background hides. */
@@ -28,4 +29,15 @@ void style_lines(struct sink *out, bool is_colored, enum style style, const char
 		lines += length;
 		lines += *lines == '\n';
 	}
+}
+
+void text_wrap_styled(struct sink *out, const char *lines, const struct text_layout *layout, bool is_colored,
+		      enum style style)
+{
+	struct sink wrapped;
+	sink_to_memory(&wrapped);
+	text_wrap(&wrapped, lines, layout);
+	char *text = sink_take(&wrapped, NULL);
+	style_lines(out, is_colored, style, text);
+	free(text);
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/sink.h"
+#include "base/text_width.h"
 
 enum style {
 	STYLE_PLAIN,
@@ -24,5 +25,9 @@ const char *style_end(bool is_colored, enum style style);
 
 /** Write whole lines in a style, which begins and ends on each line: a pager forgets the style of the line before. */
 void style_lines(struct sink *out, bool is_colored, enum style style, const char *lines);
+
+/** Write lines as text_wrap() does (base/text_width.h), in a style. */
+void text_wrap_styled(struct sink *out, const char *lines, const struct text_layout *layout, bool is_colored,
+		      enum style style);
 
 #endif

@@ -193,8 +193,10 @@ bool text_parse_clock(const char *text, int64_t start_realtime_ns, int64_t *time
 	tm.tm_year -= 1900;
 	tm.tm_mon -= 1;
 	time_t seconds = is_utc ? timegm(&tm) : mktime(&tm);
-	*time_ns = (int64_t)seconds * 1000000000 + ns - start_realtime_ns;
-	return true;
+	/* 64 bits have the ns of 292 years. */
+	return !__builtin_mul_overflow((int64_t)seconds, INT64_C(1000000000), time_ns) &&
+	       !__builtin_add_overflow(*time_ns, ns, time_ns) &&
+	       !__builtin_sub_overflow(*time_ns, start_realtime_ns, time_ns);
 }
 
 bool text_parse_size(const char *text, uint64_t *size_bytes)

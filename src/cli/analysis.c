@@ -128,7 +128,8 @@ int analysis_table_mend(struct heap_table **table, const struct trace *trace, co
 
 /* ---- all of it ---- */
 
-int analysis_open(struct analysis *analysis, const char *path, bool with_lines)
+/* All but the names. */
+static int open_table(struct analysis *analysis, const char *path)
 {
 	struct diag diag = {""};
 	*analysis = (struct analysis){.path = cli_trace_path(path), .begin_ns = monotonic_now_ns()};
@@ -147,8 +148,23 @@ int analysis_open(struct analysis *analysis, const char *path, bool with_lines)
 	}
 	analysis->matched_ns = monotonic_now_ns();
 	analysis->symbols = symbols_new();
-	analysis->names = heap_names_new(analysis->trace, analysis->symbols, with_lines);
 	return CLI_OK;
+}
+
+int analysis_open(struct analysis *analysis, const char *path, bool with_lines)
+{
+	int status = open_table(analysis, path);
+	if (status == CLI_OK)
+		analysis->names = heap_names_new(analysis->trace, analysis->symbols, with_lines);
+	return status;
+}
+
+int analysis_open_beside(struct analysis *analysis, const char *path, const struct analysis *first)
+{
+	int status = open_table(analysis, path);
+	if (status == CLI_OK)
+		analysis->names = heap_names_new_beside(first->names, analysis->trace, analysis->symbols);
+	return status;
 }
 
 int analysis_mend(struct analysis *analysis)

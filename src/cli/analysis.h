@@ -40,6 +40,10 @@ bool analysis_is_good(const struct heap_table *table);
 /** Open the file, or the newest one here when path is NULL. CLI_OK, or CLI_FAILED after a message. */
 int analysis_open(struct analysis *analysis, const char *path, bool with_lines);
 
+/** Open another trace beside one that is open, with one tree of names for both. Close it before that one. CLI_OK, or
+    CLI_FAILED after a message. */
+int analysis_open_beside(struct analysis *analysis, const char *path, const struct analysis *first);
+
 /** Mend the analysis as analysis_table_mend() does. */
 int analysis_mend(struct analysis *analysis);
 

@@ -943,7 +943,7 @@ static const struct option dump_option_rows[] = {
 	{"images", SUBJECT(SUBJECT_IMAGES), .help = "which file was mapped where, in which process"},
 	{"processes", SUBJECT(SUBJECT_PROCESSES), .help = "processes and how they ended"},
 	{"memory", SUBJECT(SUBJECT_MEMORY), .help = "the resident memory of each process, whenever it had changed"},
-	FORMAT_OPTION(struct dump_options, format, report_formats),
+	FORMAT_OPTION(struct dump_options, format, report_formats_of_lists),
 	{.type = VALUE_END},
 };
 

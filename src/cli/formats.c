@@ -10,6 +10,13 @@ const struct option_choice report_formats[] = {
 		{NULL, NULL, 0, NULL},
 };
 
+const struct option_choice report_formats_of_lists[] = {
+	{"text", NULL, REPORT_TEXT, NULL},
+	{"csv", NULL, REPORT_CSV, NULL},
+	{"json", NULL, REPORT_JSON, NULL},
+	{NULL, NULL, 0, NULL},
+};
+
 const struct option_choice report_formats_without_csv[] = {
 	{"text", NULL, REPORT_TEXT, NULL}, {"json", NULL, REPORT_JSON, NULL}, {NULL, NULL, 0, NULL}};
 

@@ -6,8 +6,8 @@
 #include "action/report.h"
 #include "base/option.h"
 
-/** All of enum report_format, and those of commands that have no CSV. */
-extern const struct option_choice report_formats[], report_formats_without_csv[];
+/** All of enum report_format; those of listings, which have no stacks to fold; those of commands that have no CSV. */
+extern const struct option_choice report_formats[], report_formats_of_lists[], report_formats_without_csv[];
 
 /** Print the keys that rows are sorted by, as --help lists them. */
 void formats_print_keys(FILE *out);

@@ -6,37 +6,17 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "action/report.h"
+#include "action/collapsed.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/whole_file.h"
 #include "cli/analysis.h"
-#include "cli/filter_options.h"
 #include "cli/formats.h"
+#include "cli/heap_options.h"
+#include "cli/layout_options.h"
 
-enum { PART_MAX = 16, TOP_DEFAULT = 10000, SAVE_BYTES = 1 << 16 };
+enum { SAVE_BYTES = 1 << 16 };
 enum { HEAP_AGAIN = -1 }; /* in place of a status: the index is damaged, and nothing has been shown */
-
-struct heap_options {
-	struct filter_options filter;
-	struct input input;
-	const char *output;
-	struct {
-		const struct action *action;
-		const struct action_sort *sort;
-	} parts[PART_MAX];
-	unsigned part_count;
-	bool is_inclusive;
-	uint64_t top;
-	int format;
-	bool with_lines, without_default_cull, is_timed, is_ignored;
-	enum heap_by by;
-	struct heap_cull cull;
-	const char **cull_lists; /* files */
-	size_t cull_list_count, cull_list_capacity;
-	struct heap_patterns callers;
-	const char *after_action; /* the word behind an action, which is no sort key of it; NULL: there was none */
-};
 
 /* ---- what to show ---- */
 
@@ -67,18 +47,19 @@ static int add_part(struct heap_options *options, const struct action *action, c
 	return 0;
 }
 
-static int set_action(void *context, struct words *words, int number)
+int heap_take_action(void *context, struct words *words, int number)
 {
 	struct heap_options *options = context;
 	const struct action *action = action_table[number];
-	const struct action_sort *sort = action->groups ? take_sort(words) : NULL;
-	if (action->groups && !sort)
+	const bool takes_key = action->groups || options->has_keyed_totals;
+	const struct action_sort *sort = takes_key ? take_sort(words) : NULL;
+	if (takes_key && !sort)
 		options->after_action = options_peek(words);
 	return add_part(options, action, sort);
 }
 
 /* A word behind -frames, so the key may come behind it. */
-static int set_inclusive(void *context, struct words *words, int number)
+int heap_take_inclusive(void *context, struct words *words, int number)
 {
 	struct heap_options *options = context;
 	const struct action_sort *sort = take_sort(words);
@@ -86,7 +67,7 @@ static int set_inclusive(void *context, struct words *words, int number)
 	return sort ? add_part(options, action_table[number], sort) : 0;
 }
 
-static int set_callers(void *context, struct words *words, int number)
+int heap_take_callers(void *context, struct words *words, int number)
 {
 	struct heap_options *options = context;
 	const char *word = options_value(words, "callers");
@@ -164,21 +145,10 @@ static int set_tool_action(void *context, struct words *words, int number)
 	return word ? 0 : CLI_FAILED;
 }
 
-enum {
-	ACTION_STACKS,
-	ACTION_FRAMES,
-	ACTION_INCLUSIVE,
-	ACTION_IMAGE,
-	ACTION_HEAPS,
-	ACTION_TREE,
-	ACTION_CALLERS,
-	ACTION_CHAINS,
-	ACTION_TOTALS
-};
 #define AT(member) OPTION_AT(struct heap_options, member)
-#define ACTION(word, place) .type = VALUE_TAKEN, .take = set_action, .number = (place), .value = (word)
+#define ACTION ACTION_OPTION
 
-static const struct option_choice by_choices[] = {
+const struct option_choice heap_by_choices[] = {
 #define X(id, name) {name, NULL, HEAP_BY_##id, NULL},
 	HEAP_BYS(X)
 #undef X
@@ -191,30 +161,32 @@ static const struct option action_rows[] = {
 	{.type = VALUE_TITLE, .help = "Actions, several at once; KEY sorts the rows:"},
 	{"stacks", ACTION("[KEY]", ACTION_STACKS), .help = "one row for each distinct stack (the default)"},
 	{"frames", ACTION("[KEY]", ACTION_FRAMES), .help = "one row for each function that asked for memory"},
-	{"inclusive", .type = VALUE_TAKEN, .take = set_inclusive, .number = ACTION_FRAMES,
+	{"inclusive", .type = VALUE_TAKEN, .take = heap_take_inclusive, .number = ACTION_FRAMES,
 	 .help = "with -frames: one row for each function anywhere on the stacks"},
 	{"image", .others = "images", ACTION("[KEY]", ACTION_IMAGE),
 	 .help = "one row for each executable or library of these functions"},
 	{"heaps", ACTION("[KEY]", ACTION_HEAPS), .help = "one row for each heap, with its extents"},
 	{"tree", ACTION("[KEY]", ACTION_TREE), .help = "callers and callees, from the starts of the threads"},
-	{"callers", .type = VALUE_TAKEN, .take = set_callers, .number = ACTION_CALLERS, .value = "FUNCTION [KEY]",
+	{"callers", .type = VALUE_TAKEN, .take = heap_take_callers, .number = ACTION_CALLERS, .value = "FUNCTION [KEY]",
 	 .help = "the callers of a function, and their callers"},
 	{"chains", ACTION("[KEY]", ACTION_CHAINS), .help = "blocks that grew by realloc: steps, factor, bytes copied"},
 	{"totals", ACTION(NULL, ACTION_TOTALS), .help = "only the totals"},
-	{"by", .type = VALUE_CHOICE, AT(by), .value = "WHAT", .choices = by_choices, .help = "split rows by"},
-	{"top", .type = VALUE_NUMBER, AT(top), .value = "N", .initial = TOP_DEFAULT,
-	 .help = "the first N rows of each action"},
+	{"by", .type = VALUE_CHOICE, AT(by), .value = "WHAT", .choices = heap_by_choices, .help = "split rows by"},
+	{"top", .type = VALUE_NUMBER, AT(top), .value = "N", .least = 1, .most = UINT64_MAX,
+	 .initial = HEAP_TOP_DEFAULT, .help = "the first N rows of each action"},
 	{.type = VALUE_TITLE, .help = "Filters; an allocation passes all of them:"},
 	{.type = VALUE_END},
 };
 
-static const struct option frame_rows[] = {
+const struct option heap_frame_rows[] = {
 	{.type = VALUE_TITLE, .help = "Frames:"},
 	{"cullFrames", .type = VALUE_TAKEN, .take = set_cull, .value = "F...",
 	 .help = "remove these functions from the inner end of stacks, as those of the built-in list"},
 	{"cullLists", .others = "cullList", .type = VALUE_TAKEN, .take = set_cull, .number = 1, .value = "FILE...",
 	 .help = "remove the functions that are named in these files, one on a line"},
 	{"noDefaultCull", .type = VALUE_ON, AT(without_default_cull), .help = "do not use the built-in list"},
+	{"defaultCull", .type = VALUE_ON, AT(with_default_cull),
+	 .help = "use the built-in list also with -format folded, which has whole stacks"},
 	{"lines", .type = VALUE_ON, AT(with_lines), .help = "one row for each line of a call in a function"},
 	{.type = VALUE_TITLE, .help = "Output:"},
 	{.type = VALUE_END},
@@ -224,6 +196,7 @@ static const struct option input_rows[] = {INPUT_SESSION_OPTION, {.type = VALUE_
 
 static const struct option output_rows[] = {
 	FORMAT_OPTION(struct heap_options, format, report_formats),
+	{"reverse", .type = VALUE_ON, AT(is_reversed), .help = "with -format folded: the innermost frame first"},
 	{"o", .type = VALUE_TEXT, AT(output), .value = "FILE", .help = "write the report to FILE"},
 	{"timing", .type = VALUE_ON, AT(is_timed), .help = "print on standard error how long each step took"},
 	{.type = VALUE_END},
@@ -245,9 +218,10 @@ static const struct option_group heap_groups[] = {
 	{filter_range_rows, offsetof(struct heap_options, filter), false},
 	{filter_rows, offsetof(struct heap_options, filter), false},
 	{filter_report_rows, offsetof(struct heap_options, filter), false},
-	{frame_rows, 0, false},
+	{heap_frame_rows, 0, false},
 	{input_rows, offsetof(struct heap_options, input), false},
 	{output_rows, 0, false},
+	{layout_rows, offsetof(struct heap_options, layout), false},
 	{tool_rows, 0, false},
 	{NULL, 0, false},
 };
@@ -256,30 +230,24 @@ static const struct option_grammar grammar = {
 
 /* ---- the report ---- */
 
-static int report_print(const struct heap_options *options, struct report *report)
-{
-	struct cli_output output;
-	cli_output_open(&output, options->format == REPORT_TEXT);
-	report->input->is_colored = output.is_colored;
-	report_write(report, (enum report_format)options->format, &output.sink);
-	return cli_output_close(&output);
-}
-
 /* The rows are made, so all files are known that names were read from. */
-static int report_save(const struct heap_options *options, const struct report *report, const struct symbols *symbols,
+static int report_save(const struct heap_options *options, const struct symbols *const *symbols, unsigned symbols_count,
+		       void (*write)(void *context, struct sink *out, bool is_colored), void *context,
 		       struct diag *diag)
 {
 	struct whole_file file;
 	struct stat status;
-	if (!stat(options->output, &status) && symbols_read_file(symbols, &status))
-		return diag_fail(diag, EINVAL, "cannot write %s: it is one of the files that are read",
-				 options->output);
+	bool is_there = !stat(options->output, &status);
+	for (unsigned i = 0; i < symbols_count && is_there; i++)
+		if (symbols_read_file(symbols[i], &status))
+			return diag_fail(diag, EINVAL, "cannot write %s: it is one of the files that are read",
+					 options->output);
 	int error = whole_file_open(&file, options->output, 0666, diag);
 	if (error)
 		return error;
 	struct sink out;
 	sink_to_fd(&out, file.fd, SAVE_BYTES);
-	report_write(report, (enum report_format)options->format, &out);
+	write(context, &out, false);
 	error = sink_end(&out);
 	if (!error)
 		return whole_file_commit(&file, diag);
@@ -287,12 +255,29 @@ static int report_save(const struct heap_options *options, const struct report *
 	return diag_fail(diag, -error, "cannot write %s: %s", options->output, strerror(-error));
 }
 
-static int report_show(const struct heap_options *options, struct report *report, const struct symbols *symbols)
+int heap_print(const struct heap_options *options, const struct symbols *const *symbols, unsigned symbols_count,
+	       void (*write)(void *context, struct sink *out, bool is_colored), void *context)
 {
 	struct diag diag = {""};
-	if (!options->output)
-		return report_print(options, report);
-	return report_save(options, report, symbols, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
+	if (options->output)
+		return report_save(options, symbols, symbols_count, write, context, &diag) ? cli_fail("%s", diag.text)
+											   : CLI_OK;
+	struct cli_output output;
+	cli_output_open(&output, options->format == REPORT_TEXT);
+	write(context, &output.sink, output.is_colored);
+	return cli_output_close(&output);
+}
+
+struct heap_printing {
+	struct report *report;
+	enum report_format format;
+};
+
+static void print(void *context, struct sink *out, bool is_colored)
+{
+	struct heap_printing *printing = context;
+	printing->report->input->is_colored = is_colored;
+	report_write(printing->report, printing->format, out);
 }
 
 static void parts_take(const struct heap_options *options, struct report_part parts[PART_MAX])
@@ -301,11 +286,8 @@ static void parts_take(const struct heap_options *options, struct report_part pa
 		parts[i] = (struct report_part){.action = options->parts[i].action, .sort = options->parts[i].sort};
 }
 
-/* Nothing is shown of what a damaged index answers. */
-static int parts_show(const struct heap_options *options, struct action_input *input, const struct analysis *analysis)
+int heap_options_check_sample(const struct heap_options *options, const struct action_source *source)
 {
-	const struct action_source *source = &input->sources[0];
-	struct report_part parts[PART_MAX];
 	for (unsigned i = 0; i < options->part_count && source->table->sample_bytes; i++)
 		if (options->parts[i].action == &action_chains ||
 		    (options->parts[i].sort && !strcmp(options->parts[i].sort->key, "stt")))
@@ -315,15 +297,31 @@ static int parts_show(const struct heap_options *options, struct action_input *i
 		return cli_fail(
 			"%s is a sample: -innermost needs every event, since blocks that others lie in may be missing",
 			source->path);
+	return CLI_OK;
+}
+
+/* Nothing is shown of what a damaged index answers. */
+static int parts_show(const struct heap_options *options, struct action_input *input, const struct analysis *analysis)
+{
+	const struct action_source *source = &input->sources[0];
+	struct report_part parts[PART_MAX];
+	if (heap_options_check_sample(options, source))
+		return CLI_FAILED;
 	struct report report = {.input = input,
 				.parts = parts,
 				.part_count = options->part_count,
 				.has_range = options->filter.asked.range.words[0] != NULL,
 				.filters = options->filter.asked.notes,
-				.filter_count = options->filter.asked.note_count};
+				.filter_count = options->filter.asked.note_count,
+				.is_reversed = options->is_reversed};
 	parts_take(options, parts);
-	report_make(&report, options->top);
-	int status = analysis_is_good(source->table) ? report_show(options, &report, analysis->symbols) : HEAP_AGAIN;
+	if (options->format == REPORT_FOLDED)
+		collapsed_name(input);
+	else
+		report_make(&report, options->top);
+	struct heap_printing printing = {&report, (enum report_format)options->format};
+	const struct symbols *symbols = analysis->symbols;
+	int status = analysis_is_good(source->table) ? heap_print(options, &symbols, 1, print, &printing) : HEAP_AGAIN;
 	report_fini(&report);
 	return status;
 }
@@ -354,8 +352,35 @@ static int input_show(struct heap_options *options, struct action_input *input, 
 	return status;
 }
 
-static int parts_settle(struct heap_options *options)
+/* Whether none of the parts has rows. */
+static bool has_totals_only(const struct heap_options *options)
 {
+	for (unsigned i = 0; i < options->part_count; i++)
+		if (options->parts[i].action->groups)
+			return false;
+	return options->part_count > 0;
+}
+
+/* Folded stacks are whole: their readers show callers and callees, however many there are. */
+static int folded_settle(const struct heap_options *options)
+{
+	if (options->with_default_cull && options->without_default_cull)
+		return cli_fail("-defaultCull and -noDefaultCull exclude each other");
+	if (options->format != REPORT_FOLDED)
+		return options->is_reversed ? cli_fail("-reverse is for -format folded") : 0;
+	if (options->part_count > 1 || options->parts[0].action != &action_stacks)
+		return cli_fail("-format folded has stacks: write -stacks [KEY], and no other action");
+	if (options->top != HEAP_TOP_DEFAULT)
+		return cli_fail("-format folded has all stacks, so that their numbers add up to the total: leave out "
+				"-top");
+	return 0;
+}
+
+int heap_options_settle(struct heap_options *options)
+{
+	if (has_totals_only(options) && options->by != HEAP_BY_NONE)
+		return cli_fail("-totals has no rows that -by %s could split: add -image or another action",
+				heap_by_name(options->by));
 	if (!options->part_count)
 		add_part(options, &action_stacks, NULL);
 	for (unsigned i = 0; options->is_inclusive && i < options->part_count; i++)
@@ -366,13 +391,16 @@ static int parts_settle(struct heap_options *options)
 			return cli_fail("-by heap: -heaps is by heap already");
 	if (options->format == REPORT_CSV && options->part_count > 1)
 		return cli_fail("-format csv: one of -stacks, -frames, -image, ... at a time");
-	if (!options->without_default_cull)
+	if (folded_settle(options))
+		return CLI_FAILED;
+	bool uses_default =
+		options->format == REPORT_FOLDED ? options->with_default_cull : !options->without_default_cull;
+	if (uses_default)
 		heap_cull_use_default(&options->cull);
 	return 0;
 }
 
-/* Refuse to write the report over the trace, its index or a list. */
-static int output_check(const struct heap_options *options, const char *path)
+int heap_options_check_output(const struct heap_options *options, const char *path)
 {
 	char *indexes[ANALYSIS_INDEX_PLACES];
 	struct diag diag = {""};
@@ -393,6 +421,9 @@ static int analysis_show(struct heap_options *options, const struct analysis *an
 	struct action_source source = analysis_source(analysis, &options->filter.asked.filter);
 	struct action_input input = {
 		.sources = &source, .source_count = 1, .cull = &options->cull, .callers_of = &options->callers};
+	input.layout = layout_options_settle(&options->layout, options->output != NULL);
+	/* Who wants to see malloc does not want it in a fold. */
+	input.layout.has_all_frames |= options->without_default_cull;
 	source.session = options->input.session;
 	int status = input_show(options, &input, analysis);
 	action_input_fini(&input);
@@ -402,7 +433,8 @@ static int analysis_show(struct heap_options *options, const struct analysis *an
 static int trace_show(struct heap_options *options, const char *path)
 {
 	struct analysis analysis;
-	if ((options->output && output_check(options, path)) || analysis_open(&analysis, path, options->with_lines))
+	if ((options->output && heap_options_check_output(options, path)) ||
+	    analysis_open(&analysis, path, options->with_lines))
 		return CLI_FAILED;
 	int status;
 	while ((status = analysis_show(options, &analysis)) == HEAP_AGAIN)
@@ -424,18 +456,23 @@ static int heap_show(struct heap_options *options)
 	return status;
 }
 
+void heap_options_fini(struct heap_options *options)
+{
+	filter_options_fini(&options->filter);
+	heap_cull_fini(&options->cull);
+	free(options->cull_lists);
+	heap_patterns_fini(&options->callers);
+	input_fini(&options->input);
+}
+
 static int heap_run(int argc, char **argv)
 {
-	struct heap_options options = {.top = TOP_DEFAULT, .format = REPORT_TEXT};
+	struct heap_options options = {.top = HEAP_TOP_DEFAULT, .format = REPORT_TEXT};
 	filter_options_init(&options.filter, "heap");
 	int status = CLI_FAILED;
-	if (!options_parse(&grammar, argc, argv, &options, set_input, NULL) && !parts_settle(&options))
+	if (!options_parse(&grammar, argc, argv, &options, set_input, NULL) && !heap_options_settle(&options))
 		status = heap_show(&options);
-	filter_options_fini(&options.filter);
-	heap_cull_fini(&options.cull);
-	free(options.cull_lists);
-	heap_patterns_fini(&options.callers);
-	input_fini(&options.input);
+	heap_options_fini(&options);
 	return status;
 }
 

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/formats.h"
+#include "cli/layout_options.h"
 #include "cli/option_parser.h"
 #include "match/match.h"
 
@@ -23,10 +24,12 @@ struct info {
 	struct heap_table *table; /* only when a process was forked: what the child inherited takes matching */
 	uint64_t *process_events;
 	uint32_t *process_threads;
+	struct text_layout layout;
 };
 
 struct info_options {
 	struct input input;
+	struct layout_options layout;
 	int format;
 };
 
@@ -203,11 +206,37 @@ static void info_json(const struct info *info, struct sink *out)
 
 /* ---- text ---- */
 
-static void text_line(struct grid *grid, const char *name, const char *value)
+/* The facts, of which each has a line, or several. */
+struct facts {
+	struct arena arena;
+	const struct text_layout *layout;
+	struct fact {
+		const char *name, *value;
+	} * items;
+	size_t count, capacity;
+};
+
+static void text_line(struct facts *facts, const char *name, const char *value)
 {
-	grid_row(grid);
-	grid_cell(grid, name);
-	grid_cell(grid, value);
+	memory_grow(facts->items, facts->count, facts->capacity);
+	facts->items[facts->count++] =
+		(struct fact){arena_text(&facts->arena, name), arena_text(&facts->arena, text_shown(value))};
+}
+
+static void facts_print(struct facts *facts, struct sink *out)
+{
+	enum { INDENT = 2, GAP = 2 };
+	unsigned width = 0;
+	for (size_t i = 0; i < facts->count; i++)
+		width = text_width(facts->items[i].name) > width ? text_width(facts->items[i].name) : width;
+	for (size_t i = 0; i < facts->count; i++) {
+		const char *name = facts->items[i].name;
+		char *line = arena_format(&facts->arena, "%*s%s%*s%s", INDENT, "", name,
+					  (int)(width - text_width(name)) + GAP, "", facts->items[i].value);
+		text_wrap_hanging(out, line, facts->layout, INDENT + width + GAP);
+	}
+	free(facts->items);
+	arena_fini(&facts->arena);
 }
 
 static const char *known(const char *text)
@@ -215,74 +244,84 @@ static const char *known(const char *text)
 	return text && *text ? text : "-";
 }
 
-static void text_started(struct grid *grid, int64_t realtime_ns)
+static void text_started(struct facts *facts, int64_t realtime_ns)
 {
 	time_t seconds = realtime_ns / 1000000000;
 	struct tm local;
 	char date[64];
 	bool is_known = realtime_ns > 0 && localtime_r(&seconds, &local) &&
 			strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S %z", &local);
-	text_line(grid, "started", is_known ? date : "-");
+	text_line(facts, "started", is_known ? date : "-");
 }
 
-static void text_cost(struct grid *grid, const struct info *info)
+static void text_cost(struct facts *facts, const struct info *info)
 {
 	const struct trace_statistics *statistics = &info->dictionary->statistics;
 	if (!statistics->is_known) {
-		text_line(grid, "cost", "-");
+		text_line(facts, "cost", "-");
 		return;
 	}
-	const char *text = arena_format(&grid->arena, "%s of the logger's CPU",
+	const char *text = arena_format(&facts->arena, "%s of the logger's CPU",
 					text_duration((int64_t)statistics->logger_cpu_ns).data);
 	if (statistics->recorder_ns)
-		text = arena_format(&grid->arena, "%s, about %s in the recorder", text,
+		text = arena_format(&facts->arena, "%s, about %s in the recorder", text,
 				    text_duration((int64_t)statistics->recorder_ns).data);
-	text = arena_format(&grid->arena, "%s, %s waits for a buffer", text, text_count(statistics->waits).data);
+	text = arena_format(&facts->arena, "%s, %s waits for a buffer", text, text_count(statistics->waits).data);
 	if (statistics->waits)
-		text = arena_format(&grid->arena, "%s (%s)", text, text_duration((int64_t)statistics->wait_ns).data);
-	text_line(grid, "cost", text);
+		text = arena_format(&facts->arena, "%s (%s)", text, text_duration((int64_t)statistics->wait_ns).data);
+	text_line(facts, "cost", text);
+}
+
+/* A command line is one line: words of it say little by themselves. */
+static void text_options(struct facts *facts, const struct trace_dictionary *dictionary)
+{
+	const char *title = "options";
+	enum { COLUMN = 15 };
+	bool is_cut = facts->layout->width && !facts->layout->has_full_names;
+	unsigned room = is_cut ? facts->layout->width - COLUMN : UINT32_MAX;
+	for (uint32_t i = 0; i < dictionary->option_count; i++) {
+		const struct trace_option *option = &dictionary->options[i];
+		if (!strcmp(option->name, TRACE_OPTION_EARLIER_MISSING))
+			continue;
+		const char *text = arena_format(&facts->arena, "%s=%s", option->name, text_shown(option->value));
+		bool is_command = !strcmp(option->name, "command");
+		text_line(facts, title,
+			  is_command ? text_fit(&facts->arena, text, room, facts->layout->has_unicode) : text);
+		title = "";
+	}
 }
 
 static void text_facts(const struct info *info, struct sink *out)
 {
 	const struct trace_dictionary *dictionary = info->dictionary;
-	struct grid grid = {.columns = 2};
-	text_line(&grid, "size", text_bytes(dictionary->size_bytes).data);
-	text_started(&grid, dictionary->start_realtime_ns);
-	text_line(&grid, "duration", text_duration(dictionary->duration_ns).data);
-	text_line(&grid, "host", known(dictionary->host));
-	text_line(&grid, "clock", known(dictionary->clock));
-	text_line(&grid, "events", text_count(dictionary->event_count).data);
+	struct facts facts = {.layout = &info->layout};
+	text_line(&facts, "size", text_bytes(dictionary->size_bytes).data);
+	text_started(&facts, dictionary->start_realtime_ns);
+	text_line(&facts, "duration", text_duration(dictionary->duration_ns).data);
+	text_line(&facts, "host", known(dictionary->host));
+	text_line(&facts, "clock", known(dictionary->clock));
+	text_line(&facts, "events", text_count(dictionary->event_count).data);
 	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
 		if (dictionary->kind_count[kind])
-			text_line(&grid, arena_format(&grid.arena, "  %s", kind_words[kind]),
+			text_line(&facts, arena_format(&facts.arena, "  %s", kind_words[kind]),
 				  text_count(dictionary->kind_count[kind]).data);
 	if (dictionary->failed_count)
-		text_line(&grid, "  failed", text_count(dictionary->failed_count).data);
+		text_line(&facts, "  failed", text_count(dictionary->failed_count).data);
 	if (dictionary->in_flight_count)
-		text_line(&grid, "  in flight", text_count(dictionary->in_flight_count).data);
-	text_line(&grid, "stacks",
-		  arena_format(&grid.arena, "%s nodes, %s frames, %s truncated",
+		text_line(&facts, "  in flight", text_count(dictionary->in_flight_count).data);
+	text_line(&facts, "stacks",
+		  arena_format(&facts.arena, "%s nodes, %s frames, %s truncated",
 			       text_count(dictionary->node_count ? dictionary->node_count - 1 : 0).data,
 			       text_count(dictionary->frame_count).data, text_count(dictionary->ends.truncated).data));
 	if (dictionary->is_whole_known)
-		text_line(&grid, "  whole",
-			  arena_format(&grid.arena, "%s, of %s events", text_count(dictionary->ends.whole).data,
+		text_line(&facts, "  whole",
+			  arena_format(&facts.arena, "%s, of %s events", text_count(dictionary->ends.whole).data,
 				       text_count(dictionary->event_count).data));
-	text_line(&grid, "images", text_count(dictionary->image_count).data);
-	text_line(&grid, "threads", text_count(report_thread_count(dictionary)).data);
-	text_cost(&grid, info);
-	const char *title = "options";
-	for (uint32_t i = 0; i < dictionary->option_count; i++) {
-		if (strcmp(dictionary->options[i].name, TRACE_OPTION_EARLIER_MISSING) == 0)
-			continue;
-		text_line(
-			&grid, title,
-			arena_format(&grid.arena, "%s=%s", dictionary->options[i].name, dictionary->options[i].value));
-		title = "";
-	}
-	grid_print(&grid, out, 2);
-	grid_fini(&grid);
+	text_line(&facts, "images", text_count(dictionary->image_count).data);
+	text_line(&facts, "threads", text_count(report_thread_count(dictionary)).data);
+	text_cost(&facts, info);
+	text_options(&facts, dictionary);
+	facts_print(&facts, out);
 }
 
 static const char *text_end(struct arena *arena, const struct trace_process *process)
@@ -297,12 +336,26 @@ static const char *text_end(struct arena *arena, const struct trace_process *pro
 	return end_word(process);
 }
 
+/* Why a process is not traced, beneath its row. */
+static void text_note(struct grid *grid, const char *note)
+{
+	struct sink lines;
+	sink_to_memory(&lines);
+	text_wrap(&lines, arena_format(&grid->arena, "        %s", text_shown(note)), &grid->layout);
+	char *text = sink_take(&lines, NULL);
+	grid_detail(grid, text);
+	free(text);
+}
+
 static void text_processes(const struct info *info, struct sink *out)
 {
 	static const char *const titles[] = {">id", ">pid",     ">parent", ">start",     ">end",
 					     "how", ">threads", ">events", ">inherited", "command"};
-	struct grid grid = {0};
+	static const unsigned ranks[] = {0, 0, 4, 5, 6, 3, 7, 1, 8, 0};
+	struct grid grid = {.layout = info->layout};
 	grid_columns(&grid, 10, titles);
+	memcpy(grid.rank, ranks, sizeof(ranks));
+	grid.is_text[9] = true;
 	for (uint32_t i = 0; i < info->dictionary->process_count; i++) {
 		const struct trace_process *process = &info->dictionary->processes[i];
 		bool is_untraced = trace_process_is_untraced(process),
@@ -320,7 +373,7 @@ static void text_processes(const struct info *info, struct sink *out)
 		grid_cell(&grid, is_forked ? text_bytes(info->table->processes[i].inherited_bytes).data : "-");
 		grid_cell(&grid, known(*process->command ? process->command : process->image));
 		if (is_untraced)
-			grid_detail(&grid, arena_format(&grid.arena, "        %s\n", text_shown(process->note)));
+			text_note(&grid, process->note);
 	}
 	grid_print(&grid, out, 2);
 	grid_fini(&grid);
@@ -339,16 +392,23 @@ static void text_inactive(struct sink *out, const struct trace_dictionary *dicti
 				inactive.threads);
 }
 
-static void info_text(const struct info *info, struct sink *out)
+/* The lines before the facts, of any width. */
+static void text_state(const struct info *info, struct sink *out)
 {
+	enum { SHARE = 2 };
 	const struct trace_dictionary *dictionary = info->dictionary;
+	const struct text_layout *layout = &info->layout;
 	struct losses losses = losses_sum(dictionary);
 	struct text missing = losses_missing_text(dictionary);
-	sink_format(out, "%s: %s%s%s\n", text_shown(info->path),
+	struct arena arena = {0};
+	sink_format(out, "%s: %s%s%s\n",
+		    text_fit(&arena, text_shown(info->path),
+			     layout->has_full_names ? UINT32_MAX : layout->width / SHARE, layout->has_unicode),
 		    losses_is_complete(dictionary) ? "complete"
 		    : dictionary->is_complete      ? "not complete"
 						   : "cut short",
 		    *missing.data ? ": " : "", missing.data);
+	arena_fini(&arena);
 	if (!dictionary->is_complete)
 		sink_format(out, "  the trace is cut at byte %" PRIu64 ": %s\n", dictionary->cut_offset,
 			    dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
@@ -366,6 +426,16 @@ static void info_text(const struct info *info, struct sink *out)
 	if (dictionary->fold_count)
 		sink_text(out, "  events of processes are those that are not folded\n");
 	text_inactive(out, dictionary);
+}
+
+static void info_text(const struct info *info, struct sink *out)
+{
+	struct sink lines;
+	sink_to_memory(&lines);
+	text_state(info, &lines);
+	char *text = sink_take(&lines, NULL);
+	text_wrap(out, text, &info->layout);
+	free(text);
 	sink_put(out, '\n');
 	text_facts(info, out);
 	sink_text(out, "\nProcesses\n");
@@ -403,7 +473,7 @@ static int info_show(struct info_options *options, const char *path)
 	struct diag diag = {""};
 	struct trace *trace;
 	struct cli_output output;
-	struct info info = {.path = path};
+	struct info info = {.path = path, .layout = layout_options_settle(&options->layout, false)};
 	if (trace_open(&trace, path, &diag))
 		return cli_fail("%s", diag.text);
 	int status = info_read(&info, trace, &diag) ? cli_fail("%s: %s", path, diag.text) : CLI_OK;
@@ -423,7 +493,11 @@ static const struct option info_rows[] = {
 	FORMAT_OPTION(struct info_options, format, report_formats_without_csv),
 	{.type = VALUE_END},
 };
-static const struct option_group info_groups[] = {{info_rows, 0, false}, {NULL, 0, false}};
+static const struct option_group info_groups[] = {
+	{info_rows, 0, false},
+	{layout_info_rows, offsetof(struct info_options, layout), false},
+	{NULL, 0, false},
+};
 static const struct option_grammar grammar = {.command = "info", .groups = info_groups, .dashes = "-"};
 
 static int info_run(int argc, char **argv)
@@ -439,7 +513,7 @@ static int info_run(int argc, char **argv)
 
 const struct command command_info = {
 	.name = "info",
-	.usage = "[FILE] [-format text|json]",
+	.usage = "[FILE] [OPTIONS]",
 	.summary = "describe a trace and its recording",
 	.run = info_run,
 	.options = &grammar,

@@ -160,6 +160,8 @@ int options_parse(const struct option_grammar *grammar, int argc, char **argv, v
 		words->next++;
 		if (is_operand) {
 			status = operand(context, word) ? CLI_FAILED : 0;
+		} else if (!strcmp(word, "--") && grammar->takes_separator && operand) {
+			status = operand(context, word) ? CLI_FAILED : 0;
 		} else if (!strcmp(word, "--")) {
 			is_ended = true;
 		} else if (command_is_help_word(word)) {

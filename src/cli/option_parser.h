@@ -15,7 +15,9 @@ struct option_grammar {
 	const struct option_group *groups;
 	const char *dashes;       /**< before names in messages and in --help: "-" or "--" */
 	bool takes_abbreviations; /**< the beginning of a name is enough when it means one option */
-	unsigned shown_flags;     /**< --help lists only rows with these flags, of groups after the first; 0: all */
+	/** "--" goes to `operand`, too, and options may follow it: it stands between operands of two kinds */
+	bool takes_separator;
+	unsigned shown_flags; /**< --help lists only rows with these flags, of groups after the first; 0: all */
 	/** Print what --help says behind the rows; NULL: nothing. */
 	void (*print_notes)(FILE *out);
 };

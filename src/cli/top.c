@@ -15,17 +15,17 @@
 
 #include "action/report.h"
 #include "action/report_rows.h"
+#include "action/stack_view.h"
 #include "base/text.h"
 #include "cli/analysis.h"
 #include "cli/formats.h"
+#include "cli/layout_options.h"
 #include "cli/option_parser.h"
 #include "query/folded.h"
 #include "query/peak.h"
 
 enum {
-	WIDTH_DEFAULT = 100,
 	HEIGHT_DEFAULT = 24,
-	WIDTH_MIN = 40,
 	HEADER_LINES = 7,
 	CHART_COLUMNS = 60,
 	EIGHTHS = 8,
@@ -53,7 +53,7 @@ static void on_signal(int signal)
 
 struct screen {
 	struct termios before;
-	bool is_terminal;
+	bool is_terminal, has_unicode;
 	unsigned width, height;
 };
 
@@ -83,30 +83,23 @@ static void screen_measure(struct screen *screen)
 {
 	struct winsize size;
 	bool is_known = screen->is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col;
-	screen->width = is_known ? size.ws_col : WIDTH_DEFAULT;
+	screen->width = cli_width(0, false);
 	screen->height = is_known ? size.ws_row : HEIGHT_DEFAULT;
-	screen->width = screen->width < WIDTH_MIN        ? WIDTH_MIN
-			: screen->width < LINE_BYTES - 8 ? screen->width
-							 : LINE_BYTES - 8;
 }
 
 /* A line, cut to the width. */
 __attribute__((format(printf, 2, 3))) static void line(const struct screen *screen, const char *format, ...)
 {
 	char text[LINE_BYTES];
+	struct arena arena = {0};
 	va_list arguments;
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	text_make_harmless(text);
 	va_end(arguments);
-	/* Nothing is cut in the middle of a character. */
-	size_t columns = 0, at = 0;
-	for (; text[at]; at++) {
-		columns += ((unsigned char)text[at] & 0xc0) != 0x80;
-		if (columns > screen->width)
-			break;
-	}
-	printf("%.*s%s\n", (int)at, text, screen->is_terminal ? "\033[K" : "");
+	printf("%s%s\n", text_fit_start(&arena, text, screen->width, screen->has_unicode),
+	       screen->is_terminal ? "\033[K" : "");
+	arena_fini(&arena);
 }
 
 /* The live memory over time, in one line. */
@@ -131,16 +124,18 @@ static void chart(const struct screen *screen, const struct action_source *sourc
 	line(screen, "  %s", text);
 }
 
-/* Frames of a row, from the function that asked for memory to its callers. */
-static void row_frames(char *text, size_t size, struct heap_names *names, uint32_t node)
+/* Frames of a row, from the first function of the user's own code to its callers. */
+static void row_frames(char *text, size_t size, struct action_input *input, uint32_t node)
 {
+	const struct heap_names *names = action_names(input);
 	size_t at = 0;
 	text[0] = 0;
+	node = stack_view_user_node(input, node);
 	for (unsigned i = 0; node && i < FRAMES_MAX && at + 1 < size;
 	     node = heap_names_frame(names, node)->parent, i++) {
 		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
 		int length = snprintf(text + at, size - at, "%s%s", i ? " < " : "",
-				      name->symbol ? name->symbol : name->text);
+				      name->short_symbol ? name->short_symbol : name->short_text);
 		at += length > 0 ? (size_t)length : 0;
 	}
 	if (!text[0])
@@ -174,7 +169,7 @@ static void show(struct screen *screen, const struct top_options *options, struc
 	for (size_t i = 0; i < rows.shown; i++) {
 		const struct heap_numbers *numbers = &rows.rows[i]->figures->numbers;
 		char frames[LINE_BYTES];
-		row_frames(frames, sizeof(frames), source->names, rows.rows[i]->group);
+		row_frames(frames, sizeof(frames), input, rows.rows[i]->group);
 		line(screen, "  %11s %9s %10s %9s  %s", report_bytes(source, numbers->outstanding_bytes).data,
 		     report_count(source, numbers->outstanding_count).data,
 		     report_bytes(source, numbers->total_bytes).data, report_count(source, numbers->total_count).data,
@@ -263,7 +258,7 @@ static int top_run(int argc, char **argv)
 {
 	struct top_options options = {.sort = action_sort_find(NULL), .interval_s = INTERVAL_S};
 	const struct sigaction over = {.sa_handler = on_signal};
-	struct screen screen = {.is_terminal = false};
+	struct screen screen = {.has_unicode = text_has_unicode()};
 	if (options_parse(&grammar, argc, argv, &options, set_session, NULL))
 		return CLI_FAILED;
 	if (!options.session)

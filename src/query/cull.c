@@ -17,6 +17,12 @@ void heap_cull_use_default(struct heap_cull *cull)
 	cull->with_entries = true;
 }
 
+bool heap_cull_matches(struct heap_cull *cull, const struct heap_names *names, uint32_t node)
+{
+	const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
+	return (cull->with_entries && name->is_entry) || heap_patterns_match(&cull->frames, names, node);
+}
+
 uint32_t heap_cull_node(struct heap_cull *cull, const struct heap_names *names, uint32_t node)
 {
 	uint32_t outermost = node;
@@ -24,7 +30,7 @@ uint32_t heap_cull_node(struct heap_cull *cull, const struct heap_names *names, 
 		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, at)->name);
 		if (name->is_mark)
 			return outermost;
-		if (!(cull->with_entries && name->is_entry) && !heap_patterns_match(&cull->frames, names, at))
+		if (!heap_cull_matches(cull, names, at))
 			return at;
 		outermost = at;
 	}

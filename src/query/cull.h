@@ -16,6 +16,9 @@ struct heap_cull {
 /** Use the built-in list (cull/default.txt). */
 void heap_cull_use_default(struct heap_cull *cull);
 
+/** Return whether the list has the frame of this node: one that allocates on behalf of others. */
+bool heap_cull_matches(struct heap_cull *cull, const struct heap_names *names, uint32_t node);
+
 /** Return the first node of the stack, from inside out, that is not culled; the outermost real frame's if all are. */
 uint32_t heap_cull_node(struct heap_cull *cull, const struct heap_names *names, uint32_t node);
 

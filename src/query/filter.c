@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "query/filter.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -249,9 +250,37 @@ int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *tab
 	return 0;
 }
 
+int heap_filter_prepare_shared(struct heap_filter *filter, struct heap_filter *from, const struct heap_table *table,
+			       struct heap_names *names, struct diag *diag)
+{
+	assert(!from->selection);
+	*filter = *from;
+	int error = heap_filter_prepare(filter, table, names, diag);
+	/* The patterns remember names, for which they may have moved. */
+	from->required = filter->required;
+	from->required_of_free = filter->required_of_free;
+	return error;
+}
+
+void heap_filter_fini_shared(struct heap_filter *filter)
+{
+	prepared_free(filter);
+}
+
 void heap_filter_init_for(struct heap_filter *filter, const struct heap_table *table)
 {
 	heap_filter_init(filter);
+	filter_settle(filter, table);
+}
+
+void heap_filter_init_chosen(struct heap_filter *filter, const struct heap_table *table, uint8_t *sites,
+			     uint8_t *threads)
+{
+	heap_filter_init(filter);
+	filter->site = sites;
+	filter->thread = threads;
+	drop_if_all_pass(&filter->site, table->site_count);
+	drop_if_all_pass(&filter->thread, table->dictionary->thread_count);
 	filter_settle(filter, table);
 }
 
@@ -266,6 +295,24 @@ void heap_filter_fini_beside(struct heap_filter *filter)
 {
 	selection_free(filter->selection);
 	filter->selection = NULL;
+}
+
+void heap_filter_init_of_process(struct heap_filter *filter, const struct heap_filter *from,
+				 const struct heap_table *table, uint32_t process)
+{
+	const struct trace_dictionary *dictionary = table->dictionary;
+	*filter = *from;
+	filter->thread = memory_zeroed((size_t)dictionary->thread_count + 1, 1);
+	for (uint32_t i = 0; i < dictionary->thread_count; i++)
+		filter->thread[i] = dictionary->threads[i].process == process && (!from->thread || from->thread[i]);
+	filter_settle(filter, table);
+}
+
+void heap_filter_fini_of_process(struct heap_filter *filter)
+{
+	free(filter->thread);
+	filter->thread = NULL;
+	heap_filter_fini_beside(filter);
 }
 
 /* ---- asking ---- */

@@ -89,6 +89,19 @@ void heap_filter_init_beside(struct heap_filter *filter, const struct heap_filte
 /** Free what such a copy has of its own. */
 void heap_filter_fini_beside(struct heap_filter *filter);
 
+/** Begin with a copy of `from` for the blocks of one process of the trace, prepared with the table. End it with
+ *  heap_filter_fini_of_process(), before `from`. */
+void heap_filter_init_of_process(struct heap_filter *filter, const struct heap_filter *from,
+				 const struct heap_table *table, uint32_t process);
+
+/** Free what such a copy has of its own. */
+void heap_filter_fini_of_process(struct heap_filter *filter);
+
+/** Begin with a filter that allocations of some sites and threads pass, prepared with the table: arrays by site and by
+ *  thread, which become the filter's; NULL: all. */
+void heap_filter_init_chosen(struct heap_filter *filter, const struct heap_table *table, uint8_t *sites,
+			     uint8_t *threads);
+
 /** Free the filter. Names of heaps stay the caller's. */
 void heap_filter_fini(struct heap_filter *filter);
 
@@ -96,6 +109,15 @@ void heap_filter_fini(struct heap_filter *filter);
     0, or -EINVAL with the reason in diag: the trace lacks a pid, thread or heap. */
 int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *table, struct heap_names *names,
 			struct diag *diag);
+
+/** Make `filter` a copy of `from`, which is not prepared itself, and prepare it with the table. Names of all tables are
+ *  of one tree, so all copies share the patterns of `from`. Return as heap_filter_prepare(). End the copy with
+ *  heap_filter_fini_shared(). */
+int heap_filter_prepare_shared(struct heap_filter *filter, struct heap_filter *from, const struct heap_table *table,
+			       struct heap_names *names, struct diag *diag);
+
+/** Free what such a copy has of its own. Zeroed memory is a copy, too. */
+void heap_filter_fini_shared(struct heap_filter *filter);
 
 /** Return where the allocation lies as to the window. */
 enum heap_class heap_class_of(const struct heap_allocation *allocation, struct heap_range window);

@@ -7,10 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/intern.h"
 #include "base/memory.h"
 #include "base/sink.h"
 #include "base/text.h"
+#include "query/short_frames.h"
+#include "query/tree_images.h"
 
 /* One of the functions that a code address lies in; inlined ones first. */
 struct resolved {
@@ -33,13 +36,12 @@ struct name_tree {
 	struct intern keys; /* what makes a name the same; the id is the name's */
 	struct heap_name *names;
 	size_t name_capacity;
+	struct short_frames shorts;
 	struct map children; /* (parent, name) -> node */
 	struct heap_frame *frames;
 	uint32_t frame_count;
 	size_t frame_capacity;
-	const struct trace_image **images; /* of the traces; those of the first one keep their numbers */
-	uint32_t image_count;
-	size_t image_capacity;
+	struct tree_images images; /* of all traces */
 };
 
 struct heap_names {
@@ -58,6 +60,10 @@ struct heap_names {
 	uint32_t *stored;        /* per frame of the trace: 1 + the symbols that the trace has of it, or 0 */
 	uint8_t *stored_image;   /* per image: 1 + whether it had symbols when they were stored, or 0 */
 	const char **without_symbols;
+	struct map
+		stored_at; /* by a hash of image and offset: the frame, of those with stored symbols; made when asked */
+	bool has_stored_at;
+	uint32_t lent_count;
 };
 
 /* ---- making ---- */
@@ -77,37 +83,18 @@ static void tree_release(struct name_tree *tree)
 		return;
 	intern_fini(&tree->keys);
 	map_fini(&tree->children);
+	short_frames_fini(&tree->shorts);
 	arena_fini(&tree->arena);
 	free(tree->names);
 	free(tree->frames);
-	free(tree->images);
+	tree_images_fini(&tree->images);
 	free(tree);
-}
-
-static bool is_same_image(const struct trace_image *one, const struct trace_image *other)
-{
-	if (one->build_id_size || other->build_id_size)
-		return one->build_id_size == other->build_id_size &&
-		       !memcmp(one->build_id, other->build_id, one->build_id_size);
-	return !strcmp(one->path, other->path);
-}
-
-/* The number of the image in the tree: one of the `count` of earlier traces, or a new one. */
-static uint32_t image_add(struct name_tree *tree, const struct trace_image *image, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++)
-		if (is_same_image(tree->images[i], image))
-			return i;
-	memory_grow(tree->images, tree->image_count, tree->image_capacity);
-	tree->images[tree->image_count] = image;
-	return tree->image_count++;
 }
 
 static struct heap_names *names_new(struct name_tree *tree, const struct trace *trace, struct symbols *symbols)
 {
 	struct heap_names *names = memory_zeroed(1, sizeof(*names));
 	const struct trace_dictionary *dictionary = trace_dictionary(trace);
-	uint32_t known_images = tree->image_count;
 	tree->users++;
 	names->tree = tree;
 	names->dictionary = dictionary;
@@ -120,8 +107,7 @@ static struct heap_names *names_new(struct name_tree *tree, const struct trace *
 	names->entry_names = memory_resize(NULL, dictionary->entry_count, sizeof(*names->entry_names));
 	memset(names->entry_names, 0xff, dictionary->entry_count * sizeof(*names->entry_names));
 	names->images = memory_resize(NULL, dictionary->image_count, sizeof(*names->images));
-	for (uint32_t i = 0; i < dictionary->image_count; i++)
-		names->images[i] = image_add(tree, &dictionary->images[i], known_images);
+	tree_images_add(&tree->images, names, dictionary, names->images);
 	names->is_used = memory_zeroed(dictionary->image_count, sizeof(*names->is_used));
 	names->stored = memory_zeroed(dictionary->frame_count, sizeof(*names->stored));
 	for (uint32_t i = 0; i < dictionary->symbol_count; i++)
@@ -147,7 +133,9 @@ void heap_names_free(struct heap_names *names)
 {
 	if (!names)
 		return;
+	tree_images_leave(&names->tree->images, names);
 	tree_release(names->tree);
+	map_fini(&names->stored_at);
 	free(names->resolved);
 	free(names->spans);
 	free(names->nodes);
@@ -183,7 +171,9 @@ static uint32_t name_intern(struct heap_names *names, const char *key, size_t ke
 
 static const char *image_file_name(const struct heap_names *names, uint32_t image)
 {
-	return image < names->dictionary->image_count ? text_file_name(names->dictionary->images[image].path) : NULL;
+	return image < names->dictionary->image_count
+		       ? tree_images_name(&names->tree->images, &names->dictionary->images[image])
+		       : NULL;
 }
 
 /* A function of an image. With lines, "file:line" belongs to its name. */
@@ -201,6 +191,7 @@ static uint32_t name_of_symbol(struct heap_names *names, uint32_t image, const s
 	struct heap_name *name = &names->tree->names[id];
 	if (!name->mangled && frame->mangled && strcmp(frame->mangled, frame->function) != 0)
 		name->mangled = arena_text(&names->tree->arena, frame->mangled);
+	short_frames_place(&names->tree->shorts, id, frame->function, frame->file, frame->line);
 	free(text);
 	return id;
 }
@@ -210,6 +201,7 @@ static uint32_t name_of_offset(struct heap_names *names, uint32_t image, uint64_
 {
 	assert(image < names->dictionary->image_count);
 	const struct trace_image *file = &names->dictionary->images[image];
+	const char *image_name = image_file_name(names, image);
 	struct sink out;
 	size_t key_size;
 	sink_to_memory(&out);
@@ -219,9 +211,9 @@ static uint32_t name_of_offset(struct heap_names *names, uint32_t image, uint64_
 	else
 		sink_text(&out, file->path);
 	char *key = sink_take(&out, &key_size), *text = NULL;
-	if (asprintf(&text, "%s+0x%" PRIx64, text_file_name(file->path), offset) < 0)
+	if (asprintf(&text, "%s+0x%" PRIx64, image_name, offset) < 0)
 		memory_exhausted(0);
-	uint32_t id = name_intern(names, key, key_size, text_file_name(file->path), NULL, text);
+	uint32_t id = name_intern(names, key, key_size, image_name, NULL, text);
 	names->tree->names[id].image_id = names->images[image];
 	names->tree->names[id].offset = offset;
 	free(text);
@@ -261,15 +253,79 @@ static const char *known_text(const char *text)
 	return *text ? text : NULL;
 }
 
-/* As the trace has them. */
-static void add_stored(struct heap_names *names, const struct trace_frame *address, const struct trace_symbol *symbol)
+/* As a trace has them, which is that of `from`. */
+static void add_stored(struct heap_names *names, const struct trace_frame *address, const struct heap_names *from,
+		       const struct trace_symbol *symbol)
 {
 	for (uint32_t i = 0; i < symbol->count; i++) {
-		const struct trace_function *function = &names->dictionary->functions[symbol->first + i];
+		const struct trace_function *function = &from->dictionary->functions[symbol->first + i];
 		add_function(names, address,
 			     &(struct symbol_frame){known_text(function->function), known_text(function->mangled),
 						    known_text(function->file), function->line, function->is_inlined});
 	}
+}
+
+static uint64_t stored_key(uint32_t image, uint64_t offset)
+{
+	return hash_pair(image, offset);
+}
+
+/* The symbols that the trace has stored of an address; NULL: none. */
+static const struct trace_symbol *stored_symbol(struct heap_names *names, uint32_t image, uint64_t offset)
+{
+	const struct trace_dictionary *dictionary = names->dictionary;
+	bool added;
+	if (!names->has_stored_at)
+		for (uint32_t i = 0; i < dictionary->symbol_count; i++) {
+			const struct trace_frame *frame = &dictionary->frames[dictionary->symbols[i].frame];
+			*map_add(&names->stored_at, stored_key(frame->image, frame->offset), &added) =
+				dictionary->symbols[i].frame;
+		}
+	names->has_stored_at = true;
+	const uint32_t *found = map_find(&names->stored_at, stored_key(image, offset));
+	const struct trace_frame *frame = found ? &dictionary->frames[*found] : NULL;
+	return frame && frame->image == image && frame->offset == offset
+		       ? &dictionary->symbols[names->stored[*found] - 1]
+		       : NULL;
+}
+
+static bool names_function(const struct heap_names *from, const struct trace_symbol *symbol)
+{
+	for (uint32_t i = 0; symbol && i < symbol->count; i++)
+		if (*from->dictionary->functions[symbol->first + i].function)
+			return true;
+	return false;
+}
+
+/* Add what another trace of the tree has for the address: stored in the trace, or a file at the path that it has. False
+   if no trace has a name. */
+static bool add_lent(struct heap_names *names, const struct trace_frame *address)
+{
+	const struct trace_image *own = &names->dictionary->images[address->image];
+	const struct tree_images *images = &names->tree->images;
+	if (!own->build_id_size)
+		return false;
+	for (uint32_t i = images->first_use[names->images[address->image]]; i != TRACE_NONE; i = images->uses[i].next) {
+		struct heap_names *from = images->uses[i].user;
+		const struct symbol_frame *frames;
+		if (!from || from == names)
+			continue;
+		const struct trace_symbol *symbol = stored_symbol(from, images->uses[i].number, address->offset);
+		if (names_function(from, symbol)) {
+			add_stored(names, address, from, symbol);
+			return true;
+		}
+		const char *path = images->uses[i].image->path;
+		size_t count = !strcmp(path, own->path)
+				       ? 0
+				       : symbols_resolve(names->symbols, path, own->build_id, own->build_id_size,
+							 address->offset, true, &frames);
+		for (size_t k = 0; k < count && frames[0].function; k++)
+			add_function(names, address, &frames[k]);
+		if (count && frames[0].function)
+			return true;
+	}
+	return false;
 }
 
 static struct name_span frame_resolve(struct heap_names *names, uint32_t frame)
@@ -286,12 +342,17 @@ static struct name_span frame_resolve(struct heap_names *names, uint32_t frame)
 		const struct symbol_frame *frames;
 		size_t count = 0;
 		names->is_used[address->image] = true;
-		if (names->stored[frame])
-			add_stored(names, address, &names->dictionary->symbols[names->stored[frame] - 1]);
-		else
+		const struct trace_symbol *stored =
+			names->stored[frame] ? &names->dictionary->symbols[names->stored[frame] - 1] : NULL;
+		if (!stored)
 			count = symbols_resolve(names->symbols, image->path, image->build_id, image->build_id_size,
 						address->offset, true, &frames);
-		for (size_t i = 0; i < count; i++)
+		bool is_named = stored ? names_function(names, stored) : count && frames[0].function;
+		bool is_lent = !is_named && names->tree->users > 1 && add_lent(names, address);
+		names->lent_count += is_lent;
+		if (stored && !is_lent)
+			add_stored(names, address, names, stored);
+		for (size_t i = 0; i < count && !is_lent; i++)
 			add_function(names, address, &frames[i]);
 		/* A row of the trace may be empty. */
 		if (names->resolved_count == span->first)
@@ -326,7 +387,10 @@ static uint32_t node_add(struct heap_names *names, const struct heap_frame *fram
 	}
 	*node = tree->frame_count;
 	memory_grow(tree->frames, tree->frame_count, tree->frame_capacity);
-	tree->frames[tree->frame_count++] = *frame;
+	tree->frames[tree->frame_count] = *frame;
+	tree->frames[tree->frame_count].has_offset =
+		tree->frames[frame->parent].has_offset || heap_name_is_offset(&tree->names[frame->name]);
+	tree->frame_count++;
 	return *node;
 }
 
@@ -426,12 +490,28 @@ const struct heap_name *heap_names_name(const struct heap_names *names, uint32_t
 
 const struct trace_image *heap_names_image(const struct heap_names *names, uint32_t image)
 {
-	return image < names->tree->image_count ? names->tree->images[image] : NULL;
+	return image < names->tree->images.count ? names->tree->images.items[image] : NULL;
+}
+
+uint32_t heap_names_lent_count(const struct heap_names *names)
+{
+	return names->lent_count;
+}
+
+const char *const *heap_names_versioned(const struct heap_names *names, size_t *count)
+{
+	*count = names->tree->images.shown_count;
+	return names->tree->images.shown;
 }
 
 uint32_t heap_names_count(const struct heap_names *names)
 {
 	return names->tree->keys.count;
+}
+
+void heap_names_shorten(struct heap_names *names)
+{
+	short_frames_make(&names->tree->shorts, names->tree->names, names->tree->keys.count);
 }
 
 char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end)
@@ -447,6 +527,50 @@ char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t en
 			sink_put(&out, ';');
 	}
 	return sink_take(&out, NULL);
+}
+
+/* The text of a stack, read on from a place in a frame's name. */
+struct stack_text {
+	uint32_t node;
+	const char *at;
+};
+
+static const char *node_text(const struct name_tree *tree, uint32_t node)
+{
+	return node ? tree->names[tree->frames[node].name].text : "[no stack]";
+}
+
+/* At the end of a name: a ';' and the next frame, or the end of the text. */
+static char text_next(const struct name_tree *tree, struct stack_text *text)
+{
+	if (*text->at)
+		return *text->at++;
+	if (!text->node || !tree->frames[text->node].parent)
+		return 0;
+	text->node = tree->frames[text->node].parent;
+	text->at = node_text(tree, text->node);
+	return ';';
+}
+
+int heap_names_compare(const struct heap_names *names, uint32_t one, uint32_t other)
+{
+	const struct name_tree *tree = names->tree;
+	/* Most stacks that are compared have their inner frames in common. */
+	while (one != other && one && other && tree->frames[one].name == tree->frames[other].name &&
+	       tree->frames[one].parent && tree->frames[other].parent) {
+		one = tree->frames[one].parent;
+		other = tree->frames[other].parent;
+	}
+	struct stack_text left = {one, node_text(tree, one)}, right = {other, node_text(tree, other)};
+	while (left.node != right.node || left.at != right.at) {
+		const unsigned char of_left = (unsigned char)text_next(tree, &left),
+				    of_right = (unsigned char)text_next(tree, &right);
+		if (of_left != of_right)
+			return of_left < of_right ? -1 : 1;
+		if (!of_left)
+			break;
+	}
+	return 0;
 }
 
 static int text_compare(const void *a, const void *b)
@@ -477,6 +601,14 @@ const char *const *heap_names_without_symbols(struct heap_names *names, size_t *
 			names->without_symbols[kept++] = names->without_symbols[i];
 	*count = kept;
 	return names->without_symbols;
+}
+
+bool heap_names_has_image(const struct heap_names *names, const char *file_name)
+{
+	for (uint32_t i = 0; i < names->dictionary->image_count; i++)
+		if (names->is_used[i] && !strcmp(text_file_name(names->dictionary->images[i].path), file_name))
+			return true;
+	return false;
 }
 
 size_t heap_names_image_count(const struct heap_names *names)

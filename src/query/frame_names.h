@@ -17,11 +17,21 @@ struct heap_name {
 	const char *symbol;  /**< NULL when unknown */
 	const char *mangled; /**< as the file has it; NULL when that is unknown or the same */
 	const char *text;    /**< "image!symbol", "image+0xoffset", or a mark */
-	uint32_t image_id;   /**< without a symbol: the image, for heap_names_image(), or TRACE_NONE */
-	uint64_t offset;     /**< and the address in it */
-	bool is_mark;        /**< no frame of the program: "[truncated]", "[no unwind data]" */
-	bool is_entry;       /**< an allocation function that was called, as the recorder knew it */
+	/** For people, as short as it may be (query/short_frames.h): no two names of a tree read alike. They are not
+	    NULL after heap_names_shorten(), except that there is no short_symbol without a symbol. */
+	const char *short_symbol, *short_text;
+	uint32_t image_id; /**< without a symbol: the image, for heap_names_image(), or TRACE_NONE */
+	uint64_t offset;   /**< and the address in it */
+	bool is_mark;      /**< no frame of the program: "[truncated]", "[no unwind data]" */
+	bool is_entry;     /**< an allocation function that was called, as the recorder knew it */
+	bool is_library;   /**< of a library that all programs have (query/library_frames.h); as the short forms */
 };
+
+/** Return whether the name is a place in an image that no symbol names. */
+static inline bool heap_name_is_offset(const struct heap_name *name)
+{
+	return name->image && !name->symbol;
+}
 
 /** A node of the tree; node 0 is the empty stack. A fact that differs among the addresses of the node is absent. */
 struct heap_frame {
@@ -32,6 +42,7 @@ struct heap_frame {
 	const char *file; /**< NULL: absent */
 	uint32_t line;    /**< 0: absent */
 	bool is_inlined;
+	bool has_offset; /**< this frame, or one around it, is a place in an image that no symbol names */
 };
 
 struct heap_names;
@@ -41,8 +52,9 @@ struct heap_names;
 struct heap_names *heap_names_new(const struct trace *trace, struct symbols *symbols, bool with_lines);
 
 /** Begin to name the code of another trace in the tree of `first`: frames of one name have one number and one node in
- *  both, and so do addresses without a name in images with one build-id. Free the names of all these traces before the
- *  first of the traces, in any order. */
+ *  both, and so do addresses without a name in images with one build-id. An address that only one of these traces has a
+ *  name for has it in all of them, if the build-id is the same: begin the names of all traces before the first use of
+ *  one. Free the names of all these traces before the first of the traces, in any order. */
 struct heap_names *heap_names_new_beside(const struct heap_names *first, const struct trace *trace,
 					 struct symbols *symbols);
 
@@ -58,6 +70,13 @@ uint32_t heap_names_stack(struct heap_names *names, uint32_t stack);
 /** Return the image, or NULL for TRACE_NONE. */
 const struct trace_image *heap_names_image(const struct heap_names *names, uint32_t image);
 
+/** Return the number of this trace's addresses so far that another trace of the tree has the names of. */
+uint32_t heap_names_lent_count(const struct heap_names *names);
+
+/** Return the names without versions, such as "libssl.so", that stand for images of which the traces of the tree have
+ *  other versions: frames of these images match by them. *count: how many, so far. */
+const char *const *heap_names_versioned(const struct heap_names *names, size_t *count);
+
 /** Return the number of names so far; they are numbered from 0. */
 uint32_t heap_names_count(const struct heap_names *names);
 
@@ -67,12 +86,22 @@ const struct heap_frame *heap_names_frame(const struct heap_names *names, uint32
 /** Return a name; valid as long. */
 const struct heap_name *heap_names_name(const struct heap_names *names, uint32_t name);
 
+/** Set the short forms of all names so far. They may change when more names are made: call it when all stacks have been
+ *  named, and again after more of them were. It costs nothing if none were. */
+void heap_names_shorten(struct heap_names *names);
+
 /** Return the frames from the node on, joined by ';', innermost first, up to the node `end` around them, without it; 0:
  *  all. "[no stack]" stands for the empty stack. The caller frees the text. */
 char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end);
 
+/** Order two stacks as strcmp() orders their texts, heap_names_text(node, 0). */
+int heap_names_compare(const struct heap_names *names, uint32_t one, uint32_t other);
+
 /** Return the file names of images that have frames in the stacks named so far but no symbols; in order, each once. */
 const char *const *heap_names_without_symbols(struct heap_names *names, size_t *count);
+
+/** Return whether an image with this file name has frames in the stacks named so far. */
+bool heap_names_has_image(const struct heap_names *names, const char *file_name);
 
 /** Return the number of images that have frames in the stacks named so far. */
 size_t heap_names_image_count(const struct heap_names *names);

@@ -51,8 +51,11 @@ static void controllers_accept(struct logger *logger)
 
 void logger_keepalive(struct logger *logger)
 {
+	const struct control_message message = {.kind = CONTROL_NOTE};
 	controllers_accept(logger);
-	logger_tell_all(logger, &(struct control_message){.kind = CONTROL_NOTE});
+	/* A controller whose socket is full has messages to read, so it is not waiting. */
+	for (const struct controller *controller = logger->controllers; controller; controller = controller->next)
+		control_send_within(controller->socket, &message, 0);
 }
 
 /* Send a note to all controllers. value: as for CONTROL_NOTE. */

@@ -405,6 +405,12 @@ void drain_before_writing(struct drain *drain, void (*ready)(void *cookie), void
 	drain->ready_cookie = cookie;
 }
 
+void drain_while_taking(struct drain *drain, void (*busy)(void *cookie), void *cookie)
+{
+	drain->busy = busy;
+	drain->busy_cookie = cookie;
+}
+
 void drain_free(struct drain *drain)
 {
 	if (!drain)

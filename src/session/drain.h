@@ -69,6 +69,11 @@ void drain_add_note(struct drain *drain, const char *name, const char *text);
 /** Have ready(cookie) called before events are written: it must set the writer's clock. Called on the drain's
     thread. */
 void drain_before_writing(struct drain *drain, void (*ready)(void *cookie), void *cookie);
+
+/** Have busy(cookie) called after each full buffer that is taken: one poll may take many seconds. Called on the drain's
+    thread; it must not use the drain. */
+void drain_while_taking(struct drain *drain, void (*busy)(void *cookie), void *cookie);
+
 /** Free the drain. Regions that were not removed are forgotten without being drained; a recovery can adopt them. */
 void drain_free(struct drain *drain);
 

@@ -445,6 +445,8 @@ bool full_take(struct drain_region *region)
 		/* The target may be waiting for these buffers. */
 		if (region->written != REGION_NONE)
 			drain_settle(region);
+		if (region->drain->busy)
+			region->drain->busy(region->drain->busy_cookie);
 	}
 	return count > 0;
 }

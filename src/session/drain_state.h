@@ -117,6 +117,8 @@ struct drain {
 	struct note_kind notes[NOTE_KINDS];
 	void (*ready)(void *cookie); /* called before events are written; NULL: no callback */
 	void *ready_cookie;
+	void (*busy)(void *cookie); /* called after each buffer that is taken; NULL: no callback */
+	void *busy_cookie;
 	struct drain_region *regions;
 	struct drain_totals past; /* of regions that are gone, and counts made here */
 	struct decode_memory *memory;

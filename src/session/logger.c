@@ -345,6 +345,7 @@ static void loop(struct logger *logger)
 	logger->flushed_ns = monotonic_now_ns();
 	for (;;) {
 		uint64_t now = monotonic_now_ns();
+		logger->kept_alive_ns = now;
 		bool flush = wants_flush(logger, now);
 		/* A process that is being attached to may have made calls that are not taken yet. While earlier blocks
 		   are searched for, whatever ends is needed whole, to tell which blocks existed. */
@@ -463,6 +464,18 @@ static void keepalive(void *logger)
 	logger_keepalive(logger);
 }
 
+/* Amid a round that takes long, since the machine gives the logger little time: neither targets nor controllers give
+   up waiting for their answers. */
+static void note_busy(void *cookie)
+{
+	struct logger *logger = cookie;
+	beat(logger);
+	if (logger->beat_ns - logger->kept_alive_ns < NS_PER_S)
+		return;
+	logger->kept_alive_ns = logger->beat_ns;
+	logger_keepalive(logger);
+}
+
 /* Report progress to waiting targets although their own regions are not drained yet. */
 static void note_progress(void *cookie)
 {
@@ -519,6 +532,7 @@ static int logger_begin(struct logger *logger)
 		return begin_without_memory(logger);
 	store_while_waiting(logger->store, keepalive, note_progress, logger);
 	drain_before_writing(logger->drain, settle_clock_now, logger);
+	drain_while_taking(logger->drain, note_busy, logger);
 	writer_note_after(logger->writer, logger_note_after, logger);
 	logger->watch = watch_begin(&logger->doorbell);
 	if (!logger_add_controller(logger, logger->control))

@@ -111,7 +111,9 @@ struct logger {
 	uint32_t untraced;                   /* how many processes were named as untraced */
 	struct untraced *untraced_processes; /* NULL before the recording begins and after it ended */
 	uint64_t flushed_ns, trimmed_ns, beat_ns;
-	uint64_t stopping_ns;      /* when recording was to end; 0: it continues */
+	uint64_t
+		kept_alive_ns; /* when controllers last knew that the logger is alive: when the round began, or later */
+	uint64_t stopping_ns;  /* when recording was to end; 0: it continues */
 	bool is_elsewhere_noted;   /* a region outside the session's directory was reported */
 	struct indexing *indexing; /* NULL: no index is made during the recording */
 	int error;

@@ -68,6 +68,44 @@ size_t name_underscores(const char *symbol)
 	return name_is_mangled(symbol) ? 0 : strspn(symbol, "_");
 }
 
+/* Behind a number in base 62 with its "s" before and its "_" behind it, if there is one. */
+static const char *skip_disambiguator(const char *at)
+{
+	if (*at != 's')
+		return at;
+	const char *end = at + 1;
+	while (isalnum((unsigned char)*end))
+		end++;
+	return *end == '_' ? end + 1 : at;
+}
+
+const char *name_rust_crate(const char *mangled, size_t *length)
+{
+	enum { LENGTH_DIGITS_MAX = 4 };
+	const char *at = mangled;
+	if (strncmp(at, "_R", 2) != 0)
+		return NULL;
+	/* The first path of the name is that of the implementation, and a path begins with its crate. */
+	for (at += 2; *at && *at != 'C';) {
+		if (*at == 'N' && isalpha((unsigned char)at[1]))
+			at += 2;
+		else if (*at == 'I')
+			at++;
+		else if (*at == 'M' || *at == 'X')
+			at = skip_disambiguator(at + 1);
+		else
+			return NULL;
+	}
+	at = skip_disambiguator(at + (*at == 'C'));
+	size_t digits = strspn(at, "0123456789");
+	if (!digits || digits > LENGTH_DIGITS_MAX)
+		return NULL;
+	*length = strtoul(at, NULL, 10);
+	at += digits;
+	at += *at == '_';
+	return strlen(at) >= *length ? at : NULL;
+}
+
 /** Where the demangler's pieces go. */
 struct name_output {
 	jmp_buf too_long;
@@ -82,7 +120,9 @@ static void name_append(const char *piece, size_t size, void *argument)
 	/* The demangler has no other way to be stopped; it holds no memory but its stack. */
 	if (size >= sizeof(output->data) - output->size)
 		longjmp(output->too_long, 1);
-	memcpy(output->data + output->size, piece, size);
+	/* It also has pieces without a byte and without an address. */
+	if (size)
+		memcpy(output->data + output->size, piece, size);
 	output->size += size;
 }
 

@@ -7,9 +7,10 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "symbols/demangle.h"
 #include "symbols/spans.h"
 
-enum { OWNER_DEPTH_MAX = 100, OWNER_CHAIN_MAX = 16 };
+enum { OWNER_DEPTH_MAX = 100, OWNER_CHAIN_MAX = 16, OWNER_BLOCKS_MAX = 4 };
 
 struct owner_unit {
 	const char **prefixes; /**< "outer::function()::inner::" by a span's value */
@@ -24,6 +25,38 @@ struct owner_walk {
 	struct span_list list;
 	Dwarf_Off last; /**< the furthest entry seen */
 };
+
+/* Whether a class, such as that of a lambda, is declared directly in the function or in one of its blocks. */
+static bool has_class(Dwarf_Die *parent, unsigned depth)
+{
+	Dwarf_Die die;
+	Dwarf_Off last = dwarf_dieoffset(parent);
+	if (depth >= OWNER_BLOCKS_MAX || dwarf_child(parent, &die))
+		return false;
+	/* Ahead of everything seen, or a damaged file would have no end. */
+	while (dwarf_dieoffset(&die) > last) {
+		int tag = dwarf_tag(&die);
+		if (tag == DW_TAG_class_type || tag == DW_TAG_structure_type ||
+		    (tag == DW_TAG_lexical_block && has_class(&die, depth + 1)))
+			return true;
+		last = dwarf_dieoffset(&die);
+		if (dwarf_siblingof(&die, &die))
+			return false;
+	}
+	return false;
+}
+
+/* "Server::handle(int)::" of a function with classes that is defined outside of its own class; else "handle()::". */
+static const char *function_text(struct arena *arena, Dwarf_Die *die, const char *name)
+{
+	Dwarf_Attribute storage;
+	bool is_outside = dwarf_hasattr(die, DW_AT_specification);
+	const char *linkage = is_outside && has_class(die, 0)
+				      ? dwarf_formstring(dwarf_attr_integrate(die, DW_AT_linkage_name, &storage))
+				      : NULL;
+	return linkage && name_is_mangled(linkage) ? arena_format(arena, "%s::", name_demangle(arena, linkage))
+						   : arena_format(arena, "%s()::", name);
+}
 
 /** Return what the entry adds to the names inside it; NULL: it contains nothing that needs a name. */
 static const char *owner_text(struct arena *arena, Dwarf_Die *die)
@@ -40,7 +73,7 @@ static const char *owner_text(struct arena *arena, Dwarf_Die *die)
 	case DW_TAG_interface_type:
 		return name ? arena_format(arena, "%s::", name) : "(unnamed)::";
 	case DW_TAG_subprogram:
-		return !dwarf_haschildren(die) || !name ? NULL : arena_format(arena, "%s()::", name);
+		return !dwarf_haschildren(die) || !name ? NULL : function_text(arena, die, name);
 	case DW_TAG_lexical_block:
 		return "";
 	default:

@@ -50,6 +50,9 @@ def piped(words):
 def main():
     subprocess.run([os.path.join(os.environ["BUILD"], "tests/golden/make_trace"), "losses", "losses.xht"], check=True)
     reports = [["heap", "losses.xht", "-stacks", "-frames", "stc", "-tree", "-totals"], ["report", "losses.xht"]]
+    with open("a.budget", "w") as budget:
+        budget.write("peak <= 1T\nbytes in nowhere <= 3\n")
+    reports.append(["check", "losses.xht", "--budget", "a.budget", "--allow-incomplete"])
     for words in reports:
         plain = piped(words)
         expect(not COLOR.search(plain), f"{words}: colours in a pipe")
@@ -60,7 +63,7 @@ def main():
         for line in colored.splitlines():
             begun = [code for code in COLOR.findall(line)]
             expect(not begun or begun[-1] == "\x1b[0m", f"{words}: a colour goes on behind its line: {line!r}")
-        expect(any(line.startswith("\x1b[33m") and "lost" in line for line in colored.splitlines()), f"{words}: losses do not stand out")
+        expect(any(line.startswith("\x1b[33m") and ("lost" in line or "missing" in line) for line in colored.splitlines()), f"{words}: losses do not stand out")
         for changes in ({"NO_COLOR": "1"}, {"TERM": "dumb"}, {"LESS": "F"}):
             expect(not COLOR.search(on_terminal(words, PAGER="cat", **changes)), f"{words}: colours with {changes}")
     expect("\x1b" not in on_terminal(["heap", "losses.xht", "-format", "json"]), "colours in JSON")

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import unicodedata
+import xml.dom.minidom
 
 XHEAP = os.environ["XHEAP"]
 HOSTILE = b"=e\x1b[31mv\ni\rl\t\x7f \xc2\x9b5m\x9b7m \xe2\x80\xae\xe2\x81\xa6 \xff\xc0\x80 \xe2\x80\xa8 \xc3\xa4"
@@ -74,6 +75,31 @@ for words in questions:
                     wrong = [field for field in row if re.match(r"[=+@]|-[^0-9]", field)]
                     if wrong:
                         failed.append(f"{what}: a formula: {wrong}")
+# A budget has no such names, but the stacks of its limits have.
+pathlib.Path("tight.budget").write_text('bytes <= 1\nblocks in * <= 1\npeak self "=*" <= 1\n')
+for more in ((), ("--github",), ("--junit", "suite.xml")):
+    what, data = run("check", b"plain.xht", "--budget", "tight.budget", *more, status=1)
+    check(f"{what} {more}", data)
+what, data = run("check", trace, b"plain.xht", "--fail-above", "0%", "--by", "function", "--least", "0", status=0)
+check(what, data)
+what, data = run("check", trace, "--budget", "tight.budget", "--format", "json", status=1)
+json.loads(data.decode("utf-8"))
+xml.dom.minidom.parse("suite.xml")
+run("check", b"plain.xht", "--budget", b"no" + HOSTILE, status=2)
+for words in (("heap", trace, "-stacks", "st"), ("heap", trace, "-by", "process", "-reverse"), ("diff", trace, b"plain.xht")):
+    # A frame has no separator, and a line no number but its own.
+    what, data = run(*words, "-format", "folded", status=0)
+    check(f"{what} as folded", data)
+    for line in data.decode("utf-8", "surrogateescape").splitlines():
+        stack = re.fullmatch(r"(.*?)(?: \d+){%d}" % (2 if words[0] == "diff" else 1), line)
+        if not stack or re.search(r"\s[\d.]+$", stack[1]) or "" in stack[1].split(";"):
+            failed.append(f"{what}: {line!r}")
+for form in ("text", "csv", "json"):
+    for words in (("-stacks", "st"), ("-tree",), ("-image",)):
+        run("diff", trace, b"none@" + HOSTILE + b"..", *words, status=2)
+        for sides in ((trace, b"plain.xht", "-range", "0", "1s", "-noDefaultCull"), (b"plain.xht@..1us", trace + b"@1us..")):
+            what, data = run("diff", *sides, *words, "-format", form, status=0)
+            json.loads(data.decode("utf-8")) if form == "json" else check(f"{what} as {form}", data)
 for words in ((b"no" + HOSTILE,), ("heap", b"no" + HOSTILE), ("heap", b"-" + HOSTILE), ("record", "-o", b"no/" + HOSTILE, "true"), ("record", b"./no" + HOSTILE),
               ("start", HOSTILE, "-p", "0"), ("query", HOSTILE), ("stop", b"no" + HOSTILE), ("recover", b"no" + HOSTILE), ("merge", "-o", "x", b"no" + HOSTILE),
               ("record", "--buffer-size", HOSTILE, "true"), ("heap", b"plain.xht", "-requireFrames", HOSTILE, "-size", HOSTILE), ("help", HOSTILE)):

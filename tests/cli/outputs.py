@@ -10,7 +10,8 @@ import sys
 XHEAP = os.environ["XHEAP"]
 MAKE_TRACE = os.path.join(os.environ["BUILD"], "tests/golden/make_trace")
 LIMIT_SECONDS = 60
-READERS = (("heap", "-totals"), ("report",), ("info",), ("dump",), ("dump", "-allocations"), ("symbols",))
+READERS = (("heap", "-totals"), ("report",), ("info",), ("dump",), ("dump", "-allocations"), ("diff", "t.xht"),
+           ("heap", "-format", "folded"), ("check", "--budget", "a.budget"), ("symbols",))
 
 
 def xheap(*words, **how):
@@ -41,16 +42,21 @@ def check_files_that_are_read():
     for name in ("t.xht", "./t.xht", "hard.xht", "soft.xht"):
         refused("one of the files that are read", "heap", "t.xht", "-totals", "-o", name)
         refused("one of the files that are read", "heap", name, "-totals", "-o", "t.xht")
+        refused("one of the files that are read", "diff", "u.xht", "t.xht", "-o", name)
         refused("one of the files that are read", "merge", "t.xht", "u.xht", "-o", name)
     refused("one of the files that are read", "heap", "t.xht", "-cullLists", "frames.txt", "-o", "frames-too.txt")
     expect(xheap("heap", "t.xht", "-totals", env=dict(os.environ, XHEAP_INDEX_EVENTS="1")).returncode == 0, "an index")
     os.link("t.xht.index", "index-too")
+    refused("one of the files that are read", "diff", "u.xht", "t.xht", "-o", "index-too", env=dict(os.environ, XHEAP_INDEX_EVENTS="1"))
     refused("one of the files that are read", "heap", "t.xht", "-totals", "-o", "index-too", env=dict(os.environ, XHEAP_INDEX_EVENTS="1"))
     pathlib.Path("grow.c").write_text("#include <stdlib.h>\nint main(void) { void *volatile p = malloc(5); free(p); return 0; }\n")
     subprocess.run([os.environ.get("CC", "cc"), "-g", "-o", "grow", "grow.c"], check=True)
     refused("it is the command itself", "record", "-q", "-o", "grow", "./grow")
     expect(xheap("record", "-q", "-o", "grow.xht", "./grow").returncode == 0, "record")
     refused("one of the files that are read", "heap", "grow.xht", "-o", "./grow")
+    refused("one of the files that are read", "heap", "grow.xht", "-format", "folded", "-o", "./grow")
+    refused("one of the files that are read", "diff", "t.xht", "grow.xht", "-o", "./grow")
+    refused("one of the files that are read", "diff", "t.xht", "grow.xht", "-format", "folded", "-o", "./grow")
 
 
 def check_whole():
@@ -106,6 +112,7 @@ def check_no_traces():
 
 
 def main():
+    pathlib.Path("a.budget").write_text("peak <= 1T\n")
     check_files_that_are_read()
     check_whole()
     check_standard_output()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 XHEAP = os.environ["XHEAP"]
-NAME_BYTES, LINE_BYTES = 20000, 600
+NAME_BYTES, LINE_COLUMNS = 20000, 100
 EVENTS = 3000000
 CLEAR = b"\r\x1b[K"
 
@@ -39,7 +39,7 @@ int main(void) {{ for (int i = 0; i < 100; i++) {long_name}(50); return 0; }}
     for words in (("heap", "-stacks"), ("heap", "-frames"), ("heap", "-tree"), ("heap", "-callers", "main"), ("heap", "-chains"), ("report",)):
         text = xheap(words[0], "names.xht", *words[1:])
         longest = max(map(len, text.splitlines()))
-        expect(longest < LINE_BYTES and (" ... " in text or words[-1] in ("main", "-chains")), f"{words}: a line of {longest} characters")
+        expect(longest <= LINE_COLUMNS and ("…" in text or "..." in text or words[-1] in ("main", "-chains")), f"{words}: a line of {longest} characters")
     found = json.loads(xheap("heap", "names.xht", "-frames", "-format", "json"))["actions"][0]["rows"][0]["frame"]["symbol"]
     expect(found == long_name, f"JSON has {len(found)} characters of the name")
     expect(long_name in xheap("heap", "names.xht", "-frames", "-format", "csv"), "CSV has not the whole name")

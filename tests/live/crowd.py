@@ -47,7 +47,7 @@ def more_children_than_rows():
     facts = record("children", PROCESSES + 200)
     expect(facts.get("untraced_calls", 0) > 0, f"nothing is told of those that found no room: {facts}")
     expect(not facts["complete"] and facts["missing_calls"] == facts["untraced_calls"] + facts["lost_events"], f"complete, or another number: {facts}")
-    shown = subprocess.run([XHEAP, "heap", TRACE], stdout=subprocess.PIPE, text=True, check=True).stdout
+    shown = subprocess.run([XHEAP, "heap", TRACE, "-width", "300"], stdout=subprocess.PIPE, text=True, check=True).stdout
     expect(shown.splitlines()[0].endswith(f"; not complete: {facts['missing_calls']:,} calls are missing") and "untraced calls: " in shown,
            f"xheap heap does not say so: {shown[:500]}")
 

@@ -101,7 +101,7 @@ def unknown_sizes_are_counted():
     """What is not known is in no sum of what allocators round up."""
     program = build("counting", COUNTING, "gcc")
     record(program)
-    shown = subprocess.run([XHEAP, "report", TRACE], stdout=subprocess.PIPE, text=True, check=True).stdout
+    shown = subprocess.run([XHEAP, "report", TRACE, "-width", "300"], stdout=subprocess.PIPE, text=True, check=True).stdout
     expect("0 B more that the allocator rounded up (0 %; not known of 1 block)" in shown, shown)
 
 

@@ -108,7 +108,7 @@ def check_pools(trace, truths, seen, heaps):
         expect(sum(row["total_bytes"] for row in rows) == sum(row["total_bytes"] for row in heaps if row["name"] == heap), f"{heap} by itself is another")
     run = subprocess.run([XHEAP, "heap", trace, "-innermost"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     expect(run.returncode == 2 and "-innermost needs every event" in run.stderr, f"-innermost: status {run.returncode}, {run.stderr}")
-    text = subprocess.run([XHEAP, "heap", trace], stdout=subprocess.PIPE, text=True, check=True).stdout
+    text = subprocess.run([XHEAP, "heap", trace, "-width", "300"], stdout=subprocess.PIPE, text=True, check=True).stdout
     expect("in no total" in text, f"a report does not say what is in no total: {text}")
 
 
@@ -175,7 +175,7 @@ def refused(directory):
                        (["record", "--sample", "-1", "true"], "not a size")):
         run = subprocess.run([XHEAP, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=directory)
         expect(run.returncode == 2 and why in run.stderr, f"{words}: status {run.returncode}, {run.stderr}")
-    text = subprocess.run([XHEAP, "heap", trace], stdout=subprocess.PIPE, text=True, check=True).stdout
+    text = subprocess.run([XHEAP, "heap", trace, "-width", "300"], stdout=subprocess.PIPE, text=True, check=True).stdout
     expect("a sample, of one byte in 64.0 KiB" in text.splitlines()[1], f"a report does not begin with what it is of: {text}")
 
 

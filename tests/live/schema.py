@@ -22,12 +22,13 @@ except ImportError:
 SOURCE = pathlib.Path(os.environ["SOURCE"])
 SCHEMAS = {path.name: json.loads(path.read_text()) for path in sorted((SOURCE / "docs/schema").glob("*.json"))}
 SUBJECTS = ("events", "allocations", "stacks", "images", "processes", "memory")
-SCENES = ("plain", "forks", "losses", "earlier", "untraced", "circular", "nested")
+SCENES = ("plain", "forks", "losses", "earlier", "untraced", "circular", "nested", "growing")
 # What takes a machine without room, a damage, or chance, by the schema's file.
 UNSEEN = {
     "common.json": {"kind_counts": {"alloc", "realloc", "create", "destroy", "lock", "unlock", "protect", "reserve", "release", "earlier"},
                     "inactive": {"pid", "command", "bytes", "threads"}},
     "heap.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "limited", "unwritten_events", "events_without_heap"}},
+    "diff.json": {"source": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "limited", "unwritten_events", "events_without_heap"}},
     "info.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "limited", "unwritten_events", "events_without_heap", "inactive"},
                   "cost": {"recorder_us"}},
     "query.json": {"target": {"limited"}, "": {"folding_bytes"}},
@@ -131,7 +132,7 @@ def documented():
     keys = 0
     for file in SCHEMAS:
         for name, schema in objects(file):
-            is_part = name in ("action", "row", "split", "split_by_process_or_heap", "details", "numbers")
+            is_part = name in ("action", "row", "changes", "split", "split_by_process_or_heap", "details", "numbers")
             expect(is_part or schema.get("additionalProperties") is False or schema.get("unevaluatedProperties") is False, f"{file}: {name} takes any key")
             for key, inner in schema["properties"].items():
                 keys += 1
@@ -201,11 +202,13 @@ def check_trace(trace, is_sample=False, is_folded=False):
         check(f"{words[0]}.json", json.loads(output(words[0], trace, *words[1:], *(["-top", TOP] if words[0] == "heap" else []), "-format", "json")), f"{words} of {trace}")
     ask("info")
     ask("heap", *ACTIONS, "-lines")
+    ask("report")
     ask("heap", "-frames", "-inclusive")
     if not is_sample and not is_folded:
         ask("heap", "-chains")
         ask("heap", "-innermost", "-closed", "-size", "1", "1G", "-lifetime", "0", "1000s", "-window", "AIFI", "0", "1000s")
-    ask("heap", "-range", "0", "1000s")
+    ask("heap", "-range", "0", "1000s", "-cullFrames", "malloc", "libc!")
+    compare(trace)
     for by in ("process", "thread", "heap") if is_folded else ("process", "thread", "heap", "size", "lifetime", "time", "class"):
         ask("heap", *(action for action in ACTIONS if action != "-heaps" or by != "heap"), "-by", by)
     for subject in SUBJECTS:
@@ -215,6 +218,28 @@ def check_trace(trace, is_sample=False, is_folded=False):
             alike[tuple(row)] += 1
             if alike[tuple(row)] <= ALIKE_MAX:
                 check(f"dump-{subject}.json", row, f"dump -{subject} of {trace}")
+
+
+def compare(trace):
+    """The trace beside one of make_trace, or as one of several runs."""
+    ways = ((trace, "plain.xht", *ACTIONS[:3], "-tree", "-callers", "*"), (trace, "--", "plain.xht", trace, "-frames", "-inclusive", "-normalise", "2"))
+    words = ways[len(str(trace)) % len(ways)]
+    check("diff.json", json.loads(output("diff", *words, "-top", TOP, "-format", "json")), f"diff {words}")
+
+
+def compare_split():
+    """Windows of one trace, split by each property; and a trace whose symbols another one has."""
+    for by in ("process", "thread", "heap", "size", "lifetime", "time", "class"):
+        check("diff.json", json.loads(output("diff", "forks.xht@..2us", "forks.xht@2us..", "-by", by, "-format", "json")), f"diff -by {by}")
+    pathlib.Path("bare.c").write_text("#include <stdlib.h>\nint main(void) { void *volatile p = malloc(1); (void)p; return 0; }\n")
+    subprocess.run([os.environ.get("CC", "cc"), "-Wl,--build-id", "-o", "bare", "bare.c"], check=True)
+    xheap("record", "-q", "-o", "named.xht", "./bare")
+    xheap("symbols", "named.xht")
+    subprocess.run(["strip", "bare"], check=True)
+    xheap("record", "-q", "-o", "bare.xht", "./bare")
+    answer = json.loads(output("diff", "named.xht", "bare.xht", "-format", "json"))
+    expect("lent_names" in answer["b"][0], "no names are lent")
+    check("diff.json", answer, "diff of a trace without symbols")
 
 
 def traces():
@@ -227,6 +252,26 @@ def traces():
     for path in older:
         check_trace(path, path.stem == "sampled", path.stem == "kept")
     return f"{len(SCENES) + len(older)} traces"
+
+
+BUDGET = """peak <= 1 B varies 5%
+blocks in app* except nothing <= 1 +5%
+bytes self * thread * process * <= 1T
+outstanding in nowhere <= 10 blocks
+"""
+
+
+def checks():
+    """A budget against one trace, several, and a sample."""
+    pathlib.Path("all.budget").write_text(BUDGET)
+    older = SOURCE / "tests/older"
+    for traces in (["plain.xht"], ["plain.xht", "losses.xht"], [older / "sampled.xht"], [older / "forks.xht"]):
+        run = subprocess.run([XHEAP, "check", *map(str, traces), "--budget", "all.budget", "--format", "json"], stdout=subprocess.PIPE, text=True)
+        expect(run.returncode == 1, f"check of {traces}: status {run.returncode}")
+        check("check.json", json.loads(run.stdout), f"check of {traces}")
+    run = subprocess.run([XHEAP, "check", "losses.xht", "plain.xht", "--fail-above", "1%", "--by", "function", "--least", "1", "--format", "json"], stdout=subprocess.PIPE, text=True)
+    expect(run.returncode == 1, f"check with --fail-above: status {run.returncode}")
+    check("check.json", json.loads(run.stdout), "check with --fail-above")
 
 
 # ---- sessions ----
@@ -283,4 +328,4 @@ def everything():
     return f"{len(seen)} keys, {len(known - seen)} more are not seen here"
 
 
-sys.exit(run_tests(documented, refused, traces, sessions, everything))
+sys.exit(run_tests(documented, refused, traces, checks, compare_split, sessions, everything))

@@ -752,6 +752,29 @@ static void buffers_are_kept_until_their_events_are_written(void **state)
 	bed_finish(bed);
 }
 
+static void count_call(void *count)
+{
+	++*(uint32_t *)count;
+}
+
+/* A round may be long: whoever waits for the logger is to know after each buffer that it goes on. */
+static void a_round_calls_back_after_each_buffer(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 90);
+	uint32_t calls = 0;
+
+	drain_while_taking(bed->drain, count_call, &calls);
+	produce(&p, 1, 1000);
+	producer_finish(&p);
+	uint32_t full = in_state(bed, BUFFER_FULL);
+	assert_true(full >= 4);
+	bed_poll(bed, false);
+	assert_int_equal(calls, full);
+	bed_finish(bed);
+	assert_int_equal(calls, full);
+}
+
 #define assert_noticed(field, wrong) \
 	do { \
 		__typeof__(field) kept_ = (field); \
@@ -1426,6 +1449,7 @@ int main(void)
 		TEST(counts_that_cannot_be_true_stay_out_of_the_sums),
 		TEST(gaps_are_told_once_and_in_parts),
 		TEST(buffers_are_kept_until_their_events_are_written),
+		TEST(a_round_calls_back_after_each_buffer),
 		TEST(a_broken_drain_is_not_valid),
 		TEST(damage_ends_a_buffer_and_is_counted),
 		TEST(heads_that_make_no_sense_do_no_harm),

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "action/report_rows.h"
+#include "action/diff.h"
 #include "match/match.h"
 #include "scene.h"
 
@@ -252,50 +252,50 @@ static void test_two_windows(void **state)
 static void test_the_greatest_change_is_first(void **state)
 {
 	static const struct action *const actions[] = {&action_stacks, &action_tree};
+	const struct action_sort *sort = action_sort_find("st");
+	const struct diff beside = {.input = &input, .runs = {1, 1}};
 	(void)state;
 	known_traces();
 	sources_begin(2, NULL, HEAP_BY_NONE);
 	for (int i = 0; i < 2; i++) {
-		struct action_rows rows;
-		struct action_choice choice = {
-			.sort = action_sort_find("st"), .top = UINT64_MAX, .rank = action_rank_by_change};
-		action_rows_make(&rows, &input, actions[i], &choice);
-		size_t count = rows.count;
+		struct diff_rows made;
+		struct action_row **rows;
+		diff_rows_make(&made, &beside, actions[i], sort, UINT64_MAX);
+		size_t count = made.rows.count;
+		rows = made.rows.rows;
 		if (actions[i] == &action_stacks) {
-			assert_string_equal(rows.rows[0]->text, "app!parse;app!main");
-			assert_string_equal(rows.rows[1]->text, "app!fresh;app!main");
-			assert_int_equal(rows.rows[1]->rank, 11);
-			assert_string_equal(rows.rows[3]->text, "app+0x6800;app!main");
-			assert_int_equal(rows.rows[3]->rank, 4);
+			assert_string_equal(rows[0]->text, "app!parse;app!main");
+			assert_string_equal(rows[1]->text, "app!fresh;app!main");
+			assert_true(diff_of_row(&beside, rows[1], ACTION_NUMBER_total_bytes).change == 11);
+			assert_int_equal(diff_row_state(&beside, rows[1]), DIFF_IS_NEW);
+			assert_string_equal(rows[3]->text, "app+0x6800;app!main");
+			assert_true(diff_of_row(&beside, rows[3], ACTION_NUMBER_total_bytes).change == 4);
+			assert_int_equal(made.by_offset, 1);
 		}
-		action_rows_fini(&rows);
+		diff_rows_fini(&made);
 		/* However few are shown, each lies beneath one that is. */
-		for (choice.top = 1; choice.top < count; choice.top++) {
-			action_rows_make(&rows, &input, actions[i], &choice);
-			assert_int_equal(rows.shown, choice.top);
-			for (size_t at = 0; at < rows.shown; at++) {
+		for (uint64_t top = 1; top < count; top++) {
+			diff_rows_make(&made, &beside, actions[i], sort, top);
+			rows = made.rows.rows;
+			assert_int_equal(made.rows.shown, top);
+			for (size_t at = 0; at < made.rows.shown; at++) {
 				size_t above = 0;
-				while (above < at &&
-				       rows.rows[at]->parent != (uint32_t)(rows.rows[above] - rows.memory))
+				while (above < at && rows[at]->parent != (uint32_t)(rows[above] - made.rows.memory))
 					above++;
-				assert_true(rows.rows[at]->parent == HEAP_NONE || above < at);
+				assert_true(rows[at]->parent == HEAP_NONE || above < at);
 			}
-			action_rows_fini(&rows);
+			diff_rows_fini(&made);
 		}
 	}
 	sources_end();
 	/* A trace beside itself. */
 	sources_begin(1, NULL, HEAP_BY_NONE);
-	struct action_rows rows;
-	action_rows_make(&rows, &input, &action_heaps,
-			 &(struct action_choice){action_sort_find("st"), 10, false, action_rank_by_change});
-	for (size_t i = 0; i < rows.count; i++) {
-		assert_int_equal(rows.rows[i]->rank, 0);
-		assert_memory_equal(&rows.rows[i]->figures[0], &rows.rows[i]->figures[1],
-				    sizeof(struct action_figures));
-	}
-	assert_int_equal(rows.count, 1);
-	action_rows_fini(&rows);
+	struct diff_rows same;
+	diff_rows_make(&same, &beside, &action_heaps, sort, 10);
+	assert_int_equal(same.rows.count, 0);
+	assert_int_equal(same.unchanged, 1);
+	assert_false(diff_totals_are_changed(&beside));
+	diff_rows_fini(&same);
 	sources_end();
 }
 
@@ -424,6 +424,17 @@ static size_t compare_with_one(const struct action *action, const struct action_
 	return found;
 }
 
+/* An action that orders groups without their texts orders them as their texts are. */
+static void compare_texts(const struct action *action, const struct action_rows *rows)
+{
+	for (size_t i = 0; i < rows->count && action->compare; i++)
+		for (size_t k = 0; k < rows->count; k++) {
+			int order = strcmp(rows->rows[i]->text, rows->rows[k]->text),
+			    quick = action->compare(&input, rows->rows[i]->group, rows->rows[k]->group);
+			assert_int_equal((order > 0) - (order < 0), (quick > 0) - (quick < 0));
+		}
+}
+
 static void compare_all(const struct heap_range *ranges, unsigned trace_count, enum heap_by by)
 {
 	size_t shared = 0;
@@ -436,6 +447,7 @@ static void compare_all(const struct heap_range *ranges, unsigned trace_count, e
 		size_t found = compare_with_one(action, &both, 0) + compare_with_one(action, &both, 1);
 		assert_true(found >= both.count);
 		shared += found - both.count;
+		compare_texts(action, &both);
 		uint64_t sums[2] = {0, 0};
 		for (size_t k = 0; k < both.count; k++) {
 			sums[0] += both.rows[k]->figures[0].numbers.total_bytes;

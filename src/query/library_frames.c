@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+#include "query/library_frames.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "symbols/demangle.h"
+
+/* Images, by their file names up to ".so", a '-' or a digit that begins a version. */
+static const char *const images[] = {
+	"libc",     "libstdc++",  "libc++",   "libc++abi",  "ld-linux", "ld",        "ld-musl",   "libc.musl",
+	"libgcc_s", "libpthread", "libm",     "libdl",      "librt",    "libresolv", "libunwind", "libsupc++",
+	"libasan",  "libtsan",    "libubsan", "linux-vdso", "[vdso]",   "libgomp",   "libomp",    "libatomic",
+};
+
+/* Namespaces, and functions that begin a program or a thread, in whatever image they are. */
+static const char *const namespaces[] = {
+	"std",       "__gnu_cxx",  "__cxxabiv1", "__gnu_debug",  "alloc",        "core",
+	"hashbrown", "proc_macro", "test",       "panic_unwind", "backtrace_rs",
+};
+static const char *const functions[] = {
+	"_start",
+	"__libc_start_main",
+	"__libc_start_call_main",
+	"__libc_start_main_impl",
+	"start_thread",
+	"clone",
+	"clone3",
+	"__clone",
+	"__clone3",
+	"__libc_csu_init",
+	"_dl_start_user",
+	"lang_start",
+	"__rust_begin_short_backtrace",
+};
+
+#define COUNT_OF(array) (sizeof(array) / sizeof(*(array)))
+
+static bool is_one_of(const char *text, size_t length, const char *const *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strlen(words[i]) == length && !memcmp(words[i], text, length))
+			return true;
+	return false;
+}
+
+static size_t image_stem(const char *image)
+{
+	const char *suffix = strstr(image, ".so");
+	return suffix && suffix > image ? (size_t)(suffix - image) : strlen(image);
+}
+
+/* "ld-linux-x86-64" is ld-linux, "libc-2.31" libc. */
+static bool is_library_image(const char *image)
+{
+	size_t length = image_stem(image);
+	if (!image[length] && *image != '[')
+		return false;
+	if (is_one_of(image, length, images, COUNT_OF(images)))
+		return true;
+	for (size_t i = length; i-- > 1;)
+		if (image[i] == '-' && is_one_of(image, i, images, COUNT_OF(images)))
+			return true;
+	return false;
+}
+
+/* What Rust has before the name of a type: "<&mut alloc::vec::Vec<u8> as ..." */
+static const char *skip_type_signs(const char *symbol)
+{
+	static const char *const before[] = {"<", "&", "*const ", "*mut ", "mut ", "dyn ", "[", "(", "impl "};
+	for (size_t i = 0; i < COUNT_OF(before);) {
+		size_t length = strlen(before[i]);
+		bool is_before = !strncmp(symbol, before[i], length);
+		symbol += is_before ? length : 0;
+		i = is_before ? 0 : i + 1;
+	}
+	return symbol;
+}
+
+/* The length of the namespace that a path begins with; 0: it has none. */
+static size_t namespace_length(const char *path)
+{
+	size_t length = strcspn(path, " <>()[]{}:,;&*");
+	return length && !strncmp(path + length, "::", 2) ? length : 0;
+}
+
+/* The trait in "<Type as Trait>::name", also of a type that has such types as arguments; NULL: there is none. */
+static const char *find_trait(const char *symbol)
+{
+	static const char as[] = " as ";
+	int depth = 0;
+	for (const char *at = symbol; *at; at++) {
+		bool is_arrow = *at == '>' && at > symbol && at[-1] == '-';
+		depth += strchr("<([{", *at) ? 1 : strchr(">)]}", *at) && !is_arrow ? -1 : 0;
+		if (depth <= 1 && !strncmp(at, as, sizeof(as) - 1))
+			return depth == 1 ? at + sizeof(as) - 1 : NULL;
+	}
+	return NULL;
+}
+
+/* The namespace of a function of Rust that is implemented for a type: "<m::Tree as core::fmt::Display>::fmt" is m's,
+   unless the mangled name says where the code is. A type without a path ("<u64 as core::fmt::Display>", "<T as ...>",
+   "<[u8]>") is the trait's, or the language's own. */
+static size_t rust_namespace(const struct heap_name *name, const char **at)
+{
+	static const char own[] = "core";
+	size_t length = 0;
+	const char *crate = name->mangled ? name_rust_crate(name->mangled, &length) : NULL;
+	*at = crate ? crate : skip_type_signs(name->symbol);
+	if (crate)
+		return length;
+	const char *trait = find_trait(name->symbol);
+	length = namespace_length(*at);
+	if (trait && (!length || (name->mangled && !strncmp(name->mangled, "_R", 2)))) {
+		*at = skip_type_signs(trait);
+		length = namespace_length(*at);
+	}
+	*at = length ? *at : own;
+	return length ? length : sizeof(own) - 1;
+}
+
+/* The namespace that a function is of. C++ has a return type before the name, which the short form leaves out. */
+static size_t symbol_namespace(const struct heap_name *name, const char **at)
+{
+	if (!name->symbol)
+		return 0;
+	if (*name->symbol == '<')
+		return rust_namespace(name, at);
+	*at = name->short_symbol ? name->short_symbol : name->symbol;
+	return namespace_length(*at);
+}
+
+static size_t library_namespace(const struct heap_name *name, const char **at)
+{
+	size_t length = symbol_namespace(name, at);
+	return is_one_of(*at, length, namespaces, COUNT_OF(namespaces)) ? length : 0;
+}
+
+static bool is_start(const struct heap_name *name)
+{
+	return name->symbol && is_one_of(name->symbol, strlen(name->symbol), functions, COUNT_OF(functions));
+}
+
+bool library_frame(const struct heap_name *name)
+{
+	const char *at = "";
+	if (name->is_mark || !name->image)
+		return false;
+	if (is_library_image(name->image) || library_namespace(name, &at))
+		return true;
+	return is_start(name);
+}
+
+void library_label(const struct heap_name *name, char *label, size_t size)
+{
+	const char *at = "";
+	size_t length = name->image && is_library_image(name->image) ? 0 : library_namespace(name, &at);
+	if (!length && name->image && !is_library_image(name->image) && is_start(name)) {
+		at = "libc";
+		length = strlen(at);
+	} else if (!length && name->image) {
+		at = name->image;
+		length = image_stem(at);
+	}
+	snprintf(label, size, "%.*s", (int)length, at);
+}

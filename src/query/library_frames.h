@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/** Frames of libraries that every program of a language has: reports fold them, since the user did not write them. */
+#ifndef XHEAP_QUERY_LIBRARY_FRAMES_H
+#define XHEAP_QUERY_LIBRARY_FRAMES_H
+
+#include "query/frame_names.h"
+
+/** Return whether the name is that of such a frame: by its image (libstdc++, libc, ...), or by its namespace (std,
+    alloc, ...), since templates and static libraries are in the program's own image. Marks are none. */
+bool library_frame(const struct heap_name *name);
+
+/** Write what to call the library: "libstdc++", or "std"; cut to `size` bytes with the NUL. For a frame that is of no
+    such library the name of its image. */
+void library_label(const struct heap_name *name, char *label, size_t size);
+
+#endif
