@@ -8,7 +8,7 @@ usage: seeded.py [RUN...]     the runs of this list, such as redis/mark_interval
                               LEAK_SECONDS, LEAK_JOBS: how long each load takes, and how many run side by side
                               LEAK_KEEP: a directory for the traces; a run that it has the trace of is not done again
 
-The leaks are in seeds/: extensions that the programs load by their own means. Half of the runs are recorded from the program's start, half are attached to.
+The leaks are in seeds/: extensions that the programs load by their own means. Half of the runs are recorded from the program's start; the others attach.
 """
 import concurrent.futures
 import json
@@ -282,7 +282,7 @@ class MariaDB(Program):
                                 stderr=self.output, timeout=LONG_SECONDS).returncode
         expect(status == 0, f"mariadb-install-db: status {status}: {self.said()}")
         (self.directory / "init.sql").write_text("create function app_request returns integer soname 'seed_mariadb.so';\ncreate database shop;\n"
-                                                 "create table shop.item(a int primary key, b text) engine = memory;\n".replace("text", "varchar(90)"))
+                                                 "create table shop.item(a int primary key, b varchar(90)) engine = memory;\n")
 
     def command(self):
         return ("mariadbd", "--no-defaults", f"--datadir={self.directory}/db", f"--socket={self.directory}/s", f"--pid-file={self.directory}/p",
@@ -317,7 +317,7 @@ class MariaDB(Program):
 PROGRAM_TYPES = {kind.__name__.lower(): kind for kind in (Redis, Nginx, Python, SQLite, MariaDB)}
 SEEDED = [f"{name}/{leak}" for name, kind in PROGRAM_TYPES.items() for leak in kind.leaks]
 CLEAN = [f"{name}/none-{number}" for name in PROGRAM_TYPES for number in range(1, 5)]
-SHORT = ["redis/remember_request", "nginx/describe_failure", "sqlite/label_row", "mariadb/Registry::remember", "redis/none-1", "sqlite/none-2"]
+SHORT = ["redis/remember_request", "nginx/describe_failure", "sqlite/label_row", "mariadb/Node::link", "redis/none-1", "sqlite/none-2"]
 
 
 def is_attached(name):
