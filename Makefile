@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# A thin front to meson: `make` builds into build/, which runs in place as build/xheap.
+# A thin front to meson: `make` builds into build/, which runs in place as build/xheap. If packages are missing, `make` says what to type. check, demo and the
+# other goals install them (scripts/setup).
 BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= 2
@@ -8,23 +9,25 @@ all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
 $(BUILD)/build.ninja:
-	@scripts/setup build
+	@scripts/setup --list build
 	@meson setup $(BUILD) --prefix=$(PREFIX) $(MESON_OPTIONS)
 
-setup-check:
-	@scripts/setup check
+setup-check setup-demo:
+	@scripts/setup $(subst setup-,,$@)
 
 # Warnings of gcc are errors from here on in this build directory. Other compilers, whose warnings nobody has seen, may warn of what they like.
 strict: $(BUILD)/build.ninja
 	@scripts/strict $(BUILD)
 
 # Installs what is missing, builds, runs every test; ends with "N passed, N failed, N skipped".
-check: setup-check strict all
+check: setup-check
+	@$(MAKE) --no-print-directory strict all
 	@ninja -C $(BUILD) --quiet unit-programs live-programs
 	@tests/run --build $(BUILD) --jobs $(JOBS) $(TESTS)
 
 # Unit tests, the long ones with an eighth of their rounds, and golden files: half a minute of processor time, where check takes a quarter of an hour.
-quick: setup-check strict all
+quick: setup-check
+	@$(MAKE) --no-print-directory strict all
 	@ninja -C $(BUILD) --quiet unit-programs
 	@tests/run --build $(BUILD) --jobs $(JOBS) --quick $(TESTS)
 
@@ -38,8 +41,9 @@ golden-update: setup-check all
 	@ninja -C $(BUILD) --quiet unit-programs
 	@GOLDEN_UPDATE=1 tests/run --build $(BUILD) golden
 
-# Records a program that is not ours and shows where its memory went.
-demo: all
+# Records a small program and shows where its memory went.
+demo: setup-demo
+	@$(MAKE) --no-print-directory all
 	@scripts/demo $(BUILD)
 
 install: all
@@ -80,4 +84,4 @@ distcheck:
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all setup-check strict check quick check-yama golden-update demo install uninstall fuzz soak tested-with bench distcheck clean
+.PHONY: all setup-check setup-demo strict check quick check-yama golden-update demo install uninstall fuzz soak tested-with bench distcheck clean

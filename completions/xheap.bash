@@ -68,7 +68,7 @@ _xheap_recover() {
 
 _xheap_heap() {
 	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -session -by -top -range -lifetime -size \
-		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -timing -width -fullNames -allFrames --help"
+		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -noIndex -timing -width -fullNames -allFrames --help"
 	case ${2#-} in
 	-stacks | stacks | -frames | frames | -image | image | -images | images | -heaps | heaps | -tree | tree | -chains | chains)
 		case $1 in
@@ -95,7 +95,7 @@ _xheap_check() {
 	--top | --fail-above | --least | --width) ;;
 	--format) _xheap_reply "text json" "$1" ;;
 	*) case $1 in
-		-*) _xheap_reply "--budget --update --fail-above --by --least --strict --allow-incomplete --top --junit --github --format --width --fullNames --allFrames --help" "$1" ;;
+		-*) _xheap_reply "--budget --update --fail-above --by --least --strict --allow-incomplete --top --junit --github --format --noIndex --width --fullNames --allFrames --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac
@@ -103,7 +103,7 @@ _xheap_check() {
 
 _xheap_diff() {
 	local options="-stacks -frames -inclusive -image -tree -callers -totals -by -top -normalise -fail-above -fail-frames -range -lifetime -size \
-		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -width -fullNames -allFrames --help"
+		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -noIndex -width -fullNames -allFrames --help"
 	case ${2#-} in
 	-normalise | normalise) _xheap_reply "time count" "$1" ;;
 	-fail-* | fail-*) ;;
@@ -119,7 +119,7 @@ _xheap_dump() {
 	-range | --range) ;;
 	-format | --format) _xheap_reply "text csv json" "$1" ;;
 	*) case $1 in
-		-*) _xheap_reply "-events -allocations -stacks -wholeStacks -images -processes -memory -range -format --help" "$1" ;;
+		-*) _xheap_reply "-events -allocations -stacks -wholeStacks -images -processes -memory -range -format -noIndex --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac
@@ -166,7 +166,7 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch top report recover heap diff check symbols merge dump info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch top report recover heap diff check symbols merge clean dump info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -182,6 +182,11 @@ _xheap() {
 		-*) _xheap_reply "-o --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
+	clean)
+		case $current in
+		-*) _xheap_reply "-n -dryRun -symbols --help" "$current" ;;
+		*) _xheap_traces "$current" ;;
+		esac ;;
 	symbols)
 		case $current in
 		-*) _xheap_reply "-threads -again -noCache --help" "$current" ;;
@@ -189,12 +194,12 @@ _xheap() {
 		esac ;;
 	report)
 		case $current in
-		-*) _xheap_reply "-top -more -shortLived -noDefaultCull -range -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -format -o -session -width -fullNames -allFrames --help" "$current" ;;
+		-*) _xheap_reply "-top -more -shortLived -noDefaultCull -range -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
 	info) _xheap_info "$current" "$previous" ;;
-	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap diff check symbols merge dump info" "$current" ;;
+	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap diff check symbols merge clean dump info" "$current" ;;
 	esac
 }
 

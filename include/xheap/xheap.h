@@ -364,7 +364,7 @@ typedef struct xheap_open_options {
 	size_t size; /**< set by the _init function */
 	/** Callbacks of the new handle; the library copies the struct; NULL: none. */
 	const xheap_callbacks *callbacks;
-	uint32_t without_index; /**< 1: do not read an existing FILE.index. The library never writes one */
+	uint32_t without_index; /**< 1: do not read an existing index. The library never writes one */
 	/** 1: take names from the trace only; open no executable or debug file, ask no server. */
 	uint32_t without_files;
 } xheap_open_options;

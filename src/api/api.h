@@ -50,7 +50,7 @@ struct xheap_trace {
 	struct trace *trace;
 	bool without_index, without_files;
 	struct heap_table *table; /**< NULL: not made yet */
-	bool has_index;           /**< it is one */
+	char *index_path;         /**< it is this one; NULL: none */
 	struct symbols *symbols;
 	struct heap_names *names, *line_names; /**< NULL: not made yet; line_names has a frame for each line */
 	bool is_spoiled;                       /**< these, given up in their middle */

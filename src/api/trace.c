@@ -13,7 +13,7 @@
 #include "match/match.h"
 #include "session/controller.h"
 #include "session/directory.h"
-#include "table/index_file.h"
+#include "table/index_cache.h"
 #include "table/weight.h"
 #include "trace/merge.h"
 
@@ -62,6 +62,7 @@ static void trace_free(struct xheap_trace *trace)
 	free(trace->lists.samples);
 	free(trace->lists.options);
 	free(trace->path);
+	free(trace->index_path);
 	free(trace->session);
 	pthread_mutex_destroy(&trace->lock);
 	free(trace);
@@ -93,20 +94,14 @@ static void show_progress(void *cookie, uint64_t done, uint64_t all)
 
 static int read_index(struct xheap_trace *trace)
 {
-	char *path;
-	if (asprintf(&path, "%s.index", trace->path) < 0)
-		memory_exhausted(0);
-	int error = heap_index_read(&trace->table, trace->trace, trace->path, (const char *const *)&path, 1);
-	free(path);
-	return error;
+	return index_cache_read(&trace->table, trace->trace, trace->path, &trace->index_path);
 }
 
 int api_trace_table(struct xheap_trace *trace, struct diag *diag)
 {
 	struct heap_build how = {
 		.fd = -1, .progress = trace->callbacks.on_progress ? show_progress : NULL, .cookie = &trace->callbacks};
-	trace->has_index |= !trace->table && !trace->without_index && !read_index(trace);
-	if (trace->table)
+	if (trace->table || (!trace->without_index && !read_index(trace)))
 		return 0;
 	int error = heap_table_build(&trace->table, trace->trace, &how, diag);
 	if (error)
@@ -118,8 +113,8 @@ int api_trace_check(const struct xheap_trace *trace, struct diag *diag)
 {
 	if (!*trace->table->is_damaged)
 		return 0;
-	return trace->has_index
-		       ? diag_fail(diag, EBADMSG, "the index %s.index is damaged: remove it", trace->path)
+	return trace->index_path
+		       ? diag_fail(diag, EBADMSG, "the index %s is damaged: remove it", trace->index_path)
 		       : diag_fail(diag, EIO, "%s: the table of allocations could not be read again", trace->path);
 }
 

@@ -2,16 +2,12 @@
 #include "cli/analysis.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
-#include "base/memory.h"
 #include "base/text.h"
-#include "cli/cache.h"
 #include "cli/cli.h"
 #include "match/match.h"
 #include "os/monotonic.h"
@@ -21,26 +17,43 @@ enum { INDEX_EVENTS_DEFAULT = 1000000, PROGRESS_NS = 200000000, PERCENT = 100 };
 
 /* ---- the index ---- */
 
-unsigned analysis_index_paths(char *paths[ANALYSIS_INDEX_PLACES], const char *trace_path)
+/* Of this command. */
+static bool is_unwanted, is_silent;
+
+static int refuse_index(void *context, struct words *words, int number)
 {
-	char cache[CACHE_PATH_BYTES], *real = realpath(trace_path, NULL);
-	paths[0] = paths[1] = NULL;
-	if (!real)
-		return 0;
-	if (asprintf(&paths[0], "%s.index", real) < 0)
-		memory_exhausted(strlen(real));
-	if (cache_directory(cache, "indexes") &&
-	    asprintf(&paths[1], "%s%016" PRIx64 ".index", cache, (uint64_t)XXH3_64bits(real, strlen(real))) < 0)
-		memory_exhausted(strlen(real));
-	free(real);
-	return paths[1] ? ANALYSIS_INDEX_PLACES : 1;
+	(void)context, (void)words, (void)number;
+	is_unwanted = true;
+	return 0;
+}
+
+const struct option analysis_rows[] = {
+	{"noIndex", .type = VALUE_TAKEN, .take = refuse_index,
+	 .help = "neither read nor make an index: match all events again"},
+	{.type = VALUE_END},
+};
+
+void analysis_be_silent(void)
+{
+	is_silent = true;
+}
+
+void analysis_index_paths(char *paths[ANALYSIS_INDEX_PLACES], const char *trace_path)
+{
+	struct diag ignored = {""};
+	struct trace *trace;
+	memset(paths, 0, ANALYSIS_INDEX_PLACES * sizeof(*paths));
+	if (trace_open(&trace, trace_path, &ignored))
+		return;
+	index_cache_paths(paths, trace, trace_path);
+	trace_close(trace);
 }
 
 bool analysis_is_worth_an_index(const struct trace *trace)
 {
 	const char *word = getenv("XHEAP_INDEX_EVENTS");
 	uint64_t least = INDEX_EVENTS_DEFAULT;
-	if (word && !strcmp(word, "none"))
+	if (is_unwanted || (word && !strcmp(word, "none")))
 		return false;
 	if (word && *word)
 		text_parse_count(word, &least);
@@ -62,47 +75,54 @@ static void progress_show(void *cookie, uint64_t done, uint64_t all)
 		     (unsigned)((unsigned __int128)(done < all ? done : all) * PERCENT / all));
 }
 
-/* Build the table; with an index of one of the paths, when it can be. */
-static int table_build(struct heap_table **table, const struct trace *trace, const char *path,
-		       char *const paths[ANALYSIS_INDEX_PLACES], unsigned path_count, struct diag *diag)
+/* One line: the size, the place, and how to get rid of it. */
+static void index_announce(const struct index_cache_made *made)
+{
+	char removed[160] = "", above[160] = "";
+	if (made->removed_count)
+		snprintf(removed, sizeof(removed), "; removed %s unused longest, %s",
+			 text_count(made->removed_count).data, text_bytes(made->removed_bytes).data);
+	if (made->bytes > made->limit_bytes)
+		snprintf(above, sizeof(above), "; it alone exceeds the limit of %s for all indexes",
+			 text_bytes(made->limit_bytes).data);
+	if (!is_silent)
+		cli_say("made an index for later reports, %s in %s (xheap clean removes it)%s%s",
+			text_bytes(made->bytes).data, made->directory, removed, above);
+}
+
+/* Build the table; in an index, if there can be one. */
+static int table_build(struct heap_table **table, const struct trace *trace, const char *path, bool wants_index,
+		       struct diag *diag)
 {
 	bool is_terminal = isatty(STDERR_FILENO) == 1;
 	struct heap_build how = {.fd = -1, .progress = is_terminal ? progress_show : NULL};
 	struct diag reason = {""};
-	unsigned chosen = 0;
-	if (path_count) {
-		int fd = heap_index_begin((const char *const *)paths, path_count, &chosen, &reason);
+	struct index_cache_made made;
+	if (wants_index) {
+		int fd = index_cache_begin(&reason);
 		how.fd = fd < 0 ? -1 : fd;
 		how.reserved_bytes = fd < 0 ? 0 : HEAP_INDEX_HEAD_BYTES;
 	}
 	bool has_file = how.fd >= 0;
 	int error = heap_table_build(table, trace, &how, diag);
 	cli_progress_end();
-	if (!error && has_file)
-		heap_index_write(*table, path, paths[chosen], &reason);
-	/* A place in the cache is as good as one beside the trace. */
-	bool is_kept = has_file && (chosen > 0 || !reason.text[0]);
-	if (!error && path_count && !is_kept)
-		cli_say("no index is kept, so the next question reads the whole trace again: %s", reason.text);
-	return error;
+	if (error || !wants_index)
+		return error;
+	if (has_file && !index_cache_write(*table, path, &made, &reason))
+		index_announce(&made);
+	else
+		cli_say("no index is kept, so the next report reads the whole trace again: %s", reason.text);
+	return 0;
 }
 
 int analysis_table(struct heap_table **table, const struct trace *trace, const char *path, char **index_path)
 {
 	struct diag diag = {""};
-	char *paths[ANALYSIS_INDEX_PLACES] = {NULL, NULL};
-	int error = -ENOENT;
+	bool wants_index = analysis_is_worth_an_index(trace);
 	*index_path = NULL;
-	unsigned path_count = analysis_is_worth_an_index(trace) ? analysis_index_paths(paths, path) : 0;
-	for (unsigned i = 0; i < path_count && error; i++) {
-		error = heap_index_read(table, trace, path, (const char *const *)&paths[i], 1);
-		if (!error)
-			*index_path = strdup(paths[i]);
-	}
-	if (error)
-		error = table_build(table, trace, path, paths, path_count, &diag);
-	for (unsigned i = 0; i < ANALYSIS_INDEX_PLACES; i++)
-		free(paths[i]);
+	if (wants_index && !index_cache_read(table, trace, path, index_path))
+		return CLI_OK;
+	int error = table_build(table, trace, path, wants_index, &diag);
 	return error ? cli_fail("%s: %s", path, diag.text) : CLI_OK;
 }
 
@@ -117,8 +137,13 @@ int analysis_table_mend(struct heap_table **table, const struct trace *trace, co
 	/* A table that was built just now has no index that could be damaged. */
 	if (!damaged)
 		return cli_fail("%s: the table of allocations could not be read again", path);
-	fprintf(stderr, "xheap: the index %s was damaged and is made anew\n", damaged);
-	unlink(damaged);
+	/* It would be read again, again and again. */
+	if (unlink(damaged) && errno != ENOENT) {
+		cli_say("the index %s is damaged, and cannot be removed: %s", damaged, strerror(errno));
+		is_unwanted = true;
+	} else {
+		cli_say("the index %s was damaged and is made anew", damaged);
+	}
 	heap_table_free(*table);
 	*table = NULL;
 	int status = analysis_table(table, trace, path, index_path);

@@ -4,6 +4,8 @@
 #define XHEAP_CLI_ANALYSIS_H
 
 #include "action/action.h"
+#include "base/option.h"
+#include "table/index_cache.h"
 
 struct analysis {
 	char *path;
@@ -16,18 +18,24 @@ struct analysis {
 	uint64_t begin_ns, opened_ns, matched_ns;
 };
 
-enum { ANALYSIS_INDEX_PLACES = 2 };
+enum { ANALYSIS_INDEX_PLACES = INDEX_CACHE_PLACES };
 
-/** Set the paths where the index of a trace may be: beside it, else in the user's cache. Return how many there are; the
-    caller frees the paths. The others are NULL. */
-unsigned analysis_index_paths(char *paths[ANALYSIS_INDEX_PLACES], const char *trace_path);
+/** The row -noIndex, for every command that reads the table of a trace: a group with offset 0. */
+extern const struct option analysis_rows[];
+
+/** Announce no new index on standard error: the command writes for a program. */
+void analysis_be_silent(void);
+
+/** Set the paths where the index of a trace may be: in the user's cache, and beside the trace. A path that there cannot
+    be is NULL. The caller frees the paths. */
+void analysis_index_paths(char *paths[ANALYSIS_INDEX_PLACES], const char *trace_path);
 
 /** Return whether the trace gets an index. */
 bool analysis_is_worth_an_index(const struct trace *trace);
 
 /** Make the table of a trace: from its index if there is one, else from its events; traces of XHEAP_INDEX_EVENTS
- *  events (a million) get an index then. *index_path is the index that it came from, the caller's (free), or NULL.
- *  CLI_OK, or CLI_FAILED after a message. */
+ *  events (a million) get an index then, which one line on standard error announces. *index_path is the index that
+ *  the table came from, the caller's (free), or NULL. CLI_OK, or CLI_FAILED after a message. */
 int analysis_table(struct heap_table **table, const struct trace *trace, const char *path, char **index_path);
 
 /** Make the table again after a part of it could not be read, and print a note: its index is damaged, and made anew.

@@ -285,7 +285,11 @@ static const struct option check_rows[] = {
 	{.type = VALUE_END},
 };
 static const struct option_group check_groups[] = {
-	{check_rows, 0, false}, {layout_rows, offsetof(struct check_options, layout), false}, {NULL, 0, false}};
+	{check_rows, 0, false},
+	{layout_rows, offsetof(struct check_options, layout), false},
+	{analysis_rows, 0, false},
+	{NULL, 0, false},
+};
 static const struct option_grammar grammar = {
 	.command = "check", .groups = check_groups, .dashes = "--", .takes_separator = true};
 
@@ -356,6 +360,8 @@ static int check_run(int argc, char **argv)
 		.stacks = STACKS_DEFAULT, .least_bytes = LEAST_DEFAULT, .output = {.format = REPORT_TEXT}};
 	int status =
 		options_parse(&grammar, argc, argv, &options, take_path, NULL) ? CLI_FAILED : check_settle(&options);
+	if (options.output.format != REPORT_TEXT)
+		analysis_be_silent();
 	if (status == CLI_OK)
 		status = check_all(&options);
 	free(options.paths);

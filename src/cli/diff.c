@@ -141,6 +141,7 @@ static const struct option_group groups[] = {
 	{heap_frame_rows, offsetof(struct diff_options, heap), false},
 	{output_rows, 0, false},
 	{layout_rows, offsetof(struct diff_options, heap.layout), false},
+	{analysis_rows, 0, false},
 	{NULL, 0, false},
 };
 static const struct option_grammar grammar = {
@@ -169,6 +170,8 @@ static int options_settle(struct diff_options *options)
 		return CLI_FAILED;
 	if (!options->has_top)
 		heap->top = heap->format == REPORT_TEXT ? TOP_TEXT : HEAP_TOP_DEFAULT;
+	if (heap->format != REPORT_TEXT)
+		analysis_be_silent();
 	if (!heap->top)
 		return cli_fail("-top 0: no row would be shown; -totals shows only the totals");
 	if (options->limits.frames.count && !options->limits.word)

@@ -855,6 +855,8 @@ static int dump_allocations(struct dump *dump, struct diag *diag)
 	struct heap_table *table;
 	char *index_path;
 	(void)diag;
+	if (dump->format != REPORT_TEXT)
+		analysis_be_silent();
 	if (analysis_table(&table, dump->trace, dump->path, &index_path) != CLI_OK)
 		return CLI_FAILED;
 	struct heap_names *names = heap_names_new(dump->trace, dump->symbols, false);
@@ -951,6 +953,7 @@ static const struct option_group dump_groups[] = {
 	{dump_option_rows, 0, false},
 	{filter_range_rows, offsetof(struct dump_options, filter), false},
 	{filter_rows, offsetof(struct dump_options, filter), true},
+	{analysis_rows, 0, false},
 	{NULL, 0, false},
 };
 static const struct option_grammar grammar = {.command = "dump", .groups = dump_groups, .dashes = "-"};

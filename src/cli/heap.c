@@ -220,6 +220,7 @@ static const struct option_group heap_groups[] = {
 	{filter_report_rows, offsetof(struct heap_options, filter), false},
 	{heap_frame_rows, 0, false},
 	{input_rows, offsetof(struct heap_options, input), false},
+	{analysis_rows, 0, false},
 	{output_rows, 0, false},
 	{layout_rows, offsetof(struct heap_options, layout), false},
 	{tool_rows, 0, false},
@@ -433,6 +434,8 @@ static int analysis_show(struct heap_options *options, const struct analysis *an
 static int trace_show(struct heap_options *options, const char *path)
 {
 	struct analysis analysis;
+	if (options->format != REPORT_TEXT)
+		analysis_be_silent();
 	if ((options->output && heap_options_check_output(options, path)) ||
 	    analysis_open(&analysis, path, options->with_lines))
 		return CLI_FAILED;

@@ -116,35 +116,31 @@ static int trace_follow(const char *path, const struct heap_build *how, bool *is
 	return error;
 }
 
-static int index_write(const struct trace *trace, const struct heap_table *table, const char *path,
-		       const char *index_path, struct diag *diag)
+static int index_write(const struct trace *trace, const struct heap_table *table, const char *path, struct diag *diag)
 {
-	struct stat status;
+	struct index_cache_made made;
 	if (!analysis_is_worth_an_index(trace))
 		return 0;
-	int error = heap_index_write(table, path, index_path, diag);
-	if (!error && !stat(index_path, &status))
-		progress_send(&(struct indexing_progress){.index_bytes = (uint64_t)status.st_size});
+	int error = index_cache_write(table, path, &made, diag);
+	if (!error)
+		progress_send(&(struct indexing_progress){.index_bytes = made.bytes});
 	return error;
 }
 
-/* Follow the trace at path, and write its index to the first of these places that has room for it. */
-static int index_make(const char *path, char *const *paths, unsigned path_count, struct diag *diag)
+/* Follow the trace at path, and write its index. */
+static int index_make(const char *path, struct diag *diag)
 {
 	struct trace *trace;
 	struct heap_table *table;
-	unsigned chosen = 0;
 	bool is_whole = false;
-	struct heap_build how = {.fd = heap_index_begin((const char *const *)paths, path_count, &chosen, diag),
+	struct heap_build how = {.fd = index_cache_begin(diag),
 				 .reserved_bytes = HEAP_INDEX_HEAD_BYTES,
 				 .progress = progress_tell,
 				 .cookie = &is_whole};
 	int error = how.fd < 0 ? how.fd : trace_follow(path, &how, &is_whole, &trace, &table, diag);
 	if (error)
 		return error;
-	/* A place in the cache is as good as one beside the trace. */
-	*diag = (struct diag){""};
-	error = index_write(trace, table, path, paths[chosen], diag);
+	error = index_write(trace, table, path, diag);
 	heap_table_free(table);
 	trace_close(trace);
 	return error;
@@ -152,16 +148,12 @@ static int index_make(const char *path, char *const *paths, unsigned path_count,
 
 static int index_run(int argc, char **argv)
 {
-	char *paths[ANALYSIS_INDEX_PLACES];
 	struct diag diag = {""};
 	if (argc != 2)
 		return CLI_FAILED;
 	/* A logger that dies has made no whole trace. */
 	worker_is_begun();
-	unsigned path_count = analysis_index_paths(paths, argv[1]);
-	int error = index_make(argv[1], paths, path_count, &diag);
-	for (unsigned i = 0; i < path_count; i++)
-		free(paths[i]);
+	int error = index_make(argv[1], &diag);
 	return error ? refuse(&diag) : CLI_OK;
 }
 

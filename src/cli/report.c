@@ -168,6 +168,8 @@ static int trace_show(struct report_options *options, const char *path)
 {
 	struct analysis analysis;
 	int status;
+	if (options->format != REPORT_TEXT)
+		analysis_be_silent();
 	if ((options->output && output_check(options, path)) || analysis_open(&analysis, path, false))
 		return CLI_FAILED;
 	while ((status = analysis_show(options, &analysis)) == REPORT_AGAIN)
@@ -209,6 +211,7 @@ static const struct option_group report_groups[] = {
 	{output_rows, 0, false},
 	{layout_rows, offsetof(struct report_options, layout), false},
 	{input_rows, offsetof(struct report_options, input), false},
+	{analysis_rows, 0, false},
 	{NULL, 0, false}};
 static const struct option_grammar grammar = {.command = "report", .groups = report_groups, .dashes = "-"};
 

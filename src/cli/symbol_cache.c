@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cache.h"
+#include "base/cache.h"
 #include "trace/writer.h"
 
 enum { BUILD_ID_MAX = 64 };
@@ -13,7 +13,9 @@ enum { BUILD_ID_MAX = 64 };
 /* The file of the image; false when there can be none: an image without a build-id cannot be told from another. */
 static bool path_make(const struct trace_image *image, char path[CACHE_PATH_BYTES])
 {
-	if (!image->build_id_size || image->build_id_size > BUILD_ID_MAX || !cache_directory(path, "symbols"))
+	struct diag ignored = {""};
+	if (!image->build_id_size || image->build_id_size > BUILD_ID_MAX ||
+	    cache_directory(path, "symbols", true, &ignored))
 		return false;
 	for (uint32_t i = 0; i < image->build_id_size; i++)
 		sprintf(path + strlen(path), "%02x", image->build_id[i]);

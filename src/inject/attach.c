@@ -234,7 +234,10 @@ int inject_check(pid_t pid, struct diag *diag)
 	int error = hook_inspect_running(pid, &why);
 	if (error)
 		return diag_fail(diag, -error, "process %d cannot be traced: %s", (int)pid, why.text);
-	if (proc_status_value(pid, "Kthread") > 0 || !proc_auxv(pid, AT_PHDR))
+	bool has_program = proc_status_value(pid, "Kthread") <= 0 && proc_auxv(pid, AT_PHDR);
+	if (!has_program && proc_has_ended(pid))
+		return inject_cannot_trace(pid, ESRCH, diag);
+	if (!has_program)
 		return diag_fail(diag, ENOEXEC, "process %d has no program", (int)pid);
 	if (is_run_by_valgrind(pid))
 		return diag_fail(diag, ENOTSUP,

@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,9 @@
 #include "base/memory.h"
 #include "table/weight.h"
 
-_Static_assert(sizeof(struct heap_index_head) <= HEAP_INDEX_HEAD_BYTES, "the head has its place");
+_Static_assert(sizeof(struct heap_index_head) <= HEAP_INDEX_ORIGIN_OFFSET, "the head has its place");
+
+enum { NAME_TRIES = 10 };
 
 static bool trace_describe(struct heap_index_trace *described, const struct trace *trace, const char *trace_path,
 			   struct stat *status)
@@ -24,16 +25,24 @@ static bool trace_describe(struct heap_index_trace *described, const struct trac
 	const struct trace_dictionary *dictionary = trace_dictionary(trace);
 	*described = (struct heap_index_trace){.size_bytes = dictionary->size_bytes,
 					       .event_count = dictionary->event_count,
+					       .contents = dictionary->contents,
 					       .start_realtime_ns = dictionary->start_realtime_ns,
 					       .duration_ns = dictionary->duration_ns,
 					       .nodes = dictionary->node_count,
 					       .threads = dictionary->thread_count,
 					       .heaps = dictionary->heap_count,
 					       .entries = dictionary->entry_count};
-	if (stat(trace_path, status) != 0 || (uint64_t)status->st_size != dictionary->size_bytes)
-		return false;
-	described->modified_ns = (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
-	return true;
+	return stat(trace_path, status) == 0 && (uint64_t)status->st_size == dictionary->size_bytes;
+}
+
+/* The description that an index with this magic has of the trace. Return false if the magic is unknown. */
+static bool describe_as(const char magic[HEAP_INDEX_MAGIC_BYTES], struct heap_index_trace *of,
+			const struct stat *trace_status)
+{
+	if (!memcmp(magic, HEAP_INDEX_MAGIC, HEAP_INDEX_MAGIC_BYTES))
+		return true;
+	of->contents = (uint64_t)trace_status->st_mtim.tv_sec * 1000000000 + (uint64_t)trace_status->st_mtim.tv_nsec;
+	return !memcmp(magic, HEAP_INDEX_MAGIC_BY_TIME, HEAP_INDEX_MAGIC_BYTES);
 }
 
 /* ---- reading ---- */
@@ -55,8 +64,7 @@ static size_t tables_bytes(const struct heap_index_head *head)
 static bool head_is_good(const struct heap_index_head *head, const struct heap_index_trace *of,
 			 const struct trace_dictionary *dictionary, uint64_t size_bytes)
 {
-	return !memcmp(head->magic, HEAP_INDEX_MAGIC, sizeof(head->magic)) && head->head_bytes == sizeof(*head) &&
-	       head->group_rows == PACK_ROWS &&
+	return head->head_bytes == sizeof(*head) && head->group_rows == PACK_ROWS &&
 	       head->checksum == XXH3_64bits(head, offsetof(struct heap_index_head, checksum)) &&
 	       !memcmp(&head->trace, of, sizeof(*of)) &&
 	       head->group_count == (head->count + (uint64_t)PACK_ROWS - 1) / PACK_ROWS &&
@@ -150,7 +158,9 @@ static struct heap_table *table_read(int fd, const struct heap_index_head *head,
 static struct heap_table *path_read(const char *path, const struct trace *trace, const struct heap_index_trace *of,
 				    const struct stat *trace_status)
 {
+	static const struct timespec used[] = {{.tv_nsec = UTIME_OMIT}, {.tv_nsec = UTIME_NOW}};
 	struct heap_index_head head;
+	struct heap_index_trace described = *of;
 	struct stat status;
 	struct heap_table *table = NULL;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -158,12 +168,16 @@ static struct heap_table *path_read(const char *path, const struct trace *trace,
 		return NULL;
 	if (!fstat(fd, &status) && is_trusted(&status, trace_status) &&
 	    file_read(fd, &head, sizeof(head), 0) == sizeof(head) &&
-	    head_is_good(&head, of, trace_dictionary(trace), (uint64_t)status.st_size))
+	    describe_as(head.magic, &described, trace_status) &&
+	    head_is_good(&head, &described, trace_dictionary(trace), (uint64_t)status.st_size))
 		table = table_read(fd, &head, trace);
-	if (table)
-		table->groups.fd = fd;
-	else
+	if (!table) {
 		close(fd);
+		return NULL;
+	}
+	table->groups.fd = fd;
+	/* Somebody else's file keeps its time; nobody asks for it then. */
+	futimens(fd, used);
 	return table;
 }
 
@@ -182,26 +196,10 @@ int heap_index_read(struct heap_table **out, const struct trace *trace, const ch
 
 /* ---- writing ---- */
 
-int heap_index_begin(const char *const *paths, unsigned path_count, unsigned *chosen, struct diag *diag)
+int heap_index_begin(const char *directory, struct diag *diag)
 {
-	assert(path_count > 0);
-	int error = -ENOENT;
-	for (unsigned i = 0; i < path_count; i++) {
-		char *copy = strdup(paths[i]);
-		if (!copy)
-			memory_exhausted(strlen(paths[i]));
-		const char *directory = dirname(copy);
-		int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
-		/* The first reason is that of the place where it belongs. */
-		if (fd < 0 && !i)
-			error = diag_errno(diag, "cannot write to %s", directory);
-		free(copy);
-		if (fd >= 0) {
-			*chosen = i;
-			return fd;
-		}
-	}
-	return error;
+	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, FILE_PERMISSIONS);
+	return fd < 0 ? diag_errno(diag, "cannot write to %s", directory) : fd;
 }
 
 static bool append(int fd, XXH3_state_t *hash, uint64_t *offset, const void *data, size_t size)
@@ -236,16 +234,31 @@ static bool tables_write(const struct heap_table *table, struct heap_index_head 
 	return is_written;
 }
 
-/* Give the file its name, also where an older index has it. */
+/* Note for people where the trace was. */
+static bool origin_write(int fd, const char *trace_path)
+{
+	char origin[HEAP_INDEX_ORIGIN_BYTES] = "", *path = realpath(trace_path, NULL);
+	if (path && strlen(path) < sizeof(origin))
+		strcpy(origin, path);
+	free(path);
+	return file_write(fd, origin, sizeof(origin), HEAP_INDEX_ORIGIN_OFFSET);
+}
+
+/* Give the file its name, also where an older index has it. Others may make the same index at the same time: theirs is
+   as good. */
 static int file_name(int fd, const char *path)
 {
 	char self[64];
+	int error = 0;
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-	if (!linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW))
-		return 0;
-	if (errno != EEXIST || unlink(path) != 0)
-		return -errno;
-	return linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) ? -errno : 0;
+	for (int i = 0; i < NAME_TRIES; i++) {
+		error = linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) ? errno : 0;
+		if (error != EEXIST)
+			return -error;
+		if (unlink(path) && errno != ENOENT)
+			return -errno;
+	}
+	return error == EEXIST ? 0 : -error;
 }
 
 int heap_index_write(const struct heap_table *table, const char *trace_path, const char *path, struct diag *diag)
@@ -275,9 +288,7 @@ int heap_index_write(const struct heap_table *table, const char *trace_path, con
 		return diag_fail(diag, groups->error, "cannot write %s: %s", path, strerror(groups->error));
 	if (!trace_describe(&head.trace, table->trace, trace_path, &status))
 		return diag_fail(diag, ESTALE, "%s changes while it is read", trace_path);
-	if (!tables_write(table, &head))
-		return diag_errno(diag, "cannot write %s", path);
-	if (fchmod(groups->fd, status.st_mode & 0666))
+	if (!origin_write(groups->fd, trace_path) || !tables_write(table, &head))
 		return diag_errno(diag, "cannot write %s", path);
 	int error = file_name(groups->fd, path);
 	return error ? diag_fail(diag, -error, "cannot write %s: %s", path, strerror(-error)) : 0;

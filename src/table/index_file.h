@@ -12,13 +12,18 @@
 
 #include "table/table.h"
 
-#define HEAP_INDEX_MAGIC "XHEAPIX4"
-enum { HEAP_INDEX_HEAD_BYTES = 4096, HEAP_INDEX_MAGIC_BYTES = 8 };
+#define HEAP_INDEX_MAGIC "XHEAPIX5"
+/** Older indexes, which lie beside their traces, differ in `contents` only. */
+#define HEAP_INDEX_MAGIC_BY_TIME "XHEAPIX4"
+enum { HEAP_INDEX_HEAD_BYTES = 4096, HEAP_INDEX_MAGIC_BYTES = 8, HEAP_INDEX_ORIGIN_BYTES = 3072 };
 
 /** The trace that the index belongs to, and the lengths of the trace's lists that numbers of the index refer to. */
 struct heap_index_trace {
 	uint64_t size_bytes, event_count;
-	int64_t modified_ns, start_realtime_ns, duration_ns;
+	/** the trace's hash, so that a trace may be moved and copied; of older indexes: when the trace was modified, in
+	    ns */
+	uint64_t contents;
+	int64_t start_realtime_ns, duration_ns;
 	uint64_t nodes, threads, heaps, entries;
 };
 
@@ -39,18 +44,21 @@ struct heap_index_head {
 	uint64_t checksum;        /**< XXH3 of the fields before it */
 };
 
-/** Read the index of a trace from the first path that has a valid one. (Later paths are used when earlier ones cannot
-    be written.) Return 0, or a negative errno; -ENOENT: there is none. */
+/** The path that the trace had when its index was made, for people: the last bytes of the room for the head, with a
+    NUL. "": it was too long. */
+enum { HEAP_INDEX_ORIGIN_OFFSET = HEAP_INDEX_HEAD_BYTES - HEAP_INDEX_ORIGIN_BYTES };
+
+/** Read the index of a trace from the first path that has a valid one, and note the time of its use as the time of its
+    modification. Return 0, or a negative errno; -ENOENT: there is none. */
 int heap_index_read(struct heap_table **out, const struct trace *trace, const char *trace_path,
 		    const char *const *paths, unsigned path_count);
 
-/** Make a file for an index in the directory of the first path that allows it. The file has no name yet, so nothing
-    remains after an interruption. Set *chosen to the path's index. Return a descriptor, or a negative errno with the
-    reason in `diag`. */
-int heap_index_begin(const char *const *paths, unsigned path_count, unsigned *chosen, struct diag *diag);
+/** Make a file for an index in the directory. The file has no name yet, so nothing remains after an interruption.
+    Return a descriptor, or a negative errno with the reason in `diag`. */
+int heap_index_begin(const char *directory, struct diag *diag);
 
-/** Complete the file into which the table was built and give it this name. Return 0, or a negative errno with the
-    reason in `diag`. */
+/** Complete the file into which the table was built and give it this name. Only its user may read it. Return 0, or a
+    negative errno with the reason in `diag`. */
 int heap_index_write(const struct heap_table *table, const char *trace_path, const char *path, struct diag *diag);
 
 #endif

@@ -98,6 +98,7 @@ bool load_begin(struct load *load, const struct format_header *header)
 	if (!dictionary_init(&load->dictionary))
 		return false;
 	memcpy(load->trace_id, header->trace_id, sizeof(load->trace_id));
+	load->contents = XXH3_64bits(header->trace_id, sizeof(header->trace_id));
 	load->clock_name = "";
 	load->end = header->header_bytes;
 	errno = 0;

@@ -42,7 +42,8 @@ struct load {
 	int fd;
 	uint64_t size, end; /* of the file; where the last whole block ends */
 	uint8_t trace_id[16];
-	bool keeps_ticks; /* in rows: set it before load_file() */
+	uint64_t contents; /* a hash of the trace's id and of all its blocks */
+	bool keeps_ticks;  /* in rows: set it before load_file() */
 	/* of processes, threads, mappings, as the file has them; likewise. Rows that it has not are blank */
 	bool keeps_ids;
 	struct dictionary dictionary;

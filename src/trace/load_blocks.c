@@ -304,6 +304,9 @@ void load_walk(struct load *load, uint64_t offset, uint64_t end)
 			offset = load->end = load_found_end(&found);
 			load_current(load)->end = offset;
 			load->wasted = 0;
+			/* The checksum of a block's head covers that of its payload. */
+			load->contents = XXH3_64bits_withSeed(&found.block.head_checksum,
+							      sizeof(found.block.head_checksum), load->contents);
 			load->is_complete = found.block.type == FORMAT_FOOTER && !load->cut_reason[0];
 			continue;
 		}

@@ -133,6 +133,7 @@ static void summarize(struct trace *trace)
 	view->cut_offset = load->cut_offset;
 	view->cut_reason = load->cut_reason;
 	view->size_bytes = load->size;
+	view->contents = load->contents;
 	view->unwritten_blocks = load->unwritten.blocks;
 	view->unwritten_events = load->unwritten.events;
 	view->statistics = load->dictionary.statistics;

@@ -343,6 +343,7 @@ struct trace_dictionary {
 	uint64_t cut_offset;                   /**< where reading ended when it is not complete */
 	const char *cut_reason;                /**< and why; "" when complete */
 	uint64_t size_bytes;                   /**< of the file */
+	uint64_t contents;                     /**< a hash of the file's blocks; copies of a trace have one */
 	uint64_t event_count;                  /**< events in all blocks, by their headers, and those that are folded */
 	uint64_t kind_count[EVENT_KIND_COUNT]; /**< successful ones by kind, likewise */
 	uint64_t folded_count;                 /**< of all these events, those that are folded */

@@ -54,14 +54,13 @@ static void begin(void)
 {
 	struct diag diag = {""};
 	struct heap_table *table;
-	unsigned chosen;
 	const char *path = index_path, *seed = getenv("INDEX_SEED");
 	snprintf(trace_path, sizeof(trace_path), "/dev/shm/xheap-fuzz-%d.xht", (int)getpid());
 	snprintf(index_path, sizeof(index_path), "%s.index", trace_path);
 	path = seed ? seed : index_path;
 	trace_write();
 	expect(trace_open(&trace, trace_path, &diag) == 0);
-	struct heap_build how = {.fd = heap_index_begin(&path, 1, &chosen, &diag),
+	struct heap_build how = {.fd = heap_index_begin(seed ? "." : "/dev/shm", &diag),
 				 .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
 	expect(how.fd >= 0 && heap_table_build(&table, trace, &how, &diag) == 0);
 	expect(heap_index_write(table, trace_path, path, &diag) == 0);

@@ -174,12 +174,12 @@ def index(program):
     shutil.copy("random.xht", "indexed.xht")
     wanted = run(program, "allocations", "random.xht", 0, 2**64 - 1, 0, 1).stdout
     subprocess.run([XHEAP, "heap", "indexed.xht"], stdout=subprocess.DEVNULL, env=dict(ENVIRONMENT, XHEAP_INDEX_EVENTS="1"), check=True)
-    kept = pathlib.Path("indexed.xht.index")
+    kept, = pathlib.Path(os.environ["XDG_CACHE_HOME"], "xheap/indexes").glob("*.index")
     expect(run(program, "allocations", "indexed.xht", 0, 2**64 - 1, 0, 1).stdout == wanted, "allocations of an index are others")
     whole = kept.read_bytes()
     kept.write_bytes(whole[:4096] + bytes(byte ^ 0x55 for byte in whole[4096:4160]) + whole[4160:])
     seen = run(program, "allocations", "indexed.xht", 0, 2**64 - 1, 0, 1).stdout
-    expect("indexed.xht.index is damaged: remove it" in seen, f"a damaged index: {seen[-200:]}")
+    expect(f"{kept} is damaged: remove it" in seen, f"a damaged index: {seen[-200:]}")
     kept.write_bytes(whole[:100])
     expect(run(program, "allocations", "indexed.xht", 0, 2**64 - 1, 0, 1).stdout == wanted, "an index that is cut is used")
 

@@ -16,7 +16,8 @@ from live import LONG_SECONDS, PATIENCE, PROGRAMS, XHEAP, expect, info, is_whole
 os.environ["XHEAP_INDEX_EVENTS"] = "10000"
 os.environ["PYTHONMALLOC"] = "malloc"
 PYTHON = "/usr/bin/python3"
-TRACE, INDEX = "made.xht", "made.xht.index"
+TRACE, CACHE = "made.xht", os.path.abspath("cache")
+os.environ["XDG_CACHE_HOME"] = CACHE
 # So many strings are made and forgotten, so often; then it waits for a line, and makes some more.
 MAKING = """import sys
 def make(rounds):
@@ -30,9 +31,16 @@ make(2)
 
 
 def remove():
-    for name in (TRACE, INDEX):
-        if os.path.exists(name):
-            os.unlink(name)
+    if os.path.exists(TRACE):
+        os.unlink(TRACE)
+    shutil.rmtree(CACHE, ignore_errors=True)
+
+
+def index():
+    """The path of the only index; None: there is none."""
+    found = glob.glob(f"{CACHE}/xheap/indexes/*")
+    expect(len(found) < 2, f"several: {found}")
+    return found[0] if found else None
 
 
 def record(*command):
@@ -42,10 +50,11 @@ def record(*command):
 
 def check_same(said):
     """The index is there, and as it would be."""
-    expect("the trace has an index" in said and os.path.exists(INDEX), f"no index: {said}")
-    os.rename(INDEX, "live.index")
+    made = index()
+    expect("the trace has an index" in said and made, f"no index: {said}")
+    os.rename(made, "live.index")
     xheap("heap", TRACE, "-totals")
-    same = open(INDEX, "rb").read() == open("live.index", "rb").read()
+    same = open(made, "rb").read() == open("live.index", "rb").read()
     size = os.path.getsize("live.index")
     os.unlink("live.index")
     expect(same, f"the index of {size} bytes is another one than a question makes")
@@ -154,7 +163,7 @@ class Recording:
             states = {pid: open(f"/proc/{pid}/stat").read().split()[:5] for pid in (found, self.logger) if os.path.exists(f"/proc/{pid}/stat")}
             expect(time.monotonic() < until, f"the process that makes the index does not end: it is {self.worker} of {self.logger}; {states}")
             time.sleep(0.02)
-        return not os.path.exists(INDEX)
+        return not index()
 
 
 def followed():
@@ -212,14 +221,14 @@ def forked():
     said = record(PYTHON, "-c", "import os\npid = os.fork()\nkept = [str(number) for number in range(100000)]\nif pid:\n    os.waitpid(pid, 0)\nelse:\n    os._exit(0)\n"
                   "for i in range(20):\n    kept = [str(number) for number in range(100000)]\n")
     expect("no index was made during the recording, the first question makes it: a process was forked" in said, said)
-    expect(not os.path.exists(INDEX), "an index of a trace with a fork")
+    expect(not index(), "an index of a trace with a fork")
     xheap("heap", TRACE, "-totals")
-    expect(os.path.exists(INDEX), "the first question has made none")
+    expect(index(), "the first question has made none")
 
 
 def small():
     said = record("/bin/true")
-    expect("index" not in said and not os.path.exists(INDEX), said)
+    expect("index" not in said and not index(), said)
 
 
 def refused():

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from live import PROGRAMS, XHEAP, expect, info, run_tests, stop_session, strace_is_here, told, wait_for, xheap
+from live import Failure, PROGRAMS, XHEAP, expect, info, run_tests, stop_session, strace_is_here, told, wait_for, xheap
 
 NAME, WINDOW, BUFFERS, FEW_BUFFERS, BUFFER_BYTES, EARLIER = f"slow{os.getpid()}", 1 << 20, 32, 8, 1 << 16, 60000
 ROUNDS, CYCLES, STOPPED_SECONDS, RUN_SECONDS, FOLDS = 700000, 6, 0.3, 0.004, 3
@@ -140,11 +140,18 @@ def attaching():
                         "-e", "inject=pread64:delay_enter=30000"]
                 with subprocess.Popen(slow, stderr=subprocess.DEVNULL) as strace, subprocess.Popen([XHEAP, "update", NAME, "--add-pid", str(large.pid)], stderr=subprocess.DEVNULL) as update:
                     # Until folding goes on: what was begun before the attach may end meanwhile.
-                    while update.poll() is None or len(names) < 3:
+                    def is_folded_again():
+                        nonlocal most, names
                         names |= {path.name for path in directory.glob("folded.*")} if update.poll() is not None else set()
                         most = max(most, pieces_bytes(directory))
-                        time.sleep(0.02)
-                    strace.terminate()
+                        return len(names) >= 3
+                    try:
+                        wait_for("three foldings after the attach", is_folded_again, 60)
+                    except Failure as failure:
+                        raise Failure(f"{failure}: {names}, update {update.poll()}, the program {run.poll()}: {told('query', NAME)}")
+                    finally:
+                        strace.terminate()
+                        update.terminate()
                 state = told("query", NAME)
                 expect(state["lost_events"] == 0 and state["dropped_events"] == 0 and state["waits"] > 0, f"{state}")
             finally:

@@ -202,12 +202,10 @@ static int64_t reported_ns(const struct trace *whole)
 	return until_ns;
 }
 
-static struct heap_build index_begin(const char *index_path)
+static struct heap_build index_begin(void)
 {
 	struct diag diag = {""};
-	unsigned chosen;
-	struct heap_build how = {.fd = heap_index_begin(&index_path, 1, &chosen, &diag),
-				 .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
+	struct heap_build how = {.fd = heap_index_begin(".", &diag), .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
 	assert_true(how.fd >= 0);
 	return how;
 }
@@ -265,7 +263,7 @@ static void follow_compare(struct trace *trace, struct heap_table *table)
 	assert_true(heap_table_is_valid(table));
 	assert_int_equal(heap_index_write(table, path, followed_path, &diag), 0);
 	heap_table_free(table);
-	struct heap_build how = index_begin(at_once_path);
+	struct heap_build how = index_begin();
 	assert_int_equal(heap_table_build(&table, trace, &how, &diag), 0);
 	assert_int_equal(heap_index_write(table, path, at_once_path, &diag), 0);
 	heap_table_free(table);
@@ -281,7 +279,7 @@ static int round_run(bool is_true)
 	struct heap_table *table;
 	program_write();
 	whole = opened(whole_path);
-	struct heap_build how = index_begin(followed_path);
+	struct heap_build how = index_begin();
 	struct heap_follow *followed = heap_follow_new(path, &how, 1);
 	int error = follow_random(followed, whole, is_true, &diag);
 	error = error ? error : heap_follow_end(followed, &trace, &table, &diag);
@@ -328,7 +326,7 @@ static int begin(void **state)
 		processes[i] = scene_process(&scene, 100 + i, TRACE_NONE, 0);
 	for (uint32_t i = 0; i < THREADS; i++)
 		threads[i] = scene_thread(&scene, processes[i / THREADS_EACH], 100 + i);
-	struct heap_build how = index_begin(followed_path);
+	struct heap_build how = index_begin();
 	follow = heap_follow_new(path, &how, 1);
 	reason = (struct diag){""};
 	return 0;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <xxhash.h>
 
 #include "match/match.h"
 #include "query/scan.h"
@@ -46,9 +47,7 @@ static void trace_write(const char *to, uint32_t events)
 
 static int index_make(const char *to)
 {
-	unsigned chosen;
-	struct heap_build how = {.fd = heap_index_begin(&to, 1, &chosen, &diag),
-				 .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
+	struct heap_build how = {.fd = heap_index_begin(".", &diag), .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
 	if (how.fd < 0 || heap_table_build(&table, trace, &how, &diag) != 0)
 		return -1;
 	return heap_index_write(table, path, to, &diag);
@@ -169,30 +168,66 @@ static void damage_is_noticed(void **state)
 	assert_refused();
 }
 
-/* The trace has changed since: its size, or only its time. */
+static void path_set_time(struct timespec time)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, time};
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* An index of other events is refused, even if the trace has the size and the time of before. */
 static void an_index_of_another_trace_is_not_read(void **state)
 {
-	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1}};
+	struct stat status, other;
+	(void)state;
+	assert_int_equal(stat(path, &status), 0);
+	path_set_time((struct timespec){.tv_sec = 1});
+	assert_accepted();
+	trace_close(trace);
+	trace_write(path, 6000);
+	assert_int_equal(trace_open(&trace, path, &diag), 0);
+	assert_int_equal(stat(path, &other), 0);
+	assert_int_equal(other.st_size, status.st_size);
+	path_set_time(status.st_mtim);
+	assert_refused();
+}
+
+/* An index of an older version names the time of its trace in place of the hash. */
+static void an_older_index_is_read_by_time(void **state)
+{
+	struct heap_index_head head;
 	struct stat status;
 	(void)state;
 	assert_int_equal(stat(path, &status), 0);
-	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
-	assert_refused();
-	times[1] = status.st_mtim;
-	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	int fd = open(index_path, O_RDWR);
+	assert_int_equal(pread(fd, &head, sizeof(head), 0), sizeof(head));
+	memcpy(head.magic, HEAP_INDEX_MAGIC_BY_TIME, sizeof(head.magic));
+	head.trace.contents = (uint64_t)status.st_mtim.tv_sec * 1000000000 + (uint64_t)status.st_mtim.tv_nsec;
+	head.checksum = XXH3_64bits(&head, offsetof(struct heap_index_head, checksum));
+	assert_int_equal(pwrite(fd, &head, sizeof(head), 0), sizeof(head));
+	close(fd);
 	assert_accepted();
-	trace_close(trace);
-	trace_write(path, 5999);
-	assert_int_equal(trace_open(&trace, path, &diag), 0);
-	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	path_set_time((struct timespec){.tv_sec = 1});
 	assert_refused();
+	path_set_time(status.st_mtim);
+	assert_accepted();
+}
+
+/* The time of an index is the time of its last use. */
+static void a_use_is_noted(void **state)
+{
+	const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+	struct stat status;
+	(void)state;
+	assert_int_equal(utimensat(AT_FDCWD, index_path, times, 0), 0);
+	assert_accepted();
+	assert_int_equal(stat(index_path, &status), 0);
+	assert_true(status.st_mtim.tv_sec > 1);
 }
 
 static void the_first_good_path_counts(void **state)
 {
-	const char *nowhere = "no/such/directory/index", *paths[] = {nowhere, elsewhere};
+	const char *nowhere = "no/such/directory/index";
 	struct heap_table *found;
-	unsigned chosen = 9;
 	(void)state;
 	assert_int_equal(rename(index_path, elsewhere), 0);
 	assert_accepted();
@@ -203,14 +238,10 @@ static void the_first_good_path_counts(void **state)
 	assert_int_equal(symlink(elsewhere, index_path), 0);
 	const char *link = index_path;
 	assert_int_equal(heap_index_read(&found, trace, path, &link, 1), -ENOENT);
-	int fd = heap_index_begin(paths, 2, &chosen, &diag);
-	assert_true(fd >= 0);
-	assert_int_equal(chosen, 1);
-	close(fd);
-	assert_int_equal(heap_index_begin(&nowhere, 1, &chosen, &diag), -ENOENT);
+	assert_int_equal(heap_index_begin(nowhere, &diag), -ENOENT);
 }
 
-/* An older one is replaced, and the permissions are those of the trace. */
+/* An older one is replaced, and only the user reads it. */
 static void an_index_is_written_over_an_older_one(void **state)
 {
 	struct stat status;
@@ -219,7 +250,7 @@ static void an_index_is_written_over_an_older_one(void **state)
 	assert_int_equal(chmod(path, 0640), 0);
 	assert_int_equal(index_make(index_path), 0);
 	assert_int_equal(stat(index_path, &status), 0);
-	assert_int_equal(status.st_mode & 0777, 0640);
+	assert_int_equal(status.st_mode & 0777, 0600);
 	assert_accepted();
 }
 
@@ -227,9 +258,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
-		TEST(what_was_written_is_read_again),        TEST(damage_is_noticed),
-		TEST(an_index_of_another_trace_is_not_read), TEST(the_first_good_path_counts),
+		TEST(what_was_written_is_read_again),
+		TEST(damage_is_noticed),
+		TEST(an_index_of_another_trace_is_not_read),
+		TEST(the_first_good_path_counts),
 		TEST(an_index_is_written_over_an_older_one),
+		TEST(an_older_index_is_read_by_time),
+		TEST(a_use_is_noted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/** The user's cache: files that xheap can make again, below $XDG_CACHE_HOME/xheap, else ~/.cache/xheap. */
+#ifndef XHEAP_BASE_CACHE_H
+#define XHEAP_BASE_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/diag.h"
+
+enum { CACHE_PATH_BYTES = 4096 };
+
+/** Set `path` to the directory `name` of the cache, with a "/" behind it. `makes`: make the directory if it is missing.
+ *  A directory that belongs to another user, or that other users may write to, is refused. Return 0, or a negative
+ *  errno with the reason in `diag`. */
+int cache_directory(char path[CACHE_PATH_BYTES], const char *name, bool makes, struct diag *diag);
+
+#endif
