@@ -107,8 +107,15 @@ static void words_put(const struct summary_screen *screen, unsigned indent, cons
 
 static void heading(const struct summary_screen *screen, const char *text)
 {
+	struct sink lines;
+	struct summary_screen own = *screen;
+	sink_to_memory(&lines);
+	own.out = &lines;
+	words_put(&own, 0, text, "");
+	char *wrapped = sink_take(&lines, NULL);
 	sink_put(screen->out, '\n');
-	style_lines(screen->out, screen->summary->input->is_colored, STYLE_HEADING, text);
+	style_lines(screen->out, screen->summary->input->is_colored, STYLE_HEADING, wrapped);
+	free(wrapped);
 }
 
 /* The name of a frame for people. */
@@ -279,7 +286,7 @@ static void growth_put(const struct summary_screen *screen)
 	for (size_t i = 0; i < survey->growth_count && i < most && i < screen->rows; i++)
 		growth_row_put(screen, &survey->growths[i]);
 	if (survey->grows_count)
-		sink_text(screen->out, "  When a limit would be reached is unknown: the trace has no limits.\n");
+		words_put(screen, 2, "When a limit would be reached is unknown: the trace has no limits.", "");
 }
 
 static void cell_put(const struct summary_screen *screen, unsigned eighths)
