@@ -6,7 +6,7 @@ no finding of growth where none is sown.
 usage: seeded.py [RUN...]     the runs of this list, such as redis/mark_interval or redis/none-1; all of the set without one
                               SOAK=1: 20 leaks and 20 runs without one, 60 s each, in place of a few short ones with as many requests
                               LEAK_SECONDS, LEAK_JOBS: how long each load takes, and how many run side by side
-                              LEAK_KEEP: a directory for the traces; a run that it has the trace of is not done again
+                              LEAK_KEEP: a directory for the traces; a run that it has a trace of, by these extensions, is not done again
 
 The leaks are in seeds/: extensions that the programs load by their own means. Half of the runs are recorded from the program's start; the others attach.
 """
@@ -365,7 +365,9 @@ def make_trace(name):
     if missing:
         return f"not run: without {', '.join(missing)}"
     trace = path_of(name)
-    if not trace.exists():
+    extension = pathlib.Path(PROGRAMS) / f"seed_{program}.so"
+    # Functions of an extension that was built anew have no names in an older trace.
+    if not trace.exists() or trace.stat().st_mtime < extension.stat().st_mtime:
         new = trace.with_suffix(".new")
         with tempfile.TemporaryDirectory(prefix="seeded.", dir=".", ignore_cleanup_errors=True) as directory:
             with kind(pathlib.Path(directory).resolve(), "" if seed.startswith("none") else seed) as program:
