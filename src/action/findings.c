@@ -108,15 +108,29 @@ static void growth_find(struct summary *summary)
 		const struct growth *growth = &own->growth;
 		struct sink text, command;
 		sink_to_memory(&text);
-		sink_format(&text,
-			    "%s grows by %s a second (95 %% interval: %s to %s): %s blocks more than at the "
-			    "beginning, and %u %% of the old ones are never freed.",
+		sink_format(&text, "%s grows by %s a second (95 %% interval: %s to %s)",
 			    summary_function(summary, own->node), bytes_of(summary, (uint64_t)growth->bytes.mean).data,
-			    text_bytes((uint64_t)growth->bytes.low).data, text_bytes((uint64_t)growth->bytes.high).data,
-			    count_of(summary, (uint64_t)growth->grown_count).data,
-			    (unsigned)(growth->survival * PERCENT));
+			    text_bytes((uint64_t)growth->bytes.low).data,
+			    text_bytes((uint64_t)growth->bytes.high).data);
+		if (growth->is_of_buffers)
+			sink_format(&text, ": realloc adds to buffers again and again, %s in all.",
+				    text_bytes((uint64_t)growth->grown_bytes).data);
+		else
+			sink_format(&text,
+				    ": %s blocks more than at the beginning, and %u %% of the old ones are not freed.",
+				    count_of(summary, (uint64_t)growth->grown_count).data,
+				    (unsigned)(growth->survival * PERCENT));
+		if (growth->replaced_bytes >= growth->bytes.mean)
+			sink_format(&text,
+				    " Blocks from before the recording are freed at %s a second: new ones may replace "
+				    "them.",
+				    text_bytes((uint64_t)growth->replaced_bytes).data);
 		command_begin(summary, &command, "heap");
-		sink_text(&command, " -stacks so -top 5");
+		/* Some programs free all at their end: so the question is of the time before it. */
+		sink_text(&command, " -stacks st -top 5");
+		if (!growth->is_of_buffers)
+			sink_format(&command, " -window AIFO %s %s", text_microseconds(own->clock.from_ns).data,
+				    text_microseconds(own->clock.to_ns).data);
 		command_require(summary, &command, "-requireFrames", own->node);
 		command_filter(summary, &command);
 		finding_add(summary, FINDING_GROWTH, &text, &command);
@@ -204,6 +218,7 @@ static void crossed_find(struct summary *summary)
 	command_begin(summary, &command, "heap");
 	sink_text(&command, " -stacks stc -top 3 -closed");
 	sink_format(&command, " -threads %" PRIu32, source->table->dictionary->threads[most->thread].tid);
+	command_require(summary, &command, "-requireFrames", node);
 	command_filter(summary, &command);
 	finding_add(summary, FINDING_CROSSED, &text, &command);
 }

@@ -18,6 +18,7 @@
 enum {
 	BATCHES = 12,       /* over all */
 	RECENT_BATCHES = 8, /* in the second half */
+	STEPS_LEAST = 12,   /* parts in which a buffer grows */
 	BLOCKS_LEAST = 8,   /* so many more than at the beginning */
 	OLD = GROWTH_PARTS / 6,
 	OLD_LEAST = 6,     /* blocks that old */
@@ -27,7 +28,7 @@ enum {
 };
 /* Student's t: 97.5 % of both sides for the interval, and 95 % of one side for the recent part. */
 static const double t_interval = 2.201 /* 11 degrees */, t_recent = 1.895 /* 7 degrees */;
-static const double slows_below = 0.5, survival_least = 0.5;
+static const double slows_below = 0.5, survival_least = 0.75;
 
 static const char *const words[] = {
 #define X(id, word, sentence) word,
@@ -87,11 +88,22 @@ void growth_add(struct growth_series *series, const struct growth_clock *clock, 
 	}
 }
 
+void growth_add_chain(struct growth_series *series, const struct growth_clock *clock, int64_t birth_ns, int64_t end_ns,
+		      uint64_t bytes)
+{
+	int birth = part_of(clock, birth_ns), end = end_ns == INT64_MAX ? GROWTH_PARTS : part_of(clock, end_ns);
+	if (birth >= 0 && birth < GROWTH_PARTS)
+		series->chain[birth] += (int64_t)bytes;
+	if (end >= 0 && end < GROWTH_PARTS)
+		series->chain[end] -= (int64_t)bytes;
+}
+
 void growth_merge(struct growth_series *to, const struct growth_series *from)
 {
 	for (int i = 0; i < GROWTH_PARTS; i++) {
 		to->bytes[i] += from->bytes[i];
 		to->count[i] += from->count[i];
+		to->chain[i] += from->chain[i];
 		to->ended[i] += from->ended[i];
 		to->open[i] += from->open[i];
 	}
@@ -199,6 +211,32 @@ static enum growth_verdict verdict_of(const struct growth *growth, const struct 
 	return growth->survival < survival_least ? GROWTH_FREED : GROWTH_GROWS;
 }
 
+/* Return in how many parts from `from` on the numbers rise. */
+static int rises_of(const int64_t *numbers, int from)
+{
+	int rises = 0;
+	for (int i = from; i < GROWTH_PARTS; i++)
+		rises += numbers[i] > 0;
+	return rises;
+}
+
+/* Judge buffers that grow by realloc: a growth by a factor has few steps, ever larger ones, and fails. */
+static void judge_buffers(struct growth *growth, const struct growth_series *series, int from, double part_seconds)
+{
+	const int half = GROWTH_PARTS / 2;
+	struct growth_rate all = rate_of(series->chain, from, BATCHES, t_interval, part_seconds),
+			   recent = rate_of(series->chain, half, RECENT_BATCHES, t_recent, part_seconds);
+	if (all.low <= 0 || recent.low <= 0 || rises_of(series->chain, from) < STEPS_LEAST ||
+	    rises_of(series->chain, half) < STEPS_LEAST / 2 || has_stopped(series->chain, from) ||
+	    is_slowing(series->chain, from, slows_below))
+		return;
+	growth->bytes = all;
+	growth->recent_bytes = recent;
+	growth->grown_bytes = sum_of(series->chain, from, GROWTH_PARTS);
+	growth->verdict = GROWTH_GROWS;
+	growth->is_of_buffers = true;
+}
+
 struct growth growth_judge(const struct growth_series *series, const struct growth_clock *clock,
 			   const struct growth_series *replaced, uint64_t lost_frees)
 {
@@ -215,11 +253,13 @@ struct growth growth_judge(const struct growth_series *series, const struct grow
 	};
 	growth.verdict = verdict_of(&growth, series, from, &recent_count);
 	if (growth.verdict != GROWTH_GROWS)
+		judge_buffers(&growth, series, from, part_seconds);
+	if (growth.verdict != GROWTH_GROWS || growth.is_of_buffers)
 		return growth;
 	if (lost_frees >= (uint64_t)growth.grown_count)
 		growth.verdict = GROWTH_LOSSES;
-	else if (replaced &&
-		 -sum_of(replaced->bytes, half, GROWTH_PARTS) * 2 > sum_of(series->bytes, half, GROWTH_PARTS))
-		growth.verdict = GROWTH_REPLACED;
+	if (replaced)
+		growth.replaced_bytes =
+			-(double)sum_of(replaced->bytes, half, GROWTH_PARTS) / ((GROWTH_PARTS - half) * part_seconds);
 	return growth;
 }

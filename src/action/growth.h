@@ -28,6 +28,7 @@ struct growth_clock {
 /** The blocks of a stack, by parts of the time. Zero it to begin. */
 struct growth_series {
 	int64_t bytes[GROWTH_PARTS], count[GROWTH_PARTS]; /**< begun in the part, less those that ended in it */
+	int64_t chain[GROWTH_PARTS];                      /**< bytes, likewise, of blocks that reallocs made or took */
 	/** blocks by the parts that they lived: those that ended, and those that live on at the end of the time */
 	uint64_t ended[GROWTH_PARTS], open[GROWTH_PARTS];
 };
@@ -41,7 +42,6 @@ struct growth_series {
 	X(STOPPED, "stopped", "the growth has stopped") \
 	X(SLOWS, "slows", "the growth becomes less and less") \
 	X(FREED, "freed", "old blocks are freed") \
-	X(REPLACED, "replaced", "blocks from before the attach are freed at this rate") \
 	X(LOSSES, "losses", "as many frees may be lost")
 /* clang-format on */
 
@@ -59,7 +59,9 @@ struct growth {
 	struct growth_rate bytes, count; /**< a second, without the first parts */
 	struct growth_rate recent_bytes; /**< of the second half of the time */
 	int64_t grown_bytes, grown_count;
-	double survival; /**< of the blocks that live for a sixth of the time: the part that is never freed */
+	double replaced_bytes; /**< a second: of blocks from before the trace that are freed in the second half */
+	bool is_of_buffers;    /**< reallocs make the growth, not further blocks */
+	double survival;       /**< of the blocks that live for a sixth of the time: the part that is never freed */
 };
 
 /** Return the word, or the sentence, of a verdict. */
@@ -71,11 +73,15 @@ const char *growth_sentence(enum growth_verdict verdict);
 void growth_add(struct growth_series *series, const struct growth_clock *clock, int64_t birth_ns, int64_t end_ns,
 		uint64_t count, uint64_t bytes);
 
+/** Add a block that a realloc made or took, for a buffer that grows without end. */
+void growth_add_chain(struct growth_series *series, const struct growth_clock *clock, int64_t birth_ns, int64_t end_ns,
+		      uint64_t bytes);
+
 /** Add the blocks of another series of the same time. */
 void growth_merge(struct growth_series *to, const struct growth_series *from);
 
-/** Judge a series. `replaced` has blocks of the same process from before the trace; NULL: there are none. Calls lost in
-    the time, `lost_frees`, may have been frees of its blocks. */
+/** Judge a series. `replaced` has blocks of the same process from before the trace, which new ones may replace; NULL:
+    there are none. Calls lost in the time, `lost_frees`, may have been frees of its blocks. */
 struct growth growth_judge(const struct growth_series *series, const struct growth_clock *clock,
 			   const struct growth_series *replaced, uint64_t lost_frees);
 

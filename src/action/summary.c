@@ -195,7 +195,7 @@ void summary_make(struct summary *summary, struct action_input *input, const str
 	summary->has_python = has_python(source->table->dictionary);
 	for (int id = 0; id < SUMMARY_LIST_COUNT; id++)
 		list_make(summary, (enum summary_list_id)id, plan->top);
-	processes_make(summary, SUMMARY_PROCESSES);
+	processes_make(summary, plan->is_screen ? SUMMARY_SCREEN_PROCESSES : SUMMARY_PROCESSES);
 	summary_find(summary);
 }
 

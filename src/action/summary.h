@@ -9,7 +9,7 @@
 #include "action/report.h"
 #include "action/survey.h"
 
-enum { SUMMARY_CHART_PARTS = 64, SUMMARY_FINDINGS = 5, SUMMARY_PROCESSES = 10 };
+enum { SUMMARY_CHART_PARTS = 64, SUMMARY_FINDINGS = 5, SUMMARY_PROCESSES = 10, SUMMARY_SCREEN_PROCESSES = 3 };
 
 /** The lists of stacks. */
 enum summary_list_id {
@@ -91,6 +91,7 @@ struct summary_plan {
 	size_t filter_count;
 	bool has_range;
 	bool is_filtered; /**< not all allocations count */
+	bool is_screen;   /**< only as many processes as a screen shows: each one takes a pass */
 };
 
 /** Make the summary of the input's one source, whose window is there. End it with summary_fini(). */

@@ -107,6 +107,8 @@ static void json_growth_row(struct json *json, const struct summary *summary, co
 	json_rate(json, "bytes_per_second", &growth->bytes);
 	json_rate(json, "blocks_per_second", &growth->count);
 	json_rate(json, "recent_bytes_per_second", &growth->recent_bytes);
+	json_signed_thousandths(json, "replaced_bytes_per_second", thousandths(growth->replaced_bytes));
+	json_bool(json, "by_realloc", growth->is_of_buffers);
 	if (growth->survival >= 0)
 		json_signed_thousandths(json, "survival", thousandths(growth->survival));
 	action_stack_json(summary->input, own->node, json);

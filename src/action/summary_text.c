@@ -81,7 +81,8 @@ static void line_put(const struct summary_screen *screen, const char *numbers, c
 	sink_put(screen->out, '\n');
 }
 
-/* Write words, with line breaks between them; `joint` ends each line but the last. */
+/* Write words, with line breaks between them; `joint` ends each line but the last. A word that is wider than a line
+   loses its middle, except in lines that are joined: those are commands, to be typed as they are. */
 static void words_put(const struct summary_screen *screen, unsigned indent, const char *text, const char *joint)
 {
 	size_t at = indent, width = width_of(screen) - strlen(joint);
@@ -98,17 +99,34 @@ static void words_put(const struct summary_screen *screen, unsigned indent, cons
 			sink_put(screen->out, ' ');
 			at++;
 		}
-		sink_bytes(screen->out, text, length);
+		if (columns > width - indent && !*joint)
+			put_cut(screen, word, width - indent);
+		else
+			sink_bytes(screen->out, text, length);
 		at += columns;
 		text += length + (text[length] == ' ');
 	}
 	sink_put(screen->out, '\n');
 }
 
+/* Write words as words_put() does, in a style. */
+static void styled_put(const struct summary_screen *screen, enum style style, unsigned indent, const char *text,
+		       const char *joint)
+{
+	struct sink sink;
+	struct summary_screen own = *screen;
+	own.out = &sink;
+	sink_to_memory(&sink);
+	words_put(&own, indent, text, joint);
+	char *lines = sink_take(&sink, NULL);
+	style_lines(screen->out, screen->summary->input->is_colored, style, lines);
+	free(lines);
+}
+
 static void heading(const struct summary_screen *screen, const char *text)
 {
 	sink_put(screen->out, '\n');
-	style_lines(screen->out, screen->summary->input->is_colored, STYLE_HEADING, text);
+	styled_put(screen, STYLE_HEADING, 0, text, "");
 }
 
 /* The name of a frame for people. */
@@ -279,7 +297,7 @@ static void growth_put(const struct summary_screen *screen)
 	for (size_t i = 0; i < survey->growth_count && i < most && i < screen->rows; i++)
 		growth_row_put(screen, &survey->growths[i]);
 	if (survey->grows_count)
-		sink_text(screen->out, "  When a limit would be reached is unknown: the trace has no limits.\n");
+		words_put(screen, 2, "When a limit would be reached is unknown: the trace has no limits.", "");
 }
 
 static void cell_put(const struct summary_screen *screen, unsigned eighths)
@@ -454,15 +472,12 @@ static void processes_put(const struct summary_screen *screen)
 static void findings_put(const struct summary_screen *screen)
 {
 	const struct summary *summary = screen->summary;
-	const bool is_colored = summary->input->is_colored;
 	if (summary->finding_count)
 		heading(screen, "Findings");
 	for (unsigned i = 0; i < summary->finding_count; i++) {
 		const struct summary_finding *finding = &summary->findings[i];
 		words_put(screen, 2, text_shown(finding->text), "");
-		sink_text(screen->out, style_begin(is_colored, STYLE_QUIET));
-		words_put(screen, INDENT, text_shown(finding->command), " \\");
-		sink_text(screen->out, style_end(is_colored, STYLE_QUIET));
+		styled_put(screen, STYLE_QUIET, INDENT, text_shown(finding->command), " \\");
 	}
 }
 

@@ -16,8 +16,9 @@
 enum {
 	LEVEL_PARTS = 32,      /* of the life of a process */
 	GROWING_PROCESSES = 8, /* so many are looked at for growth */
-	GROWING_STACKS = 4096, /* those with the most outstanding blocks */
+	GROWING_STACKS = 8192, /* those with the most outstanding blocks, then with the most blocks */
 	GROWING_BLOCKS_LEAST = 8,
+	ENDING = 32, /* the last part of a life that ended does not count */
 	ROLE_BYTES = 64,
 	ROLES_MAX = UINT16_MAX
 };
@@ -119,6 +120,9 @@ static struct growth_clock clock_of(const struct action_source *source, uint32_t
 	int64_t to_ns =
 		process->end == TRACE_END_OPEN ? source->table->duration_ns : source->table->processes[number].end_ns;
 	bool has_begin = has_begun_here(dictionary, process, from_ns);
+	/* At its end a program may free what it has kept for all of its life. */
+	if ((process->end == TRACE_END_EXIT || process->end == TRACE_END_UNKNOWN) && to_ns > process->start_ns)
+		to_ns -= (to_ns - process->start_ns) / ENDING;
 	return (struct growth_clock){process->start_ns > from_ns ? process->start_ns : from_ns,
 				     to_ns < source->window->range.to_ns ? to_ns : source->window->range.to_ns,
 				     has_begin};
@@ -170,18 +174,20 @@ static void slots_find(struct survey_making *making)
 
 struct survey_stack {
 	uint32_t node;
-	uint64_t count;
+	uint64_t outstanding_count, total_count;
 };
 
 static int candidate_compare(const void *a, const void *b)
 {
 	const struct survey_stack *left = a, *right = b;
-	if (left->count != right->count)
-		return left->count > right->count ? -1 : 1;
+	if (left->outstanding_count != right->outstanding_count)
+		return left->outstanding_count > right->outstanding_count ? -1 : 1;
+	if (left->total_count != right->total_count)
+		return left->total_count > right->total_count ? -1 : 1;
 	return left->node < right->node ? -1 : left->node > right->node;
 }
 
-/* Choose the stacks that may grow: those of which blocks are left. */
+/* Choose the stacks that may grow. Not only those of which blocks are left: some programs free all at their end. */
 static void candidates_find(struct survey_making *making)
 {
 	const struct heap_window *window = making->source->window;
@@ -193,7 +199,7 @@ static void candidates_find(struct survey_making *making)
 	making->candidate = memory_resize(NULL, (size_t)site_count + 1, sizeof(*making->candidate));
 	memset(making->candidate, 0xff, site_count * sizeof(*making->candidate));
 	for (uint32_t cell = 0; cell < window->cell_count && making->slot_count; cell++) {
-		if (!window->numbers[cell].outstanding_count)
+		if (!window->numbers[cell].total_count)
 			continue;
 		uint32_t node = action_site_node(making->input, making->source, &window->cells[cell]);
 		uint32_t *place = map_add(&place_of, node, &added);
@@ -201,13 +207,15 @@ static void candidates_find(struct survey_making *making)
 			*place = (uint32_t)count++;
 			candidates[*place].node = node;
 		}
-		candidates[*place].count += window->numbers[cell].outstanding_count;
+		candidates[*place].outstanding_count += window->numbers[cell].outstanding_count;
+		candidates[*place].total_count += window->numbers[cell].total_count;
 		making->candidate[window->cells[cell].site] = node;
 	}
 	map_fini(&place_of);
 	qsort(candidates, count, sizeof(*candidates), candidate_compare);
-	for (size_t i = 0; i < count && i < GROWING_STACKS && candidates[i].count >= GROWING_BLOCKS_LEAST; i++)
-		*map_add(&place_of, candidates[i].node, &added) = 1;
+	for (size_t i = 0; i < count && i < GROWING_STACKS; i++)
+		if (candidates[i].total_count >= GROWING_BLOCKS_LEAST)
+			*map_add(&place_of, candidates[i].node, &added) = 1;
 	for (uint32_t site = 0; site < site_count; site++)
 		if (making->candidate[site] != HEAP_NONE && !map_find(&place_of, making->candidate[site]))
 			making->candidate[site] = HEAP_NONE;
@@ -251,9 +259,13 @@ static inline void row_grow(struct survey_part *part, const struct heap_allocati
 		return;
 	const struct slot *slot = &making->slots[number];
 	bool is_open = !heap_end_is_given_back(row->end);
-	if (!is_open && heap_lifetime_ns(row) < slot->part_ns)
+	bool is_chain = row->flags & HEAP_REALLOC || row->end == HEAP_END_REALLOC;
+	if (!is_open && !is_chain && heap_lifetime_ns(row) < slot->part_ns)
 		return;
 	int64_t end_ns = is_open ? INT64_MAX : row->end_ns;
+	if (is_chain && making->candidate[row->site] != HEAP_NONE && !(row->flags & HEAP_EARLIER))
+		growth_add_chain(series_of(part, number, making->candidate[row->site]), &slot->clock, row->birth_ns,
+				 end_ns, weight.bytes);
 	if (row->flags & HEAP_EARLIER)
 		growth_add(&part->replaced[number], &slot->clock, INT64_MIN, end_ns, weight.count, weight.bytes);
 	else if (making->candidate[row->site] != HEAP_NONE)
@@ -518,7 +530,7 @@ static void growths_judge(struct survey *survey, const struct survey_part *part)
 		const struct slot *slot = &making->slots[number];
 		struct growth growth = growth_judge(&part->series[i], &slot->clock, &part->replaced[number],
 						    lost_frees(dictionary, slot));
-		if (growth.grown_count <= 0)
+		if (growth.grown_count <= 0 && growth.verdict != GROWTH_GROWS)
 			continue;
 		survey->growths[survey->growth_count++] =
 			(struct survey_growth){slot->process, (uint32_t)part->series_keys[i], slot->clock, growth};

@@ -93,7 +93,8 @@ static int summary_show(const struct report_options *options, struct action_inpu
 					  .filters = asked->notes,
 					  .filter_count = asked->note_count,
 					  .has_range = asked->range.words[0] != NULL,
-					  .is_filtered = asked->note_count > 0};
+					  .is_filtered = asked->note_count > 0,
+					  .is_screen = options->format == REPORT_TEXT && !options->has_more};
 	struct summary summary;
 	struct diag diag = {""};
 	int status = REPORT_AGAIN;
