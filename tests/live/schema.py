@@ -26,7 +26,7 @@ SCENES = ("plain", "forks", "losses", "earlier", "untraced", "circular", "nested
 # What takes a machine without room, a damage, or chance, by the schema's file.
 UNSEEN = {
     "common.json": {"kind_counts": {"alloc", "realloc", "create", "destroy", "lock", "unlock", "protect", "reserve", "release", "earlier"},
-                    "inactive": {"pid", "command", "bytes", "threads"}},
+                    "inactive": {"pid", "command", "bytes", "threads"}, "culled_wrappers": {"offset", "offset_end"}},
     "heap.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "limited", "unwritten_events", "events_without_heap"}},
     "diff.json": {"source": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "limited", "unwritten_events", "events_without_heap"}},
     "info.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "limited", "unwritten_events", "events_without_heap", "inactive"},
@@ -242,6 +242,15 @@ def compare_split():
     check("diff.json", answer, "diff of a trace without symbols")
 
 
+def frames():
+    """A frame that names match by their last part."""
+    trace = SOURCE / "tests/golden/traces/libcxx.xht"
+    for file, words in (("heap.json", ("heap", trace)), ("report.json", ("report", trace)), ("diff.json", ("diff", trace, trace))):
+        answer = json.loads(output(*words, "-requireFrames", "handle", "-format", "json"))
+        expect(any(row["pattern"] == "handle" and "server!Server::handle(int)" in row["frames"] for row in answer["matched_last_parts"]), f"{words}: no match is named")
+        check(file, answer, f"{words}")
+
+
 def traces():
     os.environ["XHEAP_INDEX_EVENTS"] = "none"
     for scene in SCENES:
@@ -328,4 +337,4 @@ def everything():
     return f"{len(seen)} keys, {len(known - seen)} more are not seen here"
 
 
-sys.exit(run_tests(documented, refused, traces, checks, compare_split, sessions, everything))
+sys.exit(run_tests(documented, refused, frames, traces, checks, compare_split, sessions, everything))
