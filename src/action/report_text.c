@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "query/folded.h"
+#include "query/missing_symbols.h"
 
 static void text_caveat(struct sink *out, const char *name, uint64_t count, const char *meaning)
 {
@@ -42,8 +43,11 @@ static void text_without_symbols(const struct report *report, struct sink *out)
 		sink_format(out, "%s%s", i ? ", " : "  symbols incomplete for ", text_shown(images[i]));
 	if (without > NAMES_MAX)
 		sink_format(out, " and %zu more images", without - NAMES_MAX);
-	if (without)
-		sink_put(out, '\n');
+	if (!without)
+		return;
+	char *advice = missing_symbols_advice(report_source(report)->names);
+	sink_format(out, "\n  %s\n", advice);
+	free(advice);
 }
 
 void report_caveat_lines(const struct report *report, struct sink *out)

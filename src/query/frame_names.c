@@ -630,6 +630,14 @@ bool heap_names_has_image(const struct heap_names *names, const char *file_name)
 	return false;
 }
 
+const char *heap_names_image_path(const struct heap_names *names, const char *file_name)
+{
+	for (uint32_t i = 0; i < names->dictionary->image_count; i++)
+		if (names->is_used[i] && !strcmp(text_file_name(names->dictionary->images[i].path), file_name))
+			return names->dictionary->images[i].path;
+	return NULL;
+}
+
 size_t heap_names_image_count(const struct heap_names *names)
 {
 	size_t count = 0;

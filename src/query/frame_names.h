@@ -113,6 +113,9 @@ const char *const *heap_names_without_symbols(struct heap_names *names, size_t *
 /** Return whether an image with this file name has frames in the stacks named so far. */
 bool heap_names_has_image(const struct heap_names *names, const char *file_name);
 
+/** Return the path of an image of the trace with this file name; NULL: there is none. */
+const char *heap_names_image_path(const struct heap_names *names, const char *file_name);
+
 /** Return the number of images that have frames in the stacks named so far. */
 size_t heap_names_image_count(const struct heap_names *names);
 
