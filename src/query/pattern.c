@@ -288,7 +288,7 @@ bool heap_patterns_may_be_last(const struct heap_patterns *patterns)
 void heap_patterns_settle(struct heap_patterns *patterns, const struct heap_names *names)
 {
 	bool has_changed = false;
-	if (patterns->settled_count == heap_names_count(names))
+	if (!patterns->count || patterns->settled_count == heap_names_count(names))
 		return;
 	patterns->settled_count = heap_names_count(names);
 	for (size_t i = 0; i < patterns->count; i++) {

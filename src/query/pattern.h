@@ -55,7 +55,7 @@ bool heap_patterns_may_be_last(const struct heap_patterns *patterns);
 
 /** Find the patterns that match no name as a whole: these are compared with the last parts of names from now on. To be
     called when the stacks have names (heap_names_name_sites()), of all sources of a report; it costs nothing if there
-    are no new names. */
+    are no new names. Without patterns, names may be NULL. */
 void heap_patterns_settle(struct heap_patterns *patterns, const struct heap_names *names);
 
 /** Return the texts of the names that the pattern matches as their last part, in order; of others none. The caller
