@@ -303,6 +303,16 @@ void heap_patterns_settle(struct heap_patterns *patterns, const struct heap_name
 		memset(patterns->known, 0, patterns->known_count);
 }
 
+void heap_patterns_use_last_parts(struct heap_patterns *patterns)
+{
+	for (size_t i = 0; i < patterns->count; i++) {
+		patterns->items[i].is_last_part = patterns->items[i].may_be_last;
+		patterns->items[i].hits = 0;
+	}
+	if (patterns->known_count)
+		memset(patterns->known, 0, patterns->known_count);
+}
+
 static int text_compare(const void *one, const void *other)
 {
 	return strcmp(*(const char *const *)one, *(const char *const *)other);

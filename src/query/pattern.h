@@ -58,6 +58,10 @@ bool heap_patterns_may_be_last(const struct heap_patterns *patterns);
     are no new names. Without patterns, names may be NULL. */
 void heap_patterns_settle(struct heap_patterns *patterns, const struct heap_names *names);
 
+/** Compare the patterns that may match the last part of a name with last parts from now on: the caller has found that
+    none of them matches a name as a whole. */
+void heap_patterns_use_last_parts(struct heap_patterns *patterns);
+
 /** Return the texts of the names that the pattern matches as their last part, in order; of others none. The caller
     frees the array. */
 const char **heap_pattern_last_parts(const struct heap_pattern *pattern, const struct heap_names *names, size_t *count);

@@ -267,6 +267,7 @@ BUDGET = """peak <= 1 B varies 5%
 blocks in app* except nothing <= 1 +5%
 bytes self * thread * process * <= 1T
 outstanding in nowhere <= 10 blocks
+bytes in handle except paint <= 1T
 """
 
 
@@ -274,7 +275,7 @@ def checks():
     """A budget against one trace, several, and a sample."""
     pathlib.Path("all.budget").write_text(BUDGET)
     older = SOURCE / "tests/older"
-    for traces in (["plain.xht"], ["plain.xht", "losses.xht"], [older / "sampled.xht"], [older / "forks.xht"]):
+    for traces in (["plain.xht"], ["plain.xht", "losses.xht"], [older / "sampled.xht"], [older / "forks.xht"], [older / "circular.xht"], [SOURCE / "tests/golden/traces/libcxx.xht"]):
         run = subprocess.run([XHEAP, "check", *map(str, traces), "--budget", "all.budget", "--format", "json"], stdout=subprocess.PIPE, text=True)
         expect(run.returncode == 1, f"check of {traces}: status {run.returncode}")
         check("check.json", json.loads(run.stdout), f"check of {traces}")
