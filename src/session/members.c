@@ -23,6 +23,7 @@
 #include "session/flight.h"
 #include "session/inactive.h"
 #include "session/logger_loop.h"
+#include "session/residents.h"
 
 enum { BUSY_MS = 1, STATUS_WAIT_NS = 200000000, SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128, SEARCH_ROUNDS = 3 };
 
@@ -332,7 +333,8 @@ void member_sample(struct logger *logger, struct target *target, uint32_t index,
 	struct trace_sample sample = {.process = drain_process(target->drain, index),
 				      .time_ns = (int64_t)clock_event_ticks(),
 				      .resident_bytes = bytes};
-	if (bytes == 0 || change <= before / SAMPLE_CHANGE || sample.process == TRACE_NONE)
+	if (bytes == 0 || sample.process == TRACE_NONE ||
+	    !(residents_ask(logger, target, index, bytes, now, sample.time_ns) | (change > before / SAMPLE_CHANGE)))
 		return;
 	member->resident_bytes = bytes;
 	writer_add_sample(logger->writer, &sample);
