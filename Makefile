@@ -59,7 +59,7 @@ fuzz: setup-check
 	@scripts/fuzz $(SECONDS_EACH)
 
 # Hours of what check does in minutes: hundreds of kill rounds, a thousand rounds of hostile targets (live/hostile), whole test suites, every stack compared, half an
-# hour of long recordings beside 50 busy processes (live/long_run); then a thousand attaches to each of some foreign
+# hour of long recordings beside 50 busy processes (live/long_run), twenty leaks in foreign programs (live/seeded); then a thousand attaches to each of some foreign
 # programs, which go on where they ended (tests/soak).
 soak: setup-check all
 	@ninja -C $(BUILD) --quiet unit-programs live-programs
@@ -70,6 +70,11 @@ soak: setup-check all
 tested-with: setup-check all
 	@ninja -C $(BUILD) --quiet unit-programs live-programs
 	@tests/tested-with --build $(BUILD)
+
+# First questions about programs, beside heaptrack; writes docs/first-screen.md.
+first-screen: setup-check all
+	@scripts/setup bench
+	@tests/first-screen --build $(BUILD)
 
 bench: all
 	@scripts/setup bench
@@ -84,4 +89,4 @@ distcheck:
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all setup-check setup-demo strict check quick check-yama golden-update demo install uninstall fuzz soak tested-with bench distcheck clean
+.PHONY: all setup-check setup-demo strict check quick check-yama golden-update demo install uninstall fuzz soak tested-with first-screen bench distcheck clean

@@ -20,6 +20,7 @@
 struct action;
 struct action_callers;
 struct action_heaps;
+struct survey;
 
 /** A trace, or a window of one. The caller owns the parts; zero the rest. */
 struct action_source {
@@ -30,6 +31,7 @@ struct action_source {
 	const struct heap_filter *filter; /**< prepared with the table */
 	const struct heap_window *window; /**< by sites: the totals, and the rows of most actions; split alike in all */
 	struct heap_names *names;         /**< of one tree for all sources of an input */
+	const struct survey *survey;      /**< of action_surveyed; NULL: none was made */
 	/* Found by actions. */
 	struct heap_window by_heap;  /**< the window of actions by heap; cell_count 0 before it is made */
 	struct heap_filter of_heaps; /**< its filter */
@@ -152,12 +154,15 @@ struct action {
 };
 
 extern const struct action action_stacks, action_frames, action_inclusive, action_image, action_heaps, action_tree,
-	action_callers_table, action_chains, action_totals;
+	action_callers_table, action_chains, action_totals, action_surveyed;
 
 /** The places in `extra` of action_chains. */
 enum action_chains_extra { CHAINS_COUNT, CHAINS_STEPS, CHAINS_STEPS_MAX, CHAINS_FACTOR, CHAINS_COPIED };
 
-/** All actions. */
+/** The places in `extra` of action_surveyed: stacks with what a survey found. It is no action that people ask for. */
+enum action_surveyed_extra { SURVEYED_SHORT, SURVEYED_SHORT_BYTES, SURVEYED_CROSSED, SURVEYED_CROSSED_BYTES };
+
+/** All actions that people may ask for. */
 extern const struct action *const action_table[];
 extern const unsigned action_count;
 

@@ -134,6 +134,15 @@ void json_thousandths(struct json *json, const char *key, uint64_t thousandths)
 	sink_text(json->out, text_thousandths(thousandths).data);
 }
 
+void json_signed_thousandths(struct json *json, const char *key, int64_t thousandths)
+{
+	json_key(json, key);
+	if (thousandths < 0)
+		sink_put(json->out, '-');
+	sink_text(json->out,
+		  text_thousandths(thousandths < 0 ? 0 - (uint64_t)thousandths : (uint64_t)thousandths).data);
+}
+
 void json_address(struct json *json, const char *key, uint64_t address)
 {
 	json_key(json, key);

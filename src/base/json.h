@@ -55,6 +55,9 @@ void json_time(struct json *json, const char *key, int64_t time_ns);
 /** Write a number of thousandths as a number with a fraction. */
 void json_thousandths(struct json *json, const char *key, uint64_t thousandths);
 
+/** Write a number of thousandths, which may be negative, as a number with a fraction. */
+void json_signed_thousandths(struct json *json, const char *key, int64_t thousandths);
+
 /** Write a number as the text "0x...". */
 void json_address(struct json *json, const char *key, uint64_t address);
 

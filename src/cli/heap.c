@@ -172,8 +172,8 @@ static const struct option action_rows[] = {
 	{"chains", ACTION("[KEY]", ACTION_CHAINS), .help = "blocks that grew by realloc: steps, factor, bytes copied"},
 	{"totals", ACTION(NULL, ACTION_TOTALS), .help = "only the totals"},
 	{"by", .type = VALUE_CHOICE, AT(by), .value = "WHAT", .choices = heap_by_choices, .help = "split rows by"},
-	{"top", .type = VALUE_NUMBER, AT(top), .value = "N", .initial = HEAP_TOP_DEFAULT,
-	 .help = "the first N rows of each action"},
+	{"top", .type = VALUE_NUMBER, AT(top), .value = "N", .least = 1, .most = UINT64_MAX,
+	 .initial = HEAP_TOP_DEFAULT, .help = "the first N rows of each action"},
 	{.type = VALUE_TITLE, .help = "Filters; an allocation passes all of them:"},
 	{.type = VALUE_END},
 };
@@ -353,6 +353,15 @@ static int input_show(struct heap_options *options, struct action_input *input, 
 	return status;
 }
 
+/* Whether none of the parts has rows. */
+static bool has_totals_only(const struct heap_options *options)
+{
+	for (unsigned i = 0; i < options->part_count; i++)
+		if (options->parts[i].action->groups)
+			return false;
+	return options->part_count > 0;
+}
+
 /* Folded stacks are whole: their readers show callers and callees, however many there are. */
 static int folded_settle(const struct heap_options *options)
 {
@@ -370,6 +379,9 @@ static int folded_settle(const struct heap_options *options)
 
 int heap_options_settle(struct heap_options *options)
 {
+	if (has_totals_only(options) && options->by != HEAP_BY_NONE)
+		return cli_fail("-totals has no rows that -by %s could split: add -image or another action",
+				heap_by_name(options->by));
 	if (!options->part_count)
 		add_part(options, &action_stacks, NULL);
 	for (unsigned i = 0; options->is_inclusive && i < options->part_count; i++)

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "base/memory.h"
@@ -68,6 +69,16 @@ void heap_extents_add(struct heap_extents *extents, uint32_t set, const struct h
 	extents->items[extents->count++] = extent;
 	extents->is_joined = false;
 	assert(extents->count <= extents->capacity);
+}
+
+void heap_extents_merge(struct heap_extents *to, const struct heap_extents *from)
+{
+	if (!from->count)
+		return;
+	to->items = memory_resize(to->items, to->count + from->count, sizeof(*to->items));
+	memcpy(to->items + to->count, from->items, from->count * sizeof(*to->items));
+	to->count = to->capacity = to->count + from->count;
+	extents_join(to);
 }
 
 void heap_extents_sum(struct heap_extents *extents, uint64_t *bytes, uint32_t sets)

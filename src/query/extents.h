@@ -30,6 +30,9 @@ struct heap_extents {
 void heap_extents_add(struct heap_extents *extents, uint32_t set, const struct heap_allocation *allocation,
 		      const struct heap_details *details);
 
+/** Add the pages of other extents. */
+void heap_extents_merge(struct heap_extents *to, const struct heap_extents *from);
+
 /** Add the bytes of all pages of each set to bytes[set]; leave out sets from `sets` on. */
 void heap_extents_sum(struct heap_extents *extents, uint64_t *bytes, uint32_t sets);
 

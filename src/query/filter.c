@@ -297,6 +297,24 @@ void heap_filter_fini_beside(struct heap_filter *filter)
 	filter->selection = NULL;
 }
 
+void heap_filter_init_of_process(struct heap_filter *filter, const struct heap_filter *from,
+				 const struct heap_table *table, uint32_t process)
+{
+	const struct trace_dictionary *dictionary = table->dictionary;
+	*filter = *from;
+	filter->thread = memory_zeroed((size_t)dictionary->thread_count + 1, 1);
+	for (uint32_t i = 0; i < dictionary->thread_count; i++)
+		filter->thread[i] = dictionary->threads[i].process == process && (!from->thread || from->thread[i]);
+	filter_settle(filter, table);
+}
+
+void heap_filter_fini_of_process(struct heap_filter *filter)
+{
+	free(filter->thread);
+	filter->thread = NULL;
+	heap_filter_fini_beside(filter);
+}
+
 /* ---- asking ---- */
 
 /* All bits set for each row that fits, none for the others. */

@@ -89,6 +89,14 @@ void heap_filter_init_beside(struct heap_filter *filter, const struct heap_filte
 /** Free what such a copy has of its own. */
 void heap_filter_fini_beside(struct heap_filter *filter);
 
+/** Begin with a copy of `from` for the blocks of one process of the trace, prepared with the table. End it with
+ *  heap_filter_fini_of_process(), before `from`. */
+void heap_filter_init_of_process(struct heap_filter *filter, const struct heap_filter *from,
+				 const struct heap_table *table, uint32_t process);
+
+/** Free what such a copy has of its own. */
+void heap_filter_fini_of_process(struct heap_filter *filter);
+
 /** Begin with a filter that allocations of some sites and threads pass, prepared with the table: arrays by site and by
  *  thread, which become the filter's; NULL: all. */
 void heap_filter_init_chosen(struct heap_filter *filter, const struct heap_table *table, uint8_t *sites,

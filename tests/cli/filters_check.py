@@ -237,6 +237,8 @@ class Words:
             self.has_heap = True
 
     def add_by(self, chance):
+        if self.action == "-totals":  # it has no rows to split
+            return
         self.by = chance.choice([by for by in BY if by != "heap" or self.action != "-heaps"])
         self.words += ["-by", self.by]
 

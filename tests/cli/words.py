@@ -133,7 +133,7 @@ READING_REFUSED = (
     ("heap TRACE -top 1K", "-top"), ("heap TRACE -format xml", "-format"), ("heap TRACE -by nothing", "-by"), ("heap TRACE TRACE", "one FILE"),
     ("heap TRACE -window AIFX 1 2", "-window"), ("heap TRACE -range 2 1", "-range"), ("heap TRACE -threads", "-threads: "),
     ("dump TRACE -size 1 2", "-allocations"), ("dump TRACE -wholeStacks", "-stacks"), ("info TRACE -format csv", "-format"), ("info TRACE -x", "-x: "),
-    ("report TRACE -top 1", "-top: "), ("merge TRACE TRACE", "merge: "), ("merge TRACE -o b.xht", "merge: "), ("symbols TRACE -threads 0", "-threads"),
+    ("report TRACE -top 0", "-top 0: from 1"), ("report TRACE -shortLived 0", "no time above zero"), ("report TRACE -tree", "-tree: "), ("merge TRACE TRACE", "merge: "), ("merge TRACE -o b.xht", "merge: "), ("symbols TRACE -threads 0", "-threads"),
     ("symbols TRACE -threads 9999", "-threads"), ("symbols TRACE -no", "-no: "), ("recover a b", "recover: "), ("recover -o", "-"), ("recover -x", "-x: "),
     ("top", "top: "), ("top a b", "one session"), ("top a -s zz", "-s"), ("top a -interval 0", "-interval"), ("top a -count 86401", "-count"),
 )

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|losses|earlier|untraced|circular|resident|random|nested FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|losses|earlier|untraced|circular|resident|random|nested|growing FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -241,6 +241,37 @@ static void random_calls(struct scene *scene, uint32_t seed, int calls)
 		scene_end(scene, 3, now + 500, TRACE_END_SIGNAL, 9);
 }
 
+/* A minute: a leak of one block each 100 ms, a cache that fills in 20 s and stops, blocks that another thread frees at
+   once, and a buffer that grows by realloc. */
+static void growing(struct scene *scene)
+{
+	enum { STEP_NS = 20000000, STEPS = 3000, BUFFER = 0x10000 };
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100),
+		 other = scene_thread(scene, process, 101);
+	uint32_t leak = scene_stack(scene, 0x1000, 0x2000, 0), cache = scene_stack(scene, 0x1000, 0x3000, 0),
+		 churn = scene_stack(scene, 0x1000, 0x4000, 0), buffer = scene_stack(scene, 0x1000, 0x5000, 0);
+	uint64_t size = 100, address = 0x7e0000000000;
+	scene->stack = buffer;
+	scene_alloc(scene, thread, 1000, address, size);
+	for (int64_t i = 0; i < STEPS; i++) {
+		int64_t now = 10000 + i * STEP_NS;
+		scene->stack = churn;
+		scene_alloc(scene, thread, now, 0x7d0000000000, 64);
+		scene_free(scene, other, now + 2000, 0x7d0000000000);
+		scene->stack = leak;
+		if (i % 5 == 0)
+			scene_alloc(scene, thread, now + 4000, 0x7f0000000000 + (uint64_t)i * 1024, 200);
+		scene->stack = cache;
+		if (i < STEPS / 3)
+			scene_alloc(scene, thread, now + 6000, 0x7c0000000000 + (uint64_t)i * 4096, 2000);
+		scene->stack = buffer;
+		if (i && i % 600 == 0)
+			scene_realloc(scene, thread, now + 8000, now + 9000, address, address + BUFFER, size * 4);
+		address += i && i % 600 == 0 ? BUFFER : 0;
+		size *= i && i % 600 == 0 ? 4 : 1;
+	}
+}
+
 /* Blocks of a pool in blocks of malloc's or in memory of its own, and blocks of a slab in those. Everything ends with
    what it lies in. */
 struct nested {
@@ -356,14 +387,14 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*make)(struct scene *);
-	} scenes[] = {{"plain", plain},       {"forks", forks},       {"losses", losses},    {"earlier", earlier},
-		      {"untraced", untraced}, {"circular", circular}, {"resident", resident}};
+	} scenes[] = {{"plain", plain},       {"forks", forks},       {"losses", losses},   {"earlier", earlier},
+		      {"untraced", untraced}, {"circular", circular}, {"growing", growing}, {"resident", resident}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
 	struct scene scene;
 	if (argc < 3) {
-		fputs("usage: make_trace plain|forks|losses|earlier|untraced|circular|resident|random|nested FILE "
-		      "[SEED "
+		fputs("usage: make_trace plain|forks|losses|earlier|untraced|circular|resident|random|nested|growing "
+		      "FILE [SEED "
 		      "[CALLS]]\n",
 		      stderr);
 		return 2;

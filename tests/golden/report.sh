@@ -4,3 +4,8 @@ export LC_ALL=C
 "$BUILD/tests/golden/make_trace" losses losses.xht
 "$XHEAP" report plain.xht
 "$XHEAP" report losses.xht
+"$BUILD/tests/golden/make_trace" growing growing.xht
+"$BUILD/tests/golden/make_trace" forks forks.xht
+"$XHEAP" report growing.xht
+"$XHEAP" report growing.xht -more -top 2 -shortLived 1us -requireFrames app+0x4000
+"$XHEAP" report forks.xht -range 0 5us

@@ -22,7 +22,7 @@ except ImportError:
 SOURCE = pathlib.Path(os.environ["SOURCE"])
 SCHEMAS = {path.name: json.loads(path.read_text()) for path in sorted((SOURCE / "docs/schema").glob("*.json"))}
 SUBJECTS = ("events", "allocations", "stacks", "images", "processes", "memory", "mappings")
-SCENES = ("plain", "forks", "losses", "earlier", "untraced", "circular", "nested", "resident")
+SCENES = ("plain", "forks", "losses", "earlier", "untraced", "circular", "nested", "growing", "resident")
 # What takes a machine without room, a damage, or chance, by the schema's file.
 UNSEEN = {
     "common.json": {"kind_counts": {"alloc", "realloc", "create", "destroy", "lock", "unlock", "protect", "reserve", "release", "earlier"},
@@ -202,6 +202,7 @@ def check_trace(trace, is_sample=False, is_folded=False):
         check(f"{words[0]}.json", json.loads(output(words[0], trace, *words[1:], *(["-top", TOP] if words[0] == "heap" else []), "-format", "json")), f"{words} of {trace}")
     ask("info")
     ask("heap", *ACTIONS, "-lines")
+    ask("report")
     ask("heap", "-frames", "-inclusive")
     if not is_sample and not is_folded:
         ask("heap", "-chains")
