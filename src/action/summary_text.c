@@ -355,17 +355,21 @@ static void resident_put(const struct summary_screen *screen)
 	struct sink sink;
 	if (!summary->resident)
 		return;
-	uint64_t bytes = summary->resident->resident_bytes,
-		 heap = survey->page_bytes < bytes ? survey->page_bytes : bytes,
-		 rounded = survey->live_bytes + survey->resident.bytes;
+	const struct summary_resident part = summary_resident_parts(summary);
 	sink_to_memory(&sink);
-	sink_format(&sink, "Resident: %s at %s", text_bytes(bytes).data,
-		    text_duration(summary->resident->time_ns).data);
+	sink_format(&sink, "Resident: %s at %s", text_bytes(part.bytes).data, text_duration(part.time_ns).data);
+	if (part.bytes < summary->resident->resident_bytes)
+		sink_format(&sink, " (%s at %s)", text_bytes(summary->resident->resident_bytes).data,
+			    text_duration(summary->resident->time_ns).data);
 	if (summary->is_split) {
 		sink_format(&sink, ": %s live, %s rounding, ", text_bytes(survey->live_bytes).data,
 			    text_bytes(survey->resident.bytes).data);
-		sink_format(&sink, "%s free inside heaps, ", text_bytes(rounded < heap ? heap - rounded : 0).data);
-		sink_format(&sink, "%s not heap", text_bytes(bytes - heap).data);
+		sink_format(&sink, "%s free inside heaps, ", text_bytes(part.free_bytes).data);
+		sink_format(&sink, "%s not heap", text_bytes(part.bytes - part.heap_bytes).data);
+	}
+	if (summary->resident_kinds.split) {
+		sink_text(&sink, ": ");
+		resident_rest_text(&summary->resident_kinds, TRACE_MAPPING_KIND_COUNT, &sink);
 	}
 	char *text = sink_take(&sink, NULL);
 	words_put(screen, 2, text, "");

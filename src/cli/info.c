@@ -531,7 +531,7 @@ static int info_read(struct info *info, const struct trace *trace, struct diag *
 	for (uint32_t i = 0; i < dictionary->thread_count; i++)
 		info->process_threads[dictionary->threads[i].process] += dictionary->threads[i].tid != TRACE_TID_NONE;
 	if (dictionary->resident_count)
-		info->residents = resident_find(dictionary);
+		info->residents = resident_list(dictionary);
 	for (uint32_t i = 0; i < dictionary->process_count; i++)
 		has_forks |= dictionary->processes[i].forked_from != TRACE_NONE;
 	return has_forks ? heap_table_build(&info->table, trace, NULL, diag) : 0;

@@ -78,6 +78,7 @@ void heap_extents_merge(struct heap_extents *to, const struct heap_extents *from
 	to->items = memory_resize(to->items, to->count + from->count, sizeof(*to->items));
 	memcpy(to->items + to->count, from->items, from->count * sizeof(*to->items));
 	to->count = to->capacity = to->count + from->count;
+	to->is_joined = false;
 	extents_join(to);
 }
 

@@ -12,41 +12,40 @@
 #ifndef XHEAP_QUERY_RESIDENT_H
 #define XHEAP_QUERY_RESIDENT_H
 
+#include "base/sink.h"
+#include "query/extents.h"
 #include "table/table.h"
 
-/** The resident memory of a process. All times are of the trace. */
+/** The resident memory of a process. */
 struct resident {
 	const struct trace_sample *largest; /**< NULL: no sample of it is in the trace */
 	/** where it was read by kind of mapping, at its largest; NULL: unknown, in an older trace or of a process that
-	    ended soon. Its bytes may be some percent less than `largest`: sizes below are of this time */
+	    ended soon. Its bytes may be some percent less than `largest` */
 	const struct trace_resident *split;
-	uint64_t bytes;                         /**< the sum of the split, or of the largest sample without one */
-	bool is_heap_known;                     /**< the numbers of heap below are known: the trace has every block */
-	uint64_t live_bytes, live_count;        /**< blocks that were live */
-	uint64_t rounding_bytes, unknown_count; /**< beyond what was asked for; of so many blocks unknown */
-	uint64_t heap_bytes;                    /**< resident memory that is heap */
-	uint64_t heap_live, heap_rounding, heap_free; /**< its parts; their sum is heap_bytes */
-	/** resident memory that is no heap; with heap_bytes the sum is `bytes`. All of the split if is_heap_known is
-	    false; nothing without a split, when only heap_bytes is known */
+	uint64_t bytes;      /**< the sum of the split, or the largest sample without one */
+	uint64_t heap_bytes; /**< of the split; 0 before resident_tell() */
+	/** resident memory that is no heap; with heap_bytes the sum is the split's. All 0 without one */
 	uint64_t rest[TRACE_MAPPING_KIND_COUNT];
-	uint64_t rest_bytes; /**< their sum */
 };
-
-/** The word of a kind of mapping for people: "stacks". */
-const char *resident_kind_words(unsigned kind);
 
 /** The key of a kind of mapping in reports: "stacks". */
 const char *resident_kind_key(unsigned kind);
 
 /** Find the largest sample and the largest split of each process. The result has dictionary->process_count elements and
     is the caller's to free; nothing of heap is known. */
-struct resident *resident_find(const struct trace_dictionary *dictionary);
+struct resident *resident_list(const struct trace_dictionary *dictionary);
 
-/** The same, and tell heap from the rest, in one pass over the table; not of a sample, nor if blocks were folded. */
-struct resident *resident_split(const struct heap_table *table);
+/** Return whether blocks of one process lie in the memory of another: it is the process itself, or one that it was
+    forked from. */
+bool resident_is_of(const struct trace_dictionary *dictionary, uint32_t process, uint32_t other);
 
-/** Return the process with the largest sample, or TRACE_NONE. */
-uint32_t resident_largest(const struct resident *residents, uint32_t process_count);
+/** Tell heap from the rest of the split. Set 0 of the extents has the pages in which blocks of the process, and of
+    those that it was forked from, have lain up to the time of the split. */
+void resident_tell(struct resident *resident, const struct trace_dictionary *dictionary, struct heap_extents *extents);
+
+/** Add "13.0 MiB anonymous, 1.0 MiB files" to the sink: the rest by kind, the largest first, at most so many kinds,
+    without those that have nothing. */
+void resident_rest_text(const struct resident *resident, unsigned most, struct sink *out);
 
 /** Return the split that has the time and the process of a sample, or NULL. `order` is of resident_order(). */
 const struct trace_resident *resident_of_sample(const struct trace_dictionary *dictionary, const uint32_t *order,

@@ -169,7 +169,7 @@ struct trace_sample {
 	X(ANONYMOUS, "anonymous", "anonymous") \
 	X(CODE, "code", "executable without a file") \
 	X(SHARED, "shared", "shared memory") \
-	X(RECORDER, "recorder", "the recorder") \
+	X(RECORDER, "recorder", "recorder") \
 	X(OTHER, "other", "other mappings") \
 	X(UNREAD, "unread", "not read")
 

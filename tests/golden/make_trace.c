@@ -163,7 +163,7 @@ static void resident(struct scene *scene)
 	};
 	struct trace_resident row = {.process = process,
 				     .time_ns = 5000,
-				     .bytes = {MIB, MIB / 2, 3 * MIB, 13 * MIB, 0, MIB / 4, MIB / 8, 4096},
+				     .bytes = {MIB, MIB / 2, 3 * MIB, 13 * MIB, 8192, MIB / 4, MIB / 8, 4096, 4096},
 				     .mapping_count = 30,
 				     .spread = 4};
 	scene->stack = scene_stack(scene, 0x1000, 0x2000, 0);

@@ -9,3 +9,7 @@ export LC_ALL=C
 "$XHEAP" report growing.xht
 "$XHEAP" report growing.xht -more -top 2 -shortLived 1us -requireFrames app+0x4000
 "$XHEAP" report forks.xht -range 0 5us
+"$BUILD/tests/golden/make_trace" resident resident.xht
+"$XHEAP" report resident.xht
+"$XHEAP" report resident.xht -more -width 200 | sed -n '/Resident/p'
+"$XHEAP" report resident.xht -format json | sed -n '/"resident": {/,/^ }/p'

@@ -168,11 +168,25 @@ def begun():
     return f"{row['mappings']} mappings, {sum(split.values()) // MIB} MiB"
 
 
+def check_report(row):
+    """The 160 blocks of 64 KiB, of which every second one was freed, are told from what the program has mapped beside them."""
+    resident = json.loads(xheap("report", "begun.xht", "-format", "json"))["resident"]
+    heap = resident["live_bytes"] + resident["rounding_bytes"] + resident["free_bytes"]
+    expect(5 * MIB <= resident["live_bytes"] < 6 * MIB and 5 * MIB - MIB // 4 <= resident["free_bytes"] < 6 * MIB, f"{resident}")
+    expect(heap + resident["other_bytes"] == resident["read_bytes"] == sum(split_of(row).values()), f"{resident} and {row}")
+    expect(sum(resident["others"].values()) == resident["other_bytes"], f"{resident}")
+    least = {"files": 3 * MIB, "stacks": 9 * MIB // 4, "break": MIB, "anonymous": 13 * MIB + MANY * PAGE, "code": 2 * MIB, "shared": 5 * MIB}
+    for kind, amount in least.items():
+        slack = 11 * MIB if kind == "files" else MIB
+        expect(amount <= resident["others"][kind] < amount + slack, f"{kind}: {resident['others'][kind]} bytes are not heap, of {amount}")
+
+
 def check_info(row):
     process = json.loads(xheap("info", "begun.xht", "-format", "json"))["processes"][row["process"]]
     resident = process["resident"]
     expect(resident["max_bytes"] >= row["resident_bytes"], f"{resident} and {row}")
     read = sum(resident[f"{kind}_bytes"] for kind in KINDS)
+    check_report(row)
     expect(resident["read_bytes"] == read and 31 * resident["max_bytes"] // 32 - MIB <= read, f"{resident}: {read} bytes by kind")
 
 
