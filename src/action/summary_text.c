@@ -188,11 +188,12 @@ static void title_put(const struct summary_screen *screen)
 	snprintf(line, sizeof(line), "%.500s  ", text_shown(summary->source->path));
 	line_put(screen, line, command);
 	uint32_t threads = report_thread_count(dictionary);
-	snprintf(line, sizeof(line), "  %s, %" PRIu32 " process%s, %" PRIu32 " thread%s, %s events",
+	const struct text missing = losses_missing_text(dictionary);
+	snprintf(line, sizeof(line), "%s, %" PRIu32 " process%s, %" PRIu32 " thread%s, %s events%s%s",
 		 text_duration(summary->source->table->duration_ns).data, dictionary->process_count,
 		 dictionary->process_count == 1 ? "" : "es", threads, plural(threads),
-		 text_count(dictionary->event_count).data);
-	line_put(screen, line, "");
+		 text_count(dictionary->event_count).data, *missing.data ? "; not complete: " : "", missing.data);
+	words_put(screen, 2, line, "");
 }
 
 /* What keeps the numbers from being exact; the first lines of it unless all are wanted. */
@@ -228,15 +229,33 @@ static void filters_put(const struct summary_screen *screen)
 	}
 }
 
+/* Write what allocators gave beyond the bytes that were asked for, of the blocks of the peak. */
+static void rounding_text(const struct summary_screen *screen, char *text, size_t size)
+{
+	const struct summary *summary = screen->summary;
+	const struct survey_rounding *rounding = &summary->survey.at_peak;
+	const struct heap_window *window = summary->source->window;
+	char unknown[LINE_BYTES] = "";
+	*text = 0;
+	if (summary->source->table->sample_bytes || window->is_peak_folded)
+		return;
+	if (rounding->unknown_count)
+		snprintf(unknown, sizeof(unknown), "; not known of %s block%s",
+			 text_count(rounding->unknown_count).data, plural(rounding->unknown_count));
+	snprintf(text, size, ", rounded up by %s (%u %%%.100s)", text_bytes(rounding->bytes).data,
+		 percent(rounding->bytes, window->totals.peak_bytes), unknown);
+}
+
 static void peak_put(const struct summary_screen *screen)
 {
 	const struct summary *summary = screen->summary;
 	const struct heap_window *window = summary->source->window;
 	const struct summary_list *list = &summary->lists[SUMMARY_PEAK];
-	char line[LINE_BYTES];
-	snprintf(line, sizeof(line), "Peak: %s in %s block%s at %s", bytes_of(screen, window->totals.peak_bytes).data,
+	char line[LINE_BYTES], rounding[LINE_BYTES / 2];
+	rounding_text(screen, rounding, sizeof(rounding));
+	snprintf(line, sizeof(line), "Peak: %s in %s block%s at %s%s", bytes_of(screen, window->totals.peak_bytes).data,
 		 count_of(screen, window->totals.peak_count).data, plural(window->totals.peak_count),
-		 text_duration(window->peak_at_ns).data);
+		 text_duration(window->peak_at_ns).data, rounding);
 	heading(screen, line);
 	for (size_t i = 0; i < list->count && i < screen->rows; i++) {
 		const struct heap_numbers *numbers = &list->rows.rows[i]->figures->numbers;

@@ -102,7 +102,7 @@ def unknown_sizes_are_counted():
     program = build("counting", COUNTING, "gcc")
     record(program)
     shown = subprocess.run([XHEAP, "report", TRACE, "-width", "300"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    expect("0 B more that the allocator rounded up (0 %; not known of 1 block)" in shown, shown)
+    expect("rounded up by 0 B (0 %; not known of 1 block)" in shown, shown)
 
 
 sys.exit(run_tests(leak_sanitizer, an_allocator_of_the_program_s_own, known_allocators, unknown_sizes_are_counted))

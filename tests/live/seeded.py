@@ -109,9 +109,10 @@ class Program:
         self.process.wait(LONG_SECONDS)
 
     def unix_socket(self, path):
+        """A server makes its socket before it listens at it."""
         found = socket.socket(socket.AF_UNIX)
         found.settimeout(LONG_SECONDS)
-        found.connect(os.path.relpath(path))
+        wait_for("a server that listens", lambda: not found.connect_ex(os.path.relpath(path)))
         return found
 
 
