@@ -4,6 +4,7 @@
 #include <math.h>
 #include <xxhash.h>
 
+#include "action/forecast.h"
 #include "action/early_end.h"
 #include "action/losses.h"
 #include "action/summary.h"
@@ -114,6 +115,21 @@ static void json_growth_row(struct json *json, const struct summary *summary, co
 	json_end_object(json);
 }
 
+static void json_forecast(struct json *json, const struct summary *summary)
+{
+	const struct forecast forecast = forecast_make(&summary->survey, summary->source->table->dictionary);
+	if (!forecast.limit)
+		return;
+	const struct growth_rate seconds = {forecast.seconds, forecast.least_seconds, forecast.most_seconds};
+	json_begin_object(json, "forecast");
+	json_count(json, "process", forecast.process);
+	json_text(json, "limit", forecast.limit);
+	json_count(json, "limit_bytes", forecast.limit_bytes);
+	json_count(json, "used_bytes", forecast.used_bytes);
+	json_rate(json, "seconds", &seconds);
+	json_end_object(json);
+}
+
 static void json_growth(struct json *json, const struct summary *summary, size_t top)
 {
 	const struct survey *survey = &summary->survey;
@@ -124,6 +140,7 @@ static void json_growth(struct json *json, const struct summary *summary, size_t
 	for (size_t i = 0; i < survey->growth_count && i < survey->grows_count + top; i++)
 		json_growth_row(json, summary, &survey->growths[i]);
 	json_end_array(json);
+	json_forecast(json, summary);
 	json_end_object(json);
 }
 

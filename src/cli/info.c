@@ -74,6 +74,26 @@ static void json_resident(struct json *json, const struct resident *resident)
 	json_end_object(json);
 }
 
+/* The limits of a process's memory; only those that there are. */
+static void json_limits(struct json *json, const struct trace_dictionary *dictionary, uint32_t process)
+{
+	const struct trace_limit *limit = resident_limit(dictionary, process);
+	if (!limit)
+		return;
+	const struct {
+		const char *key;
+		uint64_t bytes;
+	} rows[] = {{"address_space_bytes", limit->address_space_bytes},
+		    {"data_bytes", limit->data_bytes},
+		    {"cgroup_bytes", limit->cgroup_bytes},
+		    {"machine_bytes", limit->machine_bytes}};
+	json_begin_object(json, "memory_limits");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].bytes != TRACE_LIMIT_NONE)
+			json_count(json, rows[i].key, rows[i].bytes);
+	json_end_object(json);
+}
+
 static void json_process(struct json *json, const struct info *info, uint32_t id)
 {
 	assert(id < info->dictionary->process_count);
@@ -108,6 +128,7 @@ static void json_process(struct json *json, const struct info *info, uint32_t id
 	}
 	if (info->residents)
 		json_resident(json, &info->residents[id]);
+	json_limits(json, info->dictionary, id);
 	json_end_object(json);
 }
 

@@ -535,8 +535,7 @@ static void residents_write(struct folding *folding)
 			map_find(&best, map_pair(resident.process, (uint32_t)interval_of(folding, resident.time_ns)));
 		resident.time_ns = (int64_t)writer_ticks(folding->writer, resident.time_ns);
 		if (!place || *place == i)
-			writer_add_resident(folding->writer, &resident,
-					    &dictionary->resident_parts[resident.first]);
+			writer_add_resident(folding->writer, &resident, &dictionary->resident_parts[resident.first]);
 	}
 	map_fini(&best);
 }
@@ -589,6 +588,8 @@ static void rows_write(struct folding *folding)
 	gaps_write(folding);
 	samples_write(folding);
 	residents_write(folding);
+	for (uint32_t i = 0; i < folding->dictionary->limit_count; i++)
+		writer_add_limit(folding->writer, &folding->dictionary->limits[i]);
 	for (uint32_t i = 0; i < folding->making_count; i++)
 		writer_add_sum(folding->writer, &folding->makings[i].sum, folding->makings[i].lifetimes);
 }

@@ -121,6 +121,16 @@ const struct trace_resident *resident_of_sample(const struct trace_dictionary *d
 	return NULL;
 }
 
+/* ---- limits ---- */
+
+const struct trace_limit *resident_limit(const struct trace_dictionary *dictionary, uint32_t process)
+{
+	for (uint32_t i = dictionary->limit_count; i-- > 0;)
+		if (dictionary->limits[i].process == process)
+			return &dictionary->limits[i];
+	return NULL;
+}
+
 /* ---- heap and the rest ---- */
 
 static uint64_t least(uint64_t a, uint64_t b)

@@ -54,6 +54,9 @@ const struct trace_resident *resident_of_sample(const struct trace_dictionary *d
 /** Return the places of splits in the order of processes and times; the caller's to free. */
 uint32_t *resident_order(const struct trace_dictionary *dictionary);
 
+/** Return the limits of a process's memory, or NULL: they are in no older trace. */
+const struct trace_limit *resident_limit(const struct trace_dictionary *dictionary, uint32_t process);
+
 /** Return the sum of the split. */
 uint64_t resident_sum(const struct trace_resident *split);
 

@@ -36,6 +36,7 @@ struct member {
 	uint64_t resident_max, risen_ns, split_bytes;
 	/* more is resident than the trigger allows; limit_hits has its first value */
 	bool is_above, has_limit_hits;
+	bool has_limits;       /* the limits of its memory are in the trace */
 	uint64_t limit_hits;   /* of its cgroup's memory limit */
 	char *cgroups;         /* the cgroups with these hits; NULL: not read yet */
 	struct inject *inject; /* of a forked process that loads images; process 0 uses the target's */

@@ -16,6 +16,7 @@
 
 #include "base/memory.h"
 #include "os/clock.h"
+#include "os/limits.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "region/atomic.h"
@@ -319,6 +320,20 @@ static void members_settle(struct logger *logger, struct target *target)
 			member_end_unseen(logger, target, i);
 }
 
+/* Write the limits of a member's memory, once. */
+static void limits_write(struct logger *logger, struct member *member, uint32_t process)
+{
+	if (member->has_limits)
+		return;
+	struct limits_memory limits = limits_of_process(member->pid);
+	member->has_limits = true;
+	writer_add_limit(logger->writer, &(struct trace_limit){.process = process,
+							       .address_space_bytes = limits.address_space,
+							       .data_bytes = limits.data,
+							       .cgroup_bytes = limits.cgroup,
+							       .machine_bytes = limits.machine});
+}
+
 void member_sample(struct logger *logger, struct target *target, uint32_t index, uint64_t now)
 {
 	struct member *member = &target->member[index];
@@ -337,6 +352,7 @@ void member_sample(struct logger *logger, struct target *target, uint32_t index,
 	    !(residents_ask(logger, target, index, bytes, now, sample.time_ns) | (change > before / SAMPLE_CHANGE)))
 		return;
 	member->resident_bytes = bytes;
+	limits_write(logger, member, sample.process);
 	writer_add_sample(logger->writer, &sample);
 }
 

@@ -87,6 +87,7 @@ enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
 	X(sample, trace_sample, "memory") \
 	X(resident, trace_resident, "resident") \
 	X(resident_part, trace_resident_part, "largest mapping") \
+	X(limit, trace_limit, "limits") \
 	X(symbol, trace_symbol, "symbols 0") \
 	X(function, trace_function, "function") \
 	X(named, trace_named, "symbols 1") \
@@ -212,6 +213,13 @@ enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
 	X(LENGTH, PLAIN, end, UINT64_MAX, "length") \
 	X(NUMBER, PLAIN, resident_bytes, UINT64_MAX, "resident bytes") \
 	X(TEXT, PLAIN, name, FORMAT_TEXT_MAX, "path or name")
+
+#define FIELDS_limit(X) \
+	X(NUMBER, PROCESS, process, UINT32_MAX, "process id") \
+	X(NUMBER, PLAIN, address_space_bytes, UINT64_MAX, "bytes of address space; 2^64 - 1, here and below: none") \
+	X(NUMBER, PLAIN, data_bytes, UINT64_MAX, "bytes of private memory that may be written to") \
+	X(NUMBER, PLAIN, cgroup_bytes, UINT64_MAX, "bytes of its cgroup") \
+	X(NUMBER, PLAIN, machine_bytes, UINT64_MAX, "bytes of the machine")
 
 #define FIELDS_symbol(X) \
 	X(KIND, PLAIN, ROWS_SYMBOL, 0, "0") \

@@ -28,7 +28,7 @@ enum {
 static const uint16_t section_types[] = {FORMAT_OPTIONS,  FORMAT_IMAGES,     FORMAT_PROCESSES, FORMAT_THREADS,
 					 FORMAT_MAPPINGS, FORMAT_ENTRIES,    FORMAT_HEAPS,     FORMAT_FRAMES,
 					 FORMAT_NODES,    FORMAT_GAPS,       FORMAT_MEMORY,    FORMAT_SYMBOLS,
-					 FORMAT_FOLDED,   FORMAT_EARLY_ENDS, FORMAT_RESIDENT};
+					 FORMAT_FOLDED,   FORMAT_EARLY_ENDS, FORMAT_RESIDENT,  FORMAT_LIMITS};
 
 /* ---- memory ---- */
 
@@ -536,6 +536,13 @@ void writer_add_resident(struct writer *writer, const struct trace_resident *res
 	for (uint32_t i = 0; i < resident->spread; i++)
 		rows_put_resident_part(&section->bytes, &parts[i]);
 	segment_section_added(writer, section);
+}
+
+void writer_add_limit(struct writer *writer, const struct trace_limit *limit)
+{
+	segment_need(writer);
+	segment_need_process(writer, limit->process);
+	put_row(writer, LIMITS, limit, limit);
 }
 
 void writer_add_symbol(struct writer *writer, uint32_t frame, const struct trace_function *functions, uint32_t count)

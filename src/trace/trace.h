@@ -200,6 +200,18 @@ struct trace_resident_part {
 	const char *name; /**< path of the file, or the name that the program gave; "" without */
 };
 
+/** There is no such limit. */
+#define TRACE_LIMIT_NONE UINT64_MAX
+
+/** How much memory a process may have, when its recording began. */
+struct trace_limit {
+	uint32_t process;
+	uint64_t address_space_bytes; /**< RLIMIT_AS, the soft limit */
+	uint64_t data_bytes;          /**< RLIMIT_DATA */
+	uint64_t cgroup_bytes;        /**< the least one of its cgroup and of those above it */
+	uint64_t machine_bytes;       /**< the machine's memory, without swap */
+};
+
 /** A function that a frame's code belongs to. */
 struct trace_function {
 	const char *function; /**< as its language writes it; "" when unknown */
@@ -365,6 +377,8 @@ struct trace_dictionary {
 	uint32_t resident_count; /**< of each process in the order of time; 0 in an older trace */
 	const struct trace_resident_part *resident_parts;
 	uint32_t resident_part_count;
+	const struct trace_limit *limits;
+	uint32_t limit_count; /**< the last one of a process holds */
 	const struct trace_symbol *symbols;
 	uint32_t symbol_count;
 	const struct trace_function *functions;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|losses|earlier|untraced|circular|resident|random|nested|growing FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|losses|earlier|untraced|circular|resident|random|nested|growing|limited FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -382,18 +382,32 @@ static void nested_calls(struct scene *scene, uint32_t seed, int calls)
 	}
 }
 
+/* The same with limits, of which the cgroup's is the nearest, and with resident memory. */
+static void limited(struct scene *scene)
+{
+	growing(scene);
+	writer_add_sample(scene->writer, &(struct trace_sample){0, 1000, 1 << 20});
+	writer_add_sample(scene->writer, &(struct trace_sample){0, INT64_C(60000000000), 2 << 20});
+	writer_add_limit(scene->writer,
+			 &(struct trace_limit){0, UINT64_C(1) << 40, UINT64_C(1) << 33, 7 << 20, UINT64_C(1) << 34});
+	writer_add_limit(scene->writer,
+			 &(struct trace_limit){0, UINT64_C(1) << 40, UINT64_C(1) << 33, 12 << 20, UINT64_C(1) << 34});
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*make)(struct scene *);
-	} scenes[] = {{"plain", plain},       {"forks", forks},       {"losses", losses},   {"earlier", earlier},
-		      {"untraced", untraced}, {"circular", circular}, {"growing", growing}, {"resident", resident}};
+	} scenes[] = {{"plain", plain},     {"forks", forks},       {"losses", losses},
+		      {"earlier", earlier}, {"untraced", untraced}, {"circular", circular},
+		      {"growing", growing}, {"limited", limited},   {"resident", resident}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
 	struct scene scene;
 	if (argc < 3) {
-		fputs("usage: make_trace plain|forks|losses|earlier|untraced|circular|resident|random|nested|growing "
+		fputs("usage: make_trace "
+		      "plain|forks|losses|earlier|untraced|circular|resident|random|nested|growing|limited "
 		      "FILE [SEED "
 		      "[CALLS]]\n",
 		      stderr);

@@ -8,6 +8,7 @@ begun     a recorded command with 20,000 more mappings: the sum and the number o
 import json
 import os
 import re
+import resource
 import struct
 import subprocess
 import sys
@@ -18,6 +19,7 @@ NAME = f"resident-{os.getpid()}"
 PAGE, MIB = 4096, 1 << 20
 KINDS = ("files", "stacks", "break", "anonymous", "code", "shared", "recorder", "other", "unread")
 MANY = 20000
+DATA_LIMIT = 1 << 40
 
 
 def smaps(pid):
@@ -74,7 +76,9 @@ def expected(pid, stacks, before):
 
 
 def begin(*words, command=()):
-    program = subprocess.Popen([*command, os.path.join(PROGRAMS, "resident"), "mapped.bin", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    program = subprocess.Popen([*command, os.path.join(PROGRAMS, "resident"), "mapped.bin", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (DATA_LIMIT, hard)))
     pid = int(program.stdout.readline())
     return program, pid, [tuple(int(word, 16) for word in program.stdout.readline().split()) for _ in range(3)]
 
@@ -181,12 +185,33 @@ def check_report(row):
         expect(amount <= resident["others"][kind] < amount + slack, f"{kind}: {resident['others'][kind]} bytes are not heap, of {amount}")
 
 
+def cgroup_limit():
+    """The least limit of this process's cgroup, where the recorded one was, too. None: there is no limit."""
+    found = []
+    for line in open("/proc/self/cgroup"):
+        _, controllers, path = line.strip().split(":", 2)
+        root, name = {"": ("/sys/fs/cgroup", "memory.max"), "memory": ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")}.get(controllers, (None, None))
+        while root and path:
+            try:
+                text = open(f"{root}{path}/{name}").read().strip()
+                found += [int(text)] if text.isdigit() and int(text) < 1 << 62 else []
+            except OSError:
+                pass
+            path = path[:path.rfind("/")] if path != "/" else ""
+    return min(found, default=None)
+
+
 def check_info(row):
     process = json.loads(xheap("info", "begun.xht", "-format", "json"))["processes"][row["process"]]
     resident = process["resident"]
     expect(resident["max_bytes"] >= row["resident_bytes"], f"{resident} and {row}")
     read = sum(resident[f"{kind}_bytes"] for kind in KINDS)
     check_report(row)
+    limits = {"data_bytes": DATA_LIMIT, "machine_bytes": os.sysconf("SC_PHYS_PAGES") * PAGE}
+    space, cgroup = resource.getrlimit(resource.RLIMIT_AS)[0], cgroup_limit()
+    limits.update({"address_space_bytes": space} if space != resource.RLIM_INFINITY else {})
+    limits.update({"cgroup_bytes": cgroup} if cgroup else {})
+    expect(process["memory_limits"] == limits, f"{process['memory_limits']}, not {limits}")
     expect(resident["read_bytes"] == read and 31 * resident["max_bytes"] // 32 - MIB <= read, f"{resident}: {read} bytes by kind")
 
 

@@ -112,6 +112,7 @@ static void add_losses(struct writer *writer, const struct added *added)
 						     .mapping_count = 9,
 						     .spread = 2},
 			    parts);
+	writer_add_limit(writer, &(struct trace_limit){added->forked, 1, 2, TRACE_LIMIT_NONE, 4});
 }
 
 static void add_symbols(struct writer *writer, const struct added *added)
@@ -280,8 +281,9 @@ static void test_all_rows(void **state)
 		"ffffff0105060708090a0b0c0d0e0f1080808080808080fc3f80808080808080e83f9ceb81c0c887f99b7e0000\n"
 		"20 1 01a8140102030405060708ffffffffffffffffff0109020080800480800480200e2f6c69622f6c6962632e736f2e36"
 		"03feffffffffffffffff0101ffffffffffffffffff0100\n"
+		"21 1 010102ffffffffffffffffff0104\n"
 		"13 1 0102030405060708090affffffffffffffffff01\n"
-		"14 1 40e00c0000000000a006000000000000895848545f454e44\n");
+		"14 1 40a00d0000000000e006000000000000895848545f454e44\n");
 }
 
 static void test_extremes(void **state)
