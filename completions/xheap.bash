@@ -120,7 +120,7 @@ _xheap_dump() {
 	-range | --range) ;;
 	-format | --format) _xheap_reply "text csv json" "$1" ;;
 	*) case $1 in
-		-*) _xheap_reply "-events -allocations -stacks -wholeStacks -images -processes -memory -range -format -noIndex --help" "$1" ;;
+		-*) _xheap_reply "-events -allocations -stacks -wholeStacks -images -processes -memory -mappings -range -format -noIndex --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac

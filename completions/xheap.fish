@@ -153,6 +153,7 @@ complete -c xheap -n '__fish_seen_subcommand_from symbols' -o noCache -d 'Do not
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o events -d 'Print every heap call in the order of time'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o allocations -d 'Print every block'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o memory -d 'Print the resident memory of each process'
+complete -c xheap -n '__fish_seen_subcommand_from dump' -o mappings -d 'Print the largest mappings of each process'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o stacks -d 'Print the tree of stacks'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o wholeStacks -d 'With -stacks: add the text of the whole stack'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o images -d 'Print the mappings of executables and libraries'

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <xxhash.h>
 
+#include "action/forecast.h"
 #include "action/early_end.h"
 #include "action/culled.h"
 #include "action/losses.h"
@@ -115,6 +116,21 @@ static void json_growth_row(struct json *json, const struct summary *summary, co
 	json_end_object(json);
 }
 
+static void json_forecast(struct json *json, const struct summary *summary)
+{
+	const struct forecast forecast = forecast_make(&summary->survey, summary->source->table->dictionary);
+	if (!forecast.limit)
+		return;
+	const struct growth_rate seconds = {forecast.seconds, forecast.least_seconds, forecast.most_seconds};
+	json_begin_object(json, "forecast");
+	json_count(json, "process", forecast.process);
+	json_text(json, "limit", forecast.limit);
+	json_count(json, "limit_bytes", forecast.limit_bytes);
+	json_count(json, "used_bytes", forecast.used_bytes);
+	json_rate(json, "seconds", &seconds);
+	json_end_object(json);
+}
+
 static void json_growth(struct json *json, const struct summary *summary, size_t top)
 {
 	const struct survey *survey = &summary->survey;
@@ -125,6 +141,7 @@ static void json_growth(struct json *json, const struct summary *summary, size_t
 	for (size_t i = 0; i < survey->growth_count && i < survey->grows_count + top; i++)
 		json_growth_row(json, summary, &survey->growths[i]);
 	json_end_array(json);
+	json_forecast(json, summary);
 	json_end_object(json);
 }
 
@@ -148,18 +165,28 @@ static void json_resident(struct json *json, const struct summary *summary)
 	const struct survey *survey = &summary->survey;
 	if (!summary->resident)
 		return;
-	uint64_t bytes = summary->resident->resident_bytes,
-		 heap = survey->page_bytes < bytes ? survey->page_bytes : bytes,
-		 rounded = survey->live_bytes + survey->resident.bytes;
+	const struct summary_resident part = summary_resident_parts(summary);
+	const struct resident *kinds = &summary->resident_kinds;
 	json_begin_object(json, "resident");
 	json_count(json, "process", summary->resident->process);
 	json_time(json, "at_us", summary->resident->time_ns);
-	json_count(json, "bytes", bytes);
+	json_count(json, "bytes", summary->resident->resident_bytes);
+	if (kinds->split) {
+		json_count(json, "read_bytes", part.bytes);
+		json_time(json, "read_at_us", part.time_ns);
+	}
 	if (summary->is_split) {
 		json_count(json, "live_bytes", survey->live_bytes);
 		json_count(json, "rounding_bytes", survey->resident.bytes);
-		json_count(json, "free_bytes", rounded < heap ? heap - rounded : 0);
-		json_count(json, "other_bytes", bytes - heap);
+		json_count(json, "free_bytes", part.free_bytes);
+		json_count(json, "other_bytes", part.bytes - part.heap_bytes);
+	}
+	if (kinds->split) {
+		json_begin_object(json, "others");
+		for (unsigned kind = 0; kind < TRACE_MAPPING_KIND_COUNT; kind++)
+			if (kinds->rest[kind])
+				json_count(json, resident_kind_key(kind), kinds->rest[kind]);
+		json_end_object(json);
 	}
 	json_end_object(json);
 }

@@ -244,7 +244,7 @@ bool proc_read_life(pid_t pid, struct proc_life *life)
 
 /* A file of one short line; "" when it cannot be read. */
 struct short_text {
-	char data[128];
+	char data[256];
 };
 static struct short_text read_short(const char *path)
 {
@@ -283,6 +283,32 @@ bool proc_wait_status(pid_t pid, int *status)
 		return false;
 	*status = (int)stat_number(pid, FIELD_WAIT_STATUS);
 	return true;
+}
+
+uint32_t proc_stack_pointers(pid_t pid, uint64_t *pointers, uint32_t most)
+{
+	char path[64];
+	uint32_t count = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	DIR *directory = opendir(path);
+	const struct dirent *entry;
+	while (directory && count < most && (entry = readdir(directory))) {
+		char file[400];
+		snprintf(file, sizeof(file), "%s/%s/syscall", path, entry->d_name);
+		/* "NUMBER ARGUMENTS SP PC"; "-1 SP PC" outside of calls; "running" */
+		struct short_text text = read_short(file);
+		char *last = strrchr(text.data, ' ');
+		if (!last)
+			continue;
+		*last = 0;
+		const char *before = strrchr(text.data, ' ');
+		uint64_t pointer = before ? strtoull(before, NULL, 0) : 0;
+		if (pointer)
+			pointers[count++] = pointer;
+	}
+	if (directory)
+		closedir(directory);
+	return count;
 }
 
 bool proc_thread_exists(pid_t pid, pid_t tid)

@@ -83,6 +83,10 @@ bool proc_wait_status(pid_t pid, int *status);
 /** Return whether pid has ended and only awaits its parent. */
 bool proc_has_ended(pid_t pid);
 
+/** Store the stack pointers of pid's threads that wait in the kernel. Return their number, at most `most`; 0: there are
+    none, or this process may not see them. */
+uint32_t proc_stack_pointers(pid_t pid, uint64_t *pointers, uint32_t most);
+
 /** Return whether the process pid still has the thread tid. */
 bool proc_thread_exists(pid_t pid, pid_t tid);
 

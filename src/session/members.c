@@ -16,6 +16,7 @@
 
 #include "base/memory.h"
 #include "os/clock.h"
+#include "os/limits.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "region/atomic.h"
@@ -23,6 +24,7 @@
 #include "session/flight.h"
 #include "session/inactive.h"
 #include "session/logger_loop.h"
+#include "session/residents.h"
 
 enum { BUSY_MS = 1, STATUS_WAIT_NS = 200000000, SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128, SEARCH_ROUNDS = 3 };
 
@@ -318,6 +320,20 @@ static void members_settle(struct logger *logger, struct target *target)
 			member_end_unseen(logger, target, i);
 }
 
+/* Write the limits of a member's memory, once. */
+static void limits_write(struct logger *logger, struct member *member, uint32_t process)
+{
+	if (member->has_limits)
+		return;
+	struct limits_memory limits = limits_of_process(member->pid);
+	member->has_limits = true;
+	writer_add_limit(logger->writer, &(struct trace_limit){.process = process,
+							       .address_space_bytes = limits.address_space,
+							       .data_bytes = limits.data,
+							       .cgroup_bytes = limits.cgroup,
+							       .machine_bytes = limits.machine});
+}
+
 void member_sample(struct logger *logger, struct target *target, uint32_t index, uint64_t now)
 {
 	struct member *member = &target->member[index];
@@ -332,9 +348,11 @@ void member_sample(struct logger *logger, struct target *target, uint32_t index,
 	struct trace_sample sample = {.process = drain_process(target->drain, index),
 				      .time_ns = (int64_t)clock_event_ticks(),
 				      .resident_bytes = bytes};
-	if (bytes == 0 || change <= before / SAMPLE_CHANGE || sample.process == TRACE_NONE)
+	if (bytes == 0 || sample.process == TRACE_NONE ||
+	    !(residents_ask(logger, target, index, bytes, now, sample.time_ns) | (change > before / SAMPLE_CHANGE)))
 		return;
 	member->resident_bytes = bytes;
+	limits_write(logger, member, sample.process);
 	writer_add_sample(logger->writer, &sample);
 }
 
