@@ -7,6 +7,7 @@
 #include "action/forecast.h"
 #include "action/early_end.h"
 #include "action/culled.h"
+#include "action/ends.h"
 #include "action/losses.h"
 #include "action/summary.h"
 
@@ -223,6 +224,28 @@ static void json_processes(struct json *json, const struct summary *summary)
 	json_end_array(json);
 }
 
+static void json_ends(struct json *json, const struct summary *summary)
+{
+	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
+	unsigned count = 0;
+	json_begin_array(json, "ends");
+	for (uint32_t i = 0; i < dictionary->process_count && count < SUMMARY_PROCESSES; i++) {
+		const struct trace_process *process = &dictionary->processes[i];
+		if (!ends_are_notable(process))
+			continue;
+		count++;
+		json_begin_object(json, NULL);
+		json_count(json, "process", i);
+		if (process->pid)
+			json_count(json, "pid", process->pid);
+		if (trace_process_end_is_known(process))
+			json_time(json, "time_us", process->end_ns);
+		ends_json(json, dictionary, i);
+		json_end_object(json);
+	}
+	json_end_array(json);
+}
+
 static void json_chart(struct json *json, const struct summary *summary)
 {
 	json_begin_array(json, "chart");
@@ -269,6 +292,7 @@ void summary_json(const struct summary *summary, struct sink *out)
 	losses_json_folded(&json, dictionary);
 	json_time(&json, "duration_us", summary->source->table->duration_ns);
 	json_totals(&json, summary);
+	json_ends(&json, summary);
 	json_findings(&json, summary);
 	json_growth(&json, summary, summary->top);
 	json_lists(&json, summary);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/ends.h"
 #include "action/forecast.h"
 #include "action/losses.h"
 #include "action/stack_view.h"
@@ -195,6 +196,37 @@ static void title_put(const struct summary_screen *screen)
 		 dictionary->process_count == 1 ? "" : "es", threads, plural(threads),
 		 text_count(dictionary->event_count).data, *missing.data ? "; not complete: " : "", missing.data);
 	words_put(screen, 2, line, "");
+}
+
+/* The first process that ended by a signal, or else with a failure; and how many others did so. */
+static void ends_put(const struct summary_screen *screen)
+{
+	const struct trace_dictionary *dictionary = screen->summary->source->table->dictionary;
+	uint32_t first = TRACE_NONE, count = 0;
+	struct sink sink;
+	for (uint32_t i = 0; i < dictionary->process_count; i++) {
+		const struct trace_process *process = &dictionary->processes[i];
+		if (!ends_are_notable(process))
+			continue;
+		if (first == TRACE_NONE ||
+		    (process->end == TRACE_END_SIGNAL && dictionary->processes[first].end != TRACE_END_SIGNAL))
+			first = i;
+		count++;
+	}
+	if (!count)
+		return;
+	const struct trace_process *process = &dictionary->processes[first];
+	sink_to_memory(&sink);
+	sink_format(&sink, "Ended: pid %s, %s", text_pid(process->pid).data,
+		    process->end == TRACE_END_UNKNOWN ? "how is unknown" : ends_text(process).data);
+	if (trace_process_end_is_known(process))
+		sink_format(&sink, " at %s", text_duration(process->end_ns).data);
+	ends_explain(dictionary, first, ": ", &sink);
+	if (count > 1)
+		sink_format(&sink, "; %" PRIu32 " more: xheap info", count - 1);
+	char *text = sink_take(&sink, NULL);
+	words_put(screen, 2, text, "");
+	free(text);
 }
 
 /* What keeps the numbers from being exact; the first lines of it unless all are wanted. */
@@ -533,6 +565,7 @@ static void findings_put(const struct summary_screen *screen)
 static void screen_put(const struct summary_screen *screen)
 {
 	title_put(screen);
+	ends_put(screen);
 	caveats_put(screen);
 	filters_put(screen);
 	peak_put(screen);

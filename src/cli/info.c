@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "action/early_end.h"
+#include "action/ends.h"
 #include "action/losses.h"
 #include "action/report.h"
 #include "base/grid.h"
@@ -40,16 +41,6 @@ static const char *const kind_words[] = {
 	EVENT_KINDS(X)
 #undef X
 };
-
-static const char *const end_words[] = {
-	[TRACE_END_OPEN] = "running", [TRACE_END_EXIT] = "exit",       [TRACE_END_SIGNAL] = "signal",
-	[TRACE_END_EXEC] = "exec",    [TRACE_END_UNKNOWN] = "unknown", [TRACE_END_DETACHED] = "detached",
-};
-
-static const char *end_word(const struct trace_process *process)
-{
-	return process->end < sizeof(end_words) / sizeof(*end_words) ? end_words[process->end] : "unknown";
-}
 
 /* ---- JSON ---- */
 
@@ -112,11 +103,7 @@ static void json_process(struct json *json, const struct info *info, uint32_t id
 	json_time(json, "start_us", process->start_ns);
 	if (trace_process_end_is_known(process))
 		json_time(json, "end_us", process->end_ns);
-	json_text(json, "end", end_word(process));
-	if (process->end == TRACE_END_EXIT)
-		json_number(json, "status", process->end_status);
-	if (process->end == TRACE_END_SIGNAL)
-		json_number(json, "signal", process->end_status);
+	ends_json(json, info->dictionary, id);
 	json_known_text(json, "note", process->note);
 	if (!trace_process_is_untraced(process)) {
 		json_count(json, "threads", info->process_threads[id]);
@@ -370,18 +357,6 @@ static void text_facts(const struct info *info, struct sink *out)
 	facts_print(&facts, out);
 }
 
-static const char *text_end(struct arena *arena, const struct trace_process *process)
-{
-	if (process->end == TRACE_END_EXIT)
-		return arena_format(arena, "exit %d", process->end_status);
-	if (process->end == TRACE_END_SIGNAL) {
-		const char *name = sigabbrev_np(process->end_status);
-		return name ? arena_format(arena, "SIG%s", name)
-			    : arena_format(arena, "signal %d", process->end_status);
-	}
-	return end_word(process);
-}
-
 /* Why a process is not traced, beneath its row. */
 static void text_note(struct grid *grid, const char *note)
 {
@@ -390,6 +365,18 @@ static void text_note(struct grid *grid, const char *note)
 	text_wrap(&lines, arena_format(&grid->arena, "        %s", text_shown(note)), &grid->layout);
 	char *text = sink_take(&lines, NULL);
 	grid_detail(grid, text);
+	free(text);
+}
+
+/* What is known of its end beside the signal. */
+static void text_cause(struct grid *grid, const struct trace_dictionary *dictionary, uint32_t process)
+{
+	struct sink out;
+	sink_to_memory(&out);
+	bool is_known = ends_explain(dictionary, process, "", &out);
+	char *text = sink_take(&out, NULL);
+	if (is_known)
+		text_note(grid, text);
 	free(text);
 }
 
@@ -413,13 +400,15 @@ static void text_processes(const struct info *info, struct sink *out)
 			  process->parent == TRACE_NONE ? "-" : arena_format(&grid.arena, "%" PRIu32, process->parent));
 		grid_cell(&grid, text_duration(process->start_ns).data);
 		grid_cell(&grid, trace_process_end_is_known(process) ? text_duration(process->end_ns).data : "-");
-		grid_cell(&grid, text_end(&grid.arena, process));
+		grid_cell(&grid, ends_text(process).data);
 		grid_cell(&grid, is_untraced ? "-" : text_count(info->process_threads[i]).data);
 		grid_cell(&grid, is_untraced ? "-" : text_count(info->process_events[i]).data);
 		grid_cell(&grid, is_forked ? text_bytes(info->table->processes[i].inherited_bytes).data : "-");
 		grid_cell(&grid, known(*process->command ? process->command : process->image));
 		if (is_untraced)
 			text_note(&grid, process->note);
+		else
+			text_cause(&grid, info->dictionary, i);
 	}
 	grid_print(&grid, out, 2);
 	grid_fini(&grid);

@@ -590,6 +590,8 @@ static void rows_write(struct folding *folding)
 	residents_write(folding);
 	for (uint32_t i = 0; i < folding->dictionary->limit_count; i++)
 		writer_add_limit(folding->writer, &folding->dictionary->limits[i]);
+	for (uint32_t i = 0; i < folding->dictionary->cause_count; i++)
+		writer_add_cause(folding->writer, &folding->dictionary->causes[i]);
 	for (uint32_t i = 0; i < folding->making_count; i++)
 		writer_add_sum(folding->writer, &folding->makings[i].sum, folding->makings[i].lifetimes);
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "os/proc.h"
+#include "os/cgroups.h"
 
 static struct rlimit limit_of(int resource)
 {
@@ -69,15 +69,15 @@ static uint64_t cgroup_bytes(pid_t pid)
 {
 	/* In the first version "no limit" is the greatest multiple of a page. */
 	const uint64_t first_none = UINT64_C(1) << 62;
-	char *cgroups = proc_cgroups(pid), *first = cgroups ? strstr(cgroups, ":memory:/") : NULL,
+	char *cgroups = cgroups_of(pid), *first = cgroups ? strstr(cgroups, ":memory:/") : NULL,
 	     *place = cgroups ? strstr(cgroups, "0::/") : NULL;
 	uint64_t bytes = UINT64_MAX;
 	if (place && (place == cgroups || place[-1] == '\n'))
-		bytes = cgroup_least(PROC_CGROUP_ROOT, "memory.max", place + 3, strcspn(place + 3, "\n"));
+		bytes = cgroup_least(CGROUPS_ROOT, "memory.max", place + 3, strcspn(place + 3, "\n"));
 	if (first) {
 		place = first + strlen(":memory:");
 		uint64_t limit =
-			cgroup_least(PROC_CGROUP_ROOT "/memory", "memory.limit_in_bytes", place, strcspn(place, "\n"));
+			cgroup_least(CGROUPS_ROOT "/memory", "memory.limit_in_bytes", place, strcspn(place, "\n"));
 		bytes = limit < bytes && limit < first_none ? limit : bytes;
 	}
 	free(cgroups);

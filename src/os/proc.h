@@ -120,15 +120,6 @@ uint32_t proc_count_mapping(const char *path, int fd);
 /** Return whether pid's environment at its start has a variable NAME whose value contains `text`. */
 bool proc_environment_has(pid_t pid, const char *name, const char *text);
 
-/** Return the kernel's text of the process's cgroups, which the caller frees; NULL if it is gone. */
-char *proc_cgroups(pid_t pid);
-
-#define PROC_CGROUP_ROOT "/sys/fs/cgroup"
-
-/** Get how often the memory limit of these cgroups was hit. root: where cgroup file systems are mounted. Return false
-    if the kernel does not say. */
-bool proc_limit_hits(const char *cgroups, const char *root, uint64_t *hits);
-
 /** Set a function to call when memory for reading is lacking. Without it, or when it returns, the answer is that for a
     process that is gone. */
 void proc_on_no_memory(void (*call)(void));

@@ -151,6 +151,7 @@ REPLACER(early_end, trace_early_end)
 REPLACER(sample, trace_sample)
 REPLACER(resident, trace_resident)
 REPLACER(limit, trace_limit)
+REPLACER(cause, trace_cause)
 REPLACER(symbol, trace_symbol)
 REPLACER(named, trace_named)
 REPLACER(fold, trace_fold)
@@ -334,6 +335,15 @@ static bool take_limit(struct load *load, struct reading *reading)
 	return row.process == TRACE_NONE || dictionary_add_limit(&load->dictionary, &row) != TRACE_NONE;
 }
 
+static bool take_cause(struct load *load, struct reading *reading)
+{
+	struct trace_cause row;
+	rows_get_cause(reading, NULL, &row);
+	if (reading->has_failed || !replace_cause(load, &row))
+		return false;
+	return row.process == TRACE_NONE || dictionary_add_cause(&load->dictionary, &row) != TRACE_NONE;
+}
+
 static bool take_named(struct load *load, struct reading *reading)
 {
 	struct trace_named row;
@@ -424,7 +434,7 @@ static const struct {
 	[FORMAT_HEAPS] = {take_heap},     [FORMAT_FRAMES] = {take_frame},         [FORMAT_NODES] = {take_node},
 	[FORMAT_GAPS] = {take_gap},       [FORMAT_MEMORY] = {take_sample},        [FORMAT_SYMBOLS] = {take_symbol},
 	[FORMAT_FOLDED] = {take_folded},  [FORMAT_EARLY_ENDS] = {take_early_end}, [FORMAT_RESIDENT] = {take_resident},
-	[FORMAT_LIMITS] = {take_limit},
+	[FORMAT_LIMITS] = {take_limit},   [FORMAT_CAUSES] = {take_cause},
 };
 
 bool load_has_row_type(uint32_t type)

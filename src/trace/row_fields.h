@@ -88,6 +88,7 @@ enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
 	X(resident, trace_resident, "resident") \
 	X(resident_part, trace_resident_part, "largest mapping") \
 	X(limit, trace_limit, "limits") \
+	X(cause, trace_cause, "causes") \
 	X(symbol, trace_symbol, "symbols 0") \
 	X(function, trace_function, "function") \
 	X(named, trace_named, "symbols 1") \
@@ -220,6 +221,15 @@ enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
 	X(NUMBER, PLAIN, data_bytes, UINT64_MAX, "bytes of private memory that may be written to") \
 	X(NUMBER, PLAIN, cgroup_bytes, UINT64_MAX, "bytes of its cgroup") \
 	X(NUMBER, PLAIN, machine_bytes, UINT64_MAX, "bytes of the machine")
+
+#define FIELDS_cause(X) \
+	X(NUMBER, PROCESS, process, UINT32_MAX, "process id") \
+	X(FLAG, PLAIN, has_core, 1, "1: a core was dumped") \
+	X(NUMBER, PLAIN, cgroup_kills, UINT64_MAX, \
+	  "processes of its cgroup that the kernel killed for want of memory; 2^64 - 1, here and below: unknown") \
+	X(NUMBER, PLAIN, cgroup_hits, UINT64_MAX, "hits of the memory limit of its cgroup") \
+	X(NUMBER, PLAIN, machine_kills, UINT64_MAX, \
+	  "processes of the machine that the kernel killed for want of memory")
 
 #define FIELDS_symbol(X) \
 	X(KIND, PLAIN, ROWS_SYMBOL, 0, "0") \

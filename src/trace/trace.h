@@ -212,6 +212,19 @@ struct trace_limit {
 	uint64_t machine_bytes;       /**< the machine's memory, without swap */
 };
 
+/** A number that the kernel did not tell. */
+#define TRACE_CAUSE_UNKNOWN UINT64_MAX
+
+/** Facts about the end of a process that a signal ended. The numbers count from the begin of its recording on, and
+    include the process itself. */
+struct trace_cause {
+	uint32_t process;
+	bool has_core;          /**< the kernel dumped a core */
+	uint64_t cgroup_kills;  /**< processes of its cgroup that the kernel killed for want of memory */
+	uint64_t cgroup_hits;   /**< hits of the memory limit of its cgroup */
+	uint64_t machine_kills; /**< processes of the whole machine that the kernel killed for want of memory */
+};
+
 /** A function that a frame's code belongs to. */
 struct trace_function {
 	const char *function; /**< as its language writes it; "" when unknown */
@@ -379,6 +392,8 @@ struct trace_dictionary {
 	uint32_t resident_part_count;
 	const struct trace_limit *limits;
 	uint32_t limit_count; /**< the last one of a process holds */
+	const struct trace_cause *causes;
+	uint32_t cause_count; /**< the last one of a process holds */
 	const struct trace_symbol *symbols;
 	uint32_t symbol_count;
 	const struct trace_function *functions;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|losses|earlier|untraced|circular|resident|random|nested|growing|limited FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -394,20 +394,53 @@ static void limited(struct scene *scene)
 			 &(struct trace_limit){0, UINT64_C(1) << 40, UINT64_C(1) << 33, 12 << 20, UINT64_C(1) << 34});
 }
 
+/* Processes that ended in all ways, and what the kernel counted until then. */
+static void ended(struct scene *scene)
+{
+	static const struct {
+		uint8_t end;
+		int32_t status;
+		bool has_cause;
+		struct trace_cause cause;
+	} ends[] = {
+		{TRACE_END_EXIT, 0, false, {0}},
+		{TRACE_END_EXIT, 3, false, {0}},
+		{TRACE_END_UNKNOWN, 0, false, {0}},
+		{TRACE_END_DETACHED, 0, false, {0}},
+		{TRACE_END_SIGNAL, 9, true, {.cgroup_kills = 2, .cgroup_hits = 3, .machine_kills = 4}},
+		{TRACE_END_SIGNAL, 9, true, {.cgroup_kills = 1, .machine_kills = 1}},
+		{TRACE_END_SIGNAL, 9, true, {.cgroup_hits = 1, .machine_kills = 1}},
+		{TRACE_END_SIGNAL, 9, true, {0, false, TRACE_CAUSE_UNKNOWN, TRACE_CAUSE_UNKNOWN, 7}},
+		{TRACE_END_SIGNAL, 9, true, {0, false, TRACE_CAUSE_UNKNOWN, TRACE_CAUSE_UNKNOWN, TRACE_CAUSE_UNKNOWN}},
+		{TRACE_END_SIGNAL, 11, true, {0, true, TRACE_CAUSE_UNKNOWN, TRACE_CAUSE_UNKNOWN, TRACE_CAUSE_UNKNOWN}},
+		{TRACE_END_SIGNAL, 99, false, {0}}};
+	for (uint32_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		uint32_t process = scene_process(scene, 100 + i, TRACE_NONE, 0);
+		uint32_t thread = scene_thread(scene, process, 100 + i);
+		struct trace_cause cause = ends[i].cause;
+		scene->stack = scene_stack(scene, 0x1000, 0x2000, 0, 0);
+		scene_alloc(scene, thread, 1000 + i, 0x10000, 64);
+		scene_end(scene, process, 2000 + i, ends[i].end, ends[i].status);
+		cause.process = process;
+		if (ends[i].has_cause)
+			writer_add_cause(scene->writer, &cause);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*make)(struct scene *);
-	} scenes[] = {{"plain", plain},     {"forks", forks},       {"losses", losses},
-		      {"earlier", earlier}, {"untraced", untraced}, {"circular", circular},
-		      {"growing", growing}, {"limited", limited},   {"resident", resident}};
+	} scenes[] = {{"plain", plain},       {"forks", forks},       {"losses", losses},   {"earlier", earlier},
+		      {"untraced", untraced}, {"circular", circular}, {"growing", growing}, {"limited", limited},
+		      {"resident", resident}, {"ended", ended}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
 	struct scene scene;
 	if (argc < 3) {
 		fputs("usage: make_trace "
-		      "plain|forks|losses|earlier|untraced|circular|resident|random|nested|growing|limited "
+		      "plain|forks|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended "
 		      "FILE [SEED "
 		      "[CALLS]]\n",
 		      stderr);

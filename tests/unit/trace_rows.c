@@ -113,6 +113,7 @@ static void add_losses(struct writer *writer, const struct added *added)
 						     .spread = 2},
 			    parts);
 	writer_add_limit(writer, &(struct trace_limit){added->forked, 1, 2, TRACE_LIMIT_NONE, 4});
+	writer_add_cause(writer, &(struct trace_cause){added->forked, true, 5, 0, TRACE_CAUSE_UNKNOWN});
 }
 
 static void add_symbols(struct writer *writer, const struct added *added)
@@ -282,8 +283,9 @@ static void test_all_rows(void **state)
 		"20 1 01a8140102030405060708ffffffffffffffffff0109020080800480800480200e2f6c69622f6c6962632e736f2e36"
 		"03feffffffffffffffff0101ffffffffffffffffff0100\n"
 		"21 1 010102ffffffffffffffffff0104\n"
+		"22 1 01010500ffffffffffffffffff01\n"
 		"13 1 0102030405060708090affffffffffffffffff01\n"
-		"14 1 40a00d0000000000e006000000000000895848545f454e44\n");
+		"14 1 40e00d00000000002007000000000000895848545f454e44\n");
 }
 
 static void test_extremes(void **state)
