@@ -73,6 +73,15 @@ static const struct heap_name *name_of(const struct heap_names *names, uint32_t 
 	return heap_names_name(names, heap_names_frame(names, node)->name);
 }
 
+static bool is_main(const struct heap_name *name)
+{
+	char plain[PLAIN_NAME_BYTES];
+	if (!name->symbol)
+		return false;
+	heap_plain_symbol(name->symbol, plain, sizeof(plain));
+	return !strcmp(heap_last_part(plain), "main") || !strcmp(plain, "_Dmain");
+}
+
 /* The number of the function that a name stands for; HEAP_NONE: it is not known. */
 static uint32_t function_make(struct wrappers *wrappers, struct heap_names *names, const struct heap_name *name)
 {
@@ -91,6 +100,7 @@ static uint32_t function_make(struct wrappers *wrappers, struct heap_names *name
 	uint32_t known = wrappers->keys.count, id = intern_bytes(&wrappers->keys, key, (size_t)length);
 	free(key);
 	if (id == known) {
+		function.is_start = is_main(name);
 		memory_grow(wrappers->functions, id, wrappers->function_capacity);
 		wrappers->functions[id] = function;
 	}
@@ -139,15 +149,6 @@ static bool is_of_c_library(const struct heap_name *name)
 	return false;
 }
 
-static bool is_main(const struct heap_name *name)
-{
-	char plain[PLAIN_NAME_BYTES];
-	if (!name->symbol)
-		return false;
-	heap_plain_symbol(name->symbol, plain, sizeof(plain));
-	return !strcmp(heap_last_part(plain), "main") || !strcmp(plain, "_Dmain");
-}
-
 /* A stack begins with its outermost frame, and code of the C library that calls the first function that is not: all of
    these are beginnings. A stack that is cut has none. */
 static void find_starts(struct wrappers *wrappers, struct heap_names *names)
@@ -160,9 +161,7 @@ static void find_starts(struct wrappers *wrappers, struct heap_names *names)
 		is_beginning[node] = !name_of(names, node)->is_mark &&
 				     (!parent || (is_beginning[parent] && (!heap_names_frame(names, parent)->parent ||
 									   is_of_c_library(name_of(names, parent)))));
-		if (!is_beginning[node] && !is_main(name_of(names, node)))
-			continue;
-		uint32_t function = function_at(wrappers, names, node);
+		uint32_t function = is_beginning[node] ? function_at(wrappers, names, node) : HEAP_NONE;
 		if (function != HEAP_NONE)
 			wrappers->functions[function].is_start = true;
 	}
