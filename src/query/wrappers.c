@@ -133,6 +133,22 @@ static bool is_allocator(struct wrappers *wrappers, const struct heap_names *nam
 	return name_of(names, node)->is_entry || heap_patterns_match(wrappers->allocators, names, node);
 }
 
+uint32_t wrappers_allocator_around(struct heap_patterns *allocators, const struct heap_names *names, uint32_t node)
+{
+	enum { AROUND_MAX = 3 };
+	const char *image = name_of(names, node)->image;
+	uint32_t at = heap_names_frame(names, node)->parent;
+	for (int i = 0; i < AROUND_MAX && at && image; i++, at = heap_names_frame(names, at)->parent) {
+		const struct heap_name *name = name_of(names, at);
+		if (name->is_mark || !name->image || strcmp(name->image, image) != 0)
+			return 0;
+		/* Allocators of C++ construct objects of users, too. */
+		if (name->symbol && !strstr(name->symbol, "::") && heap_patterns_match(allocators, names, at))
+			return at;
+	}
+	return 0;
+}
+
 /* ---- where programs and threads begin ---- */
 
 static bool is_of_c_library(const struct heap_name *name)
@@ -285,6 +301,11 @@ static void walker_move(struct wrappers *wrappers, struct walker *walker)
 		bool is_wrapper = walker->function != HEAP_NONE && wrappers->functions[walker->function].is_wrapper;
 		if (is_wrapper || is_allocator(wrappers, names, walker->node))
 			continue;
+		uint32_t around = wrappers_allocator_around(wrappers->allocators, names, walker->node);
+		if (around) {
+			walker->node = around;
+			continue;
+		}
 		const struct heap_name *name = name_of(names, walker->node);
 		if (walker->function != HEAP_NONE) {
 			wrappers->functions[walker->function].is_library |=
