@@ -79,7 +79,8 @@ _xheap_heap() {
 		-pids | pids | -threads | threads | -heap | heap) ;;
 	-by | by) _xheap_reply "process thread heap size lifetime time class" "$1" ;;
 	-window | window) _xheap_reply "AIFI AIFO AOFI AOFO" "$1" ;;
-	-cullLists | cullLists | -o | o) COMPREPLY=($(compgen -f -- "$1")) ;;
+	-cullLists | cullLists) COMPREPLY=($(compgen -W "allocators c containers rust" -- "$1") $(compgen -f -- "$1")) ;;
+	-o | o) COMPREPLY=($(compgen -f -- "$1")) ;;
 	-format | format) _xheap_reply "text csv json folded" "$1" ;;
 	*) case $1 in
 		-*) _xheap_reply "$options" "$1" ;;
@@ -119,7 +120,7 @@ _xheap_dump() {
 	-range | --range) ;;
 	-format | --format) _xheap_reply "text csv json" "$1" ;;
 	*) case $1 in
-		-*) _xheap_reply "-events -allocations -stacks -wholeStacks -images -processes -memory -range -format -noIndex --help" "$1" ;;
+		-*) _xheap_reply "-events -allocations -stacks -wholeStacks -images -processes -memory -mappings -range -format -noIndex --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac

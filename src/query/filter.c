@@ -242,6 +242,10 @@ int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *tab
 	error = error ? error : heaps_pass(filter, table->dictionary, diag);
 	if (error)
 		return error;
+	if (filter->required.count || filter->required_of_free.count)
+		heap_names_name_sites(names, table);
+	heap_patterns_settle(&filter->required, names);
+	heap_patterns_settle(&filter->required_of_free, names);
 	filter->site = sites_pass(&filter->required, table, names);
 	filter->free_site = sites_pass(&filter->required_of_free, table, names);
 	drop_if_all_pass(&filter->site, table->site_count);

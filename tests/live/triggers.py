@@ -207,6 +207,8 @@ def killed():
         found = large_blocks(trace, process.pid)
         # Each but the last was counted when it had been written to.
         expect(count <= found <= count + 1, f"{trace}: {found} blocks, it has counted {count}")
+        row = next(row for row in info(trace)["processes"] if row["end"] == "signal")
+        expect(row.get("end_cause") == "memory_limit" and row["memory_kills"]["cgroup"] >= 1, f"{row}")
     finally:
         process.kill()
         process.wait()
