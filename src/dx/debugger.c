@@ -36,6 +36,8 @@ void dx_session_fini(struct dx_session *session)
 		variable_free(variable);
 	}
 	session->variables = NULL;
+	dx_group_cache_free(session->group);
+	dx_faults_free(session->faults);
 }
 
 struct heap_table *dx_session_table(struct dx_session *session)

@@ -37,6 +37,8 @@ struct dx_session {
 	bool has_extras; /**< members beyond the documented ones are shown, too */
 	bool has_nested; /**< some heap lies in another; known once it was asked for */
 	bool is_nested_known;
+	struct dx_group_cache *group; /**< of the table, read last; NULL: none */
+	struct dx_faults *faults;     /**< frees that end no block; NULL: not searched yet */
 };
 
 /** Begin with the trace's first process. */
@@ -45,6 +47,10 @@ void dx_session_fini(struct dx_session *session);
 
 /** Return the table; NULL after a message. */
 struct heap_table *dx_session_table(struct dx_session *session);
+
+/** Free what allocations.h and faults.h keep in a session; NULL is allowed. */
+void dx_group_cache_free(struct dx_group_cache *cache);
+void dx_faults_free(struct dx_faults *faults);
 
 /** Return the names of the code. */
 struct heap_names *dx_session_names(struct dx_session *session);

@@ -157,15 +157,18 @@ struct dx_value dx_event_start(const struct dx_event *event)
 {
 	struct dx_value point = dx_position(event->time_ns, event->step), start = point;
 	bool is_late = event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC;
-	if (!is_late || event->flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT) || event->duration_ns <= 0)
-		return point;
-	if (__builtin_sub_overflow(event->time_ns, event->duration_ns, &start.sequence_ns))
-		return point;
-	start.step = event->start_step;
-	start.is_estimated = !event->start_step;
+	bool has_duration = !(event->flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT)) && event->duration_ns > 0;
+	if (is_late && has_duration &&
+	    !__builtin_sub_overflow(event->time_ns, event->duration_ns, &start.sequence_ns)) {
+		start.step = event->start_step;
+		start.is_estimated = !event->start_step;
+	} else {
+		start = point;
+	}
 	if (event->signal_start_ns < start.sequence_ns) {
 		start.sequence_ns = event->signal_start_ns;
 		start.step = event->signal_start_step;
+		start.is_estimated = true;
 	}
 	return start;
 }

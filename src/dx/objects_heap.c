@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "dx/allocations.h"
+#include "dx/faults.h"
 #include "dx/methods.h"
 #include "dx/objects.h"
 #include "dx/positions.h"
@@ -63,21 +65,21 @@ static uint64_t handle_of(const struct dx_query *query, uint32_t heap)
 static void get_heap(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	if (event_of(object)->heap < query->session->dictionary->heap_count)
-		*value = dx_number(handle_of(query, event_of(object)->heap));
+		*value = dx_address(handle_of(query, event_of(object)->heap));
 }
 
 static void get_address(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)query;
 	if (is_call_of_block(event_of(object)))
-		*value = dx_number(event_of(object)->address);
+		*value = dx_address(event_of(object)->address);
 }
 
 static void get_previous(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)query;
 	if (event_of(object)->kind == EVENT_REALLOC)
-		*value = dx_number(event_of(object)->previous);
+		*value = dx_address(event_of(object)->previous);
 }
 
 static void get_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -85,9 +87,9 @@ static void get_base(struct dx_query *query, const struct dx_value *object, stru
 	const struct dx_event *event = event_of(object);
 	(void)query;
 	if (event->kind == EVENT_FREE || (event->kind == EVENT_CREATE && event->address))
-		*value = dx_number(event->address);
+		*value = dx_address(event->address);
 	else if (event->kind == EVENT_REALLOC)
-		*value = dx_number(event->previous);
+		*value = dx_address(event->previous);
 }
 
 static void get_size(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -187,8 +189,9 @@ static void get_parameters(struct dx_query *query, const struct dx_value *object
 	uint64_t count = 0;
 	for (const char *at = function < FUNCTION_COUNT ? functions[function].parameters : ""; *at;) {
 		size_t length = strcspn(at, ",");
-		const struct dx_element element = {dx_number(argument_of(query, event, at, length)),
-						   dx_number(count++)};
+		struct dx_element element = {dx_number(argument_of(query, event, at, length)), dx_number(count++)};
+		element.value.is_address = !strncmp(at, "heap", length) || !strncmp(at, "pointer", length) ||
+					   !strncmp(at, "memptr", length);
 		dx_list_add(list, &element);
 		at += length + (at[length] == ',');
 	}
@@ -242,6 +245,54 @@ static void get_error(struct dx_query *query, const struct dx_value *object, str
 		*value = dx_signed(event_of(object)->result);
 }
 
+static void get_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	static const char *const words[] = {"ok", "unknown", "double"};
+	const struct dx_event *event = event_of(object);
+	if (event->kind == EVENT_FREE || event->kind == EVENT_REALLOC)
+		*value = dx_text(words[dx_fault_of(query, event)]);
+}
+
+static void get_block(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	struct dx_block block;
+	if (!dx_block_of_event(query, event_of(object), &block))
+		return;
+	struct dx_block *kept = dx_new(query->arena, struct dx_block, 1);
+	*kept = block;
+	*value = dx_object(&dx_allocation_class, kept);
+}
+
+/* Members of the block that the call allocated. */
+static void get_of_block(struct dx_query *query, const struct dx_value *object, const char *name,
+			 struct dx_value *value)
+{
+	struct dx_value block = {.kind = DX_ABSENT};
+	get_block(query, object, &block);
+	if (block.kind == DX_OBJECT)
+		*value = dx_member_get(query, &block, name, NULL);
+}
+
+static void get_lifetime(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "Lifetime", value);
+}
+
+static void get_free_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "FreeStack", value);
+}
+
+static void get_freed(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "TimeEnd", value);
+}
+
+static void get_before(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "Previous", value);
+}
+
 static void get_number(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)query;
@@ -274,6 +325,17 @@ static const struct dx_member heap_members[] = {
 	{"Duration", DX_NUMBER, DX_MEMBER_EXTRA, get_duration, NULL, "nanoseconds that the call took"},
 	{"Usable", DX_NUMBER, DX_MEMBER_EXTRA, get_usable, NULL, "the bytes that the allocator really gave"},
 	{"Error", DX_NUMBER, DX_MEMBER_EXTRA, get_error, NULL, "the error number of a failed call"},
+	{"State", DX_TEXT, DX_MEMBER_EXTRA, get_state, NULL,
+	 "Free, ReAlloc: ok, unknown (no call returned the address) or double (freed before)"},
+	{"Freed", DX_POSITION, DX_MEMBER_EXTRA, get_freed, &dx_position_class,
+	 "Alloc, ReAlloc: when the block ended, to the nanosecond"},
+	{"Lifetime", DX_NUMBER, DX_MEMBER_EXTRA, get_lifetime, NULL,
+	 "Alloc, ReAlloc: nanoseconds up to the block's end, or its age"},
+	{"FreeStack", DX_TEXT, DX_MEMBER_EXTRA, get_free_stack, NULL, "Alloc, ReAlloc: the frames of the free"},
+	{"PreviousBlock", DX_OBJECT, DX_MEMBER_HIDDEN, get_before, &dx_allocation_class,
+	 "ReAlloc: the block before, which has a Previous of its own"},
+	{"Block", DX_OBJECT, DX_MEMBER_HIDDEN, get_block, &dx_allocation_class,
+	 "Alloc, ReAlloc: the block, with its end"},
 	{"Index", DX_NUMBER, DX_MEMBER_HIDDEN, get_number, NULL, "the index in Heap(), which is seq of xheap dump"},
 	{NULL},
 };

@@ -222,7 +222,7 @@ static void get_module_name(struct dx_query *query, const struct dx_value *objec
 
 static void get_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	*value = dx_number(mapping_of(query, object)->base);
+	*value = dx_address(mapping_of(query, object)->base);
 }
 
 static void get_size(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -273,8 +273,6 @@ const struct dx_class dx_module_class = {.name = "Module",
 
 static const struct dx_member event_members[] = {{NULL}};
 const struct dx_class dx_event_class = {.name = "Event", .help = "an event", .members = event_members};
-
-const struct dx_method dx_methods_of_questions[] = {{NULL}};
 
 /* ---- stacks ---- */
 

@@ -56,7 +56,9 @@ static void json_elements(struct json *json, struct dx_query *query, const struc
 
 static void json_number_of(struct json *json, const char *key, const struct dx_value *value)
 {
-	if (value->is_signed)
+	if (value->is_address)
+		json_address(json, key, value->number);
+	else if (value->is_signed)
 		json_number(json, key, (int64_t)value->number);
 	else
 		json_count(json, key, value->number);

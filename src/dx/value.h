@@ -35,6 +35,7 @@ struct dx_value {
 	uint8_t kind;      /**< enum dx_kind */
 	bool is_signed;    /**< of DX_NUMBER: an int64_t */
 	bool is_decimal;   /**< of DX_NUMBER: written in decimal unless a specifier says otherwise */
+	bool is_address;   /**< of DX_NUMBER: written in hexadecimal by all formats */
 	bool is_estimated; /**< of DX_POSITION: not a point, but one less or plus a duration */
 	uint32_t step;     /**< of DX_POSITION */
 	union {
@@ -104,6 +105,11 @@ static inline struct dx_value dx_signed(int64_t number)
 static inline struct dx_value dx_decimal(uint64_t number)
 {
 	return (struct dx_value){.kind = DX_NUMBER, .is_decimal = true, .number = number};
+}
+
+static inline struct dx_value dx_address(uint64_t number)
+{
+	return (struct dx_value){.kind = DX_NUMBER, .is_address = true, .number = number};
 }
 
 static inline struct dx_value dx_bool(bool truth)
