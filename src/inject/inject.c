@@ -175,7 +175,7 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 
 /* Give the recorder its rows of images. A dynamic process gets them by its loader hook; a static one has no such hook,
    so they are written here. */
-static void images_push(struct inject *inject)
+void inject_push_images(struct inject *inject)
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < inject->image_count && count < RECORDER_IMAGE_MAX; i++) {
@@ -192,7 +192,7 @@ static void images_push(struct inject *inject)
 }
 
 /* Keep core files as without the recorder: the code is in its file. The loader hook does the same for later images. */
-static void leave_out_of_cores(struct inject *inject, struct remote *remote)
+void inject_leave_out_of_cores(struct inject *inject, struct remote *remote)
 {
 	for (uint32_t i = 0; i < inject->image_count; i++) {
 		const struct region_image *row = region_image(inject->region, inject->image[i].index);
@@ -340,12 +340,12 @@ void inject_settle(struct inject *inject, struct remote *remote)
 	if (inject->is_gathering)
 		RECORDER_WRITE(inject, mappings.start.has_begun, 1);
 	mappings_note(inject);
-	leave_out_of_cores(inject, remote);
+	inject_leave_out_of_cores(inject, remote);
 }
 
 void inject_begin(struct inject *inject)
 {
-	images_push(inject);
+	inject_push_images(inject);
 	__atomic_store_n(&inject->region->header->state, REGION_LIVE, __ATOMIC_RELEASE);
 }
 

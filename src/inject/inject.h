@@ -44,6 +44,7 @@ struct inject_image {
 	uint64_t requests;         /**< address of the contexts of its requests to Valgrind; 0: none yet */
 	bool has_glibc, has_other; /**< it defines malloc: glibc's, another one */
 	bool is_seen;              /**< used by the comparison with the maps */
+	uint32_t refused;          /**< how many of its functions could not be patched */
 };
 
 /** A patched entry. */
@@ -75,6 +76,7 @@ struct inject {
 	struct inject_doors doors;
 	struct inject_image *image;
 	uint32_t image_count;
+	uint64_t images_number; /**< of the images in the maps at the last inject_refresh(), and of their places */
 	bool is_static;
 	bool has_allocator;       /**< at least one function is patched */
 	uint32_t wait_limit_ms;   /**< the longest that a thread waits for the logger */
@@ -179,6 +181,12 @@ int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t
 	       const struct inject_exclusive *exclusive, struct diag *diag);
 /** Add the loaded images to the region; patch, or gather, their entries. Find the loader's state. */
 void inject_fill(struct inject *inject);
+/** Return whether the process has the images that the last inject_refresh() has found, at the same places. */
+bool inject_is_current(const struct inject *inject);
+/** Give the recorder the rows of images that inject_refresh() has found. No thread may be in the recorder. */
+void inject_push_images(struct inject *inject);
+/** Keep the patched code of the images out of core files, by calls of the process. */
+void inject_leave_out_of_cores(struct inject *inject, struct remote *remote);
 /** Finish the recorder's memory by calls of the process: unwind tables, pools, the list of mappings. Keep it out of
     core files. */
 void inject_settle(struct inject *inject, struct remote *remote);

@@ -22,6 +22,16 @@ void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, con
 	scan->shared = shared ? shared : &scan->own_shared;
 }
 
+void heap_scan_range(struct heap_scan *scan, uint32_t from, uint32_t to)
+{
+	assert(from <= to && to <= scan->table->groups.count);
+	scan->next = from;
+	scan->end = to;
+	/* Nothing is left to take behind it. */
+	scan->own_shared = INT32_MAX;
+	scan->shared = &scan->own_shared;
+}
+
 static bool is_wanted(const struct heap_group *group, const struct heap_scan_plan *plan)
 {
 	return group->first_ns <= plan->to_ns &&
