@@ -154,7 +154,7 @@ _xheap_session() {
 	query) [ "$3" = --format ] && _xheap_reply "text json" "$2" || _xheap_reply "--threads --format --help" "$2" ;;
 	top)
 		case $3 in
-		-s) _xheap_reply "so soc st stc src sp spc stt" "$2" ;;
+		-s) _xheap_reply "so soc st stc src sp spc stt sg sr sn" "$2" ;;
 		-interval | -count) ;;
 		*) _xheap_reply "-s -interval -count --help" "$2" ;;
 		esac ;;

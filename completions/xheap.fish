@@ -44,7 +44,7 @@ complete -c xheap -n '__fish_seen_subcommand_from update' -l remove-pid -x -a '(
 complete -c xheap -n '__fish_seen_subcommand_from update' -l stackwalk -x -a 'HeapAlloc HeapRealloc HeapFree HeapAlloc+HeapRealloc all none' -d 'Record stacks only for these kinds of calls'
 complete -c xheap -n '__fish_seen_subcommand_from update' -l on-full -x -a 'wait drop' -d 'Choose what a thread does without a free buffer'
 complete -c xheap -n '__fish_seen_subcommand_from update' -l wait-limit -x -d 'Wait at most this long without progress'
-complete -c xheap -n '__fish_seen_subcommand_from top' -s s -x -a 'so soc st stc src sp spc stt' -d 'Sort the stacks'
+complete -c xheap -n '__fish_seen_subcommand_from top' -s s -x -a 'so soc st stc src sp spc stt sg sr sn' -d 'Sort the stacks'
 complete -c xheap -n '__fish_seen_subcommand_from top' -o interval -x -d 'Refresh after this many seconds'
 complete -c xheap -n '__fish_seen_subcommand_from top' -o count -x -d 'Stop after N views'
 complete -c xheap -n '__fish_seen_subcommand_from query' -l threads -d 'Show a row for each live thread'
