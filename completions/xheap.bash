@@ -162,17 +162,36 @@ _xheap_session() {
 	esac
 }
 
+# Offer what follows xheap image.
+_xheap_image() {
+	if [ "$COMP_CWORD" -eq 2 ]; then
+		_xheap_reply "add list show remove enable disable watch" "$1"
+		return
+	fi
+	case ${COMP_WORDS[2]} in
+	add)
+		case $1 in
+		-*) _xheap_reply "--session --output --user --arguments --cgroup --first --every --for --privileged --tracing-flags --help" "$1" ;;
+		*) COMPREPLY=($(compgen -c -f -- "$1")) ;;
+		esac ;;
+	list) _xheap_reply "--format" "$1" ;;
+	watch) _xheap_reply "--below" "$1" ;;
+	*) _xheap_reply "--all $(xheap image list 2>/dev/null | sed -n 's/^\([^ ].*\): .* traced.*/\1/p')" "$1" ;;
+	esac
+}
+
 _xheap() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch top report recover heap diff check symbols merge clean dump info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch image top report recover heap diff check symbols merge clean dump info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
 	record) _xheap_record "$current" "$previous" ;;
 	start | update | query | flush | stop | launch | top) _xheap_session "${COMP_WORDS[1]}" "$current" "$previous" ;;
+	image) _xheap_image "$current" "$previous" ;;
 	sessions) _xheap_reply "--format --help" "$current" ;;
 	recover) _xheap_recover "$current" "$previous" ;;
 	heap) _xheap_heap "$current" "$previous" ;;
@@ -200,7 +219,7 @@ _xheap() {
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
 	info) _xheap_info "$current" "$previous" ;;
-	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap diff check symbols merge clean dump info" "$current" ;;
+	help) _xheap_reply "record start update query sessions flush stop launch image top report recover heap diff check symbols merge clean dump info" "$current" ;;
 	esac
 }
 
