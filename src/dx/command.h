@@ -25,6 +25,9 @@ enum dx_status {
 	DX_STOPPED  /**< interrupted, or beyond a limit; the reason is written to `errors` */
 };
 
+/** Return the line behind blanks and a prompt "0:000> " or "0:0:000> ". */
+const char *dx_skip_prompt(const char *line);
+
 /** Take a prompt "0:000> ", the word dx and options from the front of the line; *command has the defaults before. 0, or
     -EINVAL with the reason in `diag`. */
 int dx_command_parse(const char *line, struct dx_command *command, struct diag *diag);

@@ -150,10 +150,8 @@ void dx_position_seek(struct dx_query *query, const struct dx_value *position)
 
 struct dx_value dx_position_at_percent(struct dx_query *query, double percent)
 {
-	double duration_ns = (double)query->session->dictionary->duration_ns;
-	return dx_position(percent >= PERCENT ? query->session->dictionary->duration_ns
-					      : (int64_t)(duration_ns * percent / PERCENT),
-			   UINT32_MAX);
+	int64_t duration_ns = query->session->dictionary->duration_ns;
+	return dx_position(percent >= PERCENT ? duration_ns : (int64_t)((double)duration_ns * percent / PERCENT), 0);
 }
 
 static void call_seek(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
