@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "dx/allocations.h"
+#include "dx/block_pass.h"
 #include "dx/faults.h"
 #include "dx/methods.h"
 #include "dx/objects.h"
