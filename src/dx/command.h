@@ -14,6 +14,7 @@ struct dx_command {
 	bool wants_help;     /**< -h */
 	size_t memory_bytes; /**< -memory */
 	const char *text;    /**< the expression with its specifiers, a part of the line */
+	uint64_t steps_max;   /**< elements that operators may take; 0: any number */
 	const volatile sig_atomic_t *is_interrupted;
 };
 

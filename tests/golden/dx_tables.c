@@ -53,14 +53,16 @@ static void print_man(void)
 		man_item(name, NULL, row->help);
 	}
 	man_methods(DX_OF_NOTHING, NULL);
-	printf(".El\n.Sh OBJECTS\nMembers in parentheses are shown with\n.Fl extra\nonly, or when they are asked for.\n");
-	for (const struct dx_class *const *class = dx_classes; *class; class++) {
+	printf(".El\n.Sh OBJECTS\nMembers in parentheses are shown with\n.Fl extra\nonly, or when they are asked "
+	       "for.\n");
+	for (const struct dx_class *const *class = dx_classes; *class; class ++) {
 		printf(".Ss %s\nThis is ", (*class)->name);
 		man_text((*class)->help);
 		printf(".\n.Bl -tag -width Ds\n");
 		for (const struct dx_member *row = (*class)->members; row->name; row++) {
 			char name[64];
-			snprintf(name, sizeof(name), row->flags & (DX_MEMBER_EXTRA | DX_MEMBER_HIDDEN) ? "(%s)" : "%s", row->name);
+			snprintf(name, sizeof(name), row->flags & (DX_MEMBER_EXTRA | DX_MEMBER_HIDDEN) ? "(%s)" : "%s",
+				 row->name);
 			man_item(name, NULL, row->help);
 		}
 		man_methods(DX_OF_CLASS, *class);
@@ -83,7 +85,7 @@ static void cell(const char *text)
 static void print_markdown(void)
 {
 	printf("| object | member | meaning |\n| --- | --- | --- |\n");
-	for (const struct dx_class *const *class = dx_classes; *class; class++) {
+	for (const struct dx_class *const *class = dx_classes; *class; class ++) {
 		for (const struct dx_member *row = (*class)->members; row->name; row++) {
 			printf("| %s | `%s`%s | ", (*class)->name, row->name,
 			       row->flags & DX_MEMBER_EXTRA    ? " (extra)"
