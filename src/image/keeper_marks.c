@@ -143,7 +143,7 @@ void keeper_send_option(struct keeper *keeper, const struct kept_option *kept)
 		message.option.device = status.st_dev;
 		message.option.inode = status.st_ino;
 	}
-	snprintf(message.text, sizeof(message.text), "%s", path);
+	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, path);
 	watch_send(keeper->watcher, &message, -1, true);
 }
 

@@ -117,8 +117,9 @@ static void take_answer(struct watcher *watcher, const struct taker *taker, cons
 		bool is_known = message->value >= 0 && message->value < CONTROL_OUTCOME_COUNT;
 		enum control_outcome outcome =
 			is_known ? (enum control_outcome)message->value : CONTROL_OUTCOME_REFUSED;
-		/* It was seized after the answer, so the interrupt may have stopped it behind its exec. */
-		if (start->is_late && outcome == CONTROL_OUTCOME_EXEC_FAILED)
+		/* It was seized after the answer: it may have ended, or the interrupt may have stopped it behind its
+		   exec. */
+		if (start->is_late && outcome != CONTROL_OUTCOME_TRACED && outcome != CONTROL_OUTCOME_UNSELECTED)
 			outcome = CONTROL_OUTCOME_LATE;
 		start_end(watcher, start, message->pid, outcome, message->text);
 		return;
