@@ -49,7 +49,7 @@ bool image_is_in_exec(pid_t tid)
 	return strstr(stack, " open_exec+") != NULL;
 }
 
-enum control_outcome image_wait_for_exec(pid_t *pid)
+enum control_outcome image_wait_for_exec(struct image_stop *stop)
 {
 	int status;
 	pid_t got;
@@ -58,10 +58,10 @@ enum control_outcome image_wait_for_exec(pid_t *pid)
 	while (got < 0 && errno == EINTR);
 	if (got < 0 || !WIFSTOPPED(status))
 		return CONTROL_OUTCOME_EXEC_FAILED;
-	*pid = got;
+	stop->pid = got;
 	if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8))
 		return CONTROL_OUTCOME_TRACED;
-	ptrace(PTRACE_DETACH, got, 0, status >> 16 == 0 ? WSTOPSIG(status) : 0);
+	stop->signal = status >> 16 == 0 ? WSTOPSIG(status) : 0;
 	return CONTROL_OUTCOME_EXEC_FAILED;
 }
 
