@@ -40,7 +40,8 @@
 
 static int group_open(void)
 {
-	return fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_TID, O_RDONLY | O_CLOEXEC);
+	return fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK | FAN_UNLIMITED_MARKS | FAN_REPORT_TID,
+			     O_RDONLY | O_CLOEXEC);
 }
 
 static void mark(struct watcher *watcher, enum watch_mark kind, int object)

@@ -332,6 +332,17 @@ static enum control_outcome pass_on(struct watcher *watcher, const struct regist
 	return CONTROL_OUTCOME_LOGGER_GONE;
 }
 
+/* The kernel need not ask again about a file beside a registered one, until the keeper sets all marks anew, as it does
+   when a file of the directory is renamed. With a registered name a link could make any file a registered one. */
+static void ignore_file(const struct watcher *watcher, int group, int event)
+{
+	for (unsigned i = 0; i < watcher->option_count; i++)
+		if (!watcher->options[i].option.is_path)
+			return;
+	fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_IGNORED_MASK | FAN_MARK_IGNORED_SURV_MODIFY | FAN_MARK_EVICTABLE,
+		      FAN_OPEN_EXEC_PERM, event, NULL);
+}
+
 /* Handle the event of a file. Return whether it was answered, or is waited for. */
 static bool take_file(struct watcher *watcher, int group, const struct fanotify_event_metadata *event)
 {
@@ -340,6 +351,8 @@ static bool take_file(struct watcher *watcher, int group, const struct fanotify_
 	if (fstat(event->fd, &status) != 0)
 		return false;
 	const struct registered *row = find_registered(watcher, event->fd, &status, path);
+	if (!row)
+		ignore_file(watcher, group, event->fd);
 	if (!row || start_of_thread(watcher, event->pid))
 		return false;
 	enum control_outcome outcome = event->pid <= 0 ? CONTROL_OUTCOME_UNSEEN
