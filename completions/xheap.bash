@@ -67,7 +67,7 @@ _xheap_recover() {
 }
 
 _xheap_heap() {
-	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -session -by -top -range -lifetime -size \
+	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -session -by -top -range -at -lifetime -size \
 		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -noIndex -timing -width -fullNames -allFrames --help"
 	case ${2#-} in
 	-stacks | stacks | -frames | frames | -image | image | -images | images | -heaps | heaps | -tree | tree | -chains | chains)
@@ -75,11 +75,12 @@ _xheap_heap() {
 		-*) _xheap_reply "$options" "$1" ;;
 		*) _xheap_traces "$1"; COMPREPLY+=($(compgen -W "so soc st stc src sp spc stt" -- "$1")) ;;
 		esac ;;
-	-width | width | -top | top | -range | range | -lifetime | lifetime | -size | size | -callers | callers | -requireF* | requireF* | -cullFrames | cullFrames | \
+	-width | width | -top | top | -range | range | -at | at | -lifetime | lifetime | -size | size | -callers | callers | -requireF* | requireF* | -cullFrames | cullFrames | \
 		-pids | pids | -threads | threads | -heap | heap) ;;
 	-by | by) _xheap_reply "process thread heap size lifetime time class" "$1" ;;
 	-window | window) _xheap_reply "AIFI AIFO AOFI AOFO" "$1" ;;
-	-cullLists | cullLists | -o | o) COMPREPLY=($(compgen -f -- "$1")) ;;
+	-cullLists | cullLists) COMPREPLY=($(compgen -W "allocators c containers rust" -- "$1") $(compgen -f -- "$1")) ;;
+	-o | o) COMPREPLY=($(compgen -f -- "$1")) ;;
 	-format | format) _xheap_reply "text csv json folded" "$1" ;;
 	*) case $1 in
 		-*) _xheap_reply "$options" "$1" ;;
@@ -116,10 +117,10 @@ _xheap_diff() {
 
 _xheap_dump() {
 	case $2 in
-	-range | --range) ;;
+	-range | --range | -at | --at) ;;
 	-format | --format) _xheap_reply "text csv json" "$1" ;;
 	*) case $1 in
-		-*) _xheap_reply "-events -allocations -stacks -wholeStacks -images -processes -memory -range -format -noIndex --help" "$1" ;;
+		-*) _xheap_reply "-events -allocations -stacks -wholeStacks -images -processes -memory -mappings -range -at -format -noIndex --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac
@@ -153,7 +154,7 @@ _xheap_session() {
 	query) [ "$3" = --format ] && _xheap_reply "text json" "$2" || _xheap_reply "--threads --format --help" "$2" ;;
 	top)
 		case $3 in
-		-s) _xheap_reply "so soc st stc src sp spc stt" "$2" ;;
+		-s) _xheap_reply "so soc st stc src sp spc stt sg sr sn" "$2" ;;
 		-interval | -count) ;;
 		*) _xheap_reply "-s -interval -count --help" "$2" ;;
 		esac ;;
@@ -213,7 +214,7 @@ _xheap() {
 		esac ;;
 	report)
 		case $current in
-		-*) _xheap_reply "-top -more -shortLived -noDefaultCull -range -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
+		-*) _xheap_reply "-top -more -shortLived -noDefaultCull -range -at -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;

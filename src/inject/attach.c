@@ -9,6 +9,10 @@
  * A thread whose program counter is on the bytes of a patch is moved to the same instruction of the copy. A thread
  * whose stack has an address of such bytes (a signal handler interrupted it there) cannot be moved: then all run for a
  * moment, and step 3 is repeated. Every wait has an end, and after any failure all threads run on as they were.
+ *
+ * The loader reports changes of the images from step 3 on. A change between step 2 and step 3 is seen in the maps while
+ * all threads are paused: then all run, the new images are read, and step 3 is repeated. In a process that always loads
+ * and unloads libraries, they are read during the pause.
  */
 #include "arch/registers.h"
 #include "inject/inject.h"
@@ -30,10 +34,11 @@
 #include "inject/detach.h"
 #include "inject/remote.h"
 #include "inject/thread_stacks.h"
+#include "os/clock.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
 
-enum { ATTEMPTS = 20, WAIT_FIRST_NS = 2000000, WAIT_LONGEST_NS = 50000000 };
+enum { ATTEMPTS = 20, ATTEMPTS_TO_READ_IMAGES = 3, WAIT_FIRST_NS = 2000000, WAIT_LONGEST_NS = 50000000 };
 
 static int jump_compare(const void *a, const void *b)
 {
@@ -70,53 +75,6 @@ static bool crowd_move(struct crowd *crowd, struct stacks *stacks)
 	return true;
 }
 
-/* ---- patching ---- */
-
-/* Pause all threads, and patch the entries if no thread prevents it: *is_done. The threads stay paused. */
-static int crowd_patch_once(struct crowd *crowd, const struct inject *inject, struct stacks *stacks, bool *is_done,
-			    struct diag *diag)
-{
-	int error = crowd_stop(crowd, diag);
-	if (error)
-		return error;
-	*is_done = crowd_move(crowd, stacks);
-	if (*is_done && !jumps_write(inject->memory, inject->jump, inject->jump_count, true))
-		return diag_fail(diag, EBUSY, "the code of process %d has just changed, or cannot be written",
-				 (int)crowd->pid);
-	return 0;
-}
-
-static int crowd_patch(struct crowd *crowd, const struct inject *inject, struct inject_pause *pause, struct diag *diag)
-{
-	const struct places places = {.jumps = inject->jump, .jump_count = inject->jump_count};
-	struct stacks stacks;
-	uint64_t wait_ns = WAIT_FIRST_NS;
-	bool is_done = false;
-	int error = 0;
-	stacks_init(&stacks, crowd->pid, inject->memory, &places, true);
-	for (int attempt = 0; attempt < ATTEMPTS && !is_done && !error; attempt++) {
-		if (attempt)
-			crowd_wait(crowd, wait_ns);
-		wait_ns = attempt && 2 * wait_ns < WAIT_LONGEST_NS ? 2 * wait_ns : wait_ns;
-		stacks_prepare(&stacks);
-		struct urgency before = urgency_begin();
-		uint64_t began_ns = monotonic_now_ns();
-		error = crowd_patch_once(crowd, inject, &stacks, &is_done, diag);
-		if (!is_done || error)
-			crowd_go_on(crowd);
-		pause->thread_count = crowd->count;
-		pause->all_ns += monotonic_now_ns() - began_ns;
-		urgency_end(&before);
-	}
-	stacks_fini(&stacks);
-	if (!is_done && !error)
-		error = diag_fail(diag, EBUSY, "process %d always has a thread where an entry would be patched",
-				  (int)crowd->pid);
-	return error;
-}
-
-/* ---- attaching ---- */
-
 /* Make calls by one thread, which is paused for them. */
 static int crowd_call(struct crowd *crowd, int (*call)(struct remote *remote, void *cookie), void *cookie,
 		      struct inject_pause *pause, struct diag *diag)
@@ -133,6 +91,89 @@ static int crowd_call(struct crowd *crowd, int (*call)(struct remote *remote, vo
 	urgency_end(&before);
 	return error;
 }
+
+static int call_to_leave_out_of_cores(struct remote *remote, void *cookie)
+{
+	inject_leave_out_of_cores(cookie, remote);
+	return 0;
+}
+
+/* ---- patching ---- */
+
+/* The work on the entries while all threads are paused. */
+struct patching {
+	struct inject *inject;
+	struct stacks stacks;
+	uint32_t stale_count; /**< attempts that found other images than those that were read */
+	bool is_stale;        /**< the last attempt did */
+	bool is_done;
+};
+
+/* Read the images anew. No thread is in the recorder. */
+static void images_read(struct patching *patching)
+{
+	struct inject *inject = patching->inject;
+	inject_refresh(inject, inject->pid, 0, clock_event_ticks());
+	inject_push_images(inject);
+	qsort(inject->jump, inject->jump_count, sizeof(*inject->jump), jump_compare);
+	stacks_set_jumps(&patching->stacks, inject->jump, inject->jump_count);
+	patching->is_stale = false;
+}
+
+/* Pause all threads, and patch the entries if no thread and no change of the images prevents it. The threads stay
+   paused. */
+static int crowd_patch_once(struct crowd *crowd, struct patching *patching, struct diag *diag)
+{
+	struct inject *inject = patching->inject;
+	int error = crowd_stop(crowd, diag);
+	if (error)
+		return error;
+	patching->is_stale = !inject_is_current(inject);
+	if (patching->is_stale && ++patching->stale_count > ATTEMPTS_TO_READ_IMAGES) {
+		images_read(patching);
+		stacks_prepare(&patching->stacks);
+	}
+	patching->is_done = !patching->is_stale && crowd_move(crowd, &patching->stacks);
+	if (patching->is_done && !jumps_write(inject->memory, inject->jump, inject->jump_count, true))
+		return diag_fail(diag, EBUSY, "the code of process %d has just changed, or cannot be written",
+				 (int)crowd->pid);
+	return 0;
+}
+
+static int crowd_patch(struct crowd *crowd, struct inject *inject, struct inject_pause *pause, struct diag *diag)
+{
+	const struct places places = {.jumps = inject->jump, .jump_count = inject->jump_count};
+	struct patching patching = {.inject = inject};
+	uint64_t wait_ns = WAIT_FIRST_NS;
+	int error = 0;
+	stacks_init(&patching.stacks, crowd->pid, inject->memory, &places, true);
+	for (int attempt = 0; attempt < ATTEMPTS && !patching.is_done && !error; attempt++) {
+		if (patching.is_stale) {
+			struct diag ignored = {""};
+			images_read(&patching);
+			crowd_call(crowd, call_to_leave_out_of_cores, inject, pause, &ignored);
+		} else if (attempt) {
+			crowd_wait(crowd, wait_ns);
+		}
+		wait_ns = attempt && 2 * wait_ns < WAIT_LONGEST_NS ? 2 * wait_ns : wait_ns;
+		stacks_prepare(&patching.stacks);
+		struct urgency before = urgency_begin();
+		uint64_t began_ns = monotonic_now_ns();
+		error = crowd_patch_once(crowd, &patching, diag);
+		if (!patching.is_done || error)
+			crowd_go_on(crowd);
+		pause->thread_count = crowd->count;
+		pause->all_ns += monotonic_now_ns() - began_ns;
+		urgency_end(&before);
+	}
+	stacks_fini(&patching.stacks);
+	if (!patching.is_done && !error)
+		error = diag_fail(diag, EBUSY, "process %d always has a thread where an entry would be patched",
+				  (int)crowd->pid);
+	return error;
+}
+
+/* ---- attaching ---- */
 
 struct placing {
 	struct inject *inject;
@@ -194,6 +235,7 @@ static int crowd_place(struct crowd *crowd, struct inject *inject, const char *r
 		return error;
 	crowd_leave(crowd);
 	inject_fill(inject);
+	qsort(inject->jump, inject->jump_count, sizeof(*inject->jump), jump_compare);
 	error = crowd_seize(crowd, diag);
 	if (!error)
 		error = crowd_call(crowd, place_settle, &placing, pause, diag);
@@ -329,7 +371,6 @@ static int attach(struct inject *inject, struct crowd *crowd, const char *region
 				  inject->refused ? ": " : "", inject->refusal);
 	if (error)
 		return error;
-	qsort(inject->jump, inject->jump_count, sizeof(*inject->jump), jump_compare);
 	return crowd_patch(crowd, inject, pause, diag);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "inject/patches.h"
 #include "inject/remote.h"
 #include "region/atomic.h"
@@ -98,6 +99,7 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 		return;
 	snprintf(row.path, sizeof(row.path), "%.*s", (int)sizeof(row.path) - 1, map->path);
 	bool is_main = inject->image_count == 0;
+	uint32_t refused = inject->refused;
 	struct hook_image *hooks = map->inode ? inject->find_hooks(inject->cookie, pid, map, is_main) : NULL;
 	if (hooks && hooks->target_count)
 		tell_code(&row, map, end);
@@ -123,32 +125,79 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 		patch_image(inject, hooks, &inject->image[inject->image_count], map->path, is_main);
 	else if (map->inode)
 		inject_refuse(inject, "all functions", map->path, "the file cannot be read");
+	inject->image[inject->image_count].refused = inject->refused - refused;
 	inject->image_count++;
+}
+
+/* Return whether an image begins with this mapping. */
+static bool is_image(const struct proc_map *maps, int count, int i)
+{
+	bool is_vdso = strcmp(maps[i].path, "[vdso]") == 0;
+	return (is_vdso || (maps[i].inode != 0 && maps[i].offset == 0)) && has_code(maps, count, i);
+}
+
+/* Return a number for the images in the maps and their places; other images, or other places, have another number. */
+static uint64_t images_number(const struct proc_map *maps, int count)
+{
+	uint64_t number = 0;
+	for (int i = 0; i < count; i++)
+		if (is_image(maps, count, i))
+			number = hash_pair(number, hash_pair(maps[i].low, maps[i].inode));
+	return number;
+}
+
+bool inject_is_current(const struct inject *inject)
+{
+	struct proc_map *maps;
+	int count = proc_read_maps(inject->pid, &maps);
+	uint64_t number = images_number(maps, count);
+	free(maps);
+	return number == inject->images_number;
+}
+
+/* Forget the entries of an unloaded image that were to be patched, and that some could not be. */
+static void image_forget_entries(struct inject *inject, const struct inject_image *image)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < inject->jump_count; i++)
+		if (inject->jump[i].address < image->base || inject->jump[i].address >= image->end)
+			inject->jump[kept++] = inject->jump[i];
+	inject->jump_count = kept;
+	inject->refused -= image->refused;
+}
+
+/* Drop the images that are not in the maps. */
+static void images_drop(struct inject *inject, const struct proc_map *maps, int count, uint64_t ticks)
+{
+	for (uint32_t i = 0; i < inject->image_count; i++)
+		inject->image[i].is_seen = false;
+	for (int i = 0; i < count; i++) {
+		struct inject_image *known =
+			is_image(maps, count, i) ? image_known(inject, maps[i].low, maps[i].inode) : NULL;
+		if (known)
+			known->is_seen = true;
+	}
+	for (uint32_t i = 0; count > 0 && i < inject->image_count;) {
+		if (inject->image[i].is_seen) {
+			i++;
+			continue;
+		}
+		STORE(&region_image(inject->region, inject->image[i].index)->unload_ticks, ticks);
+		if (inject->is_gathering)
+			image_forget_entries(inject, &inject->image[i]);
+		inject->image[i] = inject->image[--inject->image_count];
+	}
 }
 
 void inject_refresh(struct inject *inject, pid_t pid, uint32_t process, uint64_t ticks)
 {
 	struct proc_map *maps;
 	int count = proc_read_maps(pid, &maps);
-	for (uint32_t i = 0; i < inject->image_count; i++)
-		inject->image[i].is_seen = false;
-	for (int i = 0; i < count; i++) {
-		bool is_vdso = strcmp(maps[i].path, "[vdso]") == 0;
-		if ((!is_vdso && (maps[i].inode == 0 || maps[i].offset != 0)) || !has_code(maps, count, i))
-			continue;
-		struct inject_image *known = image_known(inject, maps[i].low, maps[i].inode);
-		if (known)
-			known->is_seen = true;
-		else
+	inject->images_number = images_number(maps, count);
+	/* A new image may lie where another one lay. */
+	images_drop(inject, maps, count, ticks);
+	for (int i = 0; i < count; i++)
+		if (is_image(maps, count, i) && !image_known(inject, maps[i].low, maps[i].inode))
 			image_add(inject, pid, &maps[i], maps + count, process, ticks);
-	}
-	for (uint32_t i = 0; count > 0 && i < inject->image_count;) {
-		if (!inject->image[i].is_seen) {
-			STORE(&region_image(inject->region, inject->image[i].index)->unload_ticks, ticks);
-			inject->image[i] = inject->image[--inject->image_count];
-		} else {
-			i++;
-		}
-	}
 	free(maps);
 }

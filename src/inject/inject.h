@@ -44,6 +44,7 @@ struct inject_image {
 	uint64_t requests;         /**< address of the contexts of its requests to Valgrind; 0: none yet */
 	bool has_glibc, has_other; /**< it defines malloc: glibc's, another one */
 	bool is_seen;              /**< used by the comparison with the maps */
+	uint32_t refused;          /**< how many of its functions could not be patched */
 };
 
 /** A patched entry. */
@@ -53,6 +54,14 @@ struct inject_jump {
 	uint64_t moved;                    /**< address of the copy of its first instructions */
 	int16_t offsets[HOOK_PATCH_BYTES]; /**< offset in that copy of the instruction that begins at byte i, or -1 */
 };
+
+/** Addresses [low, high) of a process. */
+struct inject_span {
+	uint64_t low, high;
+};
+
+/** Most spans of inject_spans(). */
+enum { INJECT_POOLS_MAX = 64, INJECT_SPANS_MAX = INJECT_ISLAND_MAX + 3 + INJECT_POOLS_MAX };
 
 /** An injected process. Zero it before inject_at_exec() or inject_attach(). Used by one thread at a time. */
 struct inject {
@@ -67,6 +76,7 @@ struct inject {
 	struct inject_doors doors;
 	struct inject_image *image;
 	uint32_t image_count;
+	uint64_t images_number; /**< of the images in the maps at the last inject_refresh(), and of their places */
 	bool is_static;
 	bool has_allocator;       /**< at least one function is patched */
 	uint32_t wait_limit_ms;   /**< the longest that a thread waits for the logger */
@@ -106,11 +116,18 @@ struct inject_rest {
 	char why[256];         /**< another reason why code stays; else "" */
 };
 
+/** Store the memory that xheap has mapped in the process `pid`, in the order of addresses, with the first
+    INJECT_POOLS_MAX pools of the recorder. inject: of the process, or of the one that forked it. Return the number of
+    spans, at most INJECT_SPANS_MAX. */
+uint32_t inject_spans(const struct inject *inject, pid_t pid, struct inject_span *spans);
+
 /** Set the longest wait of threads in a process that was injected into, or that such a process has forked. */
 void inject_set_wait_limit(struct inject *inject, pid_t pid, uint32_t wait_limit_ms);
 
 /** Explain why the kernel refuses to trace `pid` with this error. Return the negative errno. */
 int inject_cannot_trace(pid_t pid, int error, struct diag *diag);
+/** As inject_cannot_trace(), for the thread `tid` of `pid`. */
+int inject_cannot_trace_thread(pid_t pid, pid_t tid, int error, struct diag *diag);
 
 /** Check, without touching the process, whether it can be attached to. Return 0, or a negative errno with the
     reason. */
@@ -166,6 +183,12 @@ int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t
 	       const struct inject_exclusive *exclusive, struct diag *diag);
 /** Add the loaded images to the region; patch, or gather, their entries. Find the loader's state. */
 void inject_fill(struct inject *inject);
+/** Return whether the process has the images that the last inject_refresh() has found, at the same places. */
+bool inject_is_current(const struct inject *inject);
+/** Give the recorder the rows of images that inject_refresh() has found. No thread may be in the recorder. */
+void inject_push_images(struct inject *inject);
+/** Keep the patched code of the images out of core files, by calls of the process. */
+void inject_leave_out_of_cores(struct inject *inject, struct remote *remote);
 /** Finish the recorder's memory by calls of the process: unwind tables, pools, the list of mappings. Keep it out of
     core files. */
 void inject_settle(struct inject *inject, struct remote *remote);

@@ -232,6 +232,12 @@ void stacks_init(struct stacks *stacks, pid_t pid, int memory, const struct plac
 				  .unwinding = {.pid = pid, .memory = memory}};
 }
 
+void stacks_set_jumps(struct stacks *stacks, const struct inject_jump *jumps, uint32_t count)
+{
+	stacks->places.jumps = jumps;
+	stacks->places.jump_count = count;
+}
+
 void stacks_fini(struct stacks *stacks)
 {
 	free(stacks->maps);

@@ -39,6 +39,8 @@ const struct inject_jump *stacks_jump_around(const struct places *places, uint64
 
 /** Prepare the check of a process; read nothing yet. places is copied, its arrays stay the caller's. */
 void stacks_init(struct stacks *stacks, pid_t pid, int memory, const struct places *places, bool is_lenient);
+/** Replace the patches to check for. */
+void stacks_set_jumps(struct stacks *stacks, const struct inject_jump *jumps, uint32_t count);
 /** Free the maps and unwind tables. */
 void stacks_fini(struct stacks *stacks);
 

@@ -20,7 +20,7 @@ COMMANDS |= {command: ("xheap-session.1", f"\n.Ss {command}\n", "\n.S") for comm
 UNLISTED = {"help", "h", "q", "o", "p", "output", "images"}
 # Commands whose options another page explains, and single options of which that holds.
 REFERRED = {"update": "xheap-record.1", "top": "xheap-heap.1"}
-VALUE_PAGES = {("record", "trigger"): "xheap-session.1"}
+VALUE_PAGES = {("record", "trigger"): "xheap-session.1", ("top", "KEY"): "xheap-session.1"}
 # The first needs a session that has lost its logger, the second one marks files of the machine. The live tests have both.
 NOT_RUN = {"xheap-recover.1", "xheap-image.1"}
 # What bash offers behind these words.
