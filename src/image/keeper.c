@@ -37,7 +37,7 @@
 #include "os/limits.h"
 #include "os/monotonic.h"
 
-#define SCAN_NS (NS_PER_S / 2)
+#define SCAN_NS NS_PER_S
 #define DEBOUNCE_NS (20 * NS_PER_MS)
 #define WRITE_NS (50 * NS_PER_MS)
 enum { ROUND_MS = 50, OWN_WAIT_ROUNDS = 10 };

@@ -29,7 +29,7 @@ static bool is_trusted_directory(const char *path)
 void image_directory(enum image_directory directory, char *path, size_t size)
 {
 	static const char *const paths[IMAGE_DIRECTORY_COUNT] = {[IMAGE_DIRECTORY_OPTIONS] = "/etc/xheap/image.d",
-								 [IMAGE_DIRECTORY_RUN] = "/run/xheap-images",
+								 [IMAGE_DIRECTORY_RUN] = IMAGE_RUN_USUAL,
 								 [IMAGE_DIRECTORY_TRACES] = "/var/lib/xheap/traces"};
 	const char *root = getenv(IMAGE_ROOT_VARIABLE);
 	snprintf(path, size, "%s%s", is_trusted_directory(root) ? root : "", paths[directory]);

@@ -34,6 +34,9 @@ enum image_directory {
 	IMAGE_DIRECTORY_COUNT
 };
 
+/** IMAGE_DIRECTORY_RUN, as it usually is. */
+#define IMAGE_RUN_USUAL "/run/xheap-images"
+
 /** The directory before their paths; for tests. Ignored unless it belongs to the caller alone. */
 #define IMAGE_ROOT_VARIABLE "XHEAP_IMAGE_ROOT"
 

@@ -71,7 +71,7 @@ def wait_until_in_force():
 
 
 def clear():
-    xheap("image", "remove", "--all")
+    shutil.rmtree(OPTIONS, ignore_errors=True)
     shutil.rmtree(TRACES, ignore_errors=True)
     shutil.rmtree(ROOT / "run", ignore_errors=True)
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Image options: programs that are recorded whenever they start, and those that are not."""
 import os
-import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -45,7 +45,7 @@ def starts():
         row = wait_for_starts(perl, 6)
         expect(row["traced"] == 6 and row["untraced"] == 0, f"not all are traced: {row}")
         expect(wait_for_starts("script", 1)["traced"] == 1, "the script is not traced")
-        expect("image.script" in xheap("sessions"), "the session of the image is not listed")
+        expect(re.search(r"^image-[0-9a-f]{8}\.script: ", xheap("sessions"), re.M), "the session of the image is not listed")
     traces = sorted(TRACES.glob("*.xht"))
     expect(len(traces) == 2, f"traces: {traces}")
     found = {int(row["pid"]) for trace in traces for row in processes(trace)}
@@ -189,7 +189,7 @@ def edited():
                      "open.conf is not in force: others may write to it"):
             expect(text in mistakes, f"{text!r} is not among {mistakes}")
         (OPTIONS / "good.conf").write_text("[image]\nImage = other\nEnabled = no\n")
-        wait_for("session's end", lambda: "image.other" not in xheap("sessions"))
+        wait_for("session's end", lambda: not re.search(r"^image-[0-9a-f]{8}\.other: ", xheap("sessions"), re.M))
         before = listed()[1]["other"]["traced"]
         print_pid(program=FILES / "other")
         expect(listed()[1]["other"]["traced"] == before, "a disabled option is in force")
