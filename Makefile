@@ -46,6 +46,11 @@ demo: setup-demo
 	@$(MAKE) --no-print-directory all
 	@scripts/demo $(BUILD)
 
+# The pictures of docs/pictures, from real runs.
+pictures: all
+	@scripts/setup pictures
+	@scripts/pictures $(BUILD)
+
 install: all
 	@meson setup --reconfigure $(BUILD) -Dprefix=$(PREFIX) >/dev/null
 	@ninja -C $(BUILD) --quiet
@@ -89,4 +94,4 @@ distcheck:
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all setup-check setup-demo strict check quick check-yama golden-update demo install uninstall fuzz soak tested-with first-screen bench distcheck clean
+.PHONY: all setup-check setup-demo strict check quick check-yama golden-update demo pictures install uninstall fuzz soak tested-with first-screen bench distcheck clean

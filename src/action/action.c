@@ -12,9 +12,29 @@ const struct action *const action_table[] = {&action_stacks,        &action_fram
 					     &action_callers_table, &action_chains, &action_totals};
 const unsigned action_count = sizeof(action_table) / sizeof(*action_table);
 
+void action_input_settle(struct action_input *input)
+{
+	if (input->is_settled)
+		return;
+	input->is_settled = true;
+	struct wrapper_source *sources = memory_zeroed(input->source_count, sizeof(*sources));
+	for (unsigned i = 0; i < input->source_count; i++)
+		sources[i] = (struct wrapper_source){input->sources[i].table, input->sources[i].names};
+	if (input->cull)
+		input->has_prepared = heap_cull_prepare(input->cull, sources, input->source_count);
+	if (input->callers_of && heap_patterns_may_be_last(input->callers_of)) {
+		/* Wrappers are found in stacks with names. */
+		for (unsigned i = 0; i < input->source_count && !(input->cull && input->cull->wrappers); i++)
+			wrapper_source_name(&sources[i]);
+		heap_patterns_settle(input->callers_of, action_names(input));
+	}
+	free(sources);
+}
+
 uint32_t action_site_node(struct action_input *input, struct action_source *source, const struct heap_cell *cell)
 {
 	const struct heap_table *table = source->table;
+	action_input_settle(input);
 	if (!source->site_nodes) {
 		source->site_nodes = memory_resize(NULL, (size_t)table->site_count + 1, sizeof(*source->site_nodes));
 		memset(source->site_nodes, 0xff, table->site_count * sizeof(*source->site_nodes));
@@ -69,6 +89,9 @@ void action_input_fini(struct action_input *input)
 	action_heaps_free(input->heaps);
 	intern_fini(&input->images);
 	intern_fini(&input->splits);
+	if (input->has_prepared)
+		heap_cull_forget(input->cull);
+	input->is_settled = input->has_prepared = false;
 	input->callers = NULL;
 	input->heaps = NULL;
 }

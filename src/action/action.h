@@ -46,6 +46,8 @@ struct action_input {
 	struct action_source *sources;
 	unsigned source_count;
 	bool is_colored;           /**< texts for people go to a terminal */
+	bool is_settled;           /**< action_input_settle() was called */
+	bool has_prepared;         /**< and found what `cull` culls, which ends with this input */
 	struct text_layout layout; /**< of texts for people */
 	struct heap_cull *cull;
 	struct heap_patterns *callers_of; /**< the function of -callers */
@@ -58,6 +60,10 @@ struct action_input {
 
 /** Free all that actions found. The sources stay the caller's. */
 void action_input_fini(struct action_input *input);
+
+/** Name all stacks of the sources, and find out what is culled and looked for: wrappers are those of all sources
+    together. The first rows that are made do it, too; later calls do nothing. */
+void action_input_settle(struct action_input *input);
 
 /** Return the names of all sources: any of the tree. */
 static inline struct heap_names *action_names(const struct action_input *input)

@@ -258,6 +258,9 @@ int budget_check_make(struct budget_check *check, struct diag *diag)
 	size_t detailed = 0;
 	int error = 0;
 	check->match = budget_match_new(budget);
+	/* Names of all stacks. */
+	action_input_settle(check->input);
+	budget_match_settle(check->match, action_names(check->input));
 	for (unsigned i = 0; check->baseline && i < check->baseline->source_count; i++)
 		check->incomplete_count += !losses_is_complete(trace_dictionary(check->baseline->sources[i].trace));
 	check->runs = memory_zeroed(check->input->source_count, sizeof(*check->runs));

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "action/budget_report.h"
+#include "action/culled.h"
 #include "action/losses.h"
 #include "action/report_columns.h"
 
@@ -84,6 +85,23 @@ static void traces_put(struct json *json, const char *key, const struct action_i
 	json_end_array(json);
 }
 
+static void last_parts_put(struct json *json, const struct budget_check *check)
+{
+	bool has_begun = false;
+	for (uint32_t word = 0; word < check->budget->words.count; word++) {
+		size_t count;
+		const char **frames = budget_match_last_parts(check->match, action_names(check->input), word, &count);
+		if (count && !has_begun)
+			json_begin_array(json, "matched_last_parts");
+		has_begun |= count > 0;
+		if (count)
+			culled_last_parts_json(json, budget_word(check->budget, word), frames, count);
+		free(frames);
+	}
+	if (has_begun)
+		json_end_array(json);
+}
+
 void budget_json(const struct budget_check *check, struct sink *out)
 {
 	struct json json = {.out = out, .line_depth = 3};
@@ -101,6 +119,8 @@ void budget_json(const struct budget_check *check, struct sink *out)
 	if (check->baseline)
 		traces_put(&json, "baseline", check->baseline);
 	traces_put(&json, "traces", check->input);
+	culled_json(&json, check->input);
+	last_parts_put(&json, check);
 	json_begin_array(&json, "limits");
 	for (size_t i = 0; i < check->budget->limit_count; i++)
 		limit_put(&json, check, i);

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "query/plain_name.h"
 
 /* Numbers by key, each with any number of them. */
 struct bucket {
@@ -29,6 +30,7 @@ struct budget_match {
 	struct buckets by_offset;
 	struct buckets by_text;          /* whole names */
 	bool *has_hit, *is_begun;        /* by word */
+	struct bucket *last_parts;       /* by word: names that it matches by their last part; or NULL */
 	struct bucket wild;              /* frames without such a word */
 	struct bucket *by_in, *by_self;  /* by word: selections */
 	struct bucket free;              /* selections without frames that have to match */
@@ -181,7 +183,10 @@ void budget_match_free(struct budget_match *match)
 		heap_patterns_fini(&match->frames[i]);
 		free(match->by_in[i].items);
 		free(match->by_self[i].items);
+		if (match->last_parts)
+			free(match->last_parts[i].items);
 	}
+	free(match->last_parts);
 	free(match->frames);
 	free(match->by_in);
 	free(match->by_self);
@@ -293,6 +298,32 @@ static uint32_t name_set(struct budget_match *match, const struct heap_names *na
 		try_parts(match, plain, names, node);
 	}
 	return *set = bucket_intern(&match->sets, &match->found);
+}
+
+static bool word_may_be_last(const struct budget_match *match, uint32_t word)
+{
+	return heap_patterns_may_be_last(&match->frames[word]);
+}
+
+/* One pass over the names finds the frames that match one as a whole, whatever the number of frames is. */
+void budget_match_settle(struct budget_match *match, const struct heap_names *names)
+{
+	const uint32_t count = match->budget->words.count;
+	bool may_be = false;
+	assert(!match->node_capacity);
+	for (uint32_t i = 0; i < count; i++)
+		may_be |= word_may_be_last(match, i);
+	if (!may_be)
+		return;
+	for (uint32_t node = 1; node < heap_names_node_count(names); node++)
+		name_set(match, names, node);
+	for (uint32_t i = 0; i < count; i++)
+		if (!match->has_hit[i])
+			heap_patterns_use_last_parts(&match->frames[i]);
+	/* Names of other stacks were among them. */
+	memset(match->has_hit, 0, count * sizeof(*match->has_hit));
+	if (match->name_capacity)
+		memset(match->name_sets, 0xff, match->name_capacity * sizeof(*match->name_sets));
 }
 
 /* The frames that match the node itself: addresses belong to nodes. */
@@ -423,6 +454,49 @@ uint32_t budget_match_list_count(const struct budget_match *match)
 bool budget_match_has_hit(const struct budget_match *match, uint32_t word)
 {
 	return match->has_hit[word];
+}
+
+static bool is_last_part(const struct budget_match *match, uint32_t word)
+{
+	return match->frames[word].count && match->frames[word].items[0].is_last_part;
+}
+
+/* Sort the names that were matched by the frames that match them so. */
+static void last_parts_make(struct budget_match *match, const struct heap_names *names)
+{
+	bool *is_seen = memory_zeroed(match->name_capacity, sizeof(*is_seen));
+	match->last_parts = memory_zeroed(match->budget->words.count, sizeof(*match->last_parts));
+	for (uint32_t node = 1; node < heap_names_node_count(names); node++) {
+		uint32_t name = heap_names_frame(names, node)->name;
+		if (name >= match->name_capacity || match->name_sets[name] == HEAP_NONE || is_seen[name])
+			continue;
+		is_seen[name] = true;
+		struct budget_list words = numbers_of(&match->sets, match->name_sets[name]);
+		for (uint32_t i = 0; i < words.count; i++)
+			if (is_last_part(match, words.items[i]))
+				bucket_add(&match->last_parts[words.items[i]], name);
+	}
+	free(is_seen);
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+const char **budget_match_last_parts(struct budget_match *match, const struct heap_names *names, uint32_t word,
+				     size_t *count)
+{
+	if (!match->last_parts)
+		last_parts_make(match, names);
+	const struct bucket *found = &match->last_parts[word];
+	const char **texts = memory_zeroed(found->count, sizeof(*texts));
+	for (size_t i = 0; i < found->count; i++)
+		texts[i] = heap_names_name(names, found->items[i])->text;
+	if (found->count)
+		qsort(texts, found->count, sizeof(*texts), compare_texts);
+	*count = found->count;
+	return texts;
 }
 
 const struct heap_pattern *budget_match_pattern(const struct budget_match *match, uint32_t word)

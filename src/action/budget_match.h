@@ -17,6 +17,10 @@ struct budget_match *budget_match_new(const struct budget *budget);
 /** Free the matching; NULL is none. */
 void budget_match_free(struct budget_match *match);
 
+/** Compare the frames of the budget that match no name as a whole with the last parts of names from now on.
+    To be called once: when the stacks of all traces have names, and before the first stack is matched. */
+void budget_match_settle(struct budget_match *match, const struct heap_names *names);
+
 /**
  * Return the number of the list of selections that count a stack: its node, and its node after culling. Of a stack that
  * is cut, frames are missing at its outer end. Threads and processes are left to the caller. Equal lists have one
@@ -34,6 +38,11 @@ uint32_t budget_match_list_count(const struct budget_match *match);
 
 /** Return whether the frame has matched a name so far. */
 bool budget_match_has_hit(const struct budget_match *match, uint32_t word);
+
+/** Return the texts of the names that have matched the frame by their last part, in order; of other frames none. The
+    caller frees the array. */
+const char **budget_match_last_parts(struct budget_match *match, const struct heap_names *names, uint32_t word,
+				     size_t *count);
 
 /** Return the frame as a pattern; NULL: the word is a whole name, or no frame. */
 const struct heap_pattern *budget_match_pattern(const struct budget_match *match, uint32_t word);

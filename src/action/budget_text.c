@@ -4,13 +4,14 @@
 #include <string.h>
 
 #include "action/budget_report.h"
+#include "action/culled.h"
 #include "action/losses.h"
 #include "base/grid.h"
 #include "base/text.h"
 #include "query/nearest.h"
 
 #define LEAST_PART 0.1 /* percent */
-enum { COLUMNS = 5, COLUMNS_OF_RUNS = 6, ROWS_MAX = 30, LIMITS_MAX = 100, PERCENT = 100 };
+enum { COLUMNS = 5, COLUMNS_OF_RUNS = 6, ROWS_MAX = 30, LIMITS_MAX = 100, MATCHES_MAX = 10, PERCENT = 100 };
 
 struct text budget_missing(const struct action_source *source)
 {
@@ -265,9 +266,32 @@ static void traces_put(struct sink *out, const struct budget_check *check)
 	free(text);
 }
 
+/* Wrappers, and names that frames of the budget match by their last part. */
+static void names_put(struct sink *out, const struct budget_check *check)
+{
+	const struct action_input *input = check->input;
+	struct sink lines;
+	size_t shown = 0;
+	culled_text(out, input);
+	sink_to_memory(&lines);
+	for (uint32_t word = 0; word < check->budget->words.count && shown < MATCHES_MAX; word++) {
+		size_t count;
+		const char **frames = budget_match_last_parts(check->match, action_names(input), word, &count);
+		if (count)
+			culled_last_parts_text(&lines, &input->layout, budget_word(check->budget, word), frames, count);
+		shown += count > 0;
+		free(frames);
+	}
+	char *text = sink_take(&lines, NULL);
+	if (*text)
+		text_wrap(out, text, &input->layout);
+	free(text);
+}
+
 void budget_text(const struct budget_check *check, struct sink *out)
 {
 	traces_put(out, check);
+	names_put(out, check);
 	for (int state = VERDICT_STATE_COUNT; --state > VERDICT_OK;)
 		state_put(out, check, (enum verdict_state)state);
 	rows_put(out, check);

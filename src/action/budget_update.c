@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "query/plain_name.h"
 
 enum { PERCENT = BUDGET_WHOLE / 100, DRAFT_SHARE = 20, DRAFT_FUNCTIONS = 10, PLAIN_BYTES = 400 };
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "action/diff_report.h"
+#include "action/culled.h"
 #include "action/report_columns.h"
 #include "base/text.h"
 
@@ -160,6 +161,7 @@ void diff_json(const struct diff_report *report, struct sink *out)
 	for (size_t i = 0; i < report->filter_count; i++)
 		json_text(&json, report->filters[i].name, report->filters[i].text);
 	json_end_object(&json);
+	culled_json(&json, report->diff.input);
 	json_bool(&json, "different_programs", diff_is_of_other_programs(&report->diff));
 	versions(&json, report);
 	json_text(&json, "normalise", diff_basis_name(report->basis));

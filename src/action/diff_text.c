@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "action/diff_report.h"
+#include "action/culled.h"
 #include "action/losses.h"
 #include "action/report_columns.h"
 #include "base/grid.h"
@@ -163,6 +164,7 @@ static void head(const struct diff_report *report, struct sink *out)
 				 &report->diff.input->layout, report->diff.input->is_colored, STYLE_CAVEAT);
 	versions(report, out);
 	other_builds(report, out);
+	culled_text(out, report->diff.input);
 	sink_to_memory(&lines);
 	if (report->basis != DIFF_AS_IS)
 		factors(report, &lines);

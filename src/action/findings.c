@@ -12,6 +12,7 @@ enum {
 	PERCENT = 100,
 	GROWTHS_MOST = 2,     /* findings of growth */
 	NOTABLE_PERCENT = 25, /* of the peak, of blocks, of memory */
+	LEAST_PERCENT = 1,    /* of the peak: a leak below is no finding */
 	NOTABLE_BLOCKS = 1000,
 	NOTABLE_BYTES = 1 << 20
 };
@@ -231,7 +232,8 @@ static void outstanding_find(struct summary *summary)
 	if (!list->count || !*summary->survey.growth_unknown.data)
 		return;
 	const struct heap_numbers *numbers = &list->rows.rows[0]->figures->numbers;
-	if (percent(numbers->outstanding_bytes, whole) < NOTABLE_PERCENT)
+	if (percent(numbers->outstanding_bytes, whole) < NOTABLE_PERCENT ||
+	    percent(numbers->outstanding_bytes, summary->source->window->totals.peak_bytes) < LEAST_PERCENT)
 		return;
 	sink_to_memory(&text);
 	sink_format(&text, "%s has %u %% of the bytes that are never freed: %s in %s block%s.",
@@ -246,22 +248,25 @@ static void outstanding_find(struct summary *summary)
 
 static void resident_find(struct summary *summary)
 {
-	const struct survey *survey = &summary->survey;
 	if (!summary->is_split)
 		return;
-	uint64_t resident = summary->resident->resident_bytes,
-		 heap = survey->page_bytes < resident ? survey->page_bytes : resident;
+	const struct summary_resident parts = summary_resident_parts(summary);
+	uint64_t resident = parts.bytes, heap = parts.heap_bytes;
+	bool has_kinds = summary->resident_kinds.split;
 	struct sink text, command;
 	if (resident < 16 * NOTABLE_BYTES || percent(resident - heap, resident) < 2 * NOTABLE_PERCENT)
 		return;
 	sink_to_memory(&text);
-	sink_format(&text, "%u %% of the resident memory (%s) is not heap.%s", percent(resident - heap, resident),
-		    text_bytes(resident - heap).data,
+	sink_format(&text, "%u %% of the resident memory (%s) is not heap%s", percent(resident - heap, resident),
+		    text_bytes(resident - heap).data, has_kinds ? ", most of it " : "");
+	if (has_kinds)
+		resident_rest_text(&summary->resident_kinds, 2, &text);
+	sink_format(&text, ".%s",
 		    summary->has_python
 			    ? " With PYTHONMALLOC=malloc in its environment, Python takes its objects from malloc."
 			    : "");
 	command_begin(summary, &command, "dump");
-	sink_text(&command, " -memory");
+	sink_text(&command, has_kinds ? " -mappings" : " -memory");
 	finding_add(summary, FINDING_RESIDENT, &text, &command);
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/culled.h"
 #include "action/early_end.h"
 #include "action/losses.h"
 #include "action/report_columns.h"
@@ -175,6 +176,7 @@ void report_json(const struct report *report, struct sink *out)
 		json_text(&json, report->filters[i].name, report->filters[i].text);
 	json_end_object(&json);
 	json_caveats(&json, report);
+	culled_json(&json, report->input);
 	json_totals(&json, report);
 	json_begin_array(&json, "actions");
 	for (unsigned i = 0; i < report->part_count; i++)

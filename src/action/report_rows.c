@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "query/lifetime.h"
 
 #define X(name, key, title) \
@@ -55,6 +56,20 @@ const struct action_sort *action_sort_at(unsigned number)
 enum action_number action_sort_number(const struct action_sort *sort)
 {
 	return (enum action_number)(sort - sorts);
+}
+
+const char *action_sort_nearest(const char *word)
+{
+	const char *nearest = NULL;
+	size_t least = strlen(word) / 2 + 1;
+	for (int i = 0; i < SORT_COUNT; i++) {
+		size_t distance = text_distance(word, sorts[sort_order[i]].key);
+		if (distance >= least)
+			continue;
+		least = distance;
+		nearest = sorts[sort_order[i]].key;
+	}
+	return nearest;
 }
 
 const char *action_sort_keys(void)
@@ -622,6 +637,7 @@ void action_rows_make(struct action_rows *rows, struct action_input *input, cons
 	*rows = (struct action_rows){0};
 	if (!action->groups)
 		return;
+	action_input_settle(input);
 	grouping.sources = memory_zeroed(input->source_count, sizeof(*grouping.sources));
 	rows_make(rows, &grouping);
 	rows_rank(rows, input->source_count, choice);

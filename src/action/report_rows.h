@@ -55,6 +55,9 @@ enum action_number action_sort_number(const struct action_sort *sort);
 /** Return all keys, "so soc st ...", for messages. */
 const char *action_sort_keys(void);
 
+/** Return the key that is most like the word, or NULL. */
+const char *action_sort_nearest(const char *word);
+
 /** Which rows are wanted. */
 struct action_choice {
 	const struct action_sort *sort;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/culled.h"
 #include "action/early_end.h"
 #include "action/losses.h"
 #include "action/report_columns.h"
@@ -10,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "query/folded.h"
+#include "query/missing_symbols.h"
 
 static void text_caveat(struct sink *out, const char *name, uint64_t count, const char *meaning)
 {
@@ -41,8 +43,11 @@ static void text_without_symbols(const struct report *report, struct sink *out)
 		sink_format(out, "%s%s", i ? ", " : "  symbols incomplete for ", text_shown(images[i]));
 	if (without > NAMES_MAX)
 		sink_format(out, " and %zu more images", without - NAMES_MAX);
-	if (without)
-		sink_put(out, '\n');
+	if (!without)
+		return;
+	char *advice = missing_symbols_advice(report_source(report)->names);
+	sink_format(out, "\n  %s\n", advice);
+	free(advice);
 }
 
 void report_caveat_lines(const struct report *report, struct sink *out)
@@ -118,6 +123,10 @@ void report_text_caveats(const struct report *report, struct sink *out)
 	text_wrap_styled(out, *lines ? lines : "  nothing was lost, cut short or contradictory", &report->input->layout,
 			 report->input->is_colored && *lines, STYLE_CAVEAT);
 	free(lines);
+	/* A report without parts prints rows of its own. */
+	if (!report->part_count)
+		action_input_settle(report->input);
+	culled_text(out, report->input);
 }
 
 struct text report_count(const struct action_source *source, uint64_t count)

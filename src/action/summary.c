@@ -172,6 +172,29 @@ const char *summary_function(const struct summary *summary, uint32_t node)
 	return summary->input->layout.has_full_names || !name->short_text ? name->text : name->short_text;
 }
 
+/* Take the kinds of mappings of the process with the largest resident memory. */
+static void resident_choose(struct summary *summary)
+{
+	if (!summary->resident)
+		return;
+	struct resident *all = resident_list(summary->source->table->dictionary);
+	summary->resident_kinds = all[summary->resident->process];
+	free(all);
+}
+
+struct summary_resident summary_resident_parts(const struct summary *summary)
+{
+	const struct resident *kinds = &summary->resident_kinds;
+	const struct survey *survey = &summary->survey;
+	struct summary_resident parts = {kinds->split ? kinds->bytes : summary->resident->resident_bytes,
+					 kinds->split ? kinds->split->time_ns : summary->resident->time_ns, 0, 0};
+	uint64_t rounded = survey->live_bytes + survey->resident.bytes,
+		 pages = survey->page_bytes < parts.bytes ? survey->page_bytes : parts.bytes;
+	parts.heap_bytes = kinds->split ? kinds->heap_bytes : pages;
+	parts.free_bytes = rounded < parts.heap_bytes ? parts.heap_bytes - rounded : 0;
+	return parts;
+}
+
 void summary_make(struct summary *summary, struct action_input *input, const struct summary_plan *plan)
 {
 	assert(input->source_count == 1);
@@ -185,11 +208,16 @@ void summary_make(struct summary *summary, struct action_input *input, const str
 	summary->resident = plan->is_filtered ? NULL : largest_sample(source->table->dictionary, TRACE_NONE);
 	/* The parts of the resident memory take each block that there was. */
 	summary->is_split = summary->resident && is_exact(summary) && !plan->has_range;
-	const struct survey_plan survey_plan = {.short_ns = plan->short_ns,
-						.chart_parts = SUMMARY_CHART_PARTS,
-						.resident_process =
-							summary->is_split ? summary->resident->process : TRACE_NONE,
-						.resident_at_ns = summary->is_split ? summary->resident->time_ns : 0};
+	resident_choose(summary);
+	const struct trace_resident *split = summary->resident_kinds.split;
+	const struct survey_plan survey_plan = {
+		.short_ns = plan->short_ns,
+		.chart_parts = SUMMARY_CHART_PARTS,
+		.resident_process = summary->is_split ? summary->resident->process : TRACE_NONE,
+		.resident_at_ns = split               ? split->time_ns
+				  : summary->is_split ? summary->resident->time_ns
+						      : 0,
+		.resident = split && summary->is_split ? &summary->resident_kinds : NULL};
 	survey_make(&summary->survey, input, source, &survey_plan);
 	source->survey = &summary->survey;
 	summary->has_python = has_python(source->table->dictionary);

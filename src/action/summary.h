@@ -74,13 +74,22 @@ struct summary {
 	size_t process_count;
 	const struct trace_sample *resident; /**< where the resident memory of a process was largest; NULL: unknown */
 	bool is_split;                       /**< the survey has the parts of it */
-	bool has_python;                     /**< a Python interpreter is among the images */
+	/** the same process where its memory was read by kind of mapping; without a split if it was not */
+	struct resident resident_kinds;
+	bool has_python; /**< a Python interpreter is among the images */
 	struct summary_finding findings[SUMMARY_FINDINGS];
 	unsigned finding_count;
 	const struct filter_note *filters; /**< which allocations count */
 	size_t filter_count;
 	bool has_range;
 	size_t top; /**< rows of each list */
+};
+
+/** The largest resident memory: where its kinds of mappings were read, else where it was measured. */
+struct summary_resident {
+	uint64_t bytes;
+	int64_t time_ns;
+	uint64_t heap_bytes, free_bytes; /**< with is_split: what is heap, and what of it no block has */
 };
 
 /** What is asked for. */
@@ -96,6 +105,9 @@ struct summary_plan {
 
 /** Make the summary of the input's one source, whose window is there. End it with summary_fini(). */
 void summary_make(struct summary *summary, struct action_input *input, const struct summary_plan *plan);
+
+/** Return the parts of the largest resident memory; summary->resident is not NULL. */
+struct summary_resident summary_resident_parts(const struct summary *summary);
 
 /** Free the summary. */
 void summary_fini(struct summary *summary);

@@ -4,7 +4,10 @@
 #include <math.h>
 #include <xxhash.h>
 
+#include "action/forecast.h"
 #include "action/early_end.h"
+#include "action/culled.h"
+#include "action/ends.h"
 #include "action/losses.h"
 #include "action/summary.h"
 
@@ -114,6 +117,21 @@ static void json_growth_row(struct json *json, const struct summary *summary, co
 	json_end_object(json);
 }
 
+static void json_forecast(struct json *json, const struct summary *summary)
+{
+	const struct forecast forecast = forecast_make(&summary->survey, summary->source->table->dictionary);
+	if (!forecast.limit)
+		return;
+	const struct growth_rate seconds = {forecast.seconds, forecast.least_seconds, forecast.most_seconds};
+	json_begin_object(json, "forecast");
+	json_count(json, "process", forecast.process);
+	json_text(json, "limit", forecast.limit);
+	json_count(json, "limit_bytes", forecast.limit_bytes);
+	json_count(json, "used_bytes", forecast.used_bytes);
+	json_rate(json, "seconds", &seconds);
+	json_end_object(json);
+}
+
 static void json_growth(struct json *json, const struct summary *summary, size_t top)
 {
 	const struct survey *survey = &summary->survey;
@@ -124,6 +142,7 @@ static void json_growth(struct json *json, const struct summary *summary, size_t
 	for (size_t i = 0; i < survey->growth_count && i < survey->grows_count + top; i++)
 		json_growth_row(json, summary, &survey->growths[i]);
 	json_end_array(json);
+	json_forecast(json, summary);
 	json_end_object(json);
 }
 
@@ -147,18 +166,28 @@ static void json_resident(struct json *json, const struct summary *summary)
 	const struct survey *survey = &summary->survey;
 	if (!summary->resident)
 		return;
-	uint64_t bytes = summary->resident->resident_bytes,
-		 heap = survey->page_bytes < bytes ? survey->page_bytes : bytes,
-		 rounded = survey->live_bytes + survey->resident.bytes;
+	const struct summary_resident part = summary_resident_parts(summary);
+	const struct resident *kinds = &summary->resident_kinds;
 	json_begin_object(json, "resident");
 	json_count(json, "process", summary->resident->process);
 	json_time(json, "at_us", summary->resident->time_ns);
-	json_count(json, "bytes", bytes);
+	json_count(json, "bytes", summary->resident->resident_bytes);
+	if (kinds->split) {
+		json_count(json, "read_bytes", part.bytes);
+		json_time(json, "read_at_us", part.time_ns);
+	}
 	if (summary->is_split) {
 		json_count(json, "live_bytes", survey->live_bytes);
 		json_count(json, "rounding_bytes", survey->resident.bytes);
-		json_count(json, "free_bytes", rounded < heap ? heap - rounded : 0);
-		json_count(json, "other_bytes", bytes - heap);
+		json_count(json, "free_bytes", part.free_bytes);
+		json_count(json, "other_bytes", part.bytes - part.heap_bytes);
+	}
+	if (kinds->split) {
+		json_begin_object(json, "others");
+		for (unsigned kind = 0; kind < TRACE_MAPPING_KIND_COUNT; kind++)
+			if (kinds->rest[kind])
+				json_count(json, resident_kind_key(kind), kinds->rest[kind]);
+		json_end_object(json);
 	}
 	json_end_object(json);
 }
@@ -190,6 +219,28 @@ static void json_processes(struct json *json, const struct summary *summary)
 			json_count(json, "top_bytes", own->top_bytes);
 			action_stack_json(summary->input, own->top_node, json);
 		}
+		json_end_object(json);
+	}
+	json_end_array(json);
+}
+
+static void json_ends(struct json *json, const struct summary *summary)
+{
+	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
+	unsigned count = 0;
+	json_begin_array(json, "ends");
+	for (uint32_t i = 0; i < dictionary->process_count && count < SUMMARY_PROCESSES; i++) {
+		const struct trace_process *process = &dictionary->processes[i];
+		if (!ends_are_notable(process))
+			continue;
+		count++;
+		json_begin_object(json, NULL);
+		json_count(json, "process", i);
+		if (process->pid)
+			json_count(json, "pid", process->pid);
+		if (trace_process_end_is_known(process))
+			json_time(json, "time_us", process->end_ns);
+		ends_json(json, dictionary, i);
 		json_end_object(json);
 	}
 	json_end_array(json);
@@ -232,6 +283,7 @@ void summary_json(const struct summary *summary, struct sink *out)
 	for (size_t i = 0; i < summary->filter_count; i++)
 		json_text(&json, summary->filters[i].name, summary->filters[i].text);
 	json_end_object(&json);
+	culled_json(&json, summary->input);
 	if (summary->source->table->sample_bytes)
 		json_count(&json, "sample_bytes", summary->source->table->sample_bytes);
 	json_count(&json, "missing_calls", losses_missing_calls(dictionary));
@@ -240,6 +292,7 @@ void summary_json(const struct summary *summary, struct sink *out)
 	losses_json_folded(&json, dictionary);
 	json_time(&json, "duration_us", summary->source->table->duration_ns);
 	json_totals(&json, summary);
+	json_ends(&json, summary);
 	json_findings(&json, summary);
 	json_growth(&json, summary, summary->top);
 	json_lists(&json, summary);

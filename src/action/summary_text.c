@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/ends.h"
+#include "action/forecast.h"
 #include "action/losses.h"
 #include "action/stack_view.h"
 #include "action/summary.h"
@@ -196,6 +198,51 @@ static void title_put(const struct summary_screen *screen)
 	words_put(screen, 2, line, "");
 }
 
+/* The newest reason why a trigger wrote the file. */
+static void trigger_put(const struct summary_screen *screen)
+{
+	const struct trace_dictionary *dictionary = screen->summary->source->table->dictionary;
+	char line[LINE_BYTES];
+	for (uint32_t i = dictionary->option_count; i-- > 0;) {
+		if (strcmp(dictionary->options[i].name, TRACE_OPTION_TRIGGERED) != 0)
+			continue;
+		snprintf(line, sizeof(line), "Triggered: %.500s", text_shown(dictionary->options[i].value));
+		words_put(screen, 2, line, "");
+		return;
+	}
+}
+
+/* The first process that ended by a signal, or else with a failure; and how many others did so. */
+static void ends_put(const struct summary_screen *screen)
+{
+	const struct trace_dictionary *dictionary = screen->summary->source->table->dictionary;
+	uint32_t first = TRACE_NONE, count = 0;
+	struct sink sink;
+	for (uint32_t i = 0; i < dictionary->process_count; i++) {
+		const struct trace_process *process = &dictionary->processes[i];
+		if (!ends_are_notable(process))
+			continue;
+		if (first == TRACE_NONE ||
+		    (process->end == TRACE_END_SIGNAL && dictionary->processes[first].end != TRACE_END_SIGNAL))
+			first = i;
+		count++;
+	}
+	if (!count)
+		return;
+	const struct trace_process *process = &dictionary->processes[first];
+	sink_to_memory(&sink);
+	sink_format(&sink, "Ended: pid %s, %s", text_pid(process->pid).data,
+		    process->end == TRACE_END_UNKNOWN ? "how is unknown" : ends_text(process).data);
+	if (trace_process_end_is_known(process))
+		sink_format(&sink, " at %s", text_duration(process->end_ns).data);
+	ends_explain(dictionary, first, ": ", &sink);
+	if (count > 1)
+		sink_format(&sink, "; %" PRIu32 " more: xheap info", count - 1);
+	char *text = sink_take(&sink, NULL);
+	words_put(screen, 2, text, "");
+	free(text);
+}
+
 /* What keeps the numbers from being exact; the first lines of it unless all are wanted. */
 static void caveats_put(const struct summary_screen *screen)
 {
@@ -299,6 +346,32 @@ static void growth_row_put(const struct summary_screen *screen, const struct sur
 	stack_put(screen, line, own->node);
 }
 
+static struct text text_seconds(double seconds)
+{
+	/* Longer ones are years. */
+	return text_duration(seconds < 9e9 ? (int64_t)(seconds * 1e9) : INT64_MAX);
+}
+
+static void forecast_put(const struct summary_screen *screen)
+{
+	const struct trace_dictionary *dictionary = screen->summary->source->table->dictionary;
+	const struct forecast forecast = forecast_make(&screen->summary->survey, dictionary);
+	char line[LINE_BYTES];
+	if (!screen->summary->survey.grows_count)
+		return;
+	if (!forecast.limit)
+		snprintf(line, sizeof(line), "When a limit would be reached is unknown: the trace has no %s.",
+			 dictionary->limit_count ? "limit of that process" : "limits");
+	else
+		snprintf(line, sizeof(line),
+			 "At this rate pid %s reaches %s, %s, in %s (%s to %s); %s was resident at the end.",
+			 text_pid(dictionary->processes[forecast.process].pid).data, forecast.words,
+			 text_bytes(forecast.limit_bytes).data, text_seconds(forecast.seconds).data,
+			 text_seconds(forecast.least_seconds).data, text_seconds(forecast.most_seconds).data,
+			 text_bytes(forecast.used_bytes).data);
+	words_put(screen, 2, line, "");
+}
+
 static void growth_put(const struct summary_screen *screen)
 {
 	const struct survey *survey = &screen->summary->survey;
@@ -315,8 +388,7 @@ static void growth_put(const struct summary_screen *screen)
 	size_t most = survey->grows_count ? survey->grows_count : screen->view->lines ? 0 : screen->rows;
 	for (size_t i = 0; i < survey->growth_count && i < most && i < screen->rows; i++)
 		growth_row_put(screen, &survey->growths[i]);
-	if (survey->grows_count)
-		words_put(screen, 2, "When a limit would be reached is unknown: the trace has no limits.", "");
+	forecast_put(screen);
 }
 
 static void cell_put(const struct summary_screen *screen, unsigned eighths)
@@ -374,17 +446,21 @@ static void resident_put(const struct summary_screen *screen)
 	struct sink sink;
 	if (!summary->resident)
 		return;
-	uint64_t bytes = summary->resident->resident_bytes,
-		 heap = survey->page_bytes < bytes ? survey->page_bytes : bytes,
-		 rounded = survey->live_bytes + survey->resident.bytes;
+	const struct summary_resident part = summary_resident_parts(summary);
 	sink_to_memory(&sink);
-	sink_format(&sink, "Resident: %s at %s", text_bytes(bytes).data,
-		    text_duration(summary->resident->time_ns).data);
+	sink_format(&sink, "Resident: %s at %s", text_bytes(part.bytes).data, text_duration(part.time_ns).data);
+	if (part.bytes < summary->resident->resident_bytes)
+		sink_format(&sink, " (%s at %s)", text_bytes(summary->resident->resident_bytes).data,
+			    text_duration(summary->resident->time_ns).data);
 	if (summary->is_split) {
 		sink_format(&sink, ": %s live, %s rounding, ", text_bytes(survey->live_bytes).data,
 			    text_bytes(survey->resident.bytes).data);
-		sink_format(&sink, "%s free inside heaps, ", text_bytes(rounded < heap ? heap - rounded : 0).data);
-		sink_format(&sink, "%s not heap", text_bytes(bytes - heap).data);
+		sink_format(&sink, "%s free inside heaps, ", text_bytes(part.free_bytes).data);
+		sink_format(&sink, "%s not heap", text_bytes(part.bytes - part.heap_bytes).data);
+	}
+	if (summary->resident_kinds.split) {
+		sink_text(&sink, ": ");
+		resident_rest_text(&summary->resident_kinds, TRACE_MAPPING_KIND_COUNT, &sink);
 	}
 	char *text = sink_take(&sink, NULL);
 	words_put(screen, 2, text, "");
@@ -503,6 +579,8 @@ static void findings_put(const struct summary_screen *screen)
 static void screen_put(const struct summary_screen *screen)
 {
 	title_put(screen);
+	trigger_put(screen);
+	ends_put(screen);
 	caveats_put(screen);
 	filters_put(screen);
 	peak_put(screen);

@@ -308,10 +308,11 @@ static inline void row_reside(struct survey_part *part, const struct heap_alloca
 			      const struct heap_details *details, uint32_t process)
 {
 	const struct survey_plan *plan = &part->making->survey->plan;
-	if (process != plan->resident_process || row->birth_ns > plan->resident_at_ns)
+	if (plan->resident_process == TRACE_NONE || row->birth_ns > plan->resident_at_ns ||
+	    !resident_is_of(part->making->source->table->dictionary, plan->resident_process, process))
 		return;
 	heap_extents_add(&part->extents, 0, row, details);
-	if (!heap_is_live_at(row, plan->resident_at_ns))
+	if (process != plan->resident_process || !heap_is_live_at(row, plan->resident_at_ns))
 		return;
 	part->live_bytes += row->size_bytes;
 	rounding_add(&part->resident, details);
@@ -571,6 +572,8 @@ static void survey_settle(struct survey *survey, struct survey_part *part)
 	survey->resident = part->resident;
 	survey->live_bytes = part->live_bytes;
 	heap_extents_sum(&part->extents, &survey->page_bytes, 1);
+	if (survey->plan.resident)
+		resident_tell(survey->plan.resident, table->dictionary, &part->extents);
 	handovers_sum(survey, part);
 	growths_judge(survey, part);
 	peaks_guess(survey, part);

@@ -10,6 +10,7 @@
 #include "action/action.h"
 #include "action/growth.h"
 #include "base/text.h"
+#include "query/resident.h"
 
 /** What is asked for. */
 struct survey_plan {
@@ -18,6 +19,7 @@ struct survey_plan {
 	/** where the resident memory of a process is to be split; TRACE_NONE: nowhere */
 	uint32_t resident_process;
 	int64_t resident_at_ns;
+	struct resident *resident; /**< its heap is told from the rest here; NULL: nowhere */
 };
 
 /** Blocks begun at a site in the range. */

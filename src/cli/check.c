@@ -194,6 +194,8 @@ static int runs_check(const struct check_options *options, struct runs *runs, st
 				     .takes_incomplete = options->takes_incomplete,
 				     .is_strict = options->is_strict,
 				     .stacks_max = (uint32_t)options->stacks};
+	/* One set of wrappers for all runs. */
+	action_input_settle(&all);
 	bool is_made = first || options->output.is_new;
 	int status = is_made ? budget_make(budget, options, &all) : CLI_OK;
 	if (status == CLI_OK && first && options->by == BY_FUNCTION)

@@ -287,11 +287,22 @@ static int source_prepare(struct diff_input *comparing, unsigned i)
 	return CLI_OK;
 }
 
+/* Patterns are settled by the names of all sources, so that they mean the same on both sides. */
+static void sources_name(struct diff_input *comparing)
+{
+	const struct heap_filter *filter = &comparing->options->heap.filter.asked.filter;
+	if (!filter->required.count && !filter->required_of_free.count)
+		return;
+	for (unsigned i = 0; i < comparing->source_count; i++)
+		heap_names_name_sites(comparing->sources[i].names, comparing->sources[i].table);
+}
+
 static int sources_prepare(struct diff_input *comparing)
 {
 	struct filter_options *filter = &comparing->options->heap.filter;
 	struct heap_names *names = comparing->sources[0].names;
 	int status = CLI_OK;
+	sources_name(comparing);
 	for (unsigned i = 0; i < comparing->source_count && status == CLI_OK; i++)
 		status = source_prepare(comparing, i);
 	if (status != CLI_OK)

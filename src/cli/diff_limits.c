@@ -47,6 +47,7 @@ static size_t judge_stacks(struct diff_limits *limits, const struct diff *diff, 
 	enum { SAID_MAX = 10 };
 	struct diff_rows stacks;
 	diff_rows_make(&stacks, diff, &action_stacks, sort, 0);
+	heap_patterns_settle(&limits->frames, action_names(diff->input));
 	const size_t grown = keep_grown(limits, diff, sort, &stacks.rows);
 	for (size_t i = 0; i < grown && i < SAID_MAX; i++) {
 		const struct action_row *row = stacks.rows.rows[i];

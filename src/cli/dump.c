@@ -20,6 +20,7 @@
 #include "cli/filter_options.h"
 #include "cli/formats.h"
 #include "match/point_stream.h"
+#include "query/resident.h"
 #include "query/scan.h"
 
 enum { VALUE_BYTES = 512 };
@@ -44,11 +45,13 @@ struct row {
 	const struct trace_dictionary *dictionary;
 	struct heap_names *names;
 	uint64_t seq;
-	const struct heap_table *table;    /* allocations */
-	const struct heap_rows *rows;      /* some of them, with row `at` */
-	struct heap_allocation allocation; /* this one */
-	const struct trace_block *block;   /* events */
-	uint32_t at;                       /* row of the block; else the row of the table or the dictionary */
+	const struct heap_table *table;     /* allocations */
+	const struct heap_rows *rows;       /* some of them, with row `at` */
+	struct heap_allocation allocation;  /* this one */
+	const struct trace_block *block;    /* events */
+	const struct trace_resident *split; /* mappings */
+	const uint32_t *order;              /* memory: of resident_order() */
+	uint32_t at;                        /* row of the block; else the row of the table or the dictionary */
 };
 
 struct dump_options;
@@ -538,10 +541,86 @@ static void sample_pid(const struct row *row, struct value *value)
 	put_pid(value, row->dictionary->processes[sample_of(row)->process].pid);
 }
 
+/* What the logger read of the mappings at that time; NULL: nothing. */
+static const struct trace_resident *split_of(const struct row *row)
+{
+	return resident_of_sample(row->dictionary, row->order, sample_of(row));
+}
+
+#define X(id, key, words) \
+	static void sample_##id(const struct row *row, struct value *value) \
+	{ \
+		const struct trace_resident *split = split_of(row); \
+		if (split) \
+			put_count(value, split->bytes[TRACE_MAPPING_##id]); \
+	}
+TRACE_MAPPING_KINDS(X)
+#undef X
+
+static void sample_mappings(const struct row *row, struct value *value)
+{
+	const struct trace_resident *split = split_of(row);
+	if (split)
+		put_count(value, split->mapping_count);
+}
+
+/* Without a split in the trace the columns behind resident_bytes are left out. */
+enum { MEMORY_PLAIN_COLUMNS = 4 };
 static const struct column memory_columns[] = {{"process", sample_process, 7},
 					       {"pid", sample_pid, 7},
 					       {"time_ns", sample_time, 14},
-					       {"resident_bytes", sample_bytes, 14}};
+					       {"resident_bytes", sample_bytes, 14},
+#define X(id, key, words) {key "_bytes", sample_##id, sizeof(key "_bytes") - 1},
+					       TRACE_MAPPING_KINDS(X)
+#undef X
+						       {"mappings", sample_mappings, 8}};
+
+/* A row of the largest mappings; row->at is its place, row->split the split that it is of. */
+static const struct trace_resident_part *part_of(const struct row *row)
+{
+	return &row->dictionary->resident_parts[row->at];
+}
+static void part_process(const struct row *row, struct value *value)
+{
+	put_id(value, row->split->process);
+}
+static void part_pid(const struct row *row, struct value *value)
+{
+	put_pid(value, row->dictionary->processes[row->split->process].pid);
+}
+static void part_time(const struct row *row, struct value *value)
+{
+	put_number(value, row->split->time_ns);
+}
+static void part_kind(const struct row *row, struct value *value)
+{
+	put_text(value, resident_kind_key(part_of(row)->kind));
+}
+static void part_base(const struct row *row, struct value *value)
+{
+	put_address(value, part_of(row)->base);
+}
+static void part_end(const struct row *row, struct value *value)
+{
+	put_address(value, part_of(row)->end);
+}
+static void part_bytes(const struct row *row, struct value *value)
+{
+	put_count(value, part_of(row)->resident_bytes);
+}
+static void part_name(const struct row *row, struct value *value)
+{
+	put_known_text(value, part_of(row)->name);
+}
+
+static const struct column part_columns[] = {{"process", part_process, 7},
+					     {"pid", part_pid, 7},
+					     {"time_ns", part_time, 14},
+					     {"kind", part_kind, -9},
+					     {"base", part_base, 14},
+					     {"end", part_end, 14},
+					     {"resident_bytes", part_bytes, 14},
+					     {"name", part_name, 0}};
 
 static const struct heap_allocation *allocation_of(const struct row *row)
 {
@@ -774,7 +853,22 @@ static int dump_stacks(struct dump *dump, struct diag *diag)
 static int dump_memory(struct dump *dump, struct diag *diag)
 {
 	(void)diag;
-	return dump_rows(dump, 0, dump->row.dictionary->sample_count);
+	uint32_t *order = resident_order(dump->row.dictionary);
+	dump->row.order = order;
+	int status = dump_rows(dump, 0, dump->row.dictionary->sample_count);
+	free(order);
+	return status;
+}
+
+static int dump_mappings(struct dump *dump, struct diag *diag)
+{
+	const struct trace_dictionary *dictionary = dump->row.dictionary;
+	(void)diag;
+	for (uint32_t i = 0; i < dictionary->resident_count; i++) {
+		const struct trace_resident *split = dump->row.split = &dictionary->residents[i];
+		dump_rows(dump, split->first, split->first + split->spread);
+	}
+	return 0;
 }
 
 static int dump_allocations(struct dump *dump, struct diag *diag);
@@ -800,8 +894,17 @@ static const struct {
 	{COLUMNS(event_columns), dump_events},           {COLUMNS(stack_columns), dump_stacks},
 	{COLUMNS(image_columns), dump_images},           {COLUMNS(process_columns), dump_processes},
 	{COLUMNS(allocation_columns), dump_allocations}, {COLUMNS(memory_columns), dump_memory},
+	{COLUMNS(part_columns), dump_mappings},
 };
-enum { SUBJECT_EVENTS, SUBJECT_STACKS, SUBJECT_IMAGES, SUBJECT_PROCESSES, SUBJECT_ALLOCATIONS, SUBJECT_MEMORY };
+enum {
+	SUBJECT_EVENTS,
+	SUBJECT_STACKS,
+	SUBJECT_IMAGES,
+	SUBJECT_PROCESSES,
+	SUBJECT_ALLOCATIONS,
+	SUBJECT_MEMORY,
+	SUBJECT_MAPPINGS
+};
 
 /* ---- the command ---- */
 
@@ -900,6 +1003,8 @@ static int dump_show(struct dump_options *options, const char *path, const struc
 			    .row = {.dictionary = trace_dictionary(trace)}};
 	if (options->subject == SUBJECT_STACKS && !options->has_whole_stacks)
 		dump.column_count--;
+	if (options->subject == SUBJECT_MEMORY && !dump.row.dictionary->resident_count)
+		dump.column_count = MEMORY_PLAIN_COLUMNS;
 	if (!dump.row.dictionary->is_complete)
 		cli_say("%s is cut at byte %" PRIu64 ": %s", path, dump.row.dictionary->cut_offset,
 			dump.row.dictionary->cut_reason);
@@ -949,7 +1054,10 @@ static const struct option dump_option_rows[] = {
 	 .help = "with -stacks: the text of the whole stack in each row"},
 	{"images", SUBJECT(SUBJECT_IMAGES), .help = "which file was mapped where, in which process"},
 	{"processes", SUBJECT(SUBJECT_PROCESSES), .help = "processes and how they ended"},
-	{"memory", SUBJECT(SUBJECT_MEMORY), .help = "the resident memory of each process, whenever it had changed"},
+	{"memory", SUBJECT(SUBJECT_MEMORY),
+	 .help = "the resident memory of each process, whenever it had changed, and at rising maxima by kind of "
+		 "mapping"},
+	{"mappings", SUBJECT(SUBJECT_MAPPINGS), .help = "the largest mappings of each process at these maxima"},
 	FORMAT_OPTION(struct dump_options, format, report_formats_of_lists),
 	{.type = VALUE_END},
 };
@@ -957,6 +1065,7 @@ static const struct option dump_option_rows[] = {
 static const struct option_group dump_groups[] = {
 	{dump_option_rows, 0, false},
 	{filter_range_rows, offsetof(struct dump_options, filter), false},
+	{filter_moment_rows, offsetof(struct dump_options, filter), false},
 	{filter_rows, offsetof(struct dump_options, filter), true},
 	{analysis_rows, 0, false},
 	{NULL, 0, false},

@@ -80,9 +80,12 @@ int heap_take_callers(void *context, struct words *words, int number)
 static int set_input(void *context, char *word)
 {
 	struct heap_options *options = context;
-	if (word == options->after_action && (options->input.path || access(word, F_OK) != 0))
-		return cli_fail("\"%s\" is no FILE%s, and no key to sort by, which are: %s", word,
-				options->input.path ? " when one is named already" : "", action_sort_keys());
+	if (word == options->after_action && (options->input.path || access(word, F_OK) != 0)) {
+		const char *nearest = action_sort_nearest(word);
+		return cli_fail("\"%s\" is no KEY%s%s; the keys are: %s%s", word, nearest ? "; the nearest is " : "",
+				nearest ? nearest : "", action_sort_keys(),
+				options->input.path ? "" : "; and there is no FILE of that name");
+	}
 	return input_take_path(&options->input, word);
 }
 
@@ -111,6 +114,13 @@ static int take_cull_list(void *context, const char *word)
 {
 	struct heap_options *options = heap_options_of(context);
 	struct diag diag = {""};
+	if (heap_cull_use_list(&options->cull, word))
+		return 0;
+	if (!strchr(word, '/') && access(word, F_OK) != 0) {
+		const char *nearest = heap_cull_nearest_list(word);
+		return cli_fail("-cullLists: \"%s\" is no file, and no list%s%s; the lists are: %s", word,
+				nearest ? "; the nearest is " : "", nearest ? nearest : "", heap_cull_list_names());
+	}
 	memory_grow(options->cull_lists, options->cull_list_count, options->cull_list_capacity);
 	options->cull_lists[options->cull_list_count++] = word;
 	return heap_patterns_add_file(&options->cull.frames, word, &diag) ? cli_fail("-cullLists: %s", diag.text) : 0;
@@ -182,9 +192,10 @@ const struct option heap_frame_rows[] = {
 	{.type = VALUE_TITLE, .help = "Frames:"},
 	{"cullFrames", .type = VALUE_TAKEN, .take = set_cull, .value = "F...",
 	 .help = "remove these functions from the inner end of stacks, as those of the built-in list"},
-	{"cullLists", .others = "cullList", .type = VALUE_TAKEN, .take = set_cull, .number = 1, .value = "FILE...",
-	 .help = "remove the functions that are named in these files, one on a line"},
-	{"noDefaultCull", .type = VALUE_ON, AT(without_default_cull), .help = "do not use the built-in list"},
+	{"cullLists", .others = "cullList", .type = VALUE_TAKEN, .take = set_cull, .number = 1, .value = "LIST...",
+	 .help = "remove the functions of these lists: allocators, c, containers, rust, or a FILE with one on a line"},
+	{"noDefaultCull", .type = VALUE_ON, AT(without_default_cull),
+	 .help = "remove nothing else: neither the functions of the built-in lists nor wrappers found in the trace"},
 	{"defaultCull", .type = VALUE_ON, AT(with_default_cull),
 	 .help = "use the built-in list also with -format folded, which has whole stacks"},
 	{"lines", .type = VALUE_ON, AT(with_lines), .help = "one row for each line of a call in a function"},
@@ -216,6 +227,7 @@ static const struct option tool_rows[] = {
 static const struct option_group heap_groups[] = {
 	{action_rows, 0, false},
 	{filter_range_rows, offsetof(struct heap_options, filter), false},
+	{filter_moment_rows, offsetof(struct heap_options, filter), false},
 	{filter_rows, offsetof(struct heap_options, filter), false},
 	{filter_report_rows, offsetof(struct heap_options, filter), false},
 	{heap_frame_rows, 0, false},
@@ -334,8 +346,9 @@ static int input_show(struct heap_options *options, struct action_input *input, 
 	struct heap_range range = {0, source->table->duration_ns};
 	if (filter_range(&options->filter, source->trace, &range))
 		return CLI_FAILED;
-	options->filter.asked.filter.is_partial =
-		options->filter.asked.range.words[0] || (options->by != HEAP_BY_NONE && options->by != HEAP_BY_PROCESS);
+	options->filter.asked.filter.is_partial = options->filter.asked.range.words[0] ||
+						  options->filter.asked.moment ||
+						  (options->by != HEAP_BY_NONE && options->by != HEAP_BY_PROCESS);
 	int status = filter_prepare(&options->filter, source->table, source->names);
 	if (status != CLI_OK)
 		return status;

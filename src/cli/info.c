@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "action/early_end.h"
+#include "action/ends.h"
 #include "action/losses.h"
 #include "action/report.h"
 #include "base/grid.h"
@@ -16,6 +17,7 @@
 #include "cli/layout_options.h"
 #include "cli/option_parser.h"
 #include "match/match.h"
+#include "query/resident.h"
 
 /* Facts about a trace, counted from the headers of its blocks. */
 struct info {
@@ -24,6 +26,7 @@ struct info {
 	struct heap_table *table; /* only when a process was forked: what the child inherited takes matching */
 	uint64_t *process_events;
 	uint32_t *process_threads;
+	struct resident *residents; /* by process; NULL: the trace does not have resident memory by kind of mapping */
 	struct text_layout layout;
 };
 
@@ -39,17 +42,48 @@ static const char *const kind_words[] = {
 #undef X
 };
 
-static const char *const end_words[] = {
-	[TRACE_END_OPEN] = "running", [TRACE_END_EXIT] = "exit",       [TRACE_END_SIGNAL] = "signal",
-	[TRACE_END_EXEC] = "exec",    [TRACE_END_UNKNOWN] = "unknown", [TRACE_END_DETACHED] = "detached",
-};
+/* ---- JSON ---- */
 
-static const char *end_word(const struct trace_process *process)
+/* The largest sample of a process, and the largest one that was read by kind of mapping. */
+static void json_resident(struct json *json, const struct resident *resident)
 {
-	return process->end < sizeof(end_words) / sizeof(*end_words) ? end_words[process->end] : "unknown";
+	char key[64];
+	if (!resident->largest)
+		return;
+	json_begin_object(json, "resident");
+	json_count(json, "max_bytes", resident->largest->resident_bytes);
+	json_time(json, "max_at_us", resident->largest->time_ns);
+	if (resident->split) {
+		json_count(json, "read_bytes", resident->bytes);
+		json_time(json, "read_at_us", resident->split->time_ns);
+		json_count(json, "mappings", resident->split->mapping_count);
+		for (unsigned kind = 0; kind < TRACE_MAPPING_KIND_COUNT; kind++) {
+			snprintf(key, sizeof(key), "%s_bytes", resident_kind_key(kind));
+			json_count(json, key, resident->split->bytes[kind]);
+		}
+	}
+	json_end_object(json);
 }
 
-/* ---- JSON ---- */
+/* The limits of a process's memory; only those that there are. */
+static void json_limits(struct json *json, const struct trace_dictionary *dictionary, uint32_t process)
+{
+	const struct trace_limit *limit = resident_limit(dictionary, process);
+	if (!limit)
+		return;
+	const struct {
+		const char *key;
+		uint64_t bytes;
+	} rows[] = {{"address_space_bytes", limit->address_space_bytes},
+		    {"data_bytes", limit->data_bytes},
+		    {"cgroup_bytes", limit->cgroup_bytes},
+		    {"machine_bytes", limit->machine_bytes}};
+	json_begin_object(json, "memory_limits");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].bytes != TRACE_LIMIT_NONE)
+			json_count(json, rows[i].key, rows[i].bytes);
+	json_end_object(json);
+}
 
 static void json_process(struct json *json, const struct info *info, uint32_t id)
 {
@@ -69,11 +103,7 @@ static void json_process(struct json *json, const struct info *info, uint32_t id
 	json_time(json, "start_us", process->start_ns);
 	if (trace_process_end_is_known(process))
 		json_time(json, "end_us", process->end_ns);
-	json_text(json, "end", end_word(process));
-	if (process->end == TRACE_END_EXIT)
-		json_number(json, "status", process->end_status);
-	if (process->end == TRACE_END_SIGNAL)
-		json_number(json, "signal", process->end_status);
+	ends_json(json, info->dictionary, id);
 	json_known_text(json, "note", process->note);
 	if (!trace_process_is_untraced(process)) {
 		json_count(json, "threads", info->process_threads[id]);
@@ -83,6 +113,9 @@ static void json_process(struct json *json, const struct info *info, uint32_t id
 		json_count(json, "inherited_count", info->table->processes[id].inherited_count);
 		json_count(json, "inherited_bytes", info->table->processes[id].inherited_bytes);
 	}
+	if (info->residents)
+		json_resident(json, &info->residents[id]);
+	json_limits(json, info->dictionary, id);
 	json_end_object(json);
 }
 
@@ -141,12 +174,29 @@ static void json_inactive(struct json *json, const struct trace_dictionary *dict
 		json_end_array(json);
 }
 
+/* The reasons why triggers wrote the file, the oldest first. */
+static void json_triggers(struct json *json, const struct trace_dictionary *dictionary)
+{
+	bool has_any = false;
+	for (uint32_t i = 0; i < dictionary->option_count; i++) {
+		if (strcmp(dictionary->options[i].name, TRACE_OPTION_TRIGGERED) != 0)
+			continue;
+		if (!has_any)
+			json_begin_array(json, "triggers");
+		has_any = true;
+		json_text(json, NULL, dictionary->options[i].value);
+	}
+	if (has_any)
+		json_end_array(json);
+}
+
 /* Options that have keys of their own. */
 static bool is_shown_elsewhere(const char *option)
 {
 	return !strcmp(option, TRACE_OPTION_EARLIER_MISSING) || !strcmp(option, TRACE_OPTION_UNHOOKED) ||
 	       !strcmp(option, TRACE_OPTION_UNTRACED_EXECS) || !strcmp(option, TRACE_OPTION_DAMAGED) ||
-	       !strcmp(option, TRACE_OPTION_LIMITED) || !strcmp(option, TRACE_OPTION_INACTIVE);
+	       !strcmp(option, TRACE_OPTION_LIMITED) || !strcmp(option, TRACE_OPTION_INACTIVE) ||
+	       !strcmp(option, TRACE_OPTION_TRIGGERED);
 }
 
 static void info_json(const struct info *info, struct sink *out)
@@ -199,6 +249,7 @@ static void info_json(const struct info *info, struct sink *out)
 	for (uint32_t i = 0; i < dictionary->process_count; i++)
 		json_process(&json, info, i);
 	json_end_array(&json);
+	json_triggers(&json, dictionary);
 	json_inactive(&json, dictionary);
 	json_end_object(&json);
 	json_end(&json);
@@ -324,18 +375,6 @@ static void text_facts(const struct info *info, struct sink *out)
 	facts_print(&facts, out);
 }
 
-static const char *text_end(struct arena *arena, const struct trace_process *process)
-{
-	if (process->end == TRACE_END_EXIT)
-		return arena_format(arena, "exit %d", process->end_status);
-	if (process->end == TRACE_END_SIGNAL) {
-		const char *name = sigabbrev_np(process->end_status);
-		return name ? arena_format(arena, "SIG%s", name)
-			    : arena_format(arena, "signal %d", process->end_status);
-	}
-	return end_word(process);
-}
-
 /* Why a process is not traced, beneath its row. */
 static void text_note(struct grid *grid, const char *note)
 {
@@ -344,6 +383,18 @@ static void text_note(struct grid *grid, const char *note)
 	text_wrap(&lines, arena_format(&grid->arena, "        %s", text_shown(note)), &grid->layout);
 	char *text = sink_take(&lines, NULL);
 	grid_detail(grid, text);
+	free(text);
+}
+
+/* What is known of its end beside the signal. */
+static void text_cause(struct grid *grid, const struct trace_dictionary *dictionary, uint32_t process)
+{
+	struct sink out;
+	sink_to_memory(&out);
+	bool is_known = ends_explain(dictionary, process, "", &out);
+	char *text = sink_take(&out, NULL);
+	if (is_known)
+		text_note(grid, text);
 	free(text);
 }
 
@@ -367,13 +418,53 @@ static void text_processes(const struct info *info, struct sink *out)
 			  process->parent == TRACE_NONE ? "-" : arena_format(&grid.arena, "%" PRIu32, process->parent));
 		grid_cell(&grid, text_duration(process->start_ns).data);
 		grid_cell(&grid, trace_process_end_is_known(process) ? text_duration(process->end_ns).data : "-");
-		grid_cell(&grid, text_end(&grid.arena, process));
+		grid_cell(&grid, ends_text(process).data);
 		grid_cell(&grid, is_untraced ? "-" : text_count(info->process_threads[i]).data);
 		grid_cell(&grid, is_untraced ? "-" : text_count(info->process_events[i]).data);
 		grid_cell(&grid, is_forked ? text_bytes(info->table->processes[i].inherited_bytes).data : "-");
 		grid_cell(&grid, known(*process->command ? process->command : process->image));
 		if (is_untraced)
 			text_note(&grid, process->note);
+		else
+			text_cause(&grid, info->dictionary, i);
+	}
+	grid_print(&grid, out, 2);
+	grid_fini(&grid);
+}
+
+/* Each process where its resident memory was largest. Kinds that no process has are left out. */
+static void text_residents(const struct info *info, struct sink *out)
+{
+	enum { FIXED = 4 };
+	static const char *const fixed[FIXED] = {">id", ">resident", ">at", ">read"};
+	const char *titles[GRID_COLUMNS_MAX];
+	unsigned kind_of[GRID_COLUMNS_MAX], columns = FIXED;
+	struct grid grid = {.layout = info->layout};
+	memcpy(titles, fixed, sizeof(fixed));
+	for (unsigned kind = 0; kind < TRACE_MAPPING_KIND_COUNT; kind++) {
+		bool has_any = false;
+		for (uint32_t i = 0; i < info->dictionary->process_count; i++)
+			has_any |= info->residents[i].split && info->residents[i].split->bytes[kind];
+		if (!has_any)
+			continue;
+		kind_of[columns] = kind;
+		titles[columns++] = arena_format(&grid.arena, ">%s", resident_kind_key(kind));
+	}
+	grid_columns(&grid, columns, titles);
+	for (unsigned i = 2; i < columns; i++)
+		grid.rank[i] = i < FIXED ? columns : i;
+	for (uint32_t i = 0; i < info->dictionary->process_count; i++) {
+		const struct resident *resident = &info->residents[i];
+		if (!resident->largest)
+			continue;
+		grid_row(&grid);
+		grid_cell(&grid, arena_format(&grid.arena, "%" PRIu32, i));
+		grid_cell(&grid, text_bytes(resident->largest->resident_bytes).data);
+		grid_cell(&grid, text_duration(resident->largest->time_ns).data);
+		grid_cell(&grid, resident->split ? text_bytes(resident->bytes).data : "-");
+		for (unsigned column = FIXED; column < columns; column++)
+			grid_cell(&grid,
+				  resident->split ? text_bytes(resident->split->bytes[kind_of[column]]).data : "-");
 	}
 	grid_print(&grid, out, 2);
 	grid_fini(&grid);
@@ -440,6 +531,10 @@ static void info_text(const struct info *info, struct sink *out)
 	text_facts(info, out);
 	sink_text(out, "\nProcesses\n");
 	text_processes(info, out);
+	if (info->residents) {
+		sink_text(out, "\nResident memory at its largest, by kind of mapping\n");
+		text_residents(info, out);
+	}
 }
 
 /* ---- the command ---- */
@@ -463,6 +558,8 @@ static int info_read(struct info *info, const struct trace *trace, struct diag *
 	}
 	for (uint32_t i = 0; i < dictionary->thread_count; i++)
 		info->process_threads[dictionary->threads[i].process] += dictionary->threads[i].tid != TRACE_TID_NONE;
+	if (dictionary->resident_count)
+		info->residents = resident_list(dictionary);
 	for (uint32_t i = 0; i < dictionary->process_count; i++)
 		has_forks |= dictionary->processes[i].forked_from != TRACE_NONE;
 	return has_forks ? heap_table_build(&info->table, trace, NULL, diag) : 0;
@@ -485,6 +582,7 @@ static int info_show(struct info_options *options, const char *path)
 	heap_table_free(info.table);
 	free(info.process_events);
 	free(info.process_threads);
+	free(info.residents);
 	trace_close(trace);
 	return status;
 }

@@ -24,6 +24,7 @@
 #include "cli/option_parser.h"
 #include "cli/symbol_cache.h"
 #include "os/monotonic.h"
+#include "symbols/package.h"
 #include "symbols/symbols.h"
 #include "trace/writer.h"
 
@@ -300,38 +301,10 @@ static int trace_replace(const struct work *work, const char *path)
 
 /* ---- telling ---- */
 
-/* The package that a file is of, as Debian's systems know it; "" when that is not known. */
-static void package_find(const char *path, char *package, size_t size)
-{
-	int ends[2];
-	package[0] = 0;
-	if (pipe2(ends, O_CLOEXEC) != 0)
-		return;
-	pid_t pid = fork();
-	if (pid == 0) {
-		int null = open("/dev/null", O_WRONLY);
-		dup2(ends[1], STDOUT_FILENO);
-		dup2(null, STDERR_FILENO);
-		execlp("dpkg-query", "dpkg-query", "-S", path, (char *)NULL);
-		_exit(127);
-	}
-	close(ends[1]);
-	ssize_t length = pid > 0 ? read(ends[0], package, size - 1) : 0;
-	close(ends[0]);
-	if (pid > 0)
-		waitpid(pid, NULL, 0);
-	package[length > 0 ? length : 0] = 0;
-	package[strcspn(package, ":\n")] = 0;
-}
-
 static void missing_print(const struct trace_image *image)
 {
-	static const char usr[] = "/usr";
 	char package[256];
-	package_find(image->path, package, sizeof(package));
-	/* Packages may have it where it lay before /bin and /lib went to /usr. */
-	if (!package[0] && !strncmp(image->path, usr, strlen(usr)))
-		package_find(image->path + strlen(usr), package, sizeof(package));
+	symbols_package(image->path, package, sizeof(package));
 	fprintf(stderr, "xheap: no symbols for %s, build-id ", text_shown(image->path));
 	for (uint32_t i = 0; i < image->build_id_size; i++)
 		fprintf(stderr, "%02x", image->build_id[i]);

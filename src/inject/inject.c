@@ -33,6 +33,51 @@ uint32_t inject_process_index(const struct inject *inject, pid_t pid)
 	return is_read && noted ? noted - 1 : UINT32_MAX;
 }
 
+static int span_compare(const void *a, const void *b)
+{
+	const struct inject_span *left = a, *right = b;
+	return (left->low > right->low) - (left->low < right->low);
+}
+
+/* The recorder links its pools in the target's memory, so nothing in them is believed. */
+static uint32_t pools_span(const struct inject *inject, pid_t pid, struct inject_span *spans)
+{
+	char path[64];
+	uint64_t at = 0;
+	uint32_t count = 0;
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	int memory = inject->recorder ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	if (memory >= 0)
+		remote_read(memory, inject->recorder + offsetof(struct recorder, pool), &at, sizeof(at));
+	while (at && count < INJECT_POOLS_MAX) {
+		struct recorder_pool pool;
+		if (!remote_read(memory, at, &pool, sizeof(pool)) || pool.bytes > UINT32_MAX)
+			break;
+		uint64_t high = (at + pool.bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+		spans[count++] = (struct inject_span){at, high};
+		at = (uint64_t)(uintptr_t)pool.next;
+	}
+	if (memory >= 0)
+		close(memory);
+	return count;
+}
+
+uint32_t inject_spans(const struct inject *inject, pid_t pid, struct inject_span *spans)
+{
+	uint32_t count = pools_span(inject, pid, spans);
+	for (uint32_t i = 0; i < inject->island_count; i++)
+		spans[count++] = (struct inject_span){inject->island[i].low, inject->island[i].high};
+	if (inject->tables)
+		spans[count++] = (struct inject_span){inject->tables, inject->tables + inject->tables_bytes};
+	if (inject->recorder)
+		spans[count++] = (struct inject_span){inject->recorder, inject->fork_wiped + RECORDER_WIPED_BYTES};
+	if (inject->region_address)
+		spans[count++] =
+			(struct inject_span){inject->region_address, inject->region_address + inject->region->bytes};
+	qsort(spans, count, sizeof(*spans), span_compare);
+	return count;
+}
+
 void inject_set_wait_limit(struct inject *inject, pid_t pid, uint32_t wait_limit_ms)
 {
 	char path[64];

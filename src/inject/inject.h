@@ -55,6 +55,14 @@ struct inject_jump {
 	int16_t offsets[HOOK_PATCH_BYTES]; /**< offset in that copy of the instruction that begins at byte i, or -1 */
 };
 
+/** Addresses [low, high) of a process. */
+struct inject_span {
+	uint64_t low, high;
+};
+
+/** Most spans of inject_spans(). */
+enum { INJECT_POOLS_MAX = 64, INJECT_SPANS_MAX = INJECT_ISLAND_MAX + 3 + INJECT_POOLS_MAX };
+
 /** An injected process. Zero it before inject_at_exec() or inject_attach(). Used by one thread at a time. */
 struct inject {
 	pid_t pid;
@@ -107,6 +115,11 @@ struct inject_rest {
 	pid_t tid;             /**< one of them */
 	char why[256];         /**< another reason why code stays; else "" */
 };
+
+/** Store the memory that xheap has mapped in the process `pid`, in the order of addresses, with the first
+    INJECT_POOLS_MAX pools of the recorder. inject: of the process, or of the one that forked it. Return the number of
+    spans, at most INJECT_SPANS_MAX. */
+uint32_t inject_spans(const struct inject *inject, pid_t pid, struct inject_span *spans);
 
 /** Set the longest wait of threads in a process that was injected into, or that such a process has forked. */
 void inject_set_wait_limit(struct inject *inject, pid_t pid, uint32_t wait_limit_ms);

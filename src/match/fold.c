@@ -26,6 +26,7 @@
 #include "match/match.h"
 #include "query/folded.h"
 #include "query/lifetime.h"
+#include "query/resident.h"
 #include "query/scan.h"
 #include "table/weight.h"
 #include "trace/writer.h"
@@ -36,6 +37,7 @@ enum {
 	THREADS_MAX = 1 << 10,
 	BLOCK_EVENTS = 1 << 16,
 	SAMPLES_MAX = 1 << 12,
+	RESIDENTS_MAX = 1 << 10,
 	GAPS_MAX = 1 << 12
 };
 #define INTERVAL_FIRST_NS INT64_C(1000000000)
@@ -513,6 +515,30 @@ static void samples_write(struct folding *folding)
 	map_fini(&best);
 }
 
+/* Write what was read by kind of mapping; for each process the largest of each interval if there is much of it. */
+static void residents_write(struct folding *folding)
+{
+	const struct trace_dictionary *dictionary = folding->dictionary;
+	struct map best = {0};
+	for (uint32_t i = 0; i < dictionary->resident_count && dictionary->resident_count > RESIDENTS_MAX; i++) {
+		bool added;
+		const struct trace_resident *resident = &dictionary->residents[i];
+		uint32_t *place = map_add(
+			&best, map_pair(resident->process, (uint32_t)interval_of(folding, resident->time_ns)), &added);
+		if (added || resident_sum(resident) > resident_sum(&dictionary->residents[*place]))
+			*place = i;
+	}
+	for (uint32_t i = 0; i < dictionary->resident_count; i++) {
+		struct trace_resident resident = dictionary->residents[i];
+		const uint32_t *place =
+			map_find(&best, map_pair(resident.process, (uint32_t)interval_of(folding, resident.time_ns)));
+		resident.time_ns = (int64_t)writer_ticks(folding->writer, resident.time_ns);
+		if (!place || *place == i)
+			writer_add_resident(folding->writer, &resident, &dictionary->resident_parts[resident.first]);
+	}
+	map_fini(&best);
+}
+
 static void gap_join(struct trace_gap *to, const struct trace_gap *from)
 {
 	assert(to->process == from->process);
@@ -560,6 +586,11 @@ static void rows_write(struct folding *folding)
 {
 	gaps_write(folding);
 	samples_write(folding);
+	residents_write(folding);
+	for (uint32_t i = 0; i < folding->dictionary->limit_count; i++)
+		writer_add_limit(folding->writer, &folding->dictionary->limits[i]);
+	for (uint32_t i = 0; i < folding->dictionary->cause_count; i++)
+		writer_add_cause(folding->writer, &folding->dictionary->causes[i]);
 	for (uint32_t i = 0; i < folding->making_count; i++)
 		writer_add_sum(folding->writer, &folding->makings[i].sum, folding->makings[i].lifetimes);
 }

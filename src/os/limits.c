@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "os/proc.h"
+#include "os/cgroups.h"
 
 static struct rlimit limit_of(int resource)
 {
@@ -49,37 +49,71 @@ static uint64_t number_in(const char *path)
 	return size > 0 && text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
 }
 
-/* Return the least memory limit of the second-version cgroup at this place and of those above it. */
-static uint64_t cgroup_bytes(const char *place, size_t size)
+/* Return the least number in files of this name in the cgroup at this place and in those above it. */
+static uint64_t cgroup_least(const char *root, const char *name, const char *place, size_t size)
 {
-	char path[4096];
+	char path[4200];
 	uint64_t least = UINT64_MAX;
 	for (size_t end = size; end > 0; end--) {
 		if (end < size && place[end] != '/')
 			continue;
-		snprintf(path, sizeof(path), PROC_CGROUP_ROOT "%.*s/memory.max", (int)(end < 3900 ? end : 3900), place);
+		snprintf(path, sizeof(path), "%s%.*s/%s", root, (int)(end < 3900 ? end : 3900), place, name);
 		uint64_t bytes = number_in(path);
 		least = bytes < least ? bytes : least;
 	}
 	return least;
 }
 
-uint64_t limits_memory_bytes(void)
+/* Return the least memory limit of the process's cgroups, of either version of them. */
+static uint64_t cgroup_bytes(pid_t pid)
 {
-	long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-	uint64_t bytes = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : UINT64_MAX;
-	const int resources[] = {RLIMIT_AS, RLIMIT_DATA};
-	for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++) {
-		uint64_t limit = limit_of(resources[i]).rlim_cur;
-		bytes = limit < bytes ? limit : bytes;
-	}
-	char *cgroups = proc_cgroups(getpid()), *place = cgroups ? strstr(cgroups, "0::/") : NULL;
-	if (place && (place == cgroups || place[-1] == '\n')) {
-		uint64_t limit = cgroup_bytes(place + 3, strcspn(place + 3, "\n"));
-		bytes = limit < bytes ? limit : bytes;
+	/* In the first version "no limit" is the greatest multiple of a page. */
+	const uint64_t first_none = UINT64_C(1) << 62;
+	char *cgroups = cgroups_of(pid), *first = cgroups ? strstr(cgroups, ":memory:/") : NULL,
+	     *place = cgroups ? strstr(cgroups, "0::/") : NULL;
+	uint64_t bytes = UINT64_MAX;
+	if (place && (place == cgroups || place[-1] == '\n'))
+		bytes = cgroup_least(CGROUPS_ROOT, "memory.max", place + 3, strcspn(place + 3, "\n"));
+	if (first) {
+		place = first + strlen(":memory:");
+		uint64_t limit =
+			cgroup_least(CGROUPS_ROOT "/memory", "memory.limit_in_bytes", place, strcspn(place, "\n"));
+		bytes = limit < bytes && limit < first_none ? limit : bytes;
 	}
 	free(cgroups);
 	return bytes;
+}
+
+static uint64_t machine_bytes(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+	return pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : UINT64_MAX;
+}
+
+static uint64_t soft_limit(pid_t pid, int resource)
+{
+	struct rlimit limit;
+	bool is_known = prlimit(pid, (__rlimit_resource_t)resource, NULL, &limit) == 0;
+	return is_known && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : UINT64_MAX;
+}
+
+struct limits_memory limits_of_process(pid_t pid)
+{
+	return (struct limits_memory){.address_space = soft_limit(pid, RLIMIT_AS),
+				      .data = soft_limit(pid, RLIMIT_DATA),
+				      .cgroup = cgroup_bytes(pid),
+				      .machine = machine_bytes()};
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+uint64_t limits_memory_bytes(void)
+{
+	struct limits_memory limits = limits_of_process(getpid());
+	return least(least(limits.address_space, limits.data), least(limits.cgroup, limits.machine));
 }
 
 void limits_explain(pid_t pid, int error, char *text, size_t size)

@@ -26,6 +26,16 @@ void limits_restore(const struct limits *before);
     cgroups. */
 uint64_t limits_memory_bytes(void);
 
+/** The memory that a process may have, in bytes; UINT64_MAX: no limit, or unknown. */
+struct limits_memory {
+	uint64_t address_space, data; /**< soft limits of its resources */
+	uint64_t cgroup;              /**< the least one of its cgroup and of those above it */
+	uint64_t machine;             /**< the machine's memory */
+};
+
+/** Return the limits of process `pid`. */
+struct limits_memory limits_of_process(pid_t pid);
+
 /** Append to `text` the limit of process `pid` (0: this one) that makes calls fail with this error, if it is set. */
 void limits_explain(pid_t pid, int error, char *text, size_t size);
 

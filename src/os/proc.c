@@ -255,7 +255,7 @@ bool proc_read_life(pid_t pid, struct proc_life *life)
 
 /* A file of one short line; "" when it cannot be read. */
 struct short_text {
-	char data[128];
+	char data[256];
 };
 static struct short_text read_short(const char *path)
 {
@@ -294,6 +294,32 @@ bool proc_wait_status(pid_t pid, int *status)
 		return false;
 	*status = (int)stat_number(pid, FIELD_WAIT_STATUS);
 	return true;
+}
+
+uint32_t proc_stack_pointers(pid_t pid, uint64_t *pointers, uint32_t most)
+{
+	char path[64];
+	uint32_t count = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	DIR *directory = opendir(path);
+	const struct dirent *entry;
+	while (directory && count < most && (entry = readdir(directory))) {
+		char file[400];
+		snprintf(file, sizeof(file), "%s/%s/syscall", path, entry->d_name);
+		/* "NUMBER ARGUMENTS SP PC"; "-1 SP PC" outside of calls; "running" */
+		struct short_text text = read_short(file);
+		char *last = strrchr(text.data, ' ');
+		if (!last)
+			continue;
+		*last = 0;
+		const char *before = strrchr(text.data, ' ');
+		uint64_t pointer = before ? strtoull(before, NULL, 0) : 0;
+		if (pointer)
+			pointers[count++] = pointer;
+	}
+	if (directory)
+		closedir(directory);
+	return count;
 }
 
 bool proc_thread_exists(pid_t pid, pid_t tid)
@@ -486,73 +512,4 @@ uint64_t proc_run_ns(pid_t pid)
 	unsigned long long ran_ns = 0;
 	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
 	return sscanf(read_short(path).data, "%llu", &ran_ns) == 1 ? ran_ns : proc_cpu_ticks(pid);
-}
-
-/* ---- cgroups ---- */
-
-/* Read a small file as a text; "" if it cannot be read. */
-static const char *small_file(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd >= 0 ? read(fd, text, size - 1) : 0;
-	if (fd >= 0)
-		close(fd);
-	text[length > 0 ? length : 0] = 0;
-	return text;
-}
-
-/* Read the lines "max N", "oom N", "oom_kill N" of memory.events. */
-static bool limit_events(const char *text, uint64_t *hits)
-{
-	static const char *const names[] = {"max ", "oom ", "oom_kill "};
-	bool is_there = false;
-	*hits = 0;
-	for (const char *line = text; line; line = strchr(line, '\n'), line += line != NULL) {
-		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-			size_t length = strlen(names[i]);
-			if (strncmp(line, names[i], length) != 0)
-				continue;
-			*hits += strtoull(line + length, NULL, 10);
-			is_there = true;
-		}
-	}
-	return is_there;
-}
-
-/* Read the hits of one line, "number:controllers:path"; without controllers it is of the second version. */
-static bool line_hits(const char *controllers, const char *place, const char *end, const char *root, uint64_t *hits)
-{
-	char path[4096 + 64], text[2048];
-	bool is_second = place == controllers + 1, is_memory = !strncmp(controllers, ":memory:", 8);
-	if (end - place > 4000 || (!is_second && !is_memory))
-		return false;
-	/* In a container the path may begin above what is mounted there. */
-	for (const char *at = place + 1; at && at < end; at = memchr(at + 1, '/', (size_t)(end - at - 1))) {
-		snprintf(path, sizeof(path), is_memory ? "%s/memory%.*s/memory.failcnt" : "%s%.*s/memory.events", root,
-			 (int)(end - at), at);
-		small_file(path, text, sizeof(text));
-		if (is_memory && text[0])
-			*hits = strtoull(text, NULL, 10);
-		if (is_memory ? text[0] != 0 : limit_events(text, hits))
-			return true;
-	}
-	return false;
-}
-
-bool proc_limit_hits(const char *cgroups, const char *root, uint64_t *hits)
-{
-	for (const char *line = cgroups; line && *line; line = strchr(line, '\n'), line += line != NULL) {
-		const char *end = line + strcspn(line, "\n"), *controllers = memchr(line, ':', (size_t)(end - line));
-		const char *place = controllers ? memchr(controllers + 1, ':', (size_t)(end - controllers - 1)) : NULL;
-		if (place && line_hits(controllers, place, end, root, hits))
-			return true;
-	}
-	return false;
-}
-
-char *proc_cgroups(pid_t pid)
-{
-	char path[64], text[8192];
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	return *small_file(path, text, sizeof(text)) ? strdup(text) : NULL;
 }

@@ -86,6 +86,10 @@ bool proc_wait_status(pid_t pid, int *status);
 /** Return whether pid has ended and only awaits its parent. */
 bool proc_has_ended(pid_t pid);
 
+/** Store the stack pointers of pid's threads that wait in the kernel. Return their number, at most `most`; 0: there are
+    none, or this process may not see them. */
+uint32_t proc_stack_pointers(pid_t pid, uint64_t *pointers, uint32_t most);
+
 /** Return whether the process pid still has the thread tid. */
 bool proc_thread_exists(pid_t pid, pid_t tid);
 
@@ -118,15 +122,6 @@ uint32_t proc_count_mapping(const char *path, int fd);
 
 /** Return whether pid's environment at its start has a variable NAME whose value contains `text`. */
 bool proc_environment_has(pid_t pid, const char *name, const char *text);
-
-/** Return the kernel's text of the process's cgroups, which the caller frees; NULL if it is gone. */
-char *proc_cgroups(pid_t pid);
-
-#define PROC_CGROUP_ROOT "/sys/fs/cgroup"
-
-/** Get how often the memory limit of these cgroups was hit. root: where cgroup file systems are mounted. Return false
-    if the kernel does not say. */
-bool proc_limit_hits(const char *cgroups, const char *root, uint64_t *hits);
 
 /** Set a function to call when memory for reading is lacking. Without it, or when it returns, the answer is that for a
     process that is gone. */

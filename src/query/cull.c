@@ -2,28 +2,146 @@
 #include "query/cull.h"
 
 #include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
 
-/* The file's lines as string literals; the build makes it. */
+#include "base/text.h"
+
+/* The file's lines as string literals; the build makes it. A part begins with "## NAME: what it has". */
 static const char default_list[] =
 #include "cull_default.inc"
 	;
+static const char heading[] = "\n## ", allocators[] = "allocators";
+
+/* The next part's name behind `at`, or NULL. */
+static const char *part_next(const char *at)
+{
+	const char *found = strstr(at, heading);
+	return found ? found + strlen(heading) : NULL;
+}
+
+const struct cull_list *heap_cull_lists(unsigned *count)
+{
+	static struct cull_list lists[CULL_LISTS_MAX];
+	unsigned found = 0;
+	for (const char *at = default_list; (at = part_next(at));) {
+		int name_length = (int)strcspn(at, ":");
+		const char *help = at + name_length + 2;
+		assert(found < CULL_LISTS_MAX);
+		snprintf(lists[found].name, sizeof(lists[found].name), "%.*s", name_length, at);
+		snprintf(lists[found].help, sizeof(lists[found].help), "%.*s", (int)strcspn(help, "\n"), help);
+		found++;
+	}
+	*count = found;
+	return lists;
+}
+
+const char *heap_cull_list_names(void)
+{
+	static char names[CULL_LISTS_MAX * sizeof(struct cull_list)];
+	const char *words[CULL_LISTS_MAX];
+	unsigned count;
+	const struct cull_list *lists = heap_cull_lists(&count);
+	for (unsigned i = 0; i < count; i++)
+		words[i] = lists[i].name;
+	text_join(names, sizeof(names), words, count);
+	return names;
+}
+
+/* The lines of a part; NULL: there is none of this name. */
+static const char *part_find(const char *name, size_t *length)
+{
+	for (const char *at = default_list; (at = part_next(at));) {
+		size_t name_length = strcspn(at, ":");
+		if (strlen(name) != name_length || strncasecmp(name, at, name_length) != 0)
+			continue;
+		const char *end = strstr(at, heading);
+		at += strcspn(at, "\n");
+		*length = end ? (size_t)(end - at) : strlen(at);
+		return at;
+	}
+	return NULL;
+}
+
+static bool part_add(struct heap_patterns *patterns, const char *name)
+{
+	char text[sizeof(default_list)];
+	size_t length;
+	struct diag diag = {""};
+	const char *lines = part_find(name, &length);
+	if (!lines)
+		return false;
+	memcpy(text, lines, length);
+	text[length] = 0;
+	patterns->is_of_libraries = true;
+	/* Ours, so anything wrong with it is a mistake of ours. */
+	if (heap_patterns_add_list(patterns, text, "the built-in cull list", &diag))
+		assert(!"the built-in cull list");
+	return true;
+}
+
+bool heap_cull_use_list(struct heap_cull *cull, const char *name)
+{
+	return part_add(&cull->lists, name);
+}
+
+const char *heap_cull_nearest_list(const char *word)
+{
+	unsigned count;
+	const struct cull_list *lists = heap_cull_lists(&count);
+	const char *nearest = NULL;
+	size_t least = strlen(word) / 2 + 1;
+	for (unsigned i = 0; i < count; i++) {
+		size_t distance = text_distance(word, lists[i].name);
+		if (distance >= least)
+			continue;
+		least = distance;
+		nearest = lists[i].name;
+	}
+	return nearest;
+}
 
 void heap_cull_use_default(struct heap_cull *cull)
 {
-	struct diag diag = {""};
-	/* Ours, so anything wrong with it is a mistake of ours. */
-	if (heap_patterns_add_list(&cull->frames, default_list, "the built-in cull list", &diag))
-		assert(!"the built-in cull list");
+	unsigned count;
+	const struct cull_list *lists = heap_cull_lists(&count);
+	for (unsigned i = 0; i < count; i++)
+		part_add(&cull->lists, lists[i].name);
+	part_add(&cull->allocators, allocators);
 	cull->with_entries = true;
 }
 
-bool heap_cull_matches(struct heap_cull *cull, const struct heap_names *names, uint32_t node)
+bool heap_cull_prepare(struct heap_cull *cull, const struct wrapper_source *sources, unsigned count)
 {
-	const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
-	return (cull->with_entries && name->is_entry) || heap_patterns_match(&cull->frames, names, node);
+	if (cull->is_prepared)
+		return false;
+	cull->is_prepared = true;
+	if (cull->with_entries)
+		cull->wrappers = wrappers_find(sources, count, &cull->allocators, &cull->lists);
+	else if (heap_patterns_may_be_last(&cull->frames))
+		for (unsigned i = 0; i < count; i++)
+			wrapper_source_name(&sources[i]);
+	heap_patterns_settle(&cull->frames, sources[0].names);
+	return true;
 }
 
-uint32_t heap_cull_node(struct heap_cull *cull, const struct heap_names *names, uint32_t node)
+void heap_cull_forget(struct heap_cull *cull)
+{
+	wrappers_free(cull->wrappers);
+	cull->wrappers = NULL;
+	cull->is_prepared = false;
+}
+
+bool heap_cull_matches(struct heap_cull *cull, struct heap_names *names, uint32_t node)
+{
+	const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
+	return (cull->with_entries && name->is_entry) || heap_patterns_match(&cull->lists, names, node) ||
+	       heap_patterns_match(&cull->frames, names, node) ||
+	       (cull->wrappers && wrappers_has(cull->wrappers, names, heap_names_frame(names, node)->name));
+}
+
+uint32_t heap_cull_node(struct heap_cull *cull, struct heap_names *names, uint32_t node)
 {
 	uint32_t outermost = node;
 	for (uint32_t at = node; at; at = heap_names_frame(names, at)->parent) {
@@ -39,6 +157,9 @@ uint32_t heap_cull_node(struct heap_cull *cull, const struct heap_names *names, 
 
 void heap_cull_fini(struct heap_cull *cull)
 {
+	heap_cull_forget(cull);
 	heap_patterns_fini(&cull->frames);
+	heap_patterns_fini(&cull->lists);
+	heap_patterns_fini(&cull->allocators);
 	cull->with_entries = false;
 }

@@ -5,22 +5,55 @@
 #define XHEAP_QUERY_CULL_H
 
 #include "query/pattern.h"
+#include "query/wrappers.h"
 
 /** Zero it to begin. */
 struct heap_cull {
-	struct heap_patterns frames;
-	/** the built-in list is in use: the function that was called is culled, whatever its name */
+	struct heap_patterns frames;     /**< what was typed, and lists of the user's */
+	struct heap_patterns lists;      /**< built-in lists */
+	struct heap_patterns allocators; /**< the built-in list of what wrappers call */
+	/** the built-in lists are all in use: the function that was called is culled, whatever its name, and so are
+	    wrappers */
 	bool with_entries;
+	struct wrappers *wrappers; /**< found by heap_cull_prepare(); NULL: none */
+	bool is_prepared;          /**< by heap_cull_prepare() */
 };
 
-/** Use the built-in list (cull/default.txt). */
+/** A part of the built-in list (cull/default.txt). */
+struct cull_list {
+	char name[24];
+	char help[72];
+};
+enum { CULL_LISTS_MAX = 16 };
+
+/** Return the parts of the built-in list, in order, and set *count. */
+const struct cull_list *heap_cull_lists(unsigned *count);
+
+/** Return their names, "allocators, containers, ...", for messages. */
+const char *heap_cull_list_names(void);
+
+/** Use all of the built-in list, and wrappers. */
 void heap_cull_use_default(struct heap_cull *cull);
 
+/** Use a part of the built-in list, by its name in any case. Return false: there is none. */
+bool heap_cull_use_list(struct heap_cull *cull, const char *name);
+
+/** Return the part whose name is most like the word, or NULL. */
+const char *heap_cull_nearest_list(const char *word);
+
+/** Find the wrappers of all sources of a report together, if wrappers are culled, and settle the frames that were typed
+    (query/pattern.h). To be called before the first heap_cull_node(). Return false if that was done already: a report
+    within a report uses what the outer one has found. */
+bool heap_cull_prepare(struct heap_cull *cull, const struct wrapper_source *sources, unsigned count);
+
+/** Free what heap_cull_prepare() found; before the names are freed. */
+void heap_cull_forget(struct heap_cull *cull);
+
 /** Return whether the list has the frame of this node: one that allocates on behalf of others. */
-bool heap_cull_matches(struct heap_cull *cull, const struct heap_names *names, uint32_t node);
+bool heap_cull_matches(struct heap_cull *cull, struct heap_names *names, uint32_t node);
 
 /** Return the first node of the stack, from inside out, that is not culled; the outermost real frame's if all are. */
-uint32_t heap_cull_node(struct heap_cull *cull, const struct heap_names *names, uint32_t node);
+uint32_t heap_cull_node(struct heap_cull *cull, struct heap_names *names, uint32_t node);
 
 /** Free the patterns. */
 void heap_cull_fini(struct heap_cull *cull);

@@ -22,8 +22,9 @@ static int extent_compare(const void *a, const void *b)
 static void extents_join(struct heap_extents *extents)
 {
 	size_t kept = 0;
-	if (!extents->count)
+	if (!extents->count || extents->is_joined)
 		return;
+	extents->is_joined = true;
 	qsort(extents->items, extents->count, sizeof(*extents->items), extent_compare);
 	for (size_t i = 1; i < extents->count; i++) {
 		struct heap_extent *last = &extents->items[kept], *next = &extents->items[i];
@@ -66,6 +67,7 @@ void heap_extents_add(struct heap_extents *extents, uint32_t set, const struct h
 		}
 	}
 	extents->items[extents->count++] = extent;
+	extents->is_joined = false;
 	assert(extents->count <= extents->capacity);
 }
 
@@ -76,6 +78,7 @@ void heap_extents_merge(struct heap_extents *to, const struct heap_extents *from
 	to->items = memory_resize(to->items, to->count + from->count, sizeof(*to->items));
 	memcpy(to->items + to->count, from->items, from->count * sizeof(*to->items));
 	to->count = to->capacity = to->count + from->count;
+	to->is_joined = false;
 	extents_join(to);
 }
 
@@ -86,6 +89,36 @@ void heap_extents_sum(struct heap_extents *extents, uint64_t *bytes, uint32_t se
 		if (extents->items[i].set < sets)
 			bytes[extents->items[i].set] +=
 				(extents->items[i].last - extents->items[i].first + 1) * HEAP_PAGE_BYTES;
+}
+
+/* Return the first extent of the set that ends behind the page, or where it would be. */
+static size_t extent_from(const struct heap_extents *extents, uint32_t set, uint64_t page)
+{
+	size_t low = 0, high = extents->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct heap_extent *extent = &extents->items[middle];
+		if (extent->set < set || (extent->set == set && extent->last < page))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint64_t heap_extents_within(struct heap_extents *extents, uint32_t set, uint64_t low, uint64_t high)
+{
+	uint64_t first = low / HEAP_PAGE_BYTES, end = high / HEAP_PAGE_BYTES, pages = 0;
+	extents_join(extents);
+	for (size_t i = extent_from(extents, set, first); i < extents->count; i++) {
+		const struct heap_extent *extent = &extents->items[i];
+		if (extent->set != set || extent->first >= end)
+			break;
+		uint64_t from = extent->first > first ? extent->first : first,
+			 to = extent->last + 1 < end ? extent->last + 1 : end;
+		pages += to - from;
+	}
+	return pages * HEAP_PAGE_BYTES;
 }
 
 void heap_extents_fini(struct heap_extents *extents)

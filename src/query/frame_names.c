@@ -476,6 +476,25 @@ uint32_t heap_names_site(struct heap_names *names, const struct heap_site *site)
 	return node_add(names, &frame);
 }
 
+void heap_names_name_sites(struct heap_names *names, const struct heap_table *table)
+{
+	for (uint32_t i = 0; i < table->site_count; i++)
+		heap_names_site(names, &table->sites[i]);
+}
+
+bool heap_names_function_range(struct heap_names *names, const struct heap_name *name, uint64_t *low, uint64_t *high)
+{
+	const struct trace_image *image = heap_names_image(names, name->image_id);
+	return image && !name->symbol &&
+	       symbols_function_range(names->symbols, image->path, image->build_id, image->build_id_size, name->offset,
+				      low, high);
+}
+
+uint32_t heap_names_node_count(const struct heap_names *names)
+{
+	return names->tree->frame_count;
+}
+
 const struct heap_frame *heap_names_frame(const struct heap_names *names, uint32_t node)
 {
 	assert(node < names->tree->frame_count);
@@ -609,6 +628,14 @@ bool heap_names_has_image(const struct heap_names *names, const char *file_name)
 		if (names->is_used[i] && !strcmp(text_file_name(names->dictionary->images[i].path), file_name))
 			return true;
 	return false;
+}
+
+const char *heap_names_image_path(const struct heap_names *names, const char *file_name)
+{
+	for (uint32_t i = 0; i < names->dictionary->image_count; i++)
+		if (names->is_used[i] && !strcmp(text_file_name(names->dictionary->images[i].path), file_name))
+			return names->dictionary->images[i].path;
+	return NULL;
 }
 
 size_t heap_names_image_count(const struct heap_names *names)

@@ -67,6 +67,13 @@ uint32_t heap_names_site(struct heap_names *names, const struct heap_site *site)
 /** Return the node of a stack of the trace, without an allocation function. */
 uint32_t heap_names_stack(struct heap_names *names, uint32_t stack);
 
+/** Name the stacks of all sites of the table, also those that only frees have: heap_names_count() is all names then. */
+void heap_names_name_sites(struct heap_names *names, const struct heap_table *table);
+
+/** Set [*low, *high) to the addresses of the function that a name without a symbol lies in. Return false if it is not
+    known. */
+bool heap_names_function_range(struct heap_names *names, const struct heap_name *name, uint64_t *low, uint64_t *high);
+
 /** Return the image, or NULL for TRACE_NONE. */
 const struct trace_image *heap_names_image(const struct heap_names *names, uint32_t image);
 
@@ -79,6 +86,9 @@ const char *const *heap_names_versioned(const struct heap_names *names, size_t *
 
 /** Return the number of names so far; they are numbered from 0. */
 uint32_t heap_names_count(const struct heap_names *names);
+
+/** Return the number of nodes so far; they are numbered from 0, a caller before those that it calls. */
+uint32_t heap_names_node_count(const struct heap_names *names);
 
 /** Return a node; valid until the next heap_names_site() or heap_names_stack() of the tree. */
 const struct heap_frame *heap_names_frame(const struct heap_names *names, uint32_t node);
@@ -102,6 +112,9 @@ const char *const *heap_names_without_symbols(struct heap_names *names, size_t *
 
 /** Return whether an image with this file name has frames in the stacks named so far. */
 bool heap_names_has_image(const struct heap_names *names, const char *file_name);
+
+/** Return the path of an image of the trace with this file name; NULL: there is none. */
+const char *heap_names_image_path(const struct heap_names *names, const char *file_name);
 
 /** Return the number of images that have frames in the stacks named so far. */
 size_t heap_names_image_count(const struct heap_names *names);

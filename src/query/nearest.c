@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "query/plain_name.h"
 
 /* The name in the trace that is most like what was typed; NULL when nothing is. */
 static const char *nearest_name(const struct heap_names *names, const struct heap_pattern *pattern)
@@ -22,6 +23,8 @@ static const char *nearest_name(const struct heap_names *names, const struct hea
 			continue;
 		heap_plain_symbol(other, plain, sizeof(plain));
 		size_t distance = text_distance(wanted, pattern->symbol ? plain : other);
+		size_t of_last_part = pattern->may_be_last ? text_distance(wanted, heap_last_part(plain)) : distance;
+		distance = of_last_part < distance ? of_last_part : distance;
 		if (distance >= least)
 			continue;
 		least = distance;

@@ -8,8 +8,9 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "query/plain_name.h"
 
-enum { PLAIN_BYTES = 4096, LIST_BYTES_MAX = 1 << 24 };
+enum { LIST_BYTES_MAX = 1 << 24 };
 static const char operator_word[] = "operator";
 
 /* ---- matching text ---- */
@@ -33,68 +34,6 @@ bool heap_glob(const char *pattern, const char *text)
 		}
 	}
 	return pattern[strspn(pattern, "*")] == 0;
-}
-
-static bool is_word(char c)
-{
-	return isalnum((unsigned char)c) || c == '_' || c == '$';
-}
-
-/* The length of an operator's name that begins at `at` ("operator<<", "operator()", "operator new[]"), else 0. */
-static size_t operator_length(const char *symbol, const char *at)
-{
-	size_t length = strlen(operator_word);
-	if (strncmp(at, operator_word, length) != 0 || (at > symbol && is_word(at[-1])) || is_word(at[length]))
-		return 0;
-	if (!strncmp(at + length, "()", 2))
-		return length + 2;
-	size_t signs = strspn(at + length, "<>=!+-*/%^&|~,[]");
-	if (signs)
-		return length + signs;
-	/* A conversion, or new and delete: up to the parameters. */
-	return length + strcspn(at + length, "(");
-}
-
-/* The end of a bracket that opens at `at`, behind it. */
-static const char *bracket_end(const char *at, char open, char close)
-{
-	unsigned depth = 0;
-	for (; *at; at++) {
-		depth += *at == open;
-		if (*at == close && at[-1] != '-' && --depth == 0)
-			return at + 1;
-	}
-	return at;
-}
-
-void heap_plain_symbol(const char *symbol, char *plain, size_t size)
-{
-	static const char anonymous[] = "(anonymous namespace)";
-	size_t used = 0;
-	for (const char *at = symbol; *at && used + 1 < size;) {
-		/* Rust's "<Type as Trait>" is a part of the name. */
-		size_t whole = at == symbol && *at == '<' ? (size_t)(bracket_end(at, '<', '>') - at)
-							  : operator_length(symbol, at);
-		if (!whole && !strncmp(at, anonymous, strlen(anonymous)))
-			whole = strlen(anonymous);
-		if (whole) {
-			whole = whole < size - used - 1 ? whole : size - used - 1;
-			memcpy(plain + used, at, whole);
-			used += whole;
-			at += whole;
-		} else if (*at == '<' && at > symbol && at[1]) {
-			at = bracket_end(at, '<', '>');
-		} else if (*at == '(') {
-			break;
-		} else if (*at == ' ') {
-			/* The text before was the return type. */
-			used = 0;
-			at++;
-		} else {
-			plain[used++] = *at++;
-		}
-	}
-	plain[used] = 0;
 }
 
 /* ---- patterns ---- */
@@ -131,7 +70,7 @@ static bool parse_offset(struct heap_pattern *pattern, const char *text)
 	return true;
 }
 
-int heap_patterns_add(struct heap_patterns *patterns, const char *text, struct diag *diag)
+static int pattern_add(struct heap_patterns *patterns, const char *text, bool is_typed, struct diag *diag)
 {
 	struct heap_pattern pattern = {.text = NULL};
 	const char *split = find_split(text);
@@ -145,10 +84,16 @@ int heap_patterns_add(struct heap_patterns *patterns, const char *text, struct d
 		pattern.symbol = copy_text(text, strlen(text));
 	}
 	pattern.text = copy_text(text, strlen(text));
+	pattern.may_be_last = is_typed && !pattern.image && !strstr(text, "::");
 	memory_grow(patterns->items, patterns->count, patterns->capacity);
 	patterns->items[patterns->count++] = pattern;
 	patterns->has_offsets |= pattern.has_offset;
 	return 0;
+}
+
+int heap_patterns_add(struct heap_patterns *patterns, const char *text, struct diag *diag)
+{
+	return pattern_add(patterns, text, true, diag);
 }
 
 int heap_patterns_add_list(struct heap_patterns *patterns, const char *text, const char *name, struct diag *diag)
@@ -161,7 +106,7 @@ int heap_patterns_add_list(struct heap_patterns *patterns, const char *text, con
 		if (to > from && line[from] != '#') {
 			struct diag reason = {""};
 			char *pattern = copy_text(line + from, to - from);
-			int error = heap_patterns_add(patterns, pattern, &reason);
+			int error = pattern_add(patterns, pattern, false, &reason);
 			free(pattern);
 			if (error)
 				return diag_fail(diag, -error, "%s, line %u: %s", name, number, reason.text);
@@ -218,36 +163,91 @@ static bool image_matches(const char *pattern, const char *image)
 	return heap_glob(pattern, plain);
 }
 
-static bool symbol_matches(const char *pattern, const struct heap_name *name)
+/* What patterns are compared with; made once for all patterns. */
+struct name_forms {
+	const struct heap_name *name;
+	char plain[PLAIN_NAME_BYTES];
+	const char *last; /**< of plain */
+};
+
+static void forms_make(struct name_forms *forms, const struct heap_name *name)
 {
-	char plain[PLAIN_BYTES];
-	if (heap_glob(pattern, name->symbol) || (name->mangled && heap_glob(pattern, name->mangled)))
-		return true;
-	heap_plain_symbol(name->symbol, plain, sizeof(plain));
-	return heap_glob(pattern, plain);
+	forms->name = name;
+	forms->plain[0] = 0;
+	if (name->symbol)
+		heap_plain_symbol(name->symbol, forms->plain, sizeof(forms->plain));
+	forms->last = heap_last_part(forms->plain);
 }
 
 /* A mark ("[truncated]") goes by its text, as if that were its symbol. */
-static bool pattern_matches(const struct heap_pattern *pattern, const struct heap_name *name)
+static bool symbol_matches(const char *pattern, const struct name_forms *forms)
 {
-	if (pattern->image && (!name->image || !image_matches(pattern->image, name->image)))
+	const struct heap_name *name = forms->name;
+	if (!name->symbol)
+		return heap_glob(pattern, name->text);
+	return heap_glob(pattern, name->symbol) || (name->mangled && heap_glob(pattern, name->mangled)) ||
+	       heap_glob(pattern, forms->plain);
+}
+
+static bool place_matches(const struct heap_pattern *pattern, const struct heap_name *name)
+{
+	return !pattern->image || (name->image && image_matches(pattern->image, name->image));
+}
+
+static bool pattern_matches(const struct heap_pattern *pattern, const struct name_forms *forms)
+{
+	if (!place_matches(pattern, forms->name))
 		return false;
 	if (pattern->has_offset)
-		return !name->symbol && name->offset == pattern->offset;
-	if (!pattern->symbol)
+		return !forms->name->symbol && forms->name->offset == pattern->offset;
+	if (!pattern->symbol || symbol_matches(pattern->symbol, forms))
 		return true;
-	return name->symbol ? symbol_matches(pattern->symbol, name) : heap_glob(pattern->symbol, name->text);
+	return pattern->is_last_part && forms->name->symbol && heap_glob(pattern->symbol, forms->last);
 }
 
 static bool name_matches(struct heap_patterns *patterns, const struct heap_name *name)
 {
+	struct name_forms forms;
 	bool matches = false;
+	forms_make(&forms, name);
 	for (size_t i = 0; i < patterns->count; i++) {
-		bool hit = pattern_matches(&patterns->items[i], name);
+		bool hit = pattern_matches(&patterns->items[i], &forms);
 		patterns->items[i].hits += hit;
 		matches |= hit;
 	}
 	return matches;
+}
+
+/* Return whether a pattern matches this owner of the name; NULL: one without a symbol. */
+static bool owner_matches(const struct heap_patterns *patterns, const struct heap_name *name, const char *owner)
+{
+	for (size_t i = 0; i < patterns->count; i++) {
+		const struct heap_pattern *pattern = &patterns->items[i];
+		if ((pattern->symbol ? owner && heap_glob(pattern->symbol, owner) : !pattern->has_offset) &&
+		    place_matches(pattern, name))
+			return true;
+	}
+	return false;
+}
+
+static bool library_matches(const struct heap_patterns *patterns, const struct heap_name *name)
+{
+	struct name_owners owners;
+	if (!name->symbol)
+		return owner_matches(patterns, name, NULL);
+	name_owners_find(&owners, name);
+	unsigned matched = 0;
+	for (; matched < owners.count; matched++) {
+		char *owner = owners.texts[matched], *member = strstr(owner, NAME_MEMBER);
+		if (owner_matches(patterns, name, owner))
+			continue;
+		/* It may be a function instead of a class. */
+		if (member)
+			*member = 0;
+		if (!member || !owner_matches(patterns, name, owner))
+			return false;
+	}
+	return true;
 }
 
 /* The node, not the name, has the address of a frame with a name. */
@@ -264,6 +264,77 @@ static bool offset_matches(struct heap_patterns *patterns, const struct heap_fra
 	return false;
 }
 
+/* ---- last parts ---- */
+
+static bool is_whole_match(const struct heap_pattern *pattern, const struct heap_names *names)
+{
+	struct name_forms forms;
+	for (uint32_t i = 0; i < heap_names_count(names); i++) {
+		forms_make(&forms, heap_names_name(names, i));
+		if (symbol_matches(pattern->symbol, &forms))
+			return true;
+	}
+	return false;
+}
+
+bool heap_patterns_may_be_last(const struct heap_patterns *patterns)
+{
+	bool may_be = false;
+	for (size_t i = 0; i < patterns->count; i++)
+		may_be |= patterns->items[i].may_be_last;
+	return may_be;
+}
+
+void heap_patterns_settle(struct heap_patterns *patterns, const struct heap_names *names)
+{
+	bool has_changed = false;
+	if (!patterns->count || patterns->settled_count == heap_names_count(names))
+		return;
+	patterns->settled_count = heap_names_count(names);
+	for (size_t i = 0; i < patterns->count; i++) {
+		struct heap_pattern *pattern = &patterns->items[i];
+		bool is_last_part = pattern->may_be_last && !is_whole_match(pattern, names);
+		has_changed |= is_last_part != pattern->is_last_part;
+		pattern->is_last_part = is_last_part;
+	}
+	for (size_t i = 0; i < patterns->count && has_changed; i++)
+		patterns->items[i].hits = 0;
+	if (has_changed && patterns->known_count)
+		memset(patterns->known, 0, patterns->known_count);
+}
+
+void heap_patterns_use_last_parts(struct heap_patterns *patterns)
+{
+	for (size_t i = 0; i < patterns->count; i++) {
+		patterns->items[i].is_last_part = patterns->items[i].may_be_last;
+		patterns->items[i].hits = 0;
+	}
+	if (patterns->known_count)
+		memset(patterns->known, 0, patterns->known_count);
+}
+
+static int text_compare(const void *one, const void *other)
+{
+	return strcmp(*(const char *const *)one, *(const char *const *)other);
+}
+
+const char **heap_pattern_last_parts(const struct heap_pattern *pattern, const struct heap_names *names, size_t *count)
+{
+	const char **texts = memory_zeroed(heap_names_count(names), sizeof(*texts));
+	*count = 0;
+	for (uint32_t i = 0; i < heap_names_count(names) && pattern->is_last_part; i++) {
+		struct name_forms forms;
+		forms_make(&forms, heap_names_name(names, i));
+		if (pattern_matches(pattern, &forms))
+			texts[(*count)++] = forms.name->text;
+	}
+	if (*count)
+		qsort(texts, *count, sizeof(*texts), text_compare);
+	return texts;
+}
+
+/* ---- nodes ---- */
+
 bool heap_patterns_match(struct heap_patterns *patterns, const struct heap_names *names, uint32_t node)
 {
 	const struct heap_frame *frame = heap_names_frame(names, node);
@@ -276,6 +347,7 @@ bool heap_patterns_match(struct heap_patterns *patterns, const struct heap_names
 	uint8_t *known = &patterns->known[frame->name];
 	const struct heap_name *name = heap_names_name(names, frame->name);
 	if (!*known)
-		*known = 1 + name_matches(patterns, name);
+		*known = 1 +
+			 (patterns->is_of_libraries ? library_matches(patterns, name) : name_matches(patterns, name));
 	return *known > 1 || (patterns->has_offsets && offset_matches(patterns, frame, name));
 }

@@ -22,6 +22,16 @@ void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, con
 	scan->shared = shared ? shared : &scan->own_shared;
 }
 
+void heap_scan_range(struct heap_scan *scan, uint32_t from, uint32_t to)
+{
+	assert(from <= to && to <= scan->table->groups.count);
+	scan->next = from;
+	scan->end = to;
+	/* Nothing is left to take behind it. */
+	scan->own_shared = INT32_MAX;
+	scan->shared = &scan->own_shared;
+}
+
 static bool is_wanted(const struct heap_group *group, const struct heap_scan_plan *plan)
 {
 	return group->first_ns <= plan->to_ns &&
@@ -41,7 +51,7 @@ static void rows_select(struct heap_rows *rows, const struct heap_filter *filter
 		return;
 	}
 	if (!selection->is_known[group]) {
-		heap_filter_select(selection->passes[group], filter, &rows->columns, rows->count);
+		heap_filter_select(selection->passes[group], filter, &rows->columns, rows->first, rows->count);
 		selection->is_known[group] = true;
 	}
 	memcpy(rows->passes, selection->passes[group], sizeof(rows->passes));

@@ -62,6 +62,9 @@ struct heap_scan {
 void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, const struct heap_scan_plan *plan,
 		     uint32_t *shared);
 
+/** Go on with the groups from number `from` up to, not with, `to`, and end there, or at the next heap_scan_range(). */
+void heap_scan_range(struct heap_scan *scan, uint32_t from, uint32_t to);
+
 /** Return the next allocations, in order; of a shared pass, those that this thread takes; NULL at the end. They are
     valid until the next call. Groups that cannot be read are left out, and the table is damaged from then on. */
 const struct heap_rows *heap_scan_next(struct heap_scan *scan);

@@ -13,6 +13,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "os/cgroups.h"
 #include "os/proc.h"
 #include "session/answer.h"
 #include "session/logger_loop.h"
@@ -104,6 +105,8 @@ static void request_begin(struct logger *logger)
 	struct diag diag = {""};
 	logger->requests = request->next;
 	logger->request = request;
+	if (request->reason[0])
+		writer_add_option(logger->writer, TRACE_OPTION_TRIGGERED, request->reason);
 	int error = logger_drain_all(logger, &diag);
 	logger_statistics(logger, &statistics);
 	if (!error)
@@ -143,9 +146,10 @@ static void limit_check(struct logger *logger, struct member *member)
 {
 	uint64_t hits;
 	char text[200];
+	member->is_limit_read = true;
 	if (!member->cgroups)
-		member->cgroups = proc_cgroups(member->pid);
-	if (!member->cgroups || !proc_limit_hits(member->cgroups, PROC_CGROUP_ROOT, &hits))
+		member->cgroups = cgroups_of(member->pid);
+	if (!member->cgroups || !cgroups_limit_hits(member->cgroups, CGROUPS_ROOT, &hits))
 		return;
 	bool is_new = member->has_limit_hits && hits > member->limit_hits;
 	member->limit_hits = hits;
@@ -158,7 +162,7 @@ static void limit_check(struct logger *logger, struct member *member)
 void flight_note_end(struct logger *logger, struct member *member, uint8_t end, int32_t status)
 {
 	char text[200];
-	if (has_trigger(logger, SESSION_TRIGGER_MEMORY_LIMIT) && member->cgroups)
+	if (has_trigger(logger, SESSION_TRIGGER_MEMORY_LIMIT) && member->is_limit_read)
 		limit_check(logger, member);
 	bool has_ended = end == TRACE_END_EXIT || end == TRACE_END_SIGNAL || end == TRACE_END_UNKNOWN,
 	     has_crashed = has_ended && end != TRACE_END_EXIT;
@@ -180,7 +184,7 @@ static void limits_check(struct logger *logger, bool is_due)
 	for (struct target *target = logger->targets; target; target = target->next) {
 		for (uint32_t i = 0; i < target->member_count; i++) {
 			struct member *member = &target->member[i];
-			if (member->state == 1 && member->pid && (is_due || !member->cgroups))
+			if (member->state == 1 && member->pid && (is_due || !member->is_limit_read))
 				limit_check(logger, member);
 		}
 	}

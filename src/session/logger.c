@@ -45,6 +45,7 @@
 #include "session/logger_loop.h"
 #include "session/logger_state.h"
 #include "session/members.h"
+#include "session/residents.h"
 #include "session/session_text.h"
 #include "session/target_messages.h"
 #include "session/targets.h"
@@ -362,6 +363,7 @@ static void loop(struct logger *logger)
 			if (!tracer_uses(logger->tracer, &target->region) && target_is_over(logger, target))
 				target_remove(logger, target);
 		}
+		residents_take(logger);
 		recording_check(logger);
 		has_any |= untraced_search(logger, now, false);
 		logger_attach_late(logger);
@@ -603,6 +605,7 @@ static void logger_end(struct logger *logger)
 	detach_all(logger);
 	while (logger->targets)
 		target_remove(logger, logger->targets);
+	residents_end(logger);
 	inactive_end(logger);
 	untraced_end(logger);
 	struct drain_totals totals = {0};
@@ -657,6 +660,8 @@ static void logger_end(struct logger *logger)
 										     : 0;
 	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1,
 		 message.summary.error ? why : store_path(logger->store));
+	if (logger->options->drops_empty && !totals.processes && !message.summary.error)
+		unlink(store_path(logger->store));
 	store_free(logger->store);
 	session_over(logger);
 	logger_tell_all(logger, &message);

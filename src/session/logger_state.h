@@ -32,8 +32,14 @@ struct member {
 	uint32_t state;                      /* 0 unknown, 1 alive, 2 ended */
 	uint64_t ended_ns;                   /* when its end was noticed, while its status is unknown */
 	uint64_t sampled_ns, resident_bytes; /* when its memory was last measured, and what was last written */
+	/* the most of it, and when that rose; what was resident when it was last read by kind of mapping */
+	uint64_t resident_max, risen_ns, split_bytes;
 	/* more is resident than the trigger allows; limit_hits has its first value */
-	bool is_above, has_limit_hits;
+	bool is_above, has_limit_hits, is_limit_read;
+	bool has_limits;       /* the limits of its memory are in the trace */
+	/* what the kernel had done for want of memory when the recording began, with has_before */
+	struct trace_cause before;
+	bool has_before;
 	uint64_t limit_hits;   /* of its cgroup's memory limit */
 	char *cgroups;         /* the cgroups with these hits; NULL: not read yet */
 	struct inject *inject; /* of a forked process that loads images; process 0 uses the target's */
@@ -105,6 +111,7 @@ struct logger {
 	struct doorbell doorbell;
 	uint32_t doorbell_seen;
 	int watch;
+	struct residents *residents; /* NULL: none was needed yet */
 	struct hook_cache *hooks;
 	struct tracer *tracer;
 	pid_t command_pid;

@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "os/cgroups.h"
 #include "os/clock.h"
+#include "os/limits.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "region/atomic.h"
@@ -23,6 +25,7 @@
 #include "session/flight.h"
 #include "session/inactive.h"
 #include "session/logger_loop.h"
+#include "session/residents.h"
 
 enum { BUSY_MS = 1, STATUS_WAIT_NS = 200000000, SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128, SEARCH_ROUNDS = 3 };
 
@@ -233,6 +236,56 @@ struct pidfd_information {
 	uint64_t more[4];
 };
 
+/* Count what the kernel has done for want of memory up to now, for all and in the member's cgroup. */
+static struct trace_cause counts_of(const struct member *member)
+{
+	struct trace_cause counts = {.cgroup_kills = TRACE_CAUSE_UNKNOWN,
+				     .cgroup_hits = TRACE_CAUSE_UNKNOWN,
+				     .machine_kills = TRACE_CAUSE_UNKNOWN};
+	if (member->cgroups) {
+		cgroups_kills(member->cgroups, CGROUPS_ROOT, &counts.cgroup_kills);
+		cgroups_limit_hits(member->cgroups, CGROUPS_ROOT, &counts.cgroup_hits);
+	}
+	cgroups_machine_kills(&counts.machine_kills);
+	return counts;
+}
+
+/* A process that is killed is gone soon, so the counts are read beforehand. */
+static void counts_begin(struct member *member)
+{
+	if (!member->cgroups)
+		member->cgroups = cgroups_of(member->pid);
+	member->before = counts_of(member);
+	member->has_before = true;
+}
+
+static uint64_t counts_rise(uint64_t before, uint64_t after)
+{
+	return before == TRACE_CAUSE_UNKNOWN || after == TRACE_CAUSE_UNKNOWN || after < before ? TRACE_CAUSE_UNKNOWN
+											       : after - before;
+}
+
+/* Write what is known of the end by a signal beside its number. The kernel counts a kill before it sends the signal. */
+static void cause_write(struct logger *logger, struct target *target, uint32_t index, int status)
+{
+	const struct member *member = &target->member[index];
+	uint32_t process = drain_process(target->drain, index);
+	struct trace_cause cause = {.process = process,
+				    .has_core = WCOREDUMP(status),
+				    .cgroup_kills = TRACE_CAUSE_UNKNOWN,
+				    .cgroup_hits = TRACE_CAUSE_UNKNOWN,
+				    .machine_kills = TRACE_CAUSE_UNKNOWN};
+	if (process == TRACE_NONE || writer_has_ended(logger->writer))
+		return;
+	if (member->has_before && WTERMSIG(status) == SIGKILL) {
+		const struct trace_cause after = counts_of(member);
+		cause.cgroup_kills = counts_rise(member->before.cgroup_kills, after.cgroup_kills);
+		cause.cgroup_hits = counts_rise(member->before.cgroup_hits, after.cgroup_hits);
+		cause.machine_kills = counts_rise(member->before.machine_kills, after.machine_kills);
+	}
+	writer_add_cause(logger->writer, &cause);
+}
+
 /* Get the wait status of a process that is not the logger's child, if the kernel has one. It comes from /proc before
    the parent has waited for it, afterwards from its pidfd. */
 static bool status_of(struct logger *logger, const struct member *member, int *status)
@@ -279,10 +332,12 @@ void members_check(struct logger *logger, struct target *target, uint64_t now)
 			continue;
 		int status;
 		if (status_of(logger, member, &status)) {
-			if (WIFSIGNALED(status))
+			if (WIFSIGNALED(status)) {
+				cause_write(logger, target, i, status);
 				member_end(logger, target, i, TRACE_END_SIGNAL, WTERMSIG(status), clock_event_ticks());
-			else
+			} else {
 				member_end(logger, target, i, TRACE_END_EXIT, WEXITSTATUS(status), clock_event_ticks());
+			}
 		} else if (!member->pid) {
 			member_end_unseen(logger, target, i);
 		} else if (!member->ended_ns) {
@@ -318,6 +373,21 @@ static void members_settle(struct logger *logger, struct target *target)
 			member_end_unseen(logger, target, i);
 }
 
+/* Write the limits of a member's memory, once. */
+static void limits_write(struct logger *logger, struct member *member, uint32_t process)
+{
+	if (member->has_limits)
+		return;
+	struct limits_memory limits = limits_of_process(member->pid);
+	member->has_limits = true;
+	counts_begin(member);
+	writer_add_limit(logger->writer, &(struct trace_limit){.process = process,
+							       .address_space_bytes = limits.address_space,
+							       .data_bytes = limits.data,
+							       .cgroup_bytes = limits.cgroup,
+							       .machine_bytes = limits.machine});
+}
+
 void member_sample(struct logger *logger, struct target *target, uint32_t index, uint64_t now)
 {
 	struct member *member = &target->member[index];
@@ -332,9 +402,11 @@ void member_sample(struct logger *logger, struct target *target, uint32_t index,
 	struct trace_sample sample = {.process = drain_process(target->drain, index),
 				      .time_ns = (int64_t)clock_event_ticks(),
 				      .resident_bytes = bytes};
-	if (bytes == 0 || change <= before / SAMPLE_CHANGE || sample.process == TRACE_NONE)
+	if (bytes == 0 || sample.process == TRACE_NONE ||
+	    !(residents_ask(logger, target, index, bytes, now, sample.time_ns) | (change > before / SAMPLE_CHANGE)))
 		return;
 	member->resident_bytes = bytes;
+	limits_write(logger, member, sample.process);
 	writer_add_sample(logger->writer, &sample);
 }
 

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "os/monotonic.h"
 #include "symbols/demangle.h"
+#include "symbols/function_ranges.h"
 #include "symbols/image_symbols.h"
 #include "symbols/sources.h"
 #include "symbols/symbol_table.h"
@@ -23,6 +24,7 @@ struct answer {
 struct symbols_image {
 	struct image image;
 	struct table table;
+	struct function_ranges functions;
 	struct units *units; /**< NULL: no debug information */
 	bool has_symbols;
 	struct map answer_of; /**< address -> place in answers */
@@ -147,6 +149,8 @@ static struct symbols_image *symbols_image_new(struct symbols *symbols, const ch
 	if (image->image.main.elf)
 		table_add_symbols(table, image->image.main.elf, SHT_DYNSYM);
 	table_finish(table);
+	if (image->image.main.elf)
+		function_ranges_init(&image->functions, image->image.main.elf);
 	if (image->image.dwarf)
 		image->units = units_new(image->image.dwarf, table);
 	image->has_symbols = full || image->units;
@@ -280,6 +284,13 @@ size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t 
 	const struct answer *answer = &image->answers[*place];
 	*frames = answer->frames;
 	return answer->count;
+}
+
+bool symbols_function_range(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
+			    uint64_t offset, uint64_t *low, uint64_t *high)
+{
+	const struct symbols_image *image = symbols_image(symbols, path, build_id, build_id_size);
+	return offset && function_ranges_find(&image->functions, offset - 1, low, high);
 }
 
 uint64_t symbols_spent_ns(const struct symbols *symbols)

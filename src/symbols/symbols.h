@@ -50,6 +50,11 @@ struct symbol_frame {
 size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
 		       uint64_t offset, bool is_return_address, const struct symbol_frame **frames);
 
+/** Set [*low, *high) to the function of the image file at this return address, which needs no symbol. Return false if
+    it is not known: the file or its unwind table is missing. */
+bool symbols_function_range(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
+			    uint64_t offset, uint64_t *low, uint64_t *high);
+
 /** Return the time spent in searches so far, in ns, opening files included. */
 uint64_t symbols_spent_ns(const struct symbols *symbols);
 

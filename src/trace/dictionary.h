@@ -11,7 +11,8 @@
 /* clang-format off */
 #define DICTIONARY_TABLES(X) \
 	X(process, processes) X(thread, threads) X(image, images) X(mapping, mappings) \
-	X(entry, entries) X(heap, heaps) X(gap, gaps) X(sample, samples) X(symbol, symbols) \
+	X(entry, entries) X(heap, heaps) X(gap, gaps) X(sample, samples) X(resident, residents) \
+	X(resident_part, resident_parts) X(limit, limits) X(cause, causes) X(symbol, symbols) \
 	X(function, functions) X(named, nameds) X(early_end, early_ends) \
 	X(option, options) X(fold, folds) X(sum, sums) X(lifetime, lifetimes)
 /* clang-format on */

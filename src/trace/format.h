@@ -66,7 +66,10 @@ enum {
 	X(16, SYMBOLS, 5, "functions, source files and lines of frames, as xheap symbols found them") \
 	X(17, SKIP, 2, "the rest of an overwritten segment in a circular file; a reader skips it") \
 	X(18, FOLDED, 5, "aggregated blocks: sums in place of the oldest events of a long run; essential") \
-	X(19, EARLY_ENDS, 5, "time and reason of an early end, and the later calls of each process")
+	X(19, EARLY_ENDS, 5, "time and reason of an early end, and the later calls of each process") \
+	X(20, RESIDENT, 5, "resident memory of a process by kind of mapping, and its largest mappings") \
+	X(21, LIMITS, 5, "limits of the memory of a process") \
+	X(22, CAUSES, 5, "facts about the end of a process that a signal ended")
 
 /* clang-format on */
 

@@ -149,6 +149,9 @@ REPLACER(frame, trace_frame)
 REPLACER(gap, trace_gap)
 REPLACER(early_end, trace_early_end)
 REPLACER(sample, trace_sample)
+REPLACER(resident, trace_resident)
+REPLACER(limit, trace_limit)
+REPLACER(cause, trace_cause)
 REPLACER(symbol, trace_symbol)
 REPLACER(named, trace_named)
 REPLACER(fold, trace_fold)
@@ -299,6 +302,48 @@ static bool take_sample(struct load *load, struct reading *reading)
 	return row.process == TRACE_NONE || dictionary_add_sample(&load->dictionary, &row) != TRACE_NONE;
 }
 
+/* Without a process that is known the row says nothing, but its parts have to be passed over. */
+static bool take_resident(struct load *load, struct reading *reading)
+{
+	struct trace_resident row;
+	struct dictionary *dictionary = &load->dictionary;
+	rows_get_resident(reading, NULL, &row);
+	if (reading->has_failed || !replace_resident(load, &row))
+		return false;
+	bool is_known = row.process != TRACE_NONE;
+	row.first = dictionary->resident_part_count;
+	/* A count that is no true one ends with the bytes. */
+	for (uint32_t i = 0; i < row.spread; i++) {
+		struct trace_resident_part part;
+		rows_get_resident_part(reading, &load->texts, &part);
+		if (reading->has_failed || part.end < part.base)
+			return false;
+		if (part.kind >= TRACE_MAPPING_KIND_COUNT)
+			part.kind = TRACE_MAPPING_OTHER;
+		if (is_known && dictionary_add_resident_part(dictionary, &part) == TRACE_NONE)
+			return false;
+	}
+	return !is_known || dictionary_add_resident(dictionary, &row) != TRACE_NONE;
+}
+
+static bool take_limit(struct load *load, struct reading *reading)
+{
+	struct trace_limit row;
+	rows_get_limit(reading, NULL, &row);
+	if (reading->has_failed || !replace_limit(load, &row))
+		return false;
+	return row.process == TRACE_NONE || dictionary_add_limit(&load->dictionary, &row) != TRACE_NONE;
+}
+
+static bool take_cause(struct load *load, struct reading *reading)
+{
+	struct trace_cause row;
+	rows_get_cause(reading, NULL, &row);
+	if (reading->has_failed || !replace_cause(load, &row))
+		return false;
+	return row.process == TRACE_NONE || dictionary_add_cause(&load->dictionary, &row) != TRACE_NONE;
+}
+
 static bool take_named(struct load *load, struct reading *reading)
 {
 	struct trace_named row;
@@ -388,7 +433,8 @@ static const struct {
 	[FORMAT_IMAGES] = {take_image},   [FORMAT_MAPPINGS] = {take_mapping},     [FORMAT_ENTRIES] = {take_entry},
 	[FORMAT_HEAPS] = {take_heap},     [FORMAT_FRAMES] = {take_frame},         [FORMAT_NODES] = {take_node},
 	[FORMAT_GAPS] = {take_gap},       [FORMAT_MEMORY] = {take_sample},        [FORMAT_SYMBOLS] = {take_symbol},
-	[FORMAT_FOLDED] = {take_folded},  [FORMAT_EARLY_ENDS] = {take_early_end},
+	[FORMAT_FOLDED] = {take_folded},  [FORMAT_EARLY_ENDS] = {take_early_end}, [FORMAT_RESIDENT] = {take_resident},
+	[FORMAT_LIMITS] = {take_limit},   [FORMAT_CAUSES] = {take_cause},
 };
 
 bool load_has_row_type(uint32_t type)

@@ -85,6 +85,10 @@ enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
 	X(gap, trace_gap, "gap") \
 	X(early_end, trace_early_end, "early end") \
 	X(sample, trace_sample, "memory") \
+	X(resident, trace_resident, "resident") \
+	X(resident_part, trace_resident_part, "largest mapping") \
+	X(limit, trace_limit, "limits") \
+	X(cause, trace_cause, "causes") \
 	X(symbol, trace_symbol, "symbols 0") \
 	X(function, trace_function, "function") \
 	X(named, trace_named, "symbols 1") \
@@ -186,6 +190,46 @@ enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
 	X(NUMBER, PROCESS, process, UINT32_MAX, "process id") \
 	X(SIGNED, TIME, time_ns, INT64_MAX, "time") \
 	X(NUMBER, PLAIN, resident_bytes, UINT64_MAX, "bytes of the process that were resident")
+
+#define FIELDS_resident(X) \
+	X(NUMBER, PROCESS, process, UINT32_MAX, "process id") \
+	X(SIGNED, TIME, time_ns, INT64_MAX, "time") \
+	X(NUMBER, PLAIN, bytes[TRACE_MAPPING_FILES], UINT64_MAX, "resident bytes of files") \
+	X(NUMBER, PLAIN, bytes[TRACE_MAPPING_STACKS], UINT64_MAX, "of stacks") \
+	X(NUMBER, PLAIN, bytes[TRACE_MAPPING_BREAK], UINT64_MAX, "of the memory below the program break") \
+	X(NUMBER, PLAIN, bytes[TRACE_MAPPING_ANONYMOUS], UINT64_MAX, "of other private memory without a file") \
+	X(NUMBER, PLAIN, bytes[TRACE_MAPPING_CODE], UINT64_MAX, "of executable memory without a file") \
+	X(NUMBER, PLAIN, bytes[TRACE_MAPPING_SHARED], UINT64_MAX, "of shared memory") \
+	X(NUMBER, PLAIN, bytes[TRACE_MAPPING_RECORDER], UINT64_MAX, "of the recorder") \
+	X(NUMBER, PLAIN, bytes[TRACE_MAPPING_OTHER], UINT64_MAX, "of other mappings") \
+	X(NUMBER, PLAIN, bytes[TRACE_MAPPING_UNREAD], UINT64_MAX, "of mappings that were not read, as far as known") \
+	X(NUMBER, PLAIN, mapping_count, UINT64_MAX, "number of mappings") \
+	X(NUMBER, PLAIN, spread, UINT32_MAX, "number of largest mappings, which follow")
+
+/** Of these a resident row has `spread`. */
+#define FIELDS_resident_part(X) \
+	X(NUMBER, PLAIN, kind, UINT8_MAX, \
+	  "0 file, 1 stack, 2 program break, 3 anonymous, 4 executable without a file, 5 shared, 6 recorder, 7 other") \
+	X(NUMBER, PLAIN, base, UINT64_MAX, "base") \
+	X(LENGTH, PLAIN, end, UINT64_MAX, "length") \
+	X(NUMBER, PLAIN, resident_bytes, UINT64_MAX, "resident bytes") \
+	X(TEXT, PLAIN, name, FORMAT_TEXT_MAX, "path or name")
+
+#define FIELDS_limit(X) \
+	X(NUMBER, PROCESS, process, UINT32_MAX, "process id") \
+	X(NUMBER, PLAIN, address_space_bytes, UINT64_MAX, "bytes of address space; 2^64 - 1, here and below: none") \
+	X(NUMBER, PLAIN, data_bytes, UINT64_MAX, "bytes of private memory that may be written to") \
+	X(NUMBER, PLAIN, cgroup_bytes, UINT64_MAX, "bytes of its cgroup") \
+	X(NUMBER, PLAIN, machine_bytes, UINT64_MAX, "bytes of the machine")
+
+#define FIELDS_cause(X) \
+	X(NUMBER, PROCESS, process, UINT32_MAX, "process id") \
+	X(FLAG, PLAIN, has_core, 1, "1: a core was dumped") \
+	X(NUMBER, PLAIN, cgroup_kills, UINT64_MAX, \
+	  "processes of its cgroup that the kernel killed for want of memory; 2^64 - 1, here and below: unknown") \
+	X(NUMBER, PLAIN, cgroup_hits, UINT64_MAX, "hits of the memory limit of its cgroup") \
+	X(NUMBER, PLAIN, machine_kills, UINT64_MAX, \
+	  "processes of the machine that the kernel killed for want of memory")
 
 #define FIELDS_symbol(X) \
 	X(KIND, PLAIN, ROWS_SYMBOL, 0, "0") \

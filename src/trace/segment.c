@@ -25,10 +25,10 @@ enum {
 };
 
 /* Sections in the order in which they are written: none refers to a later one. */
-static const uint16_t section_types[] = {FORMAT_OPTIONS,  FORMAT_IMAGES,    FORMAT_PROCESSES, FORMAT_THREADS,
-					 FORMAT_MAPPINGS, FORMAT_ENTRIES,   FORMAT_HEAPS,     FORMAT_FRAMES,
-					 FORMAT_NODES,    FORMAT_GAPS,      FORMAT_MEMORY,    FORMAT_SYMBOLS,
-					 FORMAT_FOLDED,   FORMAT_EARLY_ENDS};
+static const uint16_t section_types[] = {
+	FORMAT_OPTIONS, FORMAT_IMAGES,     FORMAT_PROCESSES, FORMAT_THREADS, FORMAT_MAPPINGS, FORMAT_ENTRIES,
+	FORMAT_HEAPS,   FORMAT_FRAMES,     FORMAT_NODES,     FORMAT_GAPS,    FORMAT_MEMORY,   FORMAT_SYMBOLS,
+	FORMAT_FOLDED,  FORMAT_EARLY_ENDS, FORMAT_RESIDENT,  FORMAT_LIMITS,  FORMAT_CAUSES};
 
 /* ---- memory ---- */
 
@@ -524,6 +524,32 @@ void writer_add_sample(struct writer *writer, const struct trace_sample *sample)
 	segment_need(writer);
 	segment_need_process(writer, sample->process);
 	put_row(writer, MEMORY, sample, sample);
+}
+
+void writer_add_resident(struct writer *writer, const struct trace_resident *resident,
+			 const struct trace_resident_part *parts)
+{
+	segment_need(writer);
+	segment_need_process(writer, resident->process);
+	struct section *section = segment_section(writer, FORMAT_RESIDENT);
+	rows_put_resident(&section->bytes, resident);
+	for (uint32_t i = 0; i < resident->spread; i++)
+		rows_put_resident_part(&section->bytes, &parts[i]);
+	segment_section_added(writer, section);
+}
+
+void writer_add_limit(struct writer *writer, const struct trace_limit *limit)
+{
+	segment_need(writer);
+	segment_need_process(writer, limit->process);
+	put_row(writer, LIMITS, limit, limit);
+}
+
+void writer_add_cause(struct writer *writer, const struct trace_cause *cause)
+{
+	segment_need(writer);
+	segment_need_process(writer, cause->process);
+	put_row(writer, CAUSES, cause, cause);
 }
 
 void writer_add_symbol(struct writer *writer, uint32_t frame, const struct trace_function *functions, uint32_t count)

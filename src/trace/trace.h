@@ -158,6 +158,73 @@ struct trace_sample {
 	uint64_t resident_bytes;
 };
 
+/* clang-format off */
+
+/** X(id, word, words): the kinds of mappings. Files have their places here: append, never reorder. `word` is the key in
+    reports, `words` are for people. */
+#define TRACE_MAPPING_KINDS(X) \
+	X(FILES, "files", "files") \
+	X(STACKS, "stacks", "stacks") \
+	X(BREAK, "break", "program break") \
+	X(ANONYMOUS, "anonymous", "anonymous") \
+	X(CODE, "code", "executable without a file") \
+	X(SHARED, "shared", "shared memory") \
+	X(RECORDER, "recorder", "recorder") \
+	X(OTHER, "other", "other mappings") \
+	X(UNREAD, "unread", "not read")
+
+/* clang-format on */
+
+/** The kind of a mapping of a process. */
+enum trace_mapping_kind {
+#define X(id, word, words) TRACE_MAPPING_##id,
+	TRACE_MAPPING_KINDS(X)
+#undef X
+		TRACE_MAPPING_KIND_COUNT
+};
+
+/** The resident memory of a process at a time, by kind of mapping. */
+struct trace_resident {
+	uint32_t process;
+	int64_t time_ns;
+	uint64_t bytes[TRACE_MAPPING_KIND_COUNT];
+	uint64_t mapping_count; /**< of the process */
+	uint32_t first, spread; /**< places in trace->resident_parts, and how many: its largest mappings */
+};
+
+/** One of the largest mappings of a process: neighbours of one kind and name, joined. */
+struct trace_resident_part {
+	uint8_t kind;       /**< enum trace_mapping_kind */
+	uint64_t base, end; /**< run-time addresses [base, end) */
+	uint64_t resident_bytes;
+	const char *name; /**< path of the file, or the name that the program gave; "" without */
+};
+
+/** There is no such limit. */
+#define TRACE_LIMIT_NONE UINT64_MAX
+
+/** How much memory a process may have, when its recording began. */
+struct trace_limit {
+	uint32_t process;
+	uint64_t address_space_bytes; /**< RLIMIT_AS, the soft limit */
+	uint64_t data_bytes;          /**< RLIMIT_DATA */
+	uint64_t cgroup_bytes;        /**< the least one of its cgroup and of those above it */
+	uint64_t machine_bytes;       /**< the machine's memory, without swap */
+};
+
+/** A number that the kernel did not tell. */
+#define TRACE_CAUSE_UNKNOWN UINT64_MAX
+
+/** Facts about the end of a process that a signal ended. The numbers count from the begin of its recording on, and
+    include the process itself. */
+struct trace_cause {
+	uint32_t process;
+	bool has_core;          /**< the kernel dumped a core */
+	uint64_t cgroup_kills;  /**< processes of its cgroup that the kernel killed for want of memory */
+	uint64_t cgroup_hits;   /**< hits of the memory limit of its cgroup */
+	uint64_t machine_kills; /**< processes of the whole machine that the kernel killed for want of memory */
+};
+
 /** A function that a frame's code belongs to. */
 struct trace_function {
 	const char *function; /**< as its language writes it; "" when unknown */
@@ -203,6 +270,9 @@ struct trace_option {
 /** An option that names a process whose memory that it shares with the logger was cut, could not be kept, or says what
  *  cannot be true: what lay there is not in the trace. */
 #define TRACE_OPTION_DAMAGED "damaged-memory"
+
+/** An option that says which trigger made the flight recorder write the file, and why. */
+#define TRACE_OPTION_TRIGGERED "triggered"
 
 /** An option that names a process of which not every stack, thread or heap could be kept: there are more than a limit
     of the logger allows. */
@@ -319,6 +389,14 @@ struct trace_dictionary {
 	uint32_t early_end_count; /**< none if recording went on to the end */
 	const struct trace_sample *samples;
 	uint32_t sample_count; /**< of each process in the order of time */
+	const struct trace_resident *residents;
+	uint32_t resident_count; /**< of each process in the order of time; 0 in an older trace */
+	const struct trace_resident_part *resident_parts;
+	uint32_t resident_part_count;
+	const struct trace_limit *limits;
+	uint32_t limit_count; /**< the last one of a process holds */
+	const struct trace_cause *causes;
+	uint32_t cause_count; /**< the last one of a process holds */
 	const struct trace_symbol *symbols;
 	uint32_t symbol_count;
 	const struct trace_function *functions;

@@ -177,6 +177,16 @@ void writer_add_named(struct writer *writer, const struct trace_named *named);
 /** Add what was resident of a process that was added. */
 void writer_add_sample(struct writer *writer, const struct trace_sample *sample);
 
+/** Add what was resident of a process that was added, by kind of mapping, with resident->spread parts. */
+void writer_add_resident(struct writer *writer, const struct trace_resident *resident,
+			 const struct trace_resident_part *parts);
+
+/** Add the limits of a process that was added. */
+void writer_add_limit(struct writer *writer, const struct trace_limit *limit);
+
+/** Add facts about the end of a process that was added. */
+void writer_add_cause(struct writer *writer, const struct trace_cause *cause);
+
 /** A row that was added has changed (a process ended, an image was unloaded, a thread got its name). */
 void writer_update_process(struct writer *writer, uint32_t id, const struct trace_process *process);
 

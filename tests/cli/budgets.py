@@ -60,7 +60,7 @@ def expect(holds, text):
 
 def run(*words, status=0, **more):
     done = subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="surrogateescape", **more)
-    expect(done.returncode == status, f"{words}: status {done.returncode}, not {status}: {done.stderr[-300:]}")
+    expect(status is None or done.returncode == status, f"{words}: status {done.returncode}, not {status}: {done.stderr[-300:]}")
     return done
 
 
@@ -222,6 +222,38 @@ def uncertain():
         expect((limit["state"], limit.get("possible", limit["most"])) == (state, possible) and own < every, f"{text}: {limit}")
 
 
+def blocks_of(path, *words):
+    return json.loads(run("heap", path, "-totals", "-format", "json", *words).stdout)["totals"]["total_count"]
+
+
+def last_parts():
+    """A frame without :: is the last part of names, unless it is a name as a whole in any of the traces; all of them have one answer."""
+    for path, names in (("parts.xht", ["Server::render(int)", "m::render", "Box::paint()", "work", "a::work()"]), ("whole.xht", ["render", "Box::paint()"])):
+        subprocess.run([os.path.join(BUILD, "tests/golden/make_names"), path], input="\n".join(names + ["main"]).encode(), check=True)
+    for frame in ("render", "paint", "work", "RENDE?", "p*t", "Server::render", "no*"):
+        for words in (["in", frame], ["except", frame]):
+            BUDGET.write_text(f"blocks {' '.join(words)} <= 0\n")
+            limit = json.loads(check("parts.xht", "--format", "json", status=None).stdout)["limits"][0]
+            matched = run("heap", "parts.xht", "-totals", "-format", "json", "-requireFrames", frame, status=None)
+            matched = json.loads(matched.stdout)["totals"]["total_count"] if matched.returncode == 0 else 0
+            wanted = matched if words[0] == "in" else blocks_of("parts.xht") - matched
+            expect(limit["figures"] == [wanted], f"{words}: {limit['figures']}, not {wanted}")
+    BUDGET.write_text("blocks in render <= 0\nblocks in paint <= 0\n")
+    answer = json.loads(check("parts.xht", "--format", "json", status=1).stdout)
+    named = {row["pattern"]: [re.sub(".*!", "", frame) for frame in row["frames"]] for row in answer["matched_last_parts"]}
+    expect({key: sorted(frames) for key, frames in named.items()} == {"render": ["Server::render(int)", "m::render"], "paint": ["Box::paint()"]}, f"{answer['matched_last_parts']}")
+    text = check("parts.xht", status=1).stdout
+    expect("  render matches " in text and "  paint matches " in text, f"the text does not say what was matched: {text[:400]}")
+    for traces in (["parts.xht", "whole.xht"], ["whole.xht", "parts.xht"]):
+        answer = json.loads(check(*traces, "--format", "json", status=None).stdout)
+        expect([row["pattern"] for row in answer["matched_last_parts"]] == ["paint"], f"{traces}: {answer['matched_last_parts']}")
+        figures = dict(zip(traces, answer["limits"][0]["figures"]))
+        expect(figures["parts.xht"] == 0 and figures["whole.xht"] > 0, f"{traces}: {figures}")
+        differing = json.loads(run("diff", *traces, "-totals", "-requireFrames", "render", "-format", "json").stdout)
+        counts = dict(zip(traces, (differing["totals"][side]["total_count"] for side in "ab")))
+        expect(counts == figures and "matched_last_parts" not in differing, f"{traces}: {counts}")
+
+
 def large():
     """Ten thousand lines: each is judged, the text stays readable, and a line that is there twice is found."""
     lines = [f"{metric} {selector} <= {value}" for i in range(1250) for metric, value in (("bytes", "1G"), ("peak", "1G"))
@@ -241,7 +273,7 @@ def large():
 def main():
     for scene in ("plain", "losses"):
         subprocess.run([os.path.join(BUILD, "tests/golden/make_trace"), scene, f"{scene}.xht"], check=True)
-    for part in (refused, spellings, updated, varying, uncertain, hostile, suites, large):
+    for part in (refused, spellings, updated, varying, uncertain, hostile, suites, last_parts, large):
         part()
         print(f"{part.__name__}: {len(problems)} problems so far")
     for problem in problems[:20]:

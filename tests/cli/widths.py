@@ -118,14 +118,16 @@ def check_whole():
     """-fullNames prints all of a name, and JSON has both forms."""
     text = xheap("heap", "names.xht", "-frames", "-fullNames", "-width", 40)
     expect("f" * 5000 in text and "columns left out" not in text, "-fullNames has not the whole name")
-    rows = json.loads(xheap("heap", "names.xht", "-frames", "-format", "json"))["actions"][0]["rows"]
+    # A quarter of the functions are in an image that is called like the library of C++, which is culled.
+    culling = ("-noDefaultCull", "-cullLists", "allocators")
+    rows = json.loads(xheap("heap", "names.xht", "-frames", *culling, "-format", "json"))["actions"][0]["rows"]
     pairs = {row["frame"]["symbol"]: row["frame"]["short"] for row in rows if "short" in row["frame"]}
     expect(len(pairs) > 20 and pairs["f" * 5000] == "f" * 5000, "JSON has not both names")
     by_image = [(row["frame"]["image"], row["frame"]["short"]) for row in rows if "short" in row["frame"]]
     expect(len(set(by_image)) == len(by_image), "two functions of an image have one short name")
     alike = {symbol: pairs[symbol] for symbol in ("f(char)", "f(int)", "f(long)", "void f<int>(int)")}
     expect([*alike.values()] == ["f", "f#2", "f#3", "f<>"], f"functions that read alike are {alike}")
-    again = json.loads(xheap("heap", "names.xht", "-frames", "st", "-format", "json"))["actions"][0]["rows"]
+    again = json.loads(xheap("heap", "names.xht", "-frames", "st", *culling, "-format", "json"))["actions"][0]["rows"]
     expect(pairs == {row["frame"]["symbol"]: row["frame"]["short"] for row in again if "short" in row["frame"]}, "the short names depend on the order of rows")
 
 

@@ -7,3 +7,10 @@
 "$XHEAP" dump forks.xht --stacks --format csv
 "$XHEAP" dump forks.xht --images
 "$XHEAP" dump forks.xht --processes --format json
+"$BUILD/tests/golden/make_trace" resident resident.xht
+"$XHEAP" dump resident.xht -memory -format csv
+"$XHEAP" dump resident.xht -memory -format json
+"$XHEAP" dump resident.xht -mappings
+"$XHEAP" info resident.xht -format json
+"$XHEAP" info resident.xht -width 120
+"$XHEAP" info resident.xht -width 80

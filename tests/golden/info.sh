@@ -11,3 +11,10 @@ export TZ=UTC
 "$XHEAP" dump untraced.xht --processes
 "$XHEAP" dump untraced.xht --processes --format csv
 "$XHEAP" dump untraced.xht --processes --format json
+# How processes ended, and why.
+"$BUILD/tests/golden/make_trace" ended ended.xht
+"$XHEAP" info ended.xht | sed -n '/^Processes/,$p'
+"$XHEAP" info --format json ended.xht | sed -n 's/.*"end": /"end": /p'
+"$XHEAP" info --format json ended.xht | sed -n '/"triggers"/,/]/p'
+"$XHEAP" report ended.xht | sed -n 3,5p
+"$XHEAP" report ended.xht -format json | sed -n '/"ends"/,/]/p'

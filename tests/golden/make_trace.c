@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|losses|earlier|untraced|circular|random|nested|growing FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,6 +149,46 @@ static uint32_t next(uint32_t *seed, uint32_t limit)
 
 /* Four processes, two of them forked, three threads each, that allocate at random, with stamps that are sometimes
    inverted. */
+/* Blocks in three of the mappings that a reading lists, and in one that it does not list; a child that has its parent's
+   blocks; a process whose memory was not read; and samples at which nothing was read. */
+static void resident(struct scene *scene)
+{
+	enum { MIB = 1 << 20 };
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	const struct trace_resident_part parts[] = {
+		{TRACE_MAPPING_FILES, 0x400000, 0x500000, MIB, "/bin/scene"},
+		{TRACE_MAPPING_BREAK, 0x1000000, 0x1400000, 3 * MIB, ""},
+		{TRACE_MAPPING_ANONYMOUS, 0x7f0000000000, 0x7f0001000000, 8 * MIB, ""},
+		{TRACE_MAPPING_ANONYMOUS, 0x7f0010000000, 0x7f0010400000, 4 * MIB, "[anon:a pool]"},
+	};
+	struct trace_resident row = {.process = process,
+				     .time_ns = 5000,
+				     .bytes = {MIB, MIB / 2, 3 * MIB, 13 * MIB, 8192, MIB / 4, MIB / 8, 4096, 4096},
+				     .mapping_count = 30,
+				     .spread = 4};
+	scene->stack = scene_stack(scene, 0x1000, 0x2000, 0);
+	scene_alloc(scene, thread, 1000, 0x1000000, 2 * MIB);      /* in the break, of which 3 MiB are resident */
+	scene_alloc(scene, thread, 1100, 0x7f0000000000, MIB);     /* beside 7 MiB of the program's own */
+	scene_alloc(scene, thread, 1200, 0x7f0000100000, MIB / 2); /* freed before the reading */
+	scene_alloc(scene, thread, 1300, 0x7f0020000000, MIB / 4); /* in a mapping that is not listed */
+	scene_free(scene, thread, 2000, 0x7f0000100000);
+	writer_add_sample(scene->writer, &(struct trace_sample){process, 1500, 9 * MIB});
+	writer_add_sample(scene->writer, &(struct trace_sample){process, 5000, 18 * MIB});
+	writer_add_resident(scene->writer, &row, parts);
+	writer_add_sample(scene->writer, &(struct trace_sample){process, 6000, 18 * MIB + 4096});
+	uint32_t child = scene_process(scene, 200, process, 6500), child_thread = scene_thread(scene, child, 200);
+	scene_alloc(scene, child_thread, 7000, 0x7f0000200000, MIB);
+	row.process = child;
+	row.time_ns = 8000;
+	writer_add_sample(scene->writer, &(struct trace_sample){child, 8000, 18 * MIB});
+	writer_add_resident(scene->writer, &row, parts);
+	uint32_t other = scene_process(scene, 300, TRACE_NONE, 7000), other_thread = scene_thread(scene, other, 300);
+	scene_alloc(scene, other_thread, 7500, 0x7f0000010010, 64);
+	writer_add_sample(scene->writer, &(struct trace_sample){other, 8000, MIB});
+	scene_end(scene, child, 9000, TRACE_END_EXIT, 0);
+	scene_end(scene, process, 9500, TRACE_END_EXIT, 0);
+}
+
 static void random_calls(struct scene *scene, uint32_t seed, int calls)
 {
 	enum { ADDRESSES = 400, PROCESSES = 4, THREADS = 3 };
@@ -342,18 +382,67 @@ static void nested_calls(struct scene *scene, uint32_t seed, int calls)
 	}
 }
 
+/* The same with limits, of which the cgroup's is the nearest, and with resident memory. */
+static void limited(struct scene *scene)
+{
+	growing(scene);
+	writer_add_sample(scene->writer, &(struct trace_sample){0, 1000, 1 << 20});
+	writer_add_sample(scene->writer, &(struct trace_sample){0, INT64_C(60000000000), 2 << 20});
+	writer_add_limit(scene->writer,
+			 &(struct trace_limit){0, UINT64_C(1) << 40, UINT64_C(1) << 33, 7 << 20, UINT64_C(1) << 34});
+	writer_add_limit(scene->writer,
+			 &(struct trace_limit){0, UINT64_C(1) << 40, UINT64_C(1) << 33, 12 << 20, UINT64_C(1) << 34});
+}
+
+/* Processes that ended in all ways, and what the kernel counted until then. */
+static void ended(struct scene *scene)
+{
+	static const struct {
+		uint8_t end;
+		int32_t status;
+		bool has_cause;
+		struct trace_cause cause;
+	} ends[] = {
+		{TRACE_END_EXIT, 0, false, {0}},
+		{TRACE_END_EXIT, 3, false, {0}},
+		{TRACE_END_UNKNOWN, 0, false, {0}},
+		{TRACE_END_DETACHED, 0, false, {0}},
+		{TRACE_END_SIGNAL, 9, true, {.cgroup_kills = 2, .cgroup_hits = 3, .machine_kills = 4}},
+		{TRACE_END_SIGNAL, 9, true, {.cgroup_kills = 1, .machine_kills = 1}},
+		{TRACE_END_SIGNAL, 9, true, {.cgroup_hits = 1, .machine_kills = 1}},
+		{TRACE_END_SIGNAL, 9, true, {0, false, TRACE_CAUSE_UNKNOWN, TRACE_CAUSE_UNKNOWN, 7}},
+		{TRACE_END_SIGNAL, 9, true, {0, false, TRACE_CAUSE_UNKNOWN, TRACE_CAUSE_UNKNOWN, TRACE_CAUSE_UNKNOWN}},
+		{TRACE_END_SIGNAL, 11, true, {0, true, TRACE_CAUSE_UNKNOWN, TRACE_CAUSE_UNKNOWN, TRACE_CAUSE_UNKNOWN}},
+		{TRACE_END_SIGNAL, 99, false, {0}}};
+	for (uint32_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		uint32_t process = scene_process(scene, 100 + i, TRACE_NONE, 0);
+		uint32_t thread = scene_thread(scene, process, 100 + i);
+		struct trace_cause cause = ends[i].cause;
+		scene->stack = scene_stack(scene, 0x1000, 0x2000, 0, 0);
+		scene_alloc(scene, thread, 1000 + i, 0x10000, 64);
+		scene_end(scene, process, 2000 + i, ends[i].end, ends[i].status);
+		cause.process = process;
+		if (ends[i].has_cause)
+			writer_add_cause(scene->writer, &cause);
+	}
+	writer_add_option(scene->writer, TRACE_OPTION_TRIGGERED, "process 104 has hit the memory limit of its cgroup");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*make)(struct scene *);
-	} scenes[] = {{"plain", plain},       {"forks", forks},       {"losses", losses},  {"earlier", earlier},
-		      {"untraced", untraced}, {"circular", circular}, {"growing", growing}};
+	} scenes[] = {{"plain", plain},       {"forks", forks},       {"losses", losses},   {"earlier", earlier},
+		      {"untraced", untraced}, {"circular", circular}, {"growing", growing}, {"limited", limited},
+		      {"resident", resident}, {"ended", ended}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
 	struct scene scene;
 	if (argc < 3) {
-		fputs("usage: make_trace plain|forks|losses|earlier|untraced|circular|random|nested|growing FILE [SEED "
+		fputs("usage: make_trace "
+		      "plain|forks|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended "
+		      "FILE [SEED "
 		      "[CALLS]]\n",
 		      stderr);
 		return 2;

@@ -9,3 +9,11 @@ export LC_ALL=C
 "$XHEAP" report growing.xht
 "$XHEAP" report growing.xht -more -top 2 -shortLived 1us -requireFrames app+0x4000
 "$XHEAP" report forks.xht -range 0 5us
+"$BUILD/tests/golden/make_trace" resident resident.xht
+"$XHEAP" report resident.xht
+"$XHEAP" report resident.xht -more -width 200 | sed -n '/Resident/p'
+"$XHEAP" report resident.xht -format json | sed -n '/"resident": {/,/^ }/p'
+"$BUILD/tests/golden/make_trace" limited limited.xht
+"$XHEAP" report limited.xht | sed -n '/^Growth/,/^$/p'
+"$XHEAP" report limited.xht -format json | sed -n '/"forecast": {/,/^  }/p'
+"$XHEAP" info limited.xht -format json | sed -n 's/.*"memory_limits": \(.*}\)}.*/\1/p'

@@ -160,6 +160,32 @@ def ending():
     expect(check_counting("ending.xht")[0] > 1000, "nothing was recorded")
 
 
+def ends():
+    """The trace has the status or the signal of a process that is no child of the logger, and what the kernel says of it."""
+    kernel = tuple(map(int, re.match(r"(\d+)\.(\d+)", os.uname().release).groups()))
+    for number in (0, signal.SIGKILL, signal.SIGTERM):
+        target = Target("count", 4)
+        recorder = recording("ends.xht", "-p", target.pid)
+        wait_until_recorded("ends.xht", 100)
+        if number:
+            target.process.send_signal(number)
+            target.process.communicate()
+        else:
+            target.end()
+        expect(recorder.wait(LONG_SECONDS) == 0, "record failed")
+        row = info("ends.xht")["processes"][0]
+        if row["end"] == "unknown" and kernel < (6, 15):
+            return "the kernel does not give the status, before 6.15"
+        expect((row["end"], row.get("signal", row.get("status"))) == ("signal" if number else "exit", number), f"signal {number}: {row}")
+        said = subprocess.run([XHEAP, "report", "ends.xht"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        words = f"Ended: pid {target.pid}, {signal.Signals(number).name} at " if number else "Ended"
+        expect((words in said) == bool(number), said)
+        if number == signal.SIGKILL:
+            # Others may be killed for want of memory meanwhile, but the cgroup's count is there where the machine's is.
+            expect(row["memory_kills"] and "end_cause" not in row or any(row["memory_kills"].values()), f"{row}")
+    return None
+
+
 def killed():
     """Killed controllers and loggers leave the target running."""
     target = Target("count", 4)
@@ -351,4 +377,4 @@ def as_somebody():
     shutil.rmtree(folder)
 
 
-sys.exit(run_tests(counting, adjacent, blocked, children, loading, stopped, several, ending, killed, refused, stripped, static, narrow, mixed, in_vfork, passed, filtered, as_somebody))
+sys.exit(run_tests(counting, adjacent, blocked, children, loading, stopped, several, ending, ends, killed, refused, stripped, static, narrow, mixed, in_vfork, passed, filtered, as_somebody))

@@ -17,11 +17,13 @@ import subprocess
 import sys
 import time
 
-from live import BUILD, XHEAP, Failure
+from live import BUILD, SOAK, XHEAP, Failure
 
 HERE = pathlib.Path(__file__).resolve().parent
 MIRROR = "http://deb.debian.org/debian"
-SOURCES = sys.argv[1:] or ["bullseye", "trixie", "sid", *filter(None, os.environ.get("GLIBC_FOLDERS", "").split(":"))]
+# The oldest and the newest, and with SOAK=1 the one between them.
+SUITES = ["bullseye", *(["trixie"] if SOAK else []), "sid"]
+SOURCES = sys.argv[1:] or [*SUITES, *filter(None, os.environ.get("GLIBC_FOLDERS", "").split(":"))]
 KNOWN = range(31, 44)            # 2.31 to 2.43: src/inject/glibc.c
 FIND_OBJECT = 35                 # 2.35 and later have _dl_find_object()
 PROGRAMS = ("earlier", "attached", "churn", "usable")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Kills targets and loggers at random moments: what had returned is in the trace.
 
-usage: kill.py [ROUNDS] [SEED] [SCENE...]     (default 30 rounds, with SOAK=1 400, of threads and full in turn)
+usage: kill.py [ROUNDS] [SEED] [SCENE...]     (default 16 rounds, with SOAK=1 400, of threads and full in turn)
 
 Each round records a program that logs each of its calls when it has returned (wrap.c), and kills, after a random time, the
 target, the logger, or both. Then every call that the log saw return before the kill must be in the trace: as the logger wrote
@@ -167,7 +167,7 @@ class Round:
 
 
 def main(scenes=("threads", "full")):
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 400 if SOAK else 30
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 400 if SOAK else 16
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
     scenes = sys.argv[3:] or scenes
     chance = random.Random(seed)

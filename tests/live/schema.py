@@ -21,12 +21,12 @@ except ImportError:
 
 SOURCE = pathlib.Path(os.environ["SOURCE"])
 SCHEMAS = {path.name: json.loads(path.read_text()) for path in sorted((SOURCE / "docs/schema").glob("*.json"))}
-SUBJECTS = ("events", "allocations", "stacks", "images", "processes", "memory")
-SCENES = ("plain", "forks", "losses", "earlier", "untraced", "circular", "nested", "growing")
+SUBJECTS = ("events", "allocations", "stacks", "images", "processes", "memory", "mappings")
+SCENES = ("plain", "forks", "losses", "earlier", "untraced", "circular", "nested", "growing", "limited", "resident", "ended")
 # What takes a machine without room, a damage, or chance, by the schema's file.
 UNSEEN = {
     "common.json": {"kind_counts": {"alloc", "realloc", "create", "destroy", "lock", "unlock", "protect", "reserve", "release", "earlier"},
-                    "inactive": {"pid", "command", "bytes", "threads"}},
+                    "inactive": {"pid", "command", "bytes", "threads"}, "culled_wrappers": {"offset", "offset_end"}},
     "heap.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "limited", "unwritten_events", "events_without_heap"}},
     "diff.json": {"source": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "limited", "unwritten_events", "events_without_heap"}},
     "info.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "limited", "unwritten_events", "events_without_heap", "inactive"},
@@ -242,6 +242,15 @@ def compare_split():
     check("diff.json", answer, "diff of a trace without symbols")
 
 
+def frames():
+    """A frame that names match by their last part."""
+    trace = SOURCE / "tests/golden/traces/libcxx.xht"
+    for file, words in (("heap.json", ("heap", trace)), ("report.json", ("report", trace)), ("diff.json", ("diff", trace, trace))):
+        answer = json.loads(output(*words, "-requireFrames", "handle", "-format", "json"))
+        expect(any(row["pattern"] == "handle" and "server!Server::handle(int)" in row["frames"] for row in answer["matched_last_parts"]), f"{words}: no match is named")
+        check(file, answer, f"{words}")
+
+
 def traces():
     os.environ["XHEAP_INDEX_EVENTS"] = "none"
     for scene in SCENES:
@@ -258,6 +267,7 @@ BUDGET = """peak <= 1 B varies 5%
 blocks in app* except nothing <= 1 +5%
 bytes self * thread * process * <= 1T
 outstanding in nowhere <= 10 blocks
+bytes in handle except paint <= 1T
 """
 
 
@@ -265,7 +275,7 @@ def checks():
     """A budget against one trace, several, and a sample."""
     pathlib.Path("all.budget").write_text(BUDGET)
     older = SOURCE / "tests/older"
-    for traces in (["plain.xht"], ["plain.xht", "losses.xht"], [older / "sampled.xht"], [older / "forks.xht"]):
+    for traces in (["plain.xht"], ["plain.xht", "losses.xht"], [older / "sampled.xht"], [older / "forks.xht"], [older / "circular.xht"], [SOURCE / "tests/golden/traces/libcxx.xht"]):
         run = subprocess.run([XHEAP, "check", *map(str, traces), "--budget", "all.budget", "--format", "json"], stdout=subprocess.PIPE, text=True)
         expect(run.returncode == 1, f"check of {traces}: status {run.returncode}")
         check("check.json", json.loads(run.stdout), f"check of {traces}")
@@ -328,4 +338,4 @@ def everything():
     return f"{len(seen)} keys, {len(known - seen)} more are not seen here"
 
 
-sys.exit(run_tests(documented, refused, traces, checks, compare_split, sessions, everything))
+sys.exit(run_tests(documented, refused, frames, traces, checks, compare_split, sessions, everything))

@@ -819,6 +819,16 @@ static void test_extents(void **state)
 			pages += has_page[set][page];
 		assert_int_equal(bytes[set], pages * HEAP_PAGE_BYTES);
 	}
+	for (int i = 0; i < 3000; i++) {
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		int set = (int)(random >> 62) % SETS;
+		uint64_t low = (random >> 20) % PAGES, high = low + (random >> 40) % (PAGES - low + 1), pages = 0;
+		for (uint64_t page = low; page < high; page++)
+			pages += has_page[set][page];
+		assert_int_equal(
+			heap_extents_within(&extents, (uint32_t)set, low * HEAP_PAGE_BYTES, high * HEAP_PAGE_BYTES),
+			pages * HEAP_PAGE_BYTES);
+	}
 	heap_extents_fini(&extents);
 }
 

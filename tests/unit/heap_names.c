@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "query/cull.h"
+#include "query/plain_name.h"
 #include "scene.h"
 
 /* This program's own symbols: 0x1000 to 0x1fff is main, 0x2000 push inlined into grow inlined into load, 0x3000
@@ -73,6 +74,16 @@ bool symbols_image_has_symbols(struct symbols *symbols, const char *path, const 
 {
 	(void)symbols, (void)path, (void)build_id, (void)build_id_size;
 	return true;
+}
+
+/* Code without a name: 0x3000 to 0x3fff is one function. */
+bool symbols_function_range(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
+			    uint64_t offset, uint64_t *low, uint64_t *high)
+{
+	(void)symbols, (void)path, (void)build_id, (void)build_id_size;
+	*low = 0x3000;
+	*high = 0x4000;
+	return offset >> 12 == 3;
 }
 
 size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
@@ -243,6 +254,113 @@ static void test_plain_symbols(void **state)
 	}
 }
 
+static void test_owners(void **state)
+{
+	static const struct {
+		const char *symbol, *mangled, *owner;
+	} cases[] = {
+		{"void std::vector<Server, std::allocator<Server> >::_M_realloc_insert<Server>(Server&&)",
+		 "_ZNSt6vector", "std::vector::_M_realloc_insert"},
+		{"std::__1::vector<int, std::__1::allocator<int>>::push_back[abi:ne190107](int const&)",
+		 "_ZNSt3__16vector", "std::vector::push_back"},
+		{"std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >::_M_create(unsigned "
+		 "long&, unsigned long)",
+		 "_ZNSt7__cxx11", "std::basic_string::_M_create"},
+		{"std::hash<Server>::operator()(Server const&) const", "_ZNKSt4hash", "std::hash::operator()"},
+		{"Server::operator new(unsigned long)", "_ZN6ServernwEm", "Server::operator new"},
+		{"std::operator<<(std::ostream&, Server const&)", "_ZStlsRSoRK6Server", ""},
+		{"std::basic_ostream<char>& std::operator<< <std::char_traits<char> >(std::basic_ostream<char>&, char "
+		 "const*)",
+		 "_ZStls", "std::operator<<"},
+		{"decltype (make({parm#1})) build<int (*)(int)>(int)", "_Z5build", "build"},
+		{"core::Engine::run()", "_ZN4core6Engine3runEv", "core::Engine::run"},
+		{"core::fmt::write", "_ZN4core3fmt5write17h0123456789abcdefE", "crate core::fmt::write"},
+		{"alloc::vec::from_elem::<u8>", "_RINvNtCs1_5alloc3vec9from_elemhECs2_1m",
+		 "crate alloc::vec::from_elem"},
+		{"<m::Foo as core::fmt::Debug>::fmt", "_RNvXCs2_1mNtB2_3FooNtNtCs1_4core3fmt5Debug3fmt",
+		 "crate m::{impl}"},
+		{"<alloc::vec::Vec<m::Foo> as core::clone::Clone>::clone",
+		 "_RNvXs0_NtCs1_5alloc3vecINtB5_3VecNtCs2_1m3FooENtNtCs3_4core5clone5Clone5cloneCs2_1m",
+		 "crate alloc::vec::{impl}"},
+		{"<alloc::vec::Vec<u8> as core::convert::From<m::Foo>>::from",
+		 "_RNvXs_Cs2_1mINtNtCs1_5alloc3vec3VechEINtNtCs3_4core7convert4FromNtB4_3FooE4from", "crate m::{impl}"},
+		{"<m::Walk as core::iter::traits::iterator::Iterator>::fold",
+		 "_RINvYNtCs2_1m4WalkNtNtNtNtCs3_4core4iter6traits8iterator8Iterator4folduE",
+		 "crate core::iter::traits::iterator::Iterator::{trait}"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct heap_name name = {.symbol = cases[i].symbol, .mangled = cases[i].mangled};
+		struct name_owners owners;
+		name_owners_find(&owners, &name);
+		assert_int_equal(owners.count, 1);
+		assert_string_equal(owners.texts[0], cases[i].owner);
+	}
+	/* The older mangling: everything that the impl is about. */
+	const struct heap_name name = {.symbol = "<alloc::vec::Vec<u8> as core::convert::From<m::Foo>>::from"};
+	struct name_owners owners;
+	name_owners_find(&owners, &name);
+	assert_int_equal(owners.count, 3);
+	assert_string_equal(owners.texts[0], "crate alloc::vec::Vec::{impl}");
+	assert_string_equal(owners.texts[2], "crate m::Foo::{impl}");
+}
+
+static void test_last_parts(void **state)
+{
+	static const struct {
+		const char *plain, *last;
+	} cases[] = {{"main", "main"},
+		     {"Server::render", "render"},
+		     {"m::render::{closure#0}", "{closure#0}"},
+		     {"(anonymous namespace)::Pool::take", "take"},
+		     {"Text::operator std::string", "operator std::string"},
+		     {"<m::Foo as core::fmt::Debug>::fmt", "fmt"},
+		     {"", ""}};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(heap_last_part(cases[i].plain), cases[i].last);
+}
+
+/* Return whether the typed pattern matches this name of the trace, which has PLAIN, OVERLOADED and TEMPLATE. */
+static bool matches_typed(const char *typed, uint32_t stack, size_t *last_count)
+{
+	struct heap_patterns patterns = {.count = 0};
+	struct diag diag = {""};
+	assert_int_equal(heap_patterns_add(&patterns, typed, &diag), 0);
+	heap_patterns_settle(&patterns, names);
+	bool matches = heap_patterns_match(&patterns, names, heap_names_stack(names, stack));
+	free(heap_pattern_last_parts(&patterns.items[0], names, last_count));
+	heap_patterns_fini(&patterns);
+	return matches;
+}
+
+static void test_last_part_patterns(void **state)
+{
+	uint32_t plain = scene_stack(&scene, FIRST_NAMED + NAMED_STEP * PLAIN, 0),
+		 next = scene_stack(&scene, FIRST_NAMED + NAMED_STEP * OVERLOADED, 0);
+	size_t count;
+	(void)state;
+	keep(plain), keep(next);
+	open_names(false);
+	heap_names_stack(names, plain), heap_names_stack(names, next);
+	assert_true(matches_typed("next", next, &count) && count == 1);
+	assert_true(matches_typed("NE?T", next, &count) && count == 1);
+	assert_true(matches_typed("parse_line", plain, &count) && count == 0);
+	/* A whole match wins. */
+	assert_false(matches_typed("*e*t*", plain, &count));
+	assert_true(matches_typed("parse_*", plain, &count) && count == 0);
+	assert_false(matches_typed("line", plain, &count));
+	assert_false(matches_typed("app!next", next, &count));
+	assert_false(matches_typed("Lex::next", next, &count));
+	/* Lists never match so. */
+	struct heap_patterns patterns = {.count = 0};
+	struct diag diag = {""};
+	assert_int_equal(heap_patterns_add_list(&patterns, "next\n", "list.txt", &diag), 0);
+	heap_patterns_settle(&patterns, names);
+	assert_false(heap_patterns_match(&patterns, names, heap_names_stack(names, next)));
+	heap_patterns_fini(&patterns);
+}
+
 static void test_globs(void **state)
 {
 	static const struct {
@@ -343,6 +461,9 @@ int main(void)
 					   TEST(test_lines),
 					   TEST(test_culling),
 					   cmocka_unit_test(test_plain_symbols),
+					   cmocka_unit_test(test_owners),
+					   cmocka_unit_test(test_last_parts),
+					   TEST(test_last_part_patterns),
 					   cmocka_unit_test(test_globs),
 					   TEST(test_patterns),
 					   TEST(test_bad_patterns)};

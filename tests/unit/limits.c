@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "os/limits.h"
+#include "os/cgroups.h"
 #include "os/proc.h"
 
 static char root[200];
@@ -35,7 +36,7 @@ static void put(const char *path, const char *text)
 static void expect_hits(const char *cgroups, int64_t expected)
 {
 	uint64_t hits = 0;
-	bool is_told = proc_limit_hits(cgroups, root, &hits);
+	bool is_told = cgroups_limit_hits(cgroups, root, &hits);
 	assert_int_equal(is_told, expected >= 0);
 	if (is_told)
 		assert_int_equal(hits, expected);

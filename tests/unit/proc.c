@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is read of /proc, from this process and from children that make themselves odd. */
+#include "os/cgroups.h"
 #include "os/proc.h"
 
 #include <errno.h>
@@ -506,21 +507,38 @@ static void hits_of_a_limit_are_those_of_the_cgroup_with_the_memory(void **state
 	(void)state;
 	uint64_t hits = 99;
 	file_write("job", "memory.events", "low 9\nhigh 8\nmax 3\noom 2\noom_kill 1\noom_group_kill 50\n");
-	assert_true(proc_limit_hits("0::/job\n", directory, &hits));
+	assert_true(cgroups_limit_hits("0::/job\n", directory, &hits));
 	assert_int_equal(hits, 6);
 	/* A container sees its own part as the root. */
-	assert_true(proc_limit_hits("0::/above/job\n", directory, &hits));
+	assert_true(cgroups_limit_hits("0::/above/job\n", directory, &hits));
 	assert_int_equal(hits, 6);
-	assert_true(proc_limit_hits("0::/job", directory, &hits));
-	assert_false(proc_limit_hits("0::/jo\n", directory, &hits));
-	assert_false(proc_limit_hits("0::/\n", directory, &hits));
-	assert_false(proc_limit_hits("", directory, &hits));
-	assert_false(proc_limit_hits("nonsense\n12\n:\n", directory, &hits));
+	assert_true(cgroups_limit_hits("0::/job", directory, &hits));
+	assert_false(cgroups_limit_hits("0::/jo\n", directory, &hits));
+	assert_false(cgroups_limit_hits("0::/\n", directory, &hits));
+	assert_false(cgroups_limit_hits("", directory, &hits));
+	assert_false(cgroups_limit_hits("nonsense\n12\n:\n", directory, &hits));
 	file_remove("job", "memory.events");
 	file_write("memory", "memory.failcnt", "41\n");
-	assert_false(proc_limit_hits("5:cpu,cpuacct:/\n", directory, &hits));
+	assert_false(cgroups_limit_hits("5:cpu,cpuacct:/\n", directory, &hits));
 	file_remove("memory", "memory.failcnt");
-	assert_false(proc_limit_hits("4:memory:/\n", directory, &hits));
+	assert_false(cgroups_limit_hits("4:memory:/\n", directory, &hits));
+}
+
+static void kills_are_those_of_the_cgroup_with_the_memory(void **state)
+{
+	(void)state;
+	uint64_t kills = 99;
+	file_write("job", "memory.events", "max 3\noom 2\noom_kill 7\noom_group_kill 50\n");
+	assert_true(cgroups_kills("0::/above/job\n", directory, &kills));
+	assert_int_equal(kills, 7);
+	file_write("job", "memory.events", "max 3\n");
+	assert_false(cgroups_kills("0::/job\n", directory, &kills));
+	file_remove("job", "memory.events");
+	file_write("memory", "memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 12\n");
+	assert_true(cgroups_kills("5:cpu:/x\n4:memory:/\n", directory, &kills));
+	assert_int_equal(kills, 12);
+	file_remove("memory", "memory.oom_control");
+	assert_false(cgroups_kills("4:memory:/\n", directory, &kills));
 }
 
 int main(int argc, char **argv)
@@ -542,6 +560,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_process_without_memory_has_no_lines),
 		IN_DIRECTORY(an_image_that_was_deleted_says_so),
 		IN_DIRECTORY(hits_of_a_limit_are_those_of_the_cgroup_with_the_memory),
+		IN_DIRECTORY(kills_are_those_of_the_cgroup_with_the_memory),
 	};
 #undef IN_DIRECTORY
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -272,6 +272,17 @@ static void test_segments(void **state)
 	gap.count[EVENT_FREE] = 9;
 	writer_add_gap(writer, &gap);
 	writer_add_sample(writer, &(struct trace_sample){.process = 1, .time_ns = 1700, .resident_bytes = 1 << 20});
+	const struct trace_resident_part parts[] = {{TRACE_MAPPING_BREAK, 0x5000, 0x9000, 8192, ""},
+						    {200, 0x9000, 0xa000, 4096, "a kind of later versions"}};
+	for (uint32_t spread = 0; spread <= 2; spread++)
+		writer_add_resident(
+			writer,
+			&(struct trace_resident){.process = 1,
+						 .time_ns = 1700,
+						 .bytes = {[TRACE_MAPPING_BREAK] = 8192, [TRACE_MAPPING_UNREAD] = 4096},
+						 .mapping_count = 5,
+						 .spread = spread},
+			parts);
 	writer_update_process(writer, rows[2].process,
 			      &(struct trace_process){.pid = 102,
 						      .parent = rows[0].process,
@@ -301,6 +312,17 @@ static void test_segments(void **state)
 	assert_int_equal(dictionary->samples[0].process, 1);
 	assert_int_equal(dictionary->samples[0].time_ns, 700);
 	assert_int_equal(dictionary->samples[0].resident_bytes, 1 << 20);
+	assert_int_equal(dictionary->resident_count, 3);
+	assert_int_equal(dictionary->resident_part_count, 3);
+	assert_int_equal(dictionary->residents[0].process, 1);
+	assert_int_equal(dictionary->residents[0].spread, 0);
+	assert_int_equal(dictionary->residents[2].time_ns, 700);
+	assert_int_equal(dictionary->residents[2].first, 1);
+	assert_int_equal(dictionary->residents[2].bytes[TRACE_MAPPING_UNREAD], 4096);
+	assert_int_equal(dictionary->residents[2].mapping_count, 5);
+	assert_int_equal(dictionary->resident_parts[1].end, 0x9000);
+	assert_int_equal(dictionary->resident_parts[2].kind, TRACE_MAPPING_OTHER);
+	assert_string_equal(dictionary->resident_parts[2].name, "a kind of later versions");
 	assert_int_equal(dictionary->processes[2].end_status, 9);
 	assert_int_equal(dictionary->processes[2].parent, 0);
 	assert_int_equal(dictionary->processes[2].end_ns, 8000);

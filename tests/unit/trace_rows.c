@@ -102,6 +102,18 @@ static void add_losses(struct writer *writer, const struct added *added)
 						   .count = {UINT64_MAX},
 						   .bytes = {UINT64_MAX}});
 	writer_add_sample(writer, &(struct trace_sample){added->forked, 1300, 1 << 20});
+	const struct trace_resident_part parts[] = {
+		{TRACE_MAPPING_FILES, 0x10000, 0x20000, 4096, "/lib/libc.so.6"},
+		{TRACE_MAPPING_ANONYMOUS, UINT64_MAX - 1, UINT64_MAX, UINT64_MAX, ""}};
+	writer_add_resident(writer,
+			    &(struct trace_resident){.process = added->forked,
+						     .time_ns = 1300,
+						     .bytes = {1, 2, 3, 4, 5, 6, 7, 8, UINT64_MAX},
+						     .mapping_count = 9,
+						     .spread = 2},
+			    parts);
+	writer_add_limit(writer, &(struct trace_limit){added->forked, 1, 2, TRACE_LIMIT_NONE, 4});
+	writer_add_cause(writer, &(struct trace_cause){added->forked, true, 5, 0, TRACE_CAUSE_UNKNOWN});
 }
 
 static void add_symbols(struct writer *writer, const struct added *added)
@@ -268,8 +280,12 @@ static void test_all_rows(void **state)
 		"05010001020114d20fd40fd60ffeffffffffffffffff0105060708090a0b0c0d0e0f1080808080808080fc3f80808080"
 		"808080e83f9ceb81c0c887f99b7e00020304c801ffffffffffffffffff01010000020002d20fd40fd60ffeffffffffff"
 		"ffffff0105060708090a0b0c0d0e0f1080808080808080fc3f80808080808080e83f9ceb81c0c887f99b7e0000\n"
+		"20 1 01a8140102030405060708ffffffffffffffffff0109020080800480800480200e2f6c69622f6c6962632e736f2e36"
+		"03feffffffffffffffff0101ffffffffffffffffff0100\n"
+		"21 1 010102ffffffffffffffffff0104\n"
+		"22 1 01010500ffffffffffffffffff01\n"
 		"13 1 0102030405060708090affffffffffffffffff01\n"
-		"14 1 40e80b00000000002806000000000000895848545f454e44\n");
+		"14 1 40e00d00000000002007000000000000895848545f454e44\n");
 }
 
 static void test_extremes(void **state)
@@ -400,7 +416,18 @@ static void test_sequences(void **state)
 
 /* ---- what a reader refuses ---- */
 
-enum row_kind { ROW_PROCESS, ROW_IMAGE, ROW_ENTRY, ROW_HEAP, ROW_GAP, ROW_SUM, ROW_SEQUENCE, ROW_LIFETIME, ROW_FRAME };
+enum row_kind {
+	ROW_PROCESS,
+	ROW_IMAGE,
+	ROW_ENTRY,
+	ROW_HEAP,
+	ROW_GAP,
+	ROW_SUM,
+	ROW_SEQUENCE,
+	ROW_LIFETIME,
+	ROW_FRAME,
+	ROW_PART
+};
 
 static struct rows_texts texts;
 
@@ -432,6 +459,9 @@ static bool row_is_refused(enum row_kind kind, const void *data, size_t size)
 		break;
 	case ROW_LIFETIME:
 		rows_get_lifetime(&reading, NULL, &(struct trace_lifetime){0});
+		break;
+	case ROW_PART:
+		rows_get_resident_part(&reading, &texts, &(struct trace_resident_part){0});
 		break;
 	case ROW_FRAME:
 		rows_get_frame(&reading, &(struct trace_frame){0});
@@ -469,6 +499,7 @@ static void test_limits(void **state)
 			ROW(ROW_SUM, SUM_UP_TO_FLAGS "\xff\x01" SUM_NUMBERS NEGATIVE "\0\0\0\0"),
 			ROW(ROW_LIFETIME, "\xff\xff\xff\xff\x0f\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
 			ROW(ROW_FRAME, "\xff\xff\xff\xff\x0f\0"),
+			ROW(ROW_PART, "\xff\x01\0\0\0\0"),
 		},
 	  refused[] = {
 		  ROW(ROW_PROCESS, LARGE "\0\0\0\0\0\0\0\0\0\0\0"), /* id */
@@ -493,6 +524,8 @@ static void test_limits(void **state)
 		  ROW(ROW_SEQUENCE, "\0\0\0\0\0" LARGE),
 		  ROW(ROW_LIFETIME, LARGE "\0"),
 		  ROW(ROW_FRAME, LARGE "\0"),
+		  ROW(ROW_PART, "\x80\x02\0\0\0\0"), /* kind */
+		  ROW(ROW_PART, "\0\0\0\0"),         /* a field is missing */
 	  };
 	_Static_assert(FUNCTION_COUNT == 0x2d, "the rows of entries have the last function, and one more");
 	for (size_t i = 0; i < sizeof(valid) / sizeof(valid[0]); i++)

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "os/cgroups.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FILE_BYTES = 32768 };
+
+/* Read a small file as a text; "" if it cannot be read. */
+static const char *small_file(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd >= 0 ? read(fd, text, size - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	text[length > 0 ? length : 0] = 0;
+	return text;
+}
+
+/* A number of a cgroup: a file of each version of cgroups, and the names of the lines in it that are summed up. */
+struct cgroup_number {
+	const char *first_file, *second_file;
+	const char *first_names[1], *second_names[3]; /* a first name "": the file is the number */
+};
+
+static const struct cgroup_number hit_number = {"memory.failcnt", "memory.events", {""}, {"max ", "oom ", "oom_kill "}};
+static const struct cgroup_number kill_number = {"memory.oom_control", "memory.events", {"oom_kill "}, {"oom_kill "}};
+
+/* Sum up the numbers of the lines with these names. Return false if there are none. */
+static bool lines_sum(const char *text, const char *const *names, size_t count, uint64_t *sum)
+{
+	bool is_there = false;
+	*sum = 0;
+	for (const char *line = text; line && *line; line = strchr(line, '\n'), line += line != NULL) {
+		for (size_t i = 0; i < count && names[i]; i++) {
+			size_t length = strlen(names[i]);
+			if (strncmp(line, names[i], length) != 0)
+				continue;
+			*sum += strtoull(line + length, NULL, 10);
+			is_there = true;
+		}
+	}
+	return is_there;
+}
+
+/* Read the number of one line, "number:controllers:path"; without controllers it is of the second version. */
+static bool line_number(const char *controllers, const char *place, const char *end, const char *root,
+			const struct cgroup_number *number, uint64_t *sum)
+{
+	char path[4096 + 64], text[2048];
+	bool is_second = place == controllers + 1, is_memory = !strncmp(controllers, ":memory:", 8);
+	if (end - place > 4000 || (!is_second && !is_memory))
+		return false;
+	/* In a container the path may begin above what is mounted there. */
+	for (const char *at = place + 1; at && at < end; at = memchr(at + 1, '/', (size_t)(end - at - 1))) {
+		snprintf(path, sizeof(path), "%s%s%.*s/%s", root, is_memory ? "/memory" : "", (int)(end - at), at,
+			 is_memory ? number->first_file : number->second_file);
+		small_file(path, text, sizeof(text));
+		if (is_memory ? lines_sum(text, number->first_names, 1, sum)
+			      : lines_sum(text, number->second_names, 3, sum))
+			return true;
+	}
+	return false;
+}
+
+static bool number_get(const char *cgroups, const char *root, const struct cgroup_number *number, uint64_t *sum)
+{
+	for (const char *line = cgroups; line && *line; line = strchr(line, '\n'), line += line != NULL) {
+		const char *end = line + strcspn(line, "\n"), *controllers = memchr(line, ':', (size_t)(end - line));
+		const char *place = controllers ? memchr(controllers + 1, ':', (size_t)(end - controllers - 1)) : NULL;
+		if (place && line_number(controllers, place, end, root, number, sum))
+			return true;
+	}
+	return false;
+}
+
+bool cgroups_limit_hits(const char *cgroups, const char *root, uint64_t *hits)
+{
+	return number_get(cgroups, root, &hit_number, hits);
+}
+
+bool cgroups_kills(const char *cgroups, const char *root, uint64_t *kills)
+{
+	return number_get(cgroups, root, &kill_number, kills);
+}
+
+bool cgroups_machine_kills(uint64_t *kills)
+{
+	static const char *const name = "oom_kill ";
+	char text[FILE_BYTES];
+	return lines_sum(small_file("/proc/vmstat", text, sizeof(text)), &name, 1, kills);
+}
+
+char *cgroups_of(pid_t pid)
+{
+	char path[64], text[8192];
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	return *small_file(path, text, sizeof(text)) ? strdup(text) : NULL;
+}

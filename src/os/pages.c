@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "os/pages.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* Of linux/fs.h, which has them from Linux 6.7 on. */
+struct scan_region {
+	uint64_t start, end, categories;
+};
+struct scan_request {
+	uint64_t size, flags, start, end, walk_end, regions, region_count, page_count;
+	uint64_t inverted, all_of, any_of, returned;
+};
+#define PAGES_SCAN _IOWR('f', 16, struct scan_request)
+enum { SCAN_IS_PRESENT = 1 << 3, SCAN_IS_ZERO = 1 << 5 };
+
+enum {
+	REGIONS_A_CALL = 512,
+	CALLS_MAX = 1 << 16,
+	PAGES_A_CALL = 1024,     /* found by one call */
+	ENTRIES_A_CALL = 1 << 13 /* read by one call; the kernel locks for 512 of them at a time */
+};
+/* Looked at by one call, found or not. */
+#define BYTES_A_CALL (UINT64_C(1) << 28)
+#define ENTRY_IS_PRESENT (UINT64_C(1) << 63)
+
+int pages_open(struct pages *pages, pid_t pid)
+{
+	char path[64];
+	*pages = (struct pages){.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), .calls_left = CALLS_MAX};
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
+	pages->fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (pages->fd < 0)
+		return -errno;
+	_Static_assert(sizeof(struct scan_region) * REGIONS_A_CALL <= sizeof(uint64_t) * ENTRIES_A_CALL, "one buffer");
+	pages->entries = malloc(sizeof(uint64_t) * ENTRIES_A_CALL);
+	if (pages->entries)
+		return 0;
+	pages_close(pages);
+	return -ENOMEM;
+}
+
+void pages_close(struct pages *pages)
+{
+	if (pages->fd >= 0)
+		close(pages->fd);
+	free(pages->entries);
+	*pages = (struct pages){.fd = -1};
+}
+
+/* Find runs from `low` on. Return where to go on, or 0 after an error, which is in errno. */
+static uint64_t runs_scan(struct pages *pages, uint64_t low, uint64_t high,
+			  void (*visit)(void *cookie, uint64_t low, uint64_t high), void *cookie)
+{
+	const struct scan_region *regions = (const struct scan_region *)pages->entries;
+	struct scan_request request = {.size = sizeof(request),
+				       .start = low,
+				       .end = high - low < BYTES_A_CALL ? high : low + BYTES_A_CALL,
+				       .regions = (uint64_t)(uintptr_t)regions,
+				       .region_count = REGIONS_A_CALL,
+				       .page_count = PAGES_A_CALL,
+				       .inverted = SCAN_IS_ZERO,
+				       .all_of = SCAN_IS_PRESENT | SCAN_IS_ZERO,
+				       .returned = SCAN_IS_PRESENT};
+	int count = ioctl(pages->fd, PAGES_SCAN, &request);
+	if (count < 0)
+		return 0;
+	for (int i = 0; i < count; i++)
+		visit(cookie, regions[i].start, regions[i].end);
+	if (request.walk_end <= low || request.walk_end > high)
+		errno = EIO;
+	return request.walk_end > low && request.walk_end <= high ? request.walk_end : 0;
+}
+
+/* The same on kernels before 6.7, which have one entry for each page. */
+static uint64_t runs_read(struct pages *pages, uint64_t low, uint64_t high,
+			  void (*visit)(void *cookie, uint64_t low, uint64_t high), void *cookie)
+{
+	uint64_t first = low / pages->page_bytes, wanted = (high - low + pages->page_bytes - 1) / pages->page_bytes;
+	size_t bytes = (size_t)(wanted < ENTRIES_A_CALL ? wanted : ENTRIES_A_CALL) * sizeof(uint64_t);
+	ssize_t size = pread(pages->fd, pages->entries, bytes, (off_t)(first * sizeof(uint64_t)));
+	uint64_t count = size > 0 ? (uint64_t)size / sizeof(uint64_t) : 0;
+	if (!count) {
+		errno = size < 0 ? errno : EIO;
+		return 0;
+	}
+	for (uint64_t i = 0, run = 0; i <= count; i++) {
+		if (i < count && pages->entries[i] & ENTRY_IS_PRESENT) {
+			run++;
+		} else if (run) {
+			visit(cookie, (first + i - run) * pages->page_bytes, (first + i) * pages->page_bytes);
+			run = 0;
+		}
+	}
+	return (first + count) * pages->page_bytes;
+}
+
+int pages_each(struct pages *pages, uint64_t low, uint64_t high,
+	       void (*visit)(void *cookie, uint64_t low, uint64_t high), void *cookie)
+{
+	while (low < high) {
+		if (pages->calls_left == 0)
+			return -ETIME;
+		pages->calls_left--;
+		uint64_t next = pages->has_no_scan ? 0 : runs_scan(pages, low, high, visit, cookie);
+		if (!next && !pages->has_no_scan && (errno == ENOTTY || errno == EINVAL))
+			pages->has_no_scan = true;
+		if (!next && pages->has_no_scan)
+			next = runs_read(pages, low, high, visit, cookie);
+		if (!next)
+			return -errno;
+		low = next;
+	}
+	return 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * The resident pages of another process.
+ *
+ * The files `smaps` and `smaps_rollup` have them, too, but the kernel holds the lock of the process's mappings while it
+ * looks at all pages of one mapping, or of all: the process may wait tens of milliseconds for memory (decision 38).
+ * Here each call of the kernel looks at some thousand pages.
+ */
+#ifndef XHEAP_OS_PAGES_H
+#define XHEAP_OS_PAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/** An open list of pages. One thread uses it. */
+struct pages {
+	int fd;              /**< /proc/PID/pagemap */
+	bool has_no_scan;    /**< the kernel is older than 6.7, and each page is read */
+	uint32_t calls_left; /**< of the kernel; so long sparse mappings cannot take all day */
+	uint64_t page_bytes;
+	uint64_t *entries; /**< a buffer for either way */
+};
+
+/** Begin to read. Return 0, or a negative errno: the process is gone, or may not be read. */
+int pages_open(struct pages *pages, pid_t pid);
+
+/** End. */
+void pages_close(struct pages *pages);
+
+/**
+ * Call visit for each run of resident pages between two addresses, in their order. Pages that the process has only read
+ * and never written, and that have no memory of their own, are left out where the kernel says so. Return 0, or a
+ * negative errno; -ETIME: too many calls were needed since pages_open().
+ */
+int pages_each(struct pages *pages, uint64_t low, uint64_t high,
+	       void (*visit)(void *cookie, uint64_t low, uint64_t high), void *cookie);
+
+#endif

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A plan run over columns. Batches of 256 rows pass through the filter and the outputs of a thread's own evaluation.
+ * They end in one of three places:
+ *
+ *     rows as they are   every thread computes a range of groups, then all ranges are shown in their order, and so on
+ *     an order           every thread collects records (plan/records.h), which are sorted and merged
+ *     groups             every thread adds up its own (plan/plan_groups.h), which are joined, and sorted as records
+ *
+ * Threads share the groups of the table, or the blocks of events. Events that need their number among all (their order,
+ * or PLAN_ID) come from one stream, whose blocks are decoded by other threads.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "base/threads.h"
+#include "plan/bounds.h"
+#include "plan/evaluate.h"
+#include "plan/plan_groups.h"
+#include "plan/records.h"
+#include "plan/run.h"
+
+enum { WORKERS_MAX = 16, SHARE = 32, RANGE_FIRST = 4, RANGE_MOST = 256, SHOWN = 1024 };
+
+/* Where rows end. */
+enum ending { ENDING_ROWS, ENDING_ORDER, ENDING_GROUPS };
+
+struct plan_worker {
+	struct execution *execution;
+	struct plan_evaluation evaluation;
+	struct plan_groups groups;
+	struct records records;
+	/* Rows as they are: those of a range. */
+	uint64_t *rows;
+	size_t row_count, row_capacity;
+	uint32_t from, to;
+	uint64_t read, left_out;
+	int error;
+	struct diag diag;
+};
+
+struct execution {
+	struct plan_run *run;
+	enum ending ending;
+	struct plan_bounds bounds;
+	struct heap_scan_plan scan;
+	struct plan_worker workers[WORKERS_MAX];
+	unsigned width;
+	uint32_t shared; /* the first group or event block that no thread has taken */
+	struct plan_memory memory;
+	struct record_spill spill;
+	struct record_order order;
+	uint32_t stride;
+	/* Rows as they are. */
+	uint32_t next_range, range;
+	unsigned next_shown; /* worker whose rows come next */
+	struct heap_stream *stream;
+	uint64_t event_number;
+	bool is_stream_over;
+	/* An order, and groups. */
+	bool is_collected;
+	struct records sorted_groups;
+	struct record_merge *merge;
+	uint64_t *shown;
+};
+
+static const struct plan *plan_of(const struct plan_worker *worker)
+{
+	return worker->execution->run->plan;
+}
+
+/* ---- one batch ---- */
+
+static void record_fill(const struct plan_worker *worker, const struct plan_batch *batch, uint32_t i, uint64_t *record)
+{
+	const struct plan *plan = plan_of(worker);
+	uint64_t absent = 0;
+	for (uint32_t k = 0; k < plan->output_count; k++) {
+		const struct plan_vector *vector = &worker->evaluation.vectors[plan->outputs[k]];
+		record[k] = plan_vector_bits(vector, i);
+		absent |= (uint64_t)plan_vector_is_absent(vector, i) << k;
+	}
+	record[plan->output_count] = absent;
+	record[plan->output_count + 1] = batch->first_id + i;
+}
+
+static uint64_t *row_add(struct plan_worker *worker)
+{
+	uint32_t stride = worker->execution->stride;
+	if (worker->row_count >= worker->row_capacity) {
+		worker->row_capacity = memory_capacity(worker->row_capacity, worker->row_count + 1);
+		worker->rows = memory_resize(worker->rows, worker->row_capacity * stride, sizeof(*worker->rows));
+	}
+	return worker->rows + worker->row_count++ * stride;
+}
+
+static void batch_take(struct plan_worker *worker, const struct plan_batch *batch, uint64_t passes[PLAN_WORDS])
+{
+	enum ending ending = worker->execution->ending;
+	if (!plan_filter_batch(&worker->evaluation, batch, passes))
+		return;
+	plan_output_batch(&worker->evaluation, batch);
+	if (ending == ENDING_GROUPS) {
+		if (!plan_groups_add(&worker->groups, &worker->evaluation, passes))
+			worker->error = -ENOMEM;
+		return;
+	}
+	for (uint32_t word = 0; word < PLAN_WORDS; word++)
+		for (uint64_t bits = passes[word]; bits; bits &= bits - 1)
+			record_fill(worker, batch, word * 64 + (uint32_t)__builtin_ctzll(bits),
+				    ending == ENDING_ORDER ? records_add(&worker->records) : row_add(worker));
+}
+
+/* ---- allocations ---- */
+
+static void groups_scan(struct plan_worker *worker, struct heap_scan *scan, uint32_t from, uint32_t to)
+{
+	struct execution *execution = worker->execution;
+	for (uint32_t group = from; group < to && !worker->error; group++) {
+		const struct heap_rows *rows;
+		if (!plan_bounds_have(&execution->bounds, &scan->table->groups.items[group])) {
+			worker->left_out++;
+			continue;
+		}
+		heap_scan_range(scan, group, group + 1);
+		rows = heap_scan_next(scan);
+		if (!rows)
+			continue;
+		worker->read++;
+		struct plan_batch batch = {&execution->run->target, rows->count, rows->first, rows, NULL, NULL, 0};
+		uint64_t passes[PLAN_WORDS];
+		memcpy(passes, rows->passes, sizeof(passes));
+		batch_take(worker, &batch, passes);
+		if (plan_run_is_cancelled(execution->run))
+			worker->error = -ECANCELED;
+	}
+}
+
+/* All groups, shared with other threads. */
+static void allocations_work(void *context)
+{
+	struct plan_worker *worker = context;
+	struct execution *execution = worker->execution;
+	const struct heap_table *table = execution->run->target.table;
+	struct heap_scan scan;
+	heap_scan_begin(&scan, table, &execution->scan, NULL);
+	while (!worker->error && !execution->memory.is_exceeded) {
+		uint32_t from = __atomic_fetch_add(&execution->shared, SHARE, __ATOMIC_RELAXED);
+		if (from >= table->groups.count)
+			break;
+		groups_scan(worker, &scan, from,
+			    table->groups.count - from < SHARE ? table->groups.count : from + SHARE);
+	}
+	heap_scan_end(&scan);
+	if (execution->ending == ENDING_ORDER)
+		records_sort(&worker->records);
+}
+
+/* One range, whose rows are shown as they are. */
+static void range_work(void *context)
+{
+	struct plan_worker *worker = context;
+	struct heap_scan scan;
+	worker->row_count = 0;
+	heap_scan_begin(&scan, worker->execution->run->target.table, &worker->execution->scan, NULL);
+	groups_scan(worker, &scan, worker->from, worker->to);
+	heap_scan_end(&scan);
+}
+
+/* ---- events ---- */
+
+static void events_take(struct plan_worker *worker, const struct trace_block *block, const struct point_place *places,
+			uint32_t first, uint32_t count, uint64_t first_id)
+{
+	const struct execution *execution = worker->execution;
+	uint64_t passes[PLAN_WORDS];
+	const struct plan_batch batch = {&execution->run->target,        count, first_id, NULL, block,
+					 places ? places + first : NULL, first};
+	for (uint32_t word = 0; word < PLAN_WORDS; word++)
+		passes[word] = count >= word * 64 + 64 ? UINT64_MAX
+			       : count > word * 64     ? (UINT64_C(1) << count % 64) - 1
+						       : 0;
+	batch_take(worker, &batch, passes);
+}
+
+static bool block_is_wanted(const struct plan_worker *worker, uint32_t number)
+{
+	const struct plan_bounds *bounds = &worker->execution->bounds;
+	const struct trace *trace = worker->execution->run->target.trace;
+	struct trace_block head;
+	trace_block_head(trace, number, &head);
+	return head.count && head.thread < trace_dictionary(trace)->thread_count && head.first_ns <= bounds->to_ns &&
+	       head.last_ns >= bounds->from_ns;
+}
+
+static void blocks_scan(struct plan_worker *worker, struct trace_cursor *cursor)
+{
+	struct execution *execution = worker->execution;
+	const struct trace *trace = execution->run->target.trace;
+	struct trace_block block;
+	while (!worker->error && !execution->memory.is_exceeded) {
+		uint32_t number = __atomic_fetch_add(&execution->shared, 1, __ATOMIC_RELAXED);
+		if (number >= trace_block_count(trace))
+			return;
+		if (!block_is_wanted(worker, number)) {
+			worker->left_out++;
+			continue;
+		}
+		worker->read++;
+		worker->error = trace_cursor_read(cursor, number, &block, &worker->diag);
+		for (uint32_t at = 0; !worker->error && at < block.count; at += PLAN_BATCH) {
+			uint32_t left = block.count - at;
+			events_take(worker, &block, NULL, at, left < PLAN_BATCH ? left : PLAN_BATCH, 0);
+			if (plan_run_is_cancelled(execution->run))
+				worker->error = -ECANCELED;
+		}
+	}
+}
+
+/* All event blocks, shared with other threads. */
+static void blocks_work(void *context)
+{
+	struct plan_worker *worker = context;
+	struct trace_cursor *cursor = trace_cursor_new(worker->execution->run->target.trace);
+	if (!cursor)
+		memory_exhausted(0);
+	blocks_scan(worker, cursor);
+	trace_cursor_free(cursor);
+}
+
+static bool has_id(const struct plan *plan)
+{
+	for (uint32_t i = 0; i < plan->node_count; i++)
+		if (plan->nodes[i].operation == PLAN_COLUMN && plan->nodes[i].number == PLAN_ID)
+			return true;
+	return false;
+}
+
+static bool needs_stream(const struct execution *execution)
+{
+	const struct plan *plan = execution->run->plan;
+	return plan->source == PLAN_EVENTS && (execution->ending != ENDING_GROUPS || has_id(plan));
+}
+
+static void stream_begin(struct execution *execution)
+{
+	execution->stream = heap_stream_new(execution->run->target.trace, HEAP_ORDER_EVENTS, execution->bounds.from_ns,
+					    execution->bounds.to_ns);
+	execution->event_number = heap_stream_skipped(execution->stream);
+}
+
+/* Take the next run of events. Return 1; 0 at the end; or a negative errno. */
+static int stream_take(struct plan_worker *worker, struct diag *diag)
+{
+	struct execution *execution = worker->execution;
+	struct heap_run run;
+	int status = heap_stream_run(execution->stream, &run, diag);
+	if (status <= 0)
+		return status;
+	for (uint32_t at = 0; at < run.count; at += PLAN_BATCH) {
+		uint32_t count = run.count - at < PLAN_BATCH ? run.count - at : PLAN_BATCH;
+		events_take(worker, run.block, run.places, at, count, execution->event_number + at);
+	}
+	execution->event_number += run.count;
+	return worker->error ? worker->error : plan_run_check(execution->run, diag) ? -ECANCELED : 1;
+}
+
+static void stream_work(void *context)
+{
+	struct plan_worker *worker = context;
+	int status;
+	stream_begin(worker->execution);
+	do
+		status = stream_take(worker, &worker->diag);
+	while (status > 0);
+	worker->error = status;
+	if (worker->execution->ending == ENDING_ORDER)
+		records_sort(&worker->records);
+}
+
+/* ---- rows as they are ---- */
+
+/* The next range of groups, one for each thread; longer and longer ones, since the first rows may be enough. */
+static void ranges_run(struct execution *execution)
+{
+	uint32_t count = execution->run->target.table->groups.count;
+	for (unsigned i = 0; i < execution->width; i++) {
+		struct plan_worker *worker = &execution->workers[i];
+		worker->from = execution->next_range;
+		worker->to = count - worker->from < execution->range ? count : worker->from + execution->range;
+		execution->next_range = worker->to;
+	}
+	heap_scan_threads(range_work, execution->workers, sizeof(*execution->workers), execution->width);
+	execution->range = execution->range * 2 < RANGE_MOST ? execution->range * 2 : RANGE_MOST;
+	execution->next_shown = 0;
+}
+
+/* What a worker's error says to people. */
+static int worker_check(struct execution *execution, struct plan_worker *worker, struct diag *diag)
+{
+	if (worker->error == -ENOMEM && execution->memory.is_exceeded)
+		return diag_fail(diag, ENOMEM, "group: the groups need more memory than the %s of -memory",
+				 text_bytes(execution->memory.limit_bytes).data);
+	if (worker->error)
+		return diag_fail(diag, -worker->error, "%s",
+				 *worker->diag.text ? worker->diag.text : strerror(-worker->error));
+	return 0;
+}
+
+static int workers_check(struct execution *execution, struct diag *diag)
+{
+	int error = plan_run_check(execution->run, diag);
+	for (unsigned i = 0; i < execution->width && !error; i++)
+		error = worker_check(execution, &execution->workers[i], diag);
+	return error;
+}
+
+static void counts_take(struct execution *execution)
+{
+	for (unsigned i = 0; i < execution->width; i++) {
+		execution->run->read += execution->workers[i].read;
+		execution->run->left_out += execution->workers[i].left_out;
+		execution->workers[i].read = execution->workers[i].left_out = 0;
+	}
+}
+
+static bool rows_show(struct plan_worker *worker, struct plan_rows *rows)
+{
+	rows->count = (uint32_t)worker->row_count;
+	rows->cells = worker->rows;
+	rows->stride = worker->execution->stride;
+	return worker->row_count > 0;
+}
+
+static int allocations_next(struct plan_run *run, struct plan_rows *rows, struct diag *diag)
+{
+	struct execution *execution = run->state;
+	for (;;) {
+		while (execution->next_shown < execution->width)
+			if (rows_show(&execution->workers[execution->next_shown++], rows))
+				return 1;
+		if (execution->next_range >= run->target.table->groups.count)
+			return 0;
+		ranges_run(execution);
+		counts_take(execution);
+		int error = workers_check(execution, diag);
+		if (error)
+			return error;
+	}
+}
+
+static int events_next(struct plan_run *run, struct plan_rows *rows, struct diag *diag)
+{
+	struct execution *execution = run->state;
+	struct plan_worker *worker = &execution->workers[0];
+	int status;
+	if (!execution->stream)
+		stream_begin(execution);
+	do {
+		worker->row_count = 0;
+		status = stream_take(worker, diag);
+	} while (status > 0 && !rows_show(worker, rows));
+	return status;
+}
+
+/* ---- an order, and groups ---- */
+
+static int groups_join(struct execution *execution)
+{
+	struct plan_groups *groups = &execution->workers[0].groups;
+	for (unsigned i = 1; i < execution->width; i++) {
+		if (!plan_groups_merge(groups, &execution->workers[i].groups))
+			return -ENOMEM;
+		plan_groups_end(&execution->workers[i].groups);
+	}
+	/* Of no rows there are sums, too: of nothing. */
+	return execution->run->plan->key_count || plan_groups_add_none(groups) ? 0 : -ENOMEM;
+}
+
+static int groups_sort(struct execution *execution, struct diag *diag)
+{
+	struct plan_worker *first = &execution->workers[0];
+	int error = groups_join(execution);
+	if (error) {
+		first->error = error;
+		return worker_check(execution, first, diag);
+	}
+	for (uint32_t i = 0; i < first->groups.count; i++) {
+		uint32_t failed = plan_groups_record(&first->groups, i, records_add(&execution->sorted_groups));
+		if (failed != PLAN_NOTHING)
+			return diag_fail(diag, EOVERFLOW, "sum: aggregate number %u has no room in 64 bits",
+					 failed + 1);
+	}
+	plan_groups_end(&first->groups);
+	records_sort(&execution->sorted_groups);
+	return 0;
+}
+
+static int collect(struct execution *execution, struct diag *diag)
+{
+	void (*work)(void *) = needs_stream(execution)                       ? stream_work
+			       : execution->run->plan->source == PLAN_EVENTS ? blocks_work
+									     : allocations_work;
+	struct records *records = &execution->sorted_groups;
+	unsigned count = 1;
+	heap_scan_threads(work, execution->workers, sizeof(*execution->workers), execution->width);
+	counts_take(execution);
+	int error = workers_check(execution, diag);
+	if (!error && execution->ending == ENDING_GROUPS)
+		error = groups_sort(execution, diag);
+	if (error)
+		return error;
+	struct records all[WORKERS_MAX];
+	if (execution->ending == ENDING_ORDER) {
+		for (count = 0; count < execution->width; count++)
+			all[count] = execution->workers[count].records;
+		records = all;
+	}
+	execution->merge = record_merge_new(records, count, plan_run_memory(execution->run));
+	if (!execution->merge)
+		return diag_fail(diag, ENOMEM, "order: sorting needs more memory than the %s of -memory",
+				 text_bytes(plan_run_memory(execution->run)).data);
+	execution->shown = memory_resize(NULL, (size_t)SHOWN * execution->stride, sizeof(*execution->shown));
+	return 0;
+}
+
+static int merged_next(struct plan_run *run, struct plan_rows *rows, struct diag *diag)
+{
+	struct execution *execution = run->state;
+	const uint64_t *record;
+	uint32_t count = 0;
+	if (!execution->is_collected) {
+		int error = collect(execution, diag);
+		if (error)
+			return error;
+		execution->is_collected = true;
+	}
+	while (count < SHOWN && (record = record_merge_next(execution->merge)))
+		memcpy(execution->shown + (size_t)count++ * execution->stride, record,
+		       execution->stride * sizeof(*record));
+	if (execution->spill.error)
+		return diag_fail(diag, execution->spill.error, "order: the temporary file for sorting: %s",
+				 strerror(execution->spill.error));
+	rows->count = count;
+	rows->cells = execution->shown;
+	rows->stride = execution->stride;
+	return count > 0;
+}
+
+/* ---- begin and end ---- */
+
+static void execution_end(struct plan_run *run)
+{
+	struct execution *execution = run->state;
+	for (unsigned i = 0; i < execution->width; i++) {
+		struct plan_worker *worker = &execution->workers[i];
+		plan_evaluation_end(&worker->evaluation);
+		plan_groups_end(&worker->groups);
+		records_end(&worker->records);
+		free(worker->rows);
+	}
+	records_end(&execution->sorted_groups);
+	record_merge_free(execution->merge);
+	heap_stream_free(execution->stream);
+	if (execution->spill.fd >= 0)
+		close(execution->spill.fd);
+	free(execution->shown);
+	free(execution);
+}
+
+static unsigned width_of(const struct execution *execution)
+{
+	if (execution->run->plan->source == PLAN_ALLOCATIONS)
+		return heap_scan_width(execution->run->target.table);
+	uint32_t blocks = trace_block_count(execution->run->target.trace);
+	unsigned processors = thread_processors(WORKERS_MAX);
+	return needs_stream(execution) || blocks < 2 ? 1 : blocks < processors ? blocks : processors;
+}
+
+static void worker_begin(struct execution *execution, struct plan_worker *worker)
+{
+	const struct plan *plan = execution->run->plan;
+	uint64_t most = plan->skip + plan->limit < plan->limit ? UINT64_MAX : plan->skip + plan->limit;
+	*worker = (struct plan_worker){.execution = execution};
+	plan_evaluation_begin(&worker->evaluation, plan);
+	plan_groups_begin(&worker->groups, plan, &execution->memory);
+	records_begin(&worker->records, &execution->order, &execution->spill, most,
+		      plan_run_memory(execution->run) / execution->width);
+	if (worker == execution->workers)
+		records_begin(&execution->sorted_groups, &execution->order, &execution->spill, most,
+			      plan_run_memory(execution->run));
+}
+
+void plan_run_columns(struct plan_run *run)
+{
+	const struct plan *plan = run->plan;
+	struct execution *execution = memory_zeroed(1, sizeof(*execution));
+	run->state = execution;
+	run->end = execution_end;
+	*execution = (struct execution){.run = run,
+					.ending = plan_is_grouped(plan) ? ENDING_GROUPS
+						  : plan->order_count   ? ENDING_ORDER
+									: ENDING_ROWS,
+					.memory = {.limit_bytes = plan_run_memory(run)},
+					.spill = {.directory = run->target.directory, .fd = -1},
+					.stride = record_stride(plan_width(plan)),
+					.range = RANGE_FIRST};
+	plan_bounds_find(&execution->bounds, plan);
+	record_order_make(&execution->order, plan);
+	execution->scan =
+		(struct heap_scan_plan){INT64_MIN, INT64_MAX, INT64_MIN, plan_needs(plan), plan->allocations, NULL};
+	execution->width = width_of(execution);
+	execution->next_shown = execution->width;
+	for (unsigned i = 0; i < execution->width; i++)
+		worker_begin(execution, &execution->workers[i]);
+	run->next = execution->ending != ENDING_ROWS ? merged_next
+		    : plan->source == PLAN_EVENTS    ? events_next
+						     : allocations_next;
+}

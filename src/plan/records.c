@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/records.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+
+/* ---- the order ---- */
+
+static void order_add(struct record_order *order, const struct plan *plan, uint32_t output, bool is_descending)
+{
+	order->keys[order->count].output = output;
+	order->keys[order->count].type = (uint8_t)plan_output_type(plan, output);
+	order->keys[order->count++].is_descending = is_descending;
+}
+
+void record_order_make(struct record_order *order, const struct plan *plan)
+{
+	*order = (struct record_order){.width = plan_width(plan)};
+	for (uint32_t i = 0; i < plan->order_count; i++)
+		order_add(order, plan, plan->orders[i].output, plan->orders[i].is_descending);
+	for (uint32_t i = 0; i < plan->key_count; i++)
+		order_add(order, plan, i, false);
+}
+
+static int value_compare(uint8_t type, uint64_t a, uint64_t b)
+{
+	double x, y;
+	switch (type) {
+	case PLAN_TIME:
+		return ((int64_t)a > (int64_t)b) - ((int64_t)a < (int64_t)b);
+	case PLAN_REAL:
+		memcpy(&x, &a, sizeof(x));
+		memcpy(&y, &b, sizeof(y));
+		return (x > y) - (x < y);
+	default:
+		return (a > b) - (a < b);
+	}
+}
+
+int record_compare(const struct record_order *order, const uint64_t *a, const uint64_t *b)
+{
+	uint64_t absent_a = a[order->width], absent_b = b[order->width];
+	for (uint32_t i = 0; i < order->count; i++) {
+		uint32_t output = order->keys[i].output;
+		bool has_a = !(absent_a >> output & 1), has_b = !(absent_b >> output & 1);
+		int difference =
+			has_a && has_b ? value_compare(order->keys[i].type, a[output], b[output]) : has_a - has_b;
+		if (difference)
+			return order->keys[i].is_descending ? -difference : difference;
+	}
+	return (a[order->width + 1] > b[order->width + 1]) - (a[order->width + 1] < b[order->width + 1]);
+}
+
+/* ---- collecting ---- */
+
+enum { SMALL_ROOM = 16, RUN_WORDS = 1 << 13 /* written at a time */, READ_WORDS_LEAST = 1 << 9 };
+
+void records_begin(struct records *records, const struct record_order *order, struct record_spill *spill, uint64_t most,
+		   uint64_t memory_bytes)
+{
+	/* A record and its place for sorting, and both once more while they are sorted. */
+	uint64_t each = 2 * (record_stride(order->width) * sizeof(uint64_t) + sizeof(uint64_t *));
+	*records = (struct records){.order = order, .spill = spill, .most = most};
+	records->room = memory_bytes / each > SMALL_ROOM ? memory_bytes / each : SMALL_ROOM;
+}
+
+static int indirect_compare(const void *a, const void *b, void *context)
+{
+	return record_compare(context, *(uint64_t *const *)a, *(uint64_t *const *)b);
+}
+
+/* The places of records in their order. */
+static const uint64_t **records_sorted(const struct records *records)
+{
+	const uint64_t **sorted = memory_resize(NULL, records->count + 1, sizeof(*sorted));
+	uint32_t stride = record_stride(records->order->width);
+	for (size_t i = 0; i < records->count; i++)
+		sorted[i] = records->items + i * stride;
+	qsort_r(sorted, records->count, sizeof(*sorted), indirect_compare, (void *)records->order);
+	return sorted;
+}
+
+static int spill_file(struct record_spill *spill)
+{
+	const char *directory = spill->directory ? spill->directory : getenv("TMPDIR");
+	directory = directory && *directory ? directory : "/tmp";
+	char path[4096];
+	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, FILE_PERMISSIONS);
+	if (fd >= 0 || (size_t)snprintf(path, sizeof(path), "%s/xheap-plan-XXXXXX", directory) >= sizeof(path))
+		return fd;
+	/* A file system without files that have no name. */
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(path);
+	return fd;
+}
+
+/* Reserve room in the file, which the first thread makes. Return false after an error. */
+static bool spill_reserve(struct record_spill *spill, uint64_t bytes, uint64_t *offset)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	pthread_mutex_lock(&lock);
+	if (spill->fd < 0 && !spill->error && (spill->fd = spill_file(spill)) < 0)
+		spill->error = errno;
+	*offset = spill->end;
+	spill->end += bytes;
+	bool is_good = !spill->error;
+	pthread_mutex_unlock(&lock);
+	return is_good;
+}
+
+static void run_write(struct records *records, const uint64_t *const *sorted, size_t count)
+{
+	uint32_t stride = record_stride(records->order->width), filled = 0;
+	uint64_t offset, words[RUN_WORDS];
+	if (!spill_reserve(records->spill, count * stride * sizeof(uint64_t), &offset))
+		return;
+	memory_grow(records->runs, records->run_count, records->run_capacity);
+	records->runs[records->run_count++] = (struct record_run){offset, count};
+	for (size_t i = 0; i < count; i++) {
+		memcpy(words + filled, sorted[i], stride * sizeof(*words));
+		filled += stride;
+		if (filled + stride <= RUN_WORDS && i + 1 < count)
+			continue;
+		errno = 0;
+		if (!file_write(records->spill->fd, words, filled * sizeof(*words), offset))
+			__atomic_store_n(&records->spill->error, errno ? errno : EIO, __ATOMIC_RELAXED);
+		offset += filled * sizeof(*words);
+		filled = 0;
+	}
+}
+
+/* Keep the first ones, and remember the last of them. */
+static void records_cut(struct records *records)
+{
+	uint32_t stride = record_stride(records->order->width);
+	const uint64_t **sorted = records_sorted(records);
+	size_t count = records->count < records->most ? records->count : (size_t)records->most;
+	uint64_t *kept = memory_resize(NULL, records->capacity * stride, sizeof(*kept));
+	for (size_t i = 0; i < count; i++)
+		memcpy(kept + i * stride, sorted[i], stride * sizeof(*kept));
+	free(sorted);
+	free(records->items);
+	records->items = kept;
+	records->count = count;
+	if (count < records->most || !count)
+		return;
+	records->threshold = memory_resize(records->threshold, stride, sizeof(*records->threshold));
+	memcpy(records->threshold, kept + (count - 1) * stride, stride * sizeof(*kept));
+	records->has_threshold = true;
+}
+
+static void records_spill(struct records *records)
+{
+	const uint64_t **sorted = records_sorted(records);
+	run_write(records, sorted, records->count);
+	free(sorted);
+	records->count = 0;
+}
+
+/* The record that was added last comes too late to be wanted. */
+static void last_drop(struct records *records)
+{
+	uint32_t stride = record_stride(records->order->width);
+	if (records->has_threshold && records->count &&
+	    record_compare(records->order, records->items + (records->count - 1) * stride, records->threshold) > 0)
+		records->count--;
+}
+
+uint64_t *records_add(struct records *records)
+{
+	uint32_t stride = record_stride(records->order->width);
+	last_drop(records);
+	if (records->most <= records->room / 2 && records->count >= 2 * records->most + SMALL_ROOM)
+		records_cut(records);
+	else if (records->count >= records->room)
+		records_spill(records);
+	if (records->count >= records->capacity) {
+		records->capacity = memory_capacity(records->capacity, records->count + 1);
+		if (records->capacity > records->room && records->count < records->room)
+			records->capacity = records->room;
+		records->items = memory_resize(records->items, records->capacity * stride, sizeof(*records->items));
+	}
+	return records->items + records->count++ * stride;
+}
+
+void records_sort(struct records *records)
+{
+	if (records->count)
+		records_cut(records);
+}
+
+void records_end(struct records *records)
+{
+	free(records->items);
+	free(records->threshold);
+	free(records->runs);
+	*records = (struct records){.items = NULL};
+}
+
+/* ---- merging ---- */
+
+/* Sorted records: in memory, or a part of the file with a window on it. */
+struct source {
+	const uint64_t *next; /* NULL: there are no more */
+	uint64_t left;        /* behind those at hand */
+	size_t at_hand;
+	uint64_t offset;
+	uint64_t *window;
+};
+
+struct record_merge {
+	const struct record_order *order;
+	struct record_spill *spill;
+	struct source *sources;
+	uint32_t *heap;
+	uint32_t source_count, heap_count;
+	size_t window_records;
+	bool has_top; /* the first source's record was given out */
+};
+
+static void source_fill(struct record_merge *merge, struct source *source)
+{
+	uint32_t stride = record_stride(merge->order->width);
+	size_t count = source->left < merge->window_records ? (size_t)source->left : merge->window_records,
+	       bytes = count * stride * sizeof(uint64_t);
+	source->next = NULL;
+	if (!count)
+		return;
+	if (file_read(merge->spill->fd, source->window, bytes, source->offset) != bytes) {
+		merge->spill->error = merge->spill->error ? merge->spill->error : EIO;
+		return;
+	}
+	source->next = source->window;
+	source->at_hand = count;
+	source->left -= count;
+	source->offset += bytes;
+}
+
+static void source_pass(struct record_merge *merge, struct source *source)
+{
+	source->next += record_stride(merge->order->width);
+	if (--source->at_hand == 0)
+		source_fill(merge, source);
+}
+
+static bool source_is_before(const struct record_merge *merge, uint32_t a, uint32_t b)
+{
+	return record_compare(merge->order, merge->sources[a].next, merge->sources[b].next) < 0;
+}
+
+static void sift_down(struct record_merge *merge, uint32_t at)
+{
+	uint32_t *heap = merge->heap, source = heap[at];
+	for (uint32_t child; (child = at * 2 + 1) < merge->heap_count; at = child) {
+		if (child + 1 < merge->heap_count && source_is_before(merge, heap[child + 1], heap[child]))
+			child++;
+		if (!source_is_before(merge, heap[child], source))
+			break;
+		heap[at] = heap[child];
+	}
+	heap[at] = source;
+}
+
+static void sources_add(struct record_merge *merge, const struct records *records)
+{
+	uint32_t stride = record_stride(merge->order->width);
+	if (records->count)
+		merge->sources[merge->source_count++] =
+			(struct source){.next = records->items, .at_hand = records->count};
+	for (uint32_t i = 0; i < records->run_count; i++) {
+		struct source *source = &merge->sources[merge->source_count++];
+		*source = (struct source){.left = records->runs[i].count, .offset = records->runs[i].offset};
+		source->window = memory_resize(NULL, merge->window_records * stride, sizeof(*source->window));
+		source_fill(merge, source);
+	}
+}
+
+struct record_merge *record_merge_new(struct records *records, unsigned count, uint64_t memory_bytes)
+{
+	uint32_t sources = 0, runs = 0, stride = record_stride(records[0].order->width);
+	for (unsigned i = 0; i < count; i++)
+		runs += records[i].run_count;
+	sources = runs + count;
+	uint64_t words = runs ? memory_bytes / sizeof(uint64_t) / runs : 0;
+	if (runs && words < READ_WORDS_LEAST)
+		return NULL;
+	struct record_merge *merge = memory_zeroed(1, sizeof(*merge));
+	*merge = (struct record_merge){.order = records[0].order, .spill = records[0].spill};
+	merge->window_records = words > RUN_WORDS ? RUN_WORDS / stride : words / stride;
+	merge->sources = memory_zeroed(sources, sizeof(*merge->sources));
+	merge->heap = memory_zeroed(sources, sizeof(*merge->heap));
+	for (unsigned i = 0; i < count; i++)
+		sources_add(merge, &records[i]);
+	for (uint32_t i = 0; i < merge->source_count; i++)
+		if (merge->sources[i].next)
+			merge->heap[merge->heap_count++] = i;
+	for (uint32_t i = merge->heap_count / 2; i-- > 0;)
+		sift_down(merge, i);
+	return merge;
+}
+
+const uint64_t *record_merge_next(struct record_merge *merge)
+{
+	if (merge->has_top) {
+		struct source *top = &merge->sources[merge->heap[0]];
+		source_pass(merge, top);
+		if (!top->next)
+			merge->heap[0] = merge->heap[--merge->heap_count];
+		if (merge->heap_count)
+			sift_down(merge, 0);
+	}
+	merge->has_top = merge->heap_count && !merge->spill->error;
+	return merge->has_top ? merge->sources[merge->heap[0]].next : NULL;
+}
+
+void record_merge_free(struct record_merge *merge)
+{
+	if (!merge)
+		return;
+	for (uint32_t i = 0; i < merge->source_count; i++)
+		free(merge->sources[i].window);
+	free(merge->sources);
+	free(merge->heap);
+	free(merge);
+}

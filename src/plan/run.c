@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/run.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+static struct plan_run *run_new(const struct plan *plan, const struct plan_target *target,
+				void (*begin)(struct plan_run *run))
+{
+	struct plan_run *run = memory_zeroed(1, sizeof(*run));
+	*run = (struct plan_run){.plan = plan, .target = *target, .skip = plan->skip, .limit = plan->limit};
+	begin(run);
+	return run;
+}
+
+struct plan_run *plan_open(const struct plan *plan, const struct plan_target *target)
+{
+	return run_new(plan, target, plan_run_columns);
+}
+
+struct plan_run *plan_open_naive(const struct plan *plan, const struct plan_target *target)
+{
+	return run_new(plan, target, plan_run_naive);
+}
+
+int plan_run_check(const struct plan_run *run, struct diag *diag)
+{
+	if (plan_run_is_cancelled(run))
+		return diag_fail(diag, ECANCELED, "interrupted");
+	if (run->target.table && __atomic_load_n(run->target.table->is_damaged, __ATOMIC_RELAXED))
+		return diag_fail(diag, EIO, "the index of the trace is damaged");
+	return 0;
+}
+
+/* Leave out the first rows, and those behind the limit. */
+static void rows_cut(struct plan_run *run, struct plan_rows *rows)
+{
+	uint32_t skipped = run->skip < rows->count ? (uint32_t)run->skip : rows->count;
+	run->skip -= skipped;
+	rows->cells += (size_t)skipped * rows->stride;
+	rows->count -= skipped;
+	rows->count = run->limit < rows->count ? (uint32_t)run->limit : rows->count;
+	run->limit -= run->limit == UINT64_MAX ? 0 : rows->count;
+}
+
+int plan_next(struct plan_run *run, struct plan_rows *rows, struct diag *diag)
+{
+	*rows = (struct plan_rows){.plan = run->plan};
+	if (run->over < 0)
+		return diag_fail(diag, -run->over, "no more is read after an error");
+	while (!run->over && run->limit) {
+		int status = plan_run_check(run, diag);
+		status = status ? status : run->next(run, rows, diag);
+		if (status <= 0) {
+			run->over = status ? status : 1;
+			rows->count = 0;
+			return status;
+		}
+		rows_cut(run, rows);
+		if (rows->count)
+			return 1;
+	}
+	run->over = 1;
+	return 0;
+}
+
+void plan_close(struct plan_run *run)
+{
+	if (!run)
+		return;
+	run->end(run);
+	free(run);
+}
+
+void plan_run_counts(const struct plan_run *run, uint64_t *read, uint64_t *left_out)
+{
+	*read = run->read;
+	*left_out = run->left_out;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/** What a user does to get the names that a report lacks. */
+#ifndef XHEAP_QUERY_MISSING_SYMBOLS_H
+#define XHEAP_QUERY_MISSING_SYMBOLS_H
+
+#include "query/frame_names.h"
+
+/** Return one line without its end: the packages to install for the images of the stacks named so far, or the command
+    to run; NULL: all have symbols. The caller frees it. */
+char *missing_symbols_advice(struct heap_names *names);
+
+#endif
