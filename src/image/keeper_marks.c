@@ -143,7 +143,9 @@ void keeper_send_option(struct keeper *keeper, const struct kept_option *kept)
 		message.option.device = status.st_dev;
 		message.option.inode = status.st_ino;
 	}
-	snprintf(message.text, sizeof(message.text), "%s", path);
+	/* Behind links a path may be longer than an option's own; such a file is not marked. */
+	if ((size_t)snprintf(message.text, sizeof(message.text), "%s", path) >= sizeof(message.text))
+		return;
 	watch_send(keeper->watcher, &message, -1, true);
 }
 

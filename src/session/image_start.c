@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "os/cgroups.h"
 #include "os/proc.h"
 
 static bool is_trusted_directory(const char *path)
@@ -82,7 +83,7 @@ static bool has_arguments(const char *pattern, pid_t pid)
 /* Compare with the path in each line "ID:CONTROLLERS:PATH", and with its last part. */
 static bool has_cgroup(const char *pattern, pid_t pid)
 {
-	char *text = proc_cgroups(pid), *rest = text, *line;
+	char *text = cgroups_of(pid), *rest = text, *line;
 	bool matches = false;
 	while (rest && (line = strsep(&rest, "\n")) && !matches) {
 		const char *path = strchr(line, ':');
