@@ -243,12 +243,17 @@ def compare_split():
 
 
 def frames():
-    """A frame that names match by their last part."""
+    """A frame that names match by their last part, and wrappers."""
     trace = SOURCE / "tests/golden/traces/libcxx.xht"
     for file, words in (("heap.json", ("heap", trace)), ("report.json", ("report", trace)), ("diff.json", ("diff", trace, trace))):
         answer = json.loads(output(*words, "-requireFrames", "handle", "-format", "json"))
         expect(any(row["pattern"] == "handle" and "server!Server::handle(int)" in row["frames"] for row in answer["matched_last_parts"]), f"{words}: no match is named")
         check(file, answer, f"{words}")
+    subprocess.run([os.environ.get("CC", "cc"), "-O1", "-g", "-pthread", "-o", "wrapped", SOURCE / "tests/live/cull/wrappers.c"], check=True)
+    xheap("record", "-q", "-o", "wrapped.xht", "./wrapped")
+    answer = json.loads(output("heap", "wrapped.xht", "-format", "json"))
+    expect(answer["culled_wrappers"], "no wrapper is named")
+    check("heap.json", answer, "wrappers")
 
 
 def traces():
