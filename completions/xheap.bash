@@ -67,7 +67,7 @@ _xheap_recover() {
 }
 
 _xheap_heap() {
-	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -session -by -top -range -lifetime -size \
+	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -session -by -top -range -at -lifetime -size \
 		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -noIndex -timing -width -fullNames -allFrames --help"
 	case ${2#-} in
 	-stacks | stacks | -frames | frames | -image | image | -images | images | -heaps | heaps | -tree | tree | -chains | chains)
@@ -75,7 +75,7 @@ _xheap_heap() {
 		-*) _xheap_reply "$options" "$1" ;;
 		*) _xheap_traces "$1"; COMPREPLY+=($(compgen -W "so soc st stc src sp spc stt" -- "$1")) ;;
 		esac ;;
-	-width | width | -top | top | -range | range | -lifetime | lifetime | -size | size | -callers | callers | -requireF* | requireF* | -cullFrames | cullFrames | \
+	-width | width | -top | top | -range | range | -at | at | -lifetime | lifetime | -size | size | -callers | callers | -requireF* | requireF* | -cullFrames | cullFrames | \
 		-pids | pids | -threads | threads | -heap | heap) ;;
 	-by | by) _xheap_reply "process thread heap size lifetime time class" "$1" ;;
 	-window | window) _xheap_reply "AIFI AIFO AOFI AOFO" "$1" ;;
@@ -117,10 +117,10 @@ _xheap_diff() {
 
 _xheap_dump() {
 	case $2 in
-	-range | --range) ;;
+	-range | --range | -at | --at) ;;
 	-format | --format) _xheap_reply "text csv json" "$1" ;;
 	*) case $1 in
-		-*) _xheap_reply "-events -allocations -stacks -wholeStacks -images -processes -memory -mappings -range -format -noIndex --help" "$1" ;;
+		-*) _xheap_reply "-events -allocations -stacks -wholeStacks -images -processes -memory -mappings -range -at -format -noIndex --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac
@@ -167,11 +167,29 @@ _xheap_session() {
 	query) [ "$3" = --format ] && _xheap_reply "text json" "$2" || _xheap_reply "--threads --format --help" "$2" ;;
 	top)
 		case $3 in
-		-s) _xheap_reply "so soc st stc src sp spc stt" "$2" ;;
+		-s) _xheap_reply "so soc st stc src sp spc stt sg sr sn" "$2" ;;
 		-interval | -count) ;;
 		*) _xheap_reply "-s -interval -count --help" "$2" ;;
 		esac ;;
 	launch) COMPREPLY=($(compgen -c -- "$2")) ;;
+	esac
+}
+
+# Offer what follows xheap image.
+_xheap_image() {
+	if [ "$COMP_CWORD" -eq 2 ]; then
+		_xheap_reply "add list show remove enable disable watch" "$1"
+		return
+	fi
+	case ${COMP_WORDS[2]} in
+	add)
+		case $1 in
+		-*) _xheap_reply "--session --output --user --arguments --cgroup --first --every --for --privileged --tracing-flags --help" "$1" ;;
+		*) COMPREPLY=($(compgen -c -f -- "$1")) ;;
+		esac ;;
+	list) _xheap_reply "--format" "$1" ;;
+	watch) _xheap_reply "--below" "$1" ;;
+	*) _xheap_reply "--all $(xheap image list 2>/dev/null | sed -n 's/^\([^ ].*\): .* traced.*/\1/p')" "$1" ;;
 	esac
 }
 
@@ -180,12 +198,13 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch top report recover heap diff check symbols merge clean dump dx info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch image top report recover heap diff check symbols merge clean dump dx info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
 	record) _xheap_record "$current" "$previous" ;;
 	start | update | query | flush | stop | launch | top) _xheap_session "${COMP_WORDS[1]}" "$current" "$previous" ;;
+	image) _xheap_image "$current" "$previous" ;;
 	sessions) _xheap_reply "--format --help" "$current" ;;
 	recover) _xheap_recover "$current" "$previous" ;;
 	heap) _xheap_heap "$current" "$previous" ;;
@@ -208,13 +227,13 @@ _xheap() {
 		esac ;;
 	report)
 		case $current in
-		-*) _xheap_reply "-top -more -shortLived -noDefaultCull -range -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
+		-*) _xheap_reply "-top -more -shortLived -noDefaultCull -range -at -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
 	dx) _xheap_dx "$current" "$previous" ;;
 	info) _xheap_info "$current" "$previous" ;;
-	help) _xheap_reply "record start update query sessions flush stop launch top report recover heap diff check symbols merge clean dump dx info" "$current" ;;
+	help) _xheap_reply "record start update query sessions flush stop launch image top report recover heap diff check symbols merge clean dump dx info" "$current" ;;
 	esac
 }
 

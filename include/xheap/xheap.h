@@ -742,6 +742,9 @@ typedef struct xheap_filter {
 	const char *const *require_free_frames; /**< patterns; one of them must match a frame of the freeing stack */
 	size_t require_frame_count;             /**< length of require_frames; 0: no condition */
 	size_t require_free_frame_count;        /**< length of require_free_frames; 0: no condition */
+	/** only blocks that are live at this position SEQUENCE:STEP (hexadecimal), or time as in xheap-heap(1). NULL: no
+	    condition. With it, from_ns and to_ns have no bounds. */
+	const char *live_at;
 } xheap_filter;
 
 /** Fill `filter` with the defaults. `size` is sizeof(*filter). */

@@ -96,7 +96,7 @@ static void chains_extend(struct action_input *input, struct action_source *sour
 	heap_scan_begin(&scan, source->table, &plan, NULL);
 	while ((part = heap_scan_next(&scan))) {
 		uint64_t passes[PACK_ROWS / 64];
-		heap_filter_select(passes, source->filter, &part->columns, part->count);
+		heap_filter_select(passes, source->filter, &part->columns, part->first, part->count);
 		for (uint32_t i = 0; i < part->count; i++) {
 			uint64_t state = part->columns.numbers[PACK_STATE][i];
 			bool is_taken = (state & PACK_END_MASK) == HEAP_END_REALLOC;

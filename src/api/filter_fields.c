@@ -5,6 +5,7 @@
 
 #include "action/report.h"
 #include "api/api.h"
+#include "match/moment.h"
 #include "query/nearest.h"
 
 _Static_assert(XHEAP_AIFI == (int)HEAP_AIFI && XHEAP_AOFO == (int)HEAP_AOFO && XHEAP_CLASS_ANY == (int)HEAP_CLASS_NONE,
@@ -31,6 +32,7 @@ static const struct field fields[] = {
 	FIELD(PIDS, pids, pid_count, ""),
 	FIELD(THREADS, tids, tid_count, ""),
 	FIELD(HEAP, heaps, heap_count, ""),
+	FIELD(AT, live_at, live_at, ""),
 	FIELD(WINDOW, window_class, window_class, ""),
 	FIELD(CLOSED, is_closed, is_closed, ""),
 	FIELD(REQUIRED, require_frames, require_frame_count, "xheap_filter, require_frames"),
@@ -79,6 +81,17 @@ static int take_texts(struct filter_request *asked, const struct field *field, c
 	return error;
 }
 
+static int take_moment(struct filter_request *asked, const struct filter_word *word, const xheap_filter *given,
+		       struct diag *diag)
+{
+	if (given->from_ns != INT64_MIN || given->to_ns != INT64_MAX)
+		return diag_fail(diag, EINVAL, "xheap_filter: live_at and a range exclude each other");
+	int error = filter_word_take(asked, word, 0, given->live_at, diag);
+	if (error)
+		diag_prefix(diag, "xheap_filter, live_at");
+	return error;
+}
+
 static int take_field(struct filter_request *asked, const struct field *field, const xheap_filter *given,
 		      struct diag *diag)
 {
@@ -95,6 +108,8 @@ static int take_field(struct filter_request *asked, const struct field *field, c
 	case FILTER_FRAMES:
 	case FILTER_HEAP:
 		return take_texts(asked, field, given, diag);
+	case FILTER_MOMENT:
+		return given->live_at ? take_moment(asked, word, given, diag) : 0;
 	case FILTER_CLASS_TIMES:
 		asked->filter.class = (enum heap_class)given->window_class;
 		asked->filter.window = (struct heap_range){given->window_from_ns, given->window_to_ns};
@@ -151,6 +166,10 @@ int api_filter_make(struct api_filter *filter, const xheap_filter *given, struct
 	filter->range = (struct heap_range){own.from_ns, own.to_ns};
 	error = take(&filter->asked, &own, diag);
 	error = error ? error : api_trace_table(trace, diag);
+	error = error ? error
+		      : filter_word_resolve_moment(&filter->asked, trace_dictionary(trace->trace)->start_realtime_ns,
+						   &filter->range, diag);
+	error = error ? error : heap_moment_find(&made->moment, trace->table, diag);
 	error = error ? error : heap_filter_prepare(made, trace->table, names, diag);
 	/* The texts are the caller's, and have been looked at. */
 	made->heap_count = 0;

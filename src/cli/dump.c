@@ -1060,6 +1060,7 @@ static const struct option dump_option_rows[] = {
 static const struct option_group dump_groups[] = {
 	{dump_option_rows, 0, false},
 	{filter_range_rows, offsetof(struct dump_options, filter), false},
+	{filter_moment_rows, offsetof(struct dump_options, filter), false},
 	{filter_rows, offsetof(struct dump_options, filter), true},
 	{analysis_rows, 0, false},
 	{NULL, 0, false},

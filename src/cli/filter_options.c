@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "match/moment.h"
 #include "query/nearest.h"
 
 void filter_options_init(struct filter_options *options, const char *command)
@@ -143,13 +144,20 @@ static int filter_set(void *context, struct words *words, int number)
 	 .value = value_, .help = help_},
 #define RANGE_ROW_RANGE ROW
 #define RANGE_ROW_ALL(...)
+#define RANGE_ROW_ONE(...)
 #define RANGE_ROW_REPORT(...)
 #define ALL_ROW_RANGE(...)
 #define ALL_ROW_ALL ROW
+#define ALL_ROW_ONE(...)
 #define ALL_ROW_REPORT(...)
 #define REPORT_ROW_RANGE(...)
 #define REPORT_ROW_ALL(...)
+#define REPORT_ROW_ONE(...)
 #define REPORT_ROW_REPORT ROW
+#define ONE_ROW_RANGE(...)
+#define ONE_ROW_ALL(...)
+#define ONE_ROW_ONE ROW
+#define ONE_ROW_REPORT(...)
 
 #define X(id, name, other, values, taker, value, help) RANGE_ROW_##taker(id, name, other, value, help)
 const struct option filter_range_rows[] = {FILTER_WORDS(X){.type = VALUE_END}};
@@ -159,6 +167,10 @@ const struct option filter_rows[] = {FILTER_WORDS(X){.type = VALUE_END}};
 #undef X
 #define X(id, name, other, values, taker, value, help) REPORT_ROW_##taker(id, name, other, value, help)
 const struct option filter_report_rows[] = {FILTER_WORDS(X){.type = VALUE_END}};
+#undef X
+
+#define X(id, name, other, values, taker, value, help) ONE_ROW_##taker(id, name, other, value, help)
+const struct option filter_moment_rows[] = {FILTER_WORDS(X){.type = VALUE_END}};
 #undef X
 
 /* ---- with the trace ---- */
@@ -189,8 +201,12 @@ bool filter_report_patterns(const struct heap_patterns *patterns, const char *op
 	return patterns->count && missing == patterns->count;
 }
 
-int filter_range(const struct filter_options *options, const struct trace *trace, struct heap_range *range)
+int filter_range(struct filter_options *options, const struct trace *trace, struct heap_range *range)
 {
+	struct diag diag = {""};
+	int64_t start_ns = trace_dictionary(trace)->start_realtime_ns;
+	if (filter_word_resolve_moment(&options->asked, start_ns, range, &diag))
+		return cli_fail("-%s: %s", filter_words[FILTER_WORD_AT].name, diag.text);
 	return resolve(options, FILTER_WORD_RANGE, trace, range);
 }
 
@@ -200,7 +216,7 @@ int filter_prepare(struct filter_options *options, const struct heap_table *tabl
 	struct diag diag = {""};
 	if (resolve(options, FILTER_WORD_WINDOW, table->trace, &filter->window))
 		return CLI_FAILED;
-	if (heap_filter_prepare(filter, table, names, &diag))
+	if (heap_moment_find(&filter->moment, table, &diag) || heap_filter_prepare(filter, table, names, &diag))
 		return cli_fail("%s", diag.text);
 	bool is_missing = filter_report_patterns(&filter->required, "requireFrames", names);
 	is_missing |= filter_report_patterns(&filter->required_of_free, "requireFreeFrames", names);

@@ -19,9 +19,9 @@ void filter_options_init(struct filter_options *options, const char *command);
 /** Free the filters. */
 void filter_options_fini(struct filter_options *options);
 
-/** The options, which store in a struct filter_options: the time, the others, and one that only reports have, since
-    listings have all blocks. */
-extern const struct option filter_range_rows[], filter_rows[], filter_report_rows[];
+/** The options, which store in a struct filter_options: the time, the moment of commands that read one trace, the
+    others, and one that only reports have, since listings have all blocks. */
+extern const struct option filter_range_rows[], filter_moment_rows[], filter_rows[], filter_report_rows[];
 
 /** Call `take` with each word of a list, which ends at the next option or --, and has one word at least. 0, or
     CLI_FAILED after a message. */
@@ -31,8 +31,9 @@ int filter_take_list(struct filter_options *options, struct words *words, const 
 /** Add a frame that was typed. 0, or CLI_FAILED after a message. */
 int filter_add_pattern(struct heap_patterns *patterns, const char *option, const char *word);
 
-/** The range that was asked for; *range stays as it is when there was none. 0, or CLI_FAILED after a message. */
-int filter_range(const struct filter_options *options, const struct trace *trace, struct heap_range *range);
+/** The range that was asked for, or up to the moment; *range stays as it is when there was none. Call
+    it before filter_prepare(), which needs the moment. 0, or CLI_FAILED after a message. */
+int filter_range(struct filter_options *options, const struct trace *trace, struct heap_range *range);
 
 /** Prepare the filter with the trace. CLI_OK; CLI_NO when nothing matches what is required, CLI_FAILED; both after a
     message. */

@@ -227,6 +227,7 @@ static const struct option tool_rows[] = {
 static const struct option_group heap_groups[] = {
 	{action_rows, 0, false},
 	{filter_range_rows, offsetof(struct heap_options, filter), false},
+	{filter_moment_rows, offsetof(struct heap_options, filter), false},
 	{filter_rows, offsetof(struct heap_options, filter), false},
 	{filter_report_rows, offsetof(struct heap_options, filter), false},
 	{heap_frame_rows, 0, false},
@@ -345,8 +346,9 @@ static int input_show(struct heap_options *options, struct action_input *input, 
 	struct heap_range range = {0, source->table->duration_ns};
 	if (filter_range(&options->filter, source->trace, &range))
 		return CLI_FAILED;
-	options->filter.asked.filter.is_partial =
-		options->filter.asked.range.words[0] || (options->by != HEAP_BY_NONE && options->by != HEAP_BY_PROCESS);
+	options->filter.asked.filter.is_partial = options->filter.asked.range.words[0] ||
+						  options->filter.asked.moment ||
+						  (options->by != HEAP_BY_NONE && options->by != HEAP_BY_PROCESS);
 	int status = filter_prepare(&options->filter, source->table, source->names);
 	if (status != CLI_OK)
 		return status;

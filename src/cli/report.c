@@ -118,7 +118,7 @@ static int source_show(struct report_options *options, struct action_input *inpu
 	struct heap_filter *filter = &options->filter.asked.filter;
 	if (filter_range(&options->filter, source->trace, &range))
 		return CLI_FAILED;
-	filter->is_partial = options->filter.asked.range.words[0] != NULL;
+	filter->is_partial = options->filter.asked.range.words[0] || options->filter.asked.moment;
 	if (source->table->sample_bytes && filter->nesting == HEAP_NESTING_INNERMOST)
 		return cli_fail("%s is a sample: -innermost needs every event, since blocks that others lie in may be "
 				"missing",
@@ -206,6 +206,7 @@ static const struct option output_rows[] = {
 static const struct option_group report_groups[] = {
 	{report_rows, 0, false},
 	{filter_range_rows, offsetof(struct report_options, filter), false},
+	{filter_moment_rows, offsetof(struct report_options, filter), false},
 	{filter_rows, offsetof(struct report_options, filter), false},
 	{filter_report_rows, offsetof(struct report_options, filter), false},
 	{output_rows, 0, false},

@@ -83,6 +83,8 @@ void heap_filter_fini(struct heap_filter *filter)
 	free(filter->pids);
 	free(filter->tids);
 	free(filter->heaps);
+	free(filter->moment.later_births);
+	free(filter->moment.later_ends);
 	prepared_free(filter);
 	heap_filter_init(filter);
 }
@@ -190,7 +192,8 @@ static bool is_bounded(struct heap_bounds bounds)
 static bool asks_for_sites(const struct heap_filter *filter)
 {
 	return !filter->free_site && !filter->thread && !filter->heap && !filter->is_closed &&
-	       filter->class == HEAP_CLASS_NONE && !is_bounded(filter->size_bytes) && !is_bounded(filter->lifetime_ns);
+	       !filter->moment.is_asked && filter->class == HEAP_CLASS_NONE && !is_bounded(filter->size_bytes) &&
+	       !is_bounded(filter->lifetime_ns);
 }
 
 static unsigned filter_columns(const struct heap_filter *filter)
@@ -199,7 +202,8 @@ static unsigned filter_columns(const struct heap_filter *filter)
 		bool is_asked;
 		unsigned columns;
 	} asked[] = {{is_bounded(filter->size_bytes), PACK_SIZES},
-		     {is_bounded(filter->lifetime_ns) || filter->class != HEAP_CLASS_NONE, PACK_TIMES},
+		     {is_bounded(filter->lifetime_ns) || filter->class != HEAP_CLASS_NONE || filter->moment.is_asked,
+		      PACK_TIMES},
 		     {filter->unwanted_flags || filter->is_closed, PACK_STATES},
 		     {filter->thread, PACK_THREADS},
 		     {filter->site, PACK_SITES},
@@ -386,6 +390,51 @@ static void fit_class(struct fits *fits, const struct heap_filter *filter, const
 	}
 }
 
+static bool is_listed(const uint32_t *numbers, size_t count, uint32_t number)
+{
+	size_t from = 0, to = count;
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+		if (numbers[middle] == number)
+			return true;
+		if (numbers[middle] < number)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return false;
+}
+
+/* Return whether the row, which begins or ends in the moment's nanosecond, is live at the moment. */
+static bool is_live_within(const struct heap_moment *moment, const struct heap_allocation *row, uint32_t number)
+{
+	int64_t at_ns = moment->at.time_ns;
+	bool is_born_then = row->birth_ns == at_ns && !(row->flags & HEAP_EARLIER);
+	if (is_born_then && (moment->births_are_later || is_listed(moment->later_births, moment->birth_count, number)))
+		return false;
+	if (row->end == HEAP_END_OPEN || row->end_ns > at_ns)
+		return true;
+	if (row->end_ns < at_ns)
+		return false;
+	return heap_end_is_given_back(row->end)
+		       ? moment->ends_are_later || is_listed(moment->later_ends, moment->end_count, number)
+		       : moment->exits_are_later;
+}
+
+static void fit_moment(struct fits *fits, const struct heap_moment *moment, const struct pack_columns *columns,
+		       uint32_t first, uint32_t count)
+{
+	int64_t at_ns = moment->at.time_ns;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct heap_allocation row = pack_row(columns, i);
+		bool is_live = heap_is_live_at(&row, at_ns);
+		if (row.birth_ns == at_ns ||
+		    (row.end_ns == at_ns && (row.birth_ns < at_ns || row.flags & HEAP_EARLIER)))
+			is_live = is_live_within(moment, &row, first + i);
+		fits->rows[i] &= 0 - (uint64_t)is_live;
+	}
+}
+
 WIDE_REGISTERS static void fits_put(uint64_t *passes, const struct fits *fits, uint32_t count)
 {
 	uint32_t i = 0;
@@ -400,7 +449,7 @@ WIDE_REGISTERS static void fits_put(uint64_t *passes, const struct fits *fits, u
 }
 
 void heap_filter_select(uint64_t *passes, const struct heap_filter *filter, const struct pack_columns *columns,
-			uint32_t count)
+			uint32_t first, uint32_t count)
 {
 	const uint64_t(*numbers)[PACK_ROWS] = columns->numbers;
 	struct fits fits;
@@ -422,5 +471,7 @@ void heap_filter_select(uint64_t *passes, const struct heap_filter *filter, cons
 		fit_table_or_none(&fits, numbers[PACK_HEAP], count, filter->heap, filter->heap[filter->heap_none]);
 	if (filter->class != HEAP_CLASS_NONE)
 		fit_class(&fits, filter, columns, count);
+	if (filter->moment.is_asked)
+		fit_moment(&fits, &filter->moment, columns, first, count);
 	fits_put(passes, &fits, count);
 }

@@ -6,6 +6,7 @@
 #ifndef XHEAP_QUERY_FILTER_H
 #define XHEAP_QUERY_FILTER_H
 
+#include "base/position.h"
 #include "query/pattern.h"
 #include "table/table.h"
 
@@ -40,10 +41,22 @@ enum heap_nesting {
 	HEAP_NESTING_ALL
 };
 
+/** A moment, at which blocks have to be live. Begin it with zeros. heap_moment_find() (match/moment.h) sets the members
+    behind `at`, which tell of beginnings and ends in the nanosecond of `at`. */
+struct heap_moment {
+	bool is_asked;
+	struct position at;
+	bool births_are_later, ends_are_later, exits_are_later; /**< all of them lie behind the moment */
+	/** allocations, in order, whose beginnings and ends lie behind it, where others do not; NULL: none */
+	uint32_t *later_births, *later_ends;
+	size_t birth_count, end_count;
+};
+
 /** Conditions that all have to hold. Begin it with heap_filter_init(). */
 struct heap_filter {
 	struct heap_bounds size_bytes, lifetime_ns;
-	bool is_closed;           /**< only freed blocks */
+	bool is_closed; /**< only freed blocks */
+	struct heap_moment moment;
 	enum heap_class class;    /**< HEAP_CLASS_NONE: any */
 	struct heap_range window; /**< of the class */
 	uint32_t *pids, *tids;    /**< none: all */
@@ -132,9 +145,9 @@ const char *heap_class_name(enum heap_class class);
 const char *heap_class_names(void);
 
 /** Set a bit of `passes`, PACK_ROWS bits, for each of a group's first `count` rows that passes. The columns that decide
-    are there. */
+    are there. first: number of the group's first row. */
 void heap_filter_select(uint64_t *passes, const struct heap_filter *filter, const struct pack_columns *columns,
-			uint32_t count);
+			uint32_t first, uint32_t count);
 
 /** Return whether allocations of the site may pass. */
 static inline bool heap_filter_passes_site(const struct heap_filter *filter, uint32_t site)

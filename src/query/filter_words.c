@@ -10,10 +10,12 @@
 #include <strings.h>
 
 #include "base/memory.h"
+#include "base/position.h"
 #include "base/text.h"
 
 #define FOR_RANGE false
 #define FOR_ALL false
+#define FOR_ONE false
 #define FOR_REPORT true
 #define X(id, name, other, values, taker, value, help) {FILTER_WORD_##id, name, other, FILTER_##values, FOR_##taker},
 const struct filter_word filter_words[FILTER_WORD_COUNT] = {FILTER_WORDS(X)};
@@ -42,6 +44,9 @@ void filter_request_note(struct filter_request *request, const char *name, char 
 
 /* ---- the table ---- */
 
+#define TIME_TEXT \
+	"time: microseconds from the start, or with s, ms, us, ns, a position SEQUENCE:STEP, or YYYY/MM/DD:HH:MM:SS"
+
 /* How many values each kind has, and what a value has to be, for messages. */
 static const struct {
 	unsigned count;
@@ -49,9 +54,9 @@ static const struct {
 	const char *what;
 } kinds[] = {
 	[FILTER_NO_VALUE] = {0, false, ""},
-	[FILTER_TIMES] = {2, false, "time: microseconds from the start, or with s, ms, us, ns, or YYYY/MM/DD:HH:MM:SS"},
-	[FILTER_CLASS_TIMES] = {3, false,
-				"time: microseconds from the start, or with s, ms, us, ns, or YYYY/MM/DD:HH:MM:SS"},
+	[FILTER_TIMES] = {2, false, TIME_TEXT},
+	[FILTER_CLASS_TIMES] = {3, false, TIME_TEXT},
+	[FILTER_MOMENT] = {1, false, TIME_TEXT},
 	[FILTER_SIZES] = {2, false, "size: bytes, or with K, M, G"},
 	[FILTER_SPANS] = {2, false, "time: microseconds, or with s, ms, us, ns"},
 	[FILTER_NUMBERS] = {0, true, "number"},
@@ -119,11 +124,22 @@ static bool is_endless(const char *text)
 	return !strcasecmp(text, "max") || !strcasecmp(text, "inf") || !strcasecmp(text, "infinity");
 }
 
-/* A time since the trace's start, which was at start_ns by the wall clock. */
-static bool parse_time(const char *text, int64_t start_ns, int64_t *time_ns)
+/* A position, or a time since the trace's start, which was at start_ns by the wall clock. */
+static bool parse_moment(const char *text, int64_t start_ns, struct position *moment)
 {
-	*time_ns = INT64_MAX / 2; /* a range from before the trace to here can be measured */
-	return is_endless(text) || text_parse_time(text, time_ns) || text_parse_clock(text, start_ns, time_ns);
+	/* a range from before the trace to here can be measured */
+	*moment = (struct position){POSITION_END_NS, POSITION_LAST};
+	return is_endless(text) || text_parse_time(text, &moment->time_ns) || position_parse(text, moment) ||
+	       text_parse_clock(text, start_ns, &moment->time_ns);
+}
+
+/* A range has whole nanoseconds: it ends before a position that has nothing of its own. */
+static bool parse_time(const char *text, int64_t start_ns, bool is_end, int64_t *time_ns)
+{
+	struct position moment;
+	bool is_good = parse_moment(text, start_ns, &moment);
+	*time_ns = moment.time_ns - (is_end && !moment.step);
+	return is_good;
 }
 
 static bool parse_span(const char *text, uint64_t *number)
@@ -144,9 +160,19 @@ static int take_time(struct filter_request *request, const struct filter_word *w
 		     struct diag *diag)
 {
 	int64_t time_ns;
-	if (!parse_time(value, 0, &time_ns))
+	if (!parse_time(value, 0, false, &time_ns))
 		return refuse(word, value, diag);
 	times_of(request, word)->words[place] = value;
+	return 0;
+}
+
+static int take_moment(struct filter_request *request, const struct filter_word *word, const char *value,
+		       struct diag *diag)
+{
+	struct position moment;
+	if (!parse_moment(value, 0, &moment))
+		return refuse(word, value, diag);
+	request->moment = value;
 	return 0;
 }
 
@@ -203,6 +229,8 @@ int filter_word_take(struct filter_request *request, const struct filter_word *w
 		return take_time(request, word, place, value, diag);
 	case FILTER_CLASS_TIMES:
 		return place ? take_time(request, word, place - 1, value, diag) : take_class(request, value, diag);
+	case FILTER_MOMENT:
+		return take_moment(request, word, value, diag);
 	case FILTER_SIZES:
 	case FILTER_SPANS:
 		return take_bound(request, word, place, value, diag);
@@ -218,8 +246,8 @@ int filter_word_take(struct filter_request *request, const struct filter_word *w
 
 static int times_check(const struct filter_times *times, int64_t start_ns, struct heap_range *range, struct diag *diag)
 {
-	parse_time(times->words[0], start_ns, &range->from_ns);
-	parse_time(times->words[1], start_ns, &range->to_ns);
+	parse_time(times->words[0], start_ns, false, &range->from_ns);
+	parse_time(times->words[1], start_ns, true, &range->to_ns);
 	return range->from_ns > range->to_ns ? diag_fail(diag, EINVAL, "it ends before it begins") : 0;
 }
 
@@ -248,6 +276,22 @@ int filter_word_resolve(const struct filter_request *request, const struct filte
 	return times->words[0] ? times_check(times, start_realtime_ns, range, diag) : 0;
 }
 
+int filter_word_resolve_moment(struct filter_request *request, int64_t start_realtime_ns, struct heap_range *range,
+			       struct diag *diag)
+{
+	struct heap_moment *moment = &request->filter.moment;
+	if (!request->moment)
+		return 0;
+	if (request->range.words[0])
+		return diag_fail(diag, EINVAL, "-range and -at exclude each other");
+	moment->is_asked = true;
+	parse_moment(request->moment, start_realtime_ns, &moment->at);
+	if (moment->at.time_ns < 0)
+		return diag_fail(diag, EINVAL, "%s is before the trace", request->moment);
+	range->to_ns = moment->at.time_ns < range->to_ns ? moment->at.time_ns : range->to_ns;
+	return 0;
+}
+
 /* ---- to text ---- */
 
 static bool is_bounded(struct heap_bounds bounds)
@@ -261,6 +305,8 @@ bool filter_word_is_asked(const struct filter_request *request, const struct fil
 	switch (word->id) {
 	case FILTER_WORD_RANGE:
 		return request->range.words[0] != NULL;
+	case FILTER_WORD_AT:
+		return request->moment != NULL;
 	case FILTER_WORD_LIFETIME:
 		return is_bounded(filter->lifetime_ns);
 	case FILTER_WORD_SIZE:
@@ -334,6 +380,9 @@ void filter_word_write(const struct filter_request *request, const struct filter
 	case FILTER_WORD_RANGE:
 		if (request->range.words[0])
 			write_times(&request->range, (struct heap_range){0, 0}, out);
+		break;
+	case FILTER_WORD_AT:
+		sink_text(out, request->moment ? request->moment : "");
 		break;
 	case FILTER_WORD_LIFETIME:
 		write_bounds(word, filter->lifetime_ns, out);

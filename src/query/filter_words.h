@@ -17,6 +17,7 @@ enum filter_values {
 	FILTER_NO_VALUE,    /**< none: the word says it */
 	FILTER_TIMES,       /**< two times since the trace's start, or by the clock */
 	FILTER_CLASS_TIMES, /**< a window class and two times */
+	FILTER_MOMENT,      /**< a position, or a time */
 	FILTER_SIZES,       /**< a least size, and one that no block reaches */
 	FILTER_SPANS,       /**< two spans of time, as the sizes */
 	FILTER_NUMBERS,     /**< one or more numbers up to UINT32_MAX, also with commas between them */
@@ -25,12 +26,15 @@ enum filter_values {
 };
 
 /* The words in the order of the help: id, name, other name or NULL, kind of values, taker (RANGE: all commands, as
-   their range; ALL: all commands; REPORT: reports, but no listing), values for the help, help. */
+   their range; ALL: all commands; ONE: commands that read one trace; REPORT: reports, but no listing), values for the
+   help, help. A time may also be a position SEQUENCE:STEP (base/position.h). */
 /* clang-format off */
 #define FILTER_WORDS(X) \
 	X(RANGE, "range", NULL, TIMES, RANGE, "T1 T2", \
-	  "events from T1 to T2; a time is in microseconds from the start, has s, ms, us or ns behind it, or is " \
-	  "YYYY/MM/DD:HH:MM:SS") \
+	  "events from T1 to T2; a time is in microseconds from the start, has s, ms, us or ns behind it, is a " \
+	  "position SEQUENCE:STEP, or YYYY/MM/DD:HH:MM:SS") \
+	X(AT, "at", NULL, MOMENT, ONE, "P", \
+	  "the heap as it was at the position SEQUENCE:STEP, or at a time: blocks live then") \
 	X(LIFETIME, "lifetime", NULL, SPANS, ALL, "L1 L2", "blocks that lived for at least L1 and less than L2") \
 	X(SIZE, "size", NULL, SIZES, ALL, "S1 S2", \
 	  "blocks of at least S1 and less than S2 bytes; also with K, M or G") \
@@ -80,6 +84,7 @@ struct filter_request {
 	struct heap_filter filter;
 	struct filter_times range;  /**< beside the filter: a report's range */
 	struct filter_times window; /**< of filter.class */
+	const char *moment;         /**< of filter.moment; NULL: not asked for */
 	struct filter_note *notes;  /**< what a report repeats */
 	size_t note_count, note_capacity;
 };
@@ -123,6 +128,12 @@ void filter_word_write(const struct filter_request *request, const struct filter
 
 /** Note an option for the report to repeat, with this text, which becomes the request's. */
 void filter_request_note(struct filter_request *request, const char *name, char *text);
+
+/** Read the moment of FILTER_WORD_AT, now that the trace's start is known, into the filter. Narrow *range, which is all
+ *  of a trace, to its end. Both stay as they are when the word was not used. Return 0, or -EINVAL with the reason in
+ *  diag. */
+int filter_word_resolve_moment(struct filter_request *request, int64_t start_realtime_ns, struct heap_range *range,
+			       struct diag *diag);
 
 /** Read the times of a word, now that the trace's start is known. *range stays as it is when the word was not used.
  *  Return 0, or -EINVAL with the reason in diag. */

@@ -79,6 +79,7 @@ static const struct unknown unknowns[] = {
 	 "bounds that all of them lie within or outside of, or a -range behind that time"},
 	{"-window: when each block began and ended", "a window behind that time"},
 	{"-innermost: which blocks others lay in", "it without -innermost"},
+	{"-at: which blocks were live then", "a position behind that time"},
 	{"-range: when each block began and ended",
 	 "a range from 0 or from behind that time, up to its end or behind it"},
 	{"-by: the size, lifetime or time of each block", "-by process, thread or heap"},
@@ -91,11 +92,22 @@ enum {
 	UNKNOWN_LIFETIME,
 	UNKNOWN_WINDOW,
 	UNKNOWN_INNERMOST,
+	UNKNOWN_MOMENT,
 	UNKNOWN_RANGE,
 	UNKNOWN_BY,
 	UNKNOWN_THREAD,
 	UNKNOWN_NONE
 };
+
+/* Whether they were live at a moment. */
+static enum verdict moment_verdict(const struct heap_moment *moment, const struct trace_sum *sum)
+{
+	bool is_earlier = sum->flags & TRACE_SUM_EARLIER;
+	int64_t at_ns = moment->at.time_ns;
+	if (!moment->is_asked || ((is_earlier || sum->birth_last_ns < at_ns) && sum->end_first_ns > at_ns))
+		return ALL_PASS;
+	return (!is_earlier && sum->birth_first_ns > at_ns) || sum->end_last_ns < at_ns ? NONE_PASS : NOT_KNOWN;
+}
 
 /* Whether the sum's blocks pass the filter; if that is not known, *unknown is the reason. */
 static enum verdict filter_verdict(const struct heap_filter *filter, const struct trace_sum *sum, uint32_t site,
@@ -104,19 +116,21 @@ static enum verdict filter_verdict(const struct heap_filter *filter, const struc
 	enum heap_class class = HEAP_CLASS_NONE;
 	enum verdict size = bounds_verdict(filter->size_bytes, sum->size_min, sum->size_max);
 	enum verdict lifetime = bounds_verdict(filter->lifetime_ns, sum->lifetime_min_ns, sum->lifetime_max_ns);
+	enum verdict moment = moment_verdict(&filter->moment, sum);
 	bool is_one_class = filter->class == HEAP_CLASS_NONE || class_of_all(sum, filter->window, &class);
 	bool is_any_thread = sum->flags & TRACE_SUM_THREADS && filter->tid_count;
 	if ((filter->thread && !filter->thread[sum->thread] && !is_any_thread) ||
 	    (filter->site && !filter->site[site]) ||
 	    (filter->heap && !filter->heap[sum->heap < filter->heap_none ? sum->heap : filter->heap_none]) ||
 	    (filter->is_closed && sum->flags & TRACE_SUM_OPEN) || flags_of(sum) & filter->unwanted_flags ||
-	    size == NONE_PASS || lifetime == NONE_PASS || (is_one_class && class != filter->class) ||
-	    (filter->free_site && sum->flags & TRACE_SUM_OPEN))
+	    size == NONE_PASS || lifetime == NONE_PASS || moment == NONE_PASS ||
+	    (is_one_class && class != filter->class) || (filter->free_site && sum->flags & TRACE_SUM_OPEN))
 		return NONE_PASS;
 	bool is_nested = flags_of(sum) & (HEAP_NESTED | HEAP_HAS_NESTED);
 	*unknown = filter->free_site                                        ? UNKNOWN_FREE_FRAMES
 		   : size == NOT_KNOWN                                      ? UNKNOWN_SIZE
 		   : lifetime == NOT_KNOWN                                  ? UNKNOWN_LIFETIME
+		   : moment == NOT_KNOWN                                    ? UNKNOWN_MOMENT
 		   : !is_one_class                                          ? UNKNOWN_WINDOW
 		   : is_any_thread                                          ? UNKNOWN_THREAD
 		   : filter->nesting == HEAP_NESTING_INNERMOST && is_nested ? UNKNOWN_INNERMOST

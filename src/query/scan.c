@@ -51,7 +51,7 @@ static void rows_select(struct heap_rows *rows, const struct heap_filter *filter
 		return;
 	}
 	if (!selection->is_known[group]) {
-		heap_filter_select(selection->passes[group], filter, &rows->columns, rows->count);
+		heap_filter_select(selection->passes[group], filter, &rows->columns, rows->first, rows->count);
 		selection->is_known[group] = true;
 	}
 	memcpy(rows->passes, selection->passes[group], sizeof(rows->passes));

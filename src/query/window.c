@@ -12,9 +12,10 @@
 #include "query/scan.h"
 #include "table/weight.h"
 
-static bool is_outstanding(const struct heap_allocation *allocation, struct heap_range range)
+static bool is_outstanding(const struct heap_window *window, const struct heap_allocation *allocation)
 {
-	return !heap_end_is_given_back(allocation->end) || allocation->end_ns > range.to_ns;
+	return !heap_end_is_given_back(allocation->end) || allocation->end_ns > window->range.to_ns ||
+	       window->is_moment;
 }
 
 static inline void weight_add(uint64_t *count, uint64_t *bytes, struct heap_variance *variance,
@@ -26,11 +27,11 @@ static inline void weight_add(uint64_t *count, uint64_t *bytes, struct heap_vari
 		heap_variance_add(variance, &(struct heap_variance){weight.count_variance, weight.bytes_variance});
 }
 
-static inline void numbers_count(struct heap_numbers *numbers, const struct heap_allocation *allocation,
-				 struct heap_weight weight, struct heap_range range)
+static inline void numbers_count(struct heap_numbers *numbers, const struct heap_window *window,
+				 const struct heap_allocation *allocation, struct heap_weight weight)
 {
 	weight_add(&numbers->total_count, &numbers->total_bytes, &numbers->total_variance, weight);
-	if (is_outstanding(allocation, range))
+	if (is_outstanding(window, allocation))
 		weight_add(&numbers->outstanding_count, &numbers->outstanding_bytes, &numbers->outstanding_variance,
 			   weight);
 	numbers->recorded_count++;
@@ -123,7 +124,7 @@ bool heap_window_has(const struct heap_window *window, const struct heap_allocat
 
 bool heap_window_is_outstanding(const struct heap_window *window, const struct heap_allocation *allocation)
 {
-	return is_outstanding(allocation, window->range);
+	return is_outstanding(window, allocation);
 }
 
 static inline void uncertain_count(struct heap_window *window, const struct heap_table *table,
@@ -201,7 +202,7 @@ static void remainder_count(struct window_part *part, struct heap_allocation all
 	bool has_nested = allocation.flags & HEAP_HAS_NESTED, is_nested = allocation.flags & HEAP_NESTED;
 	uint64_t size_bytes = allocation.size_bytes, blocks = has_nested,
 		 bytes = (has_nested ? size_bytes : 0) - (is_nested ? size_bytes : 0);
-	bool is_left = heap_is_in_range(&allocation, window->range) && is_outstanding(&allocation, window->range);
+	bool is_left = heap_is_in_range(&allocation, window->range) && is_outstanding(window, &allocation);
 	if (!blocks && !bytes)
 		return;
 	allocation.site = window->overhead_site;
@@ -237,7 +238,7 @@ static inline __attribute__((always_inline)) void part_count(struct window_part 
 		peak_count(numbers, weight);
 	if (!is_row)
 		return;
-	numbers_count(numbers, allocation, weight, window->range);
+	numbers_count(numbers, window, allocation, weight);
 	use_add(part, cell, allocation->thread);
 	if (heap_is_in_range(allocation, window->range))
 		uncertain_count(window, part->table, allocation, weight);
@@ -534,6 +535,7 @@ void heap_window_make(struct heap_window *window, const struct heap_table *table
 				   : heap_peak_search_new(table, filter, (struct heap_range){peak_from_ns, range.to_ns},
 							  1)};
 	const struct heap_window empty = {.range = range,
+					  .is_moment = filter->moment.is_asked,
 					  .by = by,
 					  .is_by_heap = is_by_heap,
 					  .peak_at_ns = peak.time_ns,
@@ -549,6 +551,7 @@ void heap_window_make_by_heap(struct heap_window *window, const struct heap_wind
 {
 	struct window_making making = {.table = table, .filter = filter};
 	const struct heap_window empty = {.range = like->range,
+					  .is_moment = like->is_moment,
 					  .by = like->by,
 					  .is_by_heap = true,
 					  .peak_at_ns = like->peak_at_ns,

@@ -660,6 +660,8 @@ static void logger_end(struct logger *logger)
 										     : 0;
 	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1,
 		 message.summary.error ? why : store_path(logger->store));
+	if (logger->options->drops_empty && !totals.processes && !message.summary.error)
+		unlink(store_path(logger->store));
 	store_free(logger->store);
 	session_over(logger);
 	logger_tell_all(logger, &message);

@@ -83,6 +83,8 @@ struct session_options {
 	bool with_duration, on_full_wait, follow, until_exit, check_stacks;
 	bool is_real_time; /**< --real-time was given: a short flush_ms */
 	bool with_index;   /**< make the trace's index during the recording */
+	bool takes_images; /**< record starts of registered images, too: -p 0 was given */
+	bool drops_empty;  /**< remove a trace in which no process was recorded */
 	bool is_attached;  /**< targets are running processes; the session ends with its controller */
 };
 

@@ -25,6 +25,10 @@ static const struct {
 	{FILTER_WORD_RANGE, {"0", "1.5ms"}, NULL},
 	{FILTER_WORD_RANGE, {"10us", "max"}, NULL},
 	{FILTER_WORD_RANGE, {"2023/11/14:22:13:20+UTC", "5s"}, NULL},
+	{FILTER_WORD_RANGE, {"3E8:1", "0x7D0:2"}, NULL},
+	{FILTER_WORD_AT, {"5DC:1"}, NULL},
+	{FILTER_WORD_AT, {"1.5ms"}, NULL},
+	{FILTER_WORD_AT, {"FFFFFFFFFFFFFFFE:0"}, NULL},
 	{FILTER_WORD_LIFETIME, {"0", "100"}, "0.0 100.0"},
 	{FILTER_WORD_LIFETIME, {"1ns", "00:00:01.5"}, "0.001 1500000.0"},
 	{FILTER_WORD_LIFETIME, {"1ms", "inf"}, "1000.0 max"},
@@ -49,8 +53,14 @@ static const struct {
 } bad[] = {
 	{FILTER_WORD_RANGE,
 	 {"1", "2h"},
-	 "\"2h\" is no time: microseconds from the start, or with s, ms, us, ns, or YYYY/MM/DD:HH:MM:SS"},
+	 "\"2h\" is no time: microseconds from the start, or with s, ms, us, ns, a position SEQUENCE:STEP, or "
+	 "YYYY/MM/DD:HH:MM:SS"},
 	{FILTER_WORD_RANGE, {"2", "1"}, "it ends before it begins"},
+	{FILTER_WORD_RANGE, {"20:1", "10:1"}, "it ends before it begins"},
+	{FILTER_WORD_AT,
+	 {"5DC:"},
+	 "\"5DC:\" is no time: microseconds from the start, or with s, ms, us, ns, a position SEQUENCE:STEP, or "
+	 "YYYY/MM/DD:HH:MM:SS"},
 	{FILTER_WORD_LIFETIME, {"1", "soon"}, "\"soon\" is no time: microseconds, or with s, ms, us, ns"},
 	{FILTER_WORD_LIFETIME, {"2us", "1us"}, "it ends before it begins"},
 	{FILTER_WORD_SIZE, {"1x", "2"}, "\"1x\" is no size: bytes, or with K, M, G"},
@@ -267,6 +277,7 @@ static void test_filters_of_programs(void **state)
 	assert_words(&given, "");
 	given.lifetime_from_ns = 500;
 	assert_words(&given, "-lifetime 0.5 max");
+	given.live_at = "5DC:0";
 	given.size_from = 1;
 	given.size_to = 1000;
 	given.lifetime_to_ns = 2000000;
@@ -281,9 +292,10 @@ static void test_filters_of_programs(void **state)
 	given.require_frames = given.require_free_frames = frames;
 	given.require_frame_count = 2;
 	given.require_free_frame_count = 1;
-	assert_words(&given,
-		     "-size 1 1000 -lifetime 0.5 2000.0 -pids 100 -threads 101 -heap arena -window AIFI 0.0 2.5 "
-		     "-closed -requireFrames app+0x1000 libc! -requireFreeFrames app+0x1000");
+	assert_words(
+		&given,
+		"-size 1 1000 -lifetime 0.5 2000.0 -pids 100 -threads 101 -heap arena -at 5DC:0 -window AIFI 0.0 2.5 "
+		"-closed -requireFrames app+0x1000 libc! -requireFreeFrames app+0x1000");
 }
 
 int main(void)

@@ -217,7 +217,7 @@ static void test_select(void **state)
 		size_t size = rows_pack(&bytes, rows, count);
 		assert_true(unpack_rows(bytes.data, size, &columns, count, &limits, PACK_ALL));
 		uint64_t selected[PACK_ROWS / 64];
-		heap_filter_select(selected, &filter, &columns, count);
+		heap_filter_select(selected, &filter, &columns, 0, count);
 		for (uint32_t i = 0; i < PACK_ROWS; i++) {
 			const struct heap_allocation row = pack_row(&columns, i);
 			assert_int_equal(selected[i / 64] >> i % 64 & 1, i < count && passes(&filter, &row));
