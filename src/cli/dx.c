@@ -159,6 +159,7 @@ static int trace_ask(const struct dx_options *options, const char *expression, c
 	struct dx_command defaults = {.layout = options->layout,
 				      .format = (enum dx_format)options->format,
 				      .wants_help = options->wants_help,
+				      .is_naive = options->is_naive,
 				      .memory_bytes = options->memory_bytes};
 	dx_session_init(&session);
 	int status = expression        ? dx_answer(&session, &defaults, expression, true)
