@@ -54,7 +54,8 @@ static void put_below(const struct tree_print *tree, unsigned level, const struc
 
 static void put_value(const struct tree_print *tree, unsigned level, const char *name, const struct dx_value *value)
 {
-	put_line(tree, level, name, dx_specifier_text(tree->query, value, &tree->layout->specifier));
+	const char *text = dx_specifier_text(tree->query, value, &tree->layout->specifier);
+	put_line(tree, level, *name ? name : text, *name ? text : "");
 	if (level < tree->layout->levels && dx_enter(tree->query))
 		put_below(tree, level + 1, value);
 	if (level < tree->layout->levels)
