@@ -76,11 +76,13 @@ static void opened_close(struct opened *opened)
 /* ---- questions ---- */
 
 static volatile sig_atomic_t is_interrupted;
+static bool is_cancelled;
 
 static void interrupt(int number)
 {
 	(void)number;
 	is_interrupted = 1;
+	__atomic_store_n(&is_cancelled, true, __ATOMIC_RELAXED);
 }
 
 /* A second Ctrl-C ends the program at once. */
@@ -110,6 +112,8 @@ int dx_answer(struct dx_session *session, const struct dx_command *defaults, con
 		return cli_fail("dx: %s", diag.text);
 	session->has_extras = command.layout.has_extras;
 	is_interrupted = 0;
+	is_cancelled = false;
+	command.is_cancelled = &is_cancelled;
 	command.is_interrupted = &is_interrupted;
 	cli_output_open(&output, has_pager && command.format == DX_FORMAT_TEXT);
 	take_interrupts();

@@ -4,6 +4,7 @@
 
 #include "dx/group_sums.h"
 #include "dx/methods.h"
+#include "dx/query_plan.h"
 
 struct passed_state {
 	uint64_t passed;
@@ -196,7 +197,8 @@ static bool concat_next(struct dx_query *query, struct dx_iterator *iterator, st
 #define OPERATOR(id, text, state) \
 	static const struct dx_operator id##_operator = { \
 		.name = (text), .state_bytes = sizeof(struct state), .next = id##_next}
-OPERATOR(where, "Where", passed_state);
+const struct dx_operator dx_where_operator = {
+	.name = "Where", .state_bytes = sizeof(struct passed_state), .next = where_next};
 static const struct dx_operator select_operator = {.name = "Select",
 						   .state_bytes = sizeof(struct map_state),
 						   .open = select_open,
@@ -263,6 +265,8 @@ static void call_count(struct dx_query *query, struct dx_method_call *call, stru
 		*result = dx_number(kept);
 		return;
 	}
+	if (dx_plan_count(query, call, result))
+		return;
 	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass))
 		count += pass_passes(&pass);
 	*result = dx_number(count);
@@ -280,6 +284,8 @@ static void sum_all(struct dx_query *query, struct dx_method_call *call, struct 
 static void call_sum(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
 	struct dx_sum sum;
+	if (dx_plan_sum(query, call, result))
+		return;
 	sum_all(query, call, &sum);
 	*result = dx_sum_result(query, &sum);
 }
@@ -460,7 +466,7 @@ static void call_aggregate(struct dx_query *query, struct dx_method_call *call, 
 	}
 
 const struct dx_method dx_methods_of_sequences[] = {
-	LAZY("Where", "f", DX_RESULT_SAME, &where_operator, "x => condition", "the elements for which it is true"),
+	LAZY("Where", "f", DX_RESULT_SAME, &dx_where_operator, "x => condition", "the elements for which it is true"),
 	LAZY("Select", "f", DX_RESULT_LAMBDA, &select_operator, "x => value", "what the lambda makes of each element"),
 	LAZY("Flatten", "?f", DX_RESULT_FLAT, &flatten_operator, "[x => collection]",
 	     "the elements of all elements, one collection behind the other"),

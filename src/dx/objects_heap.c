@@ -9,6 +9,7 @@
 #include "dx/methods.h"
 #include "dx/objects.h"
 #include "dx/positions.h"
+#include "dx/query_plan.h"
 
 enum { FLAG_ZERO = 0x8, FLAGS_DOCUMENTED = 0x4001d, MALLOCX_ZERO = 0x40, PROT_WRITE_BIT = 2 };
 #define FLAG_NESTED UINT64_C(0x80000000)
@@ -462,6 +463,14 @@ static const struct dx_operator events_operator = {.name = "Heap",
 						   .open = events_open,
 						   .next = events_next,
 						   .close = events_close};
+
+bool dx_events_are_all(const struct dx_sequence *sequence, bool *with_nested)
+{
+	if (sequence->operator!= & events_operator || sequence->arguments[EVENTS_PROCESS].number != TRACE_NONE)
+		return false;
+	*with_nested = sequence->arguments[EVENTS_NESTED].truth;
+	return true;
+}
 
 struct dx_value dx_events(struct dx_query *query, uint32_t process, bool with_nested, int column)
 {

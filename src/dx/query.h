@@ -40,6 +40,7 @@ struct dx_query {
 	int stop_column; /**< -1: of no place */
 	char stop_text[256];
 	const volatile sig_atomic_t *is_interrupted; /**< NULL: it cannot be */
+	const bool *is_cancelled;                    /**< the same, for plans */
 	uint64_t steps_max, steps;                   /**< steps_max 0: any number */
 };
 

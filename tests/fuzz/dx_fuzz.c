@@ -93,7 +93,7 @@ static void ask(unsigned how, const char *text)
 {
 	enum dx_status status, naive_status;
 	char *one = answer(how, text, false, &status);
-	if (strstr(text, "GroupBy")) {
+	if (strstr(text, "GroupBy") || strstr(text, "Count") || strstr(text, "Sum")) {
 		char *other = answer(how, text, true, &naive_status);
 		bool are_complete = status != DX_STOPPED && naive_status != DX_STOPPED;
 		if (are_complete && (status != naive_status || strcmp(one, other) != 0)) {
@@ -175,6 +175,48 @@ static void make_groups(struct maker *maker, unsigned depth)
 	put(maker, ", B = ");
 	PICK(maker, of_group);
 	put(maker, " })");
+}
+
+/* Conditions and sums that plans answer, and some that they do not. */
+static void make_plan(struct maker *maker)
+{
+	static const char *const conditions[] = {"h.Size > 100",
+						 "h.Size != 250",
+						 "h.Address == 0x7f0000010090",
+						 "h.Action == \"Free\"",
+						 "\"Alloc\" != h.Action",
+						 "h.Action == \"None\"",
+						 "h.PreviousAddress != h.Address",
+						 "h.Size <= h.Size",
+						 "8 < h.Size",
+						 "h.Size != h.PreviousAddress",
+						 "true",
+						 "h.Address != 0",
+						 "h.Size < 4.5",
+						 "h.PreviousAddress == 0",
+						 "h.Duration > 0",
+						 "h.Size >= 18446744073709551615"};
+	static const char *const joints[] = {" && ", " || ", " && !", " || !"};
+	static const char *const ends[] = {".Count()",
+					   ".Sum(h => h.Size)",
+					   ".Sum(h => h.Address)",
+					   ".Count(h => h.Size > 50)",
+					   ".Sum(h => h.PreviousAddress)",
+					   ".Sum(h => 3)",
+					   ".Count(h => h.Size)"};
+	put(maker, any_below(maker, 2) ? "@$cursession.TTD.Data.Heap()" : "@$cursession.TTD.Data.Heap(false)");
+	for (unsigned count = any_below(maker, 3); count > 0; count--) {
+		put(maker, ".Where(h => ");
+		PICK(maker, conditions);
+		for (unsigned more = any_below(maker, 3); more > 0; more--) {
+			PICK(maker, joints);
+			put(maker, "(");
+			PICK(maker, conditions);
+			put(maker, ")");
+		}
+		put(maker, ")");
+	}
+	PICK(maker, ends);
 }
 
 static void make_sequence(struct maker *maker, unsigned depth)
@@ -302,6 +344,8 @@ static void make_queries(uint8_t *data, size_t size)
 		maker.length = 0;
 		put(&maker, any_below(&maker, 8) ? "" : "@$v = ");
 		if (any_below(&maker, 5) == 0)
+			make_plan(&maker);
+		else if (any_below(&maker, 5) == 0)
 			make_groups(&maker, 2);
 		else if (any_below(&maker, 3))
 			make_sequence(&maker, 0);
