@@ -14,7 +14,7 @@ function __xheap_before_command
     for word in $words[3..-1]
         if test $is_value = 1
             set is_value 0
-        else if contains -- $word -o --output -p --pid --duration --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer
+        else if contains -- $word -o --output -p --pid --duration --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --generations
             set is_value 1
         else if not string match -q -- '-*' $word
             return 1
@@ -34,6 +34,38 @@ complete -c xheap -n __fish_use_subcommand -a sessions -d 'List the sessions'
 complete -c xheap -n __fish_use_subcommand -a flush -d 'Write all recorded events of a session to its trace'
 complete -c xheap -n __fish_use_subcommand -a stop -d 'Detach from the processes of a session and complete its trace'
 complete -c xheap -n __fish_use_subcommand -a launch -d 'Run a command in a session'
+complete -c xheap -n __fish_use_subcommand -a autologger -d 'Begin sessions when the machine starts'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -a 'add list show enable disable remove run stop'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l all -d 'All names, or all processes'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l boot -d 'Only those with Boot = 1'
+# made from src/autologger/autologger_values.h by tests/cli/autologger_values --update
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l Guid -x -d 'id of the heap provider; add sets it'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l Start -x -d '1: the session begins when the machine starts; add sets 1'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l Boot -x -d '1: it begins before process 1, if the kernel starts xheap-init'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l BufferSize -x -d 'size of a buffer; less than 64 becomes 64'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l MinimumBuffers -x -d 'buffers that a process begins with; at least two for each processor'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l MaximumBuffers -x -d 'most buffers of a process'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l MaxFileSize -x -d 'recording ends when the file has this size; 0: no limit'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l LogFileMode -x -d 'number or names: SEQUENTIAL, CIRCULAR, APPEND, REAL_TIME, BUFFERING'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l FileName -r -F -d 'the trace, up to 1024 characters (default /var/lib/xheap/traces/NAME.xht)'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l FileMax -x -d 'keep so many traces, FileName.0001 and so on; 0: only FileName'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l FlushTimer -x -d 'events are in the file after this time; 0: when buffers are full, after 60 s at most'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l ClockType -x -d '1: the best clock, 2: the system's, 3: the processor's counter'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l DisableRealtimePersistence -x -d '1: with REAL_TIME, nothing else is kept for readers; so it is always'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l StackWalkingFilter -x -d 'calls with stacks: bytes of ids, ids or names (default all)'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l EnableFlags -x -d 'always 0: heap tracing has no flags'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l AllProcesses -x -d '1: record process 1 and all its descendants (not a documented value)'
+# end of autologger_values
+complete -c xheap -n __fish_use_subcommand -a boottrace -d 'Record a scenario several times, and compare'
+complete -c xheap -n '__fish_seen_subcommand_from boottrace' -o trace -x -a 'command service: boot' -d 'What is run'
+complete -c xheap -n '__fish_seen_subcommand_from boottrace' -o numRuns -x -d 'How often'
+complete -c xheap -n '__fish_seen_subcommand_from boottrace' -o resultPath -r -F -d 'Where the traces are written'
+complete -c xheap -n '__fish_seen_subcommand_from boottrace' -o runTag -x -d 'A part of the names of files'
+complete -c xheap -n '__fish_seen_subcommand_from boottrace' -o preTraceCmd -x -d 'A command before each run'
+complete -c xheap -n '__fish_seen_subcommand_from boottrace' -o postBootDelay -x -d 'Record so long after the start'
+complete -c xheap -n '__fish_seen_subcommand_from boottrace' -o callBack -x -d 'A command after all runs'
+complete -c xheap -n '__fish_seen_subcommand_from boottrace' -o remove -d 'Abort what runs, and reset everything'
+complete -c xheap -n '__fish_seen_subcommand_from boottrace' -o yes -d 'Restart the machine without a question'
 complete -c xheap -n __fish_use_subcommand -a image -d 'Record programs whenever they are started'
 complete -c xheap -n '__fish_seen_subcommand_from image' -a 'add list show remove enable disable watch'
 complete -c xheap -n '__fish_seen_subcommand_from image' -l all -d 'Remove all options'
@@ -92,6 +124,8 @@ complete -c xheap -n __xheap_before_command -l buffer-size -x -d 'Set the size o
 complete -c xheap -n __xheap_before_command -l min-buffers -x -d 'Let each process keep at least N buffers'
 complete -c xheap -n __xheap_before_command -l max-buffers -x -d 'Let each process have at most N buffers'
 complete -c xheap -n __xheap_before_command -l sample -x -d 'Record a sample: one byte in BYTES'
+complete -c xheap -n __xheap_before_command -l generations -x -d 'Write to FILE.0001 up to FILE.N'
+complete -c xheap -n __xheap_before_command -l wait-for-directory -d 'Keep events in memory while the directory is missing'
 complete -c xheap -n __xheap_before_command -l max-file -x -d 'Limit the size of the file or of the kept events'
 complete -c xheap -n __xheap_before_command -l file-mode -x -a 'sequential circular append newfile flight none keep-live' -d 'Choose where the events go, and which remain'
 complete -c xheap -n __xheap_before_command -l clock -x -a 'auto tsc monotonic' -d 'Choose the clock of the times'
@@ -104,7 +138,7 @@ complete -c xheap -n __xheap_before_command -l real-time -d 'Use a flush timer o
 complete -c xheap -n __xheap_before_command -l check-stacks -d 'Compare cached stacks with full stack walks'
 complete -c xheap -n __xheap_before_command -s q -l quiet -d 'Print only errors and warnings about missing data'
 complete -c xheap -n __xheap_before_command -s h -l help -d 'Print the options'
-complete -c xheap -n '__fish_seen_subcommand_from record' -a '(__fish_complete_subcommand --fcs-skip=2 -o --output --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer)'
+complete -c xheap -n '__fish_seen_subcommand_from record' -a '(__fish_complete_subcommand --fcs-skip=2 -o --output --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --generations)'
 
 complete -c xheap -n '__fish_seen_subcommand_from recover' -s o -l output -r -F -d 'Write the complete trace to OUT'
 complete -c xheap -n '__fish_seen_subcommand_from recover' -l keep -d 'Keep the directory of the session'
@@ -191,4 +225,4 @@ complete -c xheap -n '__fish_seen_subcommand_from dump' -o at -x -d 'With -alloc
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o range -x -d 'Print events from T1 to T2'
 complete -c xheap -n '__fish_seen_subcommand_from dump' -o format -x -a 'text csv json' -d 'Choose the format'
 complete -c xheap -n '__fish_seen_subcommand_from info' -o format -x -a 'text json' -d 'Choose the format'
-complete -c xheap -n '__fish_seen_subcommand_from help' -a 'record start update query sessions flush stop launch image top merge clean symbols report recover heap diff check dump dx info'
+complete -c xheap -n '__fish_seen_subcommand_from help' -a 'record start update query sessions flush stop launch image autologger boottrace top merge clean symbols report recover heap diff check dump dx info'

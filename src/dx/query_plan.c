@@ -147,7 +147,7 @@ static uint32_t condition_node(struct plan *plan, const struct dx_value *lambda)
 static bool has_annotated_heaps(const struct trace_dictionary *dictionary)
 {
 	for (uint32_t i = 0; i < dictionary->entry_count; i++)
-		if (dictionary->entries[i].function >= FUNCTION_FIRST_ANNOTATION)
+		if (function_is_annotation(dictionary->entries[i].function))
 			return true;
 	return false;
 }
