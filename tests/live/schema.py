@@ -33,6 +33,7 @@ UNSEEN = {
                   "cost": {"recorder_us"}},
     "query.json": {"target": {"limited"}, "": {"folding_bytes"}},
     "dump-images.json": {"": {"unload_ns"}},
+    "dx.json": {"": {"stopped"}},
 }
 NAME = f"schema{os.getpid()}"
 seen = set()              # (file, name of the object, key)
@@ -256,6 +257,8 @@ def traces():
     for scene in SCENES:
         subprocess.run([os.path.join(BUILD, "tests/golden/make_trace"), scene, f"{scene}.xht", "1", "200"], check=True)
         check_trace(f"{scene}.xht")
+        for query in ("@$cursession.TTD.Data.Heap()", "@$cursession.TTD.Data.Allocations()", "@$cursession.Processes", "@$curprocess.Name"):
+            check("dx.json", json.loads(output("dx", f"{scene}.xht", "-format", "json", query)), f"{query} of {scene}")
     older = sorted((SOURCE / "tests/older").glob("*.xht"))
     expect(len(older) >= 20, f"only {len(older)} older traces")
     for path in older:
