@@ -324,6 +324,11 @@ static void get_before(struct dx_query *query, const struct dx_value *object, st
 	get_of_block(query, object, "Previous", value);
 }
 
+static void get_weight(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "Weight", value);
+}
+
 static void get_number(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)query;
@@ -366,6 +371,8 @@ static const struct dx_member heap_members[] = {
 	{"Lifetime", DX_NUMBER, DX_MEMBER_EXTRA, get_lifetime, NULL,
 	 "Alloc, ReAlloc: nanoseconds up to the block's end, or its age"},
 	{"FreeStack", DX_TEXT, DX_MEMBER_EXTRA, get_free_stack, NULL, "Alloc, ReAlloc: the frames of the free"},
+	{"Weight", DX_NUMBER, DX_MEMBER_EXTRA, get_weight, NULL,
+	 "Alloc, ReAlloc, in a sample: the number of blocks that this one stands for"},
 	{"PreviousBlock", DX_OBJECT, DX_MEMBER_HIDDEN, get_before, &dx_allocation_class,
 	 "ReAlloc: the block before, which has a Previous of its own"},
 	{"Block", DX_OBJECT, DX_MEMBER_HIDDEN, get_block, &dx_allocation_class,
