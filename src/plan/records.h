@@ -65,6 +65,11 @@ void records_begin(struct records *records, const struct record_order *order, st
 		   uint64_t memory_bytes);
 /** Return room for one more record, which the caller fills in before the next call; it is there until then. */
 uint64_t *records_add(struct records *records);
+/** Return the record that a wanted one must come before, or be equal to; NULL: none is known yet. */
+static inline const uint64_t *records_threshold(const struct records *records)
+{
+	return records->has_threshold ? records->threshold : NULL;
+}
 /** Sort what is there. */
 void records_sort(struct records *records);
 void records_end(struct records *records);

@@ -16,18 +16,20 @@
 
 #include "base/memory.h"
 #include "match/match.h"
+#include "match/moment.h"
 #include "plan/plan.h"
 #include "query/window.h"
 #include "rounds.h"
 #include "scene.h"
+#include "table/index_file.h"
 
 enum { EVENTS = 9000, BLOCKS = 600, PLANS = 600, STACKS = 12, TIMES = 20 * EVENTS };
 
-static const char path[] = "plan.xht";
+static const char path[] = "plan.xht", index_path[] = "plan.index";
 static struct diag diag;
 static struct plan_target target;
 static struct trace *trace;
-static struct heap_table *table;
+static struct heap_table *table, *indexed; /* in memory, and from an index */
 
 /* ---- the trace ---- */
 
@@ -83,6 +85,12 @@ static int begin(void **state)
 	assert_int_equal(trace_open(&trace, path, &diag), 0);
 	assert_int_equal(heap_table_build(&table, trace, NULL, &diag), 0);
 	assert_true(table->count > PACK_ROWS * 8);
+	struct heap_build how = {.fd = heap_index_begin(".", &diag), .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
+	const char *paths = index_path;
+	assert_int_equal(heap_table_build(&indexed, trace, &how, &diag), 0);
+	assert_int_equal(heap_index_write(indexed, path, index_path, &diag), 0);
+	heap_table_free(indexed);
+	assert_int_equal(heap_index_read(&indexed, trace, path, &paths, 1), 0);
 	target = (struct plan_target){.trace = trace, .table = table};
 	return 0;
 }
@@ -91,8 +99,10 @@ static int end(void **state)
 {
 	(void)state;
 	heap_table_free(table);
+	heap_table_free(indexed);
 	trace_close(trace);
 	unlink(path);
+	unlink(index_path);
 	return 0;
 }
 
@@ -265,20 +275,55 @@ static void assert_both_same(const struct plan *plan, unsigned number)
 	free(naive.cells);
 }
 
+static void moment_make(struct heap_filter *filter)
+{
+	filter->moment.is_asked = true;
+	filter->moment.at = (struct position){(int64_t)random_below(TIMES), random_below(2) ? POSITION_LAST : 1};
+	assert_int_equal(heap_moment_find(&filter->moment, target.table, &diag), 0);
+	assert_int_equal(heap_filter_prepare(filter, target.table, NULL, &diag), 0);
+}
+
 static void test_generated(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < rounds(PLANS); i++) {
 		struct plan plan;
+		struct heap_filter filter;
 		plan_make(&plan);
+		heap_filter_init(&filter);
+		target.table = i % 2 ? table : indexed;
+		if (i % 5 == 0 && plan.source == PLAN_ALLOCATIONS) {
+			moment_make(&filter);
+			plan.allocations = &filter;
+		}
 		/* A small memory makes sorting use its file. */
 		target.memory_bytes = i % 3 ? 0 : 1 << 17;
 		if (plan_is_grouped(&plan))
 			target.memory_bytes = 0;
 		assert_both_same(&plan, i);
 		plan_fini(&plan);
+		heap_filter_fini(&filter);
 	}
 	target.memory_bytes = 0;
+	target.table = table;
+}
+
+/* The greatest and the smallest: groups whose sizes come too late are not read. */
+static void test_top(void **state)
+{
+	(void)state;
+	target.table = indexed;
+	for (unsigned i = 0; i < 8; i++) {
+		struct plan plan;
+		plan_init(&plan, PLAN_ALLOCATIONS);
+		plan_output(&plan, plan_column(&plan, PLAN_ID));
+		plan_output(&plan, plan_column(&plan, i & 4 ? PLAN_BIRTH : PLAN_SIZE));
+		plan_order(&plan, 1, i & 1);
+		plan.limit = i & 2 ? 10 : 200;
+		assert_both_same(&plan, i);
+		plan_fini(&plan);
+	}
+	target.table = table;
 }
 
 /* ---- reports ---- */
@@ -447,9 +492,9 @@ static void test_left_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_generated), cmocka_unit_test(test_reports),  cmocka_unit_test(test_types),
-		cmocka_unit_test(test_cancelled), cmocka_unit_test(test_memory),   cmocka_unit_test(test_no_directory),
-		cmocka_unit_test(test_overflow),  cmocka_unit_test(test_left_out),
+		cmocka_unit_test(test_generated),    cmocka_unit_test(test_top),       cmocka_unit_test(test_reports),
+		cmocka_unit_test(test_types),        cmocka_unit_test(test_cancelled), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_no_directory), cmocka_unit_test(test_overflow),  cmocka_unit_test(test_left_out),
 	};
 	return cmocka_run_group_tests(tests, begin, end);
 }
