@@ -12,6 +12,7 @@ enum {
 	PERCENT = 100,
 	GROWTHS_MOST = 2,     /* findings of growth */
 	NOTABLE_PERCENT = 25, /* of the peak, of blocks, of memory */
+	LEAST_PERCENT = 1,    /* of the peak: a leak below is no finding */
 	NOTABLE_BLOCKS = 1000,
 	NOTABLE_BYTES = 1 << 20
 };
@@ -231,7 +232,8 @@ static void outstanding_find(struct summary *summary)
 	if (!list->count || !*summary->survey.growth_unknown.data)
 		return;
 	const struct heap_numbers *numbers = &list->rows.rows[0]->figures->numbers;
-	if (percent(numbers->outstanding_bytes, whole) < NOTABLE_PERCENT)
+	if (percent(numbers->outstanding_bytes, whole) < NOTABLE_PERCENT ||
+	    percent(numbers->outstanding_bytes, summary->source->window->totals.peak_bytes) < LEAST_PERCENT)
 		return;
 	sink_to_memory(&text);
 	sink_format(&text, "%s has %u %% of the bytes that are never freed: %s in %s block%s.",

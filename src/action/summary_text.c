@@ -198,6 +198,20 @@ static void title_put(const struct summary_screen *screen)
 	words_put(screen, 2, line, "");
 }
 
+/* The newest reason why a trigger wrote the file. */
+static void trigger_put(const struct summary_screen *screen)
+{
+	const struct trace_dictionary *dictionary = screen->summary->source->table->dictionary;
+	char line[LINE_BYTES];
+	for (uint32_t i = dictionary->option_count; i-- > 0;) {
+		if (strcmp(dictionary->options[i].name, TRACE_OPTION_TRIGGERED) != 0)
+			continue;
+		snprintf(line, sizeof(line), "Triggered: %.500s", text_shown(dictionary->options[i].value));
+		words_put(screen, 2, line, "");
+		return;
+	}
+}
+
 /* The first process that ended by a signal, or else with a failure; and how many others did so. */
 static void ends_put(const struct summary_screen *screen)
 {
@@ -565,6 +579,7 @@ static void findings_put(const struct summary_screen *screen)
 static void screen_put(const struct summary_screen *screen)
 {
 	title_put(screen);
+	trigger_put(screen);
 	ends_put(screen);
 	caveats_put(screen);
 	filters_put(screen);

@@ -174,12 +174,29 @@ static void json_inactive(struct json *json, const struct trace_dictionary *dict
 		json_end_array(json);
 }
 
+/* The reasons why triggers wrote the file, the oldest first. */
+static void json_triggers(struct json *json, const struct trace_dictionary *dictionary)
+{
+	bool has_any = false;
+	for (uint32_t i = 0; i < dictionary->option_count; i++) {
+		if (strcmp(dictionary->options[i].name, TRACE_OPTION_TRIGGERED) != 0)
+			continue;
+		if (!has_any)
+			json_begin_array(json, "triggers");
+		has_any = true;
+		json_text(json, NULL, dictionary->options[i].value);
+	}
+	if (has_any)
+		json_end_array(json);
+}
+
 /* Options that have keys of their own. */
 static bool is_shown_elsewhere(const char *option)
 {
 	return !strcmp(option, TRACE_OPTION_EARLIER_MISSING) || !strcmp(option, TRACE_OPTION_UNHOOKED) ||
 	       !strcmp(option, TRACE_OPTION_UNTRACED_EXECS) || !strcmp(option, TRACE_OPTION_DAMAGED) ||
-	       !strcmp(option, TRACE_OPTION_LIMITED) || !strcmp(option, TRACE_OPTION_INACTIVE);
+	       !strcmp(option, TRACE_OPTION_LIMITED) || !strcmp(option, TRACE_OPTION_INACTIVE) ||
+	       !strcmp(option, TRACE_OPTION_TRIGGERED);
 }
 
 static void info_json(const struct info *info, struct sink *out)
@@ -232,6 +249,7 @@ static void info_json(const struct info *info, struct sink *out)
 	for (uint32_t i = 0; i < dictionary->process_count; i++)
 		json_process(&json, info, i);
 	json_end_array(&json);
+	json_triggers(&json, dictionary);
 	json_inactive(&json, dictionary);
 	json_end_object(&json);
 	json_end(&json);

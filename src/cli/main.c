@@ -9,6 +9,7 @@
  *     cli/filter_options.c  which allocations count, as options
  *     cli/output.c          messages, the pager, the trace to read
  *     api/                  the library: the same for programs
+ *     dx/                   the query language of xheap dx
  *     action/               one file per report: stacks, frames, image, totals
  *     query/                filters, names of frames, sums over allocations
  *     match/ table/         from events to allocations; the packed table of them
@@ -30,10 +31,11 @@
 #include <strings.h>
 
 static const struct command *const commands[] = {
-	&command_record,  &command_start,  &command_update,  &command_query,  &command_sessions, &command_flush,
-	&command_stop,    &command_launch, &command_top,     &command_report, &command_recover,  &command_info,
-	&command_symbols, &command_merge,  &command_dump,    &command_heap,   &command_diff,     &command_check,
-	&command_clean,   &command_help,   &command_version,
+	&command_record, &command_start,   &command_update, &command_query, &command_sessions, &command_flush,
+	&command_stop,   &command_launch,  &command_image,  &command_top,   &command_report,   &command_recover,
+	&command_info,   &command_symbols, &command_merge,  &command_dump,  &command_heap,     &command_diff,
+	&command_check,  &command_dx,      &command_clean,  &command_help,  &command_version,
+	&command_autologger, &command_boottrace,
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(*commands) };
 
@@ -140,7 +142,7 @@ int main(int argc, char **argv)
 	const struct command *command = command_find(name);
 	if (!command)
 		return command_refuse(name);
-	if (argc > 2 && command_is_help_word(argv[2])) {
+	if (argc > 2 && command_is_help_word(argv[2]) && !(command == &command_dx && argc > 3)) {
 		command_print_help(command, stdout);
 		return CLI_OK;
 	}

@@ -87,6 +87,7 @@ static int start_run(int count, char **arguments)
 		status = record_set_path(record, arguments[1], getpid());
 	record->session.command = arguments[1];
 	record->session.is_attached = true;
+	record->session.takes_images = record->pids.has_zero;
 	if (status == CLI_OK)
 		status = record_start_logger(record);
 	if (status != CLI_OK)

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +28,10 @@ enum {
 	STOP_FIRST_NS = 50000000,
 	STOP_ATTEMPTS = 6,
 	BETWEEN_STOPS_NS = 5000000,
+	TURN_POLL_NS = 200000,
+	TURN_CHECK_NS = 20000000,
+	TURN_RAN_MOST_NS = 100000000,
+	CHOOSE_POLL_NS = 20000,
 	CHOICES = 20
 };
 
@@ -67,54 +70,6 @@ static bool stand_add(struct crowd *crowd, pid_t tid)
 		return false;
 	crowd->stands[crowd->count++] = (struct stand){.tid = tid};
 	return true;
-}
-
-/* The prohibitions of the values of kernel.yama.ptrace_scope, and the remedies. */
-static const char *const yama_scopes[] = {
-	[1] = "only its ancestors and the processes that it names may trace it; start it by xheap, or run xheap as "
-	      "root, or, as root, allow it for one's own processes by sysctl kernel.yama.ptrace_scope=0",
-	[2] = "only root may trace; run xheap as root, or, as root, allow it for one's own processes by sysctl "
-	      "kernel.yama.ptrace_scope=0",
-	[3] = "nobody may trace until the machine is restarted with a smaller value",
-};
-
-/* Return the value of Yama's scope that forbids to trace a process; 0: something else forbids it. */
-static unsigned yama_forbids(pid_t pid)
-{
-	enum { ALL = 3 };
-	char path[40];
-	struct stat status;
-	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
-	unsigned scope = file ? (unsigned)(fgetc(file) - '0') : 0;
-	if (file)
-		fclose(file);
-	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	bool is_own = stat(path, &status) == 0 && status.st_uid == geteuid() && geteuid() != 0;
-	return scope <= ALL && (is_own || scope == ALL) ? scope : 0;
-}
-
-/* As inject_cannot_trace(), of the thread tid of pid. */
-static int cannot_trace_thread(pid_t pid, pid_t tid, int error, struct diag *diag)
-{
-	int64_t tracer = proc_status_value(tid, "TracerPid");
-	if (error == ESRCH)
-		return diag_fail(diag, ESRCH, "there is no process %d", (int)pid);
-	if (tracer > 0)
-		return diag_fail(diag, EPERM, "process %d is traced by process %d (a debugger?) already", (int)pid,
-				 (int)tracer);
-	if (error != EPERM && error != EACCES)
-		return diag_fail(diag, error, "process %d cannot be traced: %s", (int)pid, strerror(error));
-	unsigned scope = yama_forbids(pid);
-	if (scope)
-		return diag_fail(diag, EPERM, "process %d may not be traced: kernel.yama.ptrace_scope is %u: %s",
-				 (int)pid, scope, yama_scopes[scope]);
-	return diag_fail(diag, EPERM,
-			 "process %d may not be traced: it is another user's, or has privileges of its own", (int)pid);
-}
-
-int inject_cannot_trace(pid_t pid, int error, struct diag *diag)
-{
-	return cannot_trace_thread(pid, pid, error, diag);
 }
 
 /* Detach from a stranger's thread, which runs on as it was. */
@@ -159,7 +114,7 @@ static int crowd_check(struct crowd *crowd, bool *more, struct diag *diag)
 			int reason = errno;
 			if (reason != EPERM ||
 			    (!proc_has_ended(tid) && faccessat(dirfd(tasks), entry->d_name, F_OK, 0) == 0))
-				error = cannot_trace_thread(crowd->pid, tid, reason, diag);
+				error = inject_cannot_trace_thread(crowd->pid, tid, reason, diag);
 		}
 	}
 	closedir(tasks);
@@ -295,30 +250,42 @@ struct stand *crowd_next(struct crowd *crowd)
 	return NULL;
 }
 
-/* Wait for a thread to stop. One that only waits for its turn on a processor gets more time than one in a call.
-   Otherwise the others would be paused again for it. */
-static bool stand_wait_turn(struct stand *stand, uint64_t until_ns, uint64_t last_ns)
+/* Return until when threads may wait for a processor, from now on. */
+static uint64_t turn_limit_ns(void)
 {
-	return stand_wait(stand, until_ns) || (proc_state(stand->tid) == 'R' && stand_wait(stand, last_ns));
+	return monotonic_now_ns() + CROWD_TURN_LIMIT_S * UINT64_C(1000000000);
 }
 
-static int did_not_stop(const struct crowd *crowd, pid_t tid, struct diag *diag)
+/* Return whether a thread only waits for its turn on a processor. One that has run since it was asked to stop, and has
+   not stopped, is in a call that takes long. */
+static bool stand_is_ready(const struct crowd *crowd, const struct stand *stand)
 {
+	return proc_state(stand->tid) == 'R' &&
+	       (!stand->is_late || proc_thread_ran_ns(crowd->pid, stand->tid) - stand->ran_ns < TURN_RAN_MOST_NS);
+}
+
+static int did_not_stop(const struct crowd *crowd, const struct stand *stand, struct diag *diag)
+{
+	if (stand_is_ready(crowd, stand))
+		return diag_fail(diag, EBUSY,
+				 "thread %d of process %d did not stop within %d seconds: it got no processor",
+				 (int)stand->tid, (int)crowd->pid, CROWD_TURN_LIMIT_S);
 	return diag_fail(
 		diag, EBUSY,
 		"thread %d of process %d did not stop within a second (in vfork, or in an uninterruptible call)",
-		(int)tid, (int)crowd->pid);
+		(int)stand->tid, (int)crowd->pid);
 }
 
+/* Return 0, or -EBUSY: some threads are late. */
 static int crowd_stop_within(struct crowd *crowd, uint64_t limit_ns, struct diag *diag)
 {
-	uint64_t now_ns = monotonic_now_ns(), until_ns = now_ns + limit_ns, last_ns = now_ns + STOP_LIMIT_NS;
+	uint64_t until_ns = monotonic_now_ns() + limit_ns;
 	for (bool more = true; more;) {
 		for (uint32_t i = 0; i < crowd->count; i++)
 			stand_interrupt(&crowd->stands[i]);
 		for (uint32_t i = 0; i < crowd->count; i++)
-			if (!stand_wait_turn(&crowd->stands[i], until_ns, last_ns))
-				return did_not_stop(crowd, crowd->stands[i].tid, diag);
+			if (!stand_wait(&crowd->stands[i], until_ns))
+				return did_not_stop(crowd, &crowd->stands[i], diag);
 		int error = crowd_check(crowd, &more, diag);
 		if (error)
 			return error;
@@ -328,15 +295,69 @@ static int crowd_stop_within(struct crowd *crowd, uint64_t limit_ns, struct diag
 	return 0;
 }
 
-/* Stop with growing limits. Stopped threads do not wait long for one that does not stop: all run on for a moment, and
-   the next attempt gets more time. */
+/* ---- threads that are late ---- */
+
+/* Mark the threads that did not stop. Return how many. */
+static uint32_t late_note(struct crowd *crowd)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < crowd->count; i++) {
+		struct stand *stand = &crowd->stands[i];
+		stand->is_late = !stand->is_stopped && !stand->is_gone;
+		stand->ran_ns = stand->is_late ? proc_thread_ran_ns(crowd->pid, stand->tid) : 0;
+		count += stand->is_late;
+	}
+	return count;
+}
+
+/* Return whether all late threads only wait for a processor. */
+static bool late_are_ready(const struct crowd *crowd)
+{
+	for (uint32_t i = 0; i < crowd->count; i++) {
+		const struct stand *stand = &crowd->stands[i];
+		if (stand->is_late && !stand->is_stopped && !stand->is_gone && !stand_is_ready(crowd, stand))
+			return false;
+	}
+	return true;
+}
+
+/* Wait for `left` late threads, while the others run. Those that have had their turn stay stopped for the next attempt,
+   but not for long: a process may have more late threads than get a turn in that time. Return false if a thread is late
+   for another reason than that it has no processor. */
+static bool late_wait(struct crowd *crowd, uint32_t left, uint64_t until_ns)
+{
+	uint64_t check_ns = 0, now_ns;
+	while (left && (now_ns = monotonic_now_ns()) < until_ns) {
+		struct stand *stand = crowd_next(crowd);
+		if (stand && stand->is_late) {
+			left--;
+			until_ns = now_ns + STOP_LIMIT_NS < until_ns ? now_ns + STOP_LIMIT_NS : until_ns;
+		} else if (stand) {
+			stand_go_on(stand);
+		} else if (now_ns < check_ns) {
+			monotonic_pause(TURN_POLL_NS);
+		} else if (late_are_ready(crowd)) {
+			check_ns = now_ns + TURN_CHECK_NS;
+		} else {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Stop with growing limits. Stopped threads do not wait long for one that does not stop: all run on for a moment, or
+   until that thread has had its turn on a processor, and the next attempt gets more time. */
 int crowd_stop_others(struct crowd *crowd, pid_t caller, struct diag *diag)
 {
-	uint64_t limit_ns = STOP_FIRST_NS;
+	uint64_t limit_ns = STOP_FIRST_NS, last_ns = turn_limit_ns();
 	int error = crowd_stop_within(crowd, limit_ns, diag);
-	for (int attempt = 1; error == -EBUSY && attempt < STOP_ATTEMPTS; attempt++) {
+	for (int attempt = 1; error == -EBUSY && attempt < STOP_ATTEMPTS && monotonic_now_ns() < last_ns;) {
+		uint32_t late_count = late_note(crowd);
 		crowd_others_go_on(crowd, caller);
-		crowd_wait(crowd, BETWEEN_STOPS_NS);
+		if (!late_wait(crowd, late_count, last_ns)) {
+			crowd_wait(crowd, BETWEEN_STOPS_NS);
+			attempt++;
+		}
 		limit_ns = limit_ns < STOP_LIMIT_NS / 2 ? 2 * limit_ns : STOP_LIMIT_NS;
 		error = crowd_stop_within(crowd, limit_ns, diag);
 	}
@@ -409,35 +430,66 @@ static bool is_in_native_code(const struct stand *stand)
 	return registers_read(stand->tid, &registers) && registers_are_native(&registers);
 }
 
-/* Choose a thread that is stopped, not for a signal, to make calls. *late: one that did not stop in time; 0: all
-   did. */
-static struct stand *crowd_choose_within(struct crowd *crowd, uint64_t limit_ns, pid_t *late)
+static bool is_suitable(const struct stand *stand)
 {
-	*late = 0;
-	for (uint32_t i = 0; i < crowd->count; i++) {
-		struct stand *stand = &crowd->stands[i];
-		for (int attempt = 0; attempt < CHOICES && !stand->is_gone; attempt++) {
-			ptrace(PTRACE_INTERRUPT, stand->tid, 0, 0);
-			if (!stand_wait(stand, monotonic_now_ns() + limit_ns)) {
-				*late = stand->tid;
-				break;
-			}
-			if (stand->is_stopped && !stand->signal && is_in_native_code(stand))
-				return stand;
-			stand_go_on(stand);
+	return stand->is_stopped && !stand->signal && is_in_native_code(stand);
+}
+
+/* Return a thread that was asked to stop and did not; NULL: there is none. */
+static const struct stand *crowd_late(const struct crowd *crowd)
+{
+	for (uint32_t i = 0; i < crowd->count; i++)
+		if (crowd->stands[i].is_late && !crowd->stands[i].is_stopped && !crowd->stands[i].is_gone)
+			return &crowd->stands[i];
+	return NULL;
+}
+
+static void stand_ask(const struct crowd *crowd, struct stand *stand)
+{
+	stand->is_late = true;
+	stand->ran_ns = proc_thread_ran_ns(crowd->pid, stand->tid);
+	stand_interrupt(stand);
+}
+
+/* Wait for a thread that was asked to stop and can make calls: it stops outside of a signal. Return it, or NULL if
+   `until_ns` has passed or no such thread is left. */
+static struct stand *crowd_choose_until(struct crowd *crowd, uint64_t until_ns)
+{
+	while (crowd_late(crowd) && monotonic_now_ns() < until_ns) {
+		struct stand *stand = crowd_next(crowd);
+		if (!stand) {
+			monotonic_pause(CHOOSE_POLL_NS);
+			continue;
 		}
+		if (is_suitable(stand))
+			return stand;
+		bool has_signal = stand->signal != 0;
+		stand->is_late = false;
+		stand_go_on(stand);
+		if (has_signal)
+			stand_ask(crowd, stand);
 	}
 	return NULL;
 }
 
-/* Choose the first thread that stops soon. On an overloaded machine a thread has to wait for its turn to stop. */
+/* Choose the first thread that stops soon: one after the other is asked to. If none does, choose the first of all that
+   gets a processor to stop on. */
 static struct stand *crowd_choose(struct crowd *crowd, struct diag *diag)
 {
-	pid_t late;
-	struct stand *stand = crowd_choose_within(crowd, STOP_LIMIT_NS / CHOICES, &late);
-	stand = stand ? stand : crowd_choose_within(crowd, STOP_LIMIT_NS, &late);
-	if (!stand && late)
-		did_not_stop(crowd, late, diag);
+	uint64_t now_ns = monotonic_now_ns(), until_ns = now_ns + STOP_LIMIT_NS, last_ns = turn_limit_ns();
+	struct stand *stand = NULL;
+	for (uint32_t i = 0; i < crowd->count && !stand; i++) {
+		stand_ask(crowd, &crowd->stands[i]);
+		now_ns = monotonic_now_ns();
+		stand = is_suitable(&crowd->stands[i]) ? &crowd->stands[i]
+			: now_ns < until_ns            ? crowd_choose_until(crowd, now_ns + STOP_LIMIT_NS / CHOICES)
+						       : NULL;
+	}
+	while (!stand && crowd_late(crowd) &&
+	       (now_ns = monotonic_now_ns()) < (late_are_ready(crowd) ? last_ns : until_ns))
+		stand = crowd_choose_until(crowd, now_ns + STOP_LIMIT_NS / CHOICES);
+	if (!stand && crowd_late(crowd))
+		did_not_stop(crowd, crowd_late(crowd), diag);
 	else if (!stand)
 		diag_fail(diag, EBUSY, "no thread of process %d can be stopped in 64-bit code", (int)crowd->pid);
 	return stand;
@@ -471,5 +523,8 @@ void calls_end(struct remote *remote, struct crowd *crowd, pid_t caller)
 	remote_end(remote);
 	/* A stopped process must not execute a single instruction for the logger. */
 	if (!stand->is_group_stop)
+		stand_go_on(stand);
+	/* Threads that were asked to stop, too, and came later. */
+	while ((stand = crowd_next(crowd)))
 		stand_go_on(stand);
 }

@@ -21,6 +21,8 @@ struct stand {
 	bool is_gone;    /**< it has ended, or is not traced any more */
 	bool is_outside; /**< detaching: proved to be outside of the recorder's code, never to return to it */
 	bool is_awaited; /**< detaching: it is to stop, for a check of where it is */
+	bool is_late;    /**< it had no processor to stop on, in time */
+	uint64_t ran_ns; /**< of a late thread: its processor time when it was found to be late */
 	int signal;      /**< a signal that it was about to receive; 0: none */
 	struct user_regs_struct registers; /**< valid while it is stopped by crowd_stop() or stand_interrupt() */
 };
@@ -32,6 +34,8 @@ struct crowd {
 	uint32_t count, capacity;
 	bool has_moved; /**< some thread was moved into the copy of an entry */
 };
+
+enum { CROWD_TURN_LIMIT_S = 30 };
 
 /** The scheduling of a thread before it was raised above other work, while threads are paused. */
 struct urgency {
@@ -45,8 +49,9 @@ void urgency_end(const struct urgency *before);
 /** Seize all threads of the process; they continue to run. Return 0 or a negative errno. */
 int crowd_seize(struct crowd *crowd, struct diag *diag);
 
-/** Stop all threads, also new ones, and read their registers. Return 0 or a negative errno; -EBUSY: a thread did not
-    stop in time, and all run on. */
+/** Stop all threads, also new ones, and read their registers. All run on while a thread waits for a processor to stop
+    on, for at most CROWD_TURN_LIMIT_S. Return 0 or a negative errno; -EBUSY: a thread did not stop in time, and all run
+    on. */
 int crowd_stop(struct crowd *crowd, struct diag *diag);
 
 /** As crowd_stop(), while the thread `caller`, which stays stopped, makes calls. */

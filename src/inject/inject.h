@@ -126,6 +126,8 @@ void inject_set_wait_limit(struct inject *inject, pid_t pid, uint32_t wait_limit
 
 /** Explain why the kernel refuses to trace `pid` with this error. Return the negative errno. */
 int inject_cannot_trace(pid_t pid, int error, struct diag *diag);
+/** As inject_cannot_trace(), for the thread `tid` of `pid`. */
+int inject_cannot_trace_thread(pid_t pid, pid_t tid, int error, struct diag *diag);
 
 /** Check, without touching the process, whether it can be attached to. Return 0, or a negative errno with the
     reason. */

@@ -215,7 +215,8 @@ static int go_on(struct remote *remote, enum __ptrace_request how, int stop)
 		while (got < 0 && errno == EINTR);
 		if (got != remote->pid || !WIFSTOPPED(status))
 			return -ESRCH;
-		if (WSTOPSIG(status) == stop)
+		/* An interrupt that was requested before the exec stops it only now, and has no other effect. */
+		if (status >> 16 == 0 && WSTOPSIG(status) == stop)
 			return 0;
 		if (status >> 16 == 0)
 			postpone(remote, WSTOPSIG(status));

@@ -223,6 +223,17 @@ char proc_state(pid_t pid)
 	return state;
 }
 
+uint64_t proc_thread_ran_ns(pid_t pid, pid_t tid)
+{
+	char name[48];
+	size_t size;
+	snprintf(name, sizeof(name), "task/%d/schedstat", (int)tid);
+	char *text = read_whole(pid, name, &size);
+	uint64_t ran_ns = text ? strtoull(text, NULL, 10) : 0;
+	free(text);
+	return ran_ns;
+}
+
 bool proc_read_life(pid_t pid, struct proc_life *life)
 {
 	enum { HAS_NOT_EXECUTED = 0x40 }; /* the kernel's PF_FORKNOEXEC */

@@ -48,6 +48,9 @@ uint64_t proc_break_start(pid_t pid);
 /** Return the letter of its state in /proc/PID/stat ("R", "S", "D", "T", ...), 0 if it is gone. */
 char proc_state(pid_t pid);
 
+/** Return the processor time of a thread in ns; 0: the kernel does not tell, or the thread is gone. */
+uint64_t proc_thread_ran_ns(pid_t pid, pid_t tid);
+
 /** The progress of a process. */
 struct proc_life {
 	/** at most 15 bytes, as the kernel has it; known after the process has ended, too */

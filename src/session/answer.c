@@ -313,6 +313,7 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 					       .clock = logger->clock.kind,
 					       .clock_choice = options->clock,
 					       .is_real_time = options->is_real_time,
+					       .takes_images = options->takes_images,
 					       .dropped = store_dropped_events(logger->store),
 					       .write_count = store_write_count(logger->store),
 					       .started_realtime_ns = logger->clock.writer.start_realtime_ns};
@@ -358,6 +359,35 @@ static void handle_launch(struct logger *logger, int socket, const struct contro
 	}
 }
 
+/* Take the thread of a registered image that a watcher holds in its exec. */
+static void handle_image(struct logger *logger, int socket, const struct control_message *message)
+{
+	pid_t pid = (pid_t)proc_status_value(message->pid, "Tgid");
+	struct tracer_task request = {.pid = pid > 0 ? pid : message->pid,
+				      .tid = message->pid,
+				      .identity = IDENTITY_NONE,
+				      .directory = AT_FDCWD,
+				      .parent = TRACE_NONE,
+				      .control = fcntl(socket, F_DUPFD_CLOEXEC, 0),
+				      .is_image = true,
+				      .image = message->image};
+	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);
+	if (message->image.is_last)
+		logger->is_command_over = true;
+	if (logger->is_recording_over || logger->is_stopping || !tracer_start(logger->tracer, &request)) {
+		struct control_message answer = {.kind = CONTROL_OUTCOME,
+						 .pid = message->pid,
+						 .value = CONTROL_OUTCOME_REFUSED,
+						 .image = message->image};
+		snprintf(answer.text, sizeof(answer.text), "%s",
+			 logger->is_recording_over ? "the session's recording has ended"
+			 : logger->is_stopping     ? "the session stops"
+						   : "cannot start a thread to trace it");
+		control_send(socket, &answer);
+		close(request.control);
+	}
+}
+
 static void handle_status(struct logger *logger, const struct control_message *message)
 {
 	struct exit_status *told = memory_zeroed(1, sizeof(*told));
@@ -371,7 +401,7 @@ static void control_handle(struct logger *logger, int socket, const struct contr
 {
 	switch (message->kind) {
 	case CONTROL_LAUNCH:
-		handle_launch(logger, socket, message);
+		(message->value ? handle_image : handle_launch)(logger, socket, message);
 		break;
 	case CONTROL_ATTACH:
 		handle_attach(logger, socket, message->pid);

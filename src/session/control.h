@@ -10,7 +10,9 @@
 #include "base/events.h"
 
 enum control_kind {
-	CONTROL_LAUNCH, /**< to the logger: `pid` is about to execute `text` */
+	/** to the logger: `pid` is about to execute `text`. With `image` set (value 1), of a watcher: the thread `pid`
+	    waits in the exec of a registered image */
+	CONTROL_LAUNCH,
 	/** from the logger: `pid` is stopped, let it execute. value: 0, or a negative errno with the reason in
 	    `text` */
 	CONTROL_LAUNCHED,
@@ -43,7 +45,46 @@ enum control_kind {
 	/** from the logger: the trace is whole, its index is done by value percent; CONTROL_STOP ends the wait for the
 	    index */
 	CONTROL_INDEXING,
+	/** from the logger to a watcher: the end of a launch with `image`. value: enum control_outcome; `pid`: the
+	    process; `text`: the reason if it runs untraced */
+	CONTROL_OUTCOME,
 	CONTROL_SUMMARY /**< from the logger, the last message; `text` is the path of the trace, or the error */
+};
+
+/** X(id, name): what became of the start of a registered image. */
+/* clang-format off */
+#define CONTROL_OUTCOMES(X) \
+	X(TRACED, "traced") \
+	X(REFUSED, "cannot be traced") \
+	X(UNSELECTED, "not selected") \
+	X(EXEC_FAILED, "exec failed") \
+	X(PRIVILEGED, "privileged") \
+	X(LATE, "deadline exceeded") \
+	X(CROWDED, "too many at once") \
+	X(NO_LOGGER, "no logger") \
+	X(LOGGER_GONE, "logger ended") \
+	X(UNSEEN, "no process id here")
+/* clang-format on */
+
+enum control_outcome {
+#define X(id, name) CONTROL_OUTCOME_##id,
+	CONTROL_OUTCOMES(X)
+#undef X
+		CONTROL_OUTCOME_COUNT
+};
+
+enum { CONTROL_PATTERN_BYTES = 128 };
+
+/** The start of a registered image: which starts its option selects. */
+struct control_image {
+	uint32_t token;  /**< the watcher's number of the start, repeated in each answer */
+	uint32_t option; /**< the keeper's number of the option */
+	uint32_t has_user, user;
+	uint32_t counter;      /**< row of the counts of matching starts; UINT32_MAX: none is needed */
+	uint32_t is_last;      /**< 1: the session ends with this process */
+	uint64_t first, every; /**< select the first so many starts, and each so-manieth; 0: all */
+	/** patterns of fnmatch(): of the whole command line, of a cgroup's path or its last part; "": all */
+	char arguments[CONTROL_PATTERN_BYTES], cgroup[CONTROL_PATTERN_BYTES];
 };
 
 /** The totals of a session that has ended. */
@@ -70,6 +111,7 @@ struct control_state {
 	uint32_t file_mode;      /**< enum session_file_mode */
 	uint32_t clock;          /**< enum region_clock */
 	uint32_t clock_choice;   /**< enum session_clock_choice that the options ask for */
+	uint32_t takes_images;   /**< 1: it records starts of registered images */
 	uint32_t is_real_time;   /**< 1: the user asked for the real-time mode, with a short flush_ms */
 	uint64_t folded_bytes;   /**< keep-live mode: bytes of aggregated events */
 	int64_t folded_until_ns; /**< time up to which events are aggregated, ns of the trace */
@@ -117,6 +159,7 @@ struct control_message {
 		struct control_target target;
 		struct control_thread thread;
 		struct control_inactive inactive;
+		struct control_image image;
 	};
 	char text[1024];
 };

@@ -105,6 +105,8 @@ static void request_begin(struct logger *logger)
 	struct diag diag = {""};
 	logger->requests = request->next;
 	logger->request = request;
+	if (request->reason[0])
+		writer_add_option(logger->writer, TRACE_OPTION_TRIGGERED, request->reason);
 	int error = logger_drain_all(logger, &diag);
 	logger_statistics(logger, &statistics);
 	if (!error)

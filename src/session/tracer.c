@@ -44,6 +44,7 @@
 #include "os/proc.h"
 #include "session/control.h"
 #include "session/directory.h"
+#include "session/image_start.h"
 
 /* SIGUSR1 belongs to the flight recorder and is ignored without one. */
 enum { CANCEL_SIGNAL = SIGUSR2, CANCEL_NS = 1000000, LOOK_FIRST_NS = 500000, LOOK_LAST_NS = 64000000 };
@@ -62,9 +63,11 @@ struct tracer_job {
 	pthread_t thread;
 	bool is_running; /* `thread` is set */
 	bool is_cancelled;
-	int attach_error;       /* the answer about an attached process, */
-	char attach_text[1024]; /* sent once the result is in the queue */
-	int postponed;          /* a stop signal of the terminal that waits for the exec; 0: none */
+	int attach_error;             /* the answer about an attached process, */
+	char attach_text[1024];       /* sent once the result is in the queue */
+	enum control_outcome outcome; /* of a registered image, */
+	struct image_stop stop;       /* and its first stop */
+	int postponed;                /* a stop signal of the terminal that waits for the exec; 0: none */
 	struct tracer_result result;
 	struct heapwalk walk;
 };
@@ -114,8 +117,9 @@ struct tracer *tracer_new(const struct session_options *options, const struct se
 static void answer(struct tracer_job *job, int error, const char *text)
 {
 	struct tracer_task *task = &job->task;
-	if (task->is_launch || task->is_attach) {
-		struct control_message message = {.kind = CONTROL_LAUNCHED, .pid = task->pid, .value = error};
+	if (task->is_launch || task->is_attach || task->is_image) {
+		struct control_message message = {
+			.kind = CONTROL_LAUNCHED, .pid = task->pid, .value = error, .image.token = task->image.token};
 		snprintf(message.text, sizeof(message.text), "%s", text);
 		control_send(task->control, &message);
 		if (task->is_attach)
@@ -446,9 +450,68 @@ static void tracer_nothing(struct tracer_job *job, struct tracer_result *result,
 	result->start_ticks = clock_event_ticks();
 }
 
+/* Trace the thread, which waits in the exec of a registered image, until its first stop. At the exec stop, inject if
+   the option selects the process. */
+static void image_run_one(struct tracer_job *job, struct tracer_result *result)
+{
+	struct tracer_task *task = &job->task;
+	result->kind = TRACER_FAILED;
+	/* In the exec of an interpreter the kernel lets nobody seize the thread before the exec is over. */
+	bool is_late = image_is_in_exec(task->tid);
+	if (is_late)
+		answer(job, 0, "");
+	int error = ptrace(PTRACE_SEIZE, task->tid, 0, PTRACE_O_TRACEEXEC) == 0 ? 0 : errno;
+	if (!error)
+		ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);
+	if (!is_late)
+		answer(job, 0, "");
+	if (error) {
+		job->outcome = CONTROL_OUTCOME_REFUSED;
+		inject_cannot_trace(task->pid, error, &result->diag);
+		return;
+	}
+	bool has_region = make_region(job, result) == 0;
+	job->outcome = image_wait_for_exec(&job->stop);
+	if (job->outcome == CONTROL_OUTCOME_EXEC_FAILED && is_late) {
+		job->outcome = CONTROL_OUTCOME_LATE;
+		diag_fail(&result->diag, EAGAIN, "it was in the exec of a script's interpreter already");
+	}
+	if (job->outcome == CONTROL_OUTCOME_TRACED) {
+		result->pid = job->stop.pid;
+		/* A thread that was not the first one has the process's id by now. */
+		task->pid = job->stop.pid;
+		result->has_executed = true;
+		job->outcome = image_select(&task->image, task->pid);
+	}
+	if (job->outcome == CONTROL_OUTCOME_TRACED && has_region) {
+		inject_held(job, result);
+	} else if (has_region) {
+		drop_region(job, result);
+	}
+	if (job->outcome == CONTROL_OUTCOME_TRACED && result->kind != TRACER_INJECTED) {
+		job->outcome = CONTROL_OUTCOME_REFUSED;
+		result->kind = TRACER_UNTRACED;
+	}
+}
+
+/* Report the end of the start to the watcher. */
+static void image_tell(const struct tracer_job *job, const struct tracer_result *result)
+{
+	struct control_message message = {.kind = CONTROL_OUTCOME,
+					  .pid = job->task.pid,
+					  .value = job->outcome,
+					  .image = {.token = job->task.image.token, .option = job->task.image.option}};
+	snprintf(message.text, sizeof(message.text), "%s", result->diag.text);
+	control_send(job->task.control, &message);
+}
+
 static void tracer_run_one(struct tracer_job *job, struct tracer_result *result)
 {
 	struct tracer_task *task = &job->task;
+	if (task->is_image) {
+		image_run_one(job, result);
+		return;
+	}
 	if (task->is_attach) {
 		attach_one(job, result);
 		return;
@@ -524,12 +587,15 @@ static void *tracer_thread(void *argument)
 	queue_result(job, result, !has_walk);
 	if (job->task.is_attach)
 		answer(job, job->attach_error, job->attach_text);
+	/* The watcher knows of the end before the process can execute again. */
+	if (job->task.is_image)
+		image_tell(job, result);
 	if (has_walk)
 		walk_one(job);
 	/* This fails without harm for a process that was not traced. */
-	if (result->has_executed)
-		ptrace(PTRACE_DETACH, pid, 0, 0);
-	if (job->task.is_launch)
+	if (result->has_executed || job->stop.pid)
+		ptrace(PTRACE_DETACH, job->stop.pid ? job->stop.pid : pid, 0, job->stop.signal);
+	if (job->task.is_launch || job->task.is_image)
 		close(job->task.control);
 	identity_drop(&job->task.identity);
 	free(job);

@@ -15,6 +15,7 @@
 #include "inject/inject.h"
 #include "os/identity.h"
 #include "region/region.h"
+#include "session/control.h"
 #include "session/hook_cache.h"
 #include "session/options.h"
 #include "session/region_files.h"
@@ -39,6 +40,8 @@ struct tracer_task {
 	uint64_t region_inode;
 	int control; /**< socket for answers about the command or an attach; closed afterwards */
 	bool is_launch;
+	bool is_image; /**< `image` is set; answers go to `control`, and the process runs untraced if it must */
+	struct control_image image;
 	bool is_attach; /**< the process runs and is to be recorded from now on; the answer goes to `control` */
 };
 

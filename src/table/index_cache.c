@@ -29,6 +29,11 @@ static void name_write(char name[INDEX_CACHE_NAME_BYTES], const struct trace *tr
 	snprintf(name, INDEX_CACHE_NAME_BYTES, "%0*" PRIx64 SUFFIX, NAME_DIGITS, trace_dictionary(trace)->contents);
 }
 
+int index_cache_directory(char path[CACHE_PATH_BYTES], struct diag *diag)
+{
+	return cache_directory(path, DIRECTORY, false, diag);
+}
+
 void index_cache_paths(char *paths[INDEX_CACHE_PLACES], const struct trace *trace, const char *trace_path)
 {
 	struct diag ignored = {""};

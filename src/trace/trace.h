@@ -271,6 +271,9 @@ struct trace_option {
  *  cannot be true: what lay there is not in the trace. */
 #define TRACE_OPTION_DAMAGED "damaged-memory"
 
+/** An option that says which trigger made the flight recorder write the file, and why. */
+#define TRACE_OPTION_TRIGGERED "triggered"
+
 /** An option that names a process of which not every stack, thread or heap could be kept: there are more than a limit
     of the logger allows. */
 #define TRACE_OPTION_LIMITED "limited"

@@ -15,5 +15,6 @@ export TZ=UTC
 "$BUILD/tests/golden/make_trace" ended ended.xht
 "$XHEAP" info ended.xht | sed -n '/^Processes/,$p'
 "$XHEAP" info --format json ended.xht | sed -n 's/.*"end": /"end": /p'
-"$XHEAP" report ended.xht | sed -n 3,4p
+"$XHEAP" info --format json ended.xht | sed -n '/"triggers"/,/]/p'
+"$XHEAP" report ended.xht | sed -n 3,5p
 "$XHEAP" report ended.xht -format json | sed -n '/"ends"/,/]/p'

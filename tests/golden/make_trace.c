@@ -425,6 +425,7 @@ static void ended(struct scene *scene)
 		if (ends[i].has_cause)
 			writer_add_cause(scene->writer, &cause);
 	}
+	writer_add_option(scene->writer, TRACE_OPTION_TRIGGERED, "process 104 has hit the memory limit of its cgroup");
 }
 
 int main(int argc, char **argv)

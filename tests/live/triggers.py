@@ -80,6 +80,9 @@ def check_written(number, kind, counts):
     facts = info(trace)
     expect(is_whole(facts) and facts["complete"] and "dropped" not in facts, f"{trace}, {kind}: {facts}")
     row = process_of(facts, kind)
+    expect(facts.get("triggers") and f"process {row['pid']} " in facts["triggers"][-1] or kind == "child", f"{trace}: {facts['triggers']}")
+    said = xheap("report", trace)
+    expect(f"Triggered: {facts['triggers'][-1]}" in " ".join(said.split()), said)
     if SIGNALS[kind]:
         expect((row["end"], row.get("signal")) == ("signal", SIGNALS[kind]), f"{trace}: {row}")
     if kind == "child":

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Tracing all threads of a process whose threads come and go all the time. */
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -63,8 +65,117 @@ static void test_threads_that_end(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+/* ---- a thread that gets no processor ---- */
+
+enum { TICK_US = 1000, ENOUGH_TICKS = 100, SHARE = 4, BUSY_ROUNDS = 20, STARVED_TICKS = 20 };
+
+/* Counts of a thread of the crowd, which sleeps most of the time, and of one that nobody stops. */
+struct ticks {
+	_Atomic uint32_t crowd, own;
+	_Atomic uint64_t idle; /**< of the thread that seldom gets a processor */
+};
+
+static void *tick(void *count)
+{
+	for (_Atomic uint32_t *ticks = count;; ++*ticks)
+		usleep(TICK_US);
+	return NULL;
+}
+
+/* Share one processor with others that do the same. As an idle one, get a turn of some milliseconds every few
+   seconds. */
+static void *be_busy(void *count)
+{
+	static _Atomic uint64_t ignored;
+	_Atomic uint64_t *rounds = count ? count : &ignored;
+	cpu_set_t all, last;
+	int last_number = 0;
+	CPU_ZERO(&all);
+	CPU_ZERO(&last);
+	sched_getaffinity(0, sizeof(all), &all);
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		last_number = CPU_ISSET(i, &all) ? i : last_number;
+	CPU_SET(last_number, &last);
+	sched_setaffinity(0, sizeof(last), &last);
+	if (count)
+		sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){.sched_priority = 0});
+	for (;;)
+		++*rounds;
+	return NULL;
+}
+
+static pid_t begin(void (*run)(struct ticks *), struct ticks *ticks)
+{
+	pid_t parent = getpid(), pid = fork();
+	if (pid != 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() == parent)
+		run(ticks);
+	_exit(1);
+}
+
+static void run_busy(struct ticks *ticks)
+{
+	(void)ticks;
+	be_busy(NULL);
+}
+
+static void run_crowd(struct ticks *ticks)
+{
+	pthread_t starved;
+	pthread_create(&starved, NULL, be_busy, &ticks->idle);
+	tick(&ticks->crowd);
+}
+
+/* Wait until the idle thread has begun, and waits for its next turn. */
+static void wait_until_starved(const struct ticks *ticks)
+{
+	uint64_t before = 0;
+	for (int still = 0; still < STARVED_TICKS; still++) {
+		if (before != ticks->idle || !before)
+			still = 0;
+		before = ticks->idle;
+		usleep(TICK_US);
+	}
+}
+
+/* While one thread has no processor to stop on, the others are not paused for it. */
+static void test_thread_without_processor(void **state)
+{
+	(void)state;
+	struct ticks *ticks = mmap(NULL, sizeof(*ticks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(ticks != MAP_FAILED);
+	pid_t busy = begin(run_busy, ticks), pid = begin(run_crowd, ticks);
+	assert_true(busy > 0 && pid > 0);
+	pthread_t ticker;
+	assert_int_equal(pthread_create(&ticker, NULL, tick, &ticks->own), 0);
+	uint32_t own = 0, crowds = 0;
+	for (int round = 0; round < BUSY_ROUNDS && own < ENOUGH_TICKS; round++) {
+		struct crowd crowd = {.pid = pid};
+		struct diag diag = {""};
+		wait_until_starved(ticks);
+		crowd_seize(&crowd, &diag);
+		own = ticks->own, crowds = ticks->crowd;
+		int error = crowd_stop(&crowd, &diag);
+		own = ticks->own - own, crowds = ticks->crowd - crowds;
+		assert_string_equal(error ? diag.text : "", "");
+		assert_int_equal(error, 0);
+		crowd_leave(&crowd);
+	}
+	if (own < ENOUGH_TICKS)
+		print_message("the idle thread got a processor at once, each time\n");
+	else if (crowds < own / SHARE)
+		fail_msg("the other thread ran for %u ticks of %u", crowds, own);
+	kill(pid, SIGKILL);
+	kill(busy, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(waitpid(busy, NULL, 0), busy);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads_that_end)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads_that_end),
+					   cmocka_unit_test(test_thread_without_processor)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

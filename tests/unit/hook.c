@@ -130,7 +130,10 @@ static void allocators_are_found_and_displaceable(void **state)
 		{LIBRARIES "libc.so.6", C_NAMES " reallocarray valloc pvalloc execve execveat prctl syscall",
 		 HOOK_FLAVOUR_GLIBC},
 		{LIBRARIES "libjemalloc.so.2", C_NAMES " memalign valloc" NEW_NAMES, HOOK_FLAVOUR_OTHER},
-		{LIBRARIES "libmimalloc.so.2.0", C_NAMES " memalign valloc pvalloc reallocarray cfree" NEW_NAMES,
+		{LIBRARIES "libmimalloc.so.2.0",
+		 C_NAMES
+		 " memalign valloc pvalloc reallocarray cfree mi_heap_new mi_heap_delete mi_heap_destroy "
+		 "mi_heap_malloc mi_heap_calloc mi_heap_realloc mi_heap_reallocn mi_heap_malloc_aligned" NEW_NAMES,
 		 HOOK_FLAVOUR_OTHER},
 		{LIBRARIES "libtcmalloc_minimal.so.4", C_NAMES " valloc pvalloc" NEW_NAMES, HOOK_FLAVOUR_OTHER},
 		{LIBRARIES "libtcmalloc.so.4", C_NAMES " valloc pvalloc" NEW_NAMES, HOOK_FLAVOUR_OTHER},

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/** The prompt of xheap dx, and the lines of its scripts. */
+#ifndef XHEAP_CLI_DX_PROMPT_H
+#define XHEAP_CLI_DX_PROMPT_H
+
+#include "dx/command.h"
+
+/** Answer a query. An exit status. */
+int dx_answer(struct dx_session *session, const struct dx_command *defaults, const char *line, bool has_pager);
+
+/** Do what a line of the prompt or a script says: dx, !tt, !positions, help. An exit status. */
+int dx_prompt_line(struct dx_session *session, const struct dx_command *defaults, const char *line);
+
+/** Ask for lines until the input ends. An exit status. */
+int dx_prompt(struct dx_session *session, const struct dx_command *defaults);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* xheap image: options by which programs are recorded whenever and by whomever they are started. image_list.c has list
+   and show. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/image.h"
+#include "cli/option_parser.h"
+#include "image/keeper.h"
+
+/* ---- add ---- */
+
+struct image_add {
+	struct session_options session;
+	const char *image, *to_session, *output, *user, *arguments, *cgroup, *first, *every, *time, *flags;
+	bool is_privileged;
+};
+
+#define AT(member) OPTION_AT(struct image_add, member)
+
+/* clang-format off */
+static const struct option add_rows[] = {
+	{"session", .type = VALUE_TEXT, AT(to_session), .value = "NAME",
+	 .help = "record into this session, if it runs"},
+	{"output", .letter = 'o', .type = VALUE_TEXT, AT(output), .value = "TEMPLATE",
+	 .help = "absolute path of the trace; with %p in it, each process has a trace of its own"},
+	{"user", .type = VALUE_TEXT, AT(user), .value = "USER", .help = "only processes of this user"},
+	{"arguments", .type = VALUE_TEXT, AT(arguments), .value = "PATTERN",
+	 .help = "only processes whose whole command line fits: * and ? stand for any text, any character"},
+	{"cgroup", .type = VALUE_TEXT, AT(cgroup), .value = "PATTERN",
+	 .help = "only processes in a cgroup whose path, or its last part, fits"},
+	{"first", .type = VALUE_TEXT, AT(first), .value = "N",
+	 .help = "only the first N of these starts since the boot"},
+	{"every", .type = VALUE_TEXT, AT(every), .value = "N", .help = "only each Nth of these starts"},
+	{"for", .type = VALUE_TEXT, AT(time), .value = "TIME", .help = "end after this time, such as 2h, 30m or 7d"},
+	{"privileged", .type = VALUE_ON, AT(is_privileged),
+	 .help = "trace the program although it is setuid or setgid, or has file capabilities"},
+	{"tracing-flags", .type = VALUE_TEXT, AT(flags), .value = "FLAGS", .help = "0x1: heaps (default); 0: nothing"},
+	{.type = VALUE_END},
+};
+/* clang-format on */
+
+static const struct option_group add_groups[] = {
+	{add_rows, 0, false},
+	{session_option_rows, offsetof(struct image_add, session), true},
+	{NULL, 0, false},
+};
+
+static int take_image(void *context, char *word)
+{
+	struct image_add *add = context;
+	if (add->image)
+		return cli_fail("image add: %s: one image at a time", word);
+	add->image = word;
+	return CLI_OK;
+}
+
+const struct option_grammar image_grammar = {
+	.command = "image", .groups = add_groups, .dashes = "--", .takes_abbreviations = true};
+
+/* A number of seconds, minutes, hours or days, as the time at which it is over. "" if it is none. */
+static void end_text(const char *word, char *text, size_t size)
+{
+	static const struct {
+		char letter;
+		uint64_t seconds;
+	} units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+	char *end;
+	unsigned long long number = strtoull(word, &end, 10);
+	uint64_t unit = end[0] ? 0 : 1;
+	text[0] = 0;
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (end[0] == units[i].letter && !end[1])
+			unit = units[i].seconds;
+	if (end == word || word[0] == '-' || !unit || !number || number > UINT32_MAX)
+		return;
+	time_t until = time(NULL) + (time_t)(number * unit);
+	strftime(text, size, "%Y-%m-%dT%H:%M:%SZ", gmtime(&until));
+}
+
+static void add_word(void *text, const char *word)
+{
+	size_t length = strlen(text);
+	snprintf((char *)text + length, IMAGE_PATH_BYTES - length, "%s%s", length ? " " : "", word);
+}
+
+/* Set the values that the command line has. CLI_OK, or CLI_FAILED after a message. */
+static int set_values(const struct image_add *add, struct image_option *option)
+{
+	char until[40] = "", words[IMAGE_PATH_BYTES] = "";
+	if (add->time)
+		end_text(add->time, until, sizeof(until));
+	if (add->time && !until[0])
+		return cli_fail("image add: --for %s: not a time such as 2h, 30m or 7d", add->time);
+	session_options_each_word(&add->session, add_word, words);
+	const struct {
+		const char *key, *value;
+	} values[] = {{"Image", add->image},
+		      {"Session", add->to_session},
+		      {"Output", add->output},
+		      {"User", add->user},
+		      {"Arguments", add->arguments},
+		      {"Cgroup", add->cgroup},
+		      {"First", add->first},
+		      {"Every", add->every},
+		      {"TracingFlags", add->flags},
+		      {"Until", until[0] ? until : NULL},
+		      {"Options", words},
+		      {"Privileged", add->is_privileged ? "yes" : NULL}};
+	struct diag why = {""};
+	int error = 0;
+	image_option_init(option);
+	for (size_t i = 0; i < sizeof(values) / sizeof(*values) && !error; i++)
+		if (values[i].value)
+			error = image_option_set(option, values[i].key, values[i].value, &why);
+	error = error ? error : image_option_check(option, &why);
+	return error ? cli_fail("image add: %s", why.text) : CLI_OK;
+}
+
+/* Say what may not be as expected. CLI_OK, or CLI_FAILED after a message. */
+static int check_file(const struct image_option *option)
+{
+	struct stat status;
+	char *resolved = image_option_is_path(option) ? realpath(option->image, NULL) : NULL;
+	if (resolved && stat(resolved, &status) == 0 && !S_ISREG(status.st_mode)) {
+		free(resolved);
+		return cli_fail("image add: %s is not a file", option->image);
+	}
+	if (resolved && (status.st_mode & (S_ISUID | S_ISGID)) && !option->is_privileged)
+		cli_say("%s is setuid or setgid: its starts are left alone without --privileged", option->image);
+	if (image_option_is_path(option) && !resolved)
+		cli_say("there is no %s yet", option->image);
+	free(resolved);
+	return CLI_OK;
+}
+
+static int add_run(int count, char **arguments)
+{
+	static struct image_add add;
+	struct image_option option;
+	struct diag diag = {""};
+	session_options_init(&add.session);
+	int status = options_parse(&image_grammar, count, arguments, &add, take_image, NULL);
+	if (status == CLI_OK && !add.image)
+		status = cli_fail("image add: the image is missing: a file name such as nginx, or a path");
+	if (status == CLI_OK)
+		status = set_values(&add, &option);
+	if (status == CLI_OK)
+		status = check_file(&option);
+	if (status != CLI_OK)
+		return status;
+	if (image_file_write(&option, &diag))
+		return cli_fail("image add: %s", diag.text);
+	image_say_in_force(&option);
+	return CLI_OK;
+}
+
+/* ---- remove, enable, disable ---- */
+
+static int remove_all(const struct image_options *options)
+{
+	int status = CLI_OK;
+	for (size_t i = 0; i < options->count; i++) {
+		struct diag diag = {""};
+		if (image_file_remove(options->items[i].file, &diag))
+			status = cli_fail("image remove: %s", diag.text);
+	}
+	for (size_t i = 0; i < options->mistake_count; i++)
+		cli_say("this file stays: %s", options->mistakes[i].text);
+	return status;
+}
+
+static int change(const struct image_option *old, const char *verb)
+{
+	struct diag diag = {""};
+	struct image_option option = *old;
+	option.is_enabled = !strcmp(verb, "enable");
+	int error = !strcmp(verb, "remove") ? image_file_remove(option.file, &diag) : image_file_write(&option, &diag);
+	return error ? cli_fail("image %s: %s", verb, diag.text) : CLI_OK;
+}
+
+static int change_run(int count, char **arguments)
+{
+	const char *verb = arguments[0];
+	struct image_options options = {0};
+	bool is_all = count == 2 && !strcmp(arguments[1], "--all");
+	if (count != 2 || (is_all && strcmp(verb, "remove")) || (!is_all && arguments[1][0] == '-'))
+		return cli_fail("image %s: one image%s is expected", verb, strcmp(verb, "remove") ? "" : ", or --all,");
+	image_options_read(&options);
+	const struct image_option *option = is_all ? NULL : image_options_find(&options, arguments[1]);
+	int status = is_all   ? remove_all(&options)
+		     : option ? change(option, verb)
+			      : cli_fail("image %s: %s is not registered; xheap image list shows what is", verb,
+					 arguments[1]);
+	image_options_fini(&options);
+	return status;
+}
+
+/* ---- watch ---- */
+
+struct image_watch {
+	struct keeper_options keeper;
+};
+
+/* clang-format off */
+static const struct option watch_rows[] = {
+	{"below", .type = VALUE_TEXT, OPTION_AT(struct image_watch, keeper.below), .value = "DIRECTORY",
+	 .help = "watch names only on file systems that are mounted there or below"},
+	{.type = VALUE_END},
+};
+/* clang-format on */
+
+static const struct option_group watch_groups[] = {{watch_rows, 0, false}, {NULL, 0, false}};
+static const struct option_grammar watch_grammar = {
+	.command = "image watch", .groups = watch_groups, .dashes = "--", .takes_abbreviations = true};
+
+static void say_line(const char *text)
+{
+	cli_say("%s", text);
+}
+
+static int watch_run(int count, char **arguments)
+{
+	struct image_watch watch = {.keeper = {.say = say_line}};
+	struct diag diag = {""};
+	char **rest;
+	int status = options_parse(&watch_grammar, count, arguments, &watch, NULL, &rest);
+	if (status == CLI_OK && *rest)
+		status = cli_fail("image watch: %s: not expected here", *rest);
+	if (status != CLI_OK)
+		return status;
+	return keeper_run(&watch.keeper, &diag) ? cli_fail("image watch: %s", diag.text) : CLI_OK;
+}
+
+/* ---- the command ---- */
+
+static const struct {
+	const char *name;
+	int (*run)(int count, char **arguments); /**< arguments[0] is the verb */
+} verbs[] = {{"add", add_run},       {"list", image_list_run}, {"show", image_show_run}, {"remove", change_run},
+	     {"enable", change_run}, {"disable", change_run},  {"watch", watch_run}};
+
+static int image_run(int count, char **arguments)
+{
+	for (size_t i = 0; count > 1 && i < sizeof(verbs) / sizeof(*verbs); i++)
+		if (!strcasecmp(arguments[1], verbs[i].name)) {
+			arguments[1] = (char *)verbs[i].name;
+			return verbs[i].run(count - 1, arguments + 1);
+		}
+	return cli_fail("image: %s: add, list, show, remove, enable, disable or watch is expected",
+			count > 1 ? arguments[1] : "the action is missing");
+}
+
+const struct command command_image = {
+	.name = "image",
+	.usage = "add NAME|PATH [OPTIONS] | list | show IMAGE | remove IMAGE|--all | enable IMAGE | disable IMAGE | "
+		 "watch",
+	.summary = "record a program whenever and by whomever it is started",
+	.run = image_run,
+	.options = &image_grammar,
+	.help = "NAME is a file name without a path, PATH is one file. Starts are recorded while xheap image watch "
+		"runs,\n"
+		"as the service xheap-images or by itself. Other options are those of xheap start.\n\n"
+		"Example:\n  xheap image add nginx --first 10\n"};

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/** Shared by the files of xheap image. */
+#ifndef XHEAP_CLI_IMAGE_H
+#define XHEAP_CLI_IMAGE_H
+
+#include "image/image_files.h"
+#include "image/image_status.h"
+
+/** The verbs list and show. arguments[0] is the verb. The exit status. */
+int image_list_run(int count, char **arguments);
+int image_show_run(int count, char **arguments);
+
+/** Say that the option is written, and whether starts are watched. */
+void image_say_in_force(const struct image_option *option);
+
+#endif

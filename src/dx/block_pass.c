@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include "dx/block_pass.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "match/point_stream.h"
+
+/* A point of the nanosecond of a position. */
+struct dx_instant_point {
+	uint64_t address;
+	uint32_t process, step;
+	bool is_end;
+};
+
+/* ---- positions ---- */
+
+/* Collect the points of one nanosecond. Blocks of the trace without one are not read. */
+static int instant_make(struct dx_instant *instant, const struct trace *trace, const struct dx_value *position,
+			struct diag *diag)
+{
+	struct heap_point point;
+	uint32_t step = 0;
+	int status;
+	*instant = (struct dx_instant){.time_ns = position->sequence_ns, .step = position->step};
+	if (position->step == UINT32_MAX || position->sequence_ns == INT64_MAX)
+		return 0;
+	struct heap_stream *stream =
+		heap_stream_new(trace, HEAP_ORDER_POINTS, position->sequence_ns, position->sequence_ns);
+	while ((status = heap_stream_next(stream, &point, diag)) > 0 && point.time_ns <= position->sequence_ns) {
+		if (point.time_ns < position->sequence_ns)
+			continue;
+		step++;
+		if (point.kind == HEAP_POINT_NONE)
+			continue;
+		const struct trace_block *block = point.block;
+		bool is_end = point.kind == HEAP_POINT_END;
+		bool is_old = is_end && block->kind[point.row] == EVENT_REALLOC;
+		memory_grow(instant->points, instant->count, instant->capacity);
+		instant->points[instant->count++] = (struct dx_instant_point){
+			is_old ? block->previous[point.row] : block->address[point.row], block->process, step, is_end};
+	}
+	heap_stream_free(stream);
+	return status < 0 ? status : 0;
+}
+
+/* The step of the point at which a block of this address began or ended in the nanosecond; 0: at none. */
+static uint32_t instant_step(const struct dx_instant *instant, uint32_t process, uint64_t address, bool is_end)
+{
+	for (uint32_t i = 0; i < instant->count; i++)
+		if (instant->points[i].address == address && instant->points[i].process == process &&
+		    instant->points[i].is_end == is_end)
+			return instant->points[i].step;
+	return 0;
+}
+
+/* Effects before a position are applied; a beginning at it is too, an ending at it is not. */
+static bool is_live(const struct dx_block_pass *pass, const struct trace_dictionary *dictionary,
+		    const struct heap_allocation *row, uint64_t address)
+{
+	const struct dx_instant *instant = &pass->instant;
+	uint32_t process = dictionary->threads[row->thread].process;
+	bool is_bare = instant->step == UINT32_MAX;
+	if (instant->time_ns == INT64_MAX)
+		return row->end == HEAP_END_OPEN;
+	if (!(row->flags & HEAP_EARLIER) && row->birth_ns > instant->time_ns)
+		return false;
+	if (!(row->flags & HEAP_EARLIER) && row->birth_ns == instant->time_ns && !is_bare &&
+	    instant_step(instant, process, address, false) > instant->step)
+		return false;
+	if (row->end == HEAP_END_OPEN || row->end_ns > instant->time_ns)
+		return true;
+	return row->end_ns == instant->time_ns && !is_bare && row->end <= HEAP_END_DESTROY &&
+	       instant_step(instant, process, address, true) >= instant->step;
+}
+
+/* ---- passes ---- */
+
+void dx_block_pass_begin(struct dx_block_pass *pass, struct dx_query *query, uint32_t process,
+			 enum dx_block_choice choice, struct dx_value position)
+{
+	struct heap_table *table = dx_session_table(query->session);
+	struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MAX, PACK_EVERYTHING, NULL, NULL};
+	struct diag diag = {""};
+	pass->process = process;
+	pass->choice = choice;
+	if (!table) {
+		dx_stop(query, -1, "the allocations of the trace cannot be found");
+		return;
+	}
+	if (choice == DX_BLOCKS_LIVE) {
+		if (instant_make(&pass->instant, query->session->trace, &position, &diag)) {
+			dx_stop(query, -1, "%s", diag.text);
+			return;
+		}
+		plan.to_ns = position.sequence_ns;
+		bool is_edge = position.sequence_ns == INT64_MIN || position.sequence_ns == INT64_MAX;
+		plan.live_from_ns = is_edge ? INT64_MIN : position.sequence_ns - 1;
+		plan.from_ns = position.sequence_ns;
+	}
+	heap_scan_begin(&pass->scan, table, &plan, NULL);
+	pass->has_scan = true;
+}
+
+static bool is_chosen(const struct dx_block_pass *pass, const struct trace_dictionary *dictionary,
+		      const struct heap_allocation *row, const struct heap_details *details)
+{
+	if (pass->process != TRACE_NONE && dictionary->threads[row->thread].process != pass->process)
+		return false;
+	switch (pass->choice) {
+	case DX_BLOCKS_LIVE:
+		return is_live(pass, dictionary, row, details->address);
+	case DX_BLOCKS_OUTSTANDING:
+		return !(row->flags & HEAP_EARLIER) && !heap_end_is_given_back(row->end);
+	case DX_BLOCKS_CROSS:
+		return !(row->flags & HEAP_EARLIER) && details->end_thread != HEAP_NONE &&
+		       details->end_thread != row->thread;
+	default:
+		return !(row->flags & HEAP_EARLIER);
+	}
+}
+
+bool dx_block_pass_next(struct dx_block_pass *pass, struct dx_query *query, struct dx_block *block)
+{
+	while (pass->has_scan && !query->is_stopped) {
+		for (; pass->rows && pass->at < pass->rows->count; pass->at++) {
+			const struct heap_allocation row = heap_rows_get(pass->rows, pass->at);
+			const struct heap_details *details = &pass->rows->details[pass->at];
+			if (!is_chosen(pass, query->session->dictionary, &row, details))
+				continue;
+			memset(block, 0, sizeof(*block));
+			block->row = row;
+			block->details = *details;
+			block->number = pass->rows->first + pass->at++;
+			return true;
+		}
+		pass->at = 0;
+		pass->rows = heap_scan_next(&pass->scan);
+		if (*query->session->table->is_damaged)
+			dx_stop(query, -1, "the index of the trace is damaged: ask again with -noIndex");
+		if (!pass->rows || !dx_step(query, "Allocations", -1))
+			return false;
+	}
+	return false;
+}
+
+void dx_block_pass_end(struct dx_block_pass *pass)
+{
+	if (pass->has_scan)
+		heap_scan_end(&pass->scan);
+	free(pass->instant.points);
+	pass->instant.points = NULL;
+	pass->has_scan = false;
+}
+
+/* ---- single blocks ---- */
+
+/* The group that was read last, so that blocks that lie side by side are found in it. */
+struct dx_group_cache {
+	struct groups_reader reader;
+	struct pack_columns columns;
+	struct heap_details details[PACK_ROWS];
+	uint32_t group, first, count;
+	bool is_filled;
+};
+
+void dx_group_cache_free(struct dx_group_cache *cache)
+{
+	if (cache)
+		groups_reader_fini(&cache->reader);
+	free(cache);
+}
+
+static bool group_load(struct dx_query *query, uint32_t group)
+{
+	struct dx_session *session = query->session;
+	const struct heap_table *table = dx_session_table(session);
+	if (!table || group >= table->groups.count)
+		return false;
+	if (!session->group)
+		session->group = memory_zeroed(1, sizeof(*session->group));
+	struct dx_group_cache *cache = session->group;
+	if (cache->is_filled && cache->group == group)
+		return true;
+	const struct pack_limits limits = {table->site_count, session->dictionary->thread_count,
+					   session->dictionary->heap_count, table->duration_ns};
+	cache->group = group;
+	cache->first = group * PACK_ROWS;
+	cache->count = table->count - cache->first < PACK_ROWS ? table->count - cache->first : PACK_ROWS;
+	cache->is_filled = groups_read(&cache->reader, &table->groups, group, cache->first, cache->count, &limits,
+				       PACK_EVERYTHING, &cache->columns, cache->details);
+	return cache->is_filled;
+}
+
+static void block_take(const struct dx_group_cache *cache, uint32_t i, struct dx_block *block)
+{
+	memset(block, 0, sizeof(*block));
+	block->row = pack_row(&cache->columns, i);
+	block->details = cache->details[i];
+	block->number = cache->first + i;
+}
+
+struct dx_value dx_block_at(struct dx_query *query, uint32_t number)
+{
+	const struct heap_table *table = dx_session_table(query->session);
+	if (!table || number >= table->count || !group_load(query, number / PACK_ROWS))
+		return dx_error(query, "there is no allocation %u", number);
+	struct dx_block *block = dx_new(query->arena, struct dx_block, 1);
+	block_take(query->session->group, number % PACK_ROWS, block);
+	return dx_object(&dx_allocation_class, block);
+}
+
+static bool group_search(struct dx_query *query, uint32_t group, const struct dx_event *event, struct dx_block *block)
+{
+	const struct heap_group *head = &query->session->table->groups.items[group];
+	if (head->first_ns > event->time_ns || head->last_ns < event->time_ns || !group_load(query, group))
+		return false;
+	const struct dx_group_cache *cache = query->session->group;
+	for (uint32_t i = 0; i < cache->count; i++) {
+		const struct heap_allocation row = pack_row(&cache->columns, i);
+		if (row.birth_ns == event->time_ns && row.thread == event->thread && !(row.flags & HEAP_EARLIER) &&
+		    cache->details[i].address == event->address) {
+			block_take(cache, i, block);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The group that was read last is tried first: events are mostly asked for in their order. */
+bool dx_block_of_event(struct dx_query *query, const struct dx_event *event, struct dx_block *block)
+{
+	const struct heap_table *table = dx_session_table(query->session);
+	bool is_begin = event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC;
+	if (!table || !is_begin || !event->address)
+		return false;
+	if (query->session->group && query->session->group->is_filled &&
+	    group_search(query, query->session->group->group, event, block))
+		return true;
+	for (uint32_t group = 0; group < table->groups.count; group++)
+		if (group_search(query, group, event, block))
+			return true;
+	return false;
+}

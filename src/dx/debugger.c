@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#include "dx/debugger.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/memory.h"
+#include "dx/objects.h"
+
+enum { VARIABLES_BYTES = 64 << 20 };
+
+void dx_session_init(struct dx_session *session)
+{
+	session->dictionary = trace_dictionary(session->trace);
+	session->budget.limit_bytes = VARIABLES_BYTES;
+	session->process = session->dictionary->process_count ? 0 : TRACE_NONE;
+	session->thread = TRACE_NONE;
+	for (uint32_t i = 0; i < session->dictionary->thread_count && session->thread == TRACE_NONE; i++)
+		if (session->dictionary->threads[i].process == session->process)
+			session->thread = i;
+	session->position = dx_position(0, 0);
+}
+
+static void variable_free(struct dx_variable *variable)
+{
+	dx_arena_fini(&variable->arena);
+	free(variable->name);
+	free(variable);
+}
+
+void dx_session_fini(struct dx_session *session)
+{
+	for (struct dx_variable *variable = session->variables, *next; variable; variable = next) {
+		next = variable->next;
+		variable_free(variable);
+	}
+	session->variables = NULL;
+	dx_group_cache_free(session->group);
+	dx_faults_free(session->faults);
+}
+
+struct heap_table *dx_session_table(struct dx_session *session)
+{
+	if (!session->table && session->table_get)
+		session->table = session->table_get(session->context);
+	return session->table;
+}
+
+struct heap_names *dx_session_names(struct dx_session *session)
+{
+	if (!session->names && session->names_get)
+		session->names = session->names_get(session->context);
+	return session->names;
+}
+
+/* ---- variables ---- */
+
+void dx_session_assign(struct dx_query *query, const char *name, const struct dx_value *value)
+{
+	struct dx_session *session = query->session;
+	struct dx_variable *variable = memory_zeroed(1, sizeof(*variable));
+	dx_arena_init(&variable->arena, &session->budget);
+	variable->name = strcpy(memory_resize(NULL, 1, strlen(name) + 1), name);
+	/* Before an earlier value of the name is freed: this one may refer to it. */
+	variable->value = dx_value_copy(&variable->arena, value);
+	dx_session_remove(session, name);
+	variable->next = session->variables;
+	session->variables = variable;
+	if (session->budget.is_exceeded)
+		dx_stop(query, -1, "user variables take more than %d MiB", VARIABLES_BYTES >> 20);
+}
+
+bool dx_session_remove(struct dx_session *session, const char *name)
+{
+	for (struct dx_variable **at = &session->variables; *at; at = &(*at)->next)
+		if (!strcmp((*at)->name, name)) {
+			struct dx_variable *variable = *at;
+			*at = variable->next;
+			variable_free(variable);
+			return true;
+		}
+	return false;
+}
+
+static void get_session(struct dx_query *query, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_object(&dx_session_class, NULL);
+}
+
+static void get_process(struct dx_query *query, struct dx_value *value)
+{
+	if (query->session->process == TRACE_NONE)
+		*value = dx_error(query, "the trace has no process");
+	else
+		*value = dx_id_object(query, &dx_process_class, query->session->process);
+}
+
+static void get_thread(struct dx_query *query, struct dx_value *value)
+{
+	if (query->session->thread == TRACE_NONE)
+		*value = dx_error(query, "the process has no thread");
+	else
+		*value = dx_id_object(query, &dx_thread_class, query->session->thread);
+}
+
+static void get_variables(struct dx_query *query, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_object(&dx_variables_class, NULL);
+}
+
+static void get_frame(struct dx_query *query, struct dx_value *value)
+{
+	*value = dx_error(query, "there is no current frame: a trace has the stacks of heap calls, which are their "
+				 "member Stack, and no registers or locals");
+}
+
+static void get_teb(struct dx_query *query, struct dx_value *value)
+{
+	*value = dx_error(query, "there is no thread environment block: a trace has no memory of the program");
+}
+
+const struct dx_builtin dx_builtins[] = {
+	{"cursession", &dx_session_class, get_session, "the trace"},
+	{"curprocess", &dx_process_class, get_process, "the current process: at first, the trace's first one"},
+	{"curthread", &dx_thread_class, get_thread, "the current thread: at first, the first one of the process"},
+	{"vars", &dx_variables_class, get_variables, "the user variables"},
+	{"curframe", NULL, get_frame, "an error: a trace has no current frame"},
+	{"teb", NULL, get_teb, "an error: a trace has no thread environment block"},
+	{NULL},
+};
+
+struct dx_value dx_session_variable(struct dx_query *query, const char *name)
+{
+	struct dx_value value = {.kind = DX_ABSENT};
+	for (const struct dx_builtin *row = dx_builtins; row->name; row++)
+		if (!strcasecmp(row->name, name)) {
+			row->get(query, &value);
+			return value;
+		}
+	for (const struct dx_variable *at = query->session->variables; at; at = at->next)
+		if (!strcmp(at->name, name))
+			return at->value;
+	return dx_error(query, "there is no variable @$%s", name);
+}
+
+bool dx_session_name(struct dx_query *query, const char *name, struct dx_value *value)
+{
+	(void)query;
+	if (strcasecmp(name, "Debugger") != 0)
+		return false;
+	*value = dx_object(&dx_debugger_class, NULL);
+	return true;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/** What queries share: the trace, the current process, thread and position, user variables, and facts that are computed
+    once. */
+#ifndef XHEAP_DX_DEBUGGER_H
+#define XHEAP_DX_DEBUGGER_H
+
+#include "base/sink.h"
+#include "dx/query.h"
+#include "query/frame_names.h"
+#include "table/table.h"
+
+struct dx_variable {
+	struct dx_variable *next;
+	struct dx_arena arena;
+	char *name;
+	struct dx_value value;
+};
+
+/** Zero it, set the first fields, and call dx_session_init(). */
+struct dx_session {
+	const struct trace *trace;
+	const struct trace_dictionary *dictionary;
+	/** Return the table of the trace, made when it is needed first; NULL after a message. */
+	struct heap_table *(*table_get)(void *context);
+	/** Return the names of its code. */
+	struct heap_names *(*names_get)(void *context);
+	void *context;
+	struct sink *out; /**< where SeekTo() says where it went */
+
+	struct dx_budget budget; /**< of variables */
+	struct dx_variable *variables;
+	uint32_t process, thread; /**< the current ones, ids; TRACE_NONE: the trace has none */
+	struct dx_value position;
+	struct heap_table *table; /**< NULL: not needed yet */
+	struct heap_names *names;
+	bool uses_heap;  /**< a query has asked for Heap(): its limits are to be printed */
+	bool has_extras; /**< members beyond the documented ones are shown, too */
+	bool has_nested; /**< some heap lies in another; known once it was asked for */
+	bool is_nested_known;
+	struct dx_group_cache *group; /**< of the table, read last; NULL: none */
+	struct dx_faults *faults;     /**< frees that end no block; NULL: not searched yet */
+};
+
+/** Begin with the trace's first process. */
+void dx_session_init(struct dx_session *session);
+void dx_session_fini(struct dx_session *session);
+
+/** Return the table; NULL after a message. */
+struct heap_table *dx_session_table(struct dx_session *session);
+
+/** Free what block_pass.h and faults.h keep in a session; NULL is allowed. */
+void dx_group_cache_free(struct dx_group_cache *cache);
+void dx_faults_free(struct dx_faults *faults);
+
+/** Return the names of the code. */
+struct heap_names *dx_session_names(struct dx_session *session);
+
+/** Set what a name at the top, such as Debugger, stands for. False: nothing. */
+bool dx_session_name(struct dx_query *query, const char *name, struct dx_value *value);
+
+/** Return the value of @$name. */
+struct dx_value dx_session_variable(struct dx_query *query, const char *name);
+
+/** Store a copy of the value as @$name. */
+void dx_session_assign(struct dx_query *query, const char *name, const struct dx_value *value);
+
+/** Remove @$name. False: there is none. */
+bool dx_session_remove(struct dx_session *session, const char *name);
+
+/** The variables that are always there: name, class of the value or NULL, help. The last row has no name. */
+struct dx_builtin {
+	const char *name;
+	const struct dx_class *class;
+	void (*get)(struct dx_query *query, struct dx_value *value);
+	const char *help;
+};
+extern const struct dx_builtin dx_builtins[];
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/* Allocations: blocks with their history, from the model. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "dx/block_pass.h"
+#include "dx/positions.h"
+#include "query/scan.h"
+#include "table/weight.h"
+
+static const struct dx_block *block_of(const struct dx_value *object)
+{
+	return object->data;
+}
+
+static const struct heap_site *site_of(const struct dx_query *query, uint32_t site)
+{
+	static const struct heap_site none = {0, HEAP_NONE};
+	const struct heap_table *table = query->session->table;
+	return table && site < table->site_count ? &table->sites[site] : &none;
+}
+
+/* ---- members ---- */
+
+static void get_address(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_address(block_of(object)->details.address);
+}
+
+static void get_size(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_number(block_of(object)->row.size_bytes);
+}
+
+static void get_usable(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct dx_block *block = block_of(object);
+	(void)query;
+	if (block->details.slack_bytes != HEAP_SLACK_UNKNOWN)
+		*value = dx_number(block->row.size_bytes + block->details.slack_bytes);
+}
+
+static void get_heap(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (block_of(object)->row.heap < query->session->dictionary->heap_count)
+		*value = dx_address(query->session->dictionary->heaps[block_of(object)->row.heap].handle);
+}
+
+static bool is_earlier(const struct dx_value *object)
+{
+	return block_of(object)->row.flags & HEAP_EARLIER;
+}
+
+/* Without the step, which the model does not keep. */
+static void get_start(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	if (is_earlier(object))
+		return;
+	*value = dx_position(block_of(object)->row.birth_ns, 0);
+	value->is_estimated = true;
+}
+
+static void get_end(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	if (block_of(object)->row.end == HEAP_END_OPEN)
+		return;
+	*value = dx_position(block_of(object)->row.end_ns, 0);
+	value->is_estimated = true;
+}
+
+static void get_end_kind(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	static const char *const words[] = {"free", "realloc", "destroy", "gap", "conflict", "exit", "open"};
+	(void)query;
+	*value = dx_text(words[block_of(object)->row.end <= HEAP_END_OPEN ? block_of(object)->row.end : HEAP_END_OPEN]);
+}
+
+static void get_lifetime(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	if (!is_earlier(object))
+		*value = dx_signed(heap_lifetime_ns(&block_of(object)->row));
+}
+
+static void get_process(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	uint32_t thread = block_of(object)->row.thread;
+	*value = dx_id_object(query, &dx_process_class, query->session->dictionary->threads[thread].process);
+}
+
+static void get_thread(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (!is_earlier(object))
+		*value = dx_id_object(query, &dx_thread_class, block_of(object)->row.thread);
+}
+
+static void get_free_thread(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (block_of(object)->details.end_thread != HEAP_NONE)
+		*value = dx_id_object(query, &dx_thread_class, block_of(object)->details.end_thread);
+}
+
+static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct heap_site *site = site_of(query, block_of(object)->row.site);
+	*value = dx_text(is_earlier(object) ? "[before the trace]" : dx_stack_text(query, site->stack, site->entry));
+}
+
+static void get_free_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct heap_site *site = site_of(query, block_of(object)->row.end_site);
+	if (block_of(object)->row.end_site != HEAP_NONE)
+		*value = dx_text(dx_stack_text(query, site->stack, site->entry));
+}
+
+static void put_function(struct dx_query *query, uint32_t site, struct dx_value *value)
+{
+	uint32_t entry = site_of(query, site)->entry;
+	if (entry < query->session->dictionary->entry_count)
+		*value = dx_text(query->session->dictionary->entries[entry].name);
+}
+
+static void get_function(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	put_function(query, block_of(object)->row.site, value);
+}
+
+static void get_free_function(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	put_function(query, block_of(object)->row.end_site, value);
+}
+
+static void get_previous(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (block_of(object)->details.previous != HEAP_NONE)
+		*value = dx_block_at(query, block_of(object)->details.previous);
+}
+
+static void get_number(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_number(block_of(object)->number);
+}
+
+static void get_weight(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (query->session->table && query->session->table->sample_bytes)
+		*value = dx_number(heap_weigh(query->session->table, &block_of(object)->row).count);
+}
+
+#define FLAG(word, flag) \
+	static void get_##word(struct dx_query *query, const struct dx_value *object, struct dx_value *value) \
+	{ \
+		(void)query; \
+		*value = dx_bool(block_of(object)->row.flags & (flag)); \
+	}
+FLAG(is_realloc, HEAP_REALLOC)
+FLAG(is_moved, HEAP_MOVED)
+FLAG(is_temporary, HEAP_TEMPORARY)
+FLAG(is_nested, HEAP_NESTED)
+FLAG(is_earlier_flag, HEAP_EARLIER)
+
+static void get_outstanding(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_bool(!heap_end_is_given_back(block_of(object)->row.end));
+}
+
+static const struct dx_member block_members[] = {
+	{"Address", DX_NUMBER, 0, get_address, NULL, "its first byte"},
+	{"Size", DX_NUMBER, 0, get_size, NULL, "the bytes requested"},
+	{"Heap", DX_NUMBER, 0, get_heap, NULL, "the handle of its heap"},
+	{"TimeStart", DX_POSITION, 0, get_start, &dx_position_class,
+	 "its allocation, to the nanosecond, without a step"},
+	{"TimeEnd", DX_POSITION, 0, get_end, &dx_position_class, "its end, to the nanosecond, without a step"},
+	{"End", DX_TEXT, 0, get_end_kind, NULL, "how it ended: free, realloc, destroy, gap, conflict, exit or open"},
+	{"Lifetime", DX_NUMBER, 0, get_lifetime, NULL, "nanoseconds up to its end, or its age if it is open"},
+	{"Function", DX_TEXT, 0, get_function, NULL, "the function that allocated it"},
+	{"Process", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_process, &dx_process_class, "its process"},
+	{"Thread", DX_OBJECT, 0, get_thread, &dx_thread_class, "the thread that allocated it"},
+	{"FreeThread", DX_OBJECT, 0, get_free_thread, &dx_thread_class, "the thread that freed it"},
+	{"FreeFunction", DX_TEXT, DX_MEMBER_NO_COLUMN, get_free_function, NULL, "the function that freed it"},
+	{"Stack", DX_TEXT, DX_MEMBER_NO_COLUMN, get_stack, NULL, "the frames of the allocation, innermost first"},
+	{"FreeStack", DX_TEXT, DX_MEMBER_NO_COLUMN, get_free_stack, NULL, "the frames of the free"},
+	{"Previous", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_previous, &dx_allocation_class,
+	 "the block that a realloc made this one of"},
+	{"Usable", DX_NUMBER, DX_MEMBER_NO_COLUMN, get_usable, NULL, "the bytes that the allocator really gave"},
+	{"IsOutstanding", DX_BOOL, DX_MEMBER_NO_COLUMN, get_outstanding, NULL, "whether it was never given back"},
+	{"IsRealloc", DX_BOOL, DX_MEMBER_NO_COLUMN, get_is_realloc, NULL, "whether a realloc made it of another block"},
+	{"IsMoved", DX_BOOL, DX_MEMBER_NO_COLUMN, get_is_moved, NULL, "whether that realloc moved it"},
+	{"IsTemporary", DX_BOOL, DX_MEMBER_NO_COLUMN, get_is_temporary, NULL,
+	 "whether the thread's very next call freed it"},
+	{"IsNested", DX_BOOL, DX_MEMBER_NO_COLUMN, get_is_nested, NULL, "whether it lies in another block"},
+	{"IsEarlier", DX_BOOL, DX_MEMBER_NO_COLUMN, get_is_earlier_flag, NULL, "whether it is from before the attach"},
+	{"Weight", DX_NUMBER, DX_MEMBER_NO_COLUMN, get_weight, NULL,
+	 "in a sample: the number of blocks that it stands for"},
+	{"Index", DX_NUMBER, DX_MEMBER_HIDDEN, get_number, NULL, "its id in xheap dump -allocations"},
+	{NULL},
+};
+
+const struct dx_class dx_allocation_class = {.name = "Allocation",
+					     .help = "a block, from its allocation to its end",
+					     .members = block_members,
+					     .data_bytes = sizeof(struct dx_block)};
+
+/* ---- the sequence ---- */
+
+static void blocks_open(struct dx_query *query, struct dx_iterator *iterator)
+{
+	struct dx_block_pass *pass = iterator->state;
+	dx_block_pass_begin(pass, query, (uint32_t)iterator->sequence->arguments[DX_BLOCKS_PROCESS].number,
+			    (enum dx_block_choice)iterator->sequence->arguments[DX_BLOCKS_CHOICE].number,
+			    iterator->sequence->arguments[DX_BLOCKS_POSITION]);
+}
+
+static bool blocks_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
+{
+	struct dx_block block;
+	if (!dx_block_pass_next(iterator->state, query, &block))
+		return false;
+	struct dx_block *kept = dx_new(query->arena, struct dx_block, 1);
+	*kept = block;
+	*element = (struct dx_element){dx_object(&dx_allocation_class, kept), dx_number(block.number)};
+	return true;
+}
+
+static void blocks_close(void *state)
+{
+	dx_block_pass_end(state);
+}
+
+static const struct dx_operator blocks_operator = {.name = "Allocations",
+						   .state_bytes = sizeof(struct dx_block_pass),
+						   .open = blocks_open,
+						   .next = blocks_next,
+						   .close = blocks_close};
+
+struct dx_value dx_blocks(struct dx_query *query, uint32_t process, enum dx_block_choice choice,
+			  struct dx_value position, int column)
+{
+	struct dx_sequence *sequence = dx_sequence_new(query, &blocks_operator, NULL, column);
+	sequence->argument_count = DX_BLOCKS_ARGUMENTS;
+	sequence->arguments[DX_BLOCKS_PROCESS] = dx_number(process);
+	sequence->arguments[DX_BLOCKS_CHOICE] = dx_number(choice);
+	sequence->arguments[DX_BLOCKS_POSITION] = position;
+	return dx_sequence_value(sequence);
+}

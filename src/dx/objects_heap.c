@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: MIT */
+/* Heap objects: one for each heap call of the trace. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "dx/block_pass.h"
+#include "dx/faults.h"
+#include "dx/methods.h"
+#include "dx/objects.h"
+#include "dx/positions.h"
+
+enum { FLAG_ZERO = 0x8, FLAGS_DOCUMENTED = 0x4001d, MALLOCX_ZERO = 0x40, PROT_WRITE_BIT = 2 };
+#define FLAG_NESTED UINT64_C(0x80000000)
+
+static const char *const kind_actions[] = {
+#define X(id, action, word) action,
+	EVENT_KINDS(X)
+#undef X
+};
+
+static const struct {
+	const char *name, *parameters;
+} functions[] = {
+#define X(id, name, kind, parameters) {name, parameters},
+	HEAP_FUNCTIONS(X)
+#undef X
+};
+
+static const struct dx_event *event_of(const struct dx_value *object)
+{
+	return object->data;
+}
+
+static bool is_call_of_block(const struct dx_event *event)
+{
+	return event->kind <= EVENT_FREE;
+}
+
+static const struct trace_entry *entry_of(const struct dx_query *query, const struct dx_event *event)
+{
+	const struct trace_dictionary *dictionary = query->session->dictionary;
+	return event->entry < dictionary->entry_count ? &dictionary->entries[event->entry] : NULL;
+}
+
+static unsigned function_of(const struct dx_query *query, const struct dx_event *event)
+{
+	const struct trace_entry *entry = entry_of(query, event);
+	return entry ? entry->function : FUNCTION_COUNT;
+}
+
+/* ---- documented members ---- */
+
+static void get_action(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_text(kind_actions[event_of(object)->kind]);
+}
+
+static uint64_t handle_of(const struct dx_query *query, uint32_t heap)
+{
+	return heap < query->session->dictionary->heap_count ? query->session->dictionary->heaps[heap].handle : 0;
+}
+
+static void get_heap(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (event_of(object)->heap < query->session->dictionary->heap_count)
+		*value = dx_address(handle_of(query, event_of(object)->heap));
+}
+
+static void get_address(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	if (is_call_of_block(event_of(object)))
+		*value = dx_address(event_of(object)->address);
+}
+
+static void get_previous(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	if (event_of(object)->kind == EVENT_REALLOC)
+		*value = dx_address(event_of(object)->previous);
+}
+
+static void get_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct dx_event *event = event_of(object);
+	(void)query;
+	if (event->kind == EVENT_FREE || (event->kind == EVENT_CREATE && event->address))
+		*value = dx_address(event->address);
+	else if (event->kind == EVENT_REALLOC)
+		*value = dx_address(event->previous);
+}
+
+static void get_size(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct dx_event *event = event_of(object);
+	(void)query;
+	if ((event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC) && event->size != UINT64_MAX)
+		*value = dx_number(event->size);
+}
+
+static bool heap_is_nested(struct dx_query *query, uint32_t heap)
+{
+	struct dx_session *session = query->session;
+	if (!session->is_nested_known) {
+		session->is_nested_known = true;
+		for (uint32_t i = 0; i < session->dictionary->entry_count; i++)
+			session->has_nested |= session->dictionary->entries[i].function >= FUNCTION_FIRST_ANNOTATION;
+		if (session->has_nested && !dx_session_table(session))
+			dx_stop(query, -1, "the heaps that lie in others cannot be found");
+	}
+	return session->has_nested && session->table && heap < session->dictionary->heap_count &&
+	       session->table->inside[heap] != TRACE_NONE;
+}
+
+bool dx_event_flags(struct dx_query *query, const struct dx_event *event, uint64_t *flags)
+{
+	unsigned function = function_of(query, event);
+	if (!is_call_of_block(event))
+		return false;
+	bool has_word = function == FUNCTION_MALLOCX || function == FUNCTION_RALLOCX;
+	bool is_zeroed = function == FUNCTION_CALLOC || (has_word && event->argument & MALLOCX_ZERO);
+	*flags = (is_zeroed ? FLAG_ZERO : 0) | (heap_is_nested(query, event->heap) ? FLAG_NESTED : 0);
+	return true;
+}
+
+static void get_flags(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	uint64_t flags;
+	if (dx_event_flags(query, event_of(object), &flags))
+		*value = dx_number(flags);
+}
+
+static void get_start(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_event_start(event_of(object));
+}
+
+static void get_end(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_event_end(event_of(object));
+}
+
+static void get_result(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct dx_event *event = event_of(object);
+	(void)query;
+	if (event->kind == EVENT_FREE || event->kind == EVENT_LOCK || event->kind == EVENT_UNLOCK ||
+	    event->kind == EVENT_DESTROY)
+		*value = dx_number(!(event->flags & EVENT_IN_FLIGHT));
+}
+
+static void get_read_only(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct dx_event *event = event_of(object);
+	(void)query;
+	if (event->kind == EVENT_PROTECT)
+		*value = dx_number(!(event->argument & PROT_WRITE_BIT));
+}
+
+/* ---- parameters ---- */
+
+/* An argument by the name of its parameter. The trace has sizes as bytes in all; calloc was given bytes per element. */
+static uint64_t argument_of(const struct dx_query *query, const struct dx_event *event, const char *name, size_t length)
+{
+	unsigned function = function_of(query, event);
+	bool is_counted = function == FUNCTION_CALLOC || function == FUNCTION_REALLOCARRAY;
+	/* Else nothing or too much was asked for: the trace has the size of one beside it. */
+	bool is_whole = event->argument && event->size && event->size != UINT64_MAX;
+	if (!strncmp(name, "heap", length))
+		return handle_of(query, event->heap);
+	if (!strncmp(name, "pointer", length))
+		return event->kind == EVENT_REALLOC                                ? event->previous
+		       : event->kind == EVENT_FREE || event->kind == EVENT_PROTECT ? event->address
+										   : 0;
+	if (!strncmp(name, "size", length))
+		return !is_counted ? event->size : is_whole ? event->size / event->argument : event->argument2;
+	return !strncmp(name, "memptr", length) ? event->argument2 : event->argument;
+}
+
+static void get_parameters(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct dx_event *event = event_of(object);
+	unsigned function = function_of(query, event);
+	struct dx_list *list = dx_list_new(query, query->arena);
+	uint64_t count = 0;
+	for (const char *at = function < FUNCTION_COUNT ? functions[function].parameters : ""; *at;) {
+		size_t length = strcspn(at, ",");
+		struct dx_element element = {dx_number(argument_of(query, event, at, length)), dx_number(count++)};
+		element.value.is_address = !strncmp(at, "heap", length) || !strncmp(at, "pointer", length) ||
+					   !strncmp(at, "memptr", length);
+		dx_list_add(list, &element);
+		at += length + (at[length] == ',');
+	}
+	*value = dx_list_value(query, list, 0, dx_list_count(list));
+}
+
+/* ---- members beyond ---- */
+
+static void get_thread(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	*value = dx_id_object(query, &dx_thread_class, event_of(object)->thread);
+}
+
+static void get_process(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	*value = dx_id_object(query, &dx_process_class, event_of(object)->process);
+}
+
+static void get_function(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct trace_entry *entry = entry_of(query, event_of(object));
+	if (entry)
+		*value = dx_text(entry->name);
+}
+
+static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct dx_event *event = event_of(object);
+	*value = dx_text(dx_stack_text(query, event->flags & EVENT_NO_STACK ? 0 : event->stack, event->entry));
+}
+
+static void get_duration(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct dx_event *event = event_of(object);
+	(void)query;
+	if (!(event->flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT)))
+		*value = dx_signed(event->duration_ns);
+}
+
+static void get_usable(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	if (event_of(object)->usable)
+		*value = dx_number(event_of(object)->usable);
+}
+
+static void get_error(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	if (event_of(object)->flags & EVENT_FAILED)
+		*value = dx_signed(event_of(object)->result);
+}
+
+static void get_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	static const char *const words[] = {"ok", "unknown", "double"};
+	const struct dx_event *event = event_of(object);
+	if (event->kind == EVENT_FREE || event->kind == EVENT_REALLOC)
+		*value = dx_text(words[dx_fault_of(query, event)]);
+}
+
+static void get_block(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	struct dx_block block;
+	if (!dx_block_of_event(query, event_of(object), &block))
+		return;
+	struct dx_block *kept = dx_new(query->arena, struct dx_block, 1);
+	*kept = block;
+	*value = dx_object(&dx_allocation_class, kept);
+}
+
+/* Members of the block that the call allocated. */
+static void get_of_block(struct dx_query *query, const struct dx_value *object, const char *name,
+			 struct dx_value *value)
+{
+	struct dx_value block = {.kind = DX_ABSENT};
+	get_block(query, object, &block);
+	if (block.kind == DX_OBJECT)
+		*value = dx_member_get(query, &block, name, NULL);
+}
+
+static void get_lifetime(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "Lifetime", value);
+}
+
+static void get_free_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "FreeStack", value);
+}
+
+static void get_freed(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "TimeEnd", value);
+}
+
+static void get_before(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "Previous", value);
+}
+
+static void get_number(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_number(event_of(object)->number);
+}
+
+static const struct dx_member heap_members[] = {
+	{"Action", DX_TEXT, 0, get_action, NULL,
+	 "what happened: Alloc, ReAlloc, Free, Create, Protect, Lock, Unlock or Destroy"},
+	{"Heap", DX_NUMBER, 0, get_heap, NULL, "the handle of the heap, as xheap heap -heaps prints it"},
+	{"Address", DX_NUMBER, 0, get_address, NULL,
+	 "Alloc, ReAlloc: the block returned, 0x0 if the call failed; Free: the block given back"},
+	{"Size", DX_NUMBER, 0, get_size, NULL, "Alloc, ReAlloc: the bytes requested"},
+	{"Flags", DX_NUMBER, 0, get_flags, NULL,
+	 "Alloc, ReAlloc, Free: 0x8 the call zeroes the block, 0x80000000 the heap lies in another one"},
+	{"TimeStart", DX_POSITION, 0, get_start, &dx_position_class, "the position at which the call began"},
+	{"TimeEnd", DX_POSITION, 0, get_end, &dx_position_class, "the position at which the call returned"},
+	{"Result", DX_NUMBER, 0, get_result, NULL,
+	 "Free, Lock, Unlock, Destroy: 0x1 the call returned, 0x0 it did not"},
+	{"PreviousAddress", DX_NUMBER, 0, get_previous, NULL, "ReAlloc: the block before"},
+	{"BaseAddress", DX_NUMBER, DX_MEMBER_HIDDEN, get_base, NULL,
+	 "Free: the same as Address; ReAlloc: the same as PreviousAddress; Create: the heap's first byte, if known"},
+	{"MakeReadOnly", DX_NUMBER, 0, get_read_only, NULL, "Protect: 0x1 if the memory can no longer be written"},
+	{"Parameters", DX_SEQUENCE, DX_MEMBER_NO_COLUMN, get_parameters, NULL,
+	 "the arguments of the function that was called, in its order"},
+	{"Thread", DX_OBJECT, DX_MEMBER_EXTRA, get_thread, &dx_thread_class, "the thread that made the call"},
+	{"Process", DX_OBJECT, DX_MEMBER_EXTRA, get_process, &dx_process_class, "the process of that thread"},
+	{"Function", DX_TEXT, DX_MEMBER_EXTRA, get_function, NULL, "the function that was called"},
+	{"Stack", DX_TEXT, DX_MEMBER_EXTRA, get_stack, NULL, "the frames of the call, innermost first, joined by ;"},
+	{"Duration", DX_NUMBER, DX_MEMBER_EXTRA, get_duration, NULL, "nanoseconds that the call took"},
+	{"Usable", DX_NUMBER, DX_MEMBER_EXTRA, get_usable, NULL, "the bytes that the allocator really gave"},
+	{"Error", DX_NUMBER, DX_MEMBER_EXTRA, get_error, NULL, "the error number of a failed call"},
+	{"State", DX_TEXT, DX_MEMBER_EXTRA, get_state, NULL,
+	 "Free, ReAlloc: ok, unknown (no call returned the address) or double (freed before)"},
+	{"Freed", DX_POSITION, DX_MEMBER_EXTRA, get_freed, &dx_position_class,
+	 "Alloc, ReAlloc: when the block ended, to the nanosecond"},
+	{"Lifetime", DX_NUMBER, DX_MEMBER_EXTRA, get_lifetime, NULL,
+	 "Alloc, ReAlloc: nanoseconds up to the block's end, or its age"},
+	{"FreeStack", DX_TEXT, DX_MEMBER_EXTRA, get_free_stack, NULL, "Alloc, ReAlloc: the frames of the free"},
+	{"PreviousBlock", DX_OBJECT, DX_MEMBER_HIDDEN, get_before, &dx_allocation_class,
+	 "ReAlloc: the block before, which has a Previous of its own"},
+	{"Block", DX_OBJECT, DX_MEMBER_HIDDEN, get_block, &dx_allocation_class,
+	 "Alloc, ReAlloc: the block, with its end"},
+	{"Index", DX_NUMBER, DX_MEMBER_HIDDEN, get_number, NULL, "the index in Heap(), which is seq of xheap dump"},
+	{NULL},
+};
+
+const struct dx_class dx_heap_class = {
+	.name = "Heap", .help = "a heap call", .members = heap_members, .data_bytes = sizeof(struct dx_event)};
+
+/* ---- the sequence ---- */
+
+enum { EVENTS_PROCESS, EVENTS_NESTED, EVENTS_ARGUMENTS };
+
+struct timed_gap {
+	int64_t from_ns;
+	uint32_t number;
+};
+
+struct events_state {
+	struct dx_event_reader *reader;
+	struct dx_event event; /* behind the gaps that are not shown yet */
+	const struct timed_gap *gaps;
+	uint32_t gap_count, next; /* next: the first gap that is not shown yet */
+	bool has_event;
+};
+
+static int gap_order(const void *one, const void *other)
+{
+	const struct timed_gap *a = one, *b = other;
+	if (a->from_ns != b->from_ns)
+		return a->from_ns < b->from_ns ? -1 : 1;
+	return (a->number > b->number) - (a->number < b->number);
+}
+
+/* The gaps in the order of their times. */
+static void gaps_sort(struct dx_query *query, struct dx_iterator *iterator, struct events_state *state)
+{
+	const struct trace_dictionary *dictionary = query->session->dictionary;
+	struct timed_gap *gaps = dx_new(iterator->home, struct timed_gap, (size_t)dictionary->gap_count + 1);
+	for (uint32_t i = 0; i < dictionary->gap_count; i++)
+		gaps[i] = (struct timed_gap){dictionary->gaps[i].from_ns, i};
+	qsort(gaps, dictionary->gap_count, sizeof(*gaps), gap_order);
+	state->gaps = gaps;
+	state->gap_count = dictionary->gap_count;
+}
+
+static void events_open(struct dx_query *query, struct dx_iterator *iterator)
+{
+	struct events_state *state = iterator->state;
+	state->reader = dx_event_reader_new(query->session->trace);
+	gaps_sort(query, iterator, state);
+}
+
+static void events_close(void *context)
+{
+	struct events_state *state = context;
+	dx_event_reader_free(state->reader);
+}
+
+static bool is_wanted(struct dx_query *query, const struct dx_sequence *sequence, const struct dx_event *event)
+{
+	uint64_t flags;
+	if (sequence->arguments[EVENTS_PROCESS].number != TRACE_NONE &&
+	    sequence->arguments[EVENTS_PROCESS].number != event->process)
+		return false;
+	return sequence->arguments[EVENTS_NESTED].truth || !dx_event_flags(query, event, &flags) ||
+	       !(flags & ~(uint64_t)FLAGS_DOCUMENTED);
+}
+
+/* A gap that lies before the next event, as an error without an index. */
+static bool gap_next(struct dx_query *query, struct dx_iterator *iterator, struct events_state *state,
+		     struct dx_element *element)
+{
+	uint64_t process = iterator->sequence->arguments[EVENTS_PROCESS].number;
+	while (state->next < state->gap_count) {
+		const struct trace_gap *gap = &query->session->dictionary->gaps[state->gaps[state->next].number];
+		uint64_t count = 0;
+		if (state->has_event && gap->from_ns > state->event.time_ns)
+			return false;
+		state->next++;
+		for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+			count += gap->count[kind];
+		if (!count || (process != TRACE_NONE && process != gap->process))
+			continue;
+		element->value = dx_error(query, "gap: %llu events", (unsigned long long)count);
+		return true;
+	}
+	return false;
+}
+
+static void event_read(struct dx_query *query, struct dx_iterator *iterator, struct events_state *state)
+{
+	struct diag diag = {""};
+	int status;
+	state->has_event = false;
+	while ((status = dx_event_reader_next(state->reader, &state->event, &diag)) > 0) {
+		if (is_wanted(query, iterator->sequence, &state->event)) {
+			state->has_event = true;
+			return;
+		}
+		if (!dx_step(query, "Heap", iterator->sequence->column))
+			return;
+	}
+	if (status < 0)
+		dx_stop(query, iterator->sequence->column, "%s", diag.text);
+}
+
+static bool events_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
+{
+	struct events_state *state = iterator->state;
+	if (!state->has_event)
+		event_read(query, iterator, state);
+	if (state->next < state->gap_count && gap_next(query, iterator, state, element))
+		return true;
+	if (!state->has_event)
+		return false;
+	state->has_event = false;
+	struct dx_event *kept = dx_new(query->arena, struct dx_event, 1);
+	*kept = state->event;
+	*element = (struct dx_element){dx_object(&dx_heap_class, kept), dx_number(kept->number)};
+	return true;
+}
+
+static const struct dx_operator events_operator = {.name = "Heap",
+						   .state_bytes = sizeof(struct events_state),
+						   .open = events_open,
+						   .next = events_next,
+						   .close = events_close};
+
+struct dx_value dx_events(struct dx_query *query, uint32_t process, bool with_nested, int column)
+{
+	struct dx_sequence *sequence = dx_sequence_new(query, &events_operator, NULL, column);
+	query->session->uses_heap = true;
+	sequence->argument_count = EVENTS_ARGUMENTS;
+	sequence->arguments[EVENTS_PROCESS] = dx_number(process);
+	sequence->arguments[EVENTS_NESTED] = dx_bool(with_nested);
+	return dx_sequence_value(sequence);
+}

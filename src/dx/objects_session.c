@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/* The objects above the heap calls: the session, its TTD, Data and Utility; Debugger.State.UserVariables. */
+#include <string.h>
+
+#include "dx/methods.h"
+#include "dx/objects.h"
+#include "dx/positions.h"
+
+const struct dx_class *const dx_classes[] = {&dx_session_class,     &dx_session_ttd_class,    &dx_data_class,
+					     &dx_utility_class,     &dx_heap_class,           &dx_call_class,
+					     &dx_allocation_class,  &dx_stack_row_class,      &dx_process_class,
+					     &dx_process_ttd_class, &dx_heap_state_class,     &dx_heap_row_class,
+					     &dx_thread_class,      &dx_module_class,         &dx_event_class,
+					     &dx_position_class,    &dx_position_range_class, &dx_debugger_class,
+					     &dx_state_class,       &dx_variables_class,      NULL};
+
+struct dx_value dx_id_object(struct dx_query *query, const struct dx_class *class, uint32_t id)
+{
+	struct dx_id *data = dx_new(query->arena, struct dx_id, 1);
+	data->id = id;
+	return dx_object(class, data);
+}
+
+/* ---- sequences of ids ---- */
+
+/* Objects of the class of the ids [first, count): of the process, unless that is TRACE_NONE. */
+enum { IDS_FIRST, IDS_COUNT, IDS_PROCESS, IDS_CLASS, IDS_ARGUMENTS };
+
+struct ids_state {
+	uint64_t passed;
+	uint64_t index;
+};
+
+static uint32_t process_of(const struct trace_dictionary *dictionary, const struct dx_class *class, uint32_t id)
+{
+	return class == &dx_thread_class   ? dictionary->threads[id].process
+	       : class == &dx_module_class ? dictionary->mappings[id].process
+					   : id;
+}
+
+static bool ids_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
+{
+	struct ids_state *state = iterator->state;
+	const struct dx_value *arguments = iterator->sequence->arguments;
+	const struct dx_class *class = arguments[IDS_CLASS].class;
+	const struct trace_dictionary *dictionary = query->session->dictionary;
+	while (arguments[IDS_FIRST].number + state->passed < arguments[IDS_COUNT].number) {
+		uint32_t id = (uint32_t)(arguments[IDS_FIRST].number + state->passed++);
+		bool is_marker = class == &dx_thread_class && dictionary->threads[id].tid == TRACE_TID_NONE;
+		if (is_marker || (arguments[IDS_PROCESS].number != TRACE_NONE &&
+				  arguments[IDS_PROCESS].number != process_of(dictionary, class, id)))
+			continue;
+		*element = (struct dx_element){dx_id_object(query, class, id), dx_number(state->index++)};
+		if (class == &dx_thread_class)
+			element->index = dx_number(dictionary->threads[id].tid);
+		if (class == &dx_process_class && dictionary->processes[id].pid)
+			element->index = dx_number(dictionary->processes[id].pid);
+		return true;
+	}
+	return false;
+}
+
+static const struct dx_operator ids_operator = {
+	.name = "ids", .state_bytes = sizeof(struct ids_state), .next = ids_next};
+
+struct dx_value dx_ids(struct dx_query *query, const struct dx_class *class, uint32_t count, uint32_t process)
+{
+	struct dx_sequence *sequence = dx_sequence_new(query, &ids_operator, NULL, 0);
+	sequence->argument_count = IDS_ARGUMENTS;
+	sequence->arguments[IDS_FIRST] = dx_number(0);
+	sequence->arguments[IDS_COUNT] = dx_number(count);
+	sequence->arguments[IDS_PROCESS] = dx_number(process);
+	sequence->arguments[IDS_CLASS] = (struct dx_value){.kind = DX_ABSENT, .class = class};
+	return dx_sequence_value(sequence);
+}
+
+/* ---- the session ---- */
+
+static void get_processes(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)object;
+	*value = dx_ids(query, &dx_process_class, query->session->dictionary->process_count, TRACE_NONE);
+}
+
+static void get_id(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query, (void)object;
+	*value = dx_number(0);
+}
+
+static void get_ttd(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query, (void)object;
+	*value = dx_object(&dx_session_ttd_class, NULL);
+}
+
+static void get_host(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)object;
+	*value = dx_text(query->session->dictionary->host);
+}
+
+static const struct dx_member session_members[] = {
+	{"Id", DX_NUMBER, 0, get_id, NULL, "always 0x0"},
+	{"Processes", DX_SEQUENCE, 0, get_processes, &dx_process_class, "the processes of the trace, by pid"},
+	{"TTD", DX_OBJECT, 0, get_ttd, &dx_session_ttd_class, "the recorded time"},
+	{"Host", DX_TEXT, DX_MEMBER_EXTRA, get_host, NULL, "the machine of the recording"},
+	{NULL},
+};
+
+const struct dx_class dx_session_class = {.name = "Session", .help = "the trace", .members = session_members};
+
+/* ---- TTD ---- */
+
+static void get_data(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query, (void)object;
+	*value = dx_object(&dx_data_class, NULL);
+}
+
+static void get_utility(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query, (void)object;
+	*value = dx_object(&dx_utility_class, NULL);
+}
+
+static void get_lifetime(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)object;
+	*value = dx_position_range(query, dx_position(0, 0), dx_position(INT64_MAX, 0));
+}
+
+static void get_default(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)object;
+	*value = query->session->position;
+}
+
+static const struct dx_member session_ttd_members[] = {
+	{"Data", DX_OBJECT, 0, get_data, &dx_data_class, "collections of what was recorded"},
+	{"Utility", DX_OBJECT, 0, get_utility, &dx_utility_class, "searches"},
+	{"Lifetime", DX_OBJECT, 0, get_lifetime, &dx_position_range_class, "the time of the trace"},
+	{"Position", DX_POSITION, DX_MEMBER_EXTRA, get_default, &dx_position_class, "the current position"},
+	{NULL},
+};
+
+const struct dx_class dx_session_ttd_class = {
+	.name = "TTD", .help = "the recorded time of all processes", .members = session_ttd_members};
+
+static const struct dx_member no_members[] = {{NULL}};
+const struct dx_class dx_data_class = {.name = "Data",
+				       .help = "collections of what was recorded",
+				       .members = no_members,
+				       .data_bytes = sizeof(struct dx_id)};
+const struct dx_class dx_utility_class = {
+	.name = "Utility", .help = "searches", .members = no_members, .data_bytes = sizeof(struct dx_id)};
+
+/* ---- Debugger ---- */
+
+static void get_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query, (void)object;
+	*value = dx_object(&dx_state_class, NULL);
+}
+
+static void get_variables(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query, (void)object;
+	*value = dx_object(&dx_variables_class, NULL);
+}
+
+/* The only session, as a collection. */
+static void get_sessions(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)object;
+	struct dx_list *list = dx_list_new(query, query->arena);
+	const struct dx_element element = {dx_object(&dx_session_class, NULL), dx_number(0)};
+	dx_list_add(list, &element);
+	*value = dx_list_value(query, list, 0, 1);
+}
+
+static const struct dx_member debugger_members[] = {
+	{"Sessions", DX_SEQUENCE, 0, get_sessions, &dx_session_class, "the trace, as the only session"},
+	{"State", DX_OBJECT, 0, get_state, &dx_state_class, "what the prompt keeps"},
+	{NULL},
+};
+static const struct dx_member state_members[] = {
+	{"UserVariables", DX_OBJECT, 0, get_variables, &dx_variables_class, "the user variables, @$vars"},
+	{NULL},
+};
+
+const struct dx_class dx_debugger_class = {
+	.name = "Debugger", .help = "the root of all objects", .members = debugger_members};
+const struct dx_class dx_state_class = {.name = "State", .help = "what the prompt keeps", .members = state_members};
+
+static void variables_elements(struct dx_query *query, const struct dx_value *object, struct dx_value *sequence)
+{
+	struct dx_list *list = dx_list_new(query, query->arena);
+	(void)object;
+	for (const struct dx_variable *at = query->session->variables; at; at = at->next) {
+		const struct dx_element element = {at->value, dx_text(at->name)};
+		dx_list_add(list, &element);
+	}
+	*sequence = dx_list_value(query, list, 0, dx_list_count(list));
+}
+
+const struct dx_class dx_variables_class = {
+	.name = "UserVariables", .help = "the user variables", .members = no_members, .elements = variables_elements};
+
+/* ---- methods ---- */
+
+static bool wants_nested(const struct dx_method_call *call)
+{
+	return call->count && !dx_is_true(&call->arguments[0]);
+}
+
+static void call_heap(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	uint32_t process = call->receiver.data ? dx_id_of(&call->receiver) : TRACE_NONE;
+	*result = dx_events(query, process, wants_nested(call), call->column);
+}
+
+static void call_memory(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	*result =
+		dx_error(query, "%s: no accesses to memory are recorded: xheap records heap calls, each with its stack",
+			 call->method->name);
+}
+
+static void call_remove(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	if (!dx_session_remove(query->session, call->arguments[0].text))
+		*result = dx_error(query, "there is no variable %s", call->arguments[0].text);
+}
+
+static void call_create(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	const struct dx_value *arguments = call->arguments;
+	uint64_t step = call->count > 2 ? arguments[2].number : 0;
+	if (strcmp(arguments[0].text, "Debugger.Models.TTD.Position") != 0)
+		*result = dx_error(query, "@$create makes Debugger.Models.TTD.Position, not %s", arguments[0].text);
+	else if (call->count < 2 || arguments[1].kind != DX_NUMBER ||
+		 (call->count > 2 && arguments[2].kind != DX_NUMBER) || step > UINT32_MAX)
+		*result = dx_error(query, "a position is made of a sequence number and a step");
+	else
+		*result = dx_position(arguments[1].number > INT64_MAX && !arguments[1].is_signed
+					      ? INT64_MAX
+					      : (int64_t)arguments[1].number,
+				      (uint32_t)step);
+}
+
+static void call_position(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	if (!dx_position_parse(call->arguments[0].text, result))
+		*result = dx_error(query, "%s is no position SEQUENCE:STEP in hexadecimal", call->arguments[0].text);
+}
+
+static void call_set_position(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	const struct dx_value *to = &call->arguments[0];
+	struct dx_value position;
+	double percent = to->kind == DX_REAL ? to->real : to->kind == DX_NUMBER ? (double)to->number : -1;
+	if (to->kind == DX_POSITION)
+		position = *to;
+	else if (percent >= 0 && percent <= 100)
+		position = dx_position_at_percent(query, percent);
+	else if (to->kind != DX_TEXT || !dx_position_parse(to->text, &position)) {
+		*result = dx_error(query, "SetPosition takes 0 to 100, or \"SEQUENCE:STEP\"");
+		return;
+	}
+	dx_position_seek(query, &position);
+}
+
+#define OF(owner, name, arguments, kind, class, call, shown, help) \
+	{ \
+		name, DX_OF_CLASS, &(owner), arguments, DX_RESULT_KIND, kind, class, NULL, call, shown, help \
+	}
+
+const struct dx_method dx_methods_of_traces[] = {
+	OF(dx_data_class, "Heap", "?b", DX_SEQUENCE, &dx_heap_class, call_heap, "[false]",
+	   "the heap calls; Heap(false): also those of heaps that lie in others"),
+	OF(dx_session_ttd_class, "Memory", "v*", DX_ANY, NULL, call_memory, "begin, end, mask",
+	   "an error: not recorded"),
+	OF(dx_session_ttd_class, "MemoryForPositionRange", "v*", DX_ANY, NULL, call_memory,
+	   "begin, end, mask, min, max", "an error: not recorded"),
+	OF(dx_session_ttd_class, "Calls", "t*", DX_SEQUENCE, &dx_call_class, dx_calls, "\"image!function\", ...",
+	   "the calls of heap functions; names may have * and ?"),
+	OF(dx_process_ttd_class, "Calls", "t*", DX_SEQUENCE, &dx_call_class, dx_calls, "\"image!function\", ...",
+	   "the same, of this process"),
+	OF(dx_process_ttd_class, "Memory", "v*", DX_ANY, NULL, call_memory, "begin, end, mask",
+	   "an error: not recorded"),
+	OF(dx_session_ttd_class, "SetPosition", "v", DX_ABSENT, NULL, call_set_position, "percent or \"SEQUENCE:STEP\"",
+	   "moves the current position"),
+	OF(dx_process_ttd_class, "SetPosition", "v", DX_ABSENT, NULL, call_set_position, "percent or \"SEQUENCE:STEP\"",
+	   "moves the current position"),
+	OF(dx_variables_class, "Remove", "t", DX_ABSENT, NULL, call_remove, "name", "removes a variable"),
+	{"create", DX_OF_NOTHING, NULL, "t?vv", DX_RESULT_KIND, DX_POSITION, NULL, NULL, call_create,
+	 "\"Debugger.Models.TTD.Position\", sequence [, step]", "a position"},
+	{"position", DX_OF_NOTHING, NULL, "t", DX_RESULT_KIND, DX_POSITION, NULL, NULL, call_position,
+	 "\"SEQUENCE:STEP\"", "the position that a text names (not in the documents)"},
+	{NULL},
+};

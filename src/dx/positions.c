@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include "dx/positions.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "dx/debugger.h"
+#include "dx/methods.h"
+#include "trace/trace.h"
+
+enum { HEX_DIGITS_MAX = 16, NS_PER_S = 1000000000, PERCENT = 100 };
+
+static bool parse_hex(const char *text, size_t length, uint64_t *number)
+{
+	*number = 0;
+	if (length > HEX_DIGITS_MAX || strspn(text, "0123456789abcdefABCDEF") < length)
+		return false;
+	char digits[HEX_DIGITS_MAX + 1] = "";
+	memcpy(digits, text, length);
+	*number = strtoull(digits, NULL, HEX_DIGITS_MAX);
+	return true;
+}
+
+bool dx_position_parse(const char *text, struct dx_value *position)
+{
+	const char *colon = strchr(text, ':');
+	uint64_t sequence, step;
+	bool is_negative = *text == '-';
+	text += is_negative;
+	if (!colon || colon == text || !parse_hex(text, (size_t)(colon - text), &sequence) ||
+	    !parse_hex(colon + 1, strlen(colon + 1), &step) || step > UINT32_MAX)
+		return false;
+	if (sequence > INT64_MAX && sequence != UINT64_C(0xFFFFFFFFFFFFFFFE))
+		return false;
+	*position = dx_position(sequence > INT64_MAX ? INT64_MAX : (int64_t)sequence, (uint32_t)step);
+	if (is_negative)
+		position->sequence_ns = -position->sequence_ns;
+	return true;
+}
+
+const char *dx_position_text(struct dx_arena *arena, const struct dx_value *position)
+{
+	if (position->sequence_ns == INT64_MAX)
+		return DX_POSITION_END;
+	if (position->sequence_ns < 0)
+		return dx_format(arena, "-%" PRIX64 ":%" PRIX32, -(uint64_t)position->sequence_ns, position->step);
+	return dx_format(arena, "%" PRIX64 ":%" PRIX32, (uint64_t)position->sequence_ns, position->step);
+}
+
+/* ---- members ---- */
+
+static void get_sequence(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_signed(object->sequence_ns);
+	if (object->sequence_ns == INT64_MAX)
+		*value = dx_number(UINT64_C(0xFFFFFFFFFFFFFFFE));
+}
+
+static void get_steps(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_number(object->step);
+}
+
+static double percent_of(const struct dx_query *query, const struct dx_value *position)
+{
+	int64_t duration_ns = query->session->dictionary->duration_ns;
+	if (position->sequence_ns == INT64_MAX)
+		return PERCENT;
+	return duration_ns > 0 ? PERCENT * (double)position->sequence_ns / (double)duration_ns : 0;
+}
+
+static void get_percent(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	*value = dx_real(percent_of(query, object));
+}
+
+static void get_exact(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_bool(!object->is_estimated);
+}
+
+static const struct dx_member position_members[] = {
+	{"Sequence", DX_NUMBER, 0, get_sequence, NULL, "nanoseconds from the trace's start"},
+	{"Steps", DX_NUMBER, 0, get_steps, NULL,
+	 "the place, from 1, among the points of that nanosecond; 0x0: before all of them"},
+	{"Percent", DX_REAL, 0, get_percent, NULL, "the part of the trace that lies before"},
+	{"IsExact", DX_BOOL, DX_MEMBER_EXTRA, get_exact, NULL,
+	 "false: the point of the call less or plus its duration, which is rounded"},
+	{NULL},
+};
+
+const struct dx_class dx_position_class = {
+	.name = "Position", .help = "an instant of a trace", .members = position_members};
+
+/* ---- ranges ---- */
+
+static void get_min(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = ((const struct dx_position_range *)object->data)->min;
+}
+
+static void get_max(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = ((const struct dx_position_range *)object->data)->max;
+}
+
+static const struct dx_member range_members[] = {
+	{"MinPosition", DX_POSITION, 0, get_min, &dx_position_class, "the first position"},
+	{"MaxPosition", DX_POSITION, 0, get_max, &dx_position_class, "the last position"},
+	{NULL},
+};
+
+static const char *range_show(struct dx_query *query, const struct dx_value *object)
+{
+	const struct dx_position_range *range = object->data;
+	return dx_format(query->arena, "[%s, %s]", dx_position_text(query->arena, &range->min),
+			 dx_position_text(query->arena, &range->max));
+}
+
+const struct dx_class dx_position_range_class = {.name = "PositionRange",
+						 .help = "the time from one position to another",
+						 .members = range_members,
+						 .data_bytes = sizeof(struct dx_position_range),
+						 .show = range_show};
+
+struct dx_value dx_position_range(struct dx_query *query, struct dx_value min, struct dx_value max)
+{
+	struct dx_position_range *range = dx_new(query->arena, struct dx_position_range, 1);
+	*range = (struct dx_position_range){min, max};
+	return dx_object(&dx_position_range_class, range);
+}
+
+/* ---- methods ---- */
+
+void dx_position_seek(struct dx_query *query, const struct dx_value *position)
+{
+	struct dx_session *session = query->session;
+	session->position = *position;
+	if (session->out)
+		sink_format(session->out, "Position: %s (%.2f %%)\n", dx_position_text(query->arena, position),
+			    percent_of(query, position));
+}
+
+struct dx_value dx_position_at_percent(struct dx_query *query, double percent)
+{
+	int64_t duration_ns = query->session->dictionary->duration_ns;
+	return dx_position(percent >= PERCENT ? duration_ns : (int64_t)((double)duration_ns * percent / PERCENT), 0);
+}
+
+static void call_seek(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	dx_position_seek(query, &call->receiver);
+	*result = (struct dx_value){.kind = DX_ABSENT};
+}
+
+struct dx_value dx_position_system_time(struct dx_query *query, const struct dx_value *position)
+{
+	char text[64] = "";
+	int64_t at_ns, start_ns = query->session->dictionary->start_realtime_ns;
+	int64_t sequence_ns =
+		position->sequence_ns == INT64_MAX ? query->session->dictionary->duration_ns : position->sequence_ns;
+	struct tm tm;
+	if (__builtin_add_overflow(start_ns, sequence_ns, &at_ns))
+		return dx_error(query, "the time is beyond the calendar");
+	time_t seconds = at_ns / NS_PER_S - (at_ns % NS_PER_S < 0);
+	int64_t rest_ns = at_ns - (int64_t)seconds * NS_PER_S;
+	if (!gmtime_r(&seconds, &tm) || !strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm))
+		return dx_error(query, "the time is beyond the calendar");
+	return dx_text(dx_format(query->arena, "%s.%09" PRId64 " UTC", text, rest_ns));
+}
+
+static void call_system_time(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	*result = dx_position_system_time(query, &call->receiver);
+}
+
+const struct dx_method dx_methods_of_positions[] = {
+	{"SeekTo", DX_OF_POSITION, NULL, "", DX_RESULT_KIND, DX_ABSENT, NULL, NULL, call_seek, "",
+	 "makes this the current position"},
+	{"ToSystemTime", DX_OF_POSITION, NULL, "", DX_RESULT_KIND, DX_TEXT, NULL, NULL, call_system_time, "",
+	 "the approximate time of day, UTC"},
+	{NULL},
+};

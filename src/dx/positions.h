@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/** Positions SEQUENCE:STEP: instants of a trace, as values and as texts. */
+#ifndef XHEAP_DX_POSITIONS_H
+#define XHEAP_DX_POSITIONS_H
+
+#include "dx/value.h"
+
+/** What the end of a trace is written as. */
+#define DX_POSITION_END "FFFFFFFFFFFFFFFE:0"
+
+extern const struct dx_class dx_position_class, dx_position_range_class;
+
+/** The data of a range of positions; its class is dx_position_range_class. */
+struct dx_position_range {
+	struct dx_value min, max;
+};
+
+/** Return the position that a text "SEQUENCE:STEP" in hexadecimal names. False: it names none. */
+bool dx_position_parse(const char *text, struct dx_value *position);
+
+/** Return the position as a text. */
+const char *dx_position_text(struct dx_arena *arena, const struct dx_value *position);
+
+/** Return a range as a value. */
+struct dx_value dx_position_range(struct dx_query *query, struct dx_value min, struct dx_value max);
+
+/** Move the current position, and print where it is. */
+void dx_position_seek(struct dx_query *query, const struct dx_value *position);
+
+/** Return the approximate time of day of the position, UTC, as a text; or an error. */
+struct dx_value dx_position_system_time(struct dx_query *query, const struct dx_value *position);
+
+/** Return the position at a part of the trace's duration, 0 to 100. */
+struct dx_value dx_position_at_percent(struct dx_query *query, double percent);
+
+#endif

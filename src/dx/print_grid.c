@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A grid as wide as its cells needs all cells before its first line. It goes through the elements twice instead of
+ * keeping them: first for the columns and their widths, then for the rows.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/text_width.h"
+#include "dx/print.h"
+
+enum { COLUMNS_MAX = 64, CELL_WIDTH_MIN = 6, COLUMN_EXTRA = 3 /* the separator and its blanks */ };
+
+struct grid_column {
+	const char *name;
+	unsigned width;
+	bool is_expandable; /* some value has members or elements */
+	uint32_t rank;      /* of a class's members: the place in its table */
+};
+
+struct grid_print {
+	struct dx_query *query;
+	const struct dx_layout *layout;
+	struct sink *out;
+	struct grid_column columns[COLUMNS_MAX];
+	unsigned count;
+	unsigned label_width;
+	bool has_cut; /* there are more members than columns */
+};
+
+static const char *label_of(const struct grid_print *print, const struct dx_element *element)
+{
+	const char *label = dx_label(print->query, &element->index, print->layout);
+	const char *text = dx_specifier_text(print->query, &element->value, &print->layout->specifier);
+	if (element->value.kind == DX_SEQUENCE)
+		text = "";
+	if (element->value.kind == DX_POSITION || !*text)
+		return *text ? dx_format(print->query->arena, "%s : %s", label, text) : label;
+	return *label ? dx_format(print->query->arena, "%s : %s", label, text) : text;
+}
+
+static struct grid_column *column_of(struct grid_print *print, const char *name, uint32_t rank)
+{
+	for (unsigned i = 0; i < print->count; i++)
+		if (!strcmp(print->columns[i].name, name))
+			return &print->columns[i];
+	if (print->count == COLUMNS_MAX) {
+		print->has_cut = true;
+		return NULL;
+	}
+	/* Members keep the order of their class, whichever object has one first. */
+	unsigned at = print->count++;
+	while (at && print->columns[at - 1].rank > rank) {
+		print->columns[at] = print->columns[at - 1];
+		at--;
+	}
+	print->columns[at] = (struct grid_column){.name = name, .rank = rank};
+	return &print->columns[at];
+}
+
+static bool is_expandable(const struct dx_value *value)
+{
+	return value->kind == DX_OBJECT || value->kind == DX_SEQUENCE || value->kind == DX_POSITION;
+}
+
+static const char *cell_text(const struct grid_print *print, const struct dx_value *value)
+{
+	const char *text = value->kind == DX_SEQUENCE ? "{...}"
+			   : value->kind == DX_OBJECT && !value->class->show
+				   ? "{...}"
+				   : dx_specifier_text(print->query, value, &print->layout->specifier);
+	text = text_shown(text);
+	unsigned most = (unsigned)print->layout->cell_width;
+	if (!most || text_width(text) <= most)
+		return text;
+	struct arena arena = {NULL};
+	const char *cut = text_fit_start(&arena, text, most, false);
+	text = dx_copy_text(print->query->arena, cut, strlen(cut));
+	arena_fini(&arena);
+	return text;
+}
+
+static void widen(unsigned *width, const char *text)
+{
+	unsigned columns = text_width(text);
+	if (columns > *width)
+		*width = columns;
+}
+
+static void measure(struct grid_print *print, const struct dx_element *element)
+{
+	const struct dx_value *object = &element->value;
+	uint32_t count = object->kind == DX_OBJECT || object->kind == DX_POSITION ? dx_member_count(object) : 0;
+	widen(&print->label_width, text_shown(label_of(print, element)));
+	for (uint32_t i = 0; i < count; i++) {
+		struct dx_value value;
+		unsigned flags;
+		const char *name = dx_member_at(print->query, object, i, &flags, &value);
+		if (value.kind == DX_ABSENT || !dx_is_shown(flags, print->layout, true))
+			continue;
+		struct grid_column *column = column_of(print, name, i);
+		if (!column)
+			return;
+		column->is_expandable |= is_expandable(&value);
+		widen(&column->width, cell_text(print, &value));
+	}
+}
+
+static void put_cell(const struct grid_print *print, const char *text, unsigned width)
+{
+	unsigned columns = text_width(text);
+	sink_text(print->out, text);
+	for (; columns < width; columns++)
+		sink_put(print->out, ' ');
+}
+
+static const char *shortened(const struct grid_print *print, const char *text, unsigned width)
+{
+	if (text_width(text) <= width)
+		return text;
+	struct arena arena = {NULL};
+	const char *cut = text_fit(&arena, text, width, false);
+	text = dx_copy_text(print->query->arena, cut, strlen(cut));
+	arena_fini(&arena);
+	return text;
+}
+
+static const char *title_of(const struct grid_print *print, const struct grid_column *column)
+{
+	return column->is_expandable ? dx_format(print->query->arena, "(+) %s", column->name) : column->name;
+}
+
+static void put_row(struct grid_print *print, const struct dx_element *element)
+{
+	const char *label = text_shown(label_of(print, element));
+	sink_text(print->out, "= ");
+	put_cell(print, shortened(print, label, print->label_width), print->label_width);
+	for (unsigned i = 0; i < print->count; i++) {
+		struct dx_value value = {.kind = DX_ABSENT};
+		if (element->value.kind == DX_OBJECT || element->value.kind == DX_POSITION)
+			value = dx_member_get(print->query, &element->value, print->columns[i].name, NULL);
+		sink_text(print->out, " - ");
+		put_cell(print, shortened(print, cell_text(print, &value), print->columns[i].width),
+			 print->columns[i].width);
+	}
+	sink_text(print->out, " =\n");
+}
+
+static unsigned total_width(const struct grid_print *print)
+{
+	unsigned width = 2 + print->label_width + 2;
+	for (unsigned i = 0; i < print->count; i++)
+		width += print->columns[i].width + COLUMN_EXTRA;
+	return width;
+}
+
+static void put_rule(const struct grid_print *print)
+{
+	for (unsigned width = total_width(print); width > 0; width--)
+		sink_put(print->out, '=');
+	sink_put(print->out, '\n');
+}
+
+static void put_header(const struct grid_print *print)
+{
+	put_rule(print);
+	sink_text(print->out, "= ");
+	put_cell(print, "", print->label_width);
+	for (unsigned i = 0; i < print->count; i++) {
+		sink_text(print->out, " = ");
+		put_cell(print, shortened(print, title_of(print, &print->columns[i]), print->columns[i].width),
+			 print->columns[i].width);
+	}
+	sink_text(print->out, " =\n");
+	put_rule(print);
+}
+
+/* On a terminal: the widest columns become narrower until all fit, or none can. */
+static void narrow(struct grid_print *print)
+{
+	while (print->layout->width && total_width(print) > print->layout->width) {
+		unsigned *widest = &print->label_width;
+		for (unsigned i = 0; i < print->count; i++)
+			if (print->columns[i].width > *widest)
+				widest = &print->columns[i].width;
+		if (*widest <= CELL_WIDTH_MIN)
+			return;
+		--*widest;
+	}
+}
+
+static bool pass(struct grid_print *print, const struct dx_sequence *sequence,
+		 void (*visit)(struct grid_print *print, const struct dx_element *element))
+{
+	const struct dx_layout *layout = print->layout;
+	struct dx_mark mark = dx_mark(print->query->arena);
+	struct dx_iterator *iterator = dx_open(print->query, sequence);
+	struct dx_element element;
+	bool has_more = false;
+	for (uint64_t passed = 0; !print->out->error; passed++) {
+		struct dx_mark step = dx_mark(print->query->arena);
+		if (!dx_next(print->query, iterator, &element))
+			break;
+		if (layout->specifier.has_count && passed >= layout->skip &&
+		    passed - layout->skip >= layout->specifier.count) {
+			has_more = true;
+			break;
+		}
+		if (passed >= layout->skip)
+			visit(print, &element);
+		dx_release(print->query->arena, step);
+	}
+	dx_release(print->query->arena, mark);
+	return has_more;
+}
+
+void dx_print_grid(struct dx_query *query, const char *text, const struct dx_value *value,
+		   const struct dx_layout *layout, struct sink *out)
+{
+	struct grid_print print = {.query = query, .layout = layout, .out = out};
+	struct dx_value sequence;
+	if (!dx_elements(query, value, &sequence)) {
+		dx_print_tree(query, text, value, layout, out);
+		return;
+	}
+	pass(&print, sequence.sequence, measure);
+	for (unsigned i = 0; i < print.count; i++)
+		widen(&print.columns[i].width, title_of(&print, &print.columns[i]));
+	narrow(&print);
+	if (query->is_stopped)
+		return;
+	put_header(&print);
+	bool has_more = pass(&print, sequence.sequence, put_row);
+	if (has_more)
+		sink_text(out, "[...]\n");
+	if (print.has_cut)
+		sink_text(out, "[more columns than 64: Select() some]\n");
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: MIT */
+/* The file of an image option, key by key. */
+#include "image/image_option.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <ini.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "session/directory.h"
+#include "session/image_start.h"
+
+#define OWN_FILE_BYTES (UINT64_C(64) << 20)
+#define TIME_FORMAT "%Y-%m-%dT%H:%M:%SZ"
+
+enum row_type { ROW_TEXT, ROW_NUMBER, ROW_FLAGS, ROW_TRUTH, ROW_TIME };
+
+struct option_field {
+	const char *key;
+	enum row_type type;
+	size_t offset, size;
+	uint64_t initial;
+};
+
+#define AT(member) offsetof(struct image_option, member), sizeof(((struct image_option *)NULL)->member)
+
+static const struct option_field rows[] = {
+	{"Image", ROW_TEXT, AT(image), 0},         {"TracingFlags", ROW_FLAGS, AT(flags), IMAGE_FLAG_HEAP},
+	{"Enabled", ROW_TRUTH, AT(is_enabled), 1}, {"Session", ROW_TEXT, AT(session), 0},
+	{"Output", ROW_TEXT, AT(output), 0},       {"User", ROW_TEXT, AT(user), 0},
+	{"Arguments", ROW_TEXT, AT(arguments), 0}, {"Cgroup", ROW_TEXT, AT(cgroup), 0},
+	{"First", ROW_NUMBER, AT(first), 0},       {"Every", ROW_NUMBER, AT(every), 0},
+	{"Until", ROW_TIME, AT(until_s), 0},       {"Privileged", ROW_TRUTH, AT(is_privileged), 0},
+	{"Options", ROW_TEXT, AT(options), 0},
+};
+enum { ROW_COUNT = sizeof(rows) / sizeof(*rows) };
+
+static void *member(const struct image_option *option, const struct option_field *row)
+{
+	return (char *)option + row->offset;
+}
+
+void image_option_init(struct image_option *option)
+{
+	memset(option, 0, sizeof(*option));
+	for (int i = 0; i < ROW_COUNT; i++)
+		if (rows[i].type == ROW_TRUTH)
+			*(bool *)member(option, &rows[i]) = rows[i].initial;
+		else if (rows[i].initial)
+			*(uint64_t *)member(option, &rows[i]) = rows[i].initial;
+}
+
+/* ---- values ---- */
+
+static int set_text(char *text, size_t size, const char *value, struct diag *why)
+{
+	if (strlen(value) >= size)
+		return diag_fail(why, E2BIG, "longer than %zu bytes", size - 1);
+	for (const char *at = value; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 127)
+			return diag_fail(why, EINVAL, "a control character in it");
+	snprintf(text, size, "%s", value);
+	return 0;
+}
+
+static int set_truth(bool *truth, const char *value, struct diag *why)
+{
+	static const char *const words[] = {"no", "yes", "false", "true", "0", "1", "off", "on"};
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (!strcasecmp(value, words[i])) {
+			*truth = i % 2;
+			return 0;
+		}
+	return diag_fail(why, EINVAL, "neither yes nor no");
+}
+
+/* A number as the documented tools write it: 1, 0x1, or dword:00000001. */
+static int set_flags(uint64_t *flags, const char *value, struct diag *why)
+{
+	static const char prefix[] = "dword:";
+	bool is_word = !strncasecmp(value, prefix, sizeof(prefix) - 1);
+	const char *digits = is_word ? value + sizeof(prefix) - 1 : value;
+	char *end;
+	unsigned long number = strtoul(digits, &end, is_word ? 16 : 0);
+	if (!isdigit((unsigned char)*digits) || *end)
+		return diag_fail(why, EINVAL, "not a number");
+	if (number & IMAGE_FLAG_SECTIONS)
+		return diag_fail(why, ENOTSUP,
+				 "0x2 traces critical sections, which programs of this system do not have; 0x1 traces "
+				 "heaps");
+	if (number & ~(unsigned long)IMAGE_FLAG_HEAP)
+		return diag_fail(why, ENOTSUP, "only 0x1, heaps, is known");
+	*flags = number;
+	return 0;
+}
+
+static int set_number(uint64_t *number, const char *value, struct diag *why)
+{
+	return text_parse_count(value, number) ? 0 : diag_fail(why, EINVAL, "not a number");
+}
+
+static int set_time(int64_t *time_s, const char *value, struct diag *why)
+{
+	struct tm parts = {0};
+	const char *end = strptime(value, TIME_FORMAT, &parts);
+	if (!end || *end)
+		return diag_fail(why, EINVAL, "not a time such as 2027-01-31T18:00:00Z");
+	*time_s = (int64_t)timegm(&parts);
+	return 0;
+}
+
+static int set_value(const struct option_field *row, void *at, const char *value, struct diag *why)
+{
+	switch (row->type) {
+	case ROW_TEXT:
+		return set_text(at, row->size, value, why);
+	case ROW_NUMBER:
+		return set_number(at, value, why);
+	case ROW_FLAGS:
+		return set_flags(at, value, why);
+	case ROW_TRUTH:
+		return set_truth(at, value, why);
+	case ROW_TIME:
+		return set_time(at, value, why);
+	}
+	return -EINVAL;
+}
+
+int image_option_set(struct image_option *option, const char *key, const char *value, struct diag *why)
+{
+	for (int i = 0; i < ROW_COUNT; i++) {
+		if (strcasecmp(rows[i].key, key))
+			continue;
+		struct diag reason = {""};
+		int error = set_value(&rows[i], member(option, &rows[i]), value, &reason);
+		return error ? diag_fail(why, -error, "%s = %.200s: %s", rows[i].key, value, reason.text) : 0;
+	}
+	return diag_fail(why, EINVAL, "%.100s: no such value", key);
+}
+
+/* ---- the whole ---- */
+
+bool image_option_is_path(const struct image_option *option)
+{
+	return option->image[0] == '/';
+}
+
+bool image_option_is_each(const struct image_option *option)
+{
+	return strstr(option->output, "%p") != NULL;
+}
+
+bool image_option_is_in_force(const struct image_option *option, int64_t now_s)
+{
+	return option->is_enabled && option->flags && (!option->until_s || now_s < option->until_s);
+}
+
+static int check_user(struct image_option *option, struct diag *why)
+{
+	uint64_t number;
+	if (!option->user[0])
+		return 0;
+	const struct passwd *entry = getpwnam(option->user);
+	if (!entry && (!text_parse_count(option->user, &number) || number >= UINT32_MAX))
+		return diag_fail(why, ENOENT, "User = %s: there is no such user", option->user);
+	option->user_id = entry ? entry->pw_uid : (uint32_t)number;
+	return 0;
+}
+
+static int check_image(const struct image_option *option, struct diag *why)
+{
+	static const char *const own[] = {"xheap", "ld-linux-x86-64.so.2", "ld-musl-x86_64.so.1", "ld.so"};
+	const char *name = text_file_name(option->image);
+	if (!option->image[0])
+		return diag_fail(why, EINVAL, "Image is missing: a file name without a path, or an absolute path");
+	if (option->image[0] != '/' && strchr(option->image, '/'))
+		return diag_fail(why, EINVAL, "Image = %s: neither a file name without a path nor an absolute path",
+				 option->image);
+	if (!name[0] || !strcmp(name, ".") || !strcmp(name, ".."))
+		return diag_fail(why, EINVAL, "Image = %s: it names no file", option->image);
+	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+		if (!strcmp(name, own[i]))
+			return diag_fail(why, EPERM, "Image = %s: %s", option->image,
+					 i ? "a loader, through which every program starts"
+					   : "xheap does not trace itself");
+	return 0;
+}
+
+int image_option_check(struct image_option *option, struct diag *why)
+{
+	int error = check_image(option, why);
+	if (error)
+		return error;
+	if (option->session[0] && !session_name_is_possible(option->session))
+		return diag_fail(why, EINVAL, "Session = %s: this cannot be a session's name", option->session);
+	if (option->session[0] && option->output[0])
+		return diag_fail(why, EINVAL, "Session and Output: only one of them can be given");
+	if (option->output[0] && option->output[0] != '/')
+		return diag_fail(why, EINVAL, "Output = %s: not an absolute path", option->output);
+	error = check_user(option, why);
+	struct session_options session;
+	char room[2 * IMAGE_PATH_BYTES];
+	return error ? error : image_option_recording(option, 1, &session, room, why);
+}
+
+/* ---- reading ---- */
+
+struct option_reading {
+	struct image_option *option;
+	FILE *file;
+	const char *path;
+	unsigned line; /* of the last one that was read */
+	bool is_cut;   /* the line goes on */
+	int error;
+	struct diag *why;
+};
+
+static char *read_line(char *text, int size, void *context)
+{
+	struct option_reading *reading = context;
+	if (reading->error || !fgets(text, size, reading->file))
+		return NULL;
+	if (reading->is_cut) {
+		reading->error = diag_fail(reading->why, E2BIG, "%s:%u: the line is longer than %d bytes",
+					   reading->path, reading->line, size - 2);
+		return NULL;
+	}
+	reading->is_cut = !strchr(text, '\n') && strlen(text) + 1 >= (size_t)size;
+	reading->line++;
+	return text;
+}
+
+static int take_value(void *context, const char *section, const char *key, const char *value)
+{
+	struct option_reading *reading = context;
+	struct diag reason = {""};
+	int error = strcasecmp(section, "image")
+			    ? diag_fail(&reason, EINVAL, "%s = %.100s is not in the section [image]", key, value)
+			    : image_option_set(reading->option, key, value, &reason);
+	if (error && !reading->error)
+		reading->error =
+			diag_fail(reading->why, -error, "%s:%u: %s", reading->path, reading->line, reason.text);
+	return !error;
+}
+
+int image_option_read(struct image_option *option, FILE *file, const char *path, struct diag *why)
+{
+	struct option_reading reading = {.option = option, .file = file, .path = path, .why = why};
+	image_option_init(option);
+	int line = ini_parse_stream(read_line, &reading, take_value, &reading);
+	if (reading.error)
+		return reading.error;
+	if (ferror(file))
+		return diag_errno(why, "cannot read %s", path);
+	if (line)
+		return diag_fail(why, EINVAL, "%s:%d: neither [image], nor KEY = VALUE, nor a comment", path, line);
+	struct diag reason = {""};
+	int error = image_option_check(option, &reason);
+	return error ? diag_fail(why, -error, "%s: %s", path, reason.text) : 0;
+}
+
+/* ---- writing ---- */
+
+static void value_text(const struct option_field *row, const void *at, char *text, size_t size)
+{
+	uint64_t number = row->type == ROW_TRUTH  ? *(const bool *)at
+			  : row->type == ROW_TEXT ? 0
+						  : *(const uint64_t *)at;
+	time_t time_s = (time_t)number;
+	switch (row->type) {
+	case ROW_TEXT:
+		snprintf(text, size, "%s", (const char *)at);
+		break;
+	case ROW_TRUTH:
+		snprintf(text, size, "%s", number ? "yes" : "no");
+		break;
+	case ROW_FLAGS:
+		snprintf(text, size, "0x%llx", (unsigned long long)number);
+		break;
+	case ROW_NUMBER:
+		snprintf(text, size, "%llu", (unsigned long long)number);
+		break;
+	case ROW_TIME:
+		strftime(text, size, TIME_FORMAT, gmtime(&time_s));
+		break;
+	}
+}
+
+static bool is_initial(const struct option_field *row, const void *at)
+{
+	switch (row->type) {
+	case ROW_TEXT:
+		return !*(const char *)at;
+	case ROW_TRUTH:
+		return *(const bool *)at == (row->initial != 0);
+	default:
+		return *(const uint64_t *)at == row->initial;
+	}
+}
+
+void image_option_each(const struct image_option *option,
+		       void (*visit)(void *cookie, const char *key, const char *value), void *cookie)
+{
+	for (int i = 0; i < ROW_COUNT; i++) {
+		char text[IMAGE_PATH_BYTES];
+		const void *at = member(option, &rows[i]);
+		if (is_initial(&rows[i], at) && rows[i].type != ROW_FLAGS)
+			continue;
+		value_text(&rows[i], at, text, sizeof(text));
+		visit(cookie, rows[i].key, text);
+	}
+}
+
+static void write_value(void *file, const char *key, const char *value)
+{
+	fprintf(file, "%s = %s\n", key, value);
+}
+
+void image_option_write(const struct image_option *option, FILE *file)
+{
+	fputs("# An image option of xheap: docs/image-options.md, man xheap-image\n[image]\n", file);
+	image_option_each(option, write_value, file);
+}
+
+/* ---- names ---- */
+
+static uint32_t sum_of(const char *text)
+{
+	uint32_t sum = 2166136261u;
+	for (; *text; text++)
+		sum = (sum ^ (unsigned char)*text) * 16777619u;
+	return sum;
+}
+
+/* Copy the image as a name of this many bytes at most; add a sum if another image could have the same name. */
+static void plain_name(const struct image_option *option, char *name, size_t size)
+{
+	const char *image = option->image;
+	size_t length = 0;
+	bool is_changed = image[0] == '/';
+	for (image += is_changed; *image && length + 10 < size; image++, length++) {
+		bool is_plain = isalnum((unsigned char)*image) || strchr("_+.", *image);
+		name[length] = is_plain && !(length == 0 && *image == '.') ? *image : '-';
+		is_changed |= name[length] != *image;
+	}
+	name[length] = 0;
+	if (is_changed || *image)
+		snprintf(name + length, size - length, "-%08x", sum_of(option->image));
+}
+
+void image_option_file_name(const struct image_option *option, char name[IMAGE_NAME_BYTES])
+{
+	enum { SUFFIX_BYTES = 5 };
+	plain_name(option, name, IMAGE_NAME_BYTES - SUFFIX_BYTES);
+	strcat(name, ".conf");
+}
+
+const char *image_session_prefix(void)
+{
+	static char prefix[24];
+	char directory[IMAGE_PATH_BYTES];
+	image_directory(IMAGE_DIRECTORY_RUN, directory, sizeof(directory));
+	bool is_usual = !strcmp(directory, IMAGE_RUN_USUAL);
+	snprintf(prefix, sizeof(prefix), is_usual ? "image." : "image-%08x.", sum_of(directory));
+	return prefix;
+}
+
+void image_option_session_name(const struct image_option *option, char name[65])
+{
+	const char *prefix = image_session_prefix();
+	size_t length = strlen(prefix);
+	memcpy(name, prefix, length);
+	plain_name(option, name + length, 65 - length);
+}
+
+/* ---- the recording ---- */
+
+/* Store the words of Options. */
+static int take_words(struct session_options *session, const char *words, struct diag *why)
+{
+	static const struct option_group groups[] = {{session_option_rows, 0, false}, {NULL, 0, false}};
+	char text[IMAGE_PATH_BYTES], *rest = text, *word;
+	snprintf(text, sizeof(text), "%s", words);
+	while ((word = strsep(&rest, " \t"))) {
+		const struct option_group *group;
+		const struct option *option;
+		struct diag reason = {""};
+		if (!word[0])
+			continue;
+		size_t dashes = strspn(word, "-"), length = strcspn(word + dashes, "=");
+		if (!dashes || dashes > 2 || options_find(groups, word + dashes, length, true, &group, &option) != 1)
+			return diag_fail(why, EINVAL, "Options: %s is not an option of a recording", word);
+		const char *value = word[dashes + length] ? word + dashes + length + 1 : NULL;
+		if (!value && option_has_value(option))
+			value = rest ? strsep(&rest, " \t") : NULL;
+		if (!value && option_has_value(option))
+			return diag_fail(why, EINVAL, "Options: %s needs a value", word);
+		if (option->type == VALUE_TAKEN)
+			return diag_fail(why, ENOTSUP, "Options: %s cannot be used here", word);
+		int error = option_store(option, session, value, &reason);
+		if (error)
+			return diag_fail(why, -error, "Options: %s: %s", word, reason.text);
+	}
+	return 0;
+}
+
+/* Copy the path; %p becomes the pid. */
+static void put_pid(char *path, size_t size, const char *template, pid_t pid)
+{
+	size_t length = 0;
+	for (const char *at = template; *at && length + 1 < size; at++) {
+		if (at[0] == '%' && at[1] == 'p') {
+			length += (size_t)snprintf(path + length, size - length, "%d", (int)pid);
+			at++;
+		} else {
+			path[length++] = *at;
+		}
+		length = length < size ? length : size - 1;
+	}
+	path[length] = 0;
+}
+
+int image_option_recording(const struct image_option *option, pid_t pid, struct session_options *session,
+			   char room[2 * IMAGE_PATH_BYTES], struct diag *why)
+{
+	enum { PAGE_BYTES = 4096 };
+	char name[65];
+	session_options_init(session);
+	int error = take_words(session, option->options, why);
+	if (error)
+		return error;
+	if (session->file_mode != SESSION_FILE_SEQUENTIAL || session->with_index || session->triggers ||
+	    session->keeps_live || session->until_exit)
+		return diag_fail(
+			why, ENOTSUP,
+			"Options: a recording by image has files of its own kind; xheap start NAME -p 0 begins a "
+			"session with another one, and Session = NAME uses it");
+	session->buffer_size = (session->buffer_size + PAGE_BYTES - 1) & ~(uint32_t)(PAGE_BYTES - 1);
+	if (session->buffer_max < session->buffer_min)
+		session->buffer_max = session->buffer_min;
+	session->drops_empty = true;
+	session->command = option->image;
+	session->trace_path = room;
+	image_option_session_name(option, name);
+	if (image_option_is_each(option) && pid) {
+		put_pid(room, IMAGE_PATH_BYTES, option->output, pid);
+		return 0;
+	}
+	snprintf(room + IMAGE_PATH_BYTES, IMAGE_PATH_BYTES, "%s", name);
+	session->session_name = room + IMAGE_PATH_BYTES;
+	session->file_mode = SESSION_FILE_NEWFILE;
+	if (!session->max_file_bytes)
+		session->max_file_bytes = OWN_FILE_BYTES;
+	if (option->output[0] && !image_option_is_each(option)) {
+		snprintf(room, IMAGE_PATH_BYTES, "%s", option->output);
+		if (!session_path_is_numbered(room))
+			session->file_mode = SESSION_FILE_SEQUENTIAL;
+	} else {
+		char directory[IMAGE_PATH_BYTES];
+		image_directory(IMAGE_DIRECTORY_TRACES, directory, sizeof(directory));
+		snprintf(room, IMAGE_PATH_BYTES, "%.700s/%s.%%05d.xht", directory,
+			 name + strlen(image_session_prefix()));
+	}
+	return 0;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+#include "image/image_status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "image/image_files.h"
+#include "session/fields.h"
+#include "session/image_start.h"
+
+static const char status_name[] = "status";
+
+/** X(name, member): numbers of the whole, and of a row. */
+#define NUMBERS(X) \
+	X("keeper", keeper) \
+	X("watcher", watcher) \
+	X("in_force", is_in_force) \
+	X("refused_marks", refused_marks) X("overflows", overflows) X("intervals", interval_count) X("options", count)
+
+static const char *const outcome_names[] = {
+#define X(id, name) name,
+	CONTROL_OUTCOMES(X)
+#undef X
+};
+
+struct image_count *image_status_row(struct image_status *status, const char *image)
+{
+	for (size_t i = 0; i < status->count; i++)
+		if (!strcmp(status->counts[i].image, image))
+			return &status->counts[i];
+	memory_grow(status->counts, status->count, status->capacity);
+	struct image_count *row = &status->counts[status->count++];
+	*row = (struct image_count){.last_ns = 0};
+	snprintf(row->image, sizeof(row->image), "%s", image);
+	return row;
+}
+
+static size_t intervals_kept(const struct image_status *status)
+{
+	return status->interval_count < IMAGE_INTERVAL_MAX ? status->interval_count : IMAGE_INTERVAL_MAX;
+}
+
+void image_status_interval(struct image_status *status, bool is_watching, uint32_t end, int64_t now_ns)
+{
+	struct image_interval *last =
+		status->interval_count ? &status->intervals[(status->interval_count - 1) % IMAGE_INTERVAL_MAX] : NULL;
+	bool lasts = last && !last->to_ns;
+	if (is_watching && lasts)
+		last->to_ns = now_ns;
+	if (!is_watching && !lasts)
+		status->intervals[status->interval_count++ % IMAGE_INTERVAL_MAX] =
+			(struct image_interval){.from_ns = now_ns, .end = end};
+}
+
+bool image_status_is_kept(const struct image_status *status)
+{
+	char path[64], name[32] = "";
+	snprintf(path, sizeof(path), "/proc/%d/comm", status->keeper);
+	FILE *file = status->keeper ? fopen(path, "re") : NULL;
+	if (!file)
+		return false;
+	bool is_there = fgets(name, sizeof(name), file) && !strcmp(name, "xheap-keeper\n");
+	fclose(file);
+	return is_there;
+}
+
+/* ---- writing ---- */
+
+static void add_row(struct fields *fields, size_t index, const struct image_count *row)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "%zu.image", index);
+	fields_add(fields, name, row->image);
+	snprintf(name, sizeof(name), "%zu.shared", index);
+	fields_add_number(fields, name, row->shared);
+	snprintf(name, sizeof(name), "%zu.last_ns", index);
+	fields_add_number(fields, name, (uint64_t)row->last_ns);
+	snprintf(name, sizeof(name), "%zu.last_why", index);
+	fields_add(fields, name, row->last_why);
+	for (int i = 0; i < CONTROL_OUTCOME_COUNT; i++) {
+		snprintf(name, sizeof(name), "%zu.%s", index, outcome_names[i]);
+		fields_add_number(fields, name, row->outcomes[i]);
+	}
+}
+
+static void add_intervals(struct fields *fields, const struct image_status *status)
+{
+	char name[64], text[100];
+	for (size_t i = 0; i < intervals_kept(status); i++) {
+		const struct image_interval *interval = &status->intervals[i];
+		snprintf(name, sizeof(name), "interval.%zu", i);
+		snprintf(text, sizeof(text), "%lld %lld %u", (long long)interval->from_ns, (long long)interval->to_ns,
+			 interval->end);
+		fields_add(fields, name, text);
+	}
+}
+
+static int write_text(const char *directory, const struct fields *fields, struct diag *diag)
+{
+	char path[1200], temporary[1220];
+	snprintf(path, sizeof(path), "%s/%s", directory, status_name);
+	snprintf(temporary, sizeof(temporary), "%s.tmp", path);
+	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	bool is_written = fd >= 0 && write(fd, fields->text, fields->size) == (ssize_t)fields->size;
+	if (fd >= 0)
+		close(fd);
+	return is_written && rename(temporary, path) == 0 ? 0 : diag_errno(diag, "cannot write %s", path);
+}
+
+int image_status_write(const struct image_status *status, struct diag *diag)
+{
+	char directory[1024];
+	struct fields fields = {0};
+	image_directory(IMAGE_DIRECTORY_RUN, directory, sizeof(directory));
+#define X(name, member) fields_add_number(&fields, name, (uint64_t)status->member);
+	NUMBERS(X)
+#undef X
+	add_intervals(&fields, status);
+	for (size_t i = 0; i < status->count; i++)
+		add_row(&fields, i, &status->counts[i]);
+	int error = write_text(directory, &fields, diag);
+	fields_fini(&fields);
+	return error;
+}
+
+/* ---- reading ---- */
+
+static char *read_text(void)
+{
+	char directory[1024], path[1200];
+	struct stat status;
+	image_directory(IMAGE_DIRECTORY_RUN, directory, sizeof(directory));
+	snprintf(path, sizeof(path), "%s/%s", directory, status_name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	bool is_trusted = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+			  (status.st_uid == 0 || status.st_uid == geteuid()) &&
+			  !(status.st_mode & (S_IWGRP | S_IWOTH)) && status.st_size < (16 << 20);
+	char *text = is_trusted ? memory_zeroed(1, (size_t)status.st_size + 1) : NULL;
+	if (text && read(fd, text, (size_t)status.st_size) < 0)
+		text[0] = 0;
+	if (fd >= 0)
+		close(fd);
+	return text;
+}
+
+static void read_row(struct image_status *status, const char *text, size_t index)
+{
+	char name[64], image[1024];
+	snprintf(name, sizeof(name), "%zu.image", index);
+	if (!fields_value(text, name, image, sizeof(image)))
+		return;
+	struct image_count *row = image_status_row(status, image);
+	snprintf(name, sizeof(name), "%zu.shared", index);
+	row->shared = fields_number(text, name, 0);
+	snprintf(name, sizeof(name), "%zu.last_ns", index);
+	row->last_ns = (int64_t)fields_number(text, name, 0);
+	snprintf(name, sizeof(name), "%zu.last_why", index);
+	fields_value(text, name, row->last_why, sizeof(row->last_why));
+	for (int i = 0; i < CONTROL_OUTCOME_COUNT; i++) {
+		snprintf(name, sizeof(name), "%zu.%s", index, outcome_names[i]);
+		row->outcomes[i] = fields_number(text, name, 0);
+	}
+}
+
+static void read_intervals(struct image_status *status, const char *text)
+{
+	for (size_t i = 0; i < intervals_kept(status); i++) {
+		char name[64], value[100];
+		long long from = 0, to = 0;
+		unsigned end = 0;
+		snprintf(name, sizeof(name), "interval.%zu", i);
+		if (fields_value(text, name, value, sizeof(value)) &&
+		    sscanf(value, "%lld %lld %u", &from, &to, &end) == 3)
+			status->intervals[i] = (struct image_interval){from, to, end};
+	}
+}
+
+void image_status_read(struct image_status *status)
+{
+	*status = (struct image_status){0};
+	char *text = read_text();
+	if (!text)
+		return;
+	struct image_status read = {0};
+#define X(name, member) read.member = (__typeof__(read.member))fields_number(text, name, 0);
+	NUMBERS(X)
+#undef X
+	size_t rows = read.count;
+	read.count = 0;
+	*status = read;
+	read_intervals(status, text);
+	for (size_t i = 0; i < rows && i < IMAGE_COUNTER_MAX; i++)
+		read_row(status, text, i);
+	free(text);
+}
+
+void image_status_fini(struct image_status *status)
+{
+	free(status->counts);
+	*status = (struct image_status){0};
+}

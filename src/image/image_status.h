@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/** What the keeper knows: counts of starts since the boot, and the times without a watcher. A file in
+    IMAGE_DIRECTORY_RUN that the keeper writes and commands read. */
+#ifndef XHEAP_IMAGE_IMAGE_STATUS_H
+#define XHEAP_IMAGE_IMAGE_STATUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "session/control.h"
+
+enum { IMAGE_INTERVAL_MAX = 128, IMAGE_REASON_BYTES = 256 };
+
+/** The starts of an image. */
+struct image_count {
+	char image[1024];
+	uint64_t outcomes[CONTROL_OUTCOME_COUNT];
+	uint64_t shared;                   /**< of an option with %p: recorded into the common trace */
+	int64_t last_ns;                   /**< time of the last start; 0: none */
+	char last_why[IMAGE_REASON_BYTES]; /**< why the last untraced start was not traced; "": there is none */
+};
+
+/** A time without a watcher, in ns since the epoch. */
+struct image_interval {
+	int64_t from_ns, to_ns; /**< to_ns 0: it lasts */
+	uint32_t end;           /**< enum watch_end: why the watcher ended */
+};
+
+struct image_status {
+	int32_t keeper, watcher;                           /**< process ids; 0: none */
+	bool is_in_force;                                  /**< the watcher has its marks */
+	uint64_t refused_marks, overflows, interval_count; /**< interval_count: of all; the newest ones are kept */
+	struct image_interval intervals[IMAGE_INTERVAL_MAX];
+	struct image_count *counts;
+	size_t count, capacity;
+};
+
+/** Return the row of the image; make it if it is not there. */
+struct image_count *image_status_row(struct image_status *status, const char *image);
+
+/** Write the file. Return 0 or a negative errno. */
+int image_status_write(const struct image_status *status, struct diag *diag);
+
+/** Read the file into *status; all zero if there is none. */
+void image_status_read(struct image_status *status);
+void image_status_fini(struct image_status *status);
+
+/** Begin an interval without a watcher, unless one lasts, or end the one that lasts. */
+void image_status_interval(struct image_status *status, bool is_watching, uint32_t end, int64_t now_ns);
+
+/** Return whether the keeper of the file runs. */
+bool image_status_is_kept(const struct image_status *status);
+
+#endif

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The keeper's loop.
+ *
+ *     keeper --- fork ---> guardian --- fork ---> watcher (again and again)
+ *       |  ^                  | the socket of each       ^
+ *       |  +------------------+ new watcher              |
+ *       +------ options, marks, sockets of loggers ------+
+ *       |
+ *       +--- fork ---> spares: each becomes the logger of the first start that the watcher sends it
+ */
+#include "image/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "image/guardian.h"
+#include "image/keeper_state.h"
+#include "os/fd.h"
+#include "os/limits.h"
+#include "os/monotonic.h"
+
+#define SCAN_NS NS_PER_S
+#define DEBOUNCE_NS (20 * NS_PER_MS)
+#define WRITE_NS (50 * NS_PER_MS)
+enum { ROUND_MS = 50, OWN_WAIT_ROUNDS = 10 };
+
+void keeper_say(const struct keeper *keeper, const char *format, ...)
+{
+	char text[1024];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	if (keeper->options->say)
+		keeper->options->say(text);
+}
+
+struct kept_option *keeper_option(struct keeper *keeper, uint32_t id)
+{
+	for (size_t i = 0; i < keeper->kept_count; i++)
+		if (keeper->kept[i].id == id)
+			return &keeper->kept[i];
+	return NULL;
+}
+
+static int64_t realtime_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * (int64_t)NS_PER_S + now.tv_nsec;
+}
+
+/* ---- options ---- */
+
+static struct kept_option *kept_of_image(struct keeper *keeper, const char *image)
+{
+	for (size_t i = 0; i < keeper->kept_count; i++)
+		if (!strcmp(keeper->kept[i].option.image, image))
+			return &keeper->kept[i];
+	return NULL;
+}
+
+/* An option keeps its number: counts of its starts go on. */
+static void keep_option(struct keeper *keeper, const struct image_option *option)
+{
+	struct kept_option *kept = kept_of_image(keeper, option->image);
+	if (!kept) {
+		memory_grow(keeper->kept, keeper->kept_count, keeper->kept_capacity);
+		kept = &keeper->kept[keeper->kept_count++];
+		/* Rows of the file of counts are numbered like rows of the status. */
+		const struct image_count *row = image_status_row(&keeper->status, option->image);
+		*kept = (struct kept_option){.id = (uint32_t)(row - keeper->status.counts)};
+	}
+	kept->option = *option;
+	kept->is_in_force = image_option_is_in_force(option, time(NULL));
+}
+
+/* Refuse the command itself under any name. */
+static bool is_own_file(const char *path)
+{
+	struct stat own, status;
+	return path[0] == '/' && stat("/proc/self/exe", &own) == 0 && stat(path, &status) == 0 &&
+	       own.st_ino == status.st_ino && own.st_dev == status.st_dev;
+}
+
+/* Say the mistakes of all files if they are not those that were said last. */
+static void say_mistakes(struct keeper *keeper, const struct image_options *options)
+{
+	char all[sizeof(keeper->said)] = "";
+	for (size_t i = 0; i < options->mistake_count; i++) {
+		size_t length = strlen(all);
+		snprintf(all + length, sizeof(all) - length, "%s\n", options->mistakes[i].text);
+	}
+	if (!strcmp(all, keeper->said))
+		return;
+	memcpy(keeper->said, all, sizeof(all));
+	for (size_t i = 0; i < options->mistake_count; i++)
+		keeper_say(keeper, "%s", options->mistakes[i].text);
+}
+
+static void read_options(struct keeper *keeper)
+{
+	struct image_options options = {0};
+	image_options_read(&options);
+	for (size_t i = 0; i < keeper->kept_count; i++)
+		keeper->kept[i].is_in_force = false;
+	for (size_t i = 0; i < options.count; i++)
+		if (is_own_file(options.items[i].image))
+			keeper_say(keeper, "%s is not in force: xheap does not trace itself", options.items[i].file);
+		else
+			keep_option(keeper, &options.items[i]);
+	say_mistakes(keeper, &options);
+	image_options_fini(&options);
+	keeper->is_status_new = true;
+}
+
+static bool has_any_in_force(const struct keeper *keeper)
+{
+	for (size_t i = 0; i < keeper->kept_count; i++)
+		if (keeper->kept[i].is_in_force)
+			return true;
+	return false;
+}
+
+/* Put the options in force as they are in their files now. */
+static void apply_options(struct keeper *keeper)
+{
+	keeper->options_due_ns = 0;
+	keeper_drop_spares(keeper);
+	read_options(keeper);
+	keeper_forget_sessions(keeper);
+	keeper_scan_sessions(keeper);
+	keeper_take_sessions(keeper);
+	keeper_add_spares(keeper);
+	keeper_mark(keeper);
+}
+
+static void check_ends(struct keeper *keeper)
+{
+	int64_t now = time(NULL);
+	for (size_t i = 0; i < keeper->kept_count; i++)
+		if (keeper->kept[i].is_in_force && !image_option_is_in_force(&keeper->kept[i].option, now)) {
+			keeper_say(keeper, "%s: its time is over", keeper->kept[i].option.image);
+			keeper->options_due_ns = keeper->options_due_ns ? keeper->options_due_ns : monotonic_now_ns();
+		}
+}
+
+/* ---- the guardian and the watcher ---- */
+
+static int guardian_start(struct keeper *keeper)
+{
+	int sockets[2];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
+		return -errno;
+	keeper->guardian = fork();
+	if (keeper->guardian == 0) {
+		sigset_t none;
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		guardian_run(sockets[1], keeper->life);
+	}
+	close(sockets[1]);
+	keeper->guardian_socket = sockets[0];
+	return keeper->guardian > 0 ? 0 : -errno;
+}
+
+static void watcher_lost(struct keeper *keeper)
+{
+	fd_close(&keeper->watcher);
+	keeper->status.watcher = 0;
+	keeper->status.is_in_force = false;
+	/* It lived at its last beat; nobody knows how much longer. */
+	int64_t beat_ns = __atomic_load_n(&keeper->life->beat_ns, __ATOMIC_RELAXED);
+	if (has_any_in_force(keeper))
+		image_status_interval(&keeper->status, false, WATCH_END_NONE, beat_ns ? beat_ns : realtime_ns());
+	keeper_drop_spares(keeper);
+	keeper_forget_sessions(keeper);
+	keeper->is_status_new = true;
+}
+
+/* Wait a little until the images' own sessions have answered: without them a second session would begin. */
+static void wait_for_own(struct keeper *keeper)
+{
+	for (int round = 0; round < OWN_WAIT_ROUNDS; round++) {
+		bool waits = false;
+		keeper_take_sessions(keeper);
+		for (size_t i = 0; i < keeper->session_count; i++)
+			waits |= keeper->sessions[i].socket >= 0;
+		if (!waits)
+			return;
+		monotonic_pause(ROUND_MS * NS_PER_MS / 2);
+	}
+}
+
+static void watcher_begun(struct keeper *keeper, const struct watch_message *message, int socket)
+{
+	static const char *const reasons[] = {
+#define X(id, text) text,
+		WATCH_ENDS(X)
+#undef X
+	};
+	if (keeper->watcher >= 0)
+		watcher_lost(keeper);
+	if (message->value > 0 && message->value < WATCH_END_COUNT && keeper->status.interval_count) {
+		keeper_say(keeper, "another watcher has begun: %s", reasons[message->value]);
+		keeper->status.intervals[(keeper->status.interval_count - 1) % IMAGE_INTERVAL_MAX].end =
+			(uint32_t)message->value;
+	}
+	keeper->watcher = socket;
+	keeper->status.watcher = message->pid;
+	keeper_scan_sessions(keeper);
+	wait_for_own(keeper);
+	keeper_add_spares(keeper);
+	keeper_mark(keeper);
+}
+
+static void guardian_messages(struct keeper *keeper)
+{
+	struct watch_message message;
+	int fd, got;
+	while ((got = watch_receive(keeper->guardian_socket, &message, &fd)) > 0) {
+		if (message.kind == WATCH_WATCHER && fd >= 0)
+			watcher_begun(keeper, &message, fd);
+		else if (fd >= 0)
+			close(fd);
+	}
+	if (got == 0)
+		return;
+	/* It was killed; its watcher ended with it. */
+	fd_close(&keeper->guardian_socket);
+	watcher_lost(keeper);
+	keeper_say(keeper, "another guardian begins: the last one has ended");
+	if (guardian_start(keeper) != 0)
+		keeper->is_over = true;
+}
+
+static void note_start(struct keeper *keeper, const struct watch_message *message)
+{
+	const struct kept_option *kept = keeper_option(keeper, message->id);
+	if (!kept || message->value < 0 || message->value >= CONTROL_OUTCOME_COUNT)
+		return;
+	struct image_count *row = image_status_row(&keeper->status, kept->option.image);
+	row->outcomes[message->value]++;
+	row->last_ns = realtime_ns();
+	bool is_untraced = message->value != CONTROL_OUTCOME_TRACED && message->value != CONTROL_OUTCOME_UNSELECTED &&
+			   message->value != CONTROL_OUTCOME_EXEC_FAILED;
+	if (is_untraced)
+		snprintf(row->last_why, sizeof(row->last_why), "%.*s", (int)sizeof(row->last_why) - 1, message->text);
+	keeper->is_status_new = true;
+}
+
+static void watcher_message(struct keeper *keeper, const struct watch_message *message)
+{
+	switch (message->kind) {
+	case WATCH_STARTED:
+		note_start(keeper, message);
+		break;
+	case WATCH_TAKEN:
+		keeper_spare_taken(keeper, message->id);
+		keeper_add_spares(keeper);
+		break;
+	case WATCH_LOGGER_GONE:
+		keeper_session_gone(keeper, message->id);
+		keeper_spare_taken(keeper, message->id);
+		keeper_add_spares(keeper);
+		break;
+	case WATCH_REFUSED:
+		keeper->status.refused_marks++;
+		keeper_say(keeper, "a mark could not be set: %s", strerror(message->value));
+		break;
+	case WATCH_IN_FORCE:
+		keeper->status.is_in_force = true;
+		image_status_interval(&keeper->status, true, WATCH_END_NONE, realtime_ns());
+		break;
+	case WATCH_OVERFLOW:
+		keeper->status.overflows++;
+		break;
+	default:
+		break;
+	}
+	keeper->is_status_new = true;
+}
+
+static void watcher_messages(struct keeper *keeper)
+{
+	struct watch_message message;
+	int fd, got;
+	while ((got = watch_receive(keeper->watcher, &message, &fd)) > 0) {
+		if (fd >= 0)
+			close(fd);
+		watcher_message(keeper, &message);
+	}
+	if (got < 0)
+		watcher_lost(keeper);
+}
+
+/* ---- the loop ---- */
+
+static void take_changes(struct keeper *keeper)
+{
+	char events[4096];
+	bool has_any = false;
+	while (read(keeper->changes, events, sizeof(events)) > 0)
+		has_any = true;
+	if (has_any && !keeper->options_due_ns)
+		keeper->options_due_ns = monotonic_now_ns() + DEBOUNCE_NS;
+}
+
+static void take_signals(struct keeper *keeper)
+{
+	struct signalfd_siginfo signal;
+	while (read(keeper->signals, &signal, sizeof(signal)) == (ssize_t)sizeof(signal)) {
+		if (signal.ssi_signo == SIGHUP)
+			keeper->options_due_ns = monotonic_now_ns();
+		else if (signal.ssi_signo != SIGCHLD)
+			keeper->is_over = true;
+	}
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+}
+
+static void do_regularly(struct keeper *keeper)
+{
+	uint64_t now = monotonic_now_ns();
+	check_ends(keeper);
+	if (keeper->options_due_ns && now >= keeper->options_due_ns)
+		apply_options(keeper);
+	if (now - keeper->scanned_ns >= SCAN_NS) {
+		keeper->scanned_ns = now;
+		keeper_scan_sessions(keeper);
+		keeper_trim_traces(keeper);
+	}
+	keeper_take_sessions(keeper);
+	if (keeper->is_status_new && now - keeper->written_ns >= WRITE_NS) {
+		keeper->written_ns = now;
+		keeper->is_status_new = image_status_write(&keeper->status, &(struct diag){""}) != 0;
+	}
+}
+
+static void keeper_round(struct keeper *keeper)
+{
+	struct pollfd polled[] = {{keeper->guardian_socket, POLLIN, 0},
+				  {keeper->watcher, POLLIN, 0},
+				  {keeper->changes, POLLIN, 0},
+				  {keeper->mounts, POLLPRI, 0},
+				  {keeper->signals, POLLIN, 0}};
+	poll(polled, sizeof(polled) / sizeof(*polled), ROUND_MS);
+	if (polled[4].revents)
+		take_signals(keeper);
+	if (polled[1].revents && keeper->watcher >= 0)
+		watcher_messages(keeper);
+	if (polled[0].revents)
+		guardian_messages(keeper);
+	if (polled[2].revents)
+		take_changes(keeper);
+	if (polled[3].revents & (POLLPRI | POLLERR))
+		keeper_mark_systems(keeper);
+	do_regularly(keeper);
+}
+
+/* ---- beginning and end ---- */
+
+static int signals_open(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Make the file of counts, and take the place of the one keeper. Return the lock, or a negative errno. */
+static int run_directory_open(struct diag *diag)
+{
+	char directory[IMAGE_PATH_BYTES], path[IMAGE_PATH_BYTES + 32];
+	int error = image_directory_make(IMAGE_DIRECTORY_RUN, 0755, diag);
+	error = error ? error : image_directory_make(IMAGE_DIRECTORY_TRACES, 0700, diag);
+	error = error ? error : image_directory_make(IMAGE_DIRECTORY_OPTIONS, 0755, diag);
+	if (error)
+		return error;
+	image_directory(IMAGE_DIRECTORY_RUN, directory, sizeof(directory));
+	snprintf(path, sizeof(path), "%s/%s", directory, IMAGE_COUNTER_FILE);
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || ftruncate(fd, IMAGE_COUNTER_MAX * sizeof(uint64_t)) != 0)
+		return diag_errno(diag, "cannot make %s", path);
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+		return diag_fail(diag, EEXIST, "image options are watched already, by another xheap image watch");
+	return fd;
+}
+
+static int keeper_begin(struct keeper *keeper, struct diag *diag)
+{
+	char path[IMAGE_PATH_BYTES];
+	image_directory(IMAGE_DIRECTORY_OPTIONS, path, sizeof(path));
+	keeper->changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (keeper->changes >= 0)
+		inotify_add_watch(keeper->changes, path,
+				  IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | IN_ONLYDIR);
+	keeper->mounts = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	keeper->signals = signals_open();
+	if (keeper->changes < 0 || keeper->mounts < 0 || keeper->signals < 0)
+		return diag_errno(diag, "cannot watch image options");
+	prctl(PR_SET_NAME, "xheap-keeper");
+	limits_raise(NULL);
+	image_status_read(&keeper->status);
+	keeper->status.keeper = getpid();
+	keeper->status.is_in_force = false;
+	keeper->next_id = 1;
+	read_options(keeper);
+	keeper->life = mmap(NULL, sizeof(*keeper->life), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (keeper->life == MAP_FAILED)
+		return diag_errno(diag, "no memory to share with the guardian");
+	int error = guardian_start(keeper);
+	return error ? diag_fail(diag, -error, "cannot start the guardian") : 0;
+}
+
+static void keeper_end(struct keeper *keeper)
+{
+	fd_close(&keeper->guardian_socket);
+	fd_close(&keeper->watcher);
+	if (has_any_in_force(keeper))
+		image_status_interval(&keeper->status, false, WATCH_END_EXITED, realtime_ns());
+	keeper->status.keeper = keeper->status.watcher = 0;
+	keeper->status.is_in_force = false;
+	image_status_write(&keeper->status, &(struct diag){""});
+	keeper_stop_sessions(keeper);
+	waitpid(keeper->guardian, NULL, 0);
+	/* The loggers' traces are whole when they have ended. */
+	for (int round = 0; round < 200 && waitpid(-1, NULL, WNOHANG) >= 0; round++)
+		monotonic_pause(ROUND_MS * NS_PER_MS);
+	image_status_fini(&keeper->status);
+	free(keeper->kept);
+}
+
+int keeper_run(const struct keeper_options *options, struct diag *diag)
+{
+	static struct keeper memory;
+	struct keeper *keeper = &memory;
+	*keeper = (struct keeper){.options = options, .guardian_socket = -1, .watcher = -1};
+	if (geteuid() != 0)
+		return diag_fail(diag, EPERM, "only root may watch the starts of images");
+	int lock = run_directory_open(diag);
+	int error = lock < 0 ? lock : keeper_begin(keeper, diag);
+	if (error)
+		return error;
+	while (!keeper->is_over)
+		keeper_round(keeper);
+	keeper_end(keeper);
+	close(lock);
+	return 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/** The keeper: reads image options, follows the mount table, starts loggers ahead of need, keeps counts, and passes
+    open descriptors to the watcher. */
+#ifndef XHEAP_IMAGE_KEEPER_H
+#define XHEAP_IMAGE_KEEPER_H
+
+#include "base/diag.h"
+
+struct keeper_options {
+	const char *below; /**< watch only file systems mounted here or below; NULL: all */
+	/** Receive a line for the user. */
+	void (*say)(const char *text);
+};
+
+/** Keep until SIGTERM or SIGINT. Return 0, or a negative errno with the reason. */
+int keeper_run(const struct keeper_options *options, struct diag *diag);
+
+#endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/* The loggers of registered images: those started ahead of need, sessions that run, and their traces. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "image/keeper_state.h"
+#include "os/fd.h"
+#include "os/monotonic.h"
+#include "session/directory.h"
+#include "session/logger.h"
+
+#define TRACE_BYTES_MAX (UINT64_C(1) << 30)
+enum { TRACE_FILES_MAX = 16, SPARES_USUAL = 3 };
+#define ANSWER_NS (5 * NS_PER_S)
+
+/* ---- spares ---- */
+
+/* Wait for the first start, without taking its message, and become the logger of its option. */
+static _Noreturn void spare_run(struct keeper *keeper, int control)
+{
+	struct control_message first;
+	struct session_options session;
+	char room[2 * IMAGE_PATH_BYTES];
+	struct diag diag = {""};
+	ssize_t got;
+	prctl(PR_SET_NAME, "xheap-spare");
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	if (control > 3)
+		close_range(3, (unsigned)control - 1, 0);
+	close_range((unsigned)control + 1, UINT_MAX, 0);
+	do
+		got = recv(control, &first, sizeof(first), MSG_PEEK);
+	while (got < 0 && errno == EINTR);
+	if (got < (ssize_t)offsetof(struct control_message, text))
+		_exit(0);
+	const struct kept_option *kept = keeper_option(keeper, first.image.option);
+	if (!kept || image_option_recording(&kept->option, first.image.is_last ? first.pid : 0, &session, room, &diag))
+		_exit(1);
+	_exit(logger_run(&session, control));
+}
+
+static void spare_start(struct keeper *keeper, struct spare *spare)
+{
+	int sockets[2];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
+		return;
+	uint32_t id = keeper->next_id++;
+	pid_t pid = fork();
+	if (pid == 0)
+		spare_run(keeper, sockets[1]);
+	close(sockets[1]);
+	if (pid > 0) {
+		*spare = (struct spare){id, pid};
+		watch_send(
+			keeper->watcher,
+			&(struct watch_message){.kind = WATCH_LOGGER, .logger = {.id = id, .kind = WATCH_LOGGER_SPARE}},
+			sockets[0], true);
+	}
+	close(sockets[0]);
+}
+
+void keeper_add_spares(struct keeper *keeper)
+{
+	size_t wanted = 0;
+	for (size_t i = 0; i < keeper->kept_count; i++)
+		if (keeper->kept[i].is_in_force)
+			wanted += image_option_is_each(&keeper->kept[i].option) ? SPARE_MAX : 1;
+	wanted = wanted > SPARE_MAX ? SPARE_MAX : wanted && wanted < SPARES_USUAL ? SPARES_USUAL : wanted;
+	for (size_t i = 0; i < wanted && keeper->watcher >= 0; i++)
+		if (!keeper->spares[i].pid)
+			spare_start(keeper, &keeper->spares[i]);
+}
+
+void keeper_drop_spares(struct keeper *keeper)
+{
+	for (int i = 0; i < SPARE_MAX; i++) {
+		if (keeper->spares[i].pid && keeper->watcher >= 0)
+			watch_send(keeper->watcher,
+				   &(struct watch_message){.kind = WATCH_NO_LOGGER, .id = keeper->spares[i].id}, -1,
+				   true);
+		keeper->spares[i].pid = 0;
+	}
+}
+
+void keeper_spare_taken(struct keeper *keeper, uint32_t id)
+{
+	for (int i = 0; i < SPARE_MAX; i++)
+		if (keeper->spares[i].id == id)
+			keeper->spares[i].pid = 0;
+}
+
+/* ---- sessions ---- */
+
+static struct kept_session *session_find(struct keeper *keeper, const char *name)
+{
+	for (size_t i = 0; i < keeper->session_count; i++)
+		if (!strcmp(keeper->sessions[i].name, name))
+			return &keeper->sessions[i];
+	return NULL;
+}
+
+/* Return the option whose own session has the name; NULL: it is no option's that is in force. */
+static const struct kept_option *option_of_session(const struct keeper *keeper, const char *name)
+{
+	char own[65];
+	for (size_t i = 0; i < keeper->kept_count; i++) {
+		image_option_session_name(&keeper->kept[i].option, own);
+		if (keeper->kept[i].is_in_force && !strcmp(own, name))
+			return &keeper->kept[i];
+	}
+	return NULL;
+}
+
+static bool is_own_name(const char *name)
+{
+	const char *prefix = image_session_prefix();
+	return !strncmp(name, prefix, strlen(prefix));
+}
+
+/* Ask the session whether it takes registered images. */
+static void session_ask_state(struct kept_session *session)
+{
+	const struct control_message query = {.kind = CONTROL_QUERY};
+	session->socket = session_connect(session->name, &(struct diag){""});
+	session->asked_ns = monotonic_now_ns();
+	if (session->socket >= 0 && !control_send_within(session->socket, &query, 0))
+		fd_close(&session->socket);
+}
+
+static void see_session(void *cookie, const char *name)
+{
+	struct keeper *keeper = cookie;
+	struct kept_session *session = session_find(keeper, name);
+	if (session) {
+		session->is_seen = true;
+		return;
+	}
+	if (keeper->session_count == KEPT_SESSION_MAX || strlen(name) >= sizeof(session->name))
+		return;
+	session = &keeper->sessions[keeper->session_count++];
+	*session = (struct kept_session){.id = keeper->next_id++, .socket = -1, .is_seen = true};
+	snprintf(session->name, sizeof(session->name), "%s", name);
+	session->user = strchr(name, '/') ? (uint32_t)strtoul(name, NULL, 10) : 0;
+	session->is_own = is_own_name(name);
+	session_ask_state(session);
+}
+
+/* Tell the watcher which options name the session. */
+static void session_link(struct keeper *keeper, const char *name, uint32_t logger)
+{
+	for (size_t i = 0; i < keeper->kept_count; i++) {
+		struct kept_option *kept = &keeper->kept[i];
+		if (strcmp(kept->option.session, name) || kept->session_logger == logger)
+			continue;
+		kept->session_logger = logger;
+		if (kept->is_in_force && keeper->watcher >= 0)
+			keeper_send_option(keeper, kept);
+	}
+}
+
+static void session_remove(struct keeper *keeper, size_t index)
+{
+	fd_close(&keeper->sessions[index].socket);
+	session_link(keeper, keeper->sessions[index].name, 0);
+	keeper->sessions[index] = keeper->sessions[--keeper->session_count];
+}
+
+void keeper_scan_sessions(struct keeper *keeper)
+{
+	for (size_t i = 0; i < keeper->session_count; i++)
+		keeper->sessions[i].is_seen = false;
+	session_each(see_session, keeper);
+	for (size_t i = keeper->session_count; i-- > 0;)
+		if (!keeper->sessions[i].is_seen)
+			session_remove(keeper, i);
+}
+
+/* Pass the session, which has answered, to the watcher if starts may go to it. */
+static void session_pass(struct keeper *keeper, struct kept_session *session)
+{
+	struct watch_message message = {
+		.kind = WATCH_LOGGER, .logger = {.id = session->id, .kind = WATCH_LOGGER_TAKER, .user = session->user}};
+	const struct kept_option *own = session->is_own ? option_of_session(keeper, session->name) : NULL;
+	bool is_named = false;
+	for (size_t i = 0; i < keeper->kept_count; i++)
+		is_named |= !strcmp(keeper->kept[i].option.session, session->name);
+	if (own) {
+		message.logger.kind = WATCH_LOGGER_OWN;
+		message.logger.option = own->id;
+	} else if (session->is_own) {
+		/* Its option is gone. */
+		control_send_within(session->socket, &(struct control_message){.kind = CONTROL_STOP}, 0);
+		fd_close(&session->socket);
+		return;
+	} else if (!session->takes_images) {
+		/* Only options that name it use it. */
+		message.logger.kind = WATCH_LOGGER_OWN;
+	}
+	if (own || session->takes_images || is_named) {
+		watch_send(keeper->watcher, &message, session->socket, true);
+		session_link(keeper, session->name, session->id);
+	}
+	fd_close(&session->socket);
+}
+
+static void session_take(struct keeper *keeper, struct kept_session *session)
+{
+	struct control_message message;
+	int got;
+	while ((got = control_receive(session->socket, &message, 0)) > 0) {
+		if (message.kind == CONTROL_STATE)
+			session->takes_images = message.state.takes_images;
+		if (message.kind == CONTROL_DONE) {
+			session->is_known = true;
+			session_pass(keeper, session);
+			return;
+		}
+	}
+	if (got < 0 || monotonic_now_ns() - session->asked_ns > ANSWER_NS)
+		fd_close(&session->socket);
+}
+
+void keeper_take_sessions(struct keeper *keeper)
+{
+	for (size_t i = 0; i < keeper->session_count && keeper->watcher >= 0; i++)
+		if (keeper->sessions[i].socket >= 0)
+			session_take(keeper, &keeper->sessions[i]);
+}
+
+void keeper_forget_sessions(struct keeper *keeper)
+{
+	while (keeper->session_count)
+		session_remove(keeper, keeper->session_count - 1);
+}
+
+void keeper_session_gone(struct keeper *keeper, uint32_t id)
+{
+	for (size_t i = 0; i < keeper->session_count; i++)
+		if (keeper->sessions[i].id == id) {
+			session_remove(keeper, i);
+			return;
+		}
+}
+
+static void stop_own(void *cookie, const char *name)
+{
+	(void)cookie;
+	if (!is_own_name(name))
+		return;
+	int socket = session_connect(name, &(struct diag){""});
+	if (socket < 0)
+		return;
+	control_send_within(socket, &(struct control_message){.kind = CONTROL_STOP}, 0);
+	close(socket);
+}
+
+void keeper_stop_sessions(struct keeper *keeper)
+{
+	session_each(stop_own, keeper);
+}
+
+/* ---- traces ---- */
+
+struct trace_file {
+	char name[NAME_MAX + 1];
+	struct timespec changed;
+	uint64_t size_bytes;
+};
+
+static int compare_newest_first(const void *one, const void *other)
+{
+	const struct trace_file *a = one, *b = other;
+	if (a->changed.tv_sec != b->changed.tv_sec)
+		return a->changed.tv_sec < b->changed.tv_sec ? 1 : -1;
+	if (a->changed.tv_nsec != b->changed.tv_nsec)
+		return a->changed.tv_nsec < b->changed.tv_nsec ? 1 : -1;
+	return strcmp(b->name, a->name);
+}
+
+/* Remove the oldest files of one image, "PREFIX.NNNNN.xht". The newest one is being written. */
+static void trim(int directory, const char *prefix)
+{
+	enum { FILES_MAX = 256 };
+	struct trace_file *files = calloc(FILES_MAX, sizeof(*files));
+	int own = files ? dup(directory) : -1;
+	DIR *list = own >= 0 ? fdopendir(own) : NULL;
+	size_t count = 0, length = strlen(prefix);
+	uint64_t bytes = 0;
+	if (list)
+		rewinddir(list);
+	for (const struct dirent *entry; list && count < FILES_MAX && (entry = readdir(list));) {
+		struct stat status;
+		unsigned number;
+		char end;
+		if (strncmp(entry->d_name, prefix, length) ||
+		    sscanf(entry->d_name + length, ".%5u.xh%c", &number, &end) != 2 || end != 't' ||
+		    fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode))
+			continue;
+		files[count].changed = status.st_mtim;
+		files[count].size_bytes = (uint64_t)status.st_size;
+		snprintf(files[count++].name, sizeof(files->name), "%s", entry->d_name);
+	}
+	if (count)
+		qsort(files, count, sizeof(*files), compare_newest_first);
+	for (size_t i = 0; i < count; i++) {
+		bytes += files[i].size_bytes;
+		if (i && (i >= TRACE_FILES_MAX || bytes > TRACE_BYTES_MAX))
+			unlinkat(directory, files[i].name, 0);
+	}
+	if (list)
+		closedir(list);
+	free(files);
+}
+
+void keeper_trim_traces(const struct keeper *keeper)
+{
+	char path[IMAGE_PATH_BYTES], name[65];
+	image_directory(IMAGE_DIRECTORY_TRACES, path, sizeof(path));
+	int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (directory < 0)
+		return;
+	for (size_t i = 0; i < keeper->kept_count; i++) {
+		image_option_session_name(&keeper->kept[i].option, name);
+		trim(directory, name + strlen(image_session_prefix()));
+	}
+	close(directory);
+}

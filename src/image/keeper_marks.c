@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* What the watcher has to mark: the keeper opens it, the watcher gets the descriptor. */
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "image/keeper_state.h"
+
+/* Opening one of these may wait for a server or a user, or they have no programs. */
+static const char *const unwatched_types[] = {
+	"proc",    "sysfs",       "cgroup", "cgroup2",  "devpts",    "securityfs", "debugfs",
+	"tracefs", "pstore",      "bpf",    "configfs", "fusectl",   "mqueue",     "hugetlbfs",
+	"autofs",  "binfmt_misc", "nsfs",   "efivarfs", "selinuxfs", "rpc_pipefs", "nfs",
+	"nfs4",    "cifs",        "smb3",   "ceph",     "fuse",      "nfsd"};
+
+static void send_mark(const struct keeper *keeper, enum watch_mark kind, int fd)
+{
+	watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_MARK, .value = (int32_t)kind}, fd, true);
+}
+
+/* Mark the object at the path. Return whether it could be opened. */
+static bool mark_path(const struct keeper *keeper, enum watch_mark kind, const char *path)
+{
+	int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	int fd = open(path, kind == WATCH_MARK_DIRECTORY ? flags | O_DIRECTORY : flags);
+	if (fd < 0)
+		return false;
+	send_mark(keeper, kind, fd);
+	close(fd);
+	return true;
+}
+
+/* Mark the file, if there is one, and its directory, in which it may be replaced. */
+static void mark_file(struct keeper *keeper, const struct image_option *option)
+{
+	char resolved[PATH_MAX], path[PATH_MAX];
+	struct stat status;
+	snprintf(path, sizeof(path), "%s", realpath(option->image, resolved) ? resolved : option->image);
+	if (stat(path, &status) == 0 && S_ISREG(status.st_mode))
+		mark_path(keeper, WATCH_MARK_FILE, path);
+	mark_path(keeper, WATCH_MARK_DIRECTORY, dirname(path));
+	inotify_add_watch(keeper->changes, path, IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_ONLYDIR);
+	snprintf(path, sizeof(path), "%s", option->image);
+	inotify_add_watch(keeper->changes, dirname(path),
+			  IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_ONLYDIR);
+}
+
+/* ---- file systems ---- */
+
+/* Decode the \ooo of the mount table in place. */
+static void decode(char *text)
+{
+	char *to = text;
+	for (const char *at = text; *at; to++) {
+		unsigned value;
+		if (at[0] == '\\' && sscanf(at + 1, "%3o", &value) == 1) {
+			*to = (char)value;
+			at += 4;
+		} else {
+			*to = *at++;
+		}
+	}
+	*to = 0;
+}
+
+static bool is_below(const char *path, const char *directory)
+{
+	size_t length = strlen(directory);
+	while (length > 1 && directory[length - 1] == '/')
+		length--;
+	return !strncmp(path, directory, length) && (length == 1 || !path[length] || path[length] == '/');
+}
+
+static bool is_unwatched_type(const char *type)
+{
+	for (size_t i = 0; i < sizeof(unwatched_types) / sizeof(*unwatched_types); i++)
+		if (!strcmp(type, unwatched_types[i]))
+			return true;
+	return !strncmp(type, "fuse.", 5);
+}
+
+static void mark_system(const struct keeper *keeper, char *line)
+{
+	static const char behind[] = " - ";
+	char device[32], place[PATH_MAX], type[64];
+	const char *rest = strstr(line, behind);
+	if (!rest || sscanf(line, "%*s %*s %31s %*s %4095s", device, place) != 2 ||
+	    sscanf(rest + sizeof(behind) - 1, "%63s", type) != 1)
+		return;
+	decode(place);
+	if (is_unwatched_type(type) || (keeper->options->below && !is_below(place, keeper->options->below)))
+		return;
+	mark_path(keeper, WATCH_MARK_SYSTEM, place);
+}
+
+/* A file system that is marked already stays as it is. */
+void keeper_mark_systems(struct keeper *keeper)
+{
+	bool has_names = false;
+	for (size_t i = 0; i < keeper->kept_count; i++)
+		has_names |= keeper->kept[i].is_in_force && !image_option_is_path(&keeper->kept[i].option);
+	FILE *file = has_names && keeper->watcher >= 0 ? fopen("/proc/self/mountinfo", "re") : NULL;
+	char *line = NULL;
+	size_t size = 0;
+	while (file && getline(&line, &size, file) > 0)
+		mark_system(keeper, line);
+	free(line);
+	if (file)
+		fclose(file);
+}
+
+/* ---- all ---- */
+
+void keeper_send_option(struct keeper *keeper, const struct kept_option *kept)
+{
+	const struct image_option *option = &kept->option;
+	char resolved[PATH_MAX];
+	struct stat status;
+	bool is_path = image_option_is_path(option), counts = option->first || option->every > 1;
+	struct watch_message message = {
+		.kind = WATCH_OPTION,
+		.id = kept->id,
+		.option = {.logger = kept->session_logger,
+			   .is_path = is_path,
+			   .is_privileged = option->is_privileged,
+			   .is_each = image_option_is_each(option),
+			   .image = {.option = kept->id,
+				     .has_user = option->user[0] != 0,
+				     .user = option->user_id,
+				     .counter = counts ? kept->id % IMAGE_COUNTER_MAX : UINT32_MAX,
+				     .first = option->first,
+				     .every = option->every}}};
+	memcpy(message.option.image.arguments, option->arguments, sizeof(option->arguments));
+	memcpy(message.option.image.cgroup, option->cgroup, sizeof(option->cgroup));
+	const char *path = is_path && realpath(option->image, resolved) ? resolved : option->image;
+	if (is_path && stat(path, &status) == 0) {
+		message.option.device = status.st_dev;
+		message.option.inode = status.st_ino;
+	}
+	/* Behind links a path may be longer than an option's own; such a file is not marked. */
+	if ((size_t)snprintf(message.text, sizeof(message.text), "%s", path) >= sizeof(message.text))
+		return;
+	watch_send(keeper->watcher, &message, -1, true);
+}
+
+void keeper_mark(struct keeper *keeper)
+{
+	if (keeper->watcher < 0)
+		return;
+	for (size_t i = 0; i < keeper->kept_count; i++) {
+		const struct kept_option *kept = &keeper->kept[i];
+		if (kept->is_in_force)
+			keeper_send_option(keeper, kept);
+		else
+			watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_NO_OPTION, .id = kept->id},
+				   -1, true);
+	}
+	watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_MARK_ANEW}, -1, true);
+	for (size_t i = 0; i < keeper->kept_count; i++)
+		if (keeper->kept[i].is_in_force && image_option_is_path(&keeper->kept[i].option))
+			mark_file(keeper, &keeper->kept[i].option);
+	keeper_mark_systems(keeper);
+	watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_MARKED}, -1, true);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/** The state that the keeper's files share. */
+#ifndef XHEAP_IMAGE_KEEPER_STATE_H
+#define XHEAP_IMAGE_KEEPER_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "image/image_files.h"
+#include "image/image_status.h"
+#include "image/keeper.h"
+#include "image/watch_message.h"
+#include "image/watcher.h"
+
+enum { SPARE_MAX = 8, KEPT_SESSION_MAX = 256 };
+
+/** An option with the number that the watcher knows. */
+struct kept_option {
+	uint32_t id;
+	struct image_option option;
+	bool is_in_force;
+	uint32_t session_logger; /**< number of the session that it names; 0: it does not run */
+};
+
+/** A process that waits for the first start of an image, to become its logger. */
+struct spare {
+	uint32_t id;
+	pid_t pid; /**< 0: the row is free */
+};
+
+/** A session that runs, as far as the keeper knows it. */
+struct kept_session {
+	char name[128];
+	uint32_t id;       /**< as a logger of the watcher */
+	int socket;        /**< while its state is asked for; -1: it was passed to the watcher, or takes no starts */
+	bool takes_images; /**< by its answer */
+	bool is_own;       /**< of an image option */
+	bool is_seen;      /**< used by the scan */
+	bool is_known;     /**< its answer has come */
+	uint32_t option, user;
+	uint64_t asked_ns;
+};
+
+struct keeper {
+	const struct keeper_options *options;
+	int guardian_socket, watcher, changes, mounts, signals;
+	pid_t guardian;
+	struct watch_life *life; /**< shared with the guardian and the watcher */
+	bool is_over;
+	uint64_t options_due_ns; /**< when changed files are read; 0: nothing has changed */
+	uint32_t next_id;
+	struct kept_option *kept;
+	size_t kept_count, kept_capacity;
+	struct spare spares[SPARE_MAX];
+	struct kept_session sessions[KEPT_SESSION_MAX];
+	size_t session_count;
+	struct image_status status;
+	bool is_status_new;
+	char said[1024]; /**< mistakes that were said already */
+	uint64_t scanned_ns, written_ns;
+};
+
+/** Say a line to the user. */
+__attribute__((format(printf, 2, 3))) void keeper_say(const struct keeper *keeper, const char *format, ...);
+
+/** Return the option with the number; NULL: it is not kept any more. */
+struct kept_option *keeper_option(struct keeper *keeper, uint32_t id);
+
+/* ---- keeper_marks.c ---- */
+
+/** Send the watcher all marks anew. */
+void keeper_mark(struct keeper *keeper);
+/** Send the marks of file systems again: some may be new. */
+void keeper_mark_systems(struct keeper *keeper);
+/** Describe the option to the watcher. */
+void keeper_send_option(struct keeper *keeper, const struct kept_option *kept);
+
+/* ---- keeper_loggers.c ---- */
+
+/** Start processes that wait for starts, as many as the options in force may need. */
+void keeper_add_spares(struct keeper *keeper);
+/** End the spares: they know the options as they were. */
+void keeper_drop_spares(struct keeper *keeper);
+/** Note that a spare is a logger now. */
+void keeper_spare_taken(struct keeper *keeper, uint32_t id);
+/** Find sessions that have begun or ended; ask new ones whether they take registered images. */
+void keeper_scan_sessions(struct keeper *keeper);
+/** Take the answers of the sessions that were asked, and pass those that take starts to the watcher. */
+void keeper_take_sessions(struct keeper *keeper);
+/** Forget that sessions were passed to the watcher, which has ended. */
+void keeper_forget_sessions(struct keeper *keeper);
+/** Forget a session that has ended. */
+void keeper_session_gone(struct keeper *keeper, uint32_t id);
+/** End the sessions of images. */
+void keeper_stop_sessions(struct keeper *keeper);
+/** Remove the oldest traces of the images' own sessions that exceed the limits. */
+void keeper_trim_traces(const struct keeper *keeper);
+
+#endif

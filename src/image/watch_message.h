@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/** The messages between the watcher, its keeper and their guardian, over sockets of whole datagrams. A message may
+    carry one descriptor. */
+#ifndef XHEAP_IMAGE_WATCH_MESSAGE_H
+#define XHEAP_IMAGE_WATCH_MESSAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "session/control.h"
+
+enum watch_kind {
+	WATCH_OPTION,    /**< to the watcher: `option` is in force; `text` is its image. Replaces the one with its id */
+	WATCH_NO_OPTION, /**< to the watcher: `id` is no longer in force */
+	/** to the watcher, with the socket of a session: starts may go to `logger` */
+	WATCH_LOGGER,
+	WATCH_NO_LOGGER, /**< to the watcher: forget the logger `id`, if it is a spare that was not used */
+	/** to the watcher: the marks from here to WATCH_MARKED replace all marks before */
+	WATCH_MARK_ANEW,
+	WATCH_MARK,   /**< to the watcher, with a descriptor of the object: value is an enum watch_mark */
+	WATCH_MARKED, /**< to the watcher: the new marks are complete, the old ones end */
+	/** from the guardian, with a socket: a new watcher. value: enum watch_end, of the last one */
+	WATCH_WATCHER,
+	/** from the watcher: a start of option `id`, by `pid`. value: enum control_outcome; text: why */
+	WATCH_STARTED,
+	WATCH_TAKEN,       /**< from the watcher: the spare `id` is the logger of option `value` now */
+	WATCH_LOGGER_GONE, /**< from the watcher: the logger `id` has ended */
+	WATCH_REFUSED,     /**< from the watcher: a mark could not be set; value is an errno */
+	WATCH_IN_FORCE,    /**< from the watcher: it has done WATCH_MARKED */
+	WATCH_OVERFLOW     /**< from the watcher: the kernel had no room for events, and some starts are untraced */
+};
+
+/** X(id, text): why a watcher ended. */
+/* clang-format off */
+#define WATCH_ENDS(X) \
+	X(NONE, "it began") \
+	X(STUCK, "it gave no sign of life") \
+	X(KILLED, "it was killed") \
+	X(EXITED, "it could not go on")
+/* clang-format on */
+
+enum watch_end {
+#define X(id, text) WATCH_END_##id,
+	WATCH_ENDS(X)
+#undef X
+		WATCH_END_COUNT
+};
+
+enum watch_mark {
+	WATCH_MARK_FILE,
+	WATCH_MARK_DIRECTORY, /**< executions of the files in it */
+	WATCH_MARK_SYSTEM     /**< of all files of the file system */
+};
+
+enum watch_logger_kind {
+	WATCH_LOGGER_SPARE, /**< runs ahead of need */
+	WATCH_LOGGER_OWN,   /**< of the option */
+	WATCH_LOGGER_EACH,  /**< of one process of the option */
+	WATCH_LOGGER_TAKER  /**< a session that takes registered images of `user`, or of all users if that is root */
+};
+
+struct watch_option {
+	struct control_image image; /**< token is not set */
+	uint32_t logger;            /**< the session that it names, if that runs; 0: none */
+	bool is_path, is_privileged, is_each;
+	uint64_t device, inode; /**< of the file at the path; 0: unknown */
+};
+
+struct watch_logger {
+	uint32_t id, kind, option, user;
+};
+
+struct watch_message {
+	uint32_t kind, id;
+	int32_t pid, value;
+	union {
+		struct watch_option option;
+		struct watch_logger logger;
+	};
+	char text[1024];
+};
+
+/** Send the message, with a descriptor if fd is not negative. wait: wait for room. Return false if the other side is
+    gone, or there is no room. */
+bool watch_send(int socket, const struct watch_message *message, int fd, bool wait);
+
+/** Receive a message without waiting, and its descriptor or -1. Return 1, 0 if none is there, -1 if the other side is
+    gone. */
+int watch_receive(int socket, struct watch_message *message, int *fd);
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The watcher's loop.
+ *
+ *     kernel                 watcher                         logger
+ *     ------                 -------                         ------
+ *     execve of a marked
+ *     file: the thread       watcher_take_event(): which
+ *     waits for an answer    option, which logger?
+ *                            CONTROL_LAUNCH ---------------> seizes the thread, interrupts it
+ *                            watcher_take_answers() <------- CONTROL_LAUNCHED
+ *     the exec goes on <---- allowed
+ *                                                            first stop: at the exec, or it has failed
+ *                            a report to the keeper <------- CONTROL_OUTCOME
+ *
+ * An answer that does not come within WATCHER_DEADLINE_MS is not waited for. Closing the group's descriptor, as the end
+ * of this process does, allows everything.
+ */
+#include "image/watcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "image/watcher_state.h"
+#include "os/fd.h"
+#include "os/limits.h"
+#include "os/monotonic.h"
+
+/* ---- marks ---- */
+
+static int group_open(void)
+{
+	return fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK | FAN_UNLIMITED_MARKS | FAN_REPORT_TID,
+			     O_RDONLY | O_CLOEXEC);
+}
+
+static void mark(struct watcher *watcher, enum watch_mark kind, int object)
+{
+	static const unsigned flags[] = {[WATCH_MARK_SYSTEM] = FAN_MARK_FILESYSTEM};
+	int *group = watcher->is_new ? &watcher->new_group : &watcher->group;
+	uint64_t mask = FAN_OPEN_EXEC_PERM | (kind == WATCH_MARK_DIRECTORY ? (uint64_t)FAN_EVENT_ON_CHILD : 0);
+	if (*group < 0)
+		*group = group_open();
+	if (*group < 0 || fanotify_mark(*group, FAN_MARK_ADD | (kind <= WATCH_MARK_SYSTEM ? flags[kind] : 0), mask,
+					object, NULL) != 0)
+		watch_send(watcher->keeper, &(struct watch_message){.kind = WATCH_REFUSED, .value = errno}, -1, false);
+}
+
+static bool has_unanswered(const struct watcher *watcher, int group)
+{
+	for (int i = 0; i < START_MAX; i++)
+		if (watcher->starts[i].token && watcher->starts[i].event >= 0 && watcher->starts[i].group == group)
+			return true;
+	return false;
+}
+
+static void close_old_group(struct watcher *watcher)
+{
+	if (watcher->old_group >= 0 && !has_unanswered(watcher, watcher->old_group))
+		fd_close(&watcher->old_group);
+}
+
+/* The new marks are in force already: between the two groups no exec is missed. */
+static void marks_swap(struct watcher *watcher)
+{
+	if (watcher->old_group >= 0)
+		fd_close(&watcher->old_group);
+	watcher->old_group = watcher->group;
+	watcher->group = watcher->new_group;
+	watcher->new_group = -1;
+	watcher->is_new = false;
+	close_old_group(watcher);
+	watch_send(watcher->keeper, &(struct watch_message){.kind = WATCH_IN_FORCE}, -1, false);
+}
+
+/* ---- the keeper's messages ---- */
+
+static struct registered *registered_find(struct watcher *watcher, uint32_t id)
+{
+	for (unsigned i = 0; i < watcher->option_count; i++)
+		if (watcher->options[i].id == id)
+			return &watcher->options[i];
+	return NULL;
+}
+
+static void option_set(struct watcher *watcher, const struct watch_message *message)
+{
+	struct registered *row = registered_find(watcher, message->id);
+	if (!row && watcher->option_count < OPTION_MAX)
+		row = &watcher->options[watcher->option_count++];
+	if (!row)
+		return;
+	row->option = message->option;
+	row->id = message->id;
+	memcpy(row->image, message->text, sizeof(row->image));
+	row->name = NULL;
+	for (unsigned i = 0; i < watcher->option_count; i++)
+		watcher->options[i].name = text_file_name(watcher->options[i].image);
+}
+
+static void option_remove(struct watcher *watcher, uint32_t id)
+{
+	struct registered *row = registered_find(watcher, id);
+	if (!row)
+		return;
+	*row = watcher->options[--watcher->option_count];
+	row->name = text_file_name(row->image);
+}
+
+static void taker_add(struct watcher *watcher, const struct watch_message *message, int socket)
+{
+	for (int i = 0; i < LOGGER_MAX; i++)
+		if (watcher->takers[i].socket < 0) {
+			watcher->takers[i] = (struct taker){message->logger, fcntl(socket, F_DUPFD_CLOEXEC, 0)};
+			return;
+		}
+}
+
+static void spare_remove(struct watcher *watcher, uint32_t id)
+{
+	struct taker *taker = watcher_taker(watcher, id);
+	if (taker && taker->logger.kind == WATCH_LOGGER_SPARE)
+		fd_close(&taker->socket);
+}
+
+void watcher_take_message(struct watcher *watcher, const struct watch_message *message, int fd)
+{
+	switch (message->kind) {
+	case WATCH_OPTION:
+		option_set(watcher, message);
+		break;
+	case WATCH_NO_OPTION:
+		option_remove(watcher, message->id);
+		break;
+	case WATCH_LOGGER:
+		taker_add(watcher, message, fd);
+		break;
+	case WATCH_NO_LOGGER:
+		spare_remove(watcher, message->id);
+		break;
+	case WATCH_MARK_ANEW:
+		if (watcher->new_group >= 0)
+			fd_close(&watcher->new_group);
+		watcher->is_new = true;
+		break;
+	case WATCH_MARK:
+		mark(watcher, (enum watch_mark)message->value, fd);
+		break;
+	case WATCH_MARKED:
+		marks_swap(watcher);
+		break;
+	default:
+		break;
+	}
+}
+
+static void keeper_messages(struct watcher *watcher)
+{
+	struct watch_message message;
+	int fd, got;
+	while ((got = watch_receive(watcher->keeper, &message, &fd)) > 0) {
+		watcher_take_message(watcher, &message, fd);
+		if (fd >= 0)
+			close(fd);
+	}
+	if (got < 0)
+		watcher->is_over = true;
+}
+
+/* ---- the loop ---- */
+
+/* Return whether a descriptor is free. Without one the kernel would deny the exec whose event is read. */
+static bool has_free_descriptor(const struct watcher *watcher)
+{
+	int fd = fcntl(watcher->keeper, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+static void events(struct watcher *watcher, int group)
+{
+	enum { AT_ONCE = 64 };
+	struct fanotify_event_metadata event;
+	for (int i = 0; i < AT_ONCE; i++) {
+		/* The end of this process allows every exec that waits. */
+		if (!has_free_descriptor(watcher)) {
+			watcher->is_over = watcher->has_failed = true;
+			return;
+		}
+		ssize_t got = read(group, &event, sizeof(event));
+		if (got != (ssize_t)sizeof(event))
+			return;
+		watcher_take_event(watcher, group, &event);
+	}
+}
+
+static void beat(struct watch_life *life)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	__atomic_store_n(&life->beat_ns, (int64_t)now.tv_sec * (int64_t)NS_PER_S + now.tv_nsec, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&life->beats, 1, __ATOMIC_RELAXED);
+}
+
+static void wait_and_serve(struct watcher *watcher)
+{
+	struct pollfd polled[3 + LOGGER_MAX];
+	struct taker *takers[LOGGER_MAX];
+	nfds_t count = 0;
+	polled[count++] = (struct pollfd){watcher->keeper, POLLIN, 0};
+	polled[count++] = (struct pollfd){watcher->group, POLLIN, 0};
+	polled[count++] = (struct pollfd){watcher->old_group, POLLIN, 0};
+	for (int i = 0; i < LOGGER_MAX; i++)
+		if (watcher->takers[i].socket >= 0) {
+			takers[count - 3] = &watcher->takers[i];
+			polled[count++] = (struct pollfd){watcher->takers[i].socket, POLLIN, 0};
+		}
+	const int group = watcher->group, old_group = watcher->old_group;
+	if (poll(polled, count, watcher_check_deadlines(watcher)) < 0)
+		return;
+	beat(watcher->life);
+	for (nfds_t i = 3; i < count; i++)
+		if (polled[i].revents && takers[i - 3]->socket == polled[i].fd)
+			watcher_take_answers(watcher, takers[i - 3]);
+	if (group >= 0 && polled[1].revents)
+		events(watcher, group);
+	if (old_group >= 0 && polled[2].revents)
+		events(watcher, old_group);
+	close_old_group(watcher);
+	if (polled[0].revents)
+		keeper_messages(watcher);
+}
+
+static void isolate(const struct watcher *watcher)
+{
+	static const int ignored[] = {SIGINT,  SIGQUIT, SIGHUP,  SIGPIPE, SIGTERM,
+				      SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2};
+	prctl(PR_SET_NAME, "xheap-watcher");
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
+		signal(ignored[i], SIG_IGN);
+	if (watcher->keeper > 3)
+		close_range(3, (unsigned)watcher->keeper - 1, 0);
+	close_range((unsigned)watcher->keeper + 1, UINT_MAX, 0);
+	limits_raise(NULL);
+}
+
+int watcher_run(int keeper, struct watch_life *life)
+{
+	struct watcher *watcher = calloc(1, sizeof(*watcher));
+	if (!watcher)
+		return 1;
+	watcher->keeper = keeper;
+	watcher->life = life;
+	watcher->group = watcher->old_group = watcher->new_group = -1;
+	for (int i = 0; i < LOGGER_MAX; i++)
+		watcher->takers[i].socket = -1;
+	isolate(watcher);
+	/* Without the right to that, or without room, pages may have to be read again. */
+	mlockall(MCL_CURRENT | MCL_FUTURE);
+	setpriority(PRIO_PROCESS, 0, -20);
+	while (!watcher->is_over)
+		wait_and_serve(watcher);
+	return watcher->has_failed;
+}

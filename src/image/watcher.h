@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/** The watcher: the one process with the descriptor by which the kernel asks before it executes a marked file. It reads
+    events, answers them and sets marks. It never traces, executes, logs, opens a file or waits for another process. */
+#ifndef XHEAP_IMAGE_WATCHER_H
+#define XHEAP_IMAGE_WATCHER_H
+
+#include <stdint.h>
+
+/** Memory of the watcher, the guardian and the keeper. */
+struct watch_life {
+	uint64_t beats;  /**< the watcher raises it at least every WATCHER_BEAT_MS */
+	int64_t beat_ns; /**< time of the last one, since the epoch */
+};
+
+enum { WATCHER_BEAT_MS = 50, WATCHER_DEADLINE_MS = 100, WATCHER_PENDING_MAX = 64 };
+
+/** Watch until the keeper's socket closes. Return the exit status. */
+int watcher_run(int keeper, struct watch_life *life);
+
+#endif

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+/* The starts that the watcher has to answer: which option they belong to, which logger takes them, and the answer. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "image/watcher_state.h"
+#include "os/monotonic.h"
+
+#define DEADLINE_NS (WATCHER_DEADLINE_MS * NS_PER_MS)
+#define REPORT_NS (10 * NS_PER_S)
+
+/* ---- answers ---- */
+
+static void allow(int group, int event)
+{
+	const struct fanotify_response response = {.fd = event, .response = FAN_ALLOW};
+	ssize_t written = write(group, &response, sizeof(response));
+	(void)written; /* it fails when the thread was killed */
+	close(event);
+}
+
+static void start_allow(struct watcher *watcher, struct start *start)
+{
+	if (start->event < 0)
+		return;
+	allow(start->group, start->event);
+	start->event = -1;
+	start->deadline_ns = monotonic_now_ns() + REPORT_NS;
+	watcher->pending--;
+}
+
+void watcher_report(const struct watcher *watcher, uint32_t option, pid_t pid, enum control_outcome outcome,
+		    const char *why)
+{
+	struct watch_message message = {.kind = WATCH_STARTED, .id = option, .pid = pid, .value = (int32_t)outcome};
+	snprintf(message.text, sizeof(message.text), "%s", why);
+	watch_send(watcher->keeper, &message, -1, false);
+}
+
+static void start_end(struct watcher *watcher, struct start *start, pid_t pid, enum control_outcome outcome,
+		      const char *why)
+{
+	start_allow(watcher, start);
+	watcher_report(watcher, start->option, pid, outcome, why);
+	start->token = 0;
+}
+
+int watcher_check_deadlines(struct watcher *watcher)
+{
+	uint64_t now = monotonic_now_ns(), next = now + WATCHER_BEAT_MS * NS_PER_MS;
+	for (int i = 0; i < START_MAX; i++) {
+		struct start *start = &watcher->starts[i];
+		if (!start->token)
+			continue;
+		if (start->deadline_ns <= now && start->event >= 0) {
+			start->is_late = true;
+			start_allow(watcher, start);
+		} else if (start->deadline_ns <= now) {
+			start_end(watcher, start, start->tid, CONTROL_OUTCOME_LATE, "its logger does not answer");
+		} else if (start->deadline_ns < next) {
+			next = start->deadline_ns;
+		}
+	}
+	return (int)((next - now + NS_PER_MS - 1) / NS_PER_MS);
+}
+
+/* ---- loggers ---- */
+
+struct taker *watcher_taker(struct watcher *watcher, uint32_t id)
+{
+	for (int i = 0; i < LOGGER_MAX; i++)
+		if (watcher->takers[i].socket >= 0 && watcher->takers[i].logger.id == id)
+			return &watcher->takers[i];
+	return NULL;
+}
+
+void watcher_taker_gone(struct watcher *watcher, struct taker *taker)
+{
+	for (int i = 0; i < START_MAX; i++) {
+		struct start *start = &watcher->starts[i];
+		if (start->token && start->logger == taker->logger.id)
+			start_end(watcher, start, start->tid, CONTROL_OUTCOME_LOGGER_GONE, "");
+	}
+	watch_send(watcher->keeper,
+		   &(struct watch_message){.kind = WATCH_LOGGER_GONE, .id = taker->logger.id, .logger = taker->logger},
+		   -1, false);
+	close(taker->socket);
+	taker->socket = -1;
+}
+
+static void take_answer(struct watcher *watcher, const struct taker *taker, const struct control_message *message)
+{
+	if (message->kind != CONTROL_LAUNCHED && message->kind != CONTROL_OUTCOME)
+		return;
+	if (message->kind == CONTROL_LAUNCHED && !message->image.token && message->value) {
+		/* The logger could not begin. */
+		for (int i = 0; i < START_MAX; i++)
+			if (watcher->starts[i].token && watcher->starts[i].logger == taker->logger.id)
+				start_end(watcher, &watcher->starts[i], watcher->starts[i].tid, CONTROL_OUTCOME_REFUSED,
+					  message->text);
+		return;
+	}
+	for (int i = 0; i < START_MAX; i++) {
+		struct start *start = &watcher->starts[i];
+		if (!start->token || start->token != message->image.token || start->logger != taker->logger.id)
+			continue;
+		if (message->kind == CONTROL_LAUNCHED) {
+			start_allow(watcher, start);
+			return;
+		}
+		bool is_known = message->value >= 0 && message->value < CONTROL_OUTCOME_COUNT;
+		enum control_outcome outcome =
+			is_known ? (enum control_outcome)message->value : CONTROL_OUTCOME_REFUSED;
+		/* It was seized after the answer: it may have ended, or the interrupt may have stopped it behind its
+		   exec. */
+		if (start->is_late && outcome != CONTROL_OUTCOME_TRACED && outcome != CONTROL_OUTCOME_UNSELECTED)
+			outcome = CONTROL_OUTCOME_LATE;
+		start_end(watcher, start, message->pid, outcome, message->text);
+		return;
+	}
+}
+
+void watcher_take_answers(struct watcher *watcher, struct taker *taker)
+{
+	enum { AT_ONCE = 64 };
+	struct control_message message;
+	int got = 1;
+	for (int i = 0; i < AT_ONCE && (got = control_receive(taker->socket, &message, 0)) > 0; i++)
+		take_answer(watcher, taker, &message);
+	if (got < 0)
+		watcher_taker_gone(watcher, taker);
+}
+
+static unsigned each_count(const struct watcher *watcher, uint32_t option)
+{
+	unsigned count = 0;
+	for (int i = 0; i < LOGGER_MAX; i++) {
+		const struct taker *taker = &watcher->takers[i];
+		count +=
+			taker->socket >= 0 && taker->logger.kind == WATCH_LOGGER_EACH && taker->logger.option == option;
+	}
+	return count;
+}
+
+/* Return the first taker of the kind that is the option's, or is for all and is the user's or root's. */
+static struct taker *find_taker(struct watcher *watcher, enum watch_logger_kind kind, uint32_t option, uint32_t user)
+{
+	for (int i = 0; i < LOGGER_MAX; i++) {
+		struct taker *taker = &watcher->takers[i];
+		bool fits = kind == WATCH_LOGGER_TAKER ? taker->logger.user == user
+			    : kind == WATCH_LOGGER_OWN ? taker->logger.option == option
+						       : true;
+		if (taker->socket >= 0 && taker->logger.kind == kind && fits)
+			return taker;
+	}
+	return NULL;
+}
+
+/* Make a spare the logger of the option, or of one of its processes. */
+static struct taker *take_spare(struct watcher *watcher, const struct registered *row, enum watch_logger_kind kind,
+				pid_t pid)
+{
+	struct taker *taker = find_taker(watcher, WATCH_LOGGER_SPARE, 0, 0);
+	if (!taker)
+		return NULL;
+	taker->logger.kind = kind;
+	taker->logger.option = row->id;
+	watch_send(watcher->keeper,
+		   &(struct watch_message){
+			   .kind = WATCH_TAKEN, .id = taker->logger.id, .pid = pid, .logger = taker->logger},
+		   -1, false);
+	return taker;
+}
+
+/* Return the logger for a start, by a process of `user`; NULL: none is ready. */
+static struct taker *choose_taker(struct watcher *watcher, const struct registered *row, uint32_t user, pid_t tid)
+{
+	bool counts = row->option.image.counter != UINT32_MAX;
+	struct taker *taker = row->option.logger ? watcher_taker(watcher, row->option.logger) : NULL;
+	taker = taker ? taker : find_taker(watcher, WATCH_LOGGER_TAKER, 0, 0);
+	/* Only root's loggers may write to the counts. */
+	if (!taker && user && !counts)
+		taker = find_taker(watcher, WATCH_LOGGER_TAKER, 0, user);
+	if (taker)
+		return taker;
+	if (row->option.is_each && each_count(watcher, row->id) < EACH_MAX)
+		taker = take_spare(watcher, row, WATCH_LOGGER_EACH, tid);
+	taker = taker ? taker : find_taker(watcher, WATCH_LOGGER_OWN, row->id, 0);
+	return taker ? taker : take_spare(watcher, row, WATCH_LOGGER_OWN, 0);
+}
+
+/* ---- events ---- */
+
+/* Copy the path of the event's file as the kernel has it. */
+static bool event_path(int event, char path[1024])
+{
+	static const char deleted[] = " (deleted)";
+	char link[40];
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", event);
+	ssize_t length = readlink(link, path, 1023);
+	if (length <= 0)
+		return false;
+	path[length] = 0;
+	size_t tail = sizeof(deleted) - 1;
+	if ((size_t)length > tail && !strcmp(path + length - tail, deleted))
+		path[(size_t)length - tail] = 0;
+	return true;
+}
+
+/* A replaced file is found by the name that the event's directory gives it, until the keeper knows its inode. */
+static bool is_registered_file(const struct registered *row, const char *path, const struct stat *status)
+{
+	const struct watch_option *option = &row->option;
+	if (!strcmp(row->image, path))
+		return true;
+	bool is_same_device = option->device == status->st_dev;
+	return is_same_device && (option->inode == status->st_ino || !strcmp(row->name, text_file_name(path)));
+}
+
+/* Copy the name of the program that executes the script; "" if the file is none. */
+static void interpreter_name(int event, char name[256])
+{
+	char head[256];
+	ssize_t size = pread(event, head, sizeof(head) - 1, 0);
+	name[0] = 0;
+	if (size < 3 || head[0] != '#' || head[1] != '!')
+		return;
+	head[size] = 0;
+	char *path = head + 2 + strspn(head + 2, " \t");
+	path[strcspn(path, " \t\r\n")] = 0;
+	snprintf(name, 256, "%s", text_file_name(path));
+}
+
+static const struct registered *find_name(const struct watcher *watcher, const char *name)
+{
+	for (unsigned i = 0; i < watcher->option_count; i++)
+		if (!watcher->options[i].option.is_path && !strcmp(watcher->options[i].image, name))
+			return &watcher->options[i];
+	return NULL;
+}
+
+/* Return the option of the event's file: a path goes before a name. NULL: the file is not registered. */
+static const struct registered *find_registered(const struct watcher *watcher, int event, const struct stat *status,
+						char path[1024])
+{
+	char interpreter[256];
+	path[0] = 0;
+	if (!event_path(event, path))
+		return NULL;
+	for (unsigned i = 0; i < watcher->option_count; i++)
+		if (watcher->options[i].option.is_path && is_registered_file(&watcher->options[i], path, status))
+			return &watcher->options[i];
+	const struct registered *row = find_name(watcher, text_file_name(path));
+	if (row)
+		return row;
+	/* When the interpreter is opened, it is too late to seize the thread. */
+	interpreter_name(event, interpreter);
+	return interpreter[0] ? find_name(watcher, interpreter) : NULL;
+}
+
+static bool is_privileged(int event, const struct stat *status)
+{
+	return (status->st_mode & S_ISUID) || (status->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) ||
+	       fgetxattr(event, "security.capability", NULL, 0) > 0;
+}
+
+/* Return the start that the thread has under way; NULL: none. Its end may have been reported just now. */
+static struct start *start_of_thread(struct watcher *watcher, pid_t tid)
+{
+	for (int i = 0; i < START_MAX; i++) {
+		struct start *start = &watcher->starts[i];
+		if (!start->token || start->tid != tid)
+			continue;
+		struct taker *taker = watcher_taker(watcher, start->logger);
+		if (taker)
+			watcher_take_answers(watcher, taker);
+		return start->token ? start : NULL;
+	}
+	return NULL;
+}
+
+static struct start *start_new(struct watcher *watcher)
+{
+	for (int i = 0; i < START_MAX; i++)
+		if (!watcher->starts[i].token)
+			return &watcher->starts[i];
+	return NULL;
+}
+
+/* Return the user of a process; root if it may not be inspected. */
+static uint32_t user_of(pid_t tid)
+{
+	char path[40];
+	struct stat status;
+	snprintf(path, sizeof(path), "/proc/%d", (int)tid);
+	return stat(path, &status) == 0 ? status.st_uid : 0;
+}
+
+/* Send the start to a logger. Return the reason why that is impossible; CONTROL_OUTCOME_TRACED: it is sent. */
+static enum control_outcome pass_on(struct watcher *watcher, const struct registered *row, int group, int event,
+				    pid_t tid, const char *path)
+{
+	struct start *start = start_new(watcher);
+	if (watcher->pending >= WATCHER_PENDING_MAX || !start)
+		return CONTROL_OUTCOME_CROWDED;
+	struct taker *taker = choose_taker(watcher, row, user_of(tid), tid);
+	if (!taker)
+		return CONTROL_OUTCOME_NO_LOGGER;
+	struct control_message message = {.kind = CONTROL_LAUNCH, .pid = tid, .value = 1, .image = row->option.image};
+	watcher->token += watcher->token == UINT32_MAX ? 2 : 1;
+	message.image.token = watcher->token;
+	message.image.option = row->id;
+	message.image.is_last = taker->logger.kind == WATCH_LOGGER_EACH;
+	snprintf(message.text, sizeof(message.text), "%s", path);
+	*start = (struct start){.token = watcher->token,
+				.option = row->id,
+				.logger = taker->logger.id,
+				.tid = tid,
+				.event = event,
+				.group = group,
+				.deadline_ns = monotonic_now_ns() + DEADLINE_NS};
+	if (control_send_within(taker->socket, &message, 0)) {
+		watcher->pending++;
+		return CONTROL_OUTCOME_TRACED;
+	}
+	start->token = 0;
+	return CONTROL_OUTCOME_LOGGER_GONE;
+}
+
+/* Return whether the file is a loader: each start opens one, and none can be registered. */
+static bool is_loader(const char *path)
+{
+	const char *name = text_file_name(path);
+	return !strncmp(name, "ld-linux", strlen("ld-linux")) || !strncmp(name, "ld-musl", strlen("ld-musl"));
+}
+
+/* The kernel need not ask again about a loader, nor about a file beside a registered one. That lasts until the keeper
+   sets all marks anew, as it does when a file of the directory is renamed. With a registered name a link could make any
+   other file a registered one. */
+static void ignore_file(const struct watcher *watcher, int group, int event, const char *path)
+{
+	for (unsigned i = 0; i < watcher->option_count && !is_loader(path); i++)
+		if (!watcher->options[i].option.is_path)
+			return;
+	fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_IGNORED_MASK | FAN_MARK_IGNORED_SURV_MODIFY | FAN_MARK_EVICTABLE,
+		      FAN_OPEN_EXEC_PERM, event, NULL);
+}
+
+/* Handle the event of a file. Return whether it was answered, or is waited for. */
+static bool take_file(struct watcher *watcher, int group, const struct fanotify_event_metadata *event)
+{
+	struct stat status;
+	char path[1024];
+	if (fstat(event->fd, &status) != 0)
+		return false;
+	const struct registered *row = find_registered(watcher, event->fd, &status, path);
+	if (!row)
+		ignore_file(watcher, group, event->fd, path);
+	if (!row || start_of_thread(watcher, event->pid))
+		return false;
+	enum control_outcome outcome = event->pid <= 0 ? CONTROL_OUTCOME_UNSEEN
+				       : !row->option.is_privileged && is_privileged(event->fd, &status)
+					       ? CONTROL_OUTCOME_PRIVILEGED
+					       : pass_on(watcher, row, group, event->fd, event->pid, path);
+	if (outcome == CONTROL_OUTCOME_TRACED)
+		return true;
+	watcher_report(watcher, row->id, event->pid, outcome, "");
+	return false;
+}
+
+void watcher_take_event(struct watcher *watcher, int group, const struct fanotify_event_metadata *event)
+{
+	if (event->mask & FAN_Q_OVERFLOW)
+		watch_send(watcher->keeper, &(struct watch_message){.kind = WATCH_OVERFLOW}, -1, false);
+	if (event->fd < 0)
+		return;
+	if (!take_file(watcher, group, event))
+		allow(group, event->fd);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/** The state that the watcher's files share. */
+#ifndef XHEAP_IMAGE_WATCHER_STATE_H
+#define XHEAP_IMAGE_WATCHER_STATE_H
+
+#include <stdbool.h>
+#include <sys/fanotify.h>
+#include <sys/types.h>
+
+#include "image/watch_message.h"
+#include "image/watcher.h"
+
+enum { OPTION_MAX = 1024, LOGGER_MAX = 512, START_MAX = 512, EACH_MAX = 8 };
+
+/** A registered image. */
+struct registered {
+	struct watch_option option;
+	uint32_t id;
+	char image[1024];
+	const char *name; /**< its part after the last slash */
+};
+
+/** A session that takes starts. */
+struct taker {
+	struct watch_logger logger;
+	int socket; /**< -1: the row is free */
+};
+
+/** A start that a logger has got and has not reported the end of. */
+struct start {
+	uint32_t token; /**< 0: the row is free */
+	uint32_t option, logger;
+	pid_t tid;
+	int event, group; /**< event: descriptor of the file, which the answer needs; -1: it was answered */
+	bool is_late;
+	uint64_t deadline_ns; /**< of the answer, then of the report */
+};
+
+struct watcher {
+	int keeper;
+	int group;     /**< fanotify; -1: nothing is marked */
+	int old_group; /**< its marks are replaced, but it has unanswered events; -1: none */
+	int new_group; /**< gets its marks; -1: none */
+	struct watch_life *life;
+	bool is_over, is_new, has_failed;
+	uint32_t token;
+	unsigned option_count, pending;
+	struct registered options[OPTION_MAX];
+	struct taker takers[LOGGER_MAX];
+	struct start starts[START_MAX];
+};
+
+/** Take a message of the keeper. */
+void watcher_take_message(struct watcher *watcher, const struct watch_message *message, int fd);
+
+/** Answer, or pass on, what the kernel asks. */
+void watcher_take_event(struct watcher *watcher, int group, const struct fanotify_event_metadata *event);
+
+/** Take the messages of a logger. */
+void watcher_take_answers(struct watcher *watcher, struct taker *taker);
+
+/** Answer starts whose deadline is over. Return the time until the next deadline in ms, WATCHER_BEAT_MS at most. */
+int watcher_check_deadlines(struct watcher *watcher);
+
+/** Report a start to the keeper. */
+void watcher_report(const struct watcher *watcher, uint32_t option, pid_t pid, enum control_outcome outcome,
+		    const char *why);
+
+/** Return the taker with the number; NULL: it is gone. */
+struct taker *watcher_taker(struct watcher *watcher, uint32_t id);
+
+/** Answer and report all starts of a logger that has ended, and forget it. */
+void watcher_taker_gone(struct watcher *watcher, struct taker *taker);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* The reasons for which the kernel refuses tracing. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "inject/inject.h"
+#include "os/proc.h"
+
+/* The prohibitions of the values of kernel.yama.ptrace_scope, and the remedies. */
+static const char *const yama_scopes[] = {
+	[1] = "only its ancestors and the processes that it names may trace it; start it by xheap, or run xheap as "
+	      "root, or, as root, allow it for one's own processes by sysctl kernel.yama.ptrace_scope=0",
+	[2] = "only root may trace; run xheap as root, or, as root, allow it for one's own processes by sysctl "
+	      "kernel.yama.ptrace_scope=0",
+	[3] = "nobody may trace until the machine is restarted with a smaller value",
+};
+
+/* Return the value of Yama's scope that forbids to trace a process; 0: something else forbids it. */
+static unsigned yama_forbids(pid_t pid)
+{
+	enum { ALL = 3 };
+	char path[40];
+	struct stat status;
+	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+	unsigned scope = file ? (unsigned)(fgetc(file) - '0') : 0;
+	if (file)
+		fclose(file);
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	bool is_own = stat(path, &status) == 0 && status.st_uid == geteuid() && geteuid() != 0;
+	return scope <= ALL && (is_own || scope == ALL) ? scope : 0;
+}
+
+int inject_cannot_trace_thread(pid_t pid, pid_t tid, int error, struct diag *diag)
+{
+	int64_t tracer = proc_status_value(tid, "TracerPid");
+	if (error == ESRCH)
+		return diag_fail(diag, ESRCH, "there is no process %d", (int)pid);
+	if (tracer > 0)
+		return diag_fail(diag, EPERM, "process %d is traced by process %d (a debugger?) already", (int)pid,
+				 (int)tracer);
+	if (error != EPERM && error != EACCES)
+		return diag_fail(diag, error, "process %d cannot be traced: %s", (int)pid, strerror(error));
+	unsigned scope = yama_forbids(pid);
+	if (scope)
+		return diag_fail(diag, EPERM, "process %d may not be traced: kernel.yama.ptrace_scope is %u: %s",
+				 (int)pid, scope, yama_scopes[scope]);
+	return diag_fail(diag, EPERM,
+			 "process %d may not be traced: it is another user's, or has privileges of its own", (int)pid);
+}
+
+int inject_cannot_trace(pid_t pid, int error, struct diag *diag)
+{
+	return inject_cannot_trace_thread(pid, pid, error, diag);
+}
