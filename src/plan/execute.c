@@ -423,7 +423,7 @@ static int events_next(struct plan_run *run, struct plan_rows *rows, struct diag
 static int groups_join(struct execution *execution)
 {
 	struct plan_groups *groups = &execution->workers[0].groups;
-	for (unsigned i = 1; i < execution->width; i++) {
+	for (unsigned i = 1; i < execution->width && !plan_run_is_cancelled(execution->run); i++) {
 		if (!plan_groups_merge(groups, &execution->workers[i].groups))
 			return -ENOMEM;
 		plan_groups_end(&execution->workers[i].groups);
@@ -440,7 +440,7 @@ static int groups_sort(struct execution *execution, struct diag *diag)
 		first->error = error;
 		return worker_check(execution, first, diag);
 	}
-	for (uint32_t i = 0; i < first->groups.count; i++) {
+	for (uint32_t i = 0; i < first->groups.count && !plan_run_is_cancelled(execution->run); i++) {
 		uint32_t failed = plan_groups_record(&first->groups, i, records_add(&execution->sorted_groups));
 		if (failed != PLAN_NOTHING)
 			return diag_fail(diag, EOVERFLOW, "sum: aggregate number %u has no room in 64 bits",
@@ -448,7 +448,7 @@ static int groups_sort(struct execution *execution, struct diag *diag)
 	}
 	plan_groups_end(&first->groups);
 	records_sort(&execution->sorted_groups);
-	return 0;
+	return plan_run_check(execution->run, diag);
 }
 
 static int collect(struct execution *execution, struct diag *diag)
@@ -567,16 +567,18 @@ void plan_run_columns(struct plan_run *run)
 	struct execution *execution = memory_zeroed(1, sizeof(*execution));
 	run->state = execution;
 	run->end = execution_end;
-	*execution = (struct execution){.run = run,
-					.ending = plan_is_grouped(plan) ? ENDING_GROUPS
-						  : plan->order_count   ? ENDING_ORDER
-									: ENDING_ROWS,
-					.memory = {.limit_bytes = plan_run_memory(run)},
-					.spill = {.directory = run->target.directory, .fd = -1},
-					.stride = record_stride(plan_width(plan)),
-					.range = RANGE_FIRST};
+	*execution = (struct execution){
+		.run = run,
+		.ending = plan_is_grouped(plan) ? ENDING_GROUPS
+			  : plan->order_count   ? ENDING_ORDER
+						: ENDING_ROWS,
+		.memory = {.limit_bytes = plan_run_memory(run), .is_cancelled = run->target.is_cancelled},
+		.spill = {.directory = run->target.directory, .fd = -1},
+		.stride = record_stride(plan_width(plan)),
+		.range = RANGE_FIRST};
 	plan_bounds_find(&execution->bounds, plan);
 	record_order_make(&execution->order, plan);
+	execution->order.is_cancelled = run->target.is_cancelled;
 	places_find(execution);
 	execution->width = width_of(execution);
 	execution->next_shown = execution->width;

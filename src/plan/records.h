@@ -12,6 +12,8 @@
 /** How records are ordered. */
 struct record_order {
 	uint32_t width; /**< values of a record; behind them come the absent bits and the number */
+	/** when it is set, sorting ends soon, with records in any order; NULL: it is never set */
+	const bool *is_cancelled;
 	uint32_t count;
 	struct {
 		uint32_t output;

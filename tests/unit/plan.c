@@ -4,6 +4,7 @@
  * numbers of reports as plans; and what is said of limits, cancelling, overflow and full memory.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -417,6 +418,37 @@ static void test_cancelled(void **state)
 	target.is_cancelled = NULL;
 }
 
+/* Set while the rows are read: the run ends in whatever it does then, and says so. */
+static void *cancel_soon(void *is_cancelled)
+{
+	usleep((useconds_t)random_below(3000));
+	__atomic_store_n((bool *)is_cancelled, true, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static void test_cancelled_anywhere(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < rounds(60); i++) {
+		bool is_cancelled = false;
+		struct plan plan;
+		struct plan_rows rows;
+		pthread_t thread;
+		int status;
+		plan_make(&plan);
+		target.is_cancelled = &is_cancelled;
+		assert_int_equal(pthread_create(&thread, NULL, cancel_soon, &is_cancelled), 0);
+		struct plan_run *run = plan_open(&plan, &target);
+		while ((status = plan_next(run, &rows, &diag)) > 0)
+			assert_true(rows.count > 0);
+		assert_true(status == 0 || status == -ECANCELED || status == -EOVERFLOW);
+		pthread_join(thread, NULL);
+		plan_close(run);
+		plan_fini(&plan);
+	}
+	target.is_cancelled = NULL;
+}
+
 static void test_memory(void **state)
 {
 	struct plan plan;
@@ -492,9 +524,11 @@ static void test_left_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_generated),    cmocka_unit_test(test_top),       cmocka_unit_test(test_reports),
-		cmocka_unit_test(test_types),        cmocka_unit_test(test_cancelled), cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_no_directory), cmocka_unit_test(test_overflow),  cmocka_unit_test(test_left_out),
+		cmocka_unit_test(test_generated), cmocka_unit_test(test_top),
+		cmocka_unit_test(test_reports),   cmocka_unit_test(test_types),
+		cmocka_unit_test(test_cancelled), cmocka_unit_test(test_cancelled_anywhere),
+		cmocka_unit_test(test_memory),    cmocka_unit_test(test_no_directory),
+		cmocka_unit_test(test_overflow),  cmocka_unit_test(test_left_out),
 	};
 	return cmocka_run_group_tests(tests, begin, end);
 }
