@@ -519,6 +519,22 @@ static void test_left_out(void **state)
 	assert_true(read < table->groups.count / 5 + 2);
 	plan_close(run);
 	plan_fini(&plan);
+	/* Nor those behind a moment. */
+	struct heap_filter filter;
+	heap_filter_init(&filter);
+	filter.moment = (struct heap_moment){.is_asked = true, .at = {TIMES / 10, POSITION_LAST}};
+	assert_int_equal(heap_filter_prepare(&filter, table, NULL, &diag), 0);
+	plan_init(&plan, PLAN_ALLOCATIONS);
+	plan.allocations = &filter;
+	plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING);
+	run = plan_open(&plan, &target);
+	assert_int_equal(plan_next(run, &rows, &diag), 1);
+	assert_true(plan_cell(&rows, 0, 0).number > 0);
+	plan_run_counts(run, &read, &left_out);
+	assert_true(read < table->groups.count / 5 + 2);
+	plan_close(run);
+	plan_fini(&plan);
+	heap_filter_fini(&filter);
 }
 
 int main(void)
