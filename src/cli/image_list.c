@@ -57,6 +57,22 @@ void image_say_in_force(const struct image_option *option)
 	image_status_fini(&status);
 }
 
+void image_say_what_is_on(void)
+{
+	struct image_options options = {0};
+	char names[200] = "";
+	image_options_read(&options);
+	for (size_t i = 0; i < options.count; i++) {
+		size_t length = strlen(names);
+		if (image_option_is_in_force(&options.items[i], time(NULL)))
+			snprintf(names + length, sizeof(names) - length, "%s%.*s", length ? ", " : "",
+				 (int)(sizeof(names) - length), options.items[i].image);
+	}
+	if (names[0])
+		cli_say("starts are recorded of %s; xheap image list", names);
+	image_options_fini(&options);
+}
+
 static const struct image_count *count_of(const struct image_status *status, const char *image)
 {
 	static const struct image_count none;
@@ -99,11 +115,16 @@ static const char *state_of(const struct image_option *option)
 static void option_text_line(const struct image_option *option, const struct image_count *count)
 {
 	char last[40];
-	uint64_t missing = untraced(count);
+	uint64_t missing = untraced(count), files, bytes;
 	printf("%s: %s, %s traced, %s untraced", text_shown(option->image), state_of(option),
 	       text_count(count->outcomes[CONTROL_OUTCOME_TRACED]).data, text_count(missing).data);
 	if (count->outcomes[CONTROL_OUTCOME_UNSELECTED])
 		printf(", %s not selected", text_count(count->outcomes[CONTROL_OUTCOME_UNSELECTED]).data);
+	if (count->shared)
+		printf(", %s in the common trace", text_count(count->shared).data);
+	image_option_traces(option, &files, &bytes);
+	if (files)
+		printf(", %s trace%s of %s", text_count(files).data, files == 1 ? "" : "s", text_bytes(bytes).data);
 	if (count->last_ns) {
 		time_text(count->last_ns, last, sizeof(last));
 		printf(", last start %s", last);
@@ -152,6 +173,7 @@ static void add_value(void *json, const char *key, const char *value)
 
 static void option_json(struct json *json, const struct image_option *option, const struct image_count *count)
 {
+	uint64_t files, bytes;
 	json_begin_object(json, NULL);
 	json_text(json, "image", option->image);
 	json_text(json, "file", option->file);
@@ -165,6 +187,10 @@ static void option_json(struct json *json, const struct image_option *option, co
 	for (int i = 0; i < CONTROL_OUTCOME_COUNT; i++)
 		json_number(json, outcomes[i].name, (int64_t)count->outcomes[i]);
 	json_end_object(json);
+	image_option_traces(option, &files, &bytes);
+	json_number(json, "in_common_trace", (int64_t)count->shared);
+	json_number(json, "traces", (int64_t)files);
+	json_number(json, "trace_bytes", (int64_t)bytes);
 	json_text(json, "last_reason", count->last_why);
 	json_number(json, "last_start_ns", count->last_ns);
 	json_end_object(json);

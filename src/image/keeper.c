@@ -146,8 +146,7 @@ static void apply_options(struct keeper *keeper)
 	keeper->options_due_ns = 0;
 	keeper_drop_spares(keeper);
 	read_options(keeper);
-	keeper_forget_sessions(keeper);
-	keeper_scan_sessions(keeper);
+	keeper_review_sessions(keeper);
 	keeper_take_sessions(keeper);
 	keeper_add_spares(keeper);
 	keeper_mark(keeper);
@@ -259,6 +258,8 @@ static void note_start(struct keeper *keeper, const struct watch_message *messag
 		return;
 	struct image_count *row = image_status_row(&keeper->status, kept->option.image);
 	row->outcomes[message->value]++;
+	row->shared += message->value == CONTROL_OUTCOME_TRACED && image_option_is_each(&kept->option) &&
+		       message->logger.kind == WATCH_LOGGER_OWN;
 	row->last_ns = realtime_ns();
 	bool is_untraced = message->value != CONTROL_OUTCOME_TRACED && message->value != CONTROL_OUTCOME_UNSELECTED &&
 			   message->value != CONTROL_OUTCOME_EXEC_FAILED;

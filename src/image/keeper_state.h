@@ -37,7 +37,7 @@ struct kept_session {
 	bool takes_images; /**< by its answer */
 	bool is_own;       /**< of an image option */
 	bool is_seen;      /**< used by the scan */
-	bool is_known;     /**< its answer has come */
+	bool is_passed;    /**< the watcher has its socket */
 	uint32_t option, user;
 	uint64_t asked_ns;
 };
@@ -88,6 +88,8 @@ void keeper_spare_taken(struct keeper *keeper, uint32_t id);
 void keeper_scan_sessions(struct keeper *keeper);
 /** Take the answers of the sessions that were asked, and pass those that take starts to the watcher. */
 void keeper_take_sessions(struct keeper *keeper);
+/** Consider the sessions again: options have changed. */
+void keeper_review_sessions(struct keeper *keeper);
 /** Forget that sessions were passed to the watcher, which has ended. */
 void keeper_forget_sessions(struct keeper *keeper);
 /** Forget a session that has ended. */

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Image options: programs that are recorded whenever they start, and those that are not."""
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -88,6 +89,47 @@ def selected():
     expect(wanted <= traced_pids(), "a selected process is in no trace")
     expect(all({int(row["pid"]) for row in processes(ROOT / f"each.{pid}.xht")} == {pid} for pid in each), "a trace has another process")
     expect(not (TRACES / "privileged.00001.xht").exists(), "a trace of nothing is left")
+
+
+def contexts():
+    """Other ways to start, other users, namespaces; a static program; a common trace when too many run at once."""
+    clear()
+    static = FILES / "static"
+    source = pathlib.Path("static.c")
+    source.write_text("#include <stdlib.h>\n#include <stdio.h>\n#include <unistd.h>\n"
+                      "int main(void) { void *volatile block = malloc(1234); free(block); printf(\"%d\\n\", (int)getpid()); return 0; }\n")
+    subprocess.run(["gcc", "-static", "-O1", "-o", static, source], check=True)
+    shutil.copy(PERL, FILES / "sleeper")
+    register("perl")
+    register(static)
+    register("sleeper", "-o", ROOT / "sleeper.%p.xht")
+    say = [str(PERL), "-e", "1"]
+    ways = {"su": ["su", "-s", "/bin/sh", "nobody", "-c", " ".join(say)], "login shell": ["sh", "-lc", " ".join(say)],
+            "user namespace": ["unshare", "--user", "--map-root-user", *say],
+            "pid namespace": ["unshare", "--pid", "--fork", *say],
+            "mount namespace": ["unshare", "--mount", *say],
+            "no new privileges": ["setpriv", "--no-new-privs", *say],
+            "posix_spawn": [sys.executable, "-c", f"import os; pid = os.posix_spawn({say[0]!r}, {say!r}, os.environ); raise SystemExit(os.waitpid(pid, 0)[1])"],
+            "vfork": [sys.executable, "-c", f"import subprocess; raise SystemExit(subprocess.run({say!r}).returncode)"],
+            "env": ["env", *say], "background": ["sh", "-c", f"{say[0]} -e 1 & wait"]}
+    with Watching():
+        wait_until_in_force()
+        for index, (way, command) in enumerate(ways.items()):
+            done = run(*command)
+            expect(done.returncode == 0, f"{way}: {done}")
+            row = wait_for_starts("perl", index + 1)
+            expect(row["traced"] == index + 1, f"by {way} it is not traced: {row}")
+        pid = int(run(static).stdout)
+        expect(wait_for_starts(static, 1)["traced"] == 1, "the static program is not traced")
+        sleepers = []
+        for count in range(10):
+            sleepers.append(subprocess.Popen([FILES / "sleeper", "-e", "<STDIN>"], stdin=subprocess.PIPE))
+            row = wait_for_starts("sleeper", count + 1)
+        expect(row["traced"] == 10 and row["in_common_trace"] >= 2, f"{row}")
+        for process in sleepers:
+            process.communicate(b"")
+        expect(listed()[1]["sleeper"]["traces"] >= 9 and row["untraced"] == 0, f"{row}")
+    expect(pid in traced_pids("*static*"), "the static program is in no trace")
 
 
 def failing():
@@ -248,4 +290,4 @@ def replaced():
 
 enter()
 prepare()
-sys.exit(run_tests(starts, selected, failing, threads, unchanged, edited, sessions, replaced))
+sys.exit(run_tests(starts, selected, contexts, failing, threads, unchanged, edited, sessions, replaced))
