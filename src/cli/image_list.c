@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* xheap image list and show: the options, and what became of the starts. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,15 @@ void image_say_in_force(const struct image_option *option)
 		cli_say("%s is registered, but nobody watches: systemctl enable --now xheap-images, or xheap image "
 			"watch",
 			option->image);
+	image_status_fini(&status);
+}
+
+void image_session_has_begun(void)
+{
+	struct image_status status;
+	image_status_read(&status);
+	if (image_status_is_kept(&status))
+		kill(status.keeper, SIGHUP);
 	image_status_fini(&status);
 }
 
@@ -207,6 +217,7 @@ static void list_json(const struct image_options *options, const struct image_st
 	json_number(&json, "in_force", is_kept && status->is_in_force);
 	json_number(&json, "refused_marks", (int64_t)status->refused_marks);
 	json_number(&json, "queue_overflows", (int64_t)status->overflows);
+	json_number(&json, "other_mount_namespaces", (int64_t)status->namespaces);
 	json_begin_array(&json, "images");
 	for (size_t i = 0; i < options->count; i++)
 		option_json(&json, &options->items[i], count_of(status, options->items[i].image));

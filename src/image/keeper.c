@@ -38,6 +38,7 @@
 #include "os/monotonic.h"
 
 #define SCAN_NS NS_PER_S
+#define SEARCH_NS (2 * NS_PER_S)
 #define DEBOUNCE_NS (20 * NS_PER_MS)
 #define WRITE_NS (50 * NS_PER_MS)
 enum { ROUND_MS = 50, OWN_WAIT_ROUNDS = 10 };
@@ -348,6 +349,10 @@ static void do_regularly(struct keeper *keeper)
 		keeper->scanned_ns = now;
 		keeper_scan_sessions(keeper);
 		keeper_trim_traces(keeper);
+	}
+	if (now - keeper->searched_ns >= SEARCH_NS) {
+		keeper->searched_ns = now;
+		keeper_mark_others(keeper);
 	}
 	keeper_take_sessions(keeper);
 	if (keeper->is_status_new && now - keeper->written_ns >= WRITE_NS) {

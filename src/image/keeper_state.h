@@ -58,7 +58,7 @@ struct keeper {
 	struct image_status status;
 	bool is_status_new;
 	char said[1024]; /**< mistakes that were said already */
-	uint64_t scanned_ns, written_ns;
+	uint64_t scanned_ns, written_ns, searched_ns;
 };
 
 /** Say a line to the user. */
@@ -73,6 +73,8 @@ struct kept_option *keeper_option(struct keeper *keeper, uint32_t id);
 void keeper_mark(struct keeper *keeper);
 /** Send the marks of file systems again: some may be new. */
 void keeper_mark_systems(struct keeper *keeper);
+/** Send the marks of file systems that only processes in other mount namespaces see. */
+void keeper_mark_others(struct keeper *keeper);
 /** Describe the option to the watcher. */
 void keeper_send_option(struct keeper *keeper, const struct kept_option *kept);
 

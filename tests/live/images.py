@@ -263,6 +263,44 @@ def sessions():
     expect(not list(TRACES.glob("*")), "a session of the image's own was begun")
 
 
+def mounted():
+    """File systems that are mounted later are watched, and what an overlay takes from a watched one."""
+    clear()
+    later, over = FILES / "later", FILES / "over"
+    for directory in (later, over, FILES / "upper", FILES / "work", FILES / "lower"):
+        directory.mkdir(exist_ok=True)
+    shutil.copy(PERL, FILES / "lower/perl")
+    register("perl")
+    register(FILES / "lower/perl")
+    inner = f"mount -t tmpfs -o size=16m,mode=755 inner {later} && cp {PERL} {later}/perl && for i in $(seq 600); do {later}/perl -e 1; sleep 0.1; done"
+    hidden = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", inner])
+    try:
+        with Watching():
+            wait_until_in_force()
+            wait_for("a start on a file system of another mount namespace", lambda: listed()[1]["perl"]["traced"])
+            expect(listed()[0]["other_mount_namespaces"] >= 1, "the namespace is not counted")
+            hidden.kill()
+            hidden.wait()
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=755", "later", later], check=True)
+            shutil.copy(PERL, later / "perl")
+
+            def recorded():
+                print_pid(program=later / "perl")
+                return listed()[1]["perl"]["traced"] > before
+            before = listed()[1]["perl"]["traced"]
+            wait_for("a start on a file system that was mounted later", recorded)
+            done = subprocess.run(["mount", "-t", "overlay", "-o", f"lowerdir={FILES}/lower,upperdir={FILES}/upper,workdir={FILES}/work", "test", over], stderr=subprocess.PIPE, text=True)
+            if done.returncode:
+                return f"without an overlay, which cannot be mounted here: {done.stderr.strip()}"
+            pid = print_pid(program=over / "perl")
+            # By its name on the overlay, or by the path of the lower file, if the overlay is not marked yet.
+            wait_for("a start through an overlay", lambda: pid in traced_pids())
+    finally:
+        hidden.kill()
+        for directory in (over, later):
+            subprocess.run(["umount", "-l", directory], stderr=subprocess.DEVNULL)
+
+
 def replaced():
     """A file that is replaced is recorded at its first start, also through a bind mount."""
     clear()
@@ -290,4 +328,4 @@ def replaced():
 
 enter()
 prepare()
-sys.exit(run_tests(starts, selected, contexts, failing, threads, unchanged, edited, sessions, replaced))
+sys.exit(run_tests(starts, selected, contexts, failing, threads, unchanged, edited, sessions, mounted, replaced))
