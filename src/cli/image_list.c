@@ -181,9 +181,21 @@ static void add_value(void *json, const char *key, const char *value)
 	json_text(json, key, value);
 }
 
+enum { KEY_BYTES = 40 };
+
+/* Write the name of an outcome as a key: with '_' in place of each blank. */
+static const char *outcome_key(enum control_outcome outcome, char key[KEY_BYTES])
+{
+	snprintf(key, KEY_BYTES, "%s", outcomes[outcome].name);
+	for (char *at = key; *at; at++)
+		*at = *at == ' ' ? '_' : *at;
+	return key;
+}
+
 static void option_json(struct json *json, const struct image_option *option, const struct image_count *count)
 {
 	uint64_t files, bytes;
+	char key[KEY_BYTES];
 	json_begin_object(json, NULL);
 	json_text(json, "image", option->image);
 	json_text(json, "file", option->file);
@@ -195,7 +207,7 @@ static void option_json(struct json *json, const struct image_option *option, co
 	json_number(json, "untraced", (int64_t)untraced(count));
 	json_begin_object(json, "starts");
 	for (int i = 0; i < CONTROL_OUTCOME_COUNT; i++)
-		json_number(json, outcomes[i].name, (int64_t)count->outcomes[i]);
+		json_number(json, outcome_key((enum control_outcome)i, key), (int64_t)count->outcomes[i]);
 	json_end_object(json);
 	image_option_traces(option, &files, &bytes);
 	json_number(json, "in_common_trace", (int64_t)count->shared);

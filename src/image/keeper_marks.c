@@ -133,13 +133,13 @@ void keeper_mark_systems(struct keeper *keeper)
 
 enum { NAMESPACE_MAX = 256 };
 
-struct other_namespaces {
+struct namespace_list {
 	ino_t known[NAMESPACE_MAX];
 	size_t count;
 };
 
 /* Return whether the process is the first that is seen of its mount namespace. */
-static bool is_new_namespace(struct other_namespaces *others, const char *pid)
+static bool is_new_namespace(struct namespace_list *others, const char *pid)
 {
 	char path[64];
 	struct stat status;
@@ -157,7 +157,7 @@ static bool is_new_namespace(struct other_namespaces *others, const char *pid)
 
 void keeper_mark_others(struct keeper *keeper)
 {
-	struct other_namespaces others = {.count = 0};
+	struct namespace_list others = {.count = 0};
 	DIR *processes = marks_systems(keeper) ? opendir("/proc") : NULL;
 	if (!processes)
 		return;

@@ -175,7 +175,7 @@ def logger():
         took = time.monotonic() - began
         os.kill(pid, signal.SIGCONT)
         row = wait_for_starts(PERL, 2)
-        expect(row["untraced"] == 1 and row["starts"]["deadline exceeded"] == 1, f"{row}")
+        expect(row["untraced"] == 1 and row["starts"]["deadline_exceeded"] == 1, f"{row}")
         os.kill(pid, signal.SIGSTOP)
         waiting = subprocess.Popen(SHORT)
         os.kill(pid, signal.SIGKILL)

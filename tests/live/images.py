@@ -78,10 +78,10 @@ def selected():
         run(sort, "/dev/null")
         found = {image: wait_for_starts(image, count)["starts"] for image, count in
                  ((PERL, 3), ("privileged", 1), ("numbered", 10), (sort, 2), ("each", 3))}
-        expect(found[PERL]["traced"] == 2 and found[PERL]["not selected"] == 1, f"by arguments: {found}")
+        expect(found[PERL]["traced"] == 2 and found[PERL]["not_selected"] == 1, f"by arguments: {found}")
         expect(found["privileged"]["privileged"] == 1, f"setuid: {found}")
-        expect(found["numbered"]["traced"] == 2 and found["numbered"]["not selected"] == 8, f"by number: {found}")
-        expect(found[sort]["traced"] == 1 and found[sort]["not selected"] == 1, f"by user: {found}")
+        expect(found["numbered"]["traced"] == 2 and found["numbered"]["not_selected"] == 8, f"by number: {found}")
+        expect(found[sort]["traced"] == 1 and found[sort]["not_selected"] == 1, f"by user: {found}")
         expect(found["each"]["traced"] == 3, f"each with its trace: {found}")
         names = {ROOT / f"each.{pid}.xht" for pid in each}
         wait_for("whole traces", lambda: all(name.exists() and told("info", name)["complete"] for name in names))
@@ -158,9 +158,9 @@ os.execvp("echo", ["echo", "next"])
 """)
             expect(said.stdout.split("\n") == ["8", "7", r"['TracerPid:\t0\n']", "next", ""], f"{said}")
         row = wait_for_starts(bad, 5)
-        expect(row["starts"]["exec failed"] == 5, f"{row}")
+        expect(row["starts"]["exec_failed"] == 5, f"{row}")
         row = wait_for_starts(PERL, 5)
-        expect(row["starts"]["exec failed"] == 5, f"{row}")
+        expect(row["starts"]["exec_failed"] == 5, f"{row}")
     expect(not list(TRACES.glob("*")), "a trace of nothing is left")
 
 
@@ -237,7 +237,7 @@ def edited():
         expect(listed()[1]["other"]["traced"] == before, "a disabled option is in force")
     for words in (("add",), ("add", "a/b"), ("add", "perl", "-o", "relative"), ("add", "xheap"), ("add", "perl", "--tracing-flags", "2"), ("add", "perl", "--first", "x"),
                   ("add", "perl", "--for", "2x"), ("add", "perl", "--user", "no-such-user"), ("add", "perl", "--file-mode", "flight"), ("remove", "nobody"), ("show",), ("x",), ("list", "x"),
-                  ("add", "perl", "--session", "a", "-o", "/b")):
+                  ("add", "perl", "--session", "a", "-o", "/b"), ("add", "/" + "x" * 300), ("add", "perl", "--arguments", "a ; b"), ("add", "perl", "--arguments", "a ")):
         expect(xheap("image", *words, status=2).startswith("xheap: "), f"{words}")
 
 
