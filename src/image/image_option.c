@@ -339,13 +339,13 @@ static uint32_t sum_of(const char *text)
 	return sum;
 }
 
-/* Copy the image as a name of this many bytes at most; add a sum if another image could have the same name. */
+/* Copy the image's file name, of this many bytes at most; add a sum if another image could have the same name. */
 static void plain_name(const struct image_option *option, char *name, size_t size)
 {
-	const char *image = option->image;
+	const char *image = text_file_name(option->image);
 	size_t length = 0;
-	bool is_changed = image[0] == '/';
-	for (image += is_changed; *image && length + 10 < size; image++, length++) {
+	bool is_changed = image != option->image;
+	for (; *image && length + 10 < size; image++, length++) {
 		bool is_plain = isalnum((unsigned char)*image) || strchr("_+.", *image);
 		name[length] = is_plain && !(length == 0 && *image == '.') ? *image : '-';
 		is_changed |= name[length] != *image;

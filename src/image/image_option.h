@@ -64,7 +64,7 @@ bool image_option_is_each(const struct image_option *option);
 /** Return whether the option is in force at this time (seconds since the epoch). */
 bool image_option_is_in_force(const struct image_option *option, int64_t now_s);
 
-/** Write the name of the option's file: the image with each '/' as '-', and a sum of it if that is no clear name. */
+/** Write the name of the option's file: the image's own, and a sum if the image is a path or no clear name. */
 void image_option_file_name(const struct image_option *option, char name[IMAGE_NAME_BYTES]);
 
 /** Return what the names of images' own sessions begin with: "image.", or a name for IMAGE_ROOT_VARIABLE. */
