@@ -82,11 +82,30 @@ static void get_previous(struct dx_query *query, const struct dx_value *object, 
 		*value = dx_address(event_of(object)->previous);
 }
 
+/* Return whether the event is a creation that gives the place and the size of the heap's memory. */
+static bool is_sized(const struct dx_query *query, const struct dx_event *event)
+{
+	return event->kind == EVENT_CREATE && function_of(query, event) == FUNCTION_HEAP_CREATE_SIZED;
+}
+
+static void get_reserve(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (is_sized(query, event_of(object)))
+		*value = dx_number(event_of(object)->size);
+}
+
+static void get_commit(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (is_sized(query, event_of(object)))
+		*value = dx_number(event_of(object)->argument2);
+}
+
 static void get_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
-	(void)query;
-	if (event->kind == EVENT_FREE || (event->kind == EVENT_CREATE && event->address))
+	if (is_sized(query, event))
+		*value = event->argument ? dx_address(event->argument) : *value;
+	else if (event->kind == EVENT_FREE || (event->kind == EVENT_CREATE && event->address))
 		*value = dx_address(event->address);
 	else if (event->kind == EVENT_REALLOC)
 		*value = dx_address(event->previous);
@@ -106,7 +125,7 @@ static bool heap_is_nested(struct dx_query *query, uint32_t heap)
 	if (!session->is_nested_known) {
 		session->is_nested_known = true;
 		for (uint32_t i = 0; i < session->dictionary->entry_count; i++)
-			session->has_nested |= session->dictionary->entries[i].function >= FUNCTION_FIRST_ANNOTATION;
+			session->has_nested |= function_is_annotation(session->dictionary->entries[i].function);
 		if (session->has_nested && !dx_session_table(session))
 			dx_stop(query, -1, "the heaps that lie in others cannot be found");
 	}
@@ -167,7 +186,7 @@ static void get_read_only(struct dx_query *query, const struct dx_value *object,
 static uint64_t argument_of(const struct dx_query *query, const struct dx_event *event, const char *name, size_t length)
 {
 	unsigned function = function_of(query, event);
-	bool is_counted = function == FUNCTION_CALLOC || function == FUNCTION_REALLOCARRAY;
+	bool is_counted = function_is_counted(function);
 	/* Else nothing or too much was asked for: the trace has the size of one beside it. */
 	bool is_whole = event->argument && event->size && event->size != UINT64_MAX;
 	if (!strncmp(name, "heap", length))
@@ -178,7 +197,10 @@ static uint64_t argument_of(const struct dx_query *query, const struct dx_event 
 										   : 0;
 	if (!strncmp(name, "size", length))
 		return !is_counted ? event->size : is_whole ? event->size / event->argument : event->argument2;
-	return !strncmp(name, "memptr", length) ? event->argument2 : event->argument;
+	if (!strncmp(name, "reserve", length))
+		return event->size;
+	return !strncmp(name, "memptr", length) || !strncmp(name, "commit", length) ? event->argument2
+										    : event->argument;
 }
 
 static void get_parameters(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -191,7 +213,7 @@ static void get_parameters(struct dx_query *query, const struct dx_value *object
 		size_t length = strcspn(at, ",");
 		struct dx_element element = {dx_number(argument_of(query, event, at, length)), dx_number(count++)};
 		element.value.is_address = !strncmp(at, "heap", length) || !strncmp(at, "pointer", length) ||
-					   !strncmp(at, "memptr", length);
+					   !strncmp(at, "memptr", length) || !strncmp(at, "base", length);
 		dx_list_add(list, &element);
 		at += length + (at[length] == ',');
 	}
@@ -315,6 +337,8 @@ static const struct dx_member heap_members[] = {
 	{"PreviousAddress", DX_NUMBER, 0, get_previous, NULL, "ReAlloc: the block before"},
 	{"BaseAddress", DX_NUMBER, DX_MEMBER_HIDDEN, get_base, NULL,
 	 "Free: the same as Address; ReAlloc: the same as PreviousAddress; Create: the heap's first byte, if known"},
+	{"ReserveSize", DX_NUMBER, 0, get_reserve, NULL, "Create: the reserved bytes, if the call gave them"},
+	{"CommitSize", DX_NUMBER, 0, get_commit, NULL, "Create: the reserved bytes that could be used then"},
 	{"MakeReadOnly", DX_NUMBER, 0, get_read_only, NULL, "Protect: 0x1 if the memory can no longer be written"},
 	{"Parameters", DX_SEQUENCE, DX_MEMBER_NO_COLUMN, get_parameters, NULL,
 	 "the arguments of the function that was called, in its order"},

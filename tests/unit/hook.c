@@ -256,7 +256,7 @@ static void notes_tell_of_annotations(void **state)
 				     "\".balign 4\\n.long \" #number \"\\n.long \" place \"\\n.popsection\\n\"\n"
 				     "#define NOTHING \".byte 0x0f, 0x1f, 0x44, 0, 0\\nret\\n\"\n"
 				     /* clang-format off */
-		"__asm__(\".text\\n1:\" NOTHING NOTE(4, \"1b - .\") \"2:\" NOTHING NOTE(9, \"2b - .\") \"3:\" NOTHING NOTE(10, \"3b - .\") \\\n"
+		"__asm__(\".text\\n1:\" NOTHING NOTE(4, \"1b - .\") \"2:\" NOTHING NOTE(9, \"2b - .\") \"3:\" NOTHING NOTE(11, \"3b - .\") \\\n"
 		"\"4: xor %eax, %eax\\nret\\nnop\\nnop\\nnop\\n\" NOTE(1, \"4b - .\") NOTE(2, \"0x7fffffff\") NOTE(4, \"1b - .\"));\n"
 		"int main(void) { return 0; }\n";
 	/* clang-format on */
