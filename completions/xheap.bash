@@ -24,14 +24,14 @@ _xheap_recording() {
 	--clock) _xheap_reply "auto tsc monotonic" "$1" ;;
 	--trigger) _xheap_reply "rss= memory-limit exit crash" "$1" ;;
 	-p | --pid) _xheap_reply "$(ps -u "$(id -u)" -o pid= 2>/dev/null)" "$1" ;;
-	--duration | --stack-depth | --wait-limit | --buffer-size | --min-buffers | --max-buffers | --sample | --max-file | --permissions | --flush-timer) ;;
-	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --index --real-time --check-stacks --quiet --help" "$1" ;;
+	--duration | --stack-depth | --wait-limit | --buffer-size | --min-buffers | --max-buffers | --sample | --max-file | --permissions | --flush-timer | --generations) ;;
+	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --generations --wait-for-directory --index --real-time --check-stacks --quiet --help" "$1" ;;
 	esac
 }
 
 _xheap_record() {
 	local current=$1 previous=$2 word i=2
-	local taking=" -o --output -p --pid --duration --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer "
+	local taking=" -o --output -p --pid --duration --stackwalk --stack-depth --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --generations "
 
 	# The first word that is no option begins the command line of the recorded program.
 	while [ "$i" -lt "$COMP_CWORD" ]; do
@@ -126,6 +126,19 @@ _xheap_dump() {
 	esac
 }
 
+_xheap_dx() {
+	case $2 in
+	-gc | --gc | -c | -r | -memory | --memory) ;;
+	-session | --session) _xheap_reply "$(xheap sessions 2>/dev/null | sed -n 's/^\([^:]*\):.*/\1/p')" "$1" ;;
+	-format | --format) _xheap_reply "text csv json" "$1" ;;
+	-f) COMPREPLY=($(compgen -f -- "$1")) ;;
+	*) case $1 in
+		-*) _xheap_reply "-g -gc -c -n -v -h -r -extra -f -memory -noPlan -format -session -noIndex --help" "$1" ;;
+		*) _xheap_traces "$1" ;;
+		esac ;;
+	esac
+}
+
 _xheap_info() {
 	case $2 in
 	-width | --width) ;;
@@ -180,18 +193,49 @@ _xheap_image() {
 	esac
 }
 
+# Offer what follows xheap autologger.
+_xheap_autologger() {
+	# made from src/autologger/autologger_values.h by tests/cli/autologger_values --update
+	local options="--Guid --Start --Boot --BufferSize --MinimumBuffers --MaximumBuffers --MaxFileSize --LogFileMode --FileName --FileMax --FlushTimer --ClockType --DisableRealtimePersistence --StackWalkingFilter --EnableFlags --AllProcesses --all --help"
+	# end of autologger_values
+	if [ "$COMP_CWORD" -eq 2 ]; then
+		_xheap_reply "add list show enable disable remove run stop" "$1"
+		return
+	fi
+	case ${COMP_WORDS[2]},$2 in
+	add,--FileName) COMPREPLY=($(compgen -f -- "$1")) ;;
+	add,*) _xheap_reply "$options" "$1" ;;
+	list,--format) _xheap_reply "text json" "$1" ;;
+	list,*) _xheap_reply "--format" "$1" ;;
+	*) _xheap_reply "--all --boot $(ls /etc/xheap/autologger.d 2>/dev/null | sed -n 's/\.conf$//p')" "$1" ;;
+	esac
+}
+
+# Offer what follows xheap boottrace.
+_xheap_boottrace() {
+	case $2 in
+	-trace) _xheap_reply "command service: boot" "$1" ;;
+	-resultPath) COMPREPLY=($(compgen -d -- "$1")) ;;
+	-numRuns | -runTag | -postBootDelay) ;;
+	-preTraceCmd | -callBack | --) COMPREPLY=($(compgen -c -- "$1")) ;;
+	*) _xheap_reply "-trace -numRuns -resultPath -runTag -preTraceCmd -postBootDelay -callBack -remove -yes --help" "$1" ;;
+	esac
+}
+
 _xheap() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch image top report recover heap diff check symbols merge clean dump info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report recover heap diff check symbols merge clean dump dx info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
 	record) _xheap_record "$current" "$previous" ;;
 	start | update | query | flush | stop | launch | top) _xheap_session "${COMP_WORDS[1]}" "$current" "$previous" ;;
 	image) _xheap_image "$current" "$previous" ;;
+	autologger) _xheap_autologger "$current" "$previous" ;;
+	boottrace) _xheap_boottrace "$current" "$previous" ;;
 	sessions) _xheap_reply "--format --help" "$current" ;;
 	recover) _xheap_recover "$current" "$previous" ;;
 	heap) _xheap_heap "$current" "$previous" ;;
@@ -218,8 +262,9 @@ _xheap() {
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
+	dx) _xheap_dx "$current" "$previous" ;;
 	info) _xheap_info "$current" "$previous" ;;
-	help) _xheap_reply "record start update query sessions flush stop launch image top report recover heap diff check symbols merge clean dump info" "$current" ;;
+	help) _xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report recover heap diff check symbols merge clean dump dx info" "$current" ;;
 	esac
 }
 

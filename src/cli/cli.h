@@ -24,6 +24,7 @@ struct command {
 	int (*run)(int argc, char **argv);    /**< argv[0] is the command's name; returns the exit status */
 };
 
+extern const struct command command_autologger, command_boottrace;
 extern const struct command command_check, command_clean, command_diff, command_dump, command_dx, command_flush,
 	command_fold, command_heap, command_help, command_image, command_index, command_info, command_launch,
 	command_merge, command_query, command_record, command_recover, command_report, command_sessions, command_start,

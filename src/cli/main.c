@@ -35,6 +35,7 @@ static const struct command *const commands[] = {
 	&command_stop,   &command_launch,  &command_image,  &command_top,   &command_report,   &command_recover,
 	&command_info,   &command_symbols, &command_merge,  &command_dump,  &command_heap,     &command_diff,
 	&command_check,  &command_dx,      &command_clean,  &command_help,  &command_version,
+	&command_autologger, &command_boottrace,
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(*commands) };
 

@@ -83,6 +83,8 @@ int record_check_output(const struct record *record)
 		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path), path);
 	if (stat(folder, &status) == 0 && !S_ISDIR(status.st_mode))
 		return cannot_write(path, ENOTDIR, NULL);
+	if (record->session.waits_for_directory)
+		return 0;
 	if (access(folder, W_OK | X_OK) == 0)
 		return 0;
 	return record->output ? cannot_write(path, errno, NULL)

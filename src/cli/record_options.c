@@ -93,6 +93,16 @@ static int check_file_mode(const struct record *record, const char *command)
 				file_mode(session));
 	if (session->with_index && session->sample_bytes)
 		return cli_fail("%s: --index does not go with --sample: an estimate needs the whole sample", command);
+	if (session->generations && session->file_mode != SESSION_FILE_SEQUENTIAL)
+		return cli_fail("%s: --generations is for one file that keeps everything, not for --file-mode %s",
+				command, file_mode(session));
+	if (session->with_index && (session->generations || session->waits_for_directory))
+		return cli_fail("%s: --index does not go with --%s", command,
+				session->generations ? "generations" : "wait-for-directory");
+	if (session->waits_for_directory && session->file_mode != SESSION_FILE_SEQUENTIAL)
+		return cli_fail("%s: --wait-for-directory is for one file that keeps everything, not for --file-mode "
+				"%s",
+				command, file_mode(session));
 	if (session->file_mode == SESSION_FILE_NONE && record->output)
 		return cli_fail("%s: --file-mode none writes no file, and --output %s names one", command,
 				record->output);

@@ -378,6 +378,8 @@ static void loop(struct logger *logger)
 			logger->flushed_ns = now;
 			drain_note_rates(logger->drain, logger->clock.ticks_per_ms);
 			flush_note(logger, flush_ticks);
+			if (store_settle_path(logger->store))
+				logger_session_write(logger);
 		}
 		has_any |= flight_check(logger, now);
 		if (store_has_turned(logger->store))
@@ -621,11 +623,19 @@ static void logger_end(struct logger *logger)
 	if (logger->is_recording_over)
 		end_describe(logger, end_text, sizeof(end_text));
 	statistics.logger_cpu_ns = logger_cpu();
+	store_settle_path(logger->store);
+	bool is_waiting = store_is_waiting(logger->store);
 	int close_error = store_close(logger->store, &statistics, &close_diag);
+	if (is_waiting && !close_error)
+		close_error = diag_fail(&close_diag, ENOENT,
+					"the directory of %s is missing or read-only: the trace stays in memory; xheap "
+					"recover writes it there, or elsewhere with -o FILE",
+					logger->options->trace_path);
 	const char *why = close_error ? close_diag.text : logger->is_recording_over ? end_text : logger->diag.text;
 	/* Not even the file's end found its place: what is known of it stays where recover finds it. */
-	bool is_left = close_error && logger->ended >= 0 && !session_is_in_pieces(logger->options);
-	if (is_left) {
+	bool is_cut = close_error && !is_waiting && logger->ended >= 0 && !session_is_in_pieces(logger->options);
+	bool is_left = is_cut || is_waiting;
+	if (is_cut) {
 		limits_explain(0, close_error, close_diag.text, sizeof(close_diag.text));
 		size_t length = strlen(close_diag.text);
 		snprintf(close_diag.text + length, sizeof(close_diag.text) - length,

@@ -24,7 +24,8 @@ enum {
 	FLUSH_MS = 1000,
 	FLUSH_MS_MIN = 10,
 	FLUSH_MS_MAX = 60000,
-	FLUSH_MS_REAL_TIME = 100
+	FLUSH_MS_REAL_TIME = 100,
+	GENERATIONS_MAX = 9999
 };
 #define SAMPLE_BYTES_MAX (UINT64_C(1) << 40)
 
@@ -171,6 +172,10 @@ const struct option session_option_rows[] = {
 	 .help = "events that are older than this are in the file"},
 	{"real-time", .type = VALUE_PARSED, .parse = set_real_time,
 	 .help = "set --flush-timer to 100ms, for a trace that is read while it is recorded"},
+	{"generations", .type = VALUE_COUNT, AT(generations), .value = "N", .most = GENERATIONS_MAX,
+	 .help = "write to FILE.0001 up to FILE.N, always the oldest; 0: to FILE"},
+	{"wait-for-directory", .type = VALUE_ON, AT(waits_for_directory),
+	 .help = "keep events in memory while the directory of FILE is missing or read-only"},
 	{"index", .type = VALUE_ON, AT(with_index),
 	 .help = "make the trace's index during the recording, so that the first question is answered fast"},
 	{NULL, .type = VALUE_TEXT, AT(command), .key = "command"},

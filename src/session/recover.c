@@ -325,6 +325,18 @@ static int earlier_learn(const struct recovery *recovery, struct diag *diag)
 	return error;
 }
 
+/* Set the path of a trace that waited in memory for its directory. Return false if it did not. */
+static bool waiting_find(const struct recover_session *session, char newest[4096])
+{
+	struct stat status;
+	char path[4096];
+	snprintf(path, sizeof(path), "%s/" STORE_WAITING_NAME, session->directory);
+	if (lstat(path, &status) != 0 || !S_ISREG(status.st_mode))
+		return false;
+	snprintf(newest, 4096, "%s", path);
+	return true;
+}
+
 static int trace_begin(struct recovery *recovery, const struct recover_options *options, struct diag *diag)
 {
 	const struct recover_session *session = recovery->session;
@@ -333,13 +345,16 @@ static int trace_begin(struct recovery *recovery, const struct recover_options *
 	char newest[4096];
 	recovery->has_ended = ended_has(session->directory, &writer.max_file_bytes);
 	newest_find(recovery, newest);
-	int error = options->output ? output_begin(recovery, options->output, newest, diag) : 0;
-	const char *path = options->output ? recovery->output.temporary : newest;
+	const char *output = options->output;
+	if (waiting_find(session, newest) && !output)
+		output = session->trace_path;
+	int error = output ? output_begin(recovery, output, newest, diag) : 0;
+	const char *path = output ? recovery->output.temporary : newest;
 	if (!error && session->is_in_pieces)
 		error = pieces_take(session, path, diag);
 	if (error)
 		return error;
-	snprintf(result->trace_path, sizeof(result->trace_path), "%s", options->output ? options->output : newest);
+	snprintf(result->trace_path, sizeof(result->trace_path), "%s", output ? output : newest);
 	error = before_open(recovery, path, diag);
 	if (error)
 		return error;

@@ -165,15 +165,8 @@ static int open_appended(struct store *store, struct writer_options *how, struct
 	return 0;
 }
 
-static int open_one(struct store *store, struct writer_options *how, struct writer_clock *clock, struct diag *diag)
-{
-	(void)clock;
-	store_take_next(store);
-	return writer_open(&store->writer, store->path, how, diag);
-}
-
 static const struct store_mode modes[] = {
-	[SESSION_FILE_SEQUENTIAL] = {.open = open_one},
+	[SESSION_FILE_SEQUENTIAL] = {.open = one_file_open},
 	[SESSION_FILE_CIRCULAR] = {.open = open_circular, .is_copied = true},
 	[SESSION_FILE_NEWFILE] = {.open = open_files, .is_unlimited = true},
 	[SESSION_FILE_APPEND] = {.open = open_appended},
@@ -267,7 +260,9 @@ uint32_t store_counter(const struct store *store)
 
 const char *store_next_path(const struct store *store)
 {
-	return session_is_in_pieces(store->options) ? store->next_path : store->path;
+	return session_is_in_pieces(store->options) ? store->next_path
+	       : store_is_waiting(store)            ? store->final_path
+						    : store->path;
 }
 
 uint64_t store_size_bytes(const struct store *store)

@@ -17,6 +17,9 @@
 /** The word by which the command is asked to fold pieces (src/cli/fold.c). */
 #define STORE_FOLD_WORD "--fold"
 
+/** A trace that waits for its directory, in the session's directory. */
+#define STORE_WAITING_NAME "waiting.xht"
+
 struct store;
 
 /** The result of writing out. */
@@ -39,6 +42,13 @@ void store_while_waiting(struct store *store, void (*tell)(void *cookie), void (
 
 /** Return the path of the file that is being written, or was last written out; "" if none was. */
 const char *store_path(const struct store *store);
+
+/** Move a trace that waits for its directory to its path, if the directory is there now. Return true once, after that,
+    and from then on false. */
+bool store_settle_path(struct store *store);
+
+/** Return whether the trace is in memory, since its directory cannot be written to. */
+bool store_is_waiting(const struct store *store);
 
 /** Return the path at which flushed events of a file can be read during the recording. A circular file that is not too
     large is copied into the session's directory first. */

@@ -75,6 +75,7 @@ struct store {
 	char path[WRITER_PATH_MAX], next_path[WRITER_PATH_MAX], snapshot_path[WRITER_PATH_MAX];
 	uint32_t counter, write_count; /* of numbered files; of writings out */
 	bool has_turned;
+	char final_path[WRITER_PATH_MAX]; /* where the trace will be once its directory is there; "": it is there */
 	uint64_t past_bytes, dropped_events; /* of earlier files that still exist; of files that were removed */
 	uint64_t piece_bytes;
 	struct piece *pieces; /* whole pieces, oldest first */
@@ -101,6 +102,11 @@ void pieces_drop_oldest(struct store *store);
 
 /** Add a whole piece to the list. */
 void pieces_add(struct store *store, uint64_t bytes, uint64_t events);
+
+/* ---- store_place.c ---- */
+
+/** Open the writer for one file; see store_mode.open. */
+int one_file_open(struct store *store, struct writer_options *how, struct writer_clock *clock, struct diag *diag);
 
 /* ---- store_keep.c ---- */
 

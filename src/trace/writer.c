@@ -674,6 +674,45 @@ int writer_turn(struct writer *writer, bool is_forced, struct diag *diag)
 	return error;
 }
 
+/* Copy the whole file. Return 0 or a negative errno. */
+static int copy_to(int to, const char *from, const char *path, struct diag *diag)
+{
+	int source = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (source < 0)
+		return diag_errno(diag, "cannot read %s", from);
+	int error = ftruncate(to, 0) != 0 || !file_copy(to, source) ? diag_errno(diag, "cannot write %s", path) : 0;
+	close(source);
+	return error;
+}
+
+int writer_move(struct writer *writer, const char *from, const char *path, uint64_t max_file_bytes, struct diag *diag)
+{
+	struct output *output = &writer->output;
+	const int old = output->fd;
+	/* A file that has ended is closed, and is copied as it is. */
+	int error = writer_has_ended(writer) ? 0 : writer_flush(writer, diag);
+	error = error ? error : writer_open_locked(writer, path, true, diag);
+	error = error ? error : copy_to(output->fd, from, path, diag);
+	if (error) {
+		if (output->fd >= 0 && output->fd != old) {
+			unlink(path);
+			close(output->fd);
+		}
+		output->fd = old;
+		return error;
+	}
+	if (old >= 0) {
+		close(old);
+	} else {
+		close(output->fd);
+		output->fd = -1;
+	}
+	output->allocated = 0;
+	output->limit = max_file_bytes;
+	unlink(from);
+	return 0;
+}
+
 int writer_open(struct writer **out, const char *path, const struct writer_options *options, struct diag *diag)
 {
 	struct writer *writer = writer_new(options);

@@ -91,6 +91,11 @@ int writer_learn(struct writer *writer, const char *path, struct diag *diag);
 int writer_open_instead(struct writer **out, const char *path, const char *source, const struct writer_options *options,
 			struct diag *diag);
 
+/** Move a sequential file from `from` to `path`: what is written, and all that follows, is there then, with this
+ *  greatest size (0: none). `from` is removed. After an error nothing is there, and writing goes on in `from`. Return 0
+ *  or a negative errno. */
+int writer_move(struct writer *writer, const char *from, const char *path, uint64_t max_file_bytes, struct diag *diag);
+
 /** Before the first events; fixed for the file. */
 void writer_set_clock(struct writer *writer, const struct writer_clock *clock);
 

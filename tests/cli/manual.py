@@ -14,7 +14,8 @@ PAGES = sorted((SOURCE / "man").glob("xheap*.[15]"))
 COMPLETIONS = [SOURCE / "completions" / name for name in ("xheap.bash", "_xheap", "xheap.fish")]
 # Where each command has its options: the page, and the headings before and behind them.
 COMMANDS = {command: (f"xheap-{command}.1", "\n.Sh OPTIONS", "\n.Sh ")
-            for command in ("record", "recover", "heap", "diff", "dump", "info", "symbols", "merge", "clean", "report", "check", "image")}
+            for command in ("record", "recover", "heap", "diff", "dump", "info", "symbols", "merge", "clean", "report", "check", "image", "autologger", "boottrace")}
+COMMANDS["dx"] = ("xheap-dx.7", "\n.Sh OPTIONS", "\n.Sh ")
 COMMANDS |= {command: ("xheap-session.1", f"\n.Ss {command}\n", "\n.S") for command in ("update", "query", "sessions", "top")}
 # What --help may leave out: itself, and second spellings.
 UNLISTED = {"help", "h", "q", "o", "p", "output", "images"}
@@ -22,7 +23,7 @@ UNLISTED = {"help", "h", "q", "o", "p", "output", "images"}
 REFERRED = {"update": "xheap-record.1", "top": "xheap-heap.1"}
 VALUE_PAGES = {("record", "trigger"): "xheap-session.1", ("top", "KEY"): "xheap-session.1"}
 # The first needs a session that has lost its logger, the second one marks files of the machine. The live tests have both.
-NOT_RUN = {"xheap-recover.1", "xheap-image.1"}
+NOT_RUN = {"xheap-recover.1", "xheap-image.1", "xheap-autologger.1"}
 # What bash offers behind these words.
 OFFERED = {
     ("check", "--by", "f"): "function", ("check", "--fa"): "--fail-above",
@@ -60,7 +61,7 @@ def options_of_help(command):
     for line in run.stdout.splitlines():
         # Options, then at least two spaces, then what they do.
         for words in re.findall(r"^ {2,}(-\S.*?)(?: {2,}|$)", line):
-            found |= set(re.findall(r"(?<![\w-])--?([a-z][\w-]*)", words))
+            found |= set(re.findall(r"(?<![\w-])--?([a-zA-Z][\w-]*)", words))
     return found
 
 
@@ -69,7 +70,7 @@ def options_of_page(command):
     text = (SOURCE / "man" / page).read_text()
     options = text[text.index(begin) + len(begin):]
     options = options[:options.index(end)]
-    return {option for item in re.findall(r"^\.It (.*)$", options, re.M) for option in re.findall(r"Fl -?([a-z][\w-]*)", item)}
+    return {option for item in re.findall(r"^\.It (.*)$", options, re.M) for option in re.findall(r"Fl -?([a-zA-Z][\w-]*)", item)}
 
 
 def check_options(command):

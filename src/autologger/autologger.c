@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+/* The file of an autologger, value by value. */
+#include "autologger/autologger.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <ini.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "autologger/autologger_files.h"
+#include "autologger/stack_filter.h"
+
+enum value_kind {
+	KIND_NUMBER,
+	KIND_SWITCH, /* 0 or 1, without an initial value */
+	KIND_GUID,
+	KIND_MODE,
+	KIND_PATH,
+	KIND_STACKS,
+	KIND_FLAGS,
+	KIND_REFUSED,
+};
+
+static const struct value_row {
+	const char *name;
+	enum value_kind kind;
+	const char *unit, *initial;
+	uint64_t least, most;
+	const char *help;
+} rows[AUTOLOGGER_VALUE_COUNT] = {
+#define X(name, kind, unit, initial, least, most, help) {#name, KIND_##kind, unit, initial, least, most, help},
+	AUTOLOGGER_VALUES(X)
+#undef X
+};
+
+static const struct {
+	const char *name;
+	uint32_t bits;
+} modes[] = {
+#define X(name, bits) {#name, bits},
+	AUTOLOGGER_MODES(X)
+#undef X
+};
+enum { MODE_COUNT = sizeof(modes) / sizeof(modes[0]) };
+
+const char *autologger_value_name(enum autologger_value value)
+{
+	return rows[value].name;
+}
+
+const char *autologger_value_unit(enum autologger_value value)
+{
+	return rows[value].unit;
+}
+
+const char *autologger_value_help(enum autologger_value value)
+{
+	return rows[value].help;
+}
+
+/* ---- single values ---- */
+
+static bool parse_number(const char *text, uint64_t *number)
+{
+	char *end;
+	errno = 0;
+	*number = strtoull(text, &end, strncasecmp(text, "0x", 2) ? 10 : 16);
+	return isdigit((unsigned char)text[0]) && end != text && !*end && !errno;
+}
+
+static int set_number(const struct value_row *row, const char *text, uint64_t *number, struct diag *why)
+{
+	if (!parse_number(text, number))
+		return diag_fail(why, EINVAL, "not a number");
+	if (*number >= row->least && *number <= row->most)
+		return 0;
+	return diag_fail(why, EINVAL, "not from %llu to %llu%s%s", (unsigned long long)row->least,
+			 (unsigned long long)row->most, row->unit[0] ? " " : "", row->unit);
+}
+
+static int set_guid(const char *text, struct diag *why)
+{
+	static const char guid[] = AUTOLOGGER_HEAP_GUID;
+	size_t length = strlen(text);
+	/* The braces may be left out. */
+	if (!strcasecmp(text, guid) || (length == sizeof(guid) - 3 && !strncasecmp(text, guid + 1, length)))
+		return 0;
+	return diag_fail(why, EINVAL, "only %s, the heap provider, can be traced", guid);
+}
+
+static int add_mode(const char *word, size_t length, uint64_t *bits, struct diag *why)
+{
+	static const char prefix[] = "EVENT_TRACE_", suffix[] = "FILE_MODE_";
+	const char *name = word;
+	for (const char *skip = prefix; skip; skip = skip == prefix ? suffix : NULL)
+		if (!strncasecmp(name, skip, strlen(skip)))
+			name += strlen(skip);
+	length -= (size_t)(name - word);
+	for (int i = 0; i < MODE_COUNT; i++)
+		if (strlen(modes[i].name) == length && !strncasecmp(name, modes[i].name, length)) {
+			*bits |= modes[i].bits;
+			return 0;
+		}
+	return diag_fail(why, EINVAL, "%.*s is no mode of SEQUENTIAL, CIRCULAR, APPEND, REAL_TIME, BUFFERING",
+			 (int)length, name);
+}
+
+/* Check the modes alone and with each other. */
+static int check_modes(uint64_t bits, struct diag *why)
+{
+	uint64_t known = 0;
+	for (int i = 0; i < MODE_COUNT; i++)
+		known |= modes[i].bits;
+	if (bits & AUTOLOGGER_MODE_NEWFILE)
+		return diag_fail(why, ENOTSUP,
+				 "NEWFILE is not possible for an autologger; FileMax keeps several "
+				 "traces");
+	if (bits & ~known)
+		return diag_fail(why, ENOTSUP, "the mode 0x%llx is not known", (unsigned long long)(bits & ~known));
+	static const uint64_t pairs[][2] = {{AUTOLOGGER_MODE_SEQUENTIAL, AUTOLOGGER_MODE_CIRCULAR},
+					    {AUTOLOGGER_MODE_SEQUENTIAL, AUTOLOGGER_MODE_BUFFERING},
+					    {AUTOLOGGER_MODE_CIRCULAR, AUTOLOGGER_MODE_BUFFERING},
+					    {AUTOLOGGER_MODE_APPEND, AUTOLOGGER_MODE_CIRCULAR},
+					    {AUTOLOGGER_MODE_APPEND, AUTOLOGGER_MODE_BUFFERING},
+					    {AUTOLOGGER_MODE_REAL_TIME, AUTOLOGGER_MODE_BUFFERING}};
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		const char *names[2] = {"", ""};
+		for (int k = 0; k < MODE_COUNT; k++)
+			for (int side = 0; side < 2; side++)
+				names[side] = modes[k].bits == pairs[i][side] ? modes[k].name : names[side];
+		if ((bits & pairs[i][0]) && (bits & pairs[i][1]))
+			return diag_fail(why, EINVAL, "%s and %s exclude each other", names[0], names[1]);
+	}
+	return 0;
+}
+
+static int set_modes(const char *text, uint64_t *bits, struct diag *why)
+{
+	*bits = 0;
+	if (parse_number(text, bits))
+		return check_modes(*bits, why);
+	for (const char *at = text; *at;) {
+		size_t length = strcspn(at, "+|, ");
+		int error = length ? add_mode(at, length, bits, why) : 0;
+		if (error)
+			return error;
+		at += length + (at[length] != 0);
+	}
+	return check_modes(*bits, why);
+}
+
+static int set_path(const char *text, struct diag *why)
+{
+	if (text[0] != '/')
+		return diag_fail(why, EINVAL, "not an absolute path");
+	return text[strlen(text) - 1] == '/' ? diag_fail(why, EISDIR, "it names no file") : 0;
+}
+
+static int set_flags(const char *text, uint64_t *flags, struct diag *why)
+{
+	if (!parse_number(text, flags))
+		return diag_fail(why, EINVAL, "not a number");
+	return *flags ? diag_fail(why, EBADR, "heap tracing has no flags: error %d, ERROR_INVALID_FLAGS",
+				  AUTOLOGGER_INVALID_FLAGS)
+		      : 0;
+}
+
+static int parse_value(const struct value_row *row, const char *text, uint64_t *number, struct diag *why)
+{
+	switch (row->kind) {
+	case KIND_NUMBER:
+	case KIND_SWITCH:
+		return set_number(row, text, number, why);
+	case KIND_GUID:
+		return set_guid(text, why);
+	case KIND_MODE:
+		return set_modes(text, number, why);
+	case KIND_PATH:
+		return set_path(text, why);
+	case KIND_STACKS:
+		return stack_filter_parse(text, number, why);
+	case KIND_FLAGS:
+		return set_flags(text, number, why);
+	case KIND_REFUSED:
+		return diag_fail(why, EPERM, "xheap sets this value by itself");
+	}
+	return -EINVAL;
+}
+
+void autologger_init(struct autologger *logger, const char *name)
+{
+	memset(logger, 0, sizeof(*logger));
+	snprintf(logger->name, sizeof(logger->name), "%s", name);
+	for (int i = 0; i < AUTOLOGGER_VALUE_COUNT; i++)
+		parse_number(rows[i].initial, &logger->values[i].number);
+	struct session_options session;
+	session_options_init(&session);
+	logger->values[AUTOLOGGER_StackWalkingFilter].number = session.stack_kinds;
+}
+
+int autologger_set(struct autologger *logger, const char *name, const char *text, struct diag *why)
+{
+	for (int i = 0; i < AUTOLOGGER_VALUE_COUNT; i++) {
+		struct diag reason = {""};
+		if (strcasecmp(rows[i].name, name))
+			continue;
+		int error = strlen(text) >= AUTOLOGGER_TEXT_BYTES
+				    ? diag_fail(&reason, ENAMETOOLONG, "longer than %d characters",
+						AUTOLOGGER_TEXT_BYTES - 1)
+			    : !text[0] ? diag_fail(&reason, EINVAL, "the value is empty")
+				       : parse_value(&rows[i], text, &logger->values[i].number, &reason);
+		if (!error)
+			snprintf(logger->values[i].text, sizeof(logger->values[i].text), "%s", text);
+		return error ? diag_fail(why, -error, "%s = %.200s: %s", rows[i].name, text, reason.text) : 0;
+	}
+	return diag_fail(why, EINVAL, "%.100s: no such value", name);
+}
+
+const char *autologger_text(const struct autologger *logger, enum autologger_value value)
+{
+	const char *text = logger->values[value].text;
+	return text[0] ? text : rows[value].initial;
+}
+
+/* ---- all values ---- */
+
+static uint64_t number_of(const struct autologger *logger, enum autologger_value value)
+{
+	return logger->values[value].number;
+}
+
+static bool is_set(const struct autologger *logger, enum autologger_value value)
+{
+	return logger->values[value].text[0] != 0;
+}
+
+static uint32_t file_mode_of(uint64_t mode)
+{
+	return mode & AUTOLOGGER_MODE_CIRCULAR    ? SESSION_FILE_CIRCULAR
+	       : mode & AUTOLOGGER_MODE_APPEND    ? SESSION_FILE_APPEND
+	       : mode & AUTOLOGGER_MODE_BUFFERING ? SESSION_FILE_FLIGHT
+						  : SESSION_FILE_SEQUENTIAL;
+}
+
+int autologger_check(const struct autologger *logger, struct diag *why)
+{
+	uint64_t mode = number_of(logger, AUTOLOGGER_LogFileMode);
+	for (int i = 0; i < AUTOLOGGER_VALUE_COUNT; i++)
+		if (!strcmp(rows[i].initial, "-") && !is_set(logger, (enum autologger_value)i))
+			return diag_fail(why, EINVAL, "%s is missing", rows[i].name);
+	if (is_set(logger, AUTOLOGGER_MinimumBuffers) &&
+	    number_of(logger, AUTOLOGGER_MaximumBuffers) < number_of(logger, AUTOLOGGER_MinimumBuffers))
+		return diag_fail(why, EINVAL, "MaximumBuffers = %s is less than MinimumBuffers = %s",
+				 autologger_text(logger, AUTOLOGGER_MaximumBuffers),
+				 autologger_text(logger, AUTOLOGGER_MinimumBuffers));
+	if ((mode & AUTOLOGGER_MODE_APPEND) && !is_set(logger, AUTOLOGGER_BufferSize))
+		return diag_fail(why, EINVAL, "LogFileMode has APPEND, which needs a BufferSize equal to the file's");
+	if (number_of(logger, AUTOLOGGER_FileMax) && file_mode_of(mode) != SESSION_FILE_SEQUENTIAL)
+		return diag_fail(why, EINVAL, "FileMax = %s keeps sequential traces; LogFileMode has %s",
+				 autologger_text(logger, AUTOLOGGER_FileMax),
+				 autologger_text(logger, AUTOLOGGER_LogFileMode));
+	if ((mode & AUTOLOGGER_MODE_CIRCULAR) && !number_of(logger, AUTOLOGGER_MaxFileSize))
+		return diag_fail(why, EINVAL, "LogFileMode has CIRCULAR, which needs a MaxFileSize");
+	if (number_of(logger, AUTOLOGGER_Boot) && !number_of(logger, AUTOLOGGER_Start))
+		return diag_fail(why, EINVAL, "Boot = 1 needs Start = 1");
+	return 0;
+}
+
+/* ---- the file ---- */
+
+struct logger_reading {
+	struct autologger *logger;
+	FILE *file;
+	const char *path;
+	unsigned line; /* of the last one that was read */
+	bool is_cut;   /* the line goes on */
+	int error;
+	struct diag *why;
+};
+
+static char *read_line(char *text, int size, void *context)
+{
+	struct logger_reading *reading = context;
+	if (!fgets(text, size, reading->file))
+		return NULL;
+	reading->line += !reading->is_cut;
+	reading->is_cut = !strchr(text, '\n') && strlen(text) + 1 >= (size_t)size;
+	if (reading->is_cut && !reading->error)
+		reading->error = diag_fail(reading->why, E2BIG, "%s:%u: the line is longer than %d bytes",
+					   reading->path, reading->line, size - 2);
+	return text;
+}
+
+static int take_value(void *context, const char *section, const char *name, const char *text)
+{
+	struct logger_reading *reading = context;
+	struct diag reason = {""};
+	int error = strcasecmp(section, "autologger")
+			    ? diag_fail(&reason, EINVAL, "%s is not in the section [autologger]", name)
+			    : autologger_set(reading->logger, name, text, &reason);
+	if (error && !reading->error)
+		reading->error =
+			diag_fail(reading->why, -error, "%s:%u: %s", reading->path, reading->line, reason.text);
+	return !error;
+}
+
+int autologger_read(struct autologger *logger, FILE *file, const char *path, struct diag *why)
+{
+	struct logger_reading reading = {.logger = logger, .file = file, .path = path, .why = why};
+	int line = ini_parse_stream(read_line, &reading, take_value, &reading);
+	if (reading.error)
+		return reading.error;
+	if (ferror(file))
+		return diag_errno(why, "cannot read %s", path);
+	if (line)
+		return diag_fail(why, EINVAL, "%s:%d: neither [autologger], nor NAME = VALUE, nor a comment", path,
+				 line);
+	struct diag reason = {""};
+	int error = autologger_check(logger, &reason);
+	return error ? diag_fail(why, -error, "%s: %s", path, reason.text) : 0;
+}
+
+void autologger_write(const struct autologger *logger, FILE *file)
+{
+	fputs("# An autologger of xheap: docs/autologger.md, man xheap-autologger\n[autologger]\n", file);
+	for (int i = 0; i < AUTOLOGGER_VALUE_COUNT; i++)
+		if (is_set(logger, (enum autologger_value)i))
+			fprintf(file, "%s = %s\n", rows[i].name, logger->values[i].text);
+}
+
+/* ---- the session ---- */
+
+enum { KB = 1024, BUFFER_KB_MIN = 64, PAGE_BYTES = 4096, FLUSH_MS_MAX = 60000, REAL_TIME_MS = 100 };
+#define MB (UINT64_C(1) << 20)
+
+void autologger_path(const struct autologger *logger, char path[AUTOLOGGER_TEXT_BYTES])
+{
+	char directory[AUTOLOGGER_TEXT_BYTES - 100];
+	autologger_directory(AUTOLOGGER_DIRECTORY_TRACES, directory, sizeof(directory));
+	if (is_set(logger, AUTOLOGGER_FileName))
+		snprintf(path, AUTOLOGGER_TEXT_BYTES, "%s", logger->values[AUTOLOGGER_FileName].text);
+	else
+		snprintf(path, AUTOLOGGER_TEXT_BYTES, "%s/%s.xht", directory, logger->name);
+}
+
+static uint64_t buffer_min_of(const struct autologger *logger)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t least = processors > 0 ? 2 * (uint64_t)processors : 2,
+		 asked = number_of(logger, AUTOLOGGER_MinimumBuffers);
+	return asked > least ? asked : least;
+}
+
+void autologger_recording(const struct autologger *logger, struct session_options *session,
+			  char path[AUTOLOGGER_TEXT_BYTES])
+{
+	static const uint32_t clocks[] = {
+		[1] = SESSION_CLOCK_AUTO, [2] = SESSION_CLOCK_MONOTONIC, [3] = SESSION_CLOCK_TSC};
+	uint64_t mode = number_of(logger, AUTOLOGGER_LogFileMode), buffer_kb = number_of(logger, AUTOLOGGER_BufferSize);
+	session_options_init(session);
+	autologger_path(logger, path);
+	session->session_name = logger->name;
+	session->trace_path = path;
+	session->buffer_size = (uint32_t)(buffer_kb < BUFFER_KB_MIN ? BUFFER_KB_MIN : buffer_kb) * KB;
+	session->buffer_size = (session->buffer_size + PAGE_BYTES - 1) & ~(uint32_t)(PAGE_BYTES - 1);
+	session->buffer_min = (uint32_t)buffer_min_of(logger);
+	session->buffer_max = (uint32_t)number_of(logger, AUTOLOGGER_MaximumBuffers);
+	if (session->buffer_max < session->buffer_min)
+		session->buffer_max = session->buffer_min;
+	session->file_mode = file_mode_of(mode);
+	session->max_file_bytes = number_of(logger, AUTOLOGGER_MaxFileSize) * MB;
+	/* The documented memory of this mode is that of the buffers. */
+	if (session->file_mode == SESSION_FILE_FLIGHT)
+		session->max_file_bytes = (uint64_t)session->buffer_max * session->buffer_size;
+	if (session->file_mode == SESSION_FILE_FLIGHT && session->max_file_bytes < SESSION_KEPT_BYTES_MIN)
+		session->max_file_bytes = SESSION_KEPT_BYTES_MIN;
+	session->flush_ms = (uint32_t)number_of(logger, AUTOLOGGER_FlushTimer) * 1000;
+	if (!session->flush_ms)
+		session->flush_ms = FLUSH_MS_MAX;
+	session->is_real_time = mode & AUTOLOGGER_MODE_REAL_TIME;
+	if (session->is_real_time)
+		session->flush_ms = REAL_TIME_MS;
+	session->clock = clocks[number_of(logger, AUTOLOGGER_ClockType)];
+	session->stack_kinds = (uint32_t)number_of(logger, AUTOLOGGER_StackWalkingFilter);
+	session->waits_for_directory = session->file_mode == SESSION_FILE_SEQUENTIAL;
+	session->generations = (uint32_t)number_of(logger, AUTOLOGGER_FileMax);
+	/* Process 1 never waits for a logger. */
+	session->on_full_wait = !number_of(logger, AUTOLOGGER_AllProcesses);
+}
+
+void autologger_notes(const struct autologger *logger, void (*say)(void *cookie, const char *text), void *cookie)
+{
+	char text[200];
+	if (number_of(logger, AUTOLOGGER_BufferSize) < BUFFER_KB_MIN) {
+		snprintf(text, sizeof(text), "BufferSize = %s becomes %d KB, the least",
+			 autologger_text(logger, AUTOLOGGER_BufferSize), BUFFER_KB_MIN);
+		say(cookie, text);
+	}
+	if (is_set(logger, AUTOLOGGER_MinimumBuffers) &&
+	    number_of(logger, AUTOLOGGER_MinimumBuffers) < buffer_min_of(logger)) {
+		snprintf(text, sizeof(text), "MinimumBuffers = %s becomes %llu, two for each processor",
+			 autologger_text(logger, AUTOLOGGER_MinimumBuffers), (unsigned long long)buffer_min_of(logger));
+		say(cookie, text);
+	}
+	if (stack_filter_has_ignored(logger->values[AUTOLOGGER_StackWalkingFilter].text))
+		say(cookie, "StackWalkingFilter has 0x0262, VirtualAlloc, which is ignored: xheap records heap calls");
+}
+
+uint32_t autologger_error_number(int error)
+{
+	static const struct {
+		int error;
+		uint32_t number;
+	} numbers[] = {{0, 0},        {EBADR, AUTOLOGGER_INVALID_FLAGS},
+		       {ENOENT, 2},   {ENOTDIR, 3},
+		       {EPERM, 5},    {EACCES, 5},
+		       {EROFS, 5},    {ENOMEM, 8},
+		       {ENOTSUP, 50}, {EINVAL, 87},
+		       {ENOSPC, 112}, {EISDIR, 161},
+		       {EEXIST, 183}, {ETIMEDOUT, 1460}};
+	enum { GEN_FAILURE = 31 };
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (numbers[i].error == -error)
+			return numbers[i].number;
+	return GEN_FAILURE;
+}

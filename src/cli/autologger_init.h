@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/** The first program of Boot = 1, and the kernel's command line. */
+#ifndef XHEAP_CLI_AUTOLOGGER_INIT_H
+#define XHEAP_CLI_AUTOLOGGER_INIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/** Write the word for the kernel's command line: init=PATH. */
+void autologger_init_word(char *word, size_t size);
+
+/** Return whether the kernel was started with the word. */
+bool autologger_init_is_there(void);
+
+/** Say what to add to the kernel's command line, or that it is there. */
+void autologger_init_say(void);
+
+#endif

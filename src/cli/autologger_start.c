@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* xheap autologger run and stop: the sessions of the files with Start = 1. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli/autologger.h"
+#include "cli/own_command.h"
+#include "cli/session_talk.h"
+#include "session/directory.h"
+#include "trace/trace.h"
+
+bool autologger_is_running(const char *name)
+{
+	struct diag diag = {""};
+	int socket = session_connect(name, &diag);
+	if (socket >= 0)
+		close(socket);
+	return socket >= 0;
+}
+
+/* ---- start ---- */
+
+/* An appended file keeps its size of buffers. */
+static int check_appended(const struct session_options *session, struct diag *why)
+{
+	struct trace *trace;
+	struct stat status;
+	char size[40];
+	if (session->file_mode != SESSION_FILE_APPEND || stat(session->trace_path, &status) != 0 || !status.st_size)
+		return 0;
+	int error = trace_open(&trace, session->trace_path, why);
+	if (error)
+		return error;
+	const struct trace_dictionary *dictionary = trace_dictionary(trace);
+	const char *known = NULL;
+	for (uint32_t i = 0; i < dictionary->option_count; i++)
+		if (!strcmp(dictionary->options[i].name, "buffer-size"))
+			known = dictionary->options[i].value;
+	snprintf(size, sizeof(size), "%u", session->buffer_size);
+	if (known && strcmp(known, size))
+		error = diag_fail(why, EINVAL, "APPEND needs an equal BufferSize: %s has buffers of %s bytes, not %s",
+				  session->trace_path, known, size);
+	trace_close(trace);
+	return error;
+}
+
+static int session_start(const struct autologger *logger, struct diag *why)
+{
+	struct session_options session;
+	struct own_words words = {.count = 0};
+	char path[AUTOLOGGER_TEXT_BYTES];
+	autologger_recording(logger, &session, path);
+	int error = check_appended(&session, why);
+	if (error)
+		return error;
+	own_words_add(&words, "start");
+	own_words_add(&words, logger->name);
+	own_words_add(&words, "--quiet");
+	own_words_add(&words, "--pid");
+	own_words_add(&words, "0");
+	own_words_add(&words, "--output");
+	own_words_add(&words, path);
+	session_options_each_word(&session, own_words_add, &words);
+	error = own_command_run(&words, false, why);
+	own_words_fini(&words);
+	return error;
+}
+
+/* ---- all processes ---- */
+
+/* Processes of xheap itself, and those of the kernel, are not attached to. */
+static bool is_wanted(pid_t pid, const struct stat *own)
+{
+	char path[40];
+	struct stat status;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	return stat(path, &status) == 0 && (status.st_dev != own->st_dev || status.st_ino != own->st_ino);
+}
+
+/* Attach to every process that runs; those that cannot be recorded are left out. */
+static void attach_all(const char *name)
+{
+	struct diag diag = {""};
+	struct stat own;
+	DIR *processes = opendir("/proc");
+	struct dirent *entry;
+	int socket = processes && stat("/proc/self/exe", &own) == 0 ? session_connect(name, &diag) : -1;
+	while (socket >= 0 && (entry = readdir(processes))) {
+		pid_t pid = (pid_t)atoi(entry->d_name);
+		if (isdigit((unsigned char)entry->d_name[0]) && is_wanted(pid, &own))
+			controller_attach(socket, &pid, 1, NULL, &(struct diag){""});
+	}
+	if (socket >= 0)
+		close(socket);
+	if (processes)
+		closedir(processes);
+}
+
+int autologger_start(const struct autologger *logger, struct diag *why)
+{
+	struct diag diag = {""};
+	if (autologger_is_running(logger->name))
+		return 0;
+	int error = autologger_check(logger, why);
+	error = error ? error : session_start(logger, why);
+	if (!error && logger->values[AUTOLOGGER_AllProcesses].number)
+		attach_all(logger->name);
+	/* The directory may be read-only: list and show then have no status. */
+	autologger_status_write(logger->name, error, error ? why->text : "", &diag);
+	return error;
+}
+
+/* ---- run ---- */
+
+struct start_options {
+	bool is_boot;
+	const char **names;
+	size_t count, capacity;
+};
+
+static int take_name(void *context, char *word)
+{
+	struct start_options *options = context;
+	memory_grow(options->names, options->count, options->capacity);
+	options->names[options->count++] = word;
+	return CLI_OK;
+}
+
+/* clang-format off */
+static const struct option start_rows[] = {
+	{"boot", .type = VALUE_ON, OPTION_AT(struct start_options, is_boot),
+	 .help = "only those with Boot = 1"},
+	{.type = VALUE_END},
+};
+/* clang-format on */
+
+static const struct option_group start_groups[] = {{start_rows, 0, false}, {NULL, 0, false}};
+static const struct option_grammar start_grammar = {
+	.command = "autologger run", .groups = start_groups, .dashes = "--", .takes_abbreviations = true};
+
+static bool is_chosen(const struct start_options *options, const struct autologger_entry *entry)
+{
+	const struct autologger *logger = &entry->logger;
+	if (!options->count)
+		return entry->error || (logger->values[AUTOLOGGER_Start].number &&
+					(!options->is_boot || logger->values[AUTOLOGGER_Boot].number));
+	for (size_t i = 0; i < options->count; i++)
+		if (!strcmp(options->names[i], logger->name))
+			return true;
+	return false;
+}
+
+/* A file with a mistake has the reason as its status. */
+static int start_entry(const struct autologger_entry *entry, struct diag *why)
+{
+	if (!entry->error)
+		return autologger_start(&entry->logger, why);
+	autologger_status_write(entry->logger.name, entry->error, entry->reason.text, &(struct diag){""});
+	return diag_fail(why, -entry->error, "%s", entry->reason.text);
+}
+
+static int check_names(const struct start_options *options, const struct autologger_list *list, const char *verb)
+{
+	for (size_t i = 0; i < options->count; i++)
+		if (!autologger_list_find(list, options->names[i]))
+			return cli_fail("autologger %s: there is no autologger %s; xheap autologger list shows them",
+					verb, options->names[i]);
+	return CLI_OK;
+}
+
+int autologger_start_run(int count, char **arguments)
+{
+	struct start_options options = {.count = 0};
+	struct autologger_list list = {.count = 0};
+	struct diag why = {""};
+	int status = options_parse(&start_grammar, count, arguments, &options, take_name, NULL);
+	if (status == CLI_OK && autologger_list_read(&list, &why))
+		status = cli_fail("autologger run: %s", why.text);
+	if (status == CLI_OK)
+		status = check_names(&options, &list, "run");
+	for (size_t i = 0; status != CLI_FAILED && i < list.count; i++) {
+		struct diag reason = {""};
+		if (!is_chosen(&options, &list.items[i]) || !start_entry(&list.items[i], &reason))
+			continue;
+		cli_say("autologger %s: %s", list.items[i].logger.name, reason.text);
+		status = CLI_NO;
+	}
+	autologger_list_fini(&list);
+	free(options.names);
+	return status == CLI_NO ? CLI_FAILED : status;
+}
+
+/* ---- stop ---- */
+
+int autologger_stop(const char *name, struct diag *why)
+{
+	struct control_summary summary;
+	struct diag diag = {""};
+	int socket = session_connect(name, &diag);
+	if (socket < 0)
+		return -ENOENT;
+	int error = controller_stop(socket, &summary, &session_listener, why);
+	close(socket);
+	return error;
+}
+
+int autologger_stop_run(int count, char **arguments)
+{
+	struct start_options options = {.count = 0};
+	struct autologger_list list = {.count = 0};
+	struct diag why = {""};
+	int status = options_parse(&start_grammar, count, arguments, &options, take_name, NULL);
+	if (status == CLI_OK && autologger_list_read(&list, &why))
+		status = cli_fail("autologger stop: %s", why.text);
+	if (status == CLI_OK)
+		status = check_names(&options, &list, "stop");
+	for (size_t i = 0; status != CLI_FAILED && i < list.count; i++) {
+		struct diag reason = {""};
+		const struct autologger_entry *entry = &list.items[i];
+		if (options.count && !is_chosen(&options, entry))
+			continue;
+		int error = autologger_stop(entry->logger.name, &reason);
+		if (error && error != -ENOENT) {
+			cli_say("autologger %s: %s", entry->logger.name, reason.text);
+			status = CLI_NO;
+		}
+	}
+	autologger_list_fini(&list);
+	free(options.names);
+	return status == CLI_NO ? CLI_FAILED : status;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* xheap boottrace -trace service:UNIT: starts of a service. Its program is registered as an image of a session of ours,
+   so that it is recorded where it runs, by whomever it is started. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/autologger.h"
+#include "cli/boottrace.h"
+#include "cli/own_command.h"
+#include "image/image_files.h"
+#include "image/image_status.h"
+#include "os/monotonic.h"
+
+enum { WORD_BYTES = 512 };
+
+/* ---- systemctl ---- */
+
+/* Run systemctl with these words; take the first line of its output. Return its exit status, or -1. */
+static int systemctl(char *const words[], char *line, size_t size)
+{
+	int pipes[2], status = -1;
+	if (pipe2(pipes, O_CLOEXEC) != 0)
+		return -1;
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		dup2(pipes[1], STDOUT_FILENO);
+		execvp(words[0], words);
+		_exit(127);
+	}
+	close(pipes[1]);
+	FILE *output = fdopen(pipes[0], "re");
+	char text[4096];
+	line[0] = 0;
+	while (output && fgets(text, sizeof(text), output))
+		if (!line[0])
+			snprintf(line, size, "%s", text);
+	if (output)
+		fclose(output);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int unit_do(const char *verb, const char *unit)
+{
+	char line[WORD_BYTES];
+	char *const words[] = {"systemctl", (char *)verb, "--", (char *)unit, NULL};
+	int status = systemctl(words, line, sizeof(line));
+	if (status == 127 || status < 0)
+		return cli_fail("boottrace: systemctl cannot be run: services are started by systemd");
+	return status ? cli_fail("boottrace: systemctl %s %s: status %d", verb, unit, status) : CLI_OK;
+}
+
+/* Find the path of the unit's program in "{ path=/usr/sbin/nginx ; argv[]=... }". */
+static int unit_program(const char *unit, char *path, size_t size)
+{
+	char line[4096];
+	char *const words[] = {"systemctl", "show", "--property=ExecStart", "--value", "--", (char *)unit, NULL};
+	int status = systemctl(words, line, sizeof(line));
+	const char *begin = strstr(line, "path=");
+	if (status == 127 || status < 0)
+		return cli_fail("boottrace: systemctl cannot be run: services are started by systemd");
+	if (status || !begin)
+		return cli_fail("boottrace: %s: systemd knows no program of this unit", unit);
+	begin += strlen("path=");
+	snprintf(path, size, "%.*s", (int)strcspn(begin, " ;"), begin);
+	return CLI_OK;
+}
+
+/* ---- the session ---- */
+
+static void session_name(const struct boottrace *scenario, char name[AUTOLOGGER_NAME_BYTES])
+{
+	snprintf(name, AUTOLOGGER_NAME_BYTES, "boottrace.%.50s", scenario->unit);
+}
+
+static int session_begin(const struct boottrace *scenario, const char *path)
+{
+	struct own_words words = {.count = 0};
+	struct diag why = {""};
+	char name[AUTOLOGGER_NAME_BYTES];
+	session_name(scenario, name);
+	const char *const begin[] = {"start", name, "--quiet", "--pid", "0", "--output", path};
+	for (size_t i = 0; i < sizeof(begin) / sizeof(begin[0]); i++)
+		own_words_add(&words, begin[i]);
+	session_options_each_word(&scenario->session, own_words_add, &words);
+	int error = own_command_run(&words, false, &why);
+	own_words_fini(&words);
+	return error ? cli_fail("boottrace: %s", why.text) : CLI_OK;
+}
+
+static int session_end(const struct boottrace *scenario)
+{
+	struct diag why = {""};
+	char name[AUTOLOGGER_NAME_BYTES];
+	session_name(scenario, name);
+	int error = autologger_stop(name, &why);
+	return error ? cli_fail("boottrace: the recording of %s has ended early: %s", scenario->unit,
+				error == -ENOENT ? "its session is gone" : why.text)
+		     : CLI_OK;
+}
+
+/* ---- the image option ---- */
+
+static int image_add(const struct boottrace *scenario, const char *program, struct image_option *option)
+{
+	struct image_options options = {0};
+	struct diag why = {""};
+	char name[AUTOLOGGER_NAME_BYTES];
+	image_options_read(&options);
+	bool is_taken = image_options_find(&options, program) != NULL;
+	image_options_fini(&options);
+	if (is_taken)
+		return cli_fail("boottrace: %s is registered already: xheap image remove %s", program, program);
+	session_name(scenario, name);
+	image_option_init(option);
+	int error = image_option_set(option, "Image", program, &why);
+	error = error ? error : image_option_set(option, "Session", name, &why);
+	error = error ? error : image_option_set(option, "Cgroup", scenario->unit, &why);
+	error = error ? error : image_option_check(option, &why);
+	error = error ? error : image_file_write(option, &why);
+	return error ? cli_fail("boottrace: %s", why.text) : CLI_OK;
+}
+
+static int check_watcher(void)
+{
+	struct image_status status;
+	image_status_read(&status);
+	bool is_kept = image_status_is_kept(&status);
+	image_status_fini(&status);
+	return is_kept ? CLI_OK
+		       : cli_fail("boottrace: nobody watches for starts: systemctl start xheap-images, or xheap image "
+				  "watch");
+}
+
+/* ---- a run ---- */
+
+/* The service starts, runs for its time, and stops; it is stopped before, too. */
+static int service_cycle(const struct boottrace *scenario, struct boottrace_run *run)
+{
+	uint64_t before_ns = monotonic_now_ns();
+	int status = unit_do("start", scenario->unit);
+	run->time_us = (monotonic_now_ns() - before_ns) / 1000;
+	if (status != CLI_OK)
+		return status;
+	for (uint64_t until_ns = monotonic_now_ns() + scenario->delay_ms * NS_PER_MS, now_ns;
+	     (now_ns = monotonic_now_ns()) < until_ns;)
+		monotonic_pause(until_ns - now_ns);
+	return unit_do("stop", scenario->unit);
+}
+
+int boottrace_run_service(const struct boottrace *scenario, struct boottrace_run *run)
+{
+	char program[IMAGE_PATH_BYTES], path[BOOTTRACE_PATH_BYTES];
+	struct image_option option;
+	boottrace_trace_path(scenario, scenario->tag, run->number, path);
+	int status = unit_program(scenario->unit, program, sizeof(program));
+	if (status == CLI_OK)
+		status = check_watcher();
+	if (status == CLI_OK)
+		status = unit_do("stop", scenario->unit);
+	if (status == CLI_OK)
+		status = session_begin(scenario, path);
+	if (status != CLI_OK)
+		return status;
+	status = image_add(scenario, program, &option);
+	if (status == CLI_OK) {
+		status = service_cycle(scenario, run);
+		struct diag why = {""};
+		if (image_file_remove(option.file, &why))
+			status = cli_fail("boottrace: %s", why.text);
+	}
+	int ended = session_end(scenario);
+	return status == CLI_OK ? ended : status;
+}

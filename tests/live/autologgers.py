@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Autologgers: their files, values that are refused, what they start with, and traces whose directory comes later."""
+import json
+import os
+import pathlib
+import stat
+import sys
+
+from live import expect, run_tests, wait_for, xheap
+
+GUID = "{222962ab-6180-4b88-a825-346b75f2a24a}"
+ROOT = pathlib.Path("root").absolute()
+FILES, STATE, TRACES = (ROOT / path for path in ("etc/xheap/autologger.d", "var/lib/xheap/autologger", "var/lib/xheap/traces"))
+REFUSED = (
+    (["--Guid", "{00000000-0000-0000-0000-000000000000}"], "only {222962ab"), (["--BufferSize", "1024"], "1 to 1023 KB"),
+    (["--BufferSize", "0"], "1 to 1023 KB"), (["--BufferSize", "64K"], "not a number"), (["--MaximumBuffers", "1"], "2 to 65536"),
+    (["--MinimumBuffers", "9", "--MaximumBuffers", "8"], "less than MinimumBuffers"), (["--FileMax", "17"], "0 to 16"),
+    (["--FileCounter", "1"], "by itself"), (["--Status", "0"], "by itself"), (["--EnableFlags", "1"], "error 1004"),
+    (["--LogFileMode", "0x8"], "NEWFILE"), (["--LogFileMode", "NEWFILE"], "NEWFILE"), (["--LogFileMode", "0x10000"], "not known"),
+    (["--LogFileMode", "SEQUENTIAL+CIRCULAR"], "exclude"), (["--LogFileMode", "0x402"], "exclude"), (["--LogFileMode", "BUFFERING+REAL_TIME"], "exclude"),
+    (["--LogFileMode", "APPEND"], "BufferSize"), (["--LogFileMode", "APPEND", "--BufferSize", "64", "--FileMax", "2"], "FileMax"),
+    (["--LogFileMode", "CIRCULAR", "--MaxFileSize", "0"], "MaxFileSize"), (["--LogFileMode", "SOMETHING"], "no mode"),
+    (["--FileName", "relative.xht"], "absolute"), (["--FileName", "/nowhere/at/all.xht"], "No such file"), (["--FileName", "/" + "x" * 1025], "1024"),
+    (["--FlushTimer", "61"], "0 to 60"), (["--ClockType", "0"], "1 to 3"), (["--ClockType", "4"], "1 to 3"), (["--Boot", "1", "--Start", "0"], "Start = 1"),
+    (["--StackWalkingFilter", "20 10 00"], "four"), (["--StackWalkingFilter", "25 10 00 00"], "0x1025"), (["--StackWalkingFilter", "0x1019"], "0x1019"),
+    (["--StackWalkingFilter", "HeapWalk"], "HeapWalk"), (["--StackWalkingFilter", ","], "no id"))
+
+
+def listed():
+    return {row["name"]: row for row in json.loads(xheap("autologger", "list", "--format", "json"))}
+
+
+def allocate(session):
+    xheap("launch", session, "--", "ls", "/")
+
+
+def values():
+    """Every refusal of the issue, each with its reason and status 2, and nothing is written."""
+    for words, reason in REFUSED:
+        said = xheap("autologger", "add", "bad", *words, status=2)
+        expect(reason in said, f"{words}: {said}")
+    expect(not (FILES / "bad.conf").exists(), "a refused file was written")
+    xheap("autologger", "add", "../bad", status=2)
+    xheap("autologger", "remove", "bad", status=2)
+    said = xheap("autologger", "add", "good", "--bufferSIZE", "0x20", "--StackWalkingFilter", "62 02 00 00, 21 10 00 00", "--LogFileMode", "EVENT_TRACE_REAL_TIME_MODE",
+                 status=2)
+    expect("no mode" in said, said)
+    said = xheap("autologger", "add", "good", "--bufferSIZE", "0x20", "--StackWalkingFilter", "62 02 00 00, 21 10 00 00", "--LogFileMode", "real_time")
+    expect("becomes 64 KB" in said and "0x0262" in said, said)
+    text = (FILES / "good.conf").read_text()
+    expect(f"Guid = {GUID}\n" in text and "Start = 1\n" in text and "BufferSize = 0x20\n" in text, text)
+    expect(stat.S_IMODE((FILES / "good.conf").stat().st_mode) == 0o644, "mode of the file")
+    xheap("autologger", "run", "good")
+    state = json.loads(xheap("query", "good", "--format", "json"))
+    state = state[0] if isinstance(state, list) else state
+    expect(state["buffer_size"] == 65536 and state["flush_timer_us"] == 100000, state)
+    allocate("good")
+    xheap("autologger", "stop", "good")
+    options = xheap("info", TRACES / "good.xht")
+    expect("HeapAlloc" in options and "HeapFree" not in options, options)
+    xheap("autologger", "disable", "good")
+    expect(listed()["good"]["values"]["Start"] == "0", "disable")
+    xheap("autologger", "enable", "good")
+    expect(listed()["good"]["values"]["Start"] == "1", "enable")
+    xheap("autologger", "remove", "--all")
+    expect(not listed(), "remove --all")
+
+
+def damaged():
+    """Files with mistakes are named in Status, with file and line; the other sessions start all the same."""
+    xheap("autologger", "add", "whole")
+    head = f"[autologger]\nGuid = {GUID}\n"
+    files = {"line": (head + "Start = 1\nnonsense\n", 87), "unknown": (head + "Start = 1\nEnabled = 1\n", 87), "nostart": (head, 87),
+             "flags": (head + "Start = 1\nEnableFlags = 2\n", 1004), "other": (head + "Start = 1\n", 5), "empty": ("", 87),
+             "section": ("[other]\nStart = 1\n", 87), "long": (head + "Start = 1\nFileName = /" + "x" * 5000 + "\n", None), "bytes": ("\0\377\n" * 50, 87)}
+    for name, (text, _) in files.items():
+        (FILES / f"{name}.conf").write_text(text, encoding="latin-1")
+    (FILES / "other.conf").chmod(0o666)
+    (FILES / "-bad name.conf").write_text(head)
+    (FILES / "link.conf").symlink_to("whole.conf")
+    xheap("autologger", "run", status=2)
+    rows = listed()
+    for name, (_, number) in files.items():
+        row = rows[name]
+        expect(not row["running"] and not row["valid"] and row["status"] and number in (None, row["status"]), row)
+        expect(f"{name}.conf" in row["error"], row)
+        status = (STATE / f"{name}.status").read_text()
+        expect(f"Status={row['status']}\n" in status, status)
+    expect("line.conf:4" in rows["line"]["error"], rows["line"])
+    expect("others may write" in rows["other"]["error"], rows["other"])
+    expect(not rows["link"]["valid"] and not rows["-bad name"]["valid"], rows)
+    expect(rows["whole"]["running"] and rows["whole"]["status"] == 0, rows["whole"])
+    xheap("autologger", "stop")
+    expect(not listed()["whole"]["running"], "stop")
+    xheap("autologger", "remove", "--all", status=None)
+
+
+def appended():
+    """APPEND goes on in a file with equal buffers, and refuses one with others."""
+    xheap("autologger", "add", "more", "--LogFileMode", "APPEND", "--BufferSize", "64")
+    for _ in range(2):
+        xheap("autologger", "run", "more")
+        allocate("more")
+        xheap("autologger", "stop", "more")
+    trace = json.loads(xheap("info", TRACES / "more.xht", "-format", "json"))
+    expect(len(trace["processes"]) == 2, trace["processes"])
+    xheap("autologger", "add", "more", "--LogFileMode", "APPEND", "--BufferSize", "128")
+    said = xheap("autologger", "run", "more", status=2)
+    expect("equal BufferSize" in said and listed()["more"]["status"] == 87, said)
+    xheap("autologger", "remove", "more")
+
+
+def generations():
+    """FileMax = 3 keeps the three newest of five traces."""
+    xheap("autologger", "add", "three", "--FileMax", "3")
+    newest = {}
+    for number in range(1, 6):
+        xheap("autologger", "run", "three")
+        for _ in range(number):
+            allocate("three")
+        xheap("autologger", "stop", "three")
+        files = sorted(TRACES.glob("three.xht*"))
+        expect([file.name for file in files] == [f"three.xht.{n:04}" for n in range(1, min(number, 3) + 1)], files)
+        newest[f"three.xht.{(number - 1) % 3 + 1:04}"] = number
+    for file in files:
+        processes = json.loads(xheap("info", file, "-format", "json"))["processes"]
+        expect(len(processes) == newest[file.name], f"{file}: {len(processes)} processes, not {newest[file.name]}")
+    xheap("autologger", "remove", "three")
+
+
+def late():
+    """Events of before the directory is there are in the trace; a session that ends before leaves them to recover."""
+    place = pathlib.Path("late").absolute()
+    place.mkdir()
+    xheap("autologger", "add", "late", "--FileName", place / "below.xht", "--FlushTimer", "1")
+    place.rmdir()
+    xheap("autologger", "run", "late")
+    expect(listed()["late"]["status"] == 0, "a missing directory is no error of the start")
+    allocate("late")
+    place.mkdir()
+    wait_for("trace", (place / "below.xht").exists)
+    allocate("late")
+    xheap("autologger", "stop", "late")
+    processes = json.loads(xheap("info", place / "below.xht", "-format", "json"))["processes"]
+    expect(len(processes) == 2, processes)
+    (place / "below.xht").unlink()
+    place.rmdir()
+    xheap("autologger", "run", "late")
+    allocate("late")
+    said = xheap("autologger", "stop", "late", status=2)
+    expect("recover" in said, said)
+    place.mkdir()
+    xheap("recover", place / "below.xht")
+    processes = json.loads(xheap("info", place / "below.xht", "-format", "json"))["processes"]
+    expect(len(processes) == 1, processes)
+    # A full memory ends the recording; what came later is counted.
+    (place / "below.xht").unlink()
+    place.rmdir()
+    xheap("start", "full", "-o", place / "below.xht", "--wait-for-directory", "--max-file", "64K")
+    xheap("launch", "full", "--", "env", "PYTHONMALLOC=malloc", sys.executable, "-S", "-c", "[str(i) * 3 for i in range(9999)]")
+    place.mkdir()
+    xheap("stop", "full", status=None)
+    trace = place / "below.xht"
+    expect(trace.stat().st_size <= 64 << 10, f"{trace.stat().st_size} bytes")
+    facts = json.loads(xheap("info", trace, "-format", "json"))
+    expect(facts["missing_calls"] > 0 and facts["event_count"] > 0, facts)
+    xheap("autologger", "remove", "late")
+
+
+os.environ["XHEAP_IMAGE_ROOT"] = str(ROOT)
+FILES.mkdir(parents=True)
+sys.exit(run_tests(values, damaged, appended, generations, late))

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Boot traces: runs of a command, their statistics against a model, differences of tags, and the state between restarts."""
+import csv
+import json
+import os
+import pathlib
+import re
+import statistics
+import sys
+
+from live import expect, run_tests, xheap
+
+ROOT = pathlib.Path("root").absolute()
+STATE, FILES = ROOT / "var/lib/xheap/autologger", ROOT / "etc/xheap/autologger.d"
+TOTALS = {"allocated": "total_bytes", "allocations": "total_count", "peak": "peak_bytes", "outstanding": "outstanding_bytes",
+          "outstanding blocks": "outstanding_count"}
+RESULTS = pathlib.Path("results").absolute()
+# Allocates more at each run, and leaves it.
+PROGRAM = "import sys, pathlib; n = pathlib.Path('n'); i = int(n.read_text()) + 1; n.write_text(str(i)); x = bytearray((1 << 20) * (40 if i == 6 else i % 2 + 1))"
+RUN = ("--", sys.executable, "-S", "-c", PROGRAM)
+
+
+def totals_of(trace):
+    return json.loads(xheap("heap", trace, "-totals", "-format", "json"))["totals"]
+
+
+def table_of(said):
+    """{number: [median, least, most, apart, outliers]} as printed."""
+    rows = {}
+    for line in said.splitlines():
+        cells = re.split(r" {2,}", line.strip())
+        if line.startswith("  ") and len(cells) == 6 and cells[0] in {*TOTALS, "time"}:
+            rows.setdefault(cells[0], cells[1:])
+    return rows
+
+
+def quantile(values, part):
+    at = part * (len(values) - 1)
+    low = int(at)
+    return values[low] + (at - low) * (values[min(low + 1, len(values) - 1)] - values[low])
+
+
+def runs():
+    """The numbers of each run are those of its trace; medians, extremes and outliers are those of a model."""
+    pathlib.Path("n").write_text("0")
+    RESULTS.mkdir()
+    pathlib.Path("before").write_text("")
+    said = xheap("boottrace", "-trace", "command", "-numRuns", "7", "-resultPath", RESULTS, "-runTag", "before", "-preTraceCmd", "echo x >>before",
+                 "-callBack", "wc -l <before >after", *RUN)
+    names = [f"command_before_{number}.xht" for number in range(1, 8)]
+    expect(sorted(path.name for path in RESULTS.iterdir()) == sorted(["command_before.csv", *names]), list(RESULTS.iterdir()))
+    expect(pathlib.Path("after").read_text() == "7\n", "-preTraceCmd runs before each run, -callBack after all")
+    facts, table = [totals_of(RESULTS / name) for name in names], table_of(said)
+    for title, key in TOTALS.items():
+        values = sorted(fact[key] for fact in facts)
+        low, high = quantile(values, 0.25), quantile(values, 0.75)
+        outliers = [f"run {number}" for number, fact in enumerate(facts, 1)
+                    if fact[key] < low - 1.5 * (high - low) or fact[key] > high + 1.5 * (high - low)]
+        expect(table[title][4] == (", ".join(outliers) or "none"), f"{title}: {table[title]}, not {outliers}")
+        if "bytes" not in key:
+            wanted = [round(statistics.median(values) + 0.0001), values[0], values[-1]]
+            expect([int(cell.replace(",", "")) for cell in table[title][:3]] == wanted, f"{title}: {table[title]}, not {wanted}")
+    expect("run 6" in table["allocated"][4], table)
+    expect("to run 6, which is furthest from it" in said, said)
+    times = [int(row["time_us"]) for row in csv.DictReader((RESULTS / "command_before.csv").open())]
+    expect(len(times) == 7 and min(times) > 0, times)
+
+
+def tags():
+    """Another tag is compared with the one before, as diff does; more runs than now are removed."""
+    pathlib.Path("n").write_text("0")
+    (RESULTS / "command_after_3.xht").write_bytes(b"of an earlier time")
+    said = xheap("boottrace", "-trace", "command", "-numRuns", "2", "-resultPath", RESULTS, "-runTag", "after", *RUN)
+    expect("From tag before (7 runs) to tag after (2 runs):" in said, said)
+    sides = [sorted(map(str, RESULTS.glob(f"command_{tag}_*.xht"))) for tag in ("before", "after")]
+    expect(len(sides[1]) == 2, sides)
+    own = xheap("diff", *sides[0], "--", *sides[1], "-top", "10")
+    expect(own.strip().splitlines()[-12:] == said.strip().splitlines()[-12:], f"{own}\n----\n{said}")
+
+
+def refused():
+    for words, reason in ((["-trace", "command"], "command is missing"), (["-trace", "standby"], "only command"), (["-trace", "service:"], "expected"),
+                          (["-trace", "command", "-runTag", "a/b", "--", "ls"], "runTag"), (["-trace", "command", "-numRuns", "0", "--", "ls"], "numRuns"),
+                          (["-trace", "command", "-resultPath", "/nowhere", "--", "ls"], "nowhere"), (["-trace", "command", "-prepSystem", "--", "ls"], "trained"),
+                          (["-trace", "command", "-file-mode", "circular", "--", "ls"], "one trace"), (["-remove", "-trace", "boot"], "alone"),
+                          (["-trace", "boot"], "-yes"), (["-trace", "command", "-preTraceCmd", "exit 3", "--", "ls"], "status 3"),
+                          (["-trace", "command", "--", "/nowhere/program"], "program"), (["-trace", "service:none.service"], "none.service")):
+        environment = dict(os.environ, PATH=f"{pathlib.Path('bin').absolute()}:{os.environ['PATH']}")
+        said = xheap("boottrace", *words, status=2, env=environment, stdin=0)
+        expect(reason in said, f"{words}: {said}")
+
+
+def boots():
+    """The state goes from restart to restart, by a systemctl of the test's own; -remove leaves nothing."""
+    environment = dict(os.environ, PATH=f"{pathlib.Path('bin').absolute()}:{os.environ['PATH']}")
+    results = pathlib.Path("boots").absolute()
+    results.mkdir()
+    if os.geteuid():
+        return "boots are for root"
+    calls = pathlib.Path("systemctl.log")
+    calls.write_text("")
+    before = {path.name for path in FILES.iterdir()}
+    xheap("boottrace", "-trace", "boot", "-numRuns", "2", "-resultPath", results, "-runTag", "x", "-postBootDelay", "0", "-callBack", "echo > called", "-yes",
+          env=environment)
+    expect(calls.read_text().split("\n")[:2] == ["enable -q xheap-autologger.service xheap-boottrace.service", "reboot"], calls.read_text())
+    said = xheap("boottrace", "-trace", "boot", "-yes", status=2, env=environment)
+    expect("under way, run 1 of 2" in said, said)
+    file = FILES / "xheap-boottrace.conf"
+    for number in (1, 2):
+        text = file.read_text()
+        expect(f"FileName = {results}/boot_x_{number}.xht\n" in text and "AllProcesses = 1\n" in text, text)
+        # This machine's own processes are left alone.
+        file.write_text(text.replace("AllProcesses = 1\n", ""))
+        xheap("autologger", "run", env=environment)
+        xheap("launch", "xheap-boottrace", "--", "ls", "/")
+        xheap("boottrace", "-continue", env=environment)
+    expect(calls.read_text().count("reboot\n") == 2, calls.read_text())
+    expect(sorted(path.name for path in results.iterdir()) == ["boot_x.csv", "boot_x.txt", "boot_x_1.xht", "boot_x_2.xht"], list(results.iterdir()))
+    expect("boot, tag x: 2 runs" in (results / "boot_x.txt").read_text(), (results / "boot_x.txt").read_text())
+    expect(pathlib.Path("called").exists(), "-callBack")
+    expect({path.name for path in FILES.iterdir()} == before and not (STATE / "boottrace.state").exists(), "it is reset at the end")
+    xheap("boottrace", "-trace", "boot", "-resultPath", results, "-yes", env=environment)
+    xheap("boottrace", "-remove", env=environment)
+    expect({path.name for path in FILES.iterdir()} == before and not (STATE / "boottrace.state").exists(), "-remove")
+    xheap("boottrace", "-continue", env=environment)
+    expect(calls.read_text().count("reboot\n") == 3, "after -remove nothing goes on")
+    # A restart that fails resets everything, too.
+    calls.write_text("fail\n")
+    said = xheap("boottrace", "-trace", "boot", "-resultPath", results, "-yes", status=2, env=environment)
+    expect("cannot be restarted" in said and not (STATE / "boottrace.state").exists(), said)
+
+
+os.environ["XHEAP_IMAGE_ROOT"] = str(ROOT)
+FILES.mkdir(parents=True)
+pathlib.Path("bin").mkdir()
+pathlib.Path("bin/systemctl").write_text('#!/bin/sh\ncase "$*" in\nshow*) exit 1 ;;\nesac\necho "$*" >> systemctl.log\n[ "$1" = reboot ] && grep -q fail systemctl.log && exit 1\nexit 0\n')
+pathlib.Path("bin/systemctl").chmod(0o755)
+sys.exit(run_tests(runs, tags, refused, boots))
