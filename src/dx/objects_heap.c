@@ -193,8 +193,7 @@ static void get_read_only(struct dx_query *query, const struct dx_value *object,
 static uint64_t argument_of(const struct dx_query *query, const struct dx_event *event, const char *name, size_t length)
 {
 	unsigned function = function_of(query, event);
-	bool is_counted = function == FUNCTION_CALLOC || function == FUNCTION_REALLOCARRAY ||
-			  function == FUNCTION_OBJECT_CALLOC || function == FUNCTION_OBJECT_REALLOCARRAY;
+	bool is_counted = function_is_counted(function);
 	/* Else nothing or too much was asked for: the trace has the size of one beside it. */
 	bool is_whole = event->argument && event->size && event->size != UINT64_MAX;
 	if (!strncmp(name, "heap", length))

@@ -316,7 +316,8 @@ def sessions():
         os.kill(query(NAME)["logger_pid"], signal.SIGKILL)
         wait_for("end of the logger", lambda: "is gone" in xheap("sessions"))
         sessions_with(NAME)
-        xheap("recover", "s.xht", status=None)
+        said = xheap("recover", "s.xht", status=None)
+        expect("lives" not in said, f"the killed logger is in the way: {said}")
     finally:
         busy.kill()
         busy.wait()
