@@ -194,7 +194,7 @@ _xheap_autologger() {
 	add,*) _xheap_reply "$options" "$1" ;;
 	list,--format) _xheap_reply "text json" "$1" ;;
 	list,*) _xheap_reply "--format" "$1" ;;
-	*) _xheap_reply "--all --boot $(ls /etc/xheap/autologger.d 2>/dev/null | sed -n 's/\.conf$//p')" "$1" ;;
+	*) _xheap_reply "--all --boot --init $(ls /etc/xheap/autologger.d 2>/dev/null | sed -n 's/\.conf$//p')" "$1" ;;
 	esac
 }
 

@@ -38,6 +38,7 @@ complete -c xheap -n __fish_use_subcommand -a autologger -d 'Begin sessions when
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -a 'add list show enable disable remove run stop'
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l all -d 'All names, or all processes'
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l boot -d 'Only those with Boot = 1'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l init -r -F -d 'Process 1 is about to execute this'
 # made from src/autologger/autologger_values.h by tests/cli/autologger_values --update
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l Guid -x -d 'id of the heap provider; add sets it'
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l Start -x -d '1: the session begins when the machine starts; add sets 1'
