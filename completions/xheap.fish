@@ -125,7 +125,7 @@ complete -c xheap -n __xheap_before_command -l min-buffers -x -d 'Let each proce
 complete -c xheap -n __xheap_before_command -l max-buffers -x -d 'Let each process have at most N buffers'
 complete -c xheap -n __xheap_before_command -l sample -x -d 'Record a sample: one byte in BYTES'
 complete -c xheap -n __xheap_before_command -l generations -x -d 'Write to FILE.0001 up to FILE.N'
-complete -c xheap -n __xheap_before_command -l wait-for-directory -d 'Keep events in memory while the directory is missing'
+complete -c xheap -n __xheap_before_command -l late-file -d 'Keep events in memory while the directory is missing'
 complete -c xheap -n __xheap_before_command -l max-file -x -d 'Limit the size of the file or of the kept events'
 complete -c xheap -n __xheap_before_command -l file-mode -x -a 'sequential circular append newfile flight none keep-live' -d 'Choose where the events go, and which remain'
 complete -c xheap -n __xheap_before_command -l clock -x -a 'auto tsc monotonic' -d 'Choose the clock of the times'

@@ -157,7 +157,7 @@ def late():
     # A full memory ends the recording; what came later is counted.
     (place / "below.xht").unlink()
     place.rmdir()
-    xheap("start", "full", "-o", place / "below.xht", "--wait-for-directory", "--max-file", "64K")
+    xheap("start", "full", "-o", place / "below.xht", "--late-file", "--max-file", "64K")
     xheap("launch", "full", "--", "env", "PYTHONMALLOC=malloc", sys.executable, "-S", "-c", "[str(i) * 3 for i in range(9999)]")
     place.mkdir()
     xheap("stop", "full", status=None)
