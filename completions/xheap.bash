@@ -126,6 +126,19 @@ _xheap_dump() {
 	esac
 }
 
+_xheap_dx() {
+	case $2 in
+	-gc | --gc | -c | -r | -memory | --memory) ;;
+	-session | --session) _xheap_reply "$(xheap sessions 2>/dev/null | sed -n 's/^\([^:]*\):.*/\1/p')" "$1" ;;
+	-format | --format) _xheap_reply "text csv json" "$1" ;;
+	-f) COMPREPLY=($(compgen -f -- "$1")) ;;
+	*) case $1 in
+		-*) _xheap_reply "-g -gc -c -n -v -h -r -extra -f -memory -noPlan -format -session -noIndex --help" "$1" ;;
+		*) _xheap_traces "$1" ;;
+		esac ;;
+	esac
+}
+
 _xheap_info() {
 	case $2 in
 	-width | --width) ;;
@@ -214,7 +227,7 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report recover heap diff check symbols merge clean dump info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report recover heap diff check symbols merge clean dump dx info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -249,8 +262,9 @@ _xheap() {
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
+	dx) _xheap_dx "$current" "$previous" ;;
 	info) _xheap_info "$current" "$previous" ;;
-	help) _xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report recover heap diff check symbols merge clean dump info" "$current" ;;
+	help) _xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report recover heap diff check symbols merge clean dump dx info" "$current" ;;
 	esac
 }
 

@@ -132,6 +132,15 @@ XHEAP_HEAP_CALL xheap_heap_protect(const void *heap XHEAP_HEAP_UNUSED, const voi
 				   int protection XHEAP_HEAP_UNUSED)
 XHEAP_HEAP_BODY(9)
 
+/**
+ * As xheap_heap_create(), for a heap whose memory is reserved at once: `reserve` bytes from `base`, of which the first
+ * `commit` bytes can be used now. NULL and 0 mean: unknown.
+ */
+XHEAP_HEAP_POINTER(1) XHEAP_HEAP_POINTER(3)
+XHEAP_HEAP_CALL xheap_heap_create_sized(const void *heap XHEAP_HEAP_UNUSED, const char *name XHEAP_HEAP_UNUSED, const void *base XHEAP_HEAP_UNUSED,
+					size_t reserve XHEAP_HEAP_UNUSED, size_t commit XHEAP_HEAP_UNUSED)
+XHEAP_HEAP_BODY(10)
+
 #ifdef __cplusplus
 }
 #endif

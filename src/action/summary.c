@@ -221,9 +221,10 @@ void summary_make(struct summary *summary, struct action_input *input, const str
 	survey_make(&summary->survey, input, source, &survey_plan);
 	source->survey = &summary->survey;
 	summary->has_python = has_python(source->table->dictionary);
-	for (int id = 0; id < SUMMARY_LIST_COUNT; id++)
+	for (int id = 0; id < SUMMARY_LIST_COUNT && !plan->is_brief; id++)
 		list_make(summary, (enum summary_list_id)id, plan->top);
-	processes_make(summary, plan->is_screen ? SUMMARY_SCREEN_PROCESSES : SUMMARY_PROCESSES);
+	if (!plan->is_brief)
+		processes_make(summary, plan->is_screen ? SUMMARY_SCREEN_PROCESSES : SUMMARY_PROCESSES);
 	summary_find(summary);
 }
 

@@ -100,6 +100,7 @@ struct summary_plan {
 	size_t filter_count;
 	bool has_range;
 	bool is_filtered; /**< not all allocations count */
+	bool is_brief;    /**< no lists and no processes: what grows, and the totals */
 	bool is_screen;   /**< only as many processes as a screen shows: each one takes a pass */
 };
 

@@ -67,7 +67,18 @@ enum event_kind { EVENT_KINDS(X) EVENT_KIND_COUNT };
 	X(HEAP_FREE, "xheap_heap_free", FREE, "heap,pointer")                 \
 	X(HEAP_LOCK, "xheap_heap_lock", LOCK, "heap")                         \
 	X(HEAP_UNLOCK, "xheap_heap_unlock", UNLOCK, "heap")                   \
-	X(HEAP_PROTECT, "xheap_heap_protect", PROTECT, "heap,pointer,size,protection")
+	X(HEAP_PROTECT, "xheap_heap_protect", PROTECT, "heap,pointer,size,protection") \
+	X(HEAP_CREATE_SIZED, "xheap_heap_create_sized", CREATE, "heap,base,reserve,commit") \
+	X(OBJECT_NEW, "mi_heap_new", CREATE, "")                              \
+	X(OBJECT_NEW_IN, "mi_heap_new_in_arena", CREATE, "arena")             \
+	X(OBJECT_DELETE, "mi_heap_delete", DESTROY, "heap")                   \
+	X(OBJECT_DESTROY, "mi_heap_destroy", DESTROY, "heap")                 \
+	X(OBJECT_MALLOC, "mi_heap_malloc", ALLOC, "heap,size")                \
+	X(OBJECT_CALLOC, "mi_heap_calloc", ALLOC, "heap,count,size")          \
+	X(OBJECT_ALIGNED, "mi_heap_malloc_aligned", ALLOC, "heap,size,alignment") \
+	X(OBJECT_REALLOC, "mi_heap_realloc", REALLOC, "heap,pointer,size")    \
+	X(OBJECT_REALLOCARRAY, "mi_heap_reallocn", REALLOC, "heap,pointer,count,size") \
+	X(OBJECT_REALLOC_ALIGNED, "mi_heap_realloc_aligned", REALLOC, "heap,pointer,size,alignment")
 /* clang-format on */
 
 #define X(id, name, kind, parameters) FUNCTION_##id,
@@ -77,8 +88,14 @@ enum heap_function { HEAP_FUNCTIONS(X) FUNCTION_COUNT };
 /** The functions of xheap/heap.h begin here. They allocate nothing; they report what an allocator did. */
 enum {
 	FUNCTION_FIRST_ANNOTATION = FUNCTION_HEAP_CREATE,
-	FUNCTION_ANNOTATION_COUNT = FUNCTION_COUNT - FUNCTION_FIRST_ANNOTATION
+	FUNCTION_ANNOTATION_COUNT = FUNCTION_HEAP_CREATE_SIZED + 1 - FUNCTION_FIRST_ANNOTATION
 };
+
+/** Return whether a function is one of xheap/heap.h. */
+static inline int function_is_annotation(uint32_t function)
+{
+	return function - FUNCTION_FIRST_ANNOTATION < FUNCTION_ANNOTATION_COUNT;
+}
 
 /** Further facts about an event; bits of the trace's flags column. */
 enum event_flag {

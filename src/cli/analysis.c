@@ -18,7 +18,7 @@ enum { INDEX_EVENTS_DEFAULT = 1000000, PROGRESS_NS = 200000000, PERCENT = 100 };
 /* ---- the index ---- */
 
 /* Of this command. */
-static bool is_unwanted, is_silent;
+static bool is_unwanted, is_silent, makes_none;
 
 static int refuse_index(void *context, struct words *words, int number)
 {
@@ -36,6 +36,11 @@ const struct option analysis_rows[] = {
 void analysis_be_silent(void)
 {
 	is_silent = true;
+}
+
+void analysis_make_none(void)
+{
+	makes_none = true;
 }
 
 void analysis_index_paths(char *paths[ANALYSIS_INDEX_PLACES], const char *trace_path)
@@ -122,7 +127,7 @@ int analysis_table(struct heap_table **table, const struct trace *trace, const c
 	*index_path = NULL;
 	if (wants_index && !index_cache_read(table, trace, path, index_path))
 		return CLI_OK;
-	int error = table_build(table, trace, path, wants_index, &diag);
+	int error = table_build(table, trace, path, wants_index && !makes_none, &diag);
 	return error ? cli_fail("%s: %s", path, diag.text) : CLI_OK;
 }
 

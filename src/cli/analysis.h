@@ -26,6 +26,9 @@ extern const struct option analysis_rows[];
 /** Announce no new index on standard error: the command writes for a program. */
 void analysis_be_silent(void);
 
+/** Make no index, but read one that is there. */
+void analysis_make_none(void);
+
 /** Set the paths where the index of a trace may be: in the user's cache, and beside the trace. A path that there cannot
     be is NULL. The caller frees the paths. */
 void analysis_index_paths(char *paths[ANALYSIS_INDEX_PLACES], const char *trace_path);

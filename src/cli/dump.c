@@ -258,7 +258,8 @@ static uint64_t event_argument(const struct row *row, const char *parameter, siz
 	const struct trace_block *block = row->block;
 	const struct trace_entry *entry = event_entry(row);
 	uint64_t size = block->size[row->at], argument = block->argument[row->at];
-	bool is_counted = entry->function == FUNCTION_CALLOC || entry->function == FUNCTION_REALLOCARRAY;
+	bool is_counted = entry->function == FUNCTION_CALLOC || entry->function == FUNCTION_REALLOCARRAY ||
+			  entry->function == FUNCTION_OBJECT_CALLOC || entry->function == FUNCTION_OBJECT_REALLOCARRAY;
 	/* Else nothing or too much was asked for: the trace has the size of one beside it. */
 	bool is_whole = argument && size && size != UINT64_MAX;
 	if (!strncmp(parameter, "heap", length))
@@ -273,6 +274,10 @@ static uint64_t event_argument(const struct row *row, const char *parameter, siz
 							     : 0;
 	if (!strncmp(parameter, "size", length))
 		return !is_counted ? size : is_whole ? size / argument : block->argument2[row->at];
+	if (!strncmp(parameter, "reserve", length))
+		return size;
+	if (!strncmp(parameter, "commit", length))
+		return block->argument2[row->at];
 	return !strncmp(parameter, "memptr", length) ? block->argument2[row->at] : argument;
 }
 
@@ -287,7 +292,7 @@ static void event_arguments(const struct row *row, struct value *value)
 		size_t length = strcspn(at, ",");
 		uint64_t argument = event_argument(row, at, length);
 		bool is_pointer = !strncmp(at, "heap", length) || !strncmp(at, "pointer", length) ||
-				  !strncmp(at, "memptr", length);
+				  !strncmp(at, "memptr", length) || !strncmp(at, "base", length);
 		memcpy(to, at, length);
 		to += length;
 		*to++ = '=';

@@ -1,25 +1,231 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/dx_prompt.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
+#ifdef HAS_LIBEDIT
+#include <editline/readline.h>
+#endif
 
+#include "base/memory.h"
 #include "cli/cli.h"
+#include "dx/methods.h"
+#include "dx/objects.h"
+#include "dx/positions.h"
+
+#define PROMPT "0:000> "
+enum { MEMORY_BYTES = 1 << 20 };
+
+/* ---- lines ---- */
+
+/* Do something with a query, which is only needed for its memory. */
+static int with_query(struct dx_session *session, const char *words,
+		      int (*work)(struct dx_query *query, const char *words, struct sink *out))
+{
+	struct cli_output output;
+	struct dx_query query;
+	cli_output_open(&output, false);
+	dx_query_init(&query, session, MEMORY_BYTES, NULL);
+	session->out = &output.sink;
+	int status = work(&query, words, &output.sink);
+	session->out = NULL;
+	dx_query_fini(&query);
+	int written = cli_output_close(&output);
+	return written == CLI_OK ? status : written;
+}
+
+static int travel(struct dx_query *query, const char *words, struct sink *out)
+{
+	struct dx_value position;
+	char *end;
+	(void)out;
+	double percent = strtod(words, &end);
+	if (dx_position_parse(words, &position))
+		dx_position_seek(query, &position);
+	else if (end > words && !*end && percent >= 0 && percent <= 100) {
+		position = dx_position_at_percent(query, percent);
+		dx_position_seek(query, &position);
+	} else {
+		return cli_fail("!tt %s: 0 to 100, or a position SEQUENCE:STEP in hexadecimal, is needed", words);
+	}
+	return CLI_OK;
+}
+
+/* Where each thread is: at the current position, or at the end of its life nearest to it. */
+static int list_positions(struct dx_query *query, const char *words, struct sink *out)
+{
+	const struct dx_session *session = query->session;
+	(void)words;
+	for (uint32_t i = 0; i < session->dictionary->thread_count; i++) {
+		const struct trace_thread *thread = &session->dictionary->threads[i];
+		struct dx_value start = dx_position(thread->start_ns, 0), end = dx_position(thread->end_ns, 0),
+				at = session->position;
+		if (thread->tid == TRACE_TID_NONE)
+			continue;
+		bool is_before = dx_order(&at, &start)<0, is_behind = dx_order(&at, &end)> 0;
+		at = is_before ? start : is_behind ? end : at;
+		sink_format(out, "%c%cThread ID=0x%" PRIx32 " - Position: %s\n", i == session->thread ? '>' : ' ',
+			    is_before || is_behind ? ' ' : '*', thread->tid, dx_position_text(query->arena, &at));
+	}
+	return CLI_OK;
+}
+
+static int print_help(struct dx_query *query, const char *words, struct sink *out)
+{
+	(void)query, (void)words;
+	sink_text(out, "dx [-g] [-gc N] [-c N] [-n] [-v] [-h] [-rN] [-extra] EXPR[,SPECIFIER]\n"
+		       "                        evaluate an expression; the word dx may be left out\n"
+		       "!tt POSITION|PERCENT    move the current position\n"
+		       "!positions              the position of each thread\n"
+		       "quit                    leave\n\n"
+		       "Begin with:\n"
+		       "  dx -h @$cursession.TTD.Data        what can be asked\n"
+		       "  dx -g @$cursession.TTD.Data.Heap().Take(10)\n"
+		       "man 7 xheap-dx has the language and all members and methods.\n");
+	return CLI_OK;
+}
+
+static const struct {
+	const char *name;
+	int (*work)(struct dx_query *query, const char *words, struct sink *out);
+} prompt_words[] = {{"!tt", travel}, {"!positions", list_positions}, {"help", print_help}, {"?", print_help}};
 
 int dx_prompt_line(struct dx_session *session, const struct dx_command *defaults, const char *line)
 {
-	return dx_answer(session, defaults, line, false);
+	const char *text = dx_skip_prompt(line);
+	for (size_t i = 0; i < sizeof(prompt_words) / sizeof(prompt_words[0]); i++) {
+		size_t length = strlen(prompt_words[i].name);
+		if (!strncasecmp(text, prompt_words[i].name, length) && (!text[length] || text[length] == ' '))
+			return with_query(session, text + length + strspn(text + length, " "), prompt_words[i].work);
+	}
+	return dx_answer(session, defaults, text, false);
+}
+
+/* ---- reading ---- */
+
+#ifdef HAS_LIBEDIT
+
+/* All names that the language has, one after the other; NULL: no more. */
+struct name_pass {
+	unsigned stage;
+	const struct dx_class *const *class;
+	const struct dx_method *const *table;
+	const struct dx_member *member;
+	const struct dx_method *method;
+	const struct dx_builtin *builtin;
+};
+
+static const char *name_next(struct name_pass *pass)
+{
+	while (*pass->class) {
+		if (!pass->member)
+			pass->member = (*pass->class)->members;
+		if (pass->member && pass->member->name)
+			return pass->member++->name;
+		pass->member = NULL;
+		pass->class ++;
+	}
+	while (*pass->table) {
+		if (!pass->method)
+			pass->method = *pass->table;
+		if (pass->method->name)
+			return pass->method++->name;
+		pass->method = NULL;
+		pass->table++;
+	}
+	return pass->builtin->name ? pass->builtin++->name : NULL;
+}
+
+static char *complete_next(const char *beginning, int state)
+{
+	static struct name_pass pass;
+	static const char *last;
+	const char *name;
+	if (!state) {
+		pass = (struct name_pass){.class = dx_classes, .table = dx_method_tables, .builtin = dx_builtins};
+		last = "";
+	}
+	while ((name = name_next(&pass)))
+		if (!strncasecmp(name, beginning, strlen(beginning)) && strcmp(name, last) != 0) {
+			last = name;
+			return strdup(name);
+		}
+	return NULL;
+}
+
+static char **complete(const char *beginning, int start, int end)
+{
+	(void)start, (void)end;
+	return rl_completion_matches(beginning, complete_next);
+}
+
+static char *line_read(void)
+{
+	static bool is_ready;
+	if (!is_ready) {
+		rl_readline_name = "xheap";
+		rl_basic_word_break_characters = " \t\n.()[]{}@$,<>=!+-*/%&|^~?:\"";
+		rl_attempted_completion_function = complete;
+		using_history();
+		is_ready = true;
+	}
+	char *line = readline(PROMPT);
+	if (line && *line)
+		add_history(line);
+	return line;
+}
+
+#else
+
+static char *line_read(void)
+{
+	static bool is_noted;
+	char *line = NULL;
+	size_t capacity = 0;
+	if (!is_noted && isatty(STDIN_FILENO) == 1)
+		cli_say("dx: built without libedit (Debian: libedit-dev), so lines have no history and no completion");
+	is_noted = true;
+	if (isatty(STDIN_FILENO) == 1) {
+		fputs(PROMPT, stdout);
+		fflush(stdout);
+	}
+	if (getline(&line, &capacity, stdin) >= 0)
+		return line;
+	free(line);
+	return NULL;
+}
+
+#endif
+
+/* Lines of a pipe are read without a prompt. */
+static char *plain_read(void)
+{
+	char *line = NULL;
+	size_t capacity = 0;
+	if (getline(&line, &capacity, stdin) >= 0)
+		return line;
+	free(line);
+	return NULL;
 }
 
 int dx_prompt(struct dx_session *session, const struct dx_command *defaults)
 {
-	char *line = NULL;
-	size_t capacity = 0;
-	while (getline(&line, &capacity, stdin) >= 0) {
+	bool is_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
+	int status = CLI_OK;
+	for (char *line; (line = is_terminal ? line_read() : plain_read()); free(line)) {
 		line[strcspn(line, "\r\n")] = 0;
-		if (*line)
-			dx_prompt_line(session, defaults, line);
+		const char *text = dx_skip_prompt(line);
+		if (!strcasecmp(text, "quit") || !strcasecmp(text, "q") || !strcasecmp(text, "exit")) {
+			free(line);
+			break;
+		}
+		if (*text && strncmp(text, "//", 2) != 0) {
+			int answered = dx_prompt_line(session, defaults, text);
+			status = answered > status && !is_terminal ? answered : status;
+		}
 	}
-	free(line);
-	return CLI_OK;
+	return status;
 }

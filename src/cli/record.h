@@ -30,6 +30,7 @@ struct record {
 	struct option_pids pids; /**< --pid */
 	bool is_in_session;      /**< control and logger_pid belong to the logger of a session that runs already */
 	uint32_t limit_ms;       /**< --duration; 0: not given */
+	uint64_t *pids_ran_ns; /**< by attached process: its processor time when the recording began; NULL: not known */
 };
 
 /** Options that store in a struct record: of a recording, --pid, and both with those of its session. */
@@ -95,6 +96,14 @@ void record_end_logger(pid_t pid);
 
 /** Print how much was recorded and lost, what it cost, and what to do next. logger_status: its wait status. */
 void record_print_summary(const struct record *record, int logger_status);
+
+/** Note the processor time of the attached processes: their recording begins. */
+void record_note_processor_time(struct record *record);
+
+/** Print the answer in three lines, if it costs at most a tenth of the recording's processor time: the peak, what grows
+    or is outstanding, and the command to type next. The command and the logger have been waited for. `shown`: the trace
+    for people. Return false, and print nothing, if it would cost more or there is none. */
+bool record_print_answer(const struct record *record, const char *shown);
 
 /** Run the command with a logger of its own. The exit status. */
 int record_launch(struct record *record);

@@ -64,6 +64,7 @@ int record_attached(struct record *record)
 	bool is_recording = status == CLI_OK;
 	if (is_recording) {
 		record_tell(record, CONTROL_READY, 0);
+		record_note_processor_time(record);
 		if (!record->is_quiet)
 			cli_say("%s", record->limit_ms ? "the recording ends when the time is over, or with Ctrl-C"
 						       : "the recording ends with Ctrl-C");

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/record.h"
 #include "session/logger.h"
+#include "table/index_cache.h"
 
 static void print_untraced(const struct control_summary *summary)
 {
@@ -32,6 +33,20 @@ static void print_missing(const struct record *record)
 	if (summary->check_failures)
 		fprintf(stderr, "xheap: %" PRIu64 " remembered stacks differed from a full walk\n",
 			summary->check_failures);
+}
+
+/* The indexer had the same environment, and so the same cache. */
+static void print_index(const struct control_summary *summary)
+{
+	char directory[CACHE_PATH_BYTES];
+	struct diag ignored = {""};
+	if (!summary->index_bytes)
+		return;
+	if (index_cache_directory(directory, &ignored))
+		cli_say("the trace has an index, %s", text_bytes(summary->index_bytes).data);
+	else
+		cli_say("the trace has an index, %s in %s (xheap clean removes it)",
+			text_bytes(summary->index_bytes).data, directory);
 }
 
 void record_print_summary(const struct record *record, int logger_status)
@@ -84,9 +99,8 @@ void record_print_summary(const struct record *record, int logger_status)
 		"xheap: %s: %s%s; tracing cost: logger %.3f s of CPU, %s of buffers, %" PRIu64 " waits (%.3f s)\n",
 		text_shown(shown), text_bytes(summary->size_bytes).data, density, (double)summary->logger_cpu_ns / 1e9,
 		text_bytes(summary->peak_buffer_bytes).data, summary->waits, (double)summary->wait_ns / 1e9);
-	if (summary->index_bytes)
-		cli_say("the trace has an index, %s", text_bytes(summary->index_bytes).data);
+	print_index(summary);
 	/* After an error there may be no file. */
-	if (!summary->error || access(record->trace_path, F_OK) == 0)
+	if ((!summary->error || access(record->trace_path, F_OK) == 0) && !record_print_answer(record, shown))
 		cli_say("next: xheap report %s", shown);
 }

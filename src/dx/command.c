@@ -21,8 +21,9 @@ static const char *skip_blanks(const char *text)
 }
 
 /* "0:000> " and "0:0:000> ", as documents and prompts have them before a command. */
-static const char *skip_prompt(const char *text)
+const char *dx_skip_prompt(const char *text)
 {
+	text = skip_blanks(text);
 	const char *at = text + strspn(text, "0123456789:");
 	return at > text && memchr(text, ':', (size_t)(at - text)) && *at == '>' ? skip_blanks(at + 1) : text;
 }
@@ -65,7 +66,7 @@ static bool take_levels(const char **text, struct dx_command *command)
 int dx_command_parse(const char *line, struct dx_command *command, struct diag *diag)
 {
 	struct dx_layout *layout = &command->layout;
-	const char *text = skip_prompt(skip_blanks(line));
+	const char *text = dx_skip_prompt(line);
 	take_word(&text, "dx");
 	while (*text == '-' && isalpha((unsigned char)text[1])) {
 		const char *start = text;
@@ -198,6 +199,7 @@ enum dx_status dx_command_run(struct dx_session *session, const struct dx_comman
 {
 	struct dx_query query;
 	dx_query_init(&query, session, command->memory_bytes, command->is_interrupted);
+	query.steps_max = command->steps_max;
 	session->out = out;
 	session->uses_heap = false;
 	enum dx_status status = query_run(&query, command, out, errors);

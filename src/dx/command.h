@@ -14,6 +14,7 @@ struct dx_command {
 	bool wants_help;     /**< -h */
 	size_t memory_bytes; /**< -memory */
 	const char *text;    /**< the expression with its specifiers, a part of the line */
+	uint64_t steps_max;   /**< elements that operators may take; 0: any number */
 	const volatile sig_atomic_t *is_interrupted;
 };
 
@@ -24,6 +25,9 @@ enum dx_status {
 	DX_REFUSED, /**< the line is no query; the reason, with a line under the text, is written to `errors` */
 	DX_STOPPED  /**< interrupted, or beyond a limit; the reason is written to `errors` */
 };
+
+/** Return the line behind blanks and a prompt "0:000> " or "0:0:000> ". */
+const char *dx_skip_prompt(const char *line);
 
 /** Take a prompt "0:000> ", the word dx and options from the front of the line; *command has the defaults before. 0, or
     -EINVAL with the reason in `diag`. */

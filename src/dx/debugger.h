@@ -48,7 +48,7 @@ void dx_session_fini(struct dx_session *session);
 /** Return the table; NULL after a message. */
 struct heap_table *dx_session_table(struct dx_session *session);
 
-/** Free what allocations.h and faults.h keep in a session; NULL is allowed. */
+/** Free what block_pass.h and faults.h keep in a session; NULL is allowed. */
 void dx_group_cache_free(struct dx_group_cache *cache);
 void dx_faults_free(struct dx_faults *faults);
 

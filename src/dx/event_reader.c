@@ -157,7 +157,9 @@ struct dx_value dx_event_start(const struct dx_event *event)
 {
 	struct dx_value point = dx_position(event->time_ns, event->step), start = point;
 	bool is_late = event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC;
-	bool has_duration = !(event->flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT)) && event->duration_ns > 0;
+	/* The first point of a ReAlloc is exact, if it is in the same nanosecond, too. */
+	bool has_duration = event->start_step ||
+			    (!(event->flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT)) && event->duration_ns > 0);
 	if (is_late && has_duration &&
 	    !__builtin_sub_overflow(event->time_ns, event->duration_ns, &start.sequence_ns)) {
 		start.step = event->start_step;

@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/memory.h"
-#include "dx/allocations.h"
+#include "dx/block_pass.h"
 
 struct dx_faults {
 	struct dx_fault *items;

@@ -53,7 +53,7 @@ const char *dx_limits_text(struct dx_query *query)
 	if (dictionary->kind_count[EVENT_EARLIER])
 		text = dx_format(arena, "%s; blocks from before the attach are in Live(), not here", text);
 	if (has_forks(dictionary))
-		text = dx_format(arena, "%s; blocks inherited by a fork are in Live(), not here", text);
+		text = dx_format(arena, "%s; blocks inherited by a fork are not here", text);
 	if (durations && !strcmp(durations, "no"))
 		text = dx_format(arena, "%s; without durations: TimeStart and TimeEnd are one position", text);
 	return *text ? text + 2 : text;

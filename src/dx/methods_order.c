@@ -101,9 +101,10 @@ static uint32_t *numbers_sort(const struct order *order, uint32_t *numbers, uint
 	return numbers;
 }
 
-static void order_collect(struct dx_query *query, struct order_state *state, const struct order *order,
+static void order_collect(struct dx_query *query, struct dx_iterator *iterator, const struct order *order,
 			  struct dx_iterator *source)
 {
+	struct order_state *state = iterator->state;
 	struct dx_element element;
 	for (;;) {
 		struct dx_mark mark = dx_mark(query->arena);
@@ -116,6 +117,7 @@ static void order_collect(struct dx_query *query, struct order_state *state, con
 			dx_list_add(state->keys, &key);
 		}
 		dx_release(query->arena, mark);
+		dx_step_kept(query, iterator);
 	}
 }
 
@@ -133,7 +135,7 @@ static void order_make(struct dx_query *query, struct dx_iterator *iterator)
 	state->keys = dx_list_new(query, iterator->home);
 	struct dx_iterator *source = dx_open(query, of);
 	query->arena = arena;
-	order_collect(query, state, &order, source);
+	order_collect(query, iterator, &order, source);
 	state->count = dx_list_count(state->elements);
 	order.keys = dx_list_elements(state->keys);
 	if (query->is_stopped || !state->count)
@@ -194,7 +196,8 @@ static void elements_sort(struct dx_iterator *iterator, struct group_state *stat
 	}
 	for (uint32_t i = 0; i < count; i++)
 		sorted[next[groups[i]]++] = elements[i];
-	memcpy(elements, sorted, count * sizeof(*sorted));
+	for (uint32_t i = 0; i < count; i++)
+		elements[i] = sorted[i];
 	free(sorted);
 }
 
@@ -221,6 +224,7 @@ static void group_make(struct dx_query *query, struct dx_iterator *iterator)
 		groups[count] = dx_keys_add(&state->keys, &key);
 		dx_list_add(state->elements, &element);
 		dx_release(query->arena, mark);
+		dx_step_kept(query, iterator);
 	}
 	if (!query->is_stopped)
 		elements_sort(iterator, state, groups);

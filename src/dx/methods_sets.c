@@ -27,9 +27,9 @@ static void keys_collect(struct dx_query *query, struct dx_iterator *iterator, s
 			break;
 		dx_keys_add(keys, &element.value);
 		dx_release(query->arena, step);
+		dx_step_kept(query, iterator);
 	}
 	dx_release(query->arena, mark);
-	(void)iterator;
 }
 
 /* Distinct has its comparator as its first argument, the others behind the collection. */
@@ -151,6 +151,7 @@ static void join_begin(struct dx_query *query, struct dx_iterator *iterator)
 		dx_list_add(state->others, &element);
 		dx_list_add(state->keys, &key);
 		dx_release(query->arena, step);
+		dx_step_kept(query, iterator);
 	}
 	dx_release(query->arena, mark);
 }

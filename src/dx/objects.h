@@ -57,6 +57,14 @@ const char *dx_stack_text(struct dx_query *query, uint32_t stack, uint32_t entry
 /** Return the sequence of the objects of the class with ids below `count`: of one process, or of all (TRACE_NONE). */
 struct dx_value dx_ids(struct dx_query *query, const struct dx_class *class, uint32_t count, uint32_t process);
 
+struct dx_method_call;
+
+/** Calls("image!function", ...), over the calls of a process, or of all. */
+void dx_calls(struct dx_query *query, struct dx_method_call *call, struct dx_value *result);
+
+/** Set the collection of the threads and modules of a process that came and went. */
+void dx_life_events(struct dx_query *query, uint32_t process, struct dx_value *value);
+
 /** Return an object of an id. */
 struct dx_value dx_id_object(struct dx_query *query, const struct dx_class *class, uint32_t id);
 

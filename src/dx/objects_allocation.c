@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "dx/allocations.h"
+#include "dx/block_pass.h"
 #include "dx/positions.h"
 #include "query/scan.h"
 #include "table/weight.h"

@@ -90,6 +90,11 @@ static void get_ttd(struct dx_query *query, const struct dx_value *object, struc
 	*value = dx_id_object(query, &dx_process_ttd_class, dx_id_of(object));
 }
 
+static void get_heap_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	*value = dx_id_object(query, &dx_heap_state_class, dx_id_of(object));
+}
+
 static const char *process_show(struct dx_query *query, const struct dx_value *object)
 {
 	const struct trace_process *process = process_of(query, object);
@@ -102,6 +107,7 @@ static const struct dx_member process_members[] = {
 	{"Threads", DX_SEQUENCE, 0, get_threads, &dx_thread_class, "its threads, by tid"},
 	{"Modules", DX_SEQUENCE, 0, get_modules, &dx_module_class, "the images that were mapped in it"},
 	{"TTD", DX_OBJECT, 0, get_ttd, &dx_process_ttd_class, "its recorded time"},
+	{"Heap", DX_OBJECT, DX_MEMBER_EXTRA, get_heap_state, &dx_heap_state_class, "its heap at the current position"},
 	{"UniqueId", DX_NUMBER, DX_MEMBER_EXTRA, get_process_id, NULL,
 	 "its id in the trace, which no other process has"},
 	{"CommandLine", DX_TEXT, DX_MEMBER_EXTRA, get_command, NULL, "the command line"},
@@ -137,9 +143,15 @@ static void get_lifetime(struct dx_query *query, const struct dx_value *object, 
 	*value = process_lifetime(query, process_of(query, object));
 }
 
+static void get_events(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	dx_life_events(query, dx_id_of(object), value);
+}
+
 static const struct dx_member process_ttd_members[] = {
 	{"Lifetime", DX_OBJECT, 0, get_lifetime, &dx_position_range_class, "the time of the process"},
 	{"Threads", DX_SEQUENCE, 0, get_threads, &dx_thread_class, "its threads, by tid"},
+	{"Events", DX_SEQUENCE, 0, get_events, &dx_event_class, "its threads and modules that came and went"},
 	{"Data", DX_OBJECT, 0, get_data, &dx_data_class, "collections of what was recorded of it"},
 	{"Utility", DX_OBJECT, 0, get_utility, &dx_utility_class, "searches"},
 	{NULL},
@@ -270,9 +282,6 @@ const struct dx_class dx_module_class = {.name = "Module",
 					 .members = module_members,
 					 .data_bytes = sizeof(struct dx_id),
 					 .show = module_show};
-
-static const struct dx_member event_members[] = {{NULL}};
-const struct dx_class dx_event_class = {.name = "Event", .help = "an event", .members = event_members};
 
 /* ---- stacks ---- */
 

@@ -6,12 +6,13 @@
 #include "dx/objects.h"
 #include "dx/positions.h"
 
-const struct dx_class *const dx_classes[] = {&dx_session_class,   &dx_session_ttd_class,    &dx_data_class,
-					     &dx_utility_class,   &dx_heap_class,           &dx_allocation_class,
-					     &dx_stack_row_class, &dx_process_class,        &dx_process_ttd_class,
-					     &dx_thread_class,    &dx_module_class,         &dx_event_class,
-					     &dx_position_class,  &dx_position_range_class, &dx_debugger_class,
-					     &dx_state_class,     &dx_variables_class,      NULL};
+const struct dx_class *const dx_classes[] = {&dx_session_class,     &dx_session_ttd_class,    &dx_data_class,
+					     &dx_utility_class,     &dx_heap_class,           &dx_call_class,
+					     &dx_allocation_class,  &dx_stack_row_class,      &dx_process_class,
+					     &dx_process_ttd_class, &dx_heap_state_class,     &dx_heap_row_class,
+					     &dx_thread_class,      &dx_module_class,         &dx_event_class,
+					     &dx_position_class,    &dx_position_range_class, &dx_debugger_class,
+					     &dx_state_class,       &dx_variables_class,      NULL};
 
 struct dx_value dx_id_object(struct dx_query *query, const struct dx_class *class, uint32_t id)
 {
@@ -254,6 +255,22 @@ static void call_position(struct dx_query *query, struct dx_method_call *call, s
 		*result = dx_error(query, "%s is no position SEQUENCE:STEP in hexadecimal", call->arguments[0].text);
 }
 
+static void call_set_position(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	const struct dx_value *to = &call->arguments[0];
+	struct dx_value position;
+	double percent = to->kind == DX_REAL ? to->real : to->kind == DX_NUMBER ? (double)to->number : -1;
+	if (to->kind == DX_POSITION)
+		position = *to;
+	else if (percent >= 0 && percent <= 100)
+		position = dx_position_at_percent(query, percent);
+	else if (to->kind != DX_TEXT || !dx_position_parse(to->text, &position)) {
+		*result = dx_error(query, "SetPosition takes 0 to 100, or \"SEQUENCE:STEP\"");
+		return;
+	}
+	dx_position_seek(query, &position);
+}
+
 #define OF(owner, name, arguments, kind, class, call, shown, help) \
 	{ \
 		name, DX_OF_CLASS, &(owner), arguments, DX_RESULT_KIND, kind, class, NULL, call, shown, help \
@@ -266,6 +283,16 @@ const struct dx_method dx_methods_of_traces[] = {
 	   "an error: not recorded"),
 	OF(dx_session_ttd_class, "MemoryForPositionRange", "v*", DX_ANY, NULL, call_memory,
 	   "begin, end, mask, min, max", "an error: not recorded"),
+	OF(dx_session_ttd_class, "Calls", "t*", DX_SEQUENCE, &dx_call_class, dx_calls, "\"image!function\", ...",
+	   "the calls of heap functions; names may have * and ?"),
+	OF(dx_process_ttd_class, "Calls", "t*", DX_SEQUENCE, &dx_call_class, dx_calls, "\"image!function\", ...",
+	   "the same, of this process"),
+	OF(dx_process_ttd_class, "Memory", "v*", DX_ANY, NULL, call_memory, "begin, end, mask",
+	   "an error: not recorded"),
+	OF(dx_session_ttd_class, "SetPosition", "v", DX_ABSENT, NULL, call_set_position, "percent or \"SEQUENCE:STEP\"",
+	   "moves the current position"),
+	OF(dx_process_ttd_class, "SetPosition", "v", DX_ABSENT, NULL, call_set_position, "percent or \"SEQUENCE:STEP\"",
+	   "moves the current position"),
 	OF(dx_variables_class, "Remove", "t", DX_ABSENT, NULL, call_remove, "name", "removes a variable"),
 	{"create", DX_OF_NOTHING, NULL, "t?vv", DX_RESULT_KIND, DX_POSITION, NULL, NULL, call_create,
 	 "\"Debugger.Models.TTD.Position\", sequence [, step]", "a position"},

@@ -47,6 +47,7 @@ static void advance(struct parser *parser)
 	if (dx_lex(&parser->lexer, &parser->token, &parser->complaint->diag)) {
 		parser->has_failed = true;
 		parser->complaint->column = parser->token.column;
+		parser->token.kind = DX_TOKEN_END;
 	}
 }
 

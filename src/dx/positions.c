@@ -88,7 +88,7 @@ static const struct dx_member position_members[] = {
 	{"Sequence", DX_NUMBER, 0, get_sequence, NULL, "nanoseconds from the trace's start"},
 	{"Steps", DX_NUMBER, 0, get_steps, NULL,
 	 "the place, from 1, among the points of that nanosecond; 0x0: before all of them"},
-	{"Percent", DX_REAL, DX_MEMBER_EXTRA, get_percent, NULL, "the part of the trace that lies before"},
+	{"Percent", DX_REAL, 0, get_percent, NULL, "the part of the trace that lies before"},
 	{"IsExact", DX_BOOL, DX_MEMBER_EXTRA, get_exact, NULL,
 	 "false: the point of the call less or plus its duration, which is rounded"},
 	{NULL},
@@ -150,10 +150,8 @@ void dx_position_seek(struct dx_query *query, const struct dx_value *position)
 
 struct dx_value dx_position_at_percent(struct dx_query *query, double percent)
 {
-	double duration_ns = (double)query->session->dictionary->duration_ns;
-	return dx_position(percent >= PERCENT ? query->session->dictionary->duration_ns
-					      : (int64_t)(duration_ns * percent / PERCENT),
-			   UINT32_MAX);
+	int64_t duration_ns = query->session->dictionary->duration_ns;
+	return dx_position(percent >= PERCENT ? duration_ns : (int64_t)((double)duration_ns * percent / PERCENT), 0);
 }
 
 static void call_seek(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
@@ -162,23 +160,25 @@ static void call_seek(struct dx_query *query, struct dx_method_call *call, struc
 	*result = (struct dx_value){.kind = DX_ABSENT};
 }
 
-static void call_system_time(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+struct dx_value dx_position_system_time(struct dx_query *query, const struct dx_value *position)
 {
 	char text[64] = "";
 	int64_t at_ns, start_ns = query->session->dictionary->start_realtime_ns;
-	int64_t sequence_ns = call->receiver.sequence_ns == INT64_MAX ? query->session->dictionary->duration_ns
-								      : call->receiver.sequence_ns;
+	int64_t sequence_ns =
+		position->sequence_ns == INT64_MAX ? query->session->dictionary->duration_ns : position->sequence_ns;
 	struct tm tm;
-	if (__builtin_add_overflow(start_ns, sequence_ns, &at_ns)) {
-		*result = dx_error(query, "the time is beyond the calendar");
-		return;
-	}
-	time_t seconds = at_ns / NS_PER_S;
-	if (!gmtime_r(&seconds, &tm) || !strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm)) {
-		*result = dx_error(query, "the time is beyond the calendar");
-		return;
-	}
-	*result = dx_text(dx_format(query->arena, "%s.%09" PRId64 " UTC", text, at_ns % NS_PER_S));
+	if (__builtin_add_overflow(start_ns, sequence_ns, &at_ns))
+		return dx_error(query, "the time is beyond the calendar");
+	time_t seconds = at_ns / NS_PER_S - (at_ns % NS_PER_S < 0);
+	int64_t rest_ns = at_ns - (int64_t)seconds * NS_PER_S;
+	if (!gmtime_r(&seconds, &tm) || !strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm))
+		return dx_error(query, "the time is beyond the calendar");
+	return dx_text(dx_format(query->arena, "%s.%09" PRId64 " UTC", text, rest_ns));
+}
+
+static void call_system_time(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	*result = dx_position_system_time(query, &call->receiver);
 }
 
 const struct dx_method dx_methods_of_positions[] = {

@@ -27,6 +27,9 @@ struct dx_value dx_position_range(struct dx_query *query, struct dx_value min, s
 /** Move the current position, and print where it is. */
 void dx_position_seek(struct dx_query *query, const struct dx_value *position);
 
+/** Return the approximate time of day of the position, UTC, as a text; or an error. */
+struct dx_value dx_position_system_time(struct dx_query *query, const struct dx_value *position);
+
 /** Return the position at a part of the trace's duration, 0 to 100. */
 struct dx_value dx_position_at_percent(struct dx_query *query, double percent);
 

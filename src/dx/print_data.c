@@ -222,7 +222,7 @@ static void csv_row(struct csv_print *csv, const struct dx_element *element)
 		sink_put(csv->out, ',');
 		csv_cell(csv, &value);
 	}
-	sink_text(csv->out, "\r\n");
+	sink_text(csv->out, "\n");
 }
 
 static void csv_pass(struct csv_print *csv, const struct dx_sequence *sequence,
@@ -260,7 +260,7 @@ void dx_print_csv(struct dx_query *query, const struct dx_value *value, const st
 		sink_put(out, ',');
 		csv_field(out, csv.names[i]);
 	}
-	sink_text(out, "\r\n");
+	sink_text(out, "\n");
 	if (has_elements)
 		csv_pass(&csv, sequence.sequence, csv_row);
 	else

@@ -6,7 +6,7 @@
 
 #include "base/map.h"
 #include "base/memory.h"
-#include "dx/allocations.h"
+#include "dx/block_pass.h"
 #include "dx/faults.h"
 #include "dx/methods.h"
 #include "dx/positions.h"

@@ -58,6 +58,11 @@ bool dx_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_ele
 	return has_next && !query->is_stopped;
 }
 
+bool dx_step_kept(struct dx_query *query, const struct dx_iterator *iterator)
+{
+	return dx_step(query, iterator->sequence->operator->name, iterator->sequence->column);
+}
+
 /* ---- lists ---- */
 
 struct dx_list {

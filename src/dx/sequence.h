@@ -56,6 +56,9 @@ struct dx_iterator *dx_open(struct dx_query *query, const struct dx_sequence *se
 /** Set the next element. False: there is none, or the query is to end. */
 bool dx_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element);
 
+/** Make a step of the operator itself, after it has kept an element: the memory is its. False: the query is to end. */
+bool dx_step_kept(struct dx_query *query, const struct dx_iterator *iterator);
+
 /** Elements that are kept, in memory of their own. */
 struct dx_list;
 

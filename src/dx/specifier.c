@@ -164,7 +164,7 @@ const char *dx_specifier_text(struct dx_query *query, const struct dx_value *val
 	case DX_LAMBDA:
 		return "[lambda]";
 	case DX_ERROR:
-		return dx_format(query->arena, "[error: %s]", value->text);
+		return dx_format(query->arena, strncmp(value->text, "gap: ", 5) ? "[error: %s]" : "[%s]", value->text);
 	default:
 		return "";
 	}

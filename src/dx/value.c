@@ -295,7 +295,7 @@ bool dx_is_true(const struct dx_value *value)
 
 const char *dx_kind_name(unsigned kind)
 {
-	static const char *const names[] = {"nothing",   "a bool",     "a number", "a number", "a text", "a position",
-					    "an object", "a sequence", "a lambda", "an error", "a value"};
+	static const char *const names[] = {"nothing",   "a bool",       "a number", "a number", "a text", "a position",
+					    "an object", "a collection", "a lambda", "an error", "a value"};
 	return names[kind < sizeof(names) / sizeof(names[0]) ? kind : DX_ANY];
 }

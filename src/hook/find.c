@@ -362,18 +362,13 @@ static void refuse_shared_bytes(struct finder *finder, const struct elf_symbols 
 	}
 }
 
-static bool is_heap(const struct hook_target *target)
-{
-	return target->function < FUNCTION_FIRST_ANNOTATION;
-}
-
 /* Return the one function for all of an image's blocks; none if two allocators share the image. */
 static uint64_t common_usable_size(const struct hook_image *image)
 {
 	uint64_t only = 0;
 	for (uint32_t i = 0; i < image->target_count; i++) {
 		uint64_t address = image->targets[i].usable_size;
-		if (is_heap(&image->targets[i]) && only && address != only)
+		if (hook_target_is_heap(&image->targets[i]) && only && address != only)
 			return 0;
 		only = address ? address : only;
 	}
@@ -424,7 +419,7 @@ static void find_fallbacks(struct finder *finder)
 static bool is_in_heap_function(const struct hook_image *image, uint64_t address)
 {
 	for (uint32_t i = 0; i < image->target_count; i++)
-		if (is_heap(&image->targets[i]) && address >= image->targets[i].address &&
+		if (hook_target_is_heap(&image->targets[i]) && address >= image->targets[i].address &&
 		    address - image->targets[i].address < image->targets[i].size)
 			return true;
 	return false;
@@ -504,8 +499,8 @@ static void find_internal_calls(struct finder *finder)
 	bool all = image->flavour == HOOK_FLAVOUR_GLIBC && !finder->is_static;
 	for (uint32_t i = 0; i < finder->branches.count && image->internal_count < HOOK_INTERNAL_MAX; i++) {
 		const struct branch *branch = &finder->branches.list[i];
-		if (branch->is_call && is_heap(&image->targets[branch->target]) && !is_silent(image, branch->after) &&
-		    (all || is_in_heap_function(image, branch->site)))
+		if (branch->is_call && hook_target_is_heap(&image->targets[branch->target]) &&
+		    !is_silent(image, branch->after) && (all || is_in_heap_function(image, branch->site)))
 			image->internal_returns[image->internal_count++] = branch->after;
 	}
 	qsort(image->internal_returns, image->internal_count, sizeof(image->internal_returns[0]), compare_addresses);

@@ -55,6 +55,12 @@ struct hook_target {
 	const char *reason; /**< static text: why it cannot be displaced; NULL: it can be */
 };
 
+/** Return whether a target is a function of an allocator. */
+static inline bool hook_target_is_heap(const struct hook_target *target)
+{
+	return target->function < FUNCTION_COUNT && !function_is_annotation(target->function);
+}
+
 /** Kinds of allocators. */
 enum hook_flavour { HOOK_FLAVOUR_OTHER, HOOK_FLAVOUR_GLIBC, HOOK_FLAVOUR_MUSL };
 

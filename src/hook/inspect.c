@@ -141,7 +141,7 @@ static void take_script_line(struct inspection *inspection)
 static bool is_hookable(const struct hook_image *image)
 {
 	for (uint32_t i = 0; i < image->target_count; i++)
-		if (image->targets[i].function < FUNCTION_FIRST_ANNOTATION && image->targets[i].displaced)
+		if (hook_target_is_heap(&image->targets[i]) && image->targets[i].displaced)
 			return true;
 	return false;
 }

@@ -12,11 +12,13 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "image/watch_message.h"
 #include "image/watcher.h"
+#include "os/fd.h"
 #include "os/monotonic.h"
 
 /* A round without a beat counts only if this process had its rounds: on a machine that stood still nobody is stuck. */
@@ -25,6 +27,7 @@ enum { ROUND_MS = 25, ROUNDS_WITHOUT_BEAT = 10, RESTART_MS = 100 };
 struct guardian {
 	int keeper;
 	pid_t watcher;
+	int watcher_fd; /* pidfd; -1: the kernel has none, and an end is noticed a round later */
 	struct watch_life *life;
 	enum watch_end end; /* of the last watcher */
 };
@@ -66,6 +69,7 @@ static bool watcher_start(struct guardian *guardian)
 	if (guardian->watcher > 0)
 		watch_send(guardian->keeper, &message, sockets[0], true);
 	close(sockets[0]);
+	guardian->watcher_fd = guardian->watcher > 0 ? (int)syscall(SYS_pidfd_open, guardian->watcher, 0) : -1;
 	return guardian->watcher > 0;
 }
 
@@ -86,11 +90,12 @@ static void watcher_kill(struct guardian *guardian)
 	guardian->end = WATCH_END_STUCK;
 }
 
-/* Return whether the keeper is still there, after a round's time. */
+/* Return whether the keeper is still there, after a round's time or the watcher's end. */
 static bool round_wait(const struct guardian *guardian, int milliseconds)
 {
-	struct pollfd polled = {guardian->keeper, POLLIN, 0};
-	return poll(&polled, 1, milliseconds) <= 0;
+	struct pollfd polled[] = {{guardian->keeper, POLLIN, 0}, {guardian->watcher_fd, POLLIN, 0}};
+	poll(polled, 2, milliseconds);
+	return !polled[0].revents;
 }
 
 /* Return true when the watcher has ended, false when the keeper is gone. */
@@ -111,13 +116,10 @@ static bool watcher_guard(struct guardian *guardian)
 	return false;
 }
 
-_Noreturn void guardian_run(int keeper)
+_Noreturn void guardian_run(int keeper, struct watch_life *life)
 {
-	struct guardian guardian = {.keeper = keeper};
+	struct guardian guardian = {.keeper = keeper, .life = life, .watcher_fd = -1};
 	isolate(keeper);
-	guardian.life = mmap(NULL, sizeof(*guardian.life), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (guardian.life == MAP_FAILED)
-		_exit(1);
 	for (;;) {
 		uint64_t began = monotonic_now_ns();
 		bool has_begun = watcher_start(&guardian);
@@ -125,6 +127,7 @@ _Noreturn void guardian_run(int keeper)
 			kill(guardian.watcher, SIGKILL);
 			_exit(0);
 		}
+		fd_close(&guardian.watcher_fd);
 		/* A watcher that cannot work is not started again and again without a pause. */
 		if (monotonic_now_ns() - began < RESTART_MS * NS_PER_MS && guardian.end == WATCH_END_EXITED &&
 		    !round_wait(&guardian, RESTART_MS))

@@ -4,7 +4,10 @@
 #ifndef XHEAP_IMAGE_GUARDIAN_H
 #define XHEAP_IMAGE_GUARDIAN_H
 
-/** Guard watchers until the keeper's socket closes. The keeper gets each new watcher's socket by it. */
-_Noreturn void guardian_run(int keeper);
+#include "image/watcher.h"
+
+/** Guard watchers until the keeper's socket closes. The keeper gets each new watcher's socket by it. life: shared
+    memory. */
+_Noreturn void guardian_run(int keeper, struct watch_life *life);
 
 #endif

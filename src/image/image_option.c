@@ -360,11 +360,22 @@ void image_option_file_name(const struct image_option *option, char name[IMAGE_N
 	strcat(name, ".conf");
 }
 
+const char *image_session_prefix(void)
+{
+	static char prefix[24];
+	char directory[IMAGE_PATH_BYTES];
+	image_directory(IMAGE_DIRECTORY_RUN, directory, sizeof(directory));
+	bool is_usual = !strcmp(directory, IMAGE_RUN_USUAL);
+	snprintf(prefix, sizeof(prefix), is_usual ? "image." : "image-%08x.", sum_of(directory));
+	return prefix;
+}
+
 void image_option_session_name(const struct image_option *option, char name[65])
 {
-	static const char prefix[] = "image.";
-	memcpy(name, prefix, sizeof(prefix));
-	plain_name(option, name + sizeof(prefix) - 1, 65 - (sizeof(prefix) - 1));
+	const char *prefix = image_session_prefix();
+	size_t length = strlen(prefix);
+	memcpy(name, prefix, length);
+	plain_name(option, name + length, 65 - length);
 }
 
 /* ---- the recording ---- */
@@ -452,7 +463,8 @@ int image_option_recording(const struct image_option *option, pid_t pid, struct 
 	} else {
 		char directory[IMAGE_PATH_BYTES];
 		image_directory(IMAGE_DIRECTORY_TRACES, directory, sizeof(directory));
-		snprintf(room, IMAGE_PATH_BYTES, "%.700s/%s.%%05d.xht", directory, name + strlen("image."));
+		snprintf(room, IMAGE_PATH_BYTES, "%.700s/%s.%%05d.xht", directory,
+			 name + strlen(image_session_prefix()));
 	}
 	return 0;
 }

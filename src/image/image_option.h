@@ -67,6 +67,9 @@ bool image_option_is_in_force(const struct image_option *option, int64_t now_s);
 /** Write the name of the option's file: the image with each '/' as '-', and a sum of it if that is no clear name. */
 void image_option_file_name(const struct image_option *option, char name[IMAGE_NAME_BYTES]);
 
+/** Return what the names of images' own sessions begin with: "image.", or a name for IMAGE_ROOT_VARIABLE. */
+const char *image_session_prefix(void);
+
 /** Write the name of the image's own session. */
 void image_option_session_name(const struct image_option *option, char name[65]);
 

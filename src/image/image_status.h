@@ -11,7 +11,7 @@
 #include "base/diag.h"
 #include "session/control.h"
 
-enum { IMAGE_INTERVAL_MAX = 32, IMAGE_REASON_BYTES = 256 };
+enum { IMAGE_INTERVAL_MAX = 128, IMAGE_REASON_BYTES = 256 };
 
 /** The starts of an image. */
 struct image_count {

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -36,7 +37,7 @@
 #include "os/limits.h"
 #include "os/monotonic.h"
 
-#define SCAN_NS (NS_PER_S / 2)
+#define SCAN_NS NS_PER_S
 #define DEBOUNCE_NS (20 * NS_PER_MS)
 #define WRITE_NS (50 * NS_PER_MS)
 enum { ROUND_MS = 50, OWN_WAIT_ROUNDS = 10 };
@@ -100,6 +101,21 @@ static bool is_own_file(const char *path)
 	       own.st_ino == status.st_ino && own.st_dev == status.st_dev;
 }
 
+/* Say the mistakes of all files if they are not those that were said last. */
+static void say_mistakes(struct keeper *keeper, const struct image_options *options)
+{
+	char all[sizeof(keeper->said)] = "";
+	for (size_t i = 0; i < options->mistake_count; i++) {
+		size_t length = strlen(all);
+		snprintf(all + length, sizeof(all) - length, "%s\n", options->mistakes[i].text);
+	}
+	if (!strcmp(all, keeper->said))
+		return;
+	memcpy(keeper->said, all, sizeof(all));
+	for (size_t i = 0; i < options->mistake_count; i++)
+		keeper_say(keeper, "%s", options->mistakes[i].text);
+}
+
 static void read_options(struct keeper *keeper)
 {
 	struct image_options options = {0};
@@ -111,8 +127,7 @@ static void read_options(struct keeper *keeper)
 			keeper_say(keeper, "%s is not in force: xheap does not trace itself", options.items[i].file);
 		else
 			keep_option(keeper, &options.items[i]);
-	for (size_t i = 0; i < options.mistake_count; i++)
-		keeper_say(keeper, "%s", options.mistakes[i].text);
+	say_mistakes(keeper, &options);
 	image_options_fini(&options);
 	keeper->is_status_new = true;
 }
@@ -160,7 +175,7 @@ static int guardian_start(struct keeper *keeper)
 		sigset_t none;
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
-		guardian_run(sockets[1]);
+		guardian_run(sockets[1], keeper->life);
 	}
 	close(sockets[1]);
 	keeper->guardian_socket = sockets[0];
@@ -172,8 +187,10 @@ static void watcher_lost(struct keeper *keeper)
 	fd_close(&keeper->watcher);
 	keeper->status.watcher = 0;
 	keeper->status.is_in_force = false;
+	/* It lived at its last beat; nobody knows how much longer. */
+	int64_t beat_ns = __atomic_load_n(&keeper->life->beat_ns, __ATOMIC_RELAXED);
 	if (has_any_in_force(keeper))
-		image_status_interval(&keeper->status, false, WATCH_END_NONE, realtime_ns());
+		image_status_interval(&keeper->status, false, WATCH_END_NONE, beat_ns ? beat_ns : realtime_ns());
 	keeper_drop_spares(keeper);
 	keeper_forget_sessions(keeper);
 	keeper->is_status_new = true;
@@ -411,6 +428,9 @@ static int keeper_begin(struct keeper *keeper, struct diag *diag)
 	keeper->status.is_in_force = false;
 	keeper->next_id = 1;
 	read_options(keeper);
+	keeper->life = mmap(NULL, sizeof(*keeper->life), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (keeper->life == MAP_FAILED)
+		return diag_errno(diag, "no memory to share with the guardian");
 	int error = guardian_start(keeper);
 	return error ? diag_fail(diag, -error, "cannot start the guardian") : 0;
 }

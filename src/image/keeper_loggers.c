@@ -125,7 +125,8 @@ static const struct kept_option *option_of_session(const struct keeper *keeper, 
 
 static bool is_own_name(const char *name)
 {
-	return !strncmp(name, "image.", strlen("image."));
+	const char *prefix = image_session_prefix();
+	return !strncmp(name, prefix, strlen(prefix));
 }
 
 /* Ask the session whether it takes registered images. */
@@ -332,7 +333,7 @@ void keeper_trim_traces(const struct keeper *keeper)
 		return;
 	for (size_t i = 0; i < keeper->kept_count; i++) {
 		image_option_session_name(&keeper->kept[i].option, name);
-		trim(directory, name + strlen("image."));
+		trim(directory, name + strlen(image_session_prefix()));
 	}
 	close(directory);
 }

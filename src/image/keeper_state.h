@@ -11,6 +11,7 @@
 #include "image/image_status.h"
 #include "image/keeper.h"
 #include "image/watch_message.h"
+#include "image/watcher.h"
 
 enum { SPARE_MAX = 8, KEPT_SESSION_MAX = 256 };
 
@@ -45,7 +46,8 @@ struct keeper {
 	const struct keeper_options *options;
 	int guardian_socket, watcher, changes, mounts, signals;
 	pid_t guardian;
-	bool wants_options, wants_marks, is_over;
+	struct watch_life *life; /**< shared with the guardian and the watcher */
+	bool is_over;
 	uint64_t options_due_ns; /**< when changed files are read; 0: nothing has changed */
 	uint32_t next_id;
 	struct kept_option *kept;
@@ -55,6 +57,7 @@ struct keeper {
 	size_t session_count;
 	struct image_status status;
 	bool is_status_new;
+	char said[1024]; /**< mistakes that were said already */
 	uint64_t scanned_ns, written_ns;
 };
 

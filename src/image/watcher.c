@@ -34,12 +34,14 @@
 #include "image/watcher_state.h"
 #include "os/fd.h"
 #include "os/limits.h"
+#include "os/monotonic.h"
 
 /* ---- marks ---- */
 
 static int group_open(void)
 {
-	return fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_TID, O_RDONLY | O_CLOEXEC);
+	return fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK | FAN_UNLIMITED_MARKS | FAN_REPORT_TID,
+			     O_RDONLY | O_CLOEXEC);
 }
 
 static void mark(struct watcher *watcher, enum watch_mark kind, int object)
@@ -204,6 +206,14 @@ static void events(struct watcher *watcher, int group)
 	}
 }
 
+static void beat(struct watch_life *life)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	__atomic_store_n(&life->beat_ns, (int64_t)now.tv_sec * (int64_t)NS_PER_S + now.tv_nsec, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&life->beats, 1, __ATOMIC_RELAXED);
+}
+
 static void wait_and_serve(struct watcher *watcher)
 {
 	struct pollfd polled[3 + LOGGER_MAX];
@@ -220,7 +230,7 @@ static void wait_and_serve(struct watcher *watcher)
 	const int group = watcher->group, old_group = watcher->old_group;
 	if (poll(polled, count, watcher_check_deadlines(watcher)) < 0)
 		return;
-	__atomic_fetch_add(&watcher->life->beats, 1, __ATOMIC_RELAXED);
+	beat(watcher->life);
 	for (nfds_t i = 3; i < count; i++)
 		if (polled[i].revents && takers[i - 3]->socket == polled[i].fd)
 			watcher_take_answers(watcher, takers[i - 3]);

@@ -6,9 +6,10 @@
 
 #include <stdint.h>
 
-/** Shared with the guardian. */
+/** Memory of the watcher, the guardian and the keeper. */
 struct watch_life {
-	uint64_t beats; /**< the watcher raises it at least every WATCHER_BEAT_MS */
+	uint64_t beats;  /**< the watcher raises it at least every WATCHER_BEAT_MS */
+	int64_t beat_ns; /**< time of the last one, since the epoch */
 };
 
 enum { WATCHER_BEAT_MS = 50, WATCHER_DEADLINE_MS = 100, WATCHER_PENDING_MAX = 64 };

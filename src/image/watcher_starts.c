@@ -117,8 +117,9 @@ static void take_answer(struct watcher *watcher, const struct taker *taker, cons
 		bool is_known = message->value >= 0 && message->value < CONTROL_OUTCOME_COUNT;
 		enum control_outcome outcome =
 			is_known ? (enum control_outcome)message->value : CONTROL_OUTCOME_REFUSED;
-		/* It was seized after the answer, so the interrupt may have stopped it behind its exec. */
-		if (start->is_late && outcome == CONTROL_OUTCOME_EXEC_FAILED)
+		/* It was seized after the answer: it may have ended, or the interrupt may have stopped it behind its
+		   exec. */
+		if (start->is_late && outcome != CONTROL_OUTCOME_TRACED && outcome != CONTROL_OUTCOME_UNSELECTED)
 			outcome = CONTROL_OUTCOME_LATE;
 		start_end(watcher, start, message->pid, outcome, message->text);
 		return;
@@ -249,6 +250,7 @@ static const struct registered *find_registered(const struct watcher *watcher, i
 						char path[1024])
 {
 	char interpreter[256];
+	path[0] = 0;
 	if (!event_path(event, path))
 		return NULL;
 	for (unsigned i = 0; i < watcher->option_count; i++)
@@ -331,6 +333,25 @@ static enum control_outcome pass_on(struct watcher *watcher, const struct regist
 	return CONTROL_OUTCOME_LOGGER_GONE;
 }
 
+/* Return whether the file is a loader: each start opens one, and none can be registered. */
+static bool is_loader(const char *path)
+{
+	const char *name = text_file_name(path);
+	return !strncmp(name, "ld-linux", strlen("ld-linux")) || !strncmp(name, "ld-musl", strlen("ld-musl"));
+}
+
+/* The kernel need not ask again about a loader, nor about a file beside a registered one. That lasts until the keeper
+   sets all marks anew, as it does when a file of the directory is renamed. With a registered name a link could make any
+   other file a registered one. */
+static void ignore_file(const struct watcher *watcher, int group, int event, const char *path)
+{
+	for (unsigned i = 0; i < watcher->option_count && !is_loader(path); i++)
+		if (!watcher->options[i].option.is_path)
+			return;
+	fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_IGNORED_MASK | FAN_MARK_IGNORED_SURV_MODIFY | FAN_MARK_EVICTABLE,
+		      FAN_OPEN_EXEC_PERM, event, NULL);
+}
+
 /* Handle the event of a file. Return whether it was answered, or is waited for. */
 static bool take_file(struct watcher *watcher, int group, const struct fanotify_event_metadata *event)
 {
@@ -339,6 +360,8 @@ static bool take_file(struct watcher *watcher, int group, const struct fanotify_
 	if (fstat(event->fd, &status) != 0)
 		return false;
 	const struct registered *row = find_registered(watcher, event->fd, &status, path);
+	if (!row)
+		ignore_file(watcher, group, event->fd, path);
 	if (!row || start_of_thread(watcher, event->pid))
 		return false;
 	enum control_outcome outcome = event->pid <= 0 ? CONTROL_OUTCOME_UNSEEN

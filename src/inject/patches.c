@@ -168,7 +168,7 @@ static uint64_t hook_address(const struct inject *inject, const struct hook_targ
 static uint32_t entry_add(struct region *region, const struct region_entry *entry)
 {
 	const char *path = region_image(region, entry->image)->path;
-	for (uint32_t i = 0; entry->function >= FUNCTION_FIRST_ANNOTATION && i < region->entry_ready; i++) {
+	for (uint32_t i = 0; function_is_annotation(entry->function) && i < region->entry_ready; i++) {
 		const struct region_entry *known = region_entry(region, i);
 		if (known->function == entry->function && known->image < region->image_ready &&
 		    !strncmp(known->name, entry->name, sizeof(known->name)) &&

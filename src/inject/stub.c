@@ -45,6 +45,17 @@ static const char *const hook_names[HOOK_FUNCTION_COUNT] = {
 	[FUNCTION_HEAP_LOCK] = "hook_heap_lock",
 	[FUNCTION_HEAP_UNLOCK] = "hook_heap_lock",
 	[FUNCTION_HEAP_PROTECT] = "hook_heap_protect",
+	[FUNCTION_HEAP_CREATE_SIZED] = "hook_heap_create_sized",
+	[FUNCTION_OBJECT_NEW] = "hook_object_new",
+	[FUNCTION_OBJECT_NEW_IN] = "hook_object_new_in",
+	[FUNCTION_OBJECT_DELETE] = "hook_object_delete",
+	[FUNCTION_OBJECT_DESTROY] = "hook_object_destroy",
+	[FUNCTION_OBJECT_MALLOC] = "hook_object_malloc",
+	[FUNCTION_OBJECT_CALLOC] = "hook_object_calloc",
+	[FUNCTION_OBJECT_ALIGNED] = "hook_object_aligned",
+	[FUNCTION_OBJECT_REALLOC] = "hook_object_realloc",
+	[FUNCTION_OBJECT_REALLOCARRAY] = "hook_object_reallocarray",
+	[FUNCTION_OBJECT_REALLOC_ALIGNED] = "hook_object_realloc_aligned",
 	[HOOK_LOADER] = "hook_loader",
 	[HOOK_EXECVE] = "hook_execve",
 	[HOOK_EXECVEAT] = "hook_execveat",
@@ -102,6 +113,12 @@ static void put_request(struct machine_code *output, const struct stub *stub)
 	stub_code_put_request(output, &request);
 }
 
+/* Return whether the hook uses the function's fifth argument. */
+static bool has_fifth(const struct hook_target *target)
+{
+	return target->function == HOOK_EXECVEAT || target->function == FUNCTION_HEAP_CREATE_SIZED;
+}
+
 int stub_make(struct stub *stub, unsigned char *code, struct diag *diag)
 {
 	bool is_request = stub->target->function == HOOK_REQUEST;
@@ -111,7 +128,7 @@ int stub_make(struct stub *stub, unsigned char *code, struct diag *diag)
 	if (is_request)
 		put_request(&output, stub);
 	else if (stub->hook)
-		stub_code_put_hook(&output, stub->at, stub->hook, stub->target->function == HOOK_EXECVEAT);
+		stub_code_put_hook(&output, stub->at, stub->hook, has_fifth(stub->target));
 	else if (stub->target->function == HOOK_START)
 		put_start(&output, stub);
 	else

@@ -432,8 +432,7 @@ static void event_fold(struct folding *folding, const struct trace_block *block,
 {
 	struct fold_lane *lane = &folding->lanes[block->thread];
 	uint8_t flags = block->flags[i], kind = block->kind[i];
-	uint32_t *last =
-		&lane->last[folding->dictionary->entries[block->entry[i]].function >= FUNCTION_FIRST_ANNOTATION];
+	uint32_t *last = &lane->last[function_is_annotation(folding->dictionary->entries[block->entry[i]].function)];
 	bool is_carried_on = is_carried(folding, block, i),
 	     is_aside = kind == EVENT_LOCK || kind == EVENT_UNLOCK || kind == EVENT_PROTECT;
 	/* A later event of the thread came between. */

@@ -100,6 +100,7 @@ static void matching_extend(struct matching *matching)
 	EXTEND(matching->processes, processes, 0);
 	EXTEND(matching->last_alloc, threads, 0xff);
 	EXTEND(matching->last_realloc_from, threads, 0xff);
+	EXTEND(matching->last_realloc_heap, threads, 0xff);
 	EXTEND(matching->site_notes, nodes, 0xff);
 	EXTEND(matching->passed.positions, threads, 0);
 	EXTEND(table->inside, heaps, 0xff);
@@ -220,7 +221,16 @@ static void matching_read_processes(struct matching *matching)
 static bool has_annotations(const struct trace_dictionary *dictionary)
 {
 	for (uint32_t i = 0; i < dictionary->entry_count; i++)
-		if (dictionary->entries[i].function >= FUNCTION_FIRST_ANNOTATION)
+		if (function_is_annotation(dictionary->entries[i].function))
+			return true;
+	return false;
+}
+
+static bool has_objects(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->entry_count; i++)
+		if (dictionary->entries[i].function == FUNCTION_OBJECT_NEW ||
+		    dictionary->entries[i].function == FUNCTION_OBJECT_NEW_IN)
 			return true;
 	return false;
 }
@@ -229,11 +239,12 @@ static void matching_read_annotations(struct matching *matching)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	size_t heaps = dictionary->heap_count;
+	matching->has_objects = has_objects(dictionary);
 	if (!has_annotations(dictionary))
 		return;
 	matching->is_annotation = memory_zeroed(dictionary->entry_count, sizeof(*matching->is_annotation));
 	for (uint32_t i = 0; i < dictionary->entry_count; i++)
-		matching->is_annotation[i] = dictionary->entries[i].function >= FUNCTION_FIRST_ANNOTATION;
+		matching->is_annotation[i] = function_is_annotation(dictionary->entries[i].function);
 	matching->annotated = memory_zeroed(heaps + dictionary->process_count, sizeof(*matching->annotated));
 	matching->inherited = memory_resize(NULL, heaps, sizeof(*matching->inherited));
 	matching->next_heap = memory_resize(NULL, heaps, sizeof(*matching->next_heap));
@@ -460,6 +471,7 @@ void matching_free(struct matching *matching)
 	free(matching->inherited);
 	free(matching->next_heap);
 	free(matching->is_annotation);
+	map_fini(&matching->moved);
 	if (matching->history)
 		munmap(matching->history, (matching->most + 1) * sizeof(*matching->history));
 	free(matching->ring);
@@ -471,6 +483,7 @@ void matching_free(struct matching *matching)
 	free(matching->passed.positions);
 	free(matching->last_alloc);
 	free(matching->last_realloc_from);
+	free(matching->last_realloc_heap);
 	free(matching->site_notes);
 	free(matching->copies);
 	free(matching->pending);

@@ -55,7 +55,14 @@ static uint32_t allocation_add(struct matching *matching, const struct point *po
 	born_details(&details, point->block, point->row);
 	details.previous = row.flags & HEAP_REALLOC ? matching->last_realloc_from[point->thread] : HEAP_NONE;
 	matching->last_realloc_from[point->thread] = HEAP_NONE;
-	return matching_row_add(matching, &row, &details);
+	/* A resize in place leaves the block in its heap, whichever heap the call names. */
+	bool stays = matching->has_objects && !(row.flags & HEAP_MOVED) && details.previous != HEAP_NONE, added;
+	if (stays)
+		row.heap = matching->last_realloc_heap[point->thread];
+	uint32_t id = matching_row_add(matching, &row, &details);
+	if (stays && map_find(&matching->moved, details.previous))
+		*map_add(&matching->moved, id, &added) = 1;
+	return id;
 }
 
 static void point_begin(struct matching *matching, const struct point *point)
@@ -164,6 +171,8 @@ static void point_end(struct matching *matching, const struct point *point)
 		row->flags |= HEAP_TEMPORARY;
 	if (end == HEAP_END_REALLOC)
 		matching->last_realloc_from[point->thread] = id;
+	if (end == HEAP_END_REALLOC && row)
+		matching->last_realloc_heap[point->thread] = row->heap;
 	if (row)
 		matching_live_row_end(matching, id, row, end, time_ns,
 				      matching_site_of(matching, point->block, point->row), point->thread);
@@ -174,6 +183,40 @@ static void point_end(struct matching *matching, const struct point *point)
 		matching_nested_end(matching, point, size_bytes);
 }
 
+/* Return the heap function of a point. */
+static uint32_t point_function(const struct matching *matching, const struct point *point)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	uint32_t entry = point->block->entry[point->row];
+	return entry < dictionary->entry_count ? dictionary->entries[entry].function : FUNCTION_COUNT;
+}
+
+/* Return whether a block lies in the heap. A forked child has the heap under a row of its own. The blocks of a deleted
+   heap lie in it no longer; another one may have its handle. */
+static bool is_in_heap(const struct matching *matching, const struct heap_allocation *row, uint32_t id, uint32_t heap)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	bool is_same = row->heap == heap;
+	if (!is_same && matching->has_objects && row->heap < dictionary->heap_count && heap < dictionary->heap_count)
+		is_same = dictionary->heaps[row->heap].handle == dictionary->heaps[heap].handle &&
+			  strcmp(dictionary->heaps[row->heap].name, dictionary->heaps[heap].name) == 0;
+	return is_same && !map_find(&matching->moved, id);
+}
+
+/* Note that the blocks of a deleted heap go on in the default heap. */
+static void point_delete(struct matching *matching, const struct point *point)
+{
+	const struct live *live = point->live;
+	uint32_t heap = point->block->heap[point->row];
+	bool added;
+	for (size_t i = 0; live->cells && i < (size_t)1 << live->bits; i++) {
+		const struct live_cell *cell = &live->cells[i];
+		const struct heap_allocation *row = cell->address ? matching_live_row(matching, cell->current) : NULL;
+		if (row && is_in_heap(matching, row, cell->current, heap))
+			*map_add(&matching->moved, cell->current, &added) = 1;
+	}
+}
+
 /* End everything in a heap. For heaps that are not annotated, that is rare enough to check every block. */
 static void point_destroy(struct matching *matching, const struct point *point)
 {
@@ -181,10 +224,14 @@ static void point_destroy(struct matching *matching, const struct point *point)
 	uint32_t heap = point->block->heap[point->row], site = matching_site_of(matching, point->block, point->row);
 	if (heap == TRACE_NONE || point->block->flags[point->row] & EVENT_FAILED)
 		return;
+	if (point_function(matching, point) == FUNCTION_OBJECT_DELETE) {
+		point_delete(matching, point);
+		return;
+	}
 	for (size_t i = 0; live->cells && i < (size_t)1 << live->bits; i++) {
 		struct live_cell *cell = &live->cells[i];
 		const struct heap_allocation *row = cell->address ? matching_live_row(matching, cell->current) : NULL;
-		if (!row || row->heap != heap)
+		if (!row || !is_in_heap(matching, row, cell->current, heap))
 			continue;
 		if (cell->other != HEAP_NONE)
 			matching_settle_conflict(matching, cell->other, cell->current);
@@ -343,7 +390,8 @@ static bool run_may_be_plain(struct matching *matching, const struct heap_run *r
 	const struct matching_process *process =
 		&matching->processes[matching->table->dictionary->threads[run->block->thread].process];
 	int64_t first_ns = run->places[0].time_ns, last_ns = run->places[run->count - 1].time_ns;
-	if (matching->is_by_points || process->keeps_history || matching->is_annotation || last_ns > matching->until_ns)
+	if (matching->is_by_points || process->keeps_history || matching->is_annotation || matching->has_objects ||
+	    last_ns > matching->until_ns)
 		return false;
 	if (first_ns >= matching->next_lifecycle_ns)
 		matching_advance(matching, first_ns);

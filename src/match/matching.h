@@ -112,6 +112,7 @@ struct matching {
 	/* per thread: the allocation of its last event, or HEAP_NONE; [1]: of its last event of an annotated heap */
 	uint32_t (*last_alloc)[2];
 	uint32_t *last_realloc_from; /* per thread: what its realloc under way took, or HEAP_NONE */
+	uint32_t *last_realloc_heap; /* the heap of that block */
 	struct map site_ids;
 	struct site_note *site_notes; /* by stack: the site of the last search */
 	size_t site_capacity, numbers_capacity, use_capacity;
@@ -131,6 +132,7 @@ struct matching {
 	int64_t next_lifecycle_ns; /* no process begins or ends before it */
 	int64_t until_ns;          /* later points are not matched yet */
 	bool is_by_points;         /* no points are matched apart */
+	bool has_objects;          /* there are heap objects */
 	const struct trace_gap **gaps;
 	struct level level;
 	uint64_t done, told;    /* points matched so far, and their number at the last call of progress */
@@ -138,6 +140,7 @@ struct matching {
 	struct live *annotated; /* by heap, then by process for heaps that are unknown */
 	uint32_t *inherited;    /* by heap: its parent's heap, TRACE_NONE: none, INHERITED_UNKNOWN: not searched for */
 	uint32_t *next_heap;    /* by heap: the next one of its process, or TRACE_NONE */
+	struct map moved;       /* keys: allocations of heap objects that were deleted */
 };
 
 /* A point, unpacked. */

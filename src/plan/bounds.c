@@ -113,8 +113,10 @@ void plan_bounds_find(struct plan_bounds *bounds, const struct plan *plan)
 	free(is_required);
 }
 
-bool plan_bounds_have(const struct plan_bounds *bounds, const struct heap_group *group)
+bool plan_bounds_have(const struct plan_bounds *bounds, const struct heap_group *group, const struct heap_sizes *sizes)
 {
+	if (sizes && (sizes->greatest < bounds->size_from || sizes->least > bounds->size_to))
+		return false;
 	return group->first_ns <= bounds->to_ns && group->last_ns >= bounds->from_ns &&
 	       group->end_ns >= bounds->end_from_ns;
 }

@@ -15,7 +15,7 @@ struct plan_bounds {
 /** Set the bounds of a plan's filter. */
 void plan_bounds_find(struct plan_bounds *bounds, const struct plan *plan);
 
-/** Return whether a group may have rows within the bounds. */
-bool plan_bounds_have(const struct plan_bounds *bounds, const struct heap_group *group);
+/** Return whether a group may have rows within the bounds; sizes: NULL if they are not known. */
+bool plan_bounds_have(const struct plan_bounds *bounds, const struct heap_group *group, const struct heap_sizes *sizes);
 
 #endif

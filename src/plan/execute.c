@@ -57,6 +57,7 @@ struct execution {
 	struct record_order order;
 	uint32_t stride;
 	/* Rows as they are. */
+	uint32_t places; /* of the pass over allocations */
 	uint32_t next_range, range;
 	unsigned next_shown; /* worker whose rows come next */
 	struct heap_stream *stream;
@@ -123,7 +124,7 @@ static void groups_scan(struct plan_worker *worker, struct heap_scan *scan, uint
 	struct execution *execution = worker->execution;
 	for (uint32_t group = from; group < to && !worker->error; group++) {
 		const struct heap_rows *rows;
-		if (!plan_bounds_have(&execution->bounds, &scan->table->groups.items[group])) {
+		if (!plan_bounds_have(&execution->bounds, heap_scan_group(scan, group), heap_scan_sizes(scan, group))) {
 			worker->left_out++;
 			continue;
 		}
@@ -146,15 +147,14 @@ static void allocations_work(void *context)
 {
 	struct plan_worker *worker = context;
 	struct execution *execution = worker->execution;
-	const struct heap_table *table = execution->run->target.table;
 	struct heap_scan scan;
-	heap_scan_begin(&scan, table, &execution->scan, NULL);
+	heap_scan_begin(&scan, execution->run->target.table, &execution->scan, NULL);
+	uint32_t places = heap_scan_places(&scan);
 	while (!worker->error && !execution->memory.is_exceeded) {
 		uint32_t from = __atomic_fetch_add(&execution->shared, SHARE, __ATOMIC_RELAXED);
-		if (from >= table->groups.count)
+		if (from >= places)
 			break;
-		groups_scan(worker, &scan, from,
-			    table->groups.count - from < SHARE ? table->groups.count : from + SHARE);
+		groups_scan(worker, &scan, from, places - from < SHARE ? places : from + SHARE);
 	}
 	heap_scan_end(&scan);
 	if (execution->ending == ENDING_ORDER)
@@ -288,7 +288,7 @@ static void stream_work(void *context)
 /* The next range of groups, one for each thread; longer and longer ones, since the first rows may be enough. */
 static void ranges_run(struct execution *execution)
 {
-	uint32_t count = execution->run->target.table->groups.count;
+	uint32_t count = execution->places;
 	for (unsigned i = 0; i < execution->width; i++) {
 		struct plan_worker *worker = &execution->workers[i];
 		worker->from = execution->next_range;
@@ -344,7 +344,7 @@ static int allocations_next(struct plan_run *run, struct plan_rows *rows, struct
 		while (execution->next_shown < execution->width)
 			if (rows_show(&execution->workers[execution->next_shown++], rows))
 				return 1;
-		if (execution->next_range >= run->target.table->groups.count)
+		if (execution->next_range >= execution->places)
 			return 0;
 		ranges_run(execution);
 		counts_take(execution);
@@ -496,6 +496,21 @@ static void worker_begin(struct execution *execution, struct plan_worker *worker
 			      plan_run_memory(execution->run));
 }
 
+/* Copies of checkpoints have no numbers (query/scan.h): details keep the pass from them. */
+static void places_find(struct execution *execution)
+{
+	const struct plan *plan = execution->run->plan;
+	bool needs_numbers = plan->allocations && plan->allocations->moment.is_asked && has_id(plan);
+	unsigned columns = plan_needs(plan) | (needs_numbers ? PACK_DETAILS : 0);
+	struct heap_scan scan;
+	execution->scan = (struct heap_scan_plan){INT64_MIN, INT64_MAX, INT64_MIN, columns, plan->allocations, NULL};
+	if (plan->source != PLAN_ALLOCATIONS)
+		return;
+	heap_scan_begin(&scan, execution->run->target.table, &execution->scan, NULL);
+	execution->places = heap_scan_places(&scan);
+	heap_scan_end(&scan);
+}
+
 void plan_run_columns(struct plan_run *run)
 {
 	const struct plan *plan = run->plan;
@@ -512,8 +527,7 @@ void plan_run_columns(struct plan_run *run)
 					.range = RANGE_FIRST};
 	plan_bounds_find(&execution->bounds, plan);
 	record_order_make(&execution->order, plan);
-	execution->scan =
-		(struct heap_scan_plan){INT64_MIN, INT64_MAX, INT64_MIN, plan_needs(plan), plan->allocations, NULL};
+	places_find(execution);
 	execution->width = width_of(execution);
 	execution->next_shown = execution->width;
 	for (unsigned i = 0; i < execution->width; i++)

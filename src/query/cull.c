@@ -148,8 +148,12 @@ uint32_t heap_cull_node(struct heap_cull *cull, struct heap_names *names, uint32
 		const struct heap_name *name = heap_names_name(names, heap_names_frame(names, at)->name);
 		if (name->is_mark)
 			return outermost;
-		if (!heap_cull_matches(cull, names, at))
-			return at;
+		if (!heap_cull_matches(cull, names, at)) {
+			uint32_t around = wrappers_allocator_around(&cull->allocators, names, at);
+			if (!around)
+				return at;
+			at = around;
+		}
 		outermost = at;
 	}
 	return outermost;

@@ -234,8 +234,9 @@ static void filter_settle(struct heap_filter *filter, const struct heap_table *t
 	if (filter->is_plain)
 		return;
 	filter->selection = memory_zeroed(1, sizeof(*filter->selection));
-	filter->selection->passes = memory_zeroed(table->groups.count, sizeof(*filter->selection->passes));
-	filter->selection->is_known = memory_zeroed(table->groups.count, 1);
+	size_t count = (size_t)table->groups.count + table->checkpoints.copies.count;
+	filter->selection->passes = memory_zeroed(count, sizeof(*filter->selection->passes));
+	filter->selection->is_known = memory_zeroed(count, 1);
 }
 
 int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *table, struct heap_names *names,

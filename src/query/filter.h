@@ -84,8 +84,9 @@ struct heap_filter {
 /** Which allocations pass, as far as they have been looked at: a bit for each of a group that is known. A pass over the
  *  table (query/scan.h) looks at groups that are not known yet, and leaves out those of which none pass. */
 struct heap_selection {
-	uint64_t (*passes)[PACK_ROWS / 64]; /**< by group */
-	uint8_t *is_known;                  /**< by group */
+	/** by group; groups of copies (table/checkpoints.h) come behind all others */
+	uint64_t (*passes)[PACK_ROWS / 64];
+	uint8_t *is_known;
 };
 
 /** Begin with a filter that everything passes. */

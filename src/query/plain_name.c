@@ -16,7 +16,8 @@ static bool is_word(char c)
 
 static bool begins_with(const char *text, const char *beginning)
 {
-	return !strncmp(text, beginning, strlen(beginning));
+	/* Asked at each character of a name. */
+	return *text == *beginning && !strncmp(text, beginning, strlen(beginning));
 }
 
 /* The length of an operator's name that begins at `at` ("operator<<", "operator()", "operator new[]"), else 0. */

@@ -10,6 +10,23 @@
 
 enum { SHARE = 32 /* groups that a thread takes at a time */, GROUPS_PER_THREAD = 512, THREADS_MAX = 16 };
 
+/* Begin with the copies of a checkpoint, which have no details, and whose numbers are not known. */
+static void begin_with_copies(struct heap_scan *scan)
+{
+	const struct heap_filter *filter = scan->plan.filter;
+	bool has_details = (scan->plan.columns & PACK_DETAILS) == PACK_DETAILS;
+	if (!filter || !filter->moment.is_asked || has_details || filter->moment.later_births ||
+	    filter->moment.later_ends)
+		return;
+	const struct heap_checkpoint *checkpoint =
+		heap_checkpoints_find(&scan->table->checkpoints, filter->moment.at.time_ns);
+	if (!checkpoint)
+		return;
+	scan->first_copies = checkpoint->first_copies;
+	scan->copies = checkpoint->copies;
+	scan->first_group = checkpoint->next_group;
+}
+
 void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, const struct heap_scan_plan *plan,
 		     uint32_t *shared)
 {
@@ -18,13 +35,49 @@ void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, con
 	memset(&scan->rows.columns, 0, sizeof(scan->rows.columns));
 	scan->reader = (struct groups_reader){.rows = {.data = NULL}};
 	scan->next = scan->end = scan->own_shared = 0;
+	scan->first_copies = scan->copies = scan->first_group = 0;
 	scan->had_sites = false;
 	scan->shared = shared ? shared : &scan->own_shared;
+	begin_with_copies(scan);
+}
+
+uint32_t heap_scan_places(const struct heap_scan *scan)
+{
+	return scan->copies + scan->table->groups.count - scan->first_group;
+}
+
+static bool is_copies(const struct heap_scan *scan, uint32_t place)
+{
+	return place < scan->copies;
+}
+
+/* The group's number among those of its kind. */
+static uint32_t group_at(const struct heap_scan *scan, uint32_t place)
+{
+	return is_copies(scan, place) ? scan->first_copies + place : scan->first_group + place - scan->copies;
+}
+
+const struct heap_group *heap_scan_group(const struct heap_scan *scan, uint32_t place)
+{
+	const struct heap_table *table = scan->table;
+	return &(is_copies(scan, place) ? &table->checkpoints.copies : &table->groups)->items[group_at(scan, place)];
+}
+
+const struct heap_sizes *heap_scan_sizes(const struct heap_scan *scan, uint32_t place)
+{
+	const struct heap_sizes *sizes = scan->table->checkpoints.sizes;
+	return sizes && !is_copies(scan, place) ? &sizes[group_at(scan, place)] : NULL;
+}
+
+/* Where the filter remembers the rows of a group. */
+static uint32_t selection_at(const struct heap_scan *scan, uint32_t place)
+{
+	return (is_copies(scan, place) ? scan->table->groups.count : 0) + group_at(scan, place);
 }
 
 void heap_scan_range(struct heap_scan *scan, uint32_t from, uint32_t to)
 {
-	assert(from <= to && to <= scan->table->groups.count);
+	assert(from <= to && to <= heap_scan_places(scan));
 	scan->next = from;
 	scan->end = to;
 	/* Nothing is left to take behind it. */
@@ -34,12 +87,14 @@ void heap_scan_range(struct heap_scan *scan, uint32_t from, uint32_t to)
 
 static bool is_wanted(const struct heap_group *group, const struct heap_scan_plan *plan)
 {
+	if (plan->filter && plan->filter->moment.is_asked && group->end_ns < plan->filter->moment.at.time_ns)
+		return false;
 	return group->first_ns <= plan->to_ns &&
 	       (group->last_ns >= plan->from_ns || group->end_ns > plan->live_from_ns);
 }
 
 /* Which rows of a group pass: as it is known, or found out now. */
-static void rows_select(struct heap_rows *rows, const struct heap_filter *filter, uint32_t group)
+static void rows_select(struct heap_rows *rows, const struct heap_filter *filter, uint32_t at)
 {
 	assert(rows->count <= PACK_ROWS);
 	struct heap_selection *selection = filter ? filter->selection : NULL;
@@ -50,11 +105,11 @@ static void rows_select(struct heap_rows *rows, const struct heap_filter *filter
 				rows->count - i < 64 ? (UINT64_C(1) << (rows->count - i)) - 1 : UINT64_MAX;
 		return;
 	}
-	if (!selection->is_known[group]) {
-		heap_filter_select(selection->passes[group], filter, &rows->columns, rows->first, rows->count);
-		selection->is_known[group] = true;
+	if (!selection->is_known[at]) {
+		heap_filter_select(selection->passes[at], filter, &rows->columns, rows->first, rows->count);
+		selection->is_known[at] = true;
 	}
-	memcpy(rows->passes, selection->passes[group], sizeof(rows->passes));
+	memcpy(rows->passes, selection->passes[at], sizeof(rows->passes));
 }
 
 /* Of the rows that pass, those that were begun at one of the sites. Whether there are any. */
@@ -74,61 +129,72 @@ static bool sites_select(struct heap_rows *rows, const bool *sites)
 
 /* Read the group, as far as that is asked for. Where few sites are wanted, many groups in a row have none of them: then
    nothing else is unpacked. */
-static bool rows_read(struct heap_scan *scan, uint32_t group)
+static bool rows_read(struct heap_scan *scan, uint32_t place)
 {
-	assert(group < scan->table->groups.count);
 	const struct heap_table *table = scan->table;
 	const struct heap_scan_plan *plan = &scan->plan;
 	const struct pack_limits limits = {table->site_count, table->dictionary->thread_count,
 					   table->dictionary->heap_count, table->duration_ns};
+	const struct heap_groups *groups = is_copies(scan, place) ? &table->checkpoints.copies : &table->groups;
+	uint32_t group = group_at(scan, place), selected = selection_at(scan, place);
+	assert(group < groups->count);
 	struct heap_rows *rows = &scan->rows;
-	bool is_known = !plan->filter || !plan->filter->selection || plan->filter->selection->is_known[group];
+	bool is_known = !plan->filter || !plan->filter->selection || plan->filter->selection->is_known[selected];
 	unsigned columns = plan->columns | (is_known ? 0 : plan->filter->columns),
 		 first = plan->sites && is_known && !scan->had_sites ? PACK_SITES : columns;
-	bool is_read = groups_read(&scan->reader, &table->groups, group, rows->first, rows->count, &limits, first,
+	bool is_read = groups_read(&scan->reader, groups, group, rows->first, rows->count, &limits, first,
 				   &rows->columns, rows->details);
 	if (is_read)
-		rows_select(rows, plan->filter, group);
+		rows_select(rows, plan->filter, selected);
 	if (is_read && plan->sites && !(scan->had_sites = sites_select(rows, plan->sites))) {
 		rows->count = 0;
 		return true;
 	}
-	return is_read &&
-	       (first == columns || groups_read(&scan->reader, &table->groups, group, rows->first, rows->count, &limits,
-						columns, &rows->columns, rows->details));
+	return is_read && (first == columns || groups_read(&scan->reader, groups, group, rows->first, rows->count,
+							   &limits, columns, &rows->columns, rows->details));
 }
 
-static bool is_known_empty(const struct heap_selection *selection, uint32_t group)
+static bool is_known_empty(const struct heap_selection *selection, uint32_t at)
 {
 	uint64_t any = 0;
 	for (unsigned i = 0; i < PACK_ROWS / 64; i++)
-		any |= selection->passes[group][i];
-	return selection->is_known[group] && !any;
+		any |= selection->passes[at][i];
+	return selection->is_known[at] && !any;
+}
+
+/* Set the number of the first row, and how many there are. */
+static void rows_place(struct heap_scan *scan, uint32_t place)
+{
+	const struct heap_table *table = scan->table;
+	struct heap_rows *rows = &scan->rows;
+	uint32_t first = group_at(scan, place) * PACK_ROWS, left = table->count - first;
+	rows->first = scan->copies ? place * PACK_ROWS : first;
+	rows->count = is_copies(scan, place) ? heap_scan_group(scan, place)->open_count
+		      : left < PACK_ROWS     ? left
+					     : PACK_ROWS;
 }
 
 const struct heap_rows *heap_scan_next(struct heap_scan *scan)
 {
-	const struct heap_table *table = scan->table;
-	const struct heap_groups *groups = &table->groups;
 	const struct heap_selection *selection = scan->plan.filter ? scan->plan.filter->selection : NULL;
 	for (;; scan->next++) {
 		if (scan->next >= scan->end) {
+			uint32_t places = heap_scan_places(scan);
 			scan->next = __atomic_fetch_add(scan->shared, SHARE, __ATOMIC_RELAXED);
-			scan->end = scan->next + SHARE < groups->count ? scan->next + SHARE : groups->count;
-			if (scan->next >= groups->count)
+			scan->end = scan->next + SHARE < places ? scan->next + SHARE : places;
+			if (scan->next >= places)
 				return NULL;
 		}
-		uint32_t group = scan->next;
-		if (!is_wanted(&groups->items[group], &scan->plan) || (selection && is_known_empty(selection, group)))
+		uint32_t place = scan->next;
+		if (!is_wanted(heap_scan_group(scan, place), &scan->plan) ||
+		    (selection && is_known_empty(selection, selection_at(scan, place))))
 			continue;
-		struct heap_rows *rows = &scan->rows;
-		rows->first = group * PACK_ROWS;
-		rows->count = table->count - rows->first < PACK_ROWS ? table->count - rows->first : PACK_ROWS;
-		if (!rows_read(scan, group)) {
-			__atomic_store_n(table->is_damaged, true, __ATOMIC_RELAXED);
-		} else if (rows->count) {
+		rows_place(scan, place);
+		if (!rows_read(scan, place)) {
+			__atomic_store_n(scan->table->is_damaged, true, __ATOMIC_RELAXED);
+		} else if (scan->rows.count) {
 			scan->next++;
-			return rows;
+			return &scan->rows;
 		}
 	}
 }

@@ -20,7 +20,9 @@ struct heap_scan_plan {
 #define HEAP_SCAN_ALL ((struct heap_scan_plan){INT64_MIN, INT64_MAX, INT64_MIN, PACK_ALL, NULL, NULL})
 
 struct heap_rows {
-	uint32_t first, count;                  /**< numbers of the allocations */
+	/** number of the first allocation, and how many there are. If the filter has a moment and no details are
+	    wanted, they may be copies (table/checkpoints.h): `first` is PACK_ROWS times their place in the pass then */
+	uint32_t first, count;
 	struct pack_columns columns;            /**< if they were asked for */
 	struct heap_details details[PACK_ROWS]; /**< if they were asked for */
 	uint64_t passes[PACK_ROWS / 64];        /**< which of them are wanted; no bits behind the last one */
@@ -51,7 +53,9 @@ struct heap_scan {
 	const struct heap_table *table;
 	struct heap_scan_plan plan;
 	struct groups_reader reader;
-	uint32_t next, end;           /**< groups */
+	/** groups of copies, which come first, and the group that the pass begins with behind them */
+	uint32_t first_copies, copies, first_group;
+	uint32_t next, end;           /**< places in the pass */
 	uint32_t own_shared, *shared; /**< the first one that no thread has taken */
 	bool had_sites;               /**< the last group that was read had some of those wanted */
 	struct heap_rows rows;
@@ -62,7 +66,14 @@ struct heap_scan {
 void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, const struct heap_scan_plan *plan,
 		     uint32_t *shared);
 
-/** Go on with the groups from number `from` up to, not with, `to`, and end there, or at the next heap_scan_range(). */
+/** Return how many groups the pass has: those of copies, and of the table. */
+uint32_t heap_scan_places(const struct heap_scan *scan);
+/** Return the group at a place in the pass. */
+const struct heap_group *heap_scan_group(const struct heap_scan *scan, uint32_t place);
+/** Return the sizes of the group at a place; NULL: they are not known. */
+const struct heap_sizes *heap_scan_sizes(const struct heap_scan *scan, uint32_t place);
+
+/** Go on with the places from `from` up to, not with, `to`, and end there, or at the next heap_scan_range(). */
 void heap_scan_range(struct heap_scan *scan, uint32_t from, uint32_t to);
 
 /** Return the next allocations, in order; of a shared pass, those that this thread takes; NULL at the end. They are

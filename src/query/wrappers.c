@@ -73,6 +73,15 @@ static const struct heap_name *name_of(const struct heap_names *names, uint32_t 
 	return heap_names_name(names, heap_names_frame(names, node)->name);
 }
 
+static bool is_main(const struct heap_name *name)
+{
+	char plain[PLAIN_NAME_BYTES];
+	if (!name->symbol)
+		return false;
+	heap_plain_symbol(name->symbol, plain, sizeof(plain));
+	return !strcmp(heap_last_part(plain), "main") || !strcmp(plain, "_Dmain");
+}
+
 /* The number of the function that a name stands for; HEAP_NONE: it is not known. */
 static uint32_t function_make(struct wrappers *wrappers, struct heap_names *names, const struct heap_name *name)
 {
@@ -91,6 +100,7 @@ static uint32_t function_make(struct wrappers *wrappers, struct heap_names *name
 	uint32_t known = wrappers->keys.count, id = intern_bytes(&wrappers->keys, key, (size_t)length);
 	free(key);
 	if (id == known) {
+		function.is_start = is_main(name);
 		memory_grow(wrappers->functions, id, wrappers->function_capacity);
 		wrappers->functions[id] = function;
 	}
@@ -123,6 +133,22 @@ static bool is_allocator(struct wrappers *wrappers, const struct heap_names *nam
 	return name_of(names, node)->is_entry || heap_patterns_match(wrappers->allocators, names, node);
 }
 
+uint32_t wrappers_allocator_around(struct heap_patterns *allocators, const struct heap_names *names, uint32_t node)
+{
+	enum { AROUND_MAX = 3 };
+	const char *image = name_of(names, node)->image;
+	uint32_t at = heap_names_frame(names, node)->parent;
+	for (int i = 0; i < AROUND_MAX && at && image; i++, at = heap_names_frame(names, at)->parent) {
+		const struct heap_name *name = name_of(names, at);
+		if (name->is_mark || !name->image || strcmp(name->image, image) != 0)
+			return 0;
+		/* Allocators of C++ construct objects of users, too. */
+		if (name->symbol && !strstr(name->symbol, "::") && heap_patterns_match(allocators, names, at))
+			return at;
+	}
+	return 0;
+}
+
 /* ---- where programs and threads begin ---- */
 
 static bool is_of_c_library(const struct heap_name *name)
@@ -139,15 +165,6 @@ static bool is_of_c_library(const struct heap_name *name)
 	return false;
 }
 
-static bool is_main(const struct heap_name *name)
-{
-	char plain[PLAIN_NAME_BYTES];
-	if (!name->symbol)
-		return false;
-	heap_plain_symbol(name->symbol, plain, sizeof(plain));
-	return !strcmp(heap_last_part(plain), "main") || !strcmp(plain, "_Dmain");
-}
-
 /* A stack begins with its outermost frame, and code of the C library that calls the first function that is not: all of
    these are beginnings. A stack that is cut has none. */
 static void find_starts(struct wrappers *wrappers, struct heap_names *names)
@@ -160,9 +177,7 @@ static void find_starts(struct wrappers *wrappers, struct heap_names *names)
 		is_beginning[node] = !name_of(names, node)->is_mark &&
 				     (!parent || (is_beginning[parent] && (!heap_names_frame(names, parent)->parent ||
 									   is_of_c_library(name_of(names, parent)))));
-		if (!is_beginning[node] && !is_main(name_of(names, node)))
-			continue;
-		uint32_t function = function_at(wrappers, names, node);
+		uint32_t function = is_beginning[node] ? function_at(wrappers, names, node) : HEAP_NONE;
 		if (function != HEAP_NONE)
 			wrappers->functions[function].is_start = true;
 	}
@@ -286,6 +301,11 @@ static void walker_move(struct wrappers *wrappers, struct walker *walker)
 		bool is_wrapper = walker->function != HEAP_NONE && wrappers->functions[walker->function].is_wrapper;
 		if (is_wrapper || is_allocator(wrappers, names, walker->node))
 			continue;
+		uint32_t around = wrappers_allocator_around(wrappers->allocators, names, walker->node);
+		if (around) {
+			walker->node = around;
+			continue;
+		}
 		const struct heap_name *name = name_of(names, walker->node);
 		if (walker->function != HEAP_NONE) {
 			wrappers->functions[walker->function].is_library |=

@@ -36,6 +36,10 @@ void wrapper_source_name(const struct wrapper_source *source);
 struct wrappers *wrappers_find(const struct wrapper_source *sources, unsigned count, struct heap_patterns *allocators,
 			       struct heap_patterns *libraries);
 
+/** Return the allocator around this node that its function belongs to, or 0. It is a function of C, at most three
+    frames on, all of one image: sqlite3Malloc() calls a function without a name, and that one calls malloc(). */
+uint32_t wrappers_allocator_around(struct heap_patterns *allocators, const struct heap_names *names, uint32_t node);
+
 /** Free them; NULL is none. */
 void wrappers_free(struct wrappers *wrappers);
 

@@ -198,6 +198,15 @@ HOOK hook_heap_create(PARAMETERS)
 	return ANNOTATE(OPTION_STACK_CREATE, .address = a, .lost = LOST_ALLOC);
 }
 
+/* xheap_heap_create_sized(heap, name, base, reserve, commit): its stub moves the fifth argument to the sixth place. */
+HOOK hook_heap_create_sized(PARAMETERS, uint64_t commit)
+{
+	if (a && LOAD(&context->recorder->region->options) & OPTION_ENABLED)
+		heap_begin(context, a, b);
+	return ANNOTATE(OPTION_STACK_CREATE, .address = a, .size = d, .argument = c, .argument2 = commit,
+			.flags = RECORD_ARGUMENT | RECORD_ARGUMENT2, .lost = LOST_ALLOC);
+}
+
 /* Record a destroy or a reset. */
 HOOK hook_heap_destroy(PARAMETERS)
 {
@@ -262,6 +271,11 @@ HOOK sampled_heap_create(PARAMETERS)
 	if (a && LOAD(&context->recorder->region->options) & OPTION_ENABLED)
 		heap_begin(context, a, b);
 	return 0;
+}
+
+HOOK sampled_heap_create_sized(PARAMETERS, uint64_t commit UNUSED)
+{
+	return sampled_heap_create(a, b, c, d, context);
 }
 
 HOOK sampled_heap_alloc(PARAMETERS)

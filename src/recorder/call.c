@@ -38,7 +38,7 @@ static void guard_discard(struct thread *thread)
 
 static inline int is_annotation(const struct hook_context *context)
 {
-	return context->function >= FUNCTION_FIRST_ANNOTATION;
+	return function_is_annotation(context->function);
 }
 
 /* Return whether the call under way is of an operator that uses no other allocator. Other allocators then serve only

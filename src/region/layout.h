@@ -323,13 +323,20 @@ struct region_image {
 _Static_assert(sizeof(struct region_image) == 512, "layout");
 
 /** Kinds of heaps. */
-enum region_heap_kind { HEAP_ALLOCATOR, HEAP_GLIBC_MAIN, HEAP_GLIBC_ARENA, HEAP_GLIBC_MMAP, HEAP_ANNOTATED };
+enum region_heap_kind {
+	HEAP_ALLOCATOR,
+	HEAP_GLIBC_MAIN,
+	HEAP_GLIBC_ARENA,
+	HEAP_GLIBC_MMAP,
+	HEAP_ANNOTATED,
+	HEAP_OBJECT
+};
 
 /** A heap, named by events by its index and written by the recorder. (process, kind, handle, name) is unique except for
     races, which make equal rows. A forked child continues to use its parent's rows. */
 struct region_heap {
-	/** address of the arena; for an annotated heap, the program's handle; otherwise the run-time base of the
-	    allocator's image */
+	/** address of the arena or heap object; for an annotated heap, the program's handle; otherwise the run-time
+	    base of the allocator's image */
 	uint64_t handle;
 	uint32_t process; /**< the process that met the heap first */
 	uint8_t kind;

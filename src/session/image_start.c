@@ -29,7 +29,7 @@ static bool is_trusted_directory(const char *path)
 void image_directory(enum image_directory directory, char *path, size_t size)
 {
 	static const char *const paths[IMAGE_DIRECTORY_COUNT] = {[IMAGE_DIRECTORY_OPTIONS] = "/etc/xheap/image.d",
-								 [IMAGE_DIRECTORY_RUN] = "/run/xheap-images",
+								 [IMAGE_DIRECTORY_RUN] = IMAGE_RUN_USUAL,
 								 [IMAGE_DIRECTORY_TRACES] = "/var/lib/xheap/traces"};
 	const char *root = getenv(IMAGE_ROOT_VARIABLE);
 	snprintf(path, size, "%s%s", is_trusted_directory(root) ? root : "", paths[directory]);
@@ -50,7 +50,7 @@ bool image_is_in_exec(pid_t tid)
 	return strstr(stack, " open_exec+") != NULL;
 }
 
-enum control_outcome image_wait_for_exec(pid_t *pid)
+enum control_outcome image_wait_for_exec(struct image_stop *stop)
 {
 	int status;
 	pid_t got;
@@ -59,10 +59,10 @@ enum control_outcome image_wait_for_exec(pid_t *pid)
 	while (got < 0 && errno == EINTR);
 	if (got < 0 || !WIFSTOPPED(status))
 		return CONTROL_OUTCOME_EXEC_FAILED;
-	*pid = got;
+	stop->pid = got;
 	if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8))
 		return CONTROL_OUTCOME_TRACED;
-	ptrace(PTRACE_DETACH, got, 0, status >> 16 == 0 ? WSTOPSIG(status) : 0);
+	stop->signal = status >> 16 == 0 ? WSTOPSIG(status) : 0;
 	return CONTROL_OUTCOME_EXEC_FAILED;
 }
 

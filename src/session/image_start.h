@@ -12,9 +12,15 @@
 /** Return whether the thread executes already, and only opens a further file: the interpreter of a script. */
 bool image_is_in_exec(pid_t tid);
 
-/** Wait for the first stop of the one process that this thread traces. At the exec stop return CONTROL_OUTCOME_TRACED,
-    with the process in *pid. At any other stop the exec has failed: detach, and return CONTROL_OUTCOME_EXEC_FAILED. */
-enum control_outcome image_wait_for_exec(pid_t *pid);
+/** A stop of a traced thread. */
+struct image_stop {
+	pid_t pid;  /**< the thread, or at an exec stop its process; 0: it has ended */
+	int signal; /**< to deliver with the detach; 0: none */
+};
+
+/** Wait for the first stop of the one thread that this thread traces. Return CONTROL_OUTCOME_TRACED at the exec stop;
+    at any other stop the exec has failed, CONTROL_OUTCOME_EXEC_FAILED. The thread stays stopped. */
+enum control_outcome image_wait_for_exec(struct image_stop *stop);
 
 /** Return CONTROL_OUTCOME_TRACED if the option selects the process, which is at its exec stop; else
     CONTROL_OUTCOME_UNSELECTED. Count the start if all but its number matches. */
@@ -27,6 +33,9 @@ enum image_directory {
 	IMAGE_DIRECTORY_TRACES,
 	IMAGE_DIRECTORY_COUNT
 };
+
+/** IMAGE_DIRECTORY_RUN, as it usually is. */
+#define IMAGE_RUN_USUAL "/run/xheap-images"
 
 /** The directory before their paths; for tests. Ignored unless it belongs to the caller alone. */
 #define IMAGE_ROOT_VARIABLE "XHEAP_IMAGE_ROOT"

@@ -65,7 +65,8 @@ struct tracer_job {
 	bool is_cancelled;
 	int attach_error;             /* the answer about an attached process, */
 	char attach_text[1024];       /* sent once the result is in the queue */
-	enum control_outcome outcome; /* of a registered image */
+	enum control_outcome outcome; /* of a registered image, */
+	struct image_stop stop;       /* and its first stop */
 	int postponed;                /* a stop signal of the terminal that waits for the exec; 0: none */
 	struct tracer_result result;
 	struct heapwalk walk;
@@ -470,18 +471,17 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 		return;
 	}
 	bool has_region = make_region(job, result) == 0;
-	pid_t pid;
-	job->outcome = image_wait_for_exec(&pid);
+	job->outcome = image_wait_for_exec(&job->stop);
 	if (job->outcome == CONTROL_OUTCOME_EXEC_FAILED && is_late) {
 		job->outcome = CONTROL_OUTCOME_LATE;
 		diag_fail(&result->diag, EAGAIN, "it was in the exec of a script's interpreter already");
 	}
 	if (job->outcome == CONTROL_OUTCOME_TRACED) {
-		result->pid = pid;
+		result->pid = job->stop.pid;
 		/* A thread that was not the first one has the process's id by now. */
-		task->pid = pid;
+		task->pid = job->stop.pid;
 		result->has_executed = true;
-		job->outcome = image_select(&task->image, pid);
+		job->outcome = image_select(&task->image, task->pid);
 	}
 	if (job->outcome == CONTROL_OUTCOME_TRACED && has_region) {
 		inject_held(job, result);
@@ -593,8 +593,8 @@ static void *tracer_thread(void *argument)
 	if (has_walk)
 		walk_one(job);
 	/* This fails without harm for a process that was not traced. */
-	if (result->has_executed)
-		ptrace(PTRACE_DETACH, pid, 0, 0);
+	if (result->has_executed || job->stop.pid)
+		ptrace(PTRACE_DETACH, job->stop.pid ? job->stop.pid : pid, 0, job->stop.signal);
 	if (job->task.is_launch || job->task.is_image)
 		close(job->task.control);
 	identity_drop(&job->task.identity);

@@ -288,11 +288,9 @@ bool translate_entry_slowly(struct translate *translate, uint32_t index)
 	return true;
 }
 
-static const char *const heap_kinds[] = {[HEAP_ALLOCATOR] = "",
-					 [HEAP_GLIBC_MAIN] = " main arena",
-					 [HEAP_GLIBC_ARENA] = " arena",
-					 [HEAP_GLIBC_MMAP] = " mapped blocks",
-					 [HEAP_ANNOTATED] = " annotated"};
+static const char *const heap_kinds[] = {[HEAP_ALLOCATOR] = "",           [HEAP_GLIBC_MAIN] = " main arena",
+					 [HEAP_GLIBC_ARENA] = " arena",   [HEAP_GLIBC_MMAP] = " mapped blocks",
+					 [HEAP_ANNOTATED] = " annotated", [HEAP_OBJECT] = " heap"};
 
 static void heap_room(struct translate *translate, uint32_t index)
 {

@@ -29,6 +29,11 @@ static void name_write(char name[INDEX_CACHE_NAME_BYTES], const struct trace *tr
 	snprintf(name, INDEX_CACHE_NAME_BYTES, "%0*" PRIx64 SUFFIX, NAME_DIGITS, trace_dictionary(trace)->contents);
 }
 
+int index_cache_directory(char path[CACHE_PATH_BYTES], struct diag *diag)
+{
+	return cache_directory(path, DIRECTORY, false, diag);
+}
+
 void index_cache_paths(char *paths[INDEX_CACHE_PLACES], const struct trace *trace, const char *trace_path)
 {
 	struct diag ignored = {""};
@@ -126,7 +131,7 @@ bool index_cache_is_index(const char *path, char *origin)
 	bool is_index = fd >= 0 && file_read(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
 			!memcmp(magic, family, sizeof(family));
 	*origin = 0;
-	if (is_index && !memcmp(magic, HEAP_INDEX_MAGIC, sizeof(magic)) &&
+	if (is_index && memcmp(magic, HEAP_INDEX_MAGIC_BY_TIME, sizeof(magic)) != 0 &&
 	    file_read(fd, origin, HEAP_INDEX_ORIGIN_BYTES, HEAP_INDEX_ORIGIN_OFFSET) != HEAP_INDEX_ORIGIN_BYTES)
 		*origin = 0;
 	origin[HEAP_INDEX_ORIGIN_BYTES - 1] = 0;

@@ -20,6 +20,10 @@ void index_cache_paths(char *paths[INDEX_CACHE_PLACES], const struct trace *trac
     errno; -ENOENT: there is none. */
 int index_cache_read(struct heap_table **out, const struct trace *trace, const char *trace_path, char **path);
 
+/** Set `path` to the directory of indexes, with a "/" behind it, if there is one. Return 0, or a negative errno with
+    the reason in `diag`. */
+int index_cache_directory(char path[CACHE_PATH_BYTES], struct diag *diag);
+
 /** Make a file without a name for an index. Return a descriptor, or a negative errno with the reason in `diag`. */
 int index_cache_begin(struct diag *diag);
 

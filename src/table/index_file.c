@@ -39,7 +39,8 @@ static bool trace_describe(struct heap_index_trace *described, const struct trac
 static bool describe_as(const char magic[HEAP_INDEX_MAGIC_BYTES], struct heap_index_trace *of,
 			const struct stat *trace_status)
 {
-	if (!memcmp(magic, HEAP_INDEX_MAGIC, HEAP_INDEX_MAGIC_BYTES))
+	if (!memcmp(magic, HEAP_INDEX_MAGIC, HEAP_INDEX_MAGIC_BYTES) ||
+	    !memcmp(magic, HEAP_INDEX_MAGIC_WITHOUT_CHECKPOINTS, HEAP_INDEX_MAGIC_BYTES))
 		return true;
 	of->contents = (uint64_t)trace_status->st_mtim.tv_sec * 1000000000 + (uint64_t)trace_status->st_mtim.tv_nsec;
 	return !memcmp(magic, HEAP_INDEX_MAGIC_BY_TIME, HEAP_INDEX_MAGIC_BYTES);
@@ -58,13 +59,25 @@ static size_t tables_bytes(const struct heap_index_head *head)
 {
 	return head->group_count * sizeof(struct heap_group) + head->site_count * sizeof(struct heap_site) +
 	       head->process_count * sizeof(struct heap_process) + head->trace.heaps * sizeof(uint32_t) +
-	       head->numbers_count * sizeof(struct heap_numbers) + head->use_count * sizeof(struct heap_use);
+	       head->numbers_count * sizeof(struct heap_numbers) + head->use_count * sizeof(struct heap_use) +
+	       head->checkpoint_count * sizeof(struct heap_checkpoint) +
+	       head->copies_count * sizeof(struct heap_group) + head->sizes_count * sizeof(struct heap_sizes);
+}
+
+/* An older head has none of what is behind it. Return whether the head is whole. */
+static bool head_complete(struct heap_index_head *head)
+{
+	if (!memcmp(head->magic, HEAP_INDEX_MAGIC, HEAP_INDEX_MAGIC_BYTES))
+		return head->head_bytes == sizeof(*head) &&
+		       head->more_checksum == XXH3_64bits(head, offsetof(struct heap_index_head, more_checksum));
+	head->checkpoint_count = head->copies_count = head->sizes_count = 0;
+	return head->head_bytes == HEAP_INDEX_OLDER_HEAD_BYTES;
 }
 
 static bool head_is_good(const struct heap_index_head *head, const struct heap_index_trace *of,
 			 const struct trace_dictionary *dictionary, uint64_t size_bytes)
 {
-	return head->head_bytes == sizeof(*head) && head->group_rows == PACK_ROWS &&
+	return head->group_rows == PACK_ROWS && (!head->sizes_count || head->sizes_count == head->group_count) &&
 	       head->checksum == XXH3_64bits(head, offsetof(struct heap_index_head, checksum)) &&
 	       !memcmp(&head->trace, of, sizeof(*of)) &&
 	       head->group_count == (head->count + (uint64_t)PACK_ROWS - 1) / PACK_ROWS &&
@@ -148,8 +161,17 @@ static struct heap_table *table_read(int fd, const struct heap_index_head *head,
 		table->sums.numbers = array_read(&at, head->numbers_count, sizeof(*table->sums.numbers));
 		table->sums.uses = array_read(&at, head->use_count, sizeof(*table->sums.uses));
 	}
+	table->checkpoints = (struct heap_checkpoints){
+		.items = array_read(&at, head->checkpoint_count, sizeof(*table->checkpoints.items)),
+		.count = head->checkpoint_count,
+		.copies = {.fd = fd,
+			   .items = array_read(&at, head->copies_count, sizeof(*table->checkpoints.copies.items)),
+			   .count = head->copies_count},
+		.sizes = head->sizes_count ? array_read(&at, head->sizes_count, sizeof(*table->checkpoints.sizes))
+					   : NULL};
 	free(tables);
-	if (sites_are_good(table) && sums_are_good(table) && heap_table_find_sum_sites(table))
+	if (sites_are_good(table) && sums_are_good(table) && heap_table_find_sum_sites(table) &&
+	    heap_checkpoints_are_good(&table->checkpoints, table->groups.count))
 		return table;
 	heap_table_free(table);
 	return NULL;
@@ -168,7 +190,7 @@ static struct heap_table *path_read(const char *path, const struct trace *trace,
 		return NULL;
 	if (!fstat(fd, &status) && is_trusted(&status, trace_status) &&
 	    file_read(fd, &head, sizeof(head), 0) == sizeof(head) &&
-	    describe_as(head.magic, &described, trace_status) &&
+	    describe_as(head.magic, &described, trace_status) && head_complete(&head) &&
 	    head_is_good(&head, &described, trace_dictionary(trace), (uint64_t)status.st_size))
 		table = table_read(fd, &head, trace);
 	if (!table) {
@@ -210,7 +232,8 @@ static bool append(int fd, XXH3_state_t *hash, uint64_t *offset, const void *dat
 	return file_write(fd, data, size, at);
 }
 
-static bool tables_write(const struct heap_table *table, struct heap_index_head *head)
+static bool tables_write(const struct heap_table *table, const struct heap_checkpoints *checkpoints,
+			 struct heap_index_head *head)
 {
 	assert(!head->numbers_count || head->numbers_count == table->site_count);
 	const struct heap_groups *groups = &table->groups;
@@ -226,9 +249,15 @@ static bool tables_write(const struct heap_table *table, struct heap_index_head 
 		append(groups->fd, hash, &offset, table->inside, head->trace.heaps * sizeof(*table->inside)) &&
 		append(groups->fd, hash, &offset, table->sums.numbers,
 		       head->numbers_count * sizeof(*table->sums.numbers)) &&
-		append(groups->fd, hash, &offset, table->sums.uses, head->use_count * sizeof(*table->sums.uses));
+		append(groups->fd, hash, &offset, table->sums.uses, head->use_count * sizeof(*table->sums.uses)) &&
+		append(groups->fd, hash, &offset, checkpoints->items,
+		       head->checkpoint_count * sizeof(*checkpoints->items)) &&
+		append(groups->fd, hash, &offset, checkpoints->copies.items,
+		       head->copies_count * sizeof(*checkpoints->copies.items)) &&
+		append(groups->fd, hash, &offset, checkpoints->sizes, head->sizes_count * sizeof(*checkpoints->sizes));
 	head->tables_checksum = XXH3_64bits_digest(hash);
 	head->checksum = XXH3_64bits(head, offsetof(struct heap_index_head, checksum));
+	head->more_checksum = XXH3_64bits(head, offsetof(struct heap_index_head, more_checksum));
 	is_written = is_written && append(groups->fd, hash, &at, head, sizeof(*head));
 	XXH3_freeState(hash);
 	return is_written;
@@ -288,7 +317,15 @@ int heap_index_write(const struct heap_table *table, const char *trace_path, con
 		return diag_fail(diag, groups->error, "cannot write %s: %s", path, strerror(groups->error));
 	if (!trace_describe(&head.trace, table->trace, trace_path, &status))
 		return diag_fail(diag, ESTALE, "%s changes while it is read", trace_path);
-	if (!origin_write(groups->fd, trace_path) || !tables_write(table, &head))
+	struct heap_checkpoints checkpoints;
+	if (!heap_checkpoints_make(&checkpoints, table, &head.tables_offset))
+		heap_checkpoints_fini(&checkpoints);
+	head.checkpoint_count = checkpoints.count;
+	head.copies_count = checkpoints.copies.count;
+	head.sizes_count = checkpoints.sizes ? head.group_count : 0;
+	bool is_written = origin_write(groups->fd, trace_path) && tables_write(table, &checkpoints, &head);
+	heap_checkpoints_fini(&checkpoints);
+	if (!is_written)
 		return diag_errno(diag, "cannot write %s", path);
 	int error = file_name(groups->fd, path);
 	return error ? diag_fail(diag, -error, "cannot write %s: %s", path, strerror(-error)) : 0;

@@ -70,6 +70,7 @@ void heap_table_free(struct heap_table *table)
 	if (!table)
 		return;
 	groups_fini(&table->groups);
+	heap_checkpoints_fini(&table->checkpoints);
 	free(table->is_damaged);
 	free(table->sites);
 	free(table->sums.numbers);

@@ -6,6 +6,7 @@
 #define XHEAP_TABLE_TABLE_H
 
 #include "table/allocation.h"
+#include "table/checkpoints.h"
 #include "table/groups.h"
 #include "trace/trace.h"
 
@@ -68,7 +69,9 @@ struct heap_table {
 	const struct trace_dictionary *dictionary;
 	uint32_t count;            /**< of allocations */
 	struct heap_groups groups; /**< of the allocations */
-	bool *is_damaged;          /**< set when rows could not be read: the index is damaged */
+	/** of a table from an index; others have none */
+	struct heap_checkpoints checkpoints;
+	bool *is_damaged; /**< set when rows could not be read: the index is damaged */
 	struct heap_site *sites;
 	uint32_t site_count;
 	struct heap_process *processes;

@@ -15,6 +15,7 @@ COMPLETIONS = [SOURCE / "completions" / name for name in ("xheap.bash", "_xheap"
 # Where each command has its options: the page, and the headings before and behind them.
 COMMANDS = {command: (f"xheap-{command}.1", "\n.Sh OPTIONS", "\n.Sh ")
             for command in ("record", "recover", "heap", "diff", "dump", "info", "symbols", "merge", "clean", "report", "check", "image", "autologger", "boottrace")}
+COMMANDS["dx"] = ("xheap-dx.7", "\n.Sh OPTIONS", "\n.Sh ")
 COMMANDS |= {command: ("xheap-session.1", f"\n.Ss {command}\n", "\n.S") for command in ("update", "query", "sessions", "top")}
 # What --help may leave out: itself, and second spellings.
 UNLISTED = {"help", "h", "q", "o", "p", "output", "images"}

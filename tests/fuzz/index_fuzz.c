@@ -70,6 +70,19 @@ static void begin(void)
 	fclose(file);
 }
 
+static void mend_group(uint8_t *data, size_t size, uint64_t at)
+{
+	struct heap_group group;
+	memcpy(&group, data + at, sizeof(group));
+	if (group.rows_offset <= size && group.rows_bytes <= size - group.rows_offset)
+		group.rows_checksum = (uint32_t)XXH3_64bits(data + group.rows_offset, group.rows_bytes);
+	if (group.details_offset <= size && group.details_bytes <= size - group.details_offset)
+		group.details_checksum = (uint32_t)XXH3_64bits(data + group.details_offset, group.details_bytes);
+	if (group.ends_offset <= size && group.ends_bytes <= size - group.ends_offset)
+		group.ends_checksum = (uint32_t)XXH3_64bits(data + group.ends_offset, group.ends_bytes);
+	memcpy(data + at, &group, sizeof(group));
+}
+
 static void mend(uint8_t *data, size_t size)
 {
 	struct heap_index_head head;
@@ -82,29 +95,28 @@ static void mend(uint8_t *data, size_t size)
 	head.count %= 1 << 16;
 	head.group_count = (head.count + PACK_ROWS - 1) / PACK_ROWS;
 	head.site_count %= 1 << 12;
-	head.numbers_count = head.numbers_count % 2 ? head.site_count : 0;
+	head.numbers_count = head.numbers_count ? head.site_count : 0;
 	head.use_count = head.numbers_count ? head.use_count % (1 << 12) : 0;
-	uint64_t groups_bytes = head.group_count * sizeof(struct heap_group);
-	uint64_t bytes = groups_bytes + head.site_count * sizeof(struct heap_site) +
-			 head.process_count * sizeof(struct heap_process) +
-			 head.numbers_count * sizeof(struct heap_numbers) + head.use_count * sizeof(struct heap_use);
-	head.tables_offset = bytes <= size ? size - bytes : head.tables_offset;
-	for (uint64_t at = head.tables_offset; bytes <= size && at < head.tables_offset + groups_bytes;
-	     at += sizeof(struct heap_group)) {
-		struct heap_group group;
-		memcpy(&group, data + at, sizeof(group));
-		if (group.rows_offset <= size && group.rows_bytes <= size - group.rows_offset)
-			group.rows_checksum = (uint32_t)XXH3_64bits(data + group.rows_offset, group.rows_bytes);
-		if (group.details_offset <= size && group.details_bytes <= size - group.details_offset)
-			group.details_checksum =
-				(uint32_t)XXH3_64bits(data + group.details_offset, group.details_bytes);
-		if (group.ends_offset <= size && group.ends_bytes <= size - group.ends_offset)
-			group.ends_checksum = (uint32_t)XXH3_64bits(data + group.ends_offset, group.ends_bytes);
-		memcpy(data + at, &group, sizeof(group));
-	}
+	head.checkpoint_count %= 1 << 8;
+	head.copies_count %= 1 << 10;
+	head.sizes_count = head.sizes_count ? head.group_count : 0;
+	uint64_t bytes = head.group_count * sizeof(struct heap_group) + head.site_count * sizeof(struct heap_site) +
+			 head.process_count * sizeof(struct heap_process) + head.trace.heaps * sizeof(uint32_t) +
+			 head.numbers_count * sizeof(struct heap_numbers) + head.use_count * sizeof(struct heap_use) +
+			 head.checkpoint_count * sizeof(struct heap_checkpoint) +
+			 head.copies_count * sizeof(struct heap_group) + head.sizes_count * sizeof(struct heap_sizes);
+	if (head.tables_offset > size || bytes > size - head.tables_offset)
+		head.tables_offset = bytes <= size ? size - bytes : head.tables_offset;
+	uint64_t copies_offset = head.tables_offset + bytes - head.sizes_count * sizeof(struct heap_sizes) -
+				 head.copies_count * sizeof(struct heap_group);
+	for (uint32_t i = 0; bytes <= size && i < head.group_count; i++)
+		mend_group(data, size, head.tables_offset + i * sizeof(struct heap_group));
+	for (uint32_t i = 0; bytes <= size && i < head.copies_count; i++)
+		mend_group(data, size, copies_offset + i * sizeof(struct heap_group));
 	if (bytes <= size)
 		head.tables_checksum = XXH3_64bits(data + head.tables_offset, bytes);
 	head.checksum = XXH3_64bits(&head, offsetof(struct heap_index_head, checksum));
+	head.more_checksum = XXH3_64bits(&head, offsetof(struct heap_index_head, more_checksum));
 	memcpy(data, &head, sizeof(head));
 }
 
@@ -133,6 +145,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static uint8_t copy[INPUT_MAX];
 	struct heap_table *table;
+	struct diag diag = {""};
 	const char *path = index_path;
 	if (size > INPUT_MAX || size < sizeof(struct heap_index_head))
 		return 0;
@@ -156,6 +169,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		heap_window_fini(&window);
 	}
 	heap_filter_fini(&filter);
+	/* Copies of checkpoints are read for moments. */
+	for (int64_t at_ns = 0; at_ns <= ROUNDS * 10; at_ns += ROUNDS * 2) {
+		heap_filter_init(&filter);
+		filter.moment = (struct heap_moment){.is_asked = true, .at = {at_ns, POSITION_LAST}};
+		heap_filter_prepare(&filter, table, NULL, &diag);
+		heap_window_make(&window, table, &filter, (struct heap_range){0, at_ns}, HEAP_BY_NONE, false);
+		heap_window_fini(&window);
+		heap_filter_fini(&filter);
+	}
 	heap_table_free(table);
 	return 0;
 }

@@ -239,6 +239,17 @@ def check_jump():
     expect("jump", (signals["lost_events"], signals["totals"]["total_count"]), (0, count + 1))
 
 
+def check_sized():
+    """Where a heap's memory lies, and how much there is of it, as the program says."""
+    for name, compiler in (("sized", C11 + ["-O2"]), ("sized.unoptimised", C11 + ["-O0"]), ("sized.cpp", CPP17 + ["-O2"])):
+        build(name, compiler, source=SOURCE / "tests/live/programs/annotated_sized.c")
+        trace, said = record(name)
+        rows = [row for row in csv.DictReader(run(XHEAP, "dump", trace, "--events", "--format", "csv").splitlines()) if row["action"] == "Create"]
+        expect(f"{name}: creations", [row["args"] for row in rows], [line for line in said.splitlines() if line.startswith("heap=")])
+        expect(f"{name}: function", {row["function"] for row in rows}, {"xheap_heap_create_sized"})
+        expect(f"{name}: heaps", [(row["total_count"], row["outstanding_count"]) for row in heaps(trace)["large"]], [(1, 0)])
+
+
 def check_kinds_of_stacks():
     run(XHEAP, "record", "-o", "kinds.xht", "--stackwalk", "HeapCreate+HeapDestroy", "--", "./arena")
     events = list(csv.DictReader(run(XHEAP, "dump", "kinds.xht", "--events", "--format", "csv").splitlines()))
@@ -248,7 +259,7 @@ def check_kinds_of_stacks():
 def main():
     check_examples()
     build("annotated", C11, "-O2", "-I", SOURCE / "tests/live/programs", source=SOURCE / "tests/live/programs/annotated.c", strict=False)
-    for check in (check_threads, check_fork, check_renamed, check_many, check_plugin, check_malloc, check_attach, check_jump, check_kinds_of_stacks):
+    for check in (check_threads, check_fork, check_renamed, check_many, check_plugin, check_malloc, check_attach, check_jump, check_sized, check_kinds_of_stacks):
         check()
     print("\n".join(complaints) or "all numbers are as they must be")
     return bool(complaints)

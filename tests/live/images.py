@@ -1,103 +1,33 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Image options: programs that are recorded whenever they start. All files with marks lie on a tmpfs of this test's own, in a mount namespace of its
-own; nothing of the machine is marked. Each watcher is killed after a time."""
-import json
+"""Image options: programs that are recorded whenever they start, and those that are not."""
 import os
-import pathlib
+import re
 import shutil
 import signal
 import subprocess
 import sys
-import time
 
-from live import PATIENCE, XHEAP, Failure, dump, expect, run_tests, told, wait_for, xheap
+from image_lab import FILES, OPTIONS, ROOT, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
+from live import expect, run_tests, told, wait_for, xheap
 
-SKIP, PRIVATE = 77, "XHEAP_TEST_IMAGES"
-ROOT, FILES = pathlib.Path("root").absolute(), pathlib.Path("files").absolute()
-OPTIONS, TRACES = ROOT / "etc/xheap/image.d", ROOT / "var/lib/xheap/traces"
-LIFE_SECONDS = 30 * PATIENCE
+PERL = FILES / "perl"
 
 
-def enter():
-    """Begin again in a mount namespace of its own."""
-    if os.environ.get(PRIVATE):
-        return
-    if os.geteuid() or subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL).returncode:
-        print("skipped: only root may mount a file system of its own and ask for permission events")
-        sys.exit(SKIP)
-    os.environ[PRIVATE] = "1"
-    os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])
+def print_pid(*words, program=PERL, **more):
+    done = run(program, "-e", "print \"$$\\n\"", *words, **more)
+    expect(done.returncode == 0, f"{done}")
+    return int(done.stdout)
 
 
-def prepare():
-    for directory in (ROOT, FILES):
-        directory.mkdir(mode=0o755, exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=755", "test", FILES], check=True)
-    os.environ["XHEAP_IMAGE_ROOT"] = str(ROOT)
-    for name in ("perl", "sort"):
-        shutil.copy(shutil.which(name), FILES / name)
-
-
-class Watching:
-    """xheap image watch, until the end of the block. It ends by itself, whatever becomes of this test."""
-
-    def __init__(self, *words):
-        self.words = words
-
-    def __enter__(self):
-        self.process = subprocess.Popen(["timeout", "-s", "KILL", str(LIFE_SECONDS), XHEAP, "image", "watch", "--below", FILES, *self.words],
-                                        stderr=open("watch.err", "w"))
-        wait_for("watcher", lambda: self.process.poll() is not None or told("image", "list")["keeper"])
-        expect(self.process.poll() is None, f"the keeper has ended: {open('watch.err').read()}")
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            os.kill(told("image", "list")["keeper"] or self.process.pid, signal.SIGTERM)
-        self.process.wait()
-
-
-def register(*words):
-    xheap("image", "add", *words)
-
-
-def listed():
-    state = told("image", "list")
-    return state, {row["image"]: row for row in state["images"]}
-
-
-def wait_until_in_force():
-    """Until the marks are set for the options as they are now."""
-    wait_for("marks in force", lambda: listed()[0]["in_force"])
-
-
-def clear():
-    xheap("image", "remove", "--all")
-    shutil.rmtree(TRACES, ignore_errors=True)
-    shutil.rmtree(ROOT / "run", ignore_errors=True)
-
-
-def run(*command, **more):
-    return subprocess.run([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60 * PATIENCE, **more)
-
-
-def wait_for_starts(image, count):
-    """Until so many starts of the image have been counted."""
-    def found():
-        row = listed()[1][str(image)]
-        return sum(row["starts"].values()) >= count and row
-    return wait_for(f"{count} starts of {image} in {listed()[1]}", found)
-
-
-def processes(trace):
-    return dump(trace, "-processes")
+def traced_pids(pattern="*.xht"):
+    return {int(row["pid"]) for trace in TRACES.glob(pattern) for row in processes(trace)}
 
 
 def starts():
     """Starts by a shell, by vfork, by exec in place, and of a script are recorded; the program notices nothing."""
     clear()
-    perl, script = FILES / "perl", FILES / "script"
+    perl, script = PERL, FILES / "script"
     script.write_text(f"#!{perl}\nprint \"script\\n\";\n")
     script.chmod(0o755)
     register(perl)
@@ -115,7 +45,7 @@ def starts():
         row = wait_for_starts(perl, 6)
         expect(row["traced"] == 6 and row["untraced"] == 0, f"not all are traced: {row}")
         expect(wait_for_starts("script", 1)["traced"] == 1, "the script is not traced")
-        expect("image.script" in xheap("sessions"), "the session of the image is not listed")
+        expect(re.search(r"^image-[0-9a-f]{8}\.script: ", xheap("sessions"), re.M), "the session of the image is not listed")
     traces = sorted(TRACES.glob("*.xht"))
     expect(len(traces) == 2, f"traces: {traces}")
     found = {int(row["pid"]) for trace in traces for row in processes(trace)}
@@ -123,6 +53,199 @@ def starts():
     expect(all(told("info", trace)["complete"] for trace in traces), "a trace lacks calls")
 
 
+def selected():
+    """By user, arguments, number and setuid; each decision is counted."""
+    clear()
+    sort, privileged = FILES / "sort", FILES / "privileged"
+    shutil.copy(PERL, privileged)
+    privileged.chmod(0o4755)
+    shutil.copy(PERL, FILES / "numbered")
+    shutil.copy(PERL, FILES / "each")
+    register(PERL, "--arguments", "*wanted*")
+    register("privileged")
+    register("numbered", "--every", 3, "--first", 2)
+    register(sort, "--user", "nobody")
+    register("each", "-o", ROOT / "each.%p.xht")
+    with Watching():
+        wait_until_in_force()
+        wanted = {print_pid("wanted") for _ in range(2)}
+        print_pid("other")
+        print_pid(program=privileged)
+        numbered = [print_pid(program=FILES / "numbered") for _ in range(10)]
+        each = {print_pid(program=FILES / "each") for _ in range(3)}
+        run("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", sort, "/dev/null")
+        run(sort, "/dev/null")
+        found = {image: wait_for_starts(image, count)["starts"] for image, count in
+                 ((PERL, 3), ("privileged", 1), ("numbered", 10), (sort, 2), ("each", 3))}
+        expect(found[PERL]["traced"] == 2 and found[PERL]["not selected"] == 1, f"by arguments: {found}")
+        expect(found["privileged"]["privileged"] == 1, f"setuid: {found}")
+        expect(found["numbered"]["traced"] == 2 and found["numbered"]["not selected"] == 8, f"by number: {found}")
+        expect(found[sort]["traced"] == 1 and found[sort]["not selected"] == 1, f"by user: {found}")
+        expect(found["each"]["traced"] == 3, f"each with its trace: {found}")
+        names = {ROOT / f"each.{pid}.xht" for pid in each}
+        wait_for("whole traces", lambda: all(name.exists() and told("info", name)["complete"] for name in names))
+    expect(traced_pids("numbered.*") == {numbered[2], numbered[5]}, f"{traced_pids('numbered.*')} of {numbered}")
+    expect(wanted <= traced_pids(), "a selected process is in no trace")
+    expect(all({int(row["pid"]) for row in processes(ROOT / f"each.{pid}.xht")} == {pid} for pid in each), "a trace has another process")
+    expect(not (TRACES / "privileged.00001.xht").exists(), "a trace of nothing is left")
+
+
+def failing():
+    """An exec that fails leaves the process as it was: its next exec, of another program, is untraced."""
+    clear()
+    bad = FILES / "bad"
+    bad.write_bytes(b"\x7fELF nothing")
+    bad.chmod(0o755)
+    register(bad)
+    register(PERL)
+    with Watching():
+        wait_until_in_force()
+        for _ in range(5):
+            said = run(sys.executable, "-c", f"""
+import os
+try:
+    os.execv({str(bad)!r}, ["bad"])
+except OSError as error:
+    print(error.errno, flush=True)
+try:
+    os.execv({str(PERL)!r}, ["perl", "x" * (1 << 20)])
+except OSError as error:
+    print(error.errno, flush=True)
+print([line for line in open("/proc/self/status") if line.startswith("TracerPid")], flush=True)
+os.execvp("echo", ["echo", "next"])
+""")
+            expect(said.stdout.split("\n") == ["8", "7", r"['TracerPid:\t0\n']", "next", ""], f"{said}")
+        row = wait_for_starts(bad, 5)
+        expect(row["starts"]["exec failed"] == 5, f"{row}")
+        row = wait_for_starts(PERL, 5)
+        expect(row["starts"]["exec failed"] == 5, f"{row}")
+    expect(not list(TRACES.glob("*")), "a trace of nothing is left")
+
+
+def threads():
+    """An exec by a thread that is not the first one, while others run."""
+    clear()
+    register("perl")
+    program = f"""
+import os, threading, time
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+threading.Thread(target=os.execv, args=({str(PERL)!r}, ["perl", "-e", 'print "$$\\n"'])).start()
+time.sleep(60)
+"""
+    with Watching():
+        wait_until_in_force()
+        pids = {int(run(sys.executable, "-c", program).stdout) for _ in range(3)}
+        row = wait_for_starts("perl", 3)
+        expect(row["traced"] == 3, f"{row}")
+    expect(pids == traced_pids(), f"{pids} ran, {traced_pids()} are in the traces")
+
+
+FACTS = """
+my %skip = map { $_ => 1 } qw(Pid Tgid NSpid NStgid NSpgid NSsid PPid VmPeak VmSize VmHWM VmRSS RssAnon RssFile RssShmem VmData VmPTE VmExe VmLib
+    voluntary_ctxt_switches nonvoluntary_ctxt_switches Cpus_allowed_list SigQ);
+for my $name (qw(status environ limits mountinfo cgroup)) {
+    open(my $file, "<", "/proc/self/$name") or die; local $/; my $text = <$file>;
+    print "$name: ", join("\n", grep { !/^(\w+):/ || !$skip{$1} } split(/\n/, $text)), "\n";
+}
+opendir(my $list, "/proc/self/fd"); print join(" ", sort readdir($list)), "\n";
+print getppid() == $ENV{PARENT} ? "mine" : "adopted", "\n";
+"""
+
+
+def unchanged():
+    """The process sees the same of itself as it does untraced."""
+    clear()
+    register("perl")
+    more = {"env": {**os.environ, "PARENT": str(os.getpid())}}
+    alone = run(PERL, "-e", FACTS, **more)
+    expect(alone.returncode == 0 and "mine" in alone.stdout, f"{alone}")
+    with Watching():
+        wait_until_in_force()
+        recorded = run(PERL, "-e", FACTS, **more)
+        expect(wait_for_starts("perl", 1)["traced"] == 1, "it is not traced")
+    one, other = alone.stdout.splitlines(), recorded.stdout.splitlines()
+    expect(one == other and recorded.stderr == "", f"{[pair for pair in zip(one, other) if pair[0] != pair[1]]}: {recorded.stderr}")
+
+
+def edited():
+    """Files that are edited are in force at once; a mistake is named with its line, and the others stay."""
+    clear()
+    shutil.copy(PERL, FILES / "other")
+    with Watching():
+        OPTIONS.mkdir(parents=True, exist_ok=True)
+        (OPTIONS / "good.conf").write_text("# by hand\n[image]\nImage = other\n")
+        (OPTIONS / "bad.conf").write_text("[image]\nImage = perl\nTracingFlags = 0x2\n")
+        (OPTIONS / "odd.conf").write_text("[image]\nImage = perl\n\nHeap\n")
+        (OPTIONS / "own.conf").write_text("[image]\nImage = xheap\n")
+        (OPTIONS / "open.conf").write_text("[image]\nImage = sort\n")
+        (OPTIONS / "open.conf").chmod(0o666)
+
+        def recorded():
+            print_pid(program=FILES / "other")
+            return listed()[1]["other"]["traced"]
+        wait_for("a start that is recorded", recorded)
+        mistakes = "\n".join(told("image", "list")["mistakes"])
+        for text in ("bad.conf:3: TracingFlags = 0x2: 0x2 traces critical sections", "odd.conf:4: ", "own.conf: Image = xheap: xheap does not trace",
+                     "open.conf is not in force: others may write to it"):
+            expect(text in mistakes, f"{text!r} is not among {mistakes}")
+        (OPTIONS / "good.conf").write_text("[image]\nImage = other\nEnabled = no\n")
+        wait_for("session's end", lambda: not re.search(r"^image-[0-9a-f]{8}\.other: ", xheap("sessions"), re.M))
+        before = listed()[1]["other"]["traced"]
+        print_pid(program=FILES / "other")
+        expect(listed()[1]["other"]["traced"] == before, "a disabled option is in force")
+    for words in (("add",), ("add", "a/b"), ("add", "perl", "-o", "relative"), ("add", "xheap"), ("add", "perl", "--tracing-flags", "2"), ("add", "perl", "--first", "x"),
+                  ("add", "perl", "--for", "2x"), ("add", "perl", "--user", "no-such-user"), ("add", "perl", "--file-mode", "flight"), ("remove", "nobody"), ("show",), ("x",), ("list", "x"),
+                  ("add", "perl", "--session", "a", "-o", "/b")):
+        expect(xheap("image", *words, status=2).startswith("xheap: "), f"{words}")
+
+
+def sessions():
+    """A session of root that was begun with -p 0 takes the starts; a named one before it."""
+    clear()
+    register("perl")
+    register(FILES / "sort", "--session", "named")
+    xheap("start", "all", "-p", "0", "-o", "all.xht")
+    xheap("start", "named", "-o", "named.xht")
+    try:
+        with Watching():
+            wait_until_in_force()
+            pid = print_pid()
+            expect(wait_for_starts("perl", 1)["traced"] == 1, "it is not traced")
+            run(FILES / "sort", "/dev/null")
+            expect(wait_for_starts(FILES / "sort", 1)["traced"] == 1, "it is not traced")
+    finally:
+        xheap("stop", "all")
+        xheap("stop", "named")
+    expect([int(row["pid"]) for row in processes("all.xht")] == [pid], "the session lacks its process")
+    expect(len(processes("named.xht")) == 1, "the named session lacks its process")
+    expect(not list(TRACES.glob("*")), "a session of the image's own was begun")
+
+
+def replaced():
+    """A file that is replaced is recorded at its first start, also through a bind mount."""
+    clear()
+    target, bound = FILES / "replaced", FILES / "bound"
+    shutil.copy(PERL, target)
+    bound.mkdir(exist_ok=True)
+    register(target)
+    with Watching():
+        wait_until_in_force()
+        pids = {print_pid(program=target)}
+        os.link(target, FILES / "linked")
+        pids.add(print_pid(program=FILES / "linked"))
+        shutil.copy(PERL, FILES / "new")
+        os.rename(FILES / "new", target)
+        pids.add(print_pid(program=target))
+        subprocess.run(["mount", "--bind", FILES, bound], check=True)
+        shutil.copy(PERL, FILES / "new")
+        os.rename(FILES / "new", target)
+        pids.add(print_pid(program=bound / "replaced"))
+        row = wait_for_starts(target, 4)
+        subprocess.run(["umount", bound], check=True)
+        expect(row["traced"] == 4, f"{row}")
+    expect(pids == traced_pids(), f"{pids} ran, {traced_pids()} are in the traces")
+
+
 enter()
 prepare()
-sys.exit(run_tests(starts))
+sys.exit(run_tests(starts, selected, failing, threads, unchanged, edited, sessions, replaced))

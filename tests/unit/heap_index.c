@@ -191,20 +191,47 @@ static void an_index_of_another_trace_is_not_read(void **state)
 	assert_refused();
 }
 
-/* An index of an older version names the time of its trace in place of the hash. */
-static void an_older_index_is_read_by_time(void **state)
+/* Make the index one of an older version: without checkpoints, copies and sizes. */
+static void index_make_older(const char *magic, const struct stat *trace_status)
 {
 	struct heap_index_head head;
 	struct stat status;
-	(void)state;
-	assert_int_equal(stat(path, &status), 0);
 	int fd = open(index_path, O_RDWR);
 	assert_int_equal(pread(fd, &head, sizeof(head), 0), sizeof(head));
-	memcpy(head.magic, HEAP_INDEX_MAGIC_BY_TIME, sizeof(head.magic));
-	head.trace.contents = (uint64_t)status.st_mtim.tv_sec * 1000000000 + (uint64_t)status.st_mtim.tv_nsec;
+	assert_int_equal(fstat(fd, &status), 0);
+	size_t bytes = (size_t)status.st_size - head.tables_offset -
+		       head.checkpoint_count * sizeof(struct heap_checkpoint) -
+		       head.copies_count * sizeof(struct heap_group) - head.sizes_count * sizeof(struct heap_sizes);
+	void *tables = malloc(bytes);
+	assert_int_equal(pread(fd, tables, bytes, (off_t)head.tables_offset), bytes);
+	memcpy(head.magic, magic, sizeof(head.magic));
+	head.head_bytes = HEAP_INDEX_OLDER_HEAD_BYTES;
+	head.tables_checksum = XXH3_64bits(tables, bytes);
+	if (trace_status)
+		head.trace.contents =
+			(uint64_t)trace_status->st_mtim.tv_sec * 1000000000 + (uint64_t)trace_status->st_mtim.tv_nsec;
 	head.checksum = XXH3_64bits(&head, offsetof(struct heap_index_head, checksum));
+	memset((char *)&head + HEAP_INDEX_OLDER_HEAD_BYTES, 0xff, sizeof(head) - HEAP_INDEX_OLDER_HEAD_BYTES);
 	assert_int_equal(pwrite(fd, &head, sizeof(head), 0), sizeof(head));
+	assert_int_equal(ftruncate(fd, (off_t)(head.tables_offset + bytes)), 0);
 	close(fd);
+	free(tables);
+}
+
+static void an_index_without_checkpoints_is_read(void **state)
+{
+	(void)state;
+	index_make_older(HEAP_INDEX_MAGIC_WITHOUT_CHECKPOINTS, NULL);
+	assert_accepted();
+}
+
+/* An index of an older version names the time of its trace in place of the hash. */
+static void an_older_index_is_read_by_time(void **state)
+{
+	struct stat status;
+	(void)state;
+	assert_int_equal(stat(path, &status), 0);
+	index_make_older(HEAP_INDEX_MAGIC_BY_TIME, &status);
 	assert_accepted();
 	path_set_time((struct timespec){.tv_sec = 1});
 	assert_refused();
@@ -258,13 +285,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
-		TEST(what_was_written_is_read_again),
-		TEST(damage_is_noticed),
-		TEST(an_index_of_another_trace_is_not_read),
-		TEST(the_first_good_path_counts),
-		TEST(an_index_is_written_over_an_older_one),
-		TEST(an_older_index_is_read_by_time),
-		TEST(a_use_is_noted),
+		TEST(what_was_written_is_read_again),        TEST(damage_is_noticed),
+		TEST(an_index_of_another_trace_is_not_read), TEST(the_first_good_path_counts),
+		TEST(an_index_is_written_over_an_older_one), TEST(an_older_index_is_read_by_time),
+		TEST(an_index_without_checkpoints_is_read),  TEST(a_use_is_noted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

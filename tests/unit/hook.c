@@ -130,7 +130,10 @@ static void allocators_are_found_and_displaceable(void **state)
 		{LIBRARIES "libc.so.6", C_NAMES " reallocarray valloc pvalloc execve execveat prctl syscall",
 		 HOOK_FLAVOUR_GLIBC},
 		{LIBRARIES "libjemalloc.so.2", C_NAMES " memalign valloc" NEW_NAMES, HOOK_FLAVOUR_OTHER},
-		{LIBRARIES "libmimalloc.so.2.0", C_NAMES " memalign valloc pvalloc reallocarray cfree" NEW_NAMES,
+		{LIBRARIES "libmimalloc.so.2.0",
+		 C_NAMES
+		 " memalign valloc pvalloc reallocarray cfree mi_heap_new mi_heap_delete mi_heap_destroy "
+		 "mi_heap_malloc mi_heap_calloc mi_heap_realloc mi_heap_reallocn mi_heap_malloc_aligned" NEW_NAMES,
 		 HOOK_FLAVOUR_OTHER},
 		{LIBRARIES "libtcmalloc_minimal.so.4", C_NAMES " valloc pvalloc" NEW_NAMES, HOOK_FLAVOUR_OTHER},
 		{LIBRARIES "libtcmalloc.so.4", C_NAMES " valloc pvalloc" NEW_NAMES, HOOK_FLAVOUR_OTHER},
@@ -253,7 +256,7 @@ static void notes_tell_of_annotations(void **state)
 				     "\".balign 4\\n.long \" #number \"\\n.long \" place \"\\n.popsection\\n\"\n"
 				     "#define NOTHING \".byte 0x0f, 0x1f, 0x44, 0, 0\\nret\\n\"\n"
 				     /* clang-format off */
-		"__asm__(\".text\\n1:\" NOTHING NOTE(4, \"1b - .\") \"2:\" NOTHING NOTE(9, \"2b - .\") \"3:\" NOTHING NOTE(10, \"3b - .\") \\\n"
+		"__asm__(\".text\\n1:\" NOTHING NOTE(4, \"1b - .\") \"2:\" NOTHING NOTE(9, \"2b - .\") \"3:\" NOTHING NOTE(11, \"3b - .\") \\\n"
 		"\"4: xor %eax, %eax\\nret\\nnop\\nnop\\nnop\\n\" NOTE(1, \"4b - .\") NOTE(2, \"0x7fffffff\") NOTE(4, \"1b - .\"));\n"
 		"int main(void) { return 0; }\n";
 	/* clang-format on */

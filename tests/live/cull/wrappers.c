@@ -20,6 +20,10 @@ USER void *take_memory(size_t size)
 		abort();
 	return memory;
 }
+// Part of an allocator of the built-in list: malloc is below it, and xzalloc above it.
+USER void *between(size_t size) { void *volatile memory = malloc(size); return memory; }
+USER void *xzalloc(size_t size) { void *volatile memory = between(size); return memory; }
+USER void asks_xzalloc(void) { give(xzalloc(35)); kept = NULL; }
 // Directly above a wrapper.
 USER void *make_node(int kind) { return take_memory((size_t)kind + 16); }
 // Nine callers.
@@ -61,6 +65,7 @@ int main(void)
 	pthread_t thread;
 #define CALL(n) caller_##n();
 	CALLERS(CALL)
+	asks_xzalloc();
 	// Directly above a wrapper, with most of its calls.
 	for (int i = 0; i < 100; i++)
 		give(take_memory(7));

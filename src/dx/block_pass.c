@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "dx/allocations.h"
+#include "dx/block_pass.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -228,7 +228,7 @@ static bool group_search(struct dx_query *query, uint32_t group, const struct dx
 	return false;
 }
 
-/* The first group that has allocations of this time or later, but for groups with earlier ones, which have all times. */
+/* The group that was read last is tried first: events are mostly asked for in their order. */
 bool dx_block_of_event(struct dx_query *query, const struct dx_event *event, struct dx_block *block)
 {
 	const struct heap_table *table = dx_session_table(query->session);

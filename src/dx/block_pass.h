@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /** Blocks of the model, one by one, as they are at a position or over all of the trace. */
-#ifndef XHEAP_DX_ALLOCATIONS_H
-#define XHEAP_DX_ALLOCATIONS_H
+#ifndef XHEAP_DX_BLOCK_PASS_H
+#define XHEAP_DX_BLOCK_PASS_H
 
 #include "dx/objects.h"
 #include "query/scan.h"

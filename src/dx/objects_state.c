@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* The heap of a process at the current position, and the events of its life. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "dx/block_pass.h"
+#include "dx/methods.h"
+#include "dx/positions.h"
+
+/* ---- live blocks by heap ---- */
+
+struct heap_row {
+	uint64_t count, bytes;
+	uint32_t heap;
+	uint32_t padding;
+};
+
+static void get_handle(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	uint32_t heap = ((const struct heap_row *)object->data)->heap;
+	if (heap < query->session->dictionary->heap_count)
+		*value = dx_address(query->session->dictionary->heaps[heap].handle);
+}
+
+static void get_heap_name(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	uint32_t heap = ((const struct heap_row *)object->data)->heap;
+	if (heap < query->session->dictionary->heap_count)
+		*value = dx_text(query->session->dictionary->heaps[heap].name);
+}
+
+static void get_row_count(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_number(((const struct heap_row *)object->data)->count);
+}
+
+static void get_row_bytes(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_number(((const struct heap_row *)object->data)->bytes);
+}
+
+static const struct dx_member row_members[] = {
+	{"Heap", DX_NUMBER, 0, get_handle, NULL, "the handle"},
+	{"Name", DX_TEXT, 0, get_heap_name, NULL, "what the heap is"},
+	{"Count", DX_NUMBER, 0, get_row_count, NULL, "its live blocks"},
+	{"Bytes", DX_NUMBER, 0, get_row_bytes, NULL, "their bytes"},
+	{NULL},
+};
+
+const struct dx_class dx_heap_row_class = {.name = "HeapSum",
+					   .help = "live blocks of one heap",
+					   .members = row_members,
+					   .data_bytes = sizeof(struct heap_row)};
+
+/* ---- the heap at the current position ---- */
+
+static void get_position(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)object;
+	*value = query->session->position;
+}
+
+/* Add up the live blocks: all of them in rows[heap_count], and by heap if `rows` has more than that. */
+static void live_sum(struct dx_query *query, uint32_t process, struct heap_row *rows, uint32_t heap_count)
+{
+	struct dx_block_pass pass = {.has_scan = false};
+	struct dx_block block;
+	dx_block_pass_begin(&pass, query, process, DX_BLOCKS_LIVE, query->session->position);
+	while (dx_block_pass_next(&pass, query, &block)) {
+		uint32_t heap = block.row.heap < heap_count ? block.row.heap : heap_count;
+		rows[heap].count++;
+		rows[heap].bytes += block.row.size_bytes;
+	}
+	dx_block_pass_end(&pass);
+}
+
+static void get_live_count(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	struct heap_row all = {.count = 0};
+	live_sum(query, dx_id_of(object), &all, 0);
+	*value = dx_number(all.count);
+}
+
+static void get_live_bytes(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	struct heap_row all = {.count = 0};
+	live_sum(query, dx_id_of(object), &all, 0);
+	*value = dx_number(all.bytes);
+}
+
+static void get_blocks(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	*value = dx_blocks(query, dx_id_of(object), DX_BLOCKS_LIVE, query->session->position, 0);
+}
+
+static void get_by_heap(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	uint32_t count = query->session->dictionary->heap_count;
+	struct heap_row *rows = memory_zeroed((size_t)count + 1, sizeof(*rows));
+	struct dx_list *list = dx_list_new(query, query->arena);
+	uint64_t number = 0;
+	live_sum(query, dx_id_of(object), rows, count);
+	for (uint32_t i = 0; i <= count; i++) {
+		rows[i].heap = i < count ? i : TRACE_NONE;
+		const struct dx_element element = {dx_object(&dx_heap_row_class, &rows[i]), dx_number(number)};
+		if (!rows[i].count)
+			continue;
+		number++;
+		dx_list_add(list, &element);
+	}
+	free(rows);
+	*value = dx_list_value(query, list, 0, dx_list_count(list));
+}
+
+static void get_by_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	*value = dx_live_by_stack(query, dx_id_of(object), query->session->position);
+}
+
+static const struct dx_member state_members[] = {
+	{"Position", DX_POSITION, 0, get_position, &dx_position_class, "the current position"},
+	{"Count", DX_NUMBER, 0, get_live_count, NULL, "the blocks that were live there"},
+	{"Bytes", DX_NUMBER, 0, get_live_bytes, NULL, "their bytes"},
+	{"Blocks", DX_SEQUENCE, 0, get_blocks, &dx_allocation_class, "these blocks"},
+	{"ByHeap", DX_SEQUENCE, 0, get_by_heap, &dx_heap_row_class, "their sums by heap"},
+	{"ByStack", DX_SEQUENCE, 0, get_by_stack, &dx_stack_row_class, "their sums by stack, most bytes first"},
+	{NULL},
+};
+
+const struct dx_class dx_heap_state_class = {.name = "HeapState",
+					     .help = "the heap of a process at the current position",
+					     .members = state_members,
+					     .data_bytes = sizeof(struct dx_id)};
+
+/* ---- events of a life ---- */
+
+enum life_kind { LIFE_THREAD_CREATED, LIFE_THREAD_TERMINATED, LIFE_MODULE_LOADED, LIFE_MODULE_UNLOADED };
+
+struct life_event {
+	int64_t time_ns;
+	uint32_t id, kind;
+};
+
+static const struct life_event *life_of(const struct dx_value *object)
+{
+	return object->data;
+}
+
+static void get_type(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	static const char *const words[] = {"ThreadCreated", "ThreadTerminated", "ModuleLoaded", "ModuleUnloaded"};
+	(void)query;
+	*value = dx_text(words[life_of(object)->kind]);
+}
+
+static void get_life_position(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_position(life_of(object)->time_ns, 0);
+}
+
+static bool is_of_thread(const struct dx_value *object)
+{
+	return life_of(object)->kind <= LIFE_THREAD_TERMINATED;
+}
+
+static void get_life_thread(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (is_of_thread(object))
+		*value = dx_id_object(query, &dx_thread_class, life_of(object)->id);
+}
+
+static void get_life_module(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (!is_of_thread(object))
+		*value = dx_id_object(query, &dx_module_class, life_of(object)->id);
+}
+
+static const char *life_show(struct dx_query *query, const struct dx_value *object)
+{
+	struct dx_value type, subject = {.kind = DX_ABSENT};
+	get_type(query, object, &type);
+	get_life_thread(query, object, &subject);
+	get_life_module(query, object, &subject);
+	return dx_format(query->arena, "%s: %s", type.text, dx_show(query, &subject, 0));
+}
+
+static const struct dx_member event_members[] = {
+	{"Type", DX_TEXT, 0, get_type, NULL, "ThreadCreated, ThreadTerminated, ModuleLoaded or ModuleUnloaded"},
+	{"Position", DX_POSITION, 0, get_life_position, &dx_position_class,
+	 "when; of a thread: its first and its last heap call"},
+	{"Thread", DX_OBJECT, 0, get_life_thread, &dx_thread_class, "the thread"},
+	{"Module", DX_OBJECT, 0, get_life_module, &dx_module_class, "the image"},
+	{NULL},
+};
+
+const struct dx_class dx_event_class = {.name = "Event",
+					.help = "a thread or module that came or went",
+					.members = event_members,
+					.data_bytes = sizeof(struct life_event),
+					.show = life_show};
+
+static int by_time(const void *one, const void *other)
+{
+	const struct life_event *a = one, *b = other;
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	return a->kind != b->kind ? (int)a->kind - (int)b->kind : (a->id > b->id) - (a->id < b->id);
+}
+
+void dx_life_events(struct dx_query *query, uint32_t process, struct dx_value *value)
+{
+	const struct trace_dictionary *dictionary = query->session->dictionary;
+	size_t most = 2 * ((size_t)dictionary->thread_count + dictionary->mapping_count), count = 0;
+	struct life_event *events = memory_zeroed(most + 1, sizeof(*events));
+	for (uint32_t i = 0; i < dictionary->thread_count; i++) {
+		const struct trace_thread *thread = &dictionary->threads[i];
+		if (thread->process != process || thread->tid == TRACE_TID_NONE)
+			continue;
+		events[count++] = (struct life_event){thread->start_ns, i, LIFE_THREAD_CREATED};
+		events[count++] = (struct life_event){thread->end_ns, i, LIFE_THREAD_TERMINATED};
+	}
+	for (uint32_t i = 0; i < dictionary->mapping_count; i++) {
+		const struct trace_mapping *mapping = &dictionary->mappings[i];
+		if (mapping->process != process)
+			continue;
+		events[count++] = (struct life_event){mapping->load_ns, i, LIFE_MODULE_LOADED};
+		if (mapping->unload_ns != INT64_MAX)
+			events[count++] = (struct life_event){mapping->unload_ns, i, LIFE_MODULE_UNLOADED};
+	}
+	qsort(events, count, sizeof(*events), by_time);
+	struct dx_list *list = dx_list_new(query, query->arena);
+	for (size_t i = 0; i < count; i++) {
+		const struct dx_element element = {dx_object(&dx_event_class, &events[i]), dx_number(i)};
+		dx_list_add(list, &element);
+	}
+	free(events);
+	*value = dx_list_value(query, list, 0, dx_list_count(list));
+}

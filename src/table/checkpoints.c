@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+#include "table/checkpoints.h"
+
+#include <stdlib.h>
+#include <xxhash.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "table/table.h"
+
+enum {
+	STEP_GROUPS = 64,  /* a checkpoint lies behind a multiple of so many */
+	COST_OF_COPIES = 3 /* beginnings and ends that are worth a copy */
+};
+
+/* One pass over the table, in order. */
+struct checkpoint_making {
+	struct heap_checkpoints *to;
+	const struct heap_table *table;
+	struct heap_allocation *live; /* that may live on at the next step; some have ended since they were added */
+	size_t live_count, live_capacity;
+	size_t added;        /* since those that had ended were removed */
+	uint64_t begun;      /* since the last checkpoint */
+	uint64_t live_then;  /* at the last checkpoint */
+	struct bytes packed; /* copies of one checkpoint */
+	uint64_t end;        /* of the file */
+	bool has_failed;
+};
+
+static bool outlives(const struct heap_allocation *row, int64_t time_ns)
+{
+	return row->end == HEAP_END_OPEN || row->end_ns > time_ns;
+}
+
+static void live_add(struct checkpoint_making *making, const struct heap_allocation *row)
+{
+	memory_grow(making->live, making->live_count, making->live_capacity);
+	making->live[making->live_count++] = *row;
+	making->added++;
+}
+
+static void live_remove_ended(struct checkpoint_making *making, int64_t time_ns)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < making->live_count; i++)
+		if (outlives(&making->live[i], time_ns))
+			making->live[kept++] = making->live[i];
+	making->live_count = kept;
+	making->added = 0;
+}
+
+/* The copies of a checkpoint, with the summaries that groups of the table have. */
+static void copies_pack(struct checkpoint_making *making, const struct heap_allocation *rows, uint32_t count)
+{
+	struct heap_groups *copies = &making->to->copies;
+	struct bytes *packed = &making->packed;
+	memory_grow(copies->items, copies->count, copies->capacity);
+	struct heap_group *group = &copies->items[copies->count++];
+	*group = (struct heap_group){.rows_offset = making->end + packed->size,
+				     .open_count = count,
+				     .first_ns = INT64_MIN,
+				     .last_ns = INT64_MAX,
+				     .end_ns = INT64_MAX};
+	uint64_t offset = packed->size;
+	pack_rows(packed, rows, count);
+	if (packed->has_failed)
+		memory_exhausted(packed->size);
+	group->rows_bytes = (uint32_t)(packed->size - offset);
+	group->rows_checksum = (uint32_t)XXH3_64bits(packed->data + offset, group->rows_bytes);
+}
+
+static void checkpoint_make(struct checkpoint_making *making, uint32_t next_group, int64_t time_ns)
+{
+	struct heap_checkpoints *to = making->to;
+	memory_grow(to->items, to->count, to->capacity);
+	struct heap_checkpoint *checkpoint = &to->items[to->count++];
+	*checkpoint = (struct heap_checkpoint){
+		.time_ns = time_ns, .next_group = next_group, .first_copies = to->copies.count};
+	making->packed.size = 0;
+	for (size_t i = 0; i < making->live_count; i += PACK_ROWS) {
+		size_t left = making->live_count - i;
+		copies_pack(making, making->live + i, (uint32_t)(left < PACK_ROWS ? left : PACK_ROWS));
+	}
+	checkpoint->copies = to->copies.count - checkpoint->first_copies;
+	making->has_failed =
+		!file_write(making->table->groups.fd, making->packed.data, making->packed.size, making->end);
+	making->end += making->packed.size;
+	making->begun = 0;
+	making->live_then = making->live_count;
+}
+
+/* Behind a step: make a checkpoint if it is worth its copies. To know that, those that ended are removed, which is done
+   only when they may be a third. */
+static void step_end(struct checkpoint_making *making, uint32_t next_group, int64_t time_ns)
+{
+	if (making->added < making->live_count / 3)
+		return;
+	live_remove_ended(making, time_ns);
+	uint64_t ended = making->live_then + making->begun - making->live_count;
+	if (making->begun + ended >= COST_OF_COPIES * (uint64_t)making->live_count)
+		checkpoint_make(making, next_group, time_ns);
+}
+
+static void sizes_find(struct heap_sizes *sizes, const uint64_t *numbers, uint32_t count)
+{
+	*sizes = (struct heap_sizes){UINT64_MAX, 0};
+	for (uint32_t i = 0; i < count; i++) {
+		sizes->least = numbers[i] < sizes->least ? numbers[i] : sizes->least;
+		sizes->greatest = numbers[i] > sizes->greatest ? numbers[i] : sizes->greatest;
+	}
+}
+
+/* The time of a checkpoint behind these groups: most of what begins in them has begun then. */
+static int64_t step_time(const struct heap_groups *groups, uint32_t first, uint32_t end)
+{
+	while (end-- > first)
+		if (groups->items[end].last_ns != INT64_MAX)
+			return groups->items[end].last_ns;
+	return INT64_MIN;
+}
+
+static bool step_read(struct checkpoint_making *making, struct groups_reader *reader, struct pack_columns *columns,
+		      uint32_t first, uint32_t end)
+{
+	const struct heap_table *table = making->table;
+	const struct pack_limits limits = {table->site_count, table->dictionary->thread_count,
+					   table->dictionary->heap_count, table->duration_ns};
+	int64_t time_ns = step_time(&table->groups, first, end);
+	for (uint32_t group = first; group < end; group++) {
+		uint32_t row = group * PACK_ROWS, left = table->count - row,
+			 count = left < PACK_ROWS ? left : PACK_ROWS;
+		if (!groups_read(reader, &table->groups, group, row, count, &limits, PACK_ALL, columns, NULL))
+			return false;
+		sizes_find(&making->to->sizes[group], columns->numbers[PACK_SIZE], count);
+		making->begun += count;
+		for (uint32_t i = 0; i < count && table->groups.items[group].end_ns > time_ns; i++) {
+			const struct heap_allocation allocation = pack_row(columns, i);
+			if (outlives(&allocation, time_ns))
+				live_add(making, &allocation);
+		}
+	}
+	if (time_ns > INT64_MIN && end < table->groups.count)
+		step_end(making, end, time_ns);
+	return true;
+}
+
+bool heap_checkpoints_make(struct heap_checkpoints *checkpoints, const struct heap_table *table, uint64_t *end)
+{
+	struct checkpoint_making making = {.to = checkpoints, .table = table, .end = *end};
+	struct groups_reader reader = {.rows = {.data = NULL}};
+	struct pack_columns *columns = memory_zeroed(1, sizeof(*columns));
+	uint32_t count = table->groups.count, last;
+	bool is_good = true;
+	*checkpoints = (struct heap_checkpoints){.copies = {.fd = -1}};
+	checkpoints->sizes = memory_zeroed((size_t)count + 1, sizeof(*checkpoints->sizes));
+	for (uint32_t first = 0; first < count && is_good && !making.has_failed; first = last) {
+		last = count - first < STEP_GROUPS ? count : first + STEP_GROUPS;
+		is_good = step_read(&making, &reader, columns, first, last);
+	}
+	if (making.has_failed)
+		heap_checkpoints_fini(checkpoints);
+	else
+		*end = making.end;
+	groups_reader_fini(&reader);
+	bytes_fini(&making.packed);
+	free(making.live);
+	free(columns);
+	return is_good;
+}
+
+const struct heap_checkpoint *heap_checkpoints_find(const struct heap_checkpoints *checkpoints, int64_t time_ns)
+{
+	uint32_t from = 0, to = checkpoints->count;
+	while (from < to) {
+		uint32_t middle = from + (to - from) / 2;
+		if (checkpoints->items[middle].time_ns < time_ns)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from ? &checkpoints->items[from - 1] : NULL;
+}
+
+bool heap_checkpoints_are_good(const struct heap_checkpoints *checkpoints, uint32_t group_count)
+{
+	for (uint32_t i = 0; i < checkpoints->count; i++) {
+		const struct heap_checkpoint *at = &checkpoints->items[i];
+		if (at->next_group > group_count || at->first_copies > checkpoints->copies.count ||
+		    at->copies > checkpoints->copies.count - at->first_copies)
+			return false;
+	}
+	for (uint32_t i = 0; i < checkpoints->copies.count; i++) {
+		const struct heap_group *group = &checkpoints->copies.items[i];
+		if (!group->open_count || group->open_count > PACK_ROWS || group->end_count)
+			return false;
+	}
+	return true;
+}
+
+void heap_checkpoints_fini(struct heap_checkpoints *checkpoints)
+{
+	free(checkpoints->items);
+	free(checkpoints->copies.items);
+	free(checkpoints->sizes);
+	*checkpoints = (struct heap_checkpoints){.copies = {.fd = -1}};
+}

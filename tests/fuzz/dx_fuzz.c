@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Queries, through lexer, parser, checker, interpreter and all four outputs, over small traces of the corpus. The first byte chooses trace,
+ * output and levels. Beside damaged queries, others are made from a grammar: deep ones, huge literals, wrong types.
+ */
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dx/command.h"
+#include "match/match.h"
+#include "replay.h"
+
+enum { TRACES = 4, QUERY_MAX = 4096, STEPS_MAX = 3000, MEMORY_BYTES = 4 << 20, GRAMMAR_DEPTH = 6 };
+
+static const char *const names[TRACES] = {"plain", "forks", "losses", "nested"};
+static struct opened {
+	struct trace *trace;
+	struct heap_table *table;
+	struct symbols *symbols;
+	struct heap_names *names;
+} opened[TRACES];
+
+static struct heap_table *table_get(void *context)
+{
+	struct opened *of = context;
+	struct diag diag = {""};
+	struct heap_build how = {.fd = -1};
+	if (!of->table && heap_table_build(&of->table, of->trace, &how, &diag))
+		of->table = NULL;
+	return of->table;
+}
+
+static struct heap_names *names_get(void *context)
+{
+	struct opened *of = context;
+	if (!of->names) {
+		of->symbols = symbols_new();
+		of->names = heap_names_new(of->trace, of->symbols, false);
+	}
+	return of->names;
+}
+
+static struct opened *open_trace(unsigned number)
+{
+	const char *source = getenv("SOURCE");
+	char path[PATH_MAX];
+	struct diag diag = {""};
+	if (opened[number].trace)
+		return &opened[number];
+	snprintf(path, sizeof(path), "%s/tests/fuzz/corpus/trace/%s", source ? source : ".", names[number]);
+	if (trace_open(&opened[number].trace, path, &diag)) {
+		fprintf(stderr, "%s\n", diag.text);
+		abort();
+	}
+	return &opened[number];
+}
+
+/* A query of this text never crashes, and an answer that is given was counted in steps and memory. */
+static void ask(unsigned how, const char *text)
+{
+	struct opened *of = open_trace(how % TRACES);
+	struct dx_session session = {.trace = of->trace, .table_get = table_get, .names_get = names_get, .context = of};
+	struct dx_command command = {
+		.layout = {.levels = how / 16 % 3, .is_grid = how / 4 % 4 == 1, .is_verbose = how / 64 == 3},
+		.format = (enum dx_format)(how / 4 % 4 == 2   ? DX_FORMAT_CSV
+					   : how / 4 % 4 == 3 ? DX_FORMAT_JSON
+							      : DX_FORMAT_TEXT),
+		.memory_bytes = MEMORY_BYTES,
+		.steps_max = STEPS_MAX};
+	struct diag diag = {""};
+	struct sink out, errors;
+	sink_to_memory(&out);
+	sink_to_memory(&errors);
+	dx_session_init(&session);
+	if (!dx_command_parse(text, &command, &diag)) {
+		enum dx_status status = dx_command_run(&session, &command, &out, &errors);
+		/* A refusal says why; an answer says something. */
+		if ((status == DX_REFUSED || status == DX_STOPPED) ? !errors.used : !out.used)
+			abort();
+	}
+	dx_session_fini(&session);
+	sink_end(&out);
+	sink_end(&errors);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char text[QUERY_MAX + 1];
+	if (!size)
+		return 0;
+	size_t length = size - 1 < QUERY_MAX ? size - 1 : QUERY_MAX;
+	memcpy(text, data + 1, length);
+	text[length] = 0;
+	ask(data[0], text);
+	return 0;
+}
+
+/* ---- the grammar ---- */
+
+struct maker {
+	uint32_t random;
+	char text[QUERY_MAX + 1];
+	size_t length;
+};
+
+static unsigned any_below(struct maker *maker, unsigned limit)
+{
+	maker->random = maker->random * 1664525 + 1013904223;
+	return (maker->random >> 8) % limit;
+}
+
+static void put(struct maker *maker, const char *text)
+{
+	size_t length = strlen(text);
+	if (maker->length + length < QUERY_MAX) {
+		memcpy(maker->text + maker->length, text, length + 1);
+		maker->length += length;
+	}
+}
+
+#define PICK(maker, words) put((maker), (words)[any_below((maker), sizeof(words) / sizeof((words)[0]))])
+
+static void make_value(struct maker *maker, unsigned depth);
+
+static void make_lambda(struct maker *maker, unsigned depth)
+{
+	put(maker, any_below(maker, 6) ? "x => " : "(x, y) => ");
+	make_value(maker, depth + 1);
+}
+
+static void make_sequence(struct maker *maker, unsigned depth)
+{
+	static const char *const roots[] = {"@$cursession.TTD.Data.Heap()",
+					    "@$curprocess.TTD.Data.Heap(false)",
+					    "@$cursession.TTD.Data.Allocations()",
+					    "@$cursession.Processes",
+					    "@$cursession.TTD.Data.Leaks()",
+					    "@$cursession.TTD.Calls()",
+					    "@$curprocess.TTD.Events",
+					    "@$cursession.TTD.Data.Live(@$position(\"7D0:1\"))",
+					    "@$cursession.TTD.Data.HeapAnalyze()",
+					    "@$cursession.TTD.Utility.GetHeapAddress(0x7f0000010010)",
+					    "@$vars",
+					    "@$curthread",
+					    "x"};
+	static const char *const of_lambda[] = {"Where",     "Select",    "OrderBy", "GroupBy", "OrderByDescending",
+						"SkipWhile", "TakeWhile", "Flatten", "ThenBy",  "Count",
+						"Sum",       "First",     "Last",    "Min",     "Max",
+						"All",       "Any",       "Average", "Single"};
+	static const char *const plain[] = {
+		"Count()",
+		"Distinct()",
+		"Skip(2)",
+		"Take(3)",
+		"First()",
+		"Last()",
+		"Any()",
+		"AllNonError()",
+		"Flatten()",
+		"Concat(@$cursession.Processes)",
+		"Union(@$curprocess.Threads)",
+		"Sum()",
+		"Min()",
+		"Join(@$curprocess.Threads, x => x.Id, y => y.Id, (x, y) => new { A = x, B = y })",
+		"Aggregate((a, b) => a)",
+		"ToDisplayString()",
+		"Contains(5)",
+		"SequenceEqual(@$cursession.Processes)",
+		"Except(@$cursession.Processes)",
+		"Intersect(@$cursession.Processes)"};
+	PICK(maker, roots);
+	for (unsigned count = any_below(maker, 4); count > 0; count--) {
+		put(maker, ".");
+		if (any_below(maker, 2)) {
+			PICK(maker, plain);
+			continue;
+		}
+		PICK(maker, of_lambda);
+		put(maker, "(");
+		make_lambda(maker, depth + 1);
+		put(maker, ")");
+	}
+}
+
+static void make_value(struct maker *maker, unsigned depth)
+{
+	static const char *const leaves[] = {"1",
+					     "0x7f",
+					     "0n10",
+					     "0y101",
+					     "18446744073709551615",
+					     "99999999999999999999",
+					     "1.5",
+					     "\"text\"",
+					     "true",
+					     "x",
+					     "x.Size",
+					     "x.Action",
+					     "x.TimeStart",
+					     "x.Address",
+					     "x.Stack",
+					     "x.First().Size",
+					     "x.Lifetime",
+					     "x.Parameters[0]",
+					     "x.State",
+					     "x.Thread.Id",
+					     "x.TimeStart.Sequence",
+					     "\"\xff\"",
+					     "x.@\"odd name\"",
+					     "@$v",
+					     "x.Count()",
+					     "y"};
+	static const char *const operators[] = {"+",  "-",  "*",  "/",  "%", "<<", ">>", "<",  ">",
+						"<=", ">=", "==", "!=", "&", "|",  "^",  "&&", "||"};
+	unsigned form = depth < GRAMMAR_DEPTH ? any_below(maker, 12) : 0;
+	if (form < 4) {
+		PICK(maker, leaves);
+	} else if (form < 7) {
+		put(maker, "(");
+		make_value(maker, depth + 1);
+		PICK(maker, operators);
+		make_value(maker, depth + 1);
+		put(maker, ")");
+	} else if (form == 7) {
+		put(maker, any_below(maker, 2) ? "-" : "!");
+		make_value(maker, depth + 1);
+	} else if (form == 8) {
+		put(maker, "new { A = ");
+		make_value(maker, depth + 1);
+		put(maker, ", B = ");
+		make_value(maker, depth + 1);
+		put(maker, " }");
+	} else if (form == 9) {
+		put(maker, "(");
+		make_value(maker, depth + 1);
+		put(maker, " ? ");
+		make_value(maker, depth + 1);
+		put(maker, " : ");
+		make_value(maker, depth + 1);
+		put(maker, ")");
+	} else {
+		make_sequence(maker, depth + 1);
+	}
+}
+
+static void make_queries(uint8_t *data, size_t size)
+{
+	static const char *const ends[] = {"",       "",   "",    ",d",  ",x",  ",3",      ",b,2",
+					   ",[1+1]", ",!", ",en", ",zz", "[0]", ".Count()"};
+	struct maker maker = {.random = (uint32_t)size};
+	(void)data;
+	for (int round = 0; round < (getenv("SOAK") ? 20000 : 2000); round++) {
+		maker.length = 0;
+		put(&maker, any_below(&maker, 8) ? "" : "@$v = ");
+		if (any_below(&maker, 3))
+			make_sequence(&maker, 0);
+		else
+			make_value(&maker, 0);
+		PICK(&maker, ends);
+		ask(any_below(&maker, 256), maker.text);
+	}
+	/* Depth without end. */
+	static const char *const repeated[] = {"(",    "-", "x => ",    "new { A = ", "@$v.",
+					       "1 + ", "[", "\"a\" + ", "(x, y) => "};
+	for (size_t i = 0; i < sizeof(repeated) / sizeof(repeated[0]); i++) {
+		maker.length = 0;
+		while (maker.length + 32 < QUERY_MAX)
+			put(&maker, repeated[i]);
+		ask(0, maker.text);
+	}
+}
+
+static void close_all(void)
+{
+	for (unsigned i = 0; i < TRACES; i++) {
+		heap_names_free(opened[i].names);
+		symbols_free(opened[i].symbols);
+		heap_table_free(opened[i].table);
+		if (opened[i].trace)
+			trace_close(opened[i].trace);
+	}
+}
+
+const struct replay replay = {
+	.bytes_max = 1 << 12, .cuts = 40, .flip_rounds = 2000, .more = make_queries, .end = close_all};

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""What tests of image options share. All files with marks lie on a tmpfs of the test's own, in a mount namespace of its own; nothing of the machine is
+marked. Each watcher is killed after a time."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+
+from live import PATIENCE, SOAK, XHEAP, dump, expect, told, wait_for, xheap
+
+SKIP, PRIVATE = 77, "XHEAP_TEST_IMAGES"
+ROOT, FILES = pathlib.Path("root").absolute(), pathlib.Path("files").absolute()
+OPTIONS, TRACES = ROOT / "etc/xheap/image.d", ROOT / "var/lib/xheap/traces"
+LIFE_SECONDS = 30 * PATIENCE
+SOAK_KILLS = 1000 if SOAK else 0
+
+
+def enter():
+    """Begin again in a mount namespace of its own."""
+    if os.environ.get(PRIVATE):
+        return
+    if os.geteuid() or subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL).returncode:
+        print("skipped: only root may mount a file system of its own and ask for permission events")
+        sys.exit(SKIP)
+    os.environ[PRIVATE] = "1"
+    os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])
+
+
+def prepare():
+    for directory in (ROOT, FILES):
+        directory.mkdir(mode=0o755, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=755", "test", FILES], check=True)
+    os.environ["XHEAP_IMAGE_ROOT"] = str(ROOT)
+    for name in ("perl", "sort"):
+        shutil.copy(shutil.which(name), FILES / name)
+
+
+class Watching:
+    """xheap image watch, until the end of the block. It ends by itself, whatever becomes of this test."""
+
+    def __init__(self, *words):
+        self.words = words
+
+    def __enter__(self):
+        self.process = subprocess.Popen(["timeout", "-s", "KILL", str(LIFE_SECONDS), XHEAP, "image", "watch", "--below", FILES, *self.words],
+                                        stderr=open("watch.err", "w"))
+        wait_for("watcher", lambda: self.process.poll() is not None or told("image", "list")["keeper"])
+        expect(self.process.poll() is None, f"the keeper has ended: {open('watch.err').read()}")
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            os.kill(told("image", "list")["keeper"] or self.process.pid, signal.SIGTERM)
+        self.process.wait()
+
+
+def register(*words):
+    xheap("image", "add", *words)
+
+
+def listed():
+    state = told("image", "list")
+    return state, {row["image"]: row for row in state["images"]}
+
+
+def wait_until_in_force():
+    """Until the marks are set for the options as they are now."""
+    wait_for("marks in force", lambda: listed()[0]["in_force"])
+
+
+def clear():
+    shutil.rmtree(OPTIONS, ignore_errors=True)
+    shutil.rmtree(TRACES, ignore_errors=True)
+    shutil.rmtree(ROOT / "run", ignore_errors=True)
+
+
+def run(*command, **more):
+    return subprocess.run([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60 * PATIENCE, **more)
+
+
+def wait_for_starts(image, count):
+    """Until so many starts of the image have been counted."""
+    def found():
+        row = listed()[1][str(image)]
+        return sum(row["starts"].values()) >= count and row
+    return wait_for(f"{count} starts of {image} in {listed()[1]}", found)
+
+
+def processes(trace):
+    return dump(trace, "-processes")

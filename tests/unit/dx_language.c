@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* Expressions and their values; what is refused, where; what a query may take. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "dx/command.h"
+#include "scene.h"
+
+enum { MEMORY_BYTES = 1 << 20, EVENTS = 60000, ANSWER_MAX = 1 << 12 };
+
+static struct trace *trace;
+static char answer[ANSWER_MAX];
+
+/* Many calls: sizes 1 to 100, each freed at once. */
+static int open_trace(void **state)
+{
+	struct scene scene;
+	struct diag diag = {""};
+	char path[] = "dx.XXXXXX";
+	int fd = mkstemp(path);
+	(void)state;
+	assert_true(fd >= 0);
+	scene_open(&scene, path);
+	uint32_t process = scene_process(&scene, 100, TRACE_NONE, 0), thread = scene_thread(&scene, process, 100);
+	for (int i = 0; i < EVENTS / 2; i++) {
+		scene_alloc(&scene, thread, 10 * i + 10, 0x10000 + 16 * (uint64_t)i, (uint64_t)(i % 100 + 1));
+		scene_free(&scene, thread, 10 * i + 15, 0x10000 + 16 * (uint64_t)i);
+	}
+	scene_end(&scene, process, 10 * EVENTS, TRACE_END_EXIT, 0);
+	scene_close(&scene);
+	assert_int_equal(trace_open(&trace, path, &diag), 0);
+	unlink(path);
+	close(fd);
+	return 0;
+}
+
+static int close_trace(void **state)
+{
+	(void)state;
+	trace_close(trace);
+	return 0;
+}
+
+/* The answer's text, or the refusal's, is in `answer`. */
+static enum dx_status ask(const char *text)
+{
+	struct dx_session session = {.trace = trace};
+	struct dx_command command = {.memory_bytes = MEMORY_BYTES};
+	struct diag diag = {""};
+	struct sink out;
+	size_t length;
+	dx_session_init(&session);
+	sink_to_memory(&out);
+	assert_int_equal(dx_command_parse(text, &command, &diag), 0);
+	enum dx_status status = dx_command_run(&session, &command, &out, &out);
+	dx_session_fini(&session);
+	char *taken = sink_take(&out, &length);
+	snprintf(answer, sizeof(answer), "%.*s", (int)length, taken);
+	free(taken);
+	return status;
+}
+
+/* The value behind the repeated text and its blanks. */
+static void value_is(const char *text, const char *value)
+{
+	char wanted[ANSWER_MAX];
+	enum dx_status status = ask(text);
+	const char *found = strstr(answer, "                 : ");
+	snprintf(wanted, sizeof(wanted), "%s\n", value);
+	if (status > DX_FAILED || !found || strcmp(found + 19, wanted) != 0)
+		fail_msg("%s is %s, not %s", text, answer, value);
+}
+
+static void refused_at(const char *text, int column, const char *part)
+{
+	char wanted[64];
+	enum dx_status status = ask(text);
+	snprintf(wanted, sizeof(wanted), "column %d: ", column);
+	if (status != DX_REFUSED || !strstr(answer, wanted) || !strstr(answer, part))
+		fail_msg("%s: %s, not column %d: %s", text, answer, column, part);
+}
+
+static void test_numbers(void **state)
+{
+	(void)state;
+	value_is("10", "0xa");
+	value_is("0x10,d", "16");
+	value_is("0n10 + 0y101 + 0t17 + 0b11,d", "33");
+	value_is("1'000'000,d", "1000000");
+	value_is("18446744073709551615", "0xffffffffffffffff");
+	value_is("18446744073709551615 + 1", "[error: the result has more than 64 bits]");
+	value_is("5 - 10", "-5");
+	value_is("-5 / 2", "-2");
+	value_is("7 % 0", "[error: division by zero]");
+	value_is("1.5 * 2", "3.0");
+	value_is("1 << 63", "0x8000000000000000");
+	value_is("1 << 64", "[error: a shift is by 0 to 63 bits]");
+	value_is("8,o", "010");
+	value_is("5,b", "0y101");
+	value_is("0x41,c", "0x41 'A'");
+}
+
+static void test_operators(void **state)
+{
+	(void)state;
+	value_is("2 + 3 * 4,d", "14");
+	value_is("(2 + 3) * 4,d", "20");
+	value_is("10 - 4 - 3,d", "3");
+	value_is("1 | 2 ^ 3 & 1", "0x3");
+	value_is("1 < 2 == true", "true");
+	value_is("!1 || 2 && 3", "true");
+	value_is("false && 1 / 0 == 0", "false");
+	value_is("true ? 1 : 1 / 0", "0x1");
+	value_is("~0", "0xffffffffffffffff");
+	value_is("\"a\" + 1 /* one */ + \"b\" // end", "a0x1b");
+	value_is("\"abc\" < \"abd\"", "true");
+	value_is("1 == 1.0", "true");
+}
+
+static void test_texts(void **state)
+{
+	(void)state;
+	value_is("\"abc\".Length", "0x3");
+	value_is("\"abc\".Length()", "0x3");
+	value_is("\"abcabc\".LastIndexOf(\"bc\"),d", "4");
+	value_is("\"abc\".IndexOf(\"x\")", "-1");
+	value_is("\"abc\".Substring(1, 1)", "b");
+	value_is("\"abc\".Substring(9) == \"\"", "true");
+	value_is("\"a\\tb\\\"\".Replace(\"\\t\", \"-\")", "a-b\"");
+	value_is("\"abc\".PadLeft(5) + \"|\"", "  abc|");
+	value_is("\"abc\".Remove(1, 1).ToUpper()", "AC");
+	value_is("\"a\",s", "\"a\"");
+	value_is("(255).ToDisplayString(\"d\")", "255");
+	value_is("\"\xc3\xa4\".Substring(1) == \"\"", "true");
+}
+
+static void test_positions(void **state)
+{
+	(void)state;
+	value_is("@$create(\"Debugger.Models.TTD.Position\", 0x36B6, 0)", "36B6:0");
+	value_is("@$position(\"FAB:17B1\").Steps", "0x17b1");
+	value_is("@$position(\"FAB:17B1\") < @$position(\"FAB:17B2\")", "true");
+	value_is("@$position(\"1A0:\")", "1A0:0");
+	value_is("@$cursession.TTD.Lifetime", "[0:0, FFFFFFFFFFFFFFFE:0]");
+	value_is("@$cursession.TTD.Data.Heap()[1].TimeStart", "F:1");
+}
+
+static void test_collections(void **state)
+{
+	(void)state;
+	value_is("@$cursession.TTD.Data.Heap().Count(),d", "60000");
+	value_is("@$cursession.TTD.Data.Heap().Where(h => h.Size > 50).Count(),d", "15000");
+	value_is("@$cursession.TTD.Data.Heap().Sum(h => h.Size),d", "1515000");
+	value_is("@$cursession.TTD.Data.Heap().Max(h => h.Size),d", "100");
+	value_is("@$cursession.TTD.Data.Heap().Average(h => h.Size)", "50.5");
+	value_is("@$cursession.TTD.Data.Heap().Take(10).Skip(3).First().Index", "0x3");
+	value_is("@$cursession.TTD.Data.Heap().SkipWhile(h => h.Index < 5).TakeWhile(h => h.Index < 9).Count()", "0x4");
+	value_is("@$cursession.TTD.Data.Heap().Where(h => h.Size > 3)[6].Size", "0x4");
+	value_is("@$cursession.TTD.Data.Heap().Take(300).Select(h => h.Size).Distinct().Count(),d", "101");
+	value_is(
+		"@$cursession.TTD.Data.Heap().Take(9).OrderByDescending(h => h.Size).ThenBy(h => h.Index).First().Size",
+		"0x5");
+	value_is("@$cursession.TTD.Data.Heap().Take(9).OrderBy(h => h.Size, (a, b) => a < b ? 1 : a > b ? -1 : "
+		 "0).First().Size",
+		 "0x5");
+	value_is("@$cursession.TTD.Data.Heap().Take(4).Flatten(h => h.Parameters).Count()", "0x4");
+	value_is("@$cursession.TTD.Data.Heap().Take(4).Aggregate(0, (sum, h) => sum + h.Index)", "0x6");
+	value_is("@$cursession.TTD.Data.Heap().Take(4).Join(@$cursession.TTD.Data.Heap().Take(4), a => a.Address, "
+		 "b => b.Address, (a, b) => a.Index).Count()",
+		 "0x8");
+	value_is("@$cursession.TTD.Data.Heap().Single(h => h.Index == 7).Action", "Free");
+	value_is("@$cursession.TTD.Data.Heap().Take(3).Select(h => h.Index).Contains(2)", "true");
+	value_is("@$cursession.TTD.Data.Heap().Any(h => h.Size == 101)", "false");
+	value_is("@$cursession.TTD.Data.Heap().Last().Index,d", "59999");
+	value_is("@$cursession.TTD.Data.Heap().Take(4).Select(h => 1 / h.Index).AllNonError().Count()", "0x3");
+	value_is("@$cursession.TTD.Data.Heap().Take(5).Concat(@$cursession.TTD.Data.Heap().Take(5)).Count(),d", "10");
+}
+
+static void test_refusals(void **state)
+{
+	(void)state;
+	refused_at("1 +", 4, "not complete");
+	refused_at("(1", 3, "')' is missing");
+	refused_at("1 2", 3, "operator is missing");
+	refused_at("\"a", 1, "no closing quote");
+	refused_at("\"\xff\"", 1, "not UTF-8");
+	refused_at("18446744073709551616", 1, "64 bits");
+	refused_at("@$cursession.TTD.Data.Heap().Where(h => h.Sise > 1)", 43, "the nearest is Size");
+	refused_at("@$cursession.TTD.Data.Heap().Were(h => 1)", 30, "the nearest is Where");
+	refused_at("@$cursession.TTD.Data.Heap().Take()", 30, "Take takes (count)");
+	refused_at("@$cursession.TTD.Data.Heap().Take(\"a\")", 35, "must be a number");
+	refused_at("@$cursession.TTD.Data.Heap().Select(h => h.Action * 2)", 51, "numbers");
+	refused_at("@$nobody", 1, "no variable");
+	refused_at("1,zz", 3, "no format specifier");
+}
+
+/* What is not kept takes no memory, however long the trace is; what is kept is counted, and its operator named. */
+static void test_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		ask("@$cursession.TTD.Data.Heap().Where(h => h.Size > 1000).Select(h => new { A = h.Size }).Count()"),
+		DX_DONE);
+	assert_int_equal(ask("@$cursession.TTD.Data.Heap().GroupBy(h => h.Size).Count()"), DX_STOPPED);
+	assert_non_null(strstr(answer, "GroupBy: more than the 1 MiB"));
+	assert_int_equal(ask("@$cursession.TTD.Data.Heap().OrderBy(h => h.Size).First()"), DX_STOPPED);
+}
+
+static void test_depth(void **state)
+{
+	char text[8192] = "";
+	(void)state;
+	memset(text, '(', 4000);
+	refused_at(text, 201, "nested too deep");
+	for (size_t i = 0; i + 1 < sizeof(text); i++)
+		text[i] = "1+"[i % 2];
+	assert_int_equal(ask(text), DX_REFUSED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_numbers),   cmocka_unit_test(test_operators),   cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_positions), cmocka_unit_test(test_collections), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_memory),    cmocka_unit_test(test_depth),
+	};
+	return cmocka_run_group_tests(tests, open_trace, close_trace);
+}
