@@ -38,6 +38,7 @@ complete -c xheap -n __fish_use_subcommand -a autologger -d 'Begin sessions when
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -a 'add list show enable disable remove run stop'
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l all -d 'All names, or all processes'
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l boot -d 'Only those with Boot = 1'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l init -r -F -d 'Process 1 is about to execute this'
 # made from src/autologger/autologger_values.h by tests/cli/autologger_values --update
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l Guid -x -d 'id of the heap provider; add sets it'
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l Start -x -d '1: the session begins when the machine starts; add sets 1'
@@ -125,7 +126,7 @@ complete -c xheap -n __xheap_before_command -l min-buffers -x -d 'Let each proce
 complete -c xheap -n __xheap_before_command -l max-buffers -x -d 'Let each process have at most N buffers'
 complete -c xheap -n __xheap_before_command -l sample -x -d 'Record a sample: one byte in BYTES'
 complete -c xheap -n __xheap_before_command -l generations -x -d 'Write to FILE.0001 up to FILE.N'
-complete -c xheap -n __xheap_before_command -l wait-for-directory -d 'Keep events in memory while the directory is missing'
+complete -c xheap -n __xheap_before_command -l late-file -d 'Keep events in memory while the directory is missing'
 complete -c xheap -n __xheap_before_command -l max-file -x -d 'Limit the size of the file or of the kept events'
 complete -c xheap -n __xheap_before_command -l file-mode -x -a 'sequential circular append newfile flight none keep-live' -d 'Choose where the events go, and which remain'
 complete -c xheap -n __xheap_before_command -l clock -x -a 'auto tsc monotonic' -d 'Choose the clock of the times'
