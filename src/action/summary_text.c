@@ -389,6 +389,10 @@ static void growth_put(const struct summary_screen *screen)
 	for (size_t i = 0; i < survey->growth_count && i < most && i < screen->rows; i++)
 		growth_row_put(screen, &survey->growths[i]);
 	forecast_put(screen);
+	struct summary_note notes[SUMMARY_NOTES];
+	unsigned count = summary_growth_notes(screen->summary, notes);
+	for (unsigned i = 0; i < count; i++)
+		words_put(screen, 2, notes[i].text, "");
 }
 
 static void cell_put(const struct summary_screen *screen, unsigned eighths)

@@ -11,6 +11,7 @@
 #include "cli/analysis.h"
 #include "cli/filter_options.h"
 #include "cli/formats.h"
+#include "cli/image.h"
 #include "cli/layout_options.h"
 #include "query/folded.h"
 
@@ -228,6 +229,7 @@ static int report_run(int argc, char **argv)
 	} else {
 		char *path = cli_trace_path(options.input.path);
 		status = path ? trace_show(&options, path) : CLI_FAILED;
+		image_say_what_is_on();
 		free(path);
 	}
 	filter_options_fini(&options.filter);
