@@ -589,6 +589,8 @@ static void screen_put(const struct summary_screen *screen)
 	filters_put(screen);
 	peak_put(screen);
 	growth_put(screen);
+	/* A screen of 24 lines has them; what follows is evidence. */
+	findings_put(screen);
 	if (!screen->summary->survey.grows_count)
 		outstanding_put(screen);
 	if (screen->has_chart)
@@ -596,7 +598,6 @@ static void screen_put(const struct summary_screen *screen)
 	traffic_put(screen);
 	processes_put(screen);
 	more_lists_put(screen);
-	findings_put(screen);
 }
 
 static size_t lines_of(const char *text)

@@ -175,7 +175,7 @@ const struct option session_option_rows[] = {
 	 .help = "set --flush-timer to 100ms, for a trace that is read while it is recorded"},
 	{"generations", .type = VALUE_COUNT, AT(generations), .value = "N", .most = GENERATIONS_MAX,
 	 .help = "write to FILE.0001 up to FILE.N, always the oldest; 0: to FILE"},
-	{"wait-for-directory", .type = VALUE_ON, AT(waits_for_directory),
+	{"late-file", .type = VALUE_ON, AT(waits_for_directory),
 	 .help = "keep events in memory while the directory of FILE is missing or read-only"},
 	{"index", .type = VALUE_ON, AT(with_index),
 	 .help = "make the trace's index during the recording, so that the first question is answered fast"},
