@@ -163,7 +163,8 @@ def begun():
         expect(distance <= sum(truth.values()) // 32 + MIB, f"the logger has {split},\nsmaps has {truth}")
         expect(abs(row["mappings"] - len(smaps(pid))) < 100 and row["mappings"] > MANY, f"{row['mappings']} mappings, {len(smaps(pid))} in smaps")
         for kind in ("stacks", "break", "shared"):
-            expect(split[kind] == truth[kind], f"{kind}: {split[kind]} and in smaps {truth[kind]}")
+            # A rise of less than a 128th of all is not read again. Where the program stands, "attached" compares to the byte.
+            expect(abs(split[kind] - truth[kind]) <= sum(truth.values()) // 128, f"{kind}: {split[kind]} and in smaps {truth[kind]}")
         check_amounts(split, MANY * PAGE)
     finally:
         program.communicate()

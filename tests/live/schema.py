@@ -26,7 +26,7 @@ SCENES = ("plain", "forks", "losses", "earlier", "untraced", "circular", "nested
 # What takes a machine without room, a damage, or chance, by the schema's file.
 UNSEEN = {
     "common.json": {"kind_counts": {"alloc", "realloc", "create", "destroy", "lock", "unlock", "protect", "reserve", "release", "earlier"},
-                    "inactive": {"pid", "command", "bytes", "threads"}, "culled_wrappers": {"offset", "offset_end"}},
+                    "inactive": {"pid", "command", "bytes", "threads"}, "culled_wrappers": {"image", "symbol", "offset", "offset_end"}},
     "heap.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "limited", "unwritten_events", "events_without_heap"}},
     "diff.json": {"source": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "limited", "unwritten_events", "events_without_heap"}},
     "info.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "limited", "unwritten_events", "events_without_heap", "inactive"},
