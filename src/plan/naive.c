@@ -551,7 +551,7 @@ static int collect(struct plan_run *run, struct naive *naive, struct diag *diag)
 	int error = plan->source == PLAN_EVENTS ? events_read(run, naive, diag) : allocations_read(run, naive, diag);
 	if (!error && plan_is_grouped(plan))
 		error = sums_finish(naive, plan, diag);
-	if (!error && plan->order_count)
+	if (!error && plan->order_count && naive->count)
 		qsort_r(naive->results, naive->count, sizeof(*naive->results), ordered_compare, (void *)plan);
 	naive->is_collected = true;
 	return error;
