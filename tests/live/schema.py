@@ -33,6 +33,7 @@ UNSEEN = {
                   "cost": {"recorder_us"}},
     "query.json": {"target": {"limited"}, "": {"folding_bytes"}},
     "dump-images.json": {"": {"unload_ns"}},
+    "dx.json": {"": {"stopped"}},
 }
 NAME = f"schema{os.getpid()}"
 seen = set()              # (file, name of the object, key)
@@ -256,6 +257,8 @@ def traces():
     for scene in SCENES:
         subprocess.run([os.path.join(BUILD, "tests/golden/make_trace"), scene, f"{scene}.xht", "1", "200"], check=True)
         check_trace(f"{scene}.xht")
+        for query in ("@$cursession.TTD.Data.Heap()", "@$cursession.TTD.Data.Allocations()", "@$cursession.Processes", "@$curprocess.Name"):
+            check("dx.json", json.loads(output("dx", f"{scene}.xht", "-format", "json", query)), f"{query} of {scene}")
     older = sorted((SOURCE / "tests/older").glob("*.xht"))
     expect(len(older) >= 20, f"only {len(older)} older traces")
     for path in older:
@@ -313,7 +316,8 @@ def sessions():
         os.kill(query(NAME)["logger_pid"], signal.SIGKILL)
         wait_for("end of the logger", lambda: "is gone" in xheap("sessions"))
         sessions_with(NAME)
-        xheap("recover", "s.xht", status=None)
+        said = xheap("recover", "s.xht", status=None)
+        expect("lives" not in said, f"the killed logger is in the way: {said}")
     finally:
         busy.kill()
         busy.wait()
