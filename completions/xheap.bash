@@ -133,7 +133,7 @@ _xheap_dx() {
 	-format | --format) _xheap_reply "text csv json" "$1" ;;
 	-f) COMPREPLY=($(compgen -f -- "$1")) ;;
 	*) case $1 in
-		-*) _xheap_reply "-g -gc -c -n -v -h -r -extra -f -memory -noPlan -format -session -noIndex --help" "$1" ;;
+		-*) _xheap_reply "-g -gc -c -n -v -h -explain -r -extra -f -memory -noPlan -format -session -noIndex --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac

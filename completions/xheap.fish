@@ -206,6 +206,7 @@ complete -c xheap -n '__fish_seen_subcommand_from dx' -o c -x -d 'Leave out the 
 complete -c xheap -n '__fish_seen_subcommand_from dx' -o n -d 'Print objects as their members'
 complete -c xheap -n '__fish_seen_subcommand_from dx' -o v -d 'Print methods and hidden members, too'
 complete -c xheap -n '__fish_seen_subcommand_from dx' -o h -d 'Explain the object'
+complete -c xheap -n '__fish_seen_subcommand_from dx' -o explain -d 'Explain the object'
 complete -c xheap -n '__fish_seen_subcommand_from dx' -o r -x -d 'Print N levels below the value'
 complete -c xheap -n '__fish_seen_subcommand_from dx' -o extra -d 'Print members beyond the documented ones, too'
 complete -c xheap -n '__fish_seen_subcommand_from dx' -o f -r -d 'Answer each line of the file'

@@ -97,6 +97,13 @@ static inline int function_is_annotation(uint32_t function)
 	return function - FUNCTION_FIRST_ANNOTATION < FUNCTION_ANNOTATION_COUNT;
 }
 
+/** Return whether a function gets its size as a count and the bytes of one element. */
+static inline int function_is_counted(uint32_t function)
+{
+	return function == FUNCTION_CALLOC || function == FUNCTION_REALLOCARRAY || function == FUNCTION_OBJECT_CALLOC ||
+	       function == FUNCTION_OBJECT_REALLOCARRAY;
+}
+
 /** Further facts about an event; bits of the trace's flags column. */
 enum event_flag {
 	EVENT_FAILED = 1,       /**< the call returned NULL or an error; result holds errno or the error number */

@@ -258,8 +258,7 @@ static uint64_t event_argument(const struct row *row, const char *parameter, siz
 	const struct trace_block *block = row->block;
 	const struct trace_entry *entry = event_entry(row);
 	uint64_t size = block->size[row->at], argument = block->argument[row->at];
-	bool is_counted = entry->function == FUNCTION_CALLOC || entry->function == FUNCTION_REALLOCARRAY ||
-			  entry->function == FUNCTION_OBJECT_CALLOC || entry->function == FUNCTION_OBJECT_REALLOCARRAY;
+	bool is_counted = function_is_counted(entry->function);
 	/* Else nothing or too much was asked for: the trace has the size of one beside it. */
 	bool is_whole = argument && size && size != UINT64_MAX;
 	if (!strncmp(parameter, "heap", length))

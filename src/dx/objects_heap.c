@@ -9,6 +9,7 @@
 #include "dx/methods.h"
 #include "dx/objects.h"
 #include "dx/positions.h"
+#include "dx/query_plan.h"
 
 enum { FLAG_ZERO = 0x8, FLAGS_DOCUMENTED = 0x4001d, MALLOCX_ZERO = 0x40, PROT_WRITE_BIT = 2 };
 #define FLAG_NESTED UINT64_C(0x80000000)
@@ -86,10 +87,34 @@ static void get_base(struct dx_query *query, const struct dx_value *object, stru
 {
 	const struct dx_event *event = event_of(object);
 	(void)query;
-	if (event->kind == EVENT_FREE || (event->kind == EVENT_CREATE && event->address))
+	if (event->kind == EVENT_FREE)
 		*value = dx_address(event->address);
 	else if (event->kind == EVENT_REALLOC)
 		*value = dx_address(event->previous);
+}
+
+/* What xheap_heap_create_sized() says of a heap. */
+static bool is_sized(const struct dx_query *query, const struct dx_value *object)
+{
+	return function_of(query, event_of(object)) == FUNCTION_HEAP_CREATE_SIZED;
+}
+
+static void get_heap_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (is_sized(query, object))
+		*value = dx_address(event_of(object)->argument);
+}
+
+static void get_reserve(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (is_sized(query, object))
+		*value = dx_number(event_of(object)->size);
+}
+
+static void get_commit(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (is_sized(query, object))
+		*value = dx_number(event_of(object)->argument2);
 }
 
 static void get_size(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -106,7 +131,7 @@ static bool heap_is_nested(struct dx_query *query, uint32_t heap)
 	if (!session->is_nested_known) {
 		session->is_nested_known = true;
 		for (uint32_t i = 0; i < session->dictionary->entry_count; i++)
-			session->has_nested |= session->dictionary->entries[i].function >= FUNCTION_FIRST_ANNOTATION;
+			session->has_nested |= function_is_annotation(session->dictionary->entries[i].function);
 		if (session->has_nested && !dx_session_table(session))
 			dx_stop(query, -1, "the heaps that lie in others cannot be found");
 	}
@@ -120,7 +145,8 @@ bool dx_event_flags(struct dx_query *query, const struct dx_event *event, uint64
 	if (!is_call_of_block(event))
 		return false;
 	bool has_word = function == FUNCTION_MALLOCX || function == FUNCTION_RALLOCX;
-	bool is_zeroed = function == FUNCTION_CALLOC || (has_word && event->argument & MALLOCX_ZERO);
+	bool is_zeroed = function == FUNCTION_CALLOC || function == FUNCTION_OBJECT_CALLOC ||
+			 (has_word && event->argument & MALLOCX_ZERO);
 	*flags = (is_zeroed ? FLAG_ZERO : 0) | (heap_is_nested(query, event->heap) ? FLAG_NESTED : 0);
 	return true;
 }
@@ -167,7 +193,7 @@ static void get_read_only(struct dx_query *query, const struct dx_value *object,
 static uint64_t argument_of(const struct dx_query *query, const struct dx_event *event, const char *name, size_t length)
 {
 	unsigned function = function_of(query, event);
-	bool is_counted = function == FUNCTION_CALLOC || function == FUNCTION_REALLOCARRAY;
+	bool is_counted = function_is_counted(function);
 	/* Else nothing or too much was asked for: the trace has the size of one beside it. */
 	bool is_whole = event->argument && event->size && event->size != UINT64_MAX;
 	if (!strncmp(name, "heap", length))
@@ -178,6 +204,10 @@ static uint64_t argument_of(const struct dx_query *query, const struct dx_event 
 										   : 0;
 	if (!strncmp(name, "size", length))
 		return !is_counted ? event->size : is_whole ? event->size / event->argument : event->argument2;
+	if (!strncmp(name, "reserve", length))
+		return event->size;
+	if (!strncmp(name, "commit", length))
+		return event->argument2;
 	return !strncmp(name, "memptr", length) ? event->argument2 : event->argument;
 }
 
@@ -191,7 +221,7 @@ static void get_parameters(struct dx_query *query, const struct dx_value *object
 		size_t length = strcspn(at, ",");
 		struct dx_element element = {dx_number(argument_of(query, event, at, length)), dx_number(count++)};
 		element.value.is_address = !strncmp(at, "heap", length) || !strncmp(at, "pointer", length) ||
-					   !strncmp(at, "memptr", length);
+					   !strncmp(at, "memptr", length) || !strncmp(at, "base", length);
 		dx_list_add(list, &element);
 		at += length + (at[length] == ',');
 	}
@@ -293,6 +323,11 @@ static void get_before(struct dx_query *query, const struct dx_value *object, st
 	get_of_block(query, object, "Previous", value);
 }
 
+static void get_weight(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "Weight", value);
+}
+
 static void get_number(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)query;
@@ -313,8 +348,11 @@ static const struct dx_member heap_members[] = {
 	{"Result", DX_NUMBER, 0, get_result, NULL,
 	 "Free, Lock, Unlock, Destroy: 0x1 the call returned, 0x0 it did not"},
 	{"PreviousAddress", DX_NUMBER, 0, get_previous, NULL, "ReAlloc: the block before"},
+	{"BaseAddress", DX_NUMBER, 0, get_heap_base, NULL, "Create: the heap's first byte, where the call gave it"},
+	{"ReserveSize", DX_NUMBER, 0, get_reserve, NULL, "Create: the bytes that the heap may grow to"},
+	{"CommitSize", DX_NUMBER, 0, get_commit, NULL, "Create: the bytes that it begins with"},
 	{"BaseAddress", DX_NUMBER, DX_MEMBER_HIDDEN, get_base, NULL,
-	 "Free: the same as Address; ReAlloc: the same as PreviousAddress; Create: the heap's first byte, if known"},
+	 "Free: the same as Address; ReAlloc: the same as PreviousAddress"},
 	{"MakeReadOnly", DX_NUMBER, 0, get_read_only, NULL, "Protect: 0x1 if the memory can no longer be written"},
 	{"Parameters", DX_SEQUENCE, DX_MEMBER_NO_COLUMN, get_parameters, NULL,
 	 "the arguments of the function that was called, in its order"},
@@ -332,6 +370,8 @@ static const struct dx_member heap_members[] = {
 	{"Lifetime", DX_NUMBER, DX_MEMBER_EXTRA, get_lifetime, NULL,
 	 "Alloc, ReAlloc: nanoseconds up to the block's end, or its age"},
 	{"FreeStack", DX_TEXT, DX_MEMBER_EXTRA, get_free_stack, NULL, "Alloc, ReAlloc: the frames of the free"},
+	{"Weight", DX_NUMBER, DX_MEMBER_EXTRA, get_weight, NULL,
+	 "Alloc, ReAlloc, in a sample: the number of blocks that this one stands for"},
 	{"PreviousBlock", DX_OBJECT, DX_MEMBER_HIDDEN, get_before, &dx_allocation_class,
 	 "ReAlloc: the block before, which has a Previous of its own"},
 	{"Block", DX_OBJECT, DX_MEMBER_HIDDEN, get_block, &dx_allocation_class,
@@ -462,6 +502,14 @@ static const struct dx_operator events_operator = {.name = "Heap",
 						   .open = events_open,
 						   .next = events_next,
 						   .close = events_close};
+
+bool dx_events_are_all(const struct dx_sequence *sequence, bool *with_nested)
+{
+	if (sequence->operator!= & events_operator || sequence->arguments[EVENTS_PROCESS].number != TRACE_NONE)
+		return false;
+	*with_nested = sequence->arguments[EVENTS_NESTED].truth;
+	return true;
+}
 
 struct dx_value dx_events(struct dx_query *query, uint32_t process, bool with_nested, int column)
 {

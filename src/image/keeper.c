@@ -40,6 +40,7 @@
 #include "os/monotonic.h"
 
 #define SCAN_NS NS_PER_S
+#define SEARCH_NS (2 * NS_PER_S)
 #define DEBOUNCE_NS (20 * NS_PER_MS)
 #define WRITE_NS (50 * NS_PER_MS)
 enum { ROUND_MS = 50, OWN_WAIT_ROUNDS = 10 };
@@ -170,8 +171,7 @@ static void apply_options(struct keeper *keeper)
 	keeper->options_due_ns = 0;
 	keeper_drop_spares(keeper);
 	read_options(keeper);
-	keeper_forget_sessions(keeper);
-	keeper_scan_sessions(keeper);
+	keeper_review_sessions(keeper);
 	keeper_take_sessions(keeper);
 	keeper_add_spares(keeper);
 	keeper_mark(keeper);
@@ -283,6 +283,8 @@ static void note_start(struct keeper *keeper, const struct watch_message *messag
 		return;
 	struct image_count *row = image_status_row(&keeper->status, kept->option.image);
 	row->outcomes[message->value]++;
+	row->shared += message->value == CONTROL_OUTCOME_TRACED && image_option_is_each(&kept->option) &&
+		       message->logger.kind == WATCH_LOGGER_OWN;
 	row->last_ns = realtime_ns();
 	bool is_untraced = message->value != CONTROL_OUTCOME_TRACED && message->value != CONTROL_OUTCOME_UNSELECTED &&
 			   message->value != CONTROL_OUTCOME_EXEC_FAILED;
@@ -372,6 +374,10 @@ static void do_regularly(struct keeper *keeper)
 		keeper->scanned_ns = now;
 		keeper_scan_sessions(keeper);
 		keeper_trim_traces(keeper);
+	}
+	if (now - keeper->searched_ns >= SEARCH_NS) {
+		keeper->searched_ns = now;
+		keeper_mark_others(keeper);
 	}
 	keeper_take_sessions(keeper);
 	if (keeper->is_status_new && now - keeper->written_ns >= WRITE_NS) {

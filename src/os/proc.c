@@ -236,7 +236,7 @@ uint64_t proc_thread_ran_ns(pid_t pid, pid_t tid)
 
 bool proc_read_life(pid_t pid, struct proc_life *life)
 {
-	enum { HAS_NOT_EXECUTED = 0x40 }; /* the kernel's PF_FORKNOEXEC */
+	enum { HAS_NOT_EXECUTED = 0x40, IS_EXITING = 4 }; /* the kernel's PF_FORKNOEXEC and PF_EXITING */
 	size_t size;
 	char *text = read_whole(pid, "stat", &size), *name = text ? strchr(text, '(') : NULL,
 	     *end = text ? strrchr(text, ')') : NULL, *at = end;
@@ -245,6 +245,7 @@ bool proc_read_life(pid_t pid, struct proc_life *life)
 		for (int i = FIELD_STATE; i <= FIELD_STACK_START && at && (at = strchr(at + 1, ' ')); i++)
 			field[i] = strtoull(at + 1, NULL, 10);
 		*life = (struct proc_life){.has_executed = !(field[FIELD_FLAGS] & HAS_NOT_EXECUTED),
+					   .is_exiting = field[FIELD_FLAGS] & IS_EXITING,
 					   .start_time = field[FIELD_START_TIME],
 					   .stack_start = field[FIELD_STACK_START]};
 		snprintf(life->name, sizeof(life->name), "%.*s", (int)(end - name - 1), name + 1);

@@ -53,6 +53,7 @@ uint64_t proc_thread_ran_ns(pid_t pid, pid_t tid);
 
 /** The progress of a process. */
 struct proc_life {
+	bool is_exiting; /**< it has begun to end: its memory and descriptors go, and then it has ended */
 	/** at most 15 bytes, as the kernel has it; known after the process has ended, too */
 	char name[32];
 	bool has_executed;    /**< it has executed an image since it was forked */

@@ -141,8 +141,9 @@ const struct option session_option_rows[] = {
 	{"on-full", .type = VALUE_CHOICE, AT(on_full_wait), .value = "wait|drop", .choices = when_full, .initial = true,
 	 .key = "on-full", .flags = OPTION_IS_LIVE,
 	 .help = "when a thread has no free buffer"},
-	{"wait-limit", .type = VALUE_DURATION, AT(wait_limit_ms), .value = "TIME", .least = 1, .initial = WAIT_LIMIT_MS,
-	 .key = "wait-limit-ms", .flags = OPTION_IS_LIVE,
+	/* Short forms that were unique before --wait-for-directory. */
+	{"wait-limit", .others = "w wa wai wait wait-", .type = VALUE_DURATION, AT(wait_limit_ms), .value = "TIME",
+	 .least = 1, .initial = WAIT_LIMIT_MS, .key = "wait-limit-ms", .flags = OPTION_IS_LIVE,
 	 .help = "drop events when a thread has waited for this long and the recording makes no progress"},
 	{"buffer-size", .type = VALUE_SIZE, AT(buffer_size), .value = "SIZE", .least = BUFFER_BYTES_MIN,
 	 .most = BUFFER_BYTES_MAX, .initial = BUFFER_BYTES_MIN, .key = "buffer-size",

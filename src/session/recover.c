@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/whole_file.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 #include "region/atomic.h"
 #include "region/message.h"
@@ -66,6 +67,23 @@ static uint32_t *region_numbers(const char *directory, uint32_t *count)
 	return numbers;
 }
 
+/* Return whether the session's logger lives. One that was killed is gone for its controllers when its socket is closed,
+   a moment before it has ended: wait for that. */
+static bool logger_lives(const struct recover_session *session)
+{
+	enum { TRIES = 1000, PAUSE_NS = 10000000 };
+	for (int i = 0; i < TRIES; i++) {
+		struct proc_life life;
+		if (!proc_read_life(session->logger_pid, &life) || life.start_time != session->logger_start ||
+		    proc_has_ended(session->logger_pid))
+			return false;
+		if (!life.is_exiting)
+			return true;
+		monotonic_pause(PAUSE_NS);
+	}
+	return true;
+}
+
 int recover_read_session(struct recover_session *session, const char *directory, struct diag *diag)
 {
 	*session = (struct recover_session){.logger_pid = 0};
@@ -108,9 +126,7 @@ int recover_read_session(struct recover_session *session, const char *directory,
 				      .start_realtime_ns = (int64_t)fields_number(text, "start_realtime_ns", 0)};
 	free(text);
 	free(region_numbers(directory, &session->region_count));
-	session->has_logger = session->logger_pid > 0 && session->logger_start != 0 &&
-			      proc_start_time(session->logger_pid) == session->logger_start &&
-			      !proc_has_ended(session->logger_pid);
+	session->has_logger = session->logger_pid > 0 && session->logger_start != 0 && logger_lives(session);
 	if (session->trace_path[0] != '/' || session->clock.mult == 0 || session->clock.shift > 63)
 		return diag_fail(diag, EINVAL, "%s/session is damaged: it names no trace or no clock", directory);
 	return 0;

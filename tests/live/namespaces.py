@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 
-from live import LONG_SECONDS, wait_for
+from live import LONG_SECONDS, is_reading, wait_for
 
 BUILD = pathlib.Path(os.environ["BUILD"]).resolve()
 XHEAP = os.environ["XHEAP"]
@@ -160,7 +160,9 @@ def test_unknown_pids():
                               env=environment)
     logger = json.loads(xheap("query", name, "--format", "json"))["logger_pid"]
     try:
-        wait_for("inner", lambda: any(row["command"] == f"{PROGRAMS / 'inner'} 5 wait" for row in json.loads(xheap("query", name, "--format", "json"))["targets"]))
+        # Its libraries are loaded, and so hooked, when it reads its input: the loader asks the logger, which does not answer any more soon.
+        wait_for("inner that reads its input", lambda: any(row["command"] == f"{PROGRAMS / 'inner'} 5 wait" and is_reading(row["pid"])
+                                                           for row in json.loads(xheap("query", name, "--format", "json"))["targets"]))
         os.kill(logger, signal.SIGSTOP)
         said = target.communicate("go\n", timeout=LONG_SECONDS)[0]
     finally:

@@ -156,7 +156,8 @@ def test_heap_has_room():
 
 def attach(shown, *options):
     recording = subprocess.Popen([XHEAP, "record", "-o", TRACE, "-p", str(shown.pid), *options], stderr=subprocess.PIPE, text=True)
-    expect(str(shown.pid) in recording.stderr.readline(), "not attached")
+    line = recording.stderr.readline()
+    expect(str(shown.pid) in line and "paused for" in line, f"not attached: {line}")
     return recording
 
 
