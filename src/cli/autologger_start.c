@@ -114,8 +114,8 @@ static bool is_wanted(pid_t pid, const struct stat *own, const struct image_opti
 	return !options || is_registered(options, session, path, process.st_uid);
 }
 
-/* Attach to the processes that run and are registered by `options`; NULL: to all. Those that cannot be recorded are left
-   out. */
+/* Attach to the processes that run and are registered by `options`; NULL: to all. Those that cannot be recorded are
+   left out. */
 static void attach_running(const char *session, const struct image_options *options)
 {
 	struct diag diag = {""};
