@@ -3,11 +3,13 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -15,6 +17,7 @@
 #include "cli/autologger.h"
 #include "cli/own_command.h"
 #include "cli/session_talk.h"
+#include "image/image_files.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "session/directory.h"
@@ -77,34 +80,67 @@ static int session_start(const struct autologger *logger, struct diag *why)
 	return error;
 }
 
-/* ---- all processes ---- */
+/* ---- processes that run already ---- */
 
-/* Processes of xheap itself, and those of the kernel, are not attached to. */
-static bool is_wanted(pid_t pid, const struct stat *own)
+/* Return whether an option that this session may take registers the file. Options that choose among starts take none of
+   before. */
+static bool is_registered(const struct image_options *options, const char *session, const char *path, uid_t user)
 {
-	char path[40];
-	struct stat status;
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	return stat(path, &status) == 0 && (status.st_dev != own->st_dev || status.st_ino != own->st_ino);
+	for (size_t i = 0; i < options->count; i++) {
+		const struct image_option *option = &options->items[i];
+		const char *name = image_option_is_path(option) ? path : text_file_name(path);
+		if (!strcmp(option->image, name) && image_option_is_in_force(option, time(NULL)) &&
+		    (!option->session[0] || !strcmp(option->session, session)) && !option->output[0] &&
+		    (!option->user[0] || option->user_id == user) && !option->arguments[0] && !option->cgroup[0] &&
+		    !option->first && option->every <= 1)
+			return true;
+	}
+	return false;
 }
 
-/* Attach to every process that runs; those that cannot be recorded are left out. */
-static void attach_all(const char *name)
+/* Return whether to attach to the process. Those of xheap itself, and those of the kernel, are left alone. */
+static bool is_wanted(pid_t pid, const struct stat *own, const struct image_options *options, const char *session)
+{
+	char link[40], path[PATH_MAX];
+	struct stat status, process;
+	snprintf(link, sizeof(link), "/proc/%d", (int)pid);
+	if (stat(link, &process) != 0)
+		return false;
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	ssize_t length = readlink(link, path, sizeof(path) - 1);
+	if (length <= 0 || stat(link, &status) != 0 || (status.st_dev == own->st_dev && status.st_ino == own->st_ino))
+		return false;
+	path[length] = 0;
+	return !options || is_registered(options, session, path, process.st_uid);
+}
+
+/* Attach to the processes that run and are registered by `options`; NULL: to all. Those that cannot be recorded are
+   left out. */
+static void attach_running(const char *session, const struct image_options *options)
 {
 	struct diag diag = {""};
 	struct stat own;
 	DIR *processes = opendir("/proc");
 	struct dirent *entry;
-	int socket = processes && stat("/proc/self/exe", &own) == 0 ? session_connect(name, &diag) : -1;
+	int socket = processes && stat("/proc/self/exe", &own) == 0 ? session_connect(session, &diag) : -1;
 	while (socket >= 0 && (entry = readdir(processes))) {
 		pid_t pid = (pid_t)atoi(entry->d_name);
-		if (isdigit((unsigned char)entry->d_name[0]) && is_wanted(pid, &own))
+		if (isdigit((unsigned char)entry->d_name[0]) && is_wanted(pid, &own, options, session))
 			controller_attach(socket, &pid, 1, NULL, &(struct diag){""});
 	}
 	if (socket >= 0)
 		close(socket);
 	if (processes)
 		closedir(processes);
+}
+
+static void attach_registered(const char *session)
+{
+	struct image_options options = {0};
+	image_options_read(&options);
+	if (options.count)
+		attach_running(session, &options);
+	image_options_fini(&options);
 }
 
 /* ---- process 1 before it is init ---- */
@@ -169,7 +205,9 @@ int autologger_start(const struct autologger *logger, const char *init, struct d
 		if (init && !take_init(logger->name, init))
 			cli_say("autologger %s: process 1 is not recorded from its beginning", logger->name);
 		if (!init)
-			attach_all(logger->name);
+			attach_running(logger->name, NULL);
+	} else if (!error) {
+		attach_registered(logger->name);
 	}
 	/* The directory may be read-only: list and show then have no status. */
 	autologger_status_write(logger->name, error, error ? why->text : "", &diag);

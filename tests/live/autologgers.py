@@ -4,10 +4,12 @@
 import json
 import os
 import pathlib
+import shutil
 import stat
+import subprocess
 import sys
 
-from live import expect, run_tests, wait_for, xheap
+from live import PROGRAMS, expect, run_tests, wait_for, wait_until_begun, xheap
 
 GUID = "{222962ab-6180-4b88-a825-346b75f2a24a}"
 ROOT = pathlib.Path("root").absolute()
@@ -129,6 +131,32 @@ def generations():
     xheap("autologger", "remove", "three")
 
 
+def running():
+    """Registered processes that run already are attached to; others are not, nor those of another session's option."""
+    images = ROOT / "etc/xheap/image.d"
+    images.mkdir(parents=True, exist_ok=True)
+    own, other = (pathlib.Path(name).absolute() for name in ("registered", "unregistered"))
+    for path in (own, other):
+        shutil.copy(f"{PROGRAMS}/attached", path)
+    (images / "own.conf").write_text("[image]\nImage = registered\n")
+    processes = [subprocess.Popen([path, "count"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) for path in (own, other)]
+    try:
+        for process in processes:
+            wait_until_begun(process)
+        xheap("autologger", "add", "running")
+        xheap("autologger", "run", "running")
+        state = json.loads(xheap("query", "running", "--format", "json"))
+        state = state[0] if isinstance(state, list) else state
+        expect([target["pid"] for target in state["targets"]] == [processes[0].pid], (state["targets"], processes[0].pid))
+        xheap("autologger", "stop", "running")
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+        (images / "own.conf").unlink()
+        xheap("autologger", "remove", "running", status=None)
+
+
 def late():
     """Events of before the directory is there are in the trace; a session that ends before leaves them to recover."""
     place = pathlib.Path("late").absolute()
@@ -170,4 +198,4 @@ def late():
 
 os.environ["XHEAP_IMAGE_ROOT"] = str(ROOT)
 FILES.mkdir(parents=True)
-sys.exit(run_tests(values, damaged, appended, generations, late))
+sys.exit(run_tests(values, damaged, appended, generations, running, late))
