@@ -25,7 +25,7 @@ _xheap_recording() {
 	--trigger) _xheap_reply "rss= memory-limit exit crash" "$1" ;;
 	-p | --pid) _xheap_reply "$(ps -u "$(id -u)" -o pid= 2>/dev/null)" "$1" ;;
 	--duration | --stack-depth | --wait-limit | --buffer-size | --min-buffers | --max-buffers | --sample | --max-file | --permissions | --flush-timer | --generations) ;;
-	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --generations --wait-for-directory --index --real-time --check-stacks --quiet --help" "$1" ;;
+	*) _xheap_reply "-o --output -p --pid --duration --stackwalk --stack-depth --no-duration --no-follow --until-exit --on-full --wait-limit --buffer-size --min-buffers --max-buffers --sample --max-file --file-mode --keep --clock --trigger --permissions --flush-timer --generations --late-file --index --real-time --check-stacks --quiet --help" "$1" ;;
 	esac
 }
 
@@ -133,7 +133,7 @@ _xheap_dx() {
 	-format | --format) _xheap_reply "text csv json" "$1" ;;
 	-f) COMPREPLY=($(compgen -f -- "$1")) ;;
 	*) case $1 in
-		-*) _xheap_reply "-g -gc -c -n -v -h -r -extra -f -memory -noPlan -format -session -noIndex --help" "$1" ;;
+		-*) _xheap_reply "-g -gc -c -n -v -h -explain -r -extra -f -memory -noPlan -format -session -noIndex --help" "$1" ;;
 		*) _xheap_traces "$1" ;;
 		esac ;;
 	esac
@@ -207,7 +207,7 @@ _xheap_autologger() {
 	add,*) _xheap_reply "$options" "$1" ;;
 	list,--format) _xheap_reply "text json" "$1" ;;
 	list,*) _xheap_reply "--format" "$1" ;;
-	*) _xheap_reply "--all --boot $(ls /etc/xheap/autologger.d 2>/dev/null | sed -n 's/\.conf$//p')" "$1" ;;
+	*) _xheap_reply "--all --boot --init $(ls /etc/xheap/autologger.d 2>/dev/null | sed -n 's/\.conf$//p')" "$1" ;;
 	esac
 }
 

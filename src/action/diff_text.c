@@ -68,22 +68,45 @@ static void plain_lines(const struct diff_report *report, struct sink *lines, st
 	free(text);
 }
 
-/* Lines about one source, each with the name of its side before it. */
-static void caveats(const struct diff_report *report, enum diff_side side, struct action_input *one, struct sink *out)
+static char *source_lines(const struct diff_report *report, unsigned source)
 {
-	const uint32_t lent = heap_names_lent_count(one->sources->names);
+	struct action_input one = *report->diff.input;
+	one.sources = &report->diff.input->sources[source];
+	one.source_count = 1;
+	const uint32_t lent = heap_names_lent_count(one.sources->names);
 	struct sink to;
 	sink_to_memory(&to);
-	report_caveat_lines(&(struct report){.input = one}, &to);
+	report_caveat_lines(&(struct report){.input = &one}, &to);
 	if (lent)
 		sink_format(&to, "%s address%s named by another trace that has the same build-id\n",
 			    text_count(lent).data, lent == 1 ? " is" : "es are");
-	char *lines = sink_take(&to, NULL);
+	return sink_take(&to, NULL);
+}
+
+static bool has_line(const char *lines, const char *line)
+{
+	size_t length = strlen(line);
+	for (; *lines; lines += strcspn(lines, "\n") + (strchr(lines, '\n') != NULL))
+		if (strcspn(lines, "\n") == length && !strncmp(lines, line, length))
+			return true;
+	return false;
+}
+
+/* Lines about one source, each with the name of its side before it. A window of the first source's trace has only lines
+   that this one has not. */
+static void caveats(const struct diff_report *report, enum diff_side side, unsigned source, struct sink *out)
+{
+	const struct action_source *sources = report->diff.input->sources;
+	bool is_known = source > 0 && sources[source].trace == sources[0].trace;
+	char *lines = source_lines(report, source), *known = is_known ? source_lines(report, 0) : NULL;
+	struct sink to;
 	sink_to_memory(&to);
 	for (char *line = lines, *end; (end = strchr(line, '\n')); line = end + 1) {
 		*end = 0;
-		sink_format(&to, "  %s: %s\n", diff_side_name(side), line + strspn(line, " "));
+		if (!known || !has_line(known, line))
+			sink_format(&to, "  %s: %s\n", diff_side_name(side), line + strspn(line, " "));
 	}
+	free(known);
 	free(lines);
 	caveat_lines(report, &to, out);
 }
@@ -100,7 +123,7 @@ static void source_head(const struct diff_report *report, enum diff_side side, u
 	if (from->window->range.from_ns > 0 || from->window->range.to_ns < from->table->duration_ns)
 		sink_format(out, "   from %s us to %s us\n", text_microseconds(from->window->range.from_ns).data,
 			    text_microseconds(from->window->range.to_ns).data);
-	caveats(report, side, &one, out);
+	caveats(report, side, source, out);
 }
 
 static void list_images(const struct diff_report *report, struct sink *out, const char *const *names, size_t count,

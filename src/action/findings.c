@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/forecast.h"
 #include "action/losses.h"
 #include "action/stack_view.h"
 #include "action/summary.h"
@@ -101,6 +102,20 @@ static void finding_add(struct summary *summary, enum summary_finding_kind kind,
 
 /* ---- each kind ---- */
 
+/* Say when the process reaches a limit of its memory; the report has the interval. */
+static void forecast_tell(const struct summary *summary, uint32_t process, struct sink *text)
+{
+	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
+	const struct forecast forecast = forecast_make(&summary->survey, dictionary);
+	if (!forecast.limit || forecast.process != process)
+		return;
+	/* Longer ones are years. */
+	int64_t left_ns = forecast.seconds < 9e9 ? (int64_t)(forecast.seconds * 1e9) : INT64_MAX;
+	sink_format(text, " With all that grows, pid %s reaches %s (%s) in %s.",
+		    text_pid(dictionary->processes[process].pid).data, forecast.words,
+		    text_bytes(forecast.limit_bytes).data, text_duration(left_ns).data);
+}
+
 static void growth_find(struct summary *summary)
 {
 	const struct survey *survey = &summary->survey;
@@ -126,6 +141,7 @@ static void growth_find(struct summary *summary)
 				    " Blocks from before the recording are freed at %s a second: new ones may replace "
 				    "them.",
 				    text_bytes((uint64_t)growth->replaced_bytes).data);
+		forecast_tell(summary, own->process, &text);
 		command_begin(summary, &command, "heap");
 		/* Some programs free all at their end: so the question is of the time before it. */
 		sink_text(&command, " -stacks st -top 5");

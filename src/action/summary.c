@@ -195,6 +195,41 @@ struct summary_resident summary_resident_parts(const struct summary *summary)
 	return parts;
 }
 
+int64_t summary_growth_from(const struct summary *summary)
+{
+	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
+	int64_t from_ns = summary->survey.chart_range.from_ns;
+	bool is_later = dictionary->dropped_events && dictionary->dropped_until_ns > from_ns;
+	return is_later ? dictionary->dropped_until_ns : from_ns;
+}
+
+unsigned summary_growth_notes(const struct summary *summary, struct summary_note notes[SUMMARY_NOTES])
+{
+	const struct heap_table *table = summary->source->table;
+	const struct text from = text_duration(summary_growth_from(summary));
+	unsigned count = 0;
+	if (heap_is_folded(table)) {
+		notes[count].word = "aggregated";
+		snprintf(notes[count++].text, sizeof(notes->text),
+			 "Growth is known from %s on: earlier blocks are summed up, and are in no rate.", from.data);
+	}
+	if (table->dictionary->dropped_events) {
+		notes[count].word = "dropped";
+		snprintf(notes[count++].text, sizeof(notes->text),
+			 "Growth is known from %s on: earlier events are not kept, and frees of their blocks have no "
+			 "stack.",
+			 from.data);
+	}
+	if (table->sample_bytes) {
+		notes[count].word = "sampled";
+		snprintf(notes[count++].text, sizeof(notes->text),
+			 "Growth is estimated from one byte in %s: a stack of which few blocks were chosen is not "
+			 "judged.",
+			 text_bytes(table->sample_bytes).data);
+	}
+	return count;
+}
+
 void summary_make(struct summary *summary, struct action_input *input, const struct summary_plan *plan)
 {
 	assert(input->source_count == 1);

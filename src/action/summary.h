@@ -92,6 +92,13 @@ struct summary_resident {
 	uint64_t heap_bytes, free_bytes; /**< with is_split: what is heap, and what of it no block has */
 };
 
+/** A reason why growth is known in part only. */
+struct summary_note {
+	const char *word; /**< in JSON */
+	char text[200];   /**< for people */
+};
+enum { SUMMARY_NOTES = 3 };
+
 /** What is asked for. */
 struct summary_plan {
 	int64_t short_ns;
@@ -109,6 +116,12 @@ void summary_make(struct summary *summary, struct action_input *input, const str
 
 /** Return the parts of the largest resident memory; summary->resident is not NULL. */
 struct summary_resident summary_resident_parts(const struct summary *summary);
+
+/** Set the reasons why growth is known in part only. Return their number. */
+unsigned summary_growth_notes(const struct summary *summary, struct summary_note notes[SUMMARY_NOTES]);
+
+/** Return the time from which growth is known. */
+int64_t summary_growth_from(const struct summary *summary);
 
 /** Free the summary. */
 void summary_fini(struct summary *summary);

@@ -138,6 +138,13 @@ static void json_growth(struct json *json, const struct summary *summary, size_t
 	json_begin_object(json, "growth");
 	json_known_text(json, "unknown", survey->growth_unknown.data);
 	json_count(json, "grows_count", survey->grows_count);
+	json_time(json, "from_us", summary_growth_from(summary));
+	struct summary_note notes[SUMMARY_NOTES];
+	unsigned note_count = summary_growth_notes(summary, notes);
+	json_begin_array(json, "notes");
+	for (unsigned i = 0; i < note_count; i++)
+		json_text(json, NULL, notes[i].word);
+	json_end_array(json);
 	json_begin_array(json, "rows");
 	for (size_t i = 0; i < survey->growth_count && i < survey->grows_count + top; i++)
 		json_growth_row(json, summary, &survey->growths[i]);

@@ -389,6 +389,10 @@ static void growth_put(const struct summary_screen *screen)
 	for (size_t i = 0; i < survey->growth_count && i < most && i < screen->rows; i++)
 		growth_row_put(screen, &survey->growths[i]);
 	forecast_put(screen);
+	struct summary_note notes[SUMMARY_NOTES];
+	unsigned count = summary_growth_notes(screen->summary, notes);
+	for (unsigned i = 0; i < count; i++)
+		words_put(screen, 2, notes[i].text, "");
 }
 
 static void cell_put(const struct summary_screen *screen, unsigned eighths)
@@ -585,6 +589,8 @@ static void screen_put(const struct summary_screen *screen)
 	filters_put(screen);
 	peak_put(screen);
 	growth_put(screen);
+	/* A screen of 24 lines has them; what follows is evidence. */
+	findings_put(screen);
 	if (!screen->summary->survey.grows_count)
 		outstanding_put(screen);
 	if (screen->has_chart)
@@ -592,7 +598,6 @@ static void screen_put(const struct summary_screen *screen)
 	traffic_put(screen);
 	processes_put(screen);
 	more_lists_put(screen);
-	findings_put(screen);
 }
 
 static size_t lines_of(const char *text)

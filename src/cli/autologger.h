@@ -12,9 +12,9 @@ int autologger_show_run(int count, char **arguments);
 int autologger_start_run(int count, char **arguments);
 int autologger_stop_run(int count, char **arguments);
 
-/** Start the session of an autologger and store the result as its Status. Return 0, or a negative errno with the reason
-    in `why`. */
-int autologger_start(const struct autologger *logger, struct diag *why);
+/** Start the session of an autologger and store the result as its Status. `init`: what process 1 is about to execute;
+    NULL: it runs. Return 0, or a negative errno with the reason in `why`. */
+int autologger_start(const struct autologger *logger, const char *init, struct diag *why);
 
 /** Stop the session with this name and complete its trace. Return 0, -ENOENT if it does not run, or another negative
     errno with the reason in `why`. */

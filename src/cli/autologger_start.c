@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@
 #include "cli/autologger.h"
 #include "cli/own_command.h"
 #include "cli/session_talk.h"
+#include "os/monotonic.h"
+#include "os/proc.h"
 #include "session/directory.h"
 #include "trace/trace.h"
 
@@ -104,15 +107,70 @@ static void attach_all(const char *name)
 		closedir(processes);
 }
 
-int autologger_start(const struct autologger *logger, struct diag *why)
+/* ---- process 1 before it is init ---- */
+
+enum { INIT_PID = 1, HELD_MS = 500, GUARD_MS = 20000, GUARD_POLL_MS = 20, ANSWER_MS = 3000 };
+
+/* Watch over the exec of process 1: a logger that holds it for too long is killed, which lets it go on. Ends when the
+   real init runs. */
+_Noreturn static void guard_init(pid_t logger_pid, const struct stat *first)
+{
+	char path[] = "/proc/1/exe";
+	struct stat status;
+	unsigned held_ms = 0;
+	setsid();
+	for (int fd = 0; fd < 256; fd++)
+		close(fd);
+	for (unsigned all_ms = 0; all_ms < GUARD_MS; all_ms += GUARD_POLL_MS) {
+		char state = proc_state(INIT_PID);
+		bool is_init = stat(path, &status) == 0 && status.st_ino != first->st_ino;
+		if (is_init && state != 't')
+			_exit(0);
+		held_ms = state == 't' ? held_ms + GUARD_POLL_MS : 0;
+		if (held_ms >= HELD_MS) {
+			kill(logger_pid, SIGKILL);
+			_exit(1);
+		}
+		monotonic_pause(GUARD_POLL_MS * NS_PER_MS);
+	}
+	_exit(0);
+}
+
+/* Have the logger take process 1 when it executes the real init. Return false if it cannot. */
+static bool take_init(const char *name, const char *init)
+{
+	struct diag diag = {""};
+	struct control_message message = {.kind = CONTROL_LAUNCH, .pid = INIT_PID, .value = 2};
+	struct controller_state state;
+	struct stat first;
+	int socket = stat("/proc/1/exe", &first) == 0 ? session_connect(name, &diag) : -1;
+	if (socket < 0 || controller_query(socket, false, &state, NULL, &diag))
+		return false;
+	pid_t logger_pid = state.logger_pid;
+	controller_state_fini(&state);
+	snprintf(message.text, sizeof(message.text), "%s", init);
+	bool is_taken = control_send(socket, &message);
+	if (is_taken && fork() == 0)
+		guard_init(logger_pid, &first);
+	while (is_taken && control_receive(socket, &message, ANSWER_MS) > 0)
+		if (message.kind == CONTROL_LAUNCHED)
+			return message.value == 0;
+	return false;
+}
+
+int autologger_start(const struct autologger *logger, const char *init, struct diag *why)
 {
 	struct diag diag = {""};
 	if (autologger_is_running(logger->name))
 		return 0;
 	int error = autologger_check(logger, why);
 	error = error ? error : session_start(logger, why);
-	if (!error && logger->values[AUTOLOGGER_AllProcesses].number)
-		attach_all(logger->name);
+	if (!error && logger->values[AUTOLOGGER_AllProcesses].number) {
+		if (init && !take_init(logger->name, init))
+			cli_say("autologger %s: process 1 is not recorded from its beginning", logger->name);
+		if (!init)
+			attach_all(logger->name);
+	}
 	/* The directory may be read-only: list and show then have no status. */
 	autologger_status_write(logger->name, error, error ? why->text : "", &diag);
 	return error;
@@ -122,6 +180,7 @@ int autologger_start(const struct autologger *logger, struct diag *why)
 
 struct start_options {
 	bool is_boot;
+	const char *init;
 	const char **names;
 	size_t count, capacity;
 };
@@ -138,6 +197,8 @@ static int take_name(void *context, char *word)
 static const struct option start_rows[] = {
 	{"boot", .type = VALUE_ON, OPTION_AT(struct start_options, is_boot),
 	 .help = "only those with Boot = 1"},
+	{"init", .type = VALUE_TEXT, OPTION_AT(struct start_options, init), .value = "PATH",
+	 .help = "process 1 is about to execute this program"},
 	{.type = VALUE_END},
 };
 /* clang-format on */
@@ -159,10 +220,10 @@ static bool is_chosen(const struct start_options *options, const struct autologg
 }
 
 /* A file with a mistake has the reason as its status. */
-static int start_entry(const struct autologger_entry *entry, struct diag *why)
+static int start_entry(const struct autologger_entry *entry, const char *init, struct diag *why)
 {
 	if (!entry->error)
-		return autologger_start(&entry->logger, why);
+		return autologger_start(&entry->logger, init, why);
 	autologger_status_write(entry->logger.name, entry->error, entry->reason.text, &(struct diag){""});
 	return diag_fail(why, -entry->error, "%s", entry->reason.text);
 }
@@ -188,7 +249,7 @@ int autologger_start_run(int count, char **arguments)
 		status = check_names(&options, &list, "run");
 	for (size_t i = 0; status != CLI_FAILED && i < list.count; i++) {
 		struct diag reason = {""};
-		if (!is_chosen(&options, &list.items[i]) || !start_entry(&list.items[i], &reason))
+		if (!is_chosen(&options, &list.items[i]) || !start_entry(&list.items[i], options.init, &reason))
 			continue;
 		cli_say("autologger %s: %s", list.items[i].logger.name, reason.text);
 		status = CLI_NO;

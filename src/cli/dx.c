@@ -76,11 +76,13 @@ static void opened_close(struct opened *opened)
 /* ---- questions ---- */
 
 static volatile sig_atomic_t is_interrupted;
+static bool is_cancelled;
 
 static void interrupt(int number)
 {
 	(void)number;
 	is_interrupted = 1;
+	__atomic_store_n(&is_cancelled, true, __ATOMIC_RELAXED);
 }
 
 /* A second Ctrl-C ends the program at once. */
@@ -110,6 +112,8 @@ int dx_answer(struct dx_session *session, const struct dx_command *defaults, con
 		return cli_fail("dx: %s", diag.text);
 	session->has_extras = command.layout.has_extras;
 	is_interrupted = 0;
+	is_cancelled = false;
+	command.is_cancelled = &is_cancelled;
 	command.is_interrupted = &is_interrupted;
 	cli_output_open(&output, has_pager && command.format == DX_FORMAT_TEXT);
 	take_interrupts();
@@ -159,6 +163,7 @@ static int trace_ask(const struct dx_options *options, const char *expression, c
 	struct dx_command defaults = {.layout = options->layout,
 				      .format = (enum dx_format)options->format,
 				      .wants_help = options->wants_help,
+				      .is_naive = options->is_naive,
 				      .memory_bytes = options->memory_bytes};
 	dx_session_init(&session);
 	int status = expression        ? dx_answer(&session, &defaults, expression, true)
@@ -207,7 +212,8 @@ static const struct option dx_option_rows[] = {
 	{"n", .type = VALUE_ON, AT(layout.is_raw),
 	 .help = "objects as their members, without a text that stands for them"},
 	{"v", .type = VALUE_ON, AT(layout.is_verbose), .help = "methods and hidden members, too"},
-	{"h", .type = VALUE_ON, AT(wants_help), .help = "what the object is, with its members and methods"},
+	{"explain", .type = VALUE_ON, AT(wants_help),
+	 .help = "what the object is, with its members and methods; before an expression, -h is the same"},
 	{"r", .type = VALUE_NUMBER, AT(levels), .value = "N", .most = 50, .initial = LEVELS_DEFAULT,
 	 .help = "levels below the value; -rN and -r (1) are written without a blank"},
 	{"extra", .type = VALUE_ON, AT(layout.has_extras), .help = "members beyond the documented ones, too"},
@@ -225,13 +231,15 @@ static const struct option_group dx_groups[] = {
 	{dx_option_rows, 0, false}, {input_rows, 0, false}, {analysis_rows, 0, false}, {NULL, 0, false}};
 static const struct option_grammar grammar = {.command = "dx", .groups = dx_groups, .dashes = "-"};
 
-/* -rN and -r, which have no blank before their number, become -r=N. */
+/* -rN and -r, which have no blank before their number, become -r=N; -h before an expression is -explain. */
 static char **spell_levels(int argc, char **argv)
 {
 	char **words = memory_zeroed((size_t)argc + 1, sizeof(*words));
 	memcpy(words, argv, (size_t)argc * sizeof(*words));
 	for (int i = 1; i < argc; i++) {
 		bool is_levels = !strncmp(argv[i], "-r", 2) && strspn(argv[i] + 2, "0123456789") == strlen(argv[i] + 2);
+		if (argc > 2 && (!strcmp(argv[i], "-h") || !strcmp(argv[i], "-?")))
+			words[i] = (char *)"-explain";
 		if (is_levels) {
 			words[i] = memory_zeroed(strlen(argv[i]) + 4, 1);
 			sprintf(words[i], "-r=%s", argv[i][2] ? argv[i] + 2 : "1");

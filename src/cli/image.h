@@ -13,4 +13,10 @@ int image_show_run(int count, char **arguments);
 /** Say that the option is written, and whether starts are watched. */
 void image_say_in_force(const struct image_option *option);
 
+/** Let the keeper find sessions at once, if it runs and belongs to this user: one that takes images has begun. */
+void image_session_has_begun(void);
+
+/** Say on stderr which images are registered, if any is: that costs as long as it lasts. */
+void image_say_what_is_on(void);
+
 #endif

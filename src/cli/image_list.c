@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* xheap image list and show: the options, and what became of the starts. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,31 @@ void image_say_in_force(const struct image_option *option)
 	image_status_fini(&status);
 }
 
+void image_session_has_begun(void)
+{
+	struct image_status status;
+	image_status_read(&status);
+	if (image_status_is_kept(&status))
+		kill(status.keeper, SIGHUP);
+	image_status_fini(&status);
+}
+
+void image_say_what_is_on(void)
+{
+	struct image_options options = {0};
+	char names[200] = "";
+	image_options_read(&options);
+	for (size_t i = 0; i < options.count; i++) {
+		size_t length = strlen(names);
+		if (image_option_is_in_force(&options.items[i], time(NULL)))
+			snprintf(names + length, sizeof(names) - length, "%s%.*s", length ? ", " : "",
+				 (int)(sizeof(names) - length), options.items[i].image);
+	}
+	if (names[0])
+		cli_say("starts are recorded of %s; xheap image list", names);
+	image_options_fini(&options);
+}
+
 static const struct image_count *count_of(const struct image_status *status, const char *image)
 {
 	static const struct image_count none;
@@ -99,11 +125,16 @@ static const char *state_of(const struct image_option *option)
 static void option_text_line(const struct image_option *option, const struct image_count *count)
 {
 	char last[40];
-	uint64_t missing = untraced(count);
+	uint64_t missing = untraced(count), files, bytes;
 	printf("%s: %s, %s traced, %s untraced", text_shown(option->image), state_of(option),
 	       text_count(count->outcomes[CONTROL_OUTCOME_TRACED]).data, text_count(missing).data);
 	if (count->outcomes[CONTROL_OUTCOME_UNSELECTED])
 		printf(", %s not selected", text_count(count->outcomes[CONTROL_OUTCOME_UNSELECTED]).data);
+	if (count->shared)
+		printf(", %s in the common trace", text_count(count->shared).data);
+	image_option_traces(option, &files, &bytes);
+	if (files)
+		printf(", %s trace%s of %s", text_count(files).data, files == 1 ? "" : "s", text_bytes(bytes).data);
 	if (count->last_ns) {
 		time_text(count->last_ns, last, sizeof(last));
 		printf(", last start %s", last);
@@ -150,8 +181,21 @@ static void add_value(void *json, const char *key, const char *value)
 	json_text(json, key, value);
 }
 
+enum { KEY_BYTES = 40 };
+
+/* Write the name of an outcome as a key: with '_' in place of each blank. */
+static const char *outcome_key(enum control_outcome outcome, char key[KEY_BYTES])
+{
+	snprintf(key, KEY_BYTES, "%s", outcomes[outcome].name);
+	for (char *at = key; *at; at++)
+		*at = *at == ' ' ? '_' : *at;
+	return key;
+}
+
 static void option_json(struct json *json, const struct image_option *option, const struct image_count *count)
 {
+	uint64_t files, bytes;
+	char key[KEY_BYTES];
 	json_begin_object(json, NULL);
 	json_text(json, "image", option->image);
 	json_text(json, "file", option->file);
@@ -163,8 +207,12 @@ static void option_json(struct json *json, const struct image_option *option, co
 	json_number(json, "untraced", (int64_t)untraced(count));
 	json_begin_object(json, "starts");
 	for (int i = 0; i < CONTROL_OUTCOME_COUNT; i++)
-		json_number(json, outcomes[i].name, (int64_t)count->outcomes[i]);
+		json_number(json, outcome_key((enum control_outcome)i, key), (int64_t)count->outcomes[i]);
 	json_end_object(json);
+	image_option_traces(option, &files, &bytes);
+	json_number(json, "in_common_trace", (int64_t)count->shared);
+	json_number(json, "traces", (int64_t)files);
+	json_number(json, "trace_bytes", (int64_t)bytes);
 	json_text(json, "last_reason", count->last_why);
 	json_number(json, "last_start_ns", count->last_ns);
 	json_end_object(json);
@@ -181,6 +229,7 @@ static void list_json(const struct image_options *options, const struct image_st
 	json_number(&json, "in_force", is_kept && status->is_in_force);
 	json_number(&json, "refused_marks", (int64_t)status->refused_marks);
 	json_number(&json, "queue_overflows", (int64_t)status->overflows);
+	json_number(&json, "other_mount_namespaces", (int64_t)status->namespaces);
 	json_begin_array(&json, "images");
 	for (size_t i = 0; i < options->count; i++)
 		option_json(&json, &options->items[i], count_of(status, options->items[i].image));

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/formats.h"
+#include "cli/image.h"
 #include "cli/layout_options.h"
 #include "cli/option_parser.h"
 #include "match/match.h"
@@ -605,6 +606,7 @@ static int info_run(int argc, char **argv)
 		return CLI_FAILED;
 	char *path = cli_trace_path(options.input.path);
 	int status = path ? info_show(&options, path) : CLI_FAILED;
+	image_say_what_is_on();
 	free(path);
 	return status;
 }

@@ -98,10 +98,9 @@ static int check_file_mode(const struct record *record, const char *command)
 				command, file_mode(session));
 	if (session->with_index && (session->generations || session->waits_for_directory))
 		return cli_fail("%s: --index does not go with --%s", command,
-				session->generations ? "generations" : "wait-for-directory");
+				session->generations ? "generations" : "late-file");
 	if (session->waits_for_directory && session->file_mode != SESSION_FILE_SEQUENTIAL)
-		return cli_fail("%s: --wait-for-directory is for one file that keeps everything, not for --file-mode "
-				"%s",
+		return cli_fail("%s: --late-file is for one file that keeps everything, not for --file-mode %s",
 				command, file_mode(session));
 	if (session->file_mode == SESSION_FILE_NONE && record->output)
 		return cli_fail("%s: --file-mode none writes no file, and --output %s names one", command,

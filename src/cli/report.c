@@ -11,6 +11,7 @@
 #include "cli/analysis.h"
 #include "cli/filter_options.h"
 #include "cli/formats.h"
+#include "cli/image.h"
 #include "cli/layout_options.h"
 #include "query/folded.h"
 
@@ -228,6 +229,7 @@ static int report_run(int argc, char **argv)
 	} else {
 		char *path = cli_trace_path(options.input.path);
 		status = path ? trace_show(&options, path) : CLI_FAILED;
+		image_say_what_is_on();
 		free(path);
 	}
 	filter_options_fini(&options.filter);
@@ -241,8 +243,8 @@ const struct command command_report = {
 	.summary = "the first answer: the peak, what grows, what is worth a look",
 	.run = report_run,
 	.options = &grammar,
-	.help = "One screen shows the peak with its stacks, the stacks that grow, the live memory over time, the\n"
-		"processes, and at most five findings, each with the command that shows its evidence.\n\n"
+	.help = "One screen shows the peak with its stacks, the stacks that grow, at most five findings, each with\n"
+		"the command that shows its evidence, the live memory over time, and the processes.\n\n"
 		"Without FILE: the newest xheap.*.xht here.\n\n"
 		"Example:\n  xheap report xheap.jq.4711.xht\n",
 };

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/image.h"
 #include "cli/record.h"
 #include "cli/session_talk.h"
 #include "inject/inject.h"
@@ -98,6 +99,8 @@ static int start_run(int count, char **arguments)
 	if (has_begun && record->pids.count)
 		status = record_attach_all(record);
 	if (status == CLI_OK) {
+		if (record->session.takes_images)
+			image_session_has_begun();
 		if (!record->is_quiet)
 			start_report(record, arguments[1]);
 		return CLI_OK;

@@ -200,6 +200,8 @@ enum dx_status dx_command_run(struct dx_session *session, const struct dx_comman
 	struct dx_query query;
 	dx_query_init(&query, session, command->memory_bytes, command->is_interrupted);
 	query.steps_max = command->steps_max;
+	query.is_naive = command->is_naive;
+	query.is_cancelled = command->is_cancelled;
 	session->out = out;
 	session->uses_heap = false;
 	enum dx_status status = query_run(&query, command, out, errors);

@@ -12,10 +12,12 @@ struct dx_command {
 	struct dx_layout layout;
 	enum dx_format format;
 	bool wants_help;     /**< -h */
+	bool is_naive;       /**< -noPlan: nothing is evaluated in another way than it is written */
 	size_t memory_bytes; /**< -memory */
 	const char *text;    /**< the expression with its specifiers, a part of the line */
-	uint64_t steps_max;   /**< elements that operators may take; 0: any number */
-	const volatile sig_atomic_t *is_interrupted;
+	uint64_t steps_max;  /**< elements that operators may take; 0: any number */
+	const volatile sig_atomic_t *is_interrupted; /**< set by a signal handler; NULL: nothing interrupts */
+	const bool *is_cancelled;                    /**< the same, for other threads */
 };
 
 /** How a line ended. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "dx/group_sums.h"
 #include "dx/keys.h"
 #include "dx/methods.h"
 
@@ -251,7 +252,7 @@ static void group_close(void *context)
 		dx_keys_fini(&state->keys);
 }
 
-static const struct dx_operator group_operator = {
+const struct dx_operator dx_group_operator = {
 	.name = "GroupBy", .state_bytes = sizeof(struct group_state), .next = group_next, .close = group_close};
 
 #define LAZY(name, arguments, result, operator, shown, help) \
@@ -268,7 +269,7 @@ const struct dx_method dx_methods_of_order[] = {
 	     "behind OrderBy: the order of elements whose keys are equal (not in the documents)"),
 	LAZY("ThenByDescending", "f?g", DX_RESULT_SAME, &then_descending_operator, "x => key [, (a, b) => order]",
 	     "the same, the greatest key first (not in the documents)"),
-	LAZY("GroupBy", "f?g", DX_RESULT_GROUPS, &group_operator, "x => key [, (a, b) => order]",
+	LAZY("GroupBy", "f?g", DX_RESULT_GROUPS, &dx_group_operator, "x => key [, (a, b) => order]",
 	     "collections of elements with equal keys; a group's index is its key"),
 	{NULL},
 };

@@ -2,7 +2,9 @@
 /* Methods of collections that take one element after the other and keep none. */
 #include <math.h>
 
+#include "dx/group_sums.h"
 #include "dx/methods.h"
+#include "dx/query_plan.h"
 
 struct passed_state {
 	uint64_t passed;
@@ -29,8 +31,27 @@ static bool where_next(struct dx_query *query, struct dx_iterator *iterator, str
 	}
 }
 
+struct map_state {
+	struct dx_group_sums *sums; /* NULL: the elements of groups are needed, or the source has other elements */
+};
+
+static void select_open(struct dx_query *query, struct dx_iterator *iterator)
+{
+	struct map_state *state = iterator->state;
+	if (iterator->source && iterator->source->sequence->operator== & dx_group_operator && !query->is_naive)
+		state->sums = dx_group_sums_new(query, iterator->source, &iterator->sequence->arguments[0]);
+}
+
+static void select_close(void *context)
+{
+	dx_group_sums_free(((struct map_state *)context)->sums);
+}
+
 static bool select_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
 {
+	struct map_state *state = iterator->state;
+	if (state->sums)
+		return dx_group_sums_next(query, state->sums, element);
 	if (!dx_next(query, iterator->source, element))
 		return false;
 	if (element->value.kind != DX_ERROR)
@@ -176,8 +197,13 @@ static bool concat_next(struct dx_query *query, struct dx_iterator *iterator, st
 #define OPERATOR(id, text, state) \
 	static const struct dx_operator id##_operator = { \
 		.name = (text), .state_bytes = sizeof(struct state), .next = id##_next}
-OPERATOR(where, "Where", passed_state);
-OPERATOR(select, "Select", passed_state);
+const struct dx_operator dx_where_operator = {
+	.name = "Where", .state_bytes = sizeof(struct passed_state), .next = where_next};
+static const struct dx_operator select_operator = {.name = "Select",
+						   .state_bytes = sizeof(struct map_state),
+						   .open = select_open,
+						   .next = select_next,
+						   .close = select_close};
 OPERATOR(skip, "Skip", passed_state);
 OPERATOR(skip_while, "SkipWhile", passed_state);
 OPERATOR(take, "Take", passed_state);
@@ -199,39 +225,39 @@ struct element_pass {
 	struct dx_mark mark;
 };
 
-static void walk_begin(struct element_pass *walk, struct dx_query *query, const struct dx_method_call *call)
+static void pass_begin(struct element_pass *pass, struct dx_query *query, const struct dx_method_call *call)
 {
-	*walk = (struct element_pass){.query = query,
+	*pass = (struct element_pass){.query = query,
 				      .iterator = dx_open(query, call->receiver.sequence),
 				      .lambda = call->count ? &call->arguments[call->count - 1] : NULL};
-	walk->mark = dx_mark(query->arena);
+	pass->mark = dx_mark(query->arena);
 }
 
-static bool walk_next(struct element_pass *walk)
+static bool pass_next(struct element_pass *pass)
 {
-	walk->mark = dx_mark(walk->query->arena);
-	if (!dx_next(walk->query, walk->iterator, &walk->element))
+	pass->mark = dx_mark(pass->query->arena);
+	if (!dx_next(pass->query, pass->iterator, &pass->element))
 		return false;
-	walk->value = walk->element.value;
-	if (walk->lambda && walk->value.kind != DX_ERROR)
-		walk->value = dx_call(walk->query, walk->lambda, &walk->element.value);
+	pass->value = pass->element.value;
+	if (pass->lambda && pass->value.kind != DX_ERROR)
+		pass->value = dx_call(pass->query, pass->lambda, &pass->element.value);
 	return true;
 }
 
-static void walk_forget(struct element_pass *walk)
+static void pass_forget(struct element_pass *pass)
 {
-	dx_release(walk->query->arena, walk->mark);
+	dx_release(pass->query->arena, pass->mark);
 }
 
 /* Whether the element passes the condition of First, Count and their like. */
-static bool walk_passes(const struct element_pass *walk)
+static bool pass_passes(const struct element_pass *pass)
 {
-	return !walk->lambda || dx_is_true(&walk->value);
+	return !pass->lambda || dx_is_true(&pass->value);
 }
 
 static void call_count(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	struct element_pass walk;
+	struct element_pass pass;
 	uint64_t count = 0;
 	const struct dx_element *elements;
 	uint32_t kept;
@@ -239,101 +265,64 @@ static void call_count(struct dx_query *query, struct dx_method_call *call, stru
 		*result = dx_number(kept);
 		return;
 	}
-	for (walk_begin(&walk, query, call); walk_next(&walk); walk_forget(&walk))
-		count += walk_passes(&walk);
+	if (dx_plan_count(query, call, result))
+		return;
+	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass))
+		count += pass_passes(&pass);
 	*result = dx_number(count);
 }
 
-/* Add numbers; members that objects lack count as nothing. An error is the result. */
-struct sum {
-	__int128 number;
-	double real;
-	uint64_t count;
-	bool is_real, is_too_large;
-	struct dx_value error;
-};
-
-static void sum_add(struct dx_query *query, struct sum *sum, const struct dx_value *value)
+static void sum_all(struct dx_query *query, struct dx_method_call *call, struct dx_sum *sum)
 {
-	if (value->kind == DX_ABSENT)
-		return;
-	sum->count++;
-	if (value->kind == DX_REAL) {
-		sum->real += value->real;
-		sum->is_real = true;
-	} else if (value->kind == DX_NUMBER || value->kind == DX_BOOL) {
-		sum->number += value->kind == DX_BOOL ? (__int128)value->truth
-			       : value->is_signed     ? (__int128)(int64_t)value->number
-						      : (__int128)value->number;
-	} else if (value->kind == DX_ERROR) {
-		sum->error = *value;
-	} else {
-		sum->error = dx_error(query, "a sum is of numbers, not of %s", dx_kind_name(value->kind));
-	}
-}
-
-static bool sum_all(struct dx_query *query, struct dx_method_call *call, struct sum *sum)
-{
-	struct element_pass walk;
-	*sum = (struct sum){.number = 0};
-	for (walk_begin(&walk, query, call); walk_next(&walk); walk_forget(&walk)) {
-		sum_add(query, sum, &walk.value);
-		if (sum->error.kind == DX_ERROR)
-			return false;
-	}
-	return true;
+	struct element_pass pass;
+	*sum = (struct dx_sum){.number = 0};
+	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass))
+		if (!dx_sum_add(query, sum, &pass.value))
+			return;
 }
 
 static void call_sum(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	struct sum sum;
-	if (!sum_all(query, call, &sum))
-		*result = sum.error;
-	else if (sum.is_real)
-		*result = dx_real(sum.real + (double)sum.number);
-	else if (sum.number > (__int128)UINT64_MAX || sum.number < (__int128)INT64_MIN)
-		*result = dx_error(query, "the sum has more than 64 bits");
-	else
-		*result = sum.number < 0 ? dx_signed((int64_t)sum.number) : dx_number((uint64_t)sum.number);
+	struct dx_sum sum;
+	if (dx_plan_sum(query, call, result))
+		return;
+	sum_all(query, call, &sum);
+	*result = dx_sum_result(query, &sum);
 }
 
 static void call_average(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	struct sum sum;
-	if (!sum_all(query, call, &sum))
-		*result = sum.error;
-	else if (!sum.count)
-		*result = dx_error(query, "Average: there are no elements");
-	else
-		*result = dx_real((sum.real + (double)sum.number) / (double)sum.count);
+	struct dx_sum sum;
+	sum_all(query, call, &sum);
+	*result = dx_sum_average(query, &sum);
 }
 
 static void call_all(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	struct element_pass walk;
+	struct element_pass pass;
 	bool is_true = true;
-	for (walk_begin(&walk, query, call); is_true && walk_next(&walk); walk_forget(&walk))
-		is_true = walk_passes(&walk);
+	for (pass_begin(&pass, query, call); is_true && pass_next(&pass); pass_forget(&pass))
+		is_true = pass_passes(&pass);
 	*result = dx_bool(is_true);
 }
 
 static void call_any(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	struct element_pass walk;
+	struct element_pass pass;
 	bool is_true = false;
-	for (walk_begin(&walk, query, call); !is_true && walk_next(&walk); walk_forget(&walk))
-		is_true = walk_passes(&walk);
+	for (pass_begin(&pass, query, call); !is_true && pass_next(&pass); pass_forget(&pass))
+		is_true = pass_passes(&pass);
 	*result = dx_bool(is_true);
 }
 
 static void find_first(struct dx_query *query, struct dx_method_call *call, bool skips_errors, struct dx_value *result)
 {
-	struct element_pass walk;
+	struct element_pass pass;
 	*result = dx_error(query, "%s: there is no such element", call->method->name);
-	for (walk_begin(&walk, query, call); walk_next(&walk); walk_forget(&walk)) {
-		if ((skips_errors && walk.value.kind == DX_ERROR) || !walk_passes(&walk))
+	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass)) {
+		if ((skips_errors && pass.value.kind == DX_ERROR) || !pass_passes(&pass))
 			continue;
-		*result = walk.element.value;
+		*result = pass.element.value;
 		return;
 	}
 }
@@ -343,17 +332,17 @@ static void find_last(struct dx_query *query, struct dx_method_call *call, bool 
 {
 	struct dx_arena kept[2];
 	struct dx_value last = {.kind = DX_ABSENT};
-	struct element_pass walk;
+	struct element_pass pass;
 	bool has_any = false;
 	unsigned at = 0;
 	dx_arena_init(&kept[0], &query->budget);
 	dx_arena_init(&kept[1], &query->budget);
-	for (walk_begin(&walk, query, call); walk_next(&walk); walk_forget(&walk)) {
-		if ((skips_errors && walk.value.kind == DX_ERROR) || !walk_passes(&walk))
+	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass)) {
+		if ((skips_errors && pass.value.kind == DX_ERROR) || !pass_passes(&pass))
 			continue;
 		at ^= 1;
 		dx_release(&kept[at], (struct dx_mark){NULL, NULL, NULL});
-		last = dx_value_copy(&kept[at], &walk.element.value);
+		last = dx_value_copy(&kept[at], &pass.element.value);
 		has_any = true;
 	}
 	*result = has_any ? dx_value_copy(query->arena, &last)
@@ -381,15 +370,15 @@ static void call_last_non_error(struct dx_query *query, struct dx_method_call *c
 
 static void call_single(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	struct element_pass walk;
+	struct element_pass pass;
 	bool has_one = false;
 	*result = dx_error(query, "Single: there is no such element");
-	for (walk_begin(&walk, query, call); walk_next(&walk);) {
-		if (!walk_passes(&walk)) {
-			walk_forget(&walk);
+	for (pass_begin(&pass, query, call); pass_next(&pass);) {
+		if (!pass_passes(&pass)) {
+			pass_forget(&pass);
 			continue;
 		}
-		*result = has_one ? dx_error(query, "Single: there are several such elements") : walk.element.value;
+		*result = has_one ? dx_error(query, "Single: there are several such elements") : pass.element.value;
 		if (has_one)
 			return;
 		has_one = true;
@@ -401,22 +390,22 @@ static void find_extreme(struct dx_query *query, struct dx_method_call *call, in
 {
 	struct dx_arena kept[2];
 	struct dx_value best = {.kind = DX_ABSENT};
-	struct element_pass walk;
+	struct element_pass pass;
 	unsigned at = 0;
 	int order;
 	dx_arena_init(&kept[0], &query->budget);
 	dx_arena_init(&kept[1], &query->budget);
-	for (walk_begin(&walk, query, call); walk_next(&walk) && best.kind != DX_ERROR; walk_forget(&walk)) {
-		if (walk.value.kind == DX_ABSENT)
+	for (pass_begin(&pass, query, call); pass_next(&pass) && best.kind != DX_ERROR; pass_forget(&pass)) {
+		if (pass.value.kind == DX_ABSENT)
 			continue;
-		if (best.kind != DX_ABSENT && walk.value.kind != DX_ERROR && !dx_compare(&walk.value, &best, &order))
-			walk.value = dx_error(query, "%s: %s and %s have no order", call->method->name,
-					      dx_kind_name(best.kind), dx_kind_name(walk.value.kind));
-		else if (best.kind != DX_ABSENT && walk.value.kind != DX_ERROR && order * direction <= 0)
+		if (best.kind != DX_ABSENT && pass.value.kind != DX_ERROR && !dx_compare(&pass.value, &best, &order))
+			pass.value = dx_error(query, "%s: %s and %s have no order", call->method->name,
+					      dx_kind_name(best.kind), dx_kind_name(pass.value.kind));
+		else if (best.kind != DX_ABSENT && pass.value.kind != DX_ERROR && order * direction <= 0)
 			continue;
 		at ^= 1;
 		dx_release(&kept[at], (struct dx_mark){NULL, NULL, NULL});
-		best = dx_value_copy(&kept[at], &walk.value);
+		best = dx_value_copy(&kept[at], &pass.value);
 	}
 	*result = best.kind == DX_ABSENT ? dx_error(query, "%s: there are no elements", call->method->name)
 					 : dx_value_copy(query->arena, &best);
@@ -477,7 +466,7 @@ static void call_aggregate(struct dx_query *query, struct dx_method_call *call, 
 	}
 
 const struct dx_method dx_methods_of_sequences[] = {
-	LAZY("Where", "f", DX_RESULT_SAME, &where_operator, "x => condition", "the elements for which it is true"),
+	LAZY("Where", "f", DX_RESULT_SAME, &dx_where_operator, "x => condition", "the elements for which it is true"),
 	LAZY("Select", "f", DX_RESULT_LAMBDA, &select_operator, "x => value", "what the lambda makes of each element"),
 	LAZY("Flatten", "?f", DX_RESULT_FLAT, &flatten_operator, "[x => collection]",
 	     "the elements of all elements, one collection behind the other"),

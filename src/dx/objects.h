@@ -9,7 +9,7 @@
 extern const struct dx_class dx_heap_class, dx_call_class, dx_allocation_class, dx_process_class, dx_thread_class,
 	dx_module_class, dx_event_class, dx_session_class, dx_session_ttd_class, dx_process_ttd_class, dx_data_class,
 	dx_utility_class, dx_debugger_class, dx_state_class, dx_variables_class, dx_heap_row_class, dx_stack_row_class,
-	dx_heap_state_class;
+	dx_heap_state_class, dx_heap_use_class;
 
 /** All classes, for the manual and for completion; ended by NULL. */
 extern const struct dx_class *const dx_classes[];
@@ -61,6 +61,9 @@ struct dx_method_call;
 
 /** Calls("image!function", ...), over the calls of a process, or of all. */
 void dx_calls(struct dx_query *query, struct dx_method_call *call, struct dx_value *result);
+
+/** Set the collection of the heaps of a process. */
+void dx_heap_uses(struct dx_query *query, uint32_t process, struct dx_value *value);
 
 /** Set the collection of the threads and modules of a process that came and went. */
 void dx_life_events(struct dx_query *query, uint32_t process, struct dx_value *value);

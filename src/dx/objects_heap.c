@@ -9,6 +9,7 @@
 #include "dx/methods.h"
 #include "dx/objects.h"
 #include "dx/positions.h"
+#include "dx/query_plan.h"
 
 enum { FLAG_ZERO = 0x8, FLAGS_DOCUMENTED = 0x4001d, MALLOCX_ZERO = 0x40, PROT_WRITE_BIT = 2 };
 #define FLAG_NESTED UINT64_C(0x80000000)
@@ -82,33 +83,38 @@ static void get_previous(struct dx_query *query, const struct dx_value *object, 
 		*value = dx_address(event_of(object)->previous);
 }
 
-/* Return whether the event is a creation that gives the place and the size of the heap's memory. */
-static bool is_sized(const struct dx_query *query, const struct dx_event *event)
+static void get_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	return event->kind == EVENT_CREATE && function_of(query, event) == FUNCTION_HEAP_CREATE_SIZED;
+	const struct dx_event *event = event_of(object);
+	(void)query;
+	if (event->kind == EVENT_FREE)
+		*value = dx_address(event->address);
+	else if (event->kind == EVENT_REALLOC)
+		*value = dx_address(event->previous);
+}
+
+/* What xheap_heap_create_sized() says of a heap. */
+static bool is_sized(const struct dx_query *query, const struct dx_value *object)
+{
+	return function_of(query, event_of(object)) == FUNCTION_HEAP_CREATE_SIZED;
+}
+
+static void get_heap_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (is_sized(query, object))
+		*value = dx_address(event_of(object)->argument);
 }
 
 static void get_reserve(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	if (is_sized(query, event_of(object)))
+	if (is_sized(query, object))
 		*value = dx_number(event_of(object)->size);
 }
 
 static void get_commit(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	if (is_sized(query, event_of(object)))
+	if (is_sized(query, object))
 		*value = dx_number(event_of(object)->argument2);
-}
-
-static void get_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	const struct dx_event *event = event_of(object);
-	if (is_sized(query, event))
-		*value = event->argument ? dx_address(event->argument) : *value;
-	else if (event->kind == EVENT_FREE || (event->kind == EVENT_CREATE && event->address))
-		*value = dx_address(event->address);
-	else if (event->kind == EVENT_REALLOC)
-		*value = dx_address(event->previous);
 }
 
 static void get_size(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -139,7 +145,8 @@ bool dx_event_flags(struct dx_query *query, const struct dx_event *event, uint64
 	if (!is_call_of_block(event))
 		return false;
 	bool has_word = function == FUNCTION_MALLOCX || function == FUNCTION_RALLOCX;
-	bool is_zeroed = function == FUNCTION_CALLOC || (has_word && event->argument & MALLOCX_ZERO);
+	bool is_zeroed = function == FUNCTION_CALLOC || function == FUNCTION_OBJECT_CALLOC ||
+			 (has_word && event->argument & MALLOCX_ZERO);
 	*flags = (is_zeroed ? FLAG_ZERO : 0) | (heap_is_nested(query, event->heap) ? FLAG_NESTED : 0);
 	return true;
 }
@@ -199,8 +206,9 @@ static uint64_t argument_of(const struct dx_query *query, const struct dx_event 
 		return !is_counted ? event->size : is_whole ? event->size / event->argument : event->argument2;
 	if (!strncmp(name, "reserve", length))
 		return event->size;
-	return !strncmp(name, "memptr", length) || !strncmp(name, "commit", length) ? event->argument2
-										    : event->argument;
+	if (!strncmp(name, "commit", length))
+		return event->argument2;
+	return !strncmp(name, "memptr", length) ? event->argument2 : event->argument;
 }
 
 static void get_parameters(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -315,6 +323,11 @@ static void get_before(struct dx_query *query, const struct dx_value *object, st
 	get_of_block(query, object, "Previous", value);
 }
 
+static void get_weight(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "Weight", value);
+}
+
 static void get_number(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)query;
@@ -335,10 +348,11 @@ static const struct dx_member heap_members[] = {
 	{"Result", DX_NUMBER, 0, get_result, NULL,
 	 "Free, Lock, Unlock, Destroy: 0x1 the call returned, 0x0 it did not"},
 	{"PreviousAddress", DX_NUMBER, 0, get_previous, NULL, "ReAlloc: the block before"},
+	{"BaseAddress", DX_NUMBER, 0, get_heap_base, NULL, "Create: the heap's first byte, where the call gave it"},
+	{"ReserveSize", DX_NUMBER, 0, get_reserve, NULL, "Create: the bytes that the heap may grow to"},
+	{"CommitSize", DX_NUMBER, 0, get_commit, NULL, "Create: the bytes that it begins with"},
 	{"BaseAddress", DX_NUMBER, DX_MEMBER_HIDDEN, get_base, NULL,
-	 "Free: the same as Address; ReAlloc: the same as PreviousAddress; Create: the heap's first byte, if known"},
-	{"ReserveSize", DX_NUMBER, 0, get_reserve, NULL, "Create: the reserved bytes, if the call gave them"},
-	{"CommitSize", DX_NUMBER, 0, get_commit, NULL, "Create: the reserved bytes that could be used then"},
+	 "Free: the same as Address; ReAlloc: the same as PreviousAddress"},
 	{"MakeReadOnly", DX_NUMBER, 0, get_read_only, NULL, "Protect: 0x1 if the memory can no longer be written"},
 	{"Parameters", DX_SEQUENCE, DX_MEMBER_NO_COLUMN, get_parameters, NULL,
 	 "the arguments of the function that was called, in its order"},
@@ -356,6 +370,8 @@ static const struct dx_member heap_members[] = {
 	{"Lifetime", DX_NUMBER, DX_MEMBER_EXTRA, get_lifetime, NULL,
 	 "Alloc, ReAlloc: nanoseconds up to the block's end, or its age"},
 	{"FreeStack", DX_TEXT, DX_MEMBER_EXTRA, get_free_stack, NULL, "Alloc, ReAlloc: the frames of the free"},
+	{"Weight", DX_NUMBER, DX_MEMBER_EXTRA, get_weight, NULL,
+	 "Alloc, ReAlloc, in a sample: the number of blocks that this one stands for"},
 	{"PreviousBlock", DX_OBJECT, DX_MEMBER_HIDDEN, get_before, &dx_allocation_class,
 	 "ReAlloc: the block before, which has a Previous of its own"},
 	{"Block", DX_OBJECT, DX_MEMBER_HIDDEN, get_block, &dx_allocation_class,
@@ -486,6 +502,14 @@ static const struct dx_operator events_operator = {.name = "Heap",
 						   .open = events_open,
 						   .next = events_next,
 						   .close = events_close};
+
+bool dx_events_are_all(const struct dx_sequence *sequence, bool *with_nested)
+{
+	if (sequence->operator!= & events_operator || sequence->arguments[EVENTS_PROCESS].number != TRACE_NONE)
+		return false;
+	*with_nested = sequence->arguments[EVENTS_NESTED].truth;
+	return true;
+}
 
 struct dx_value dx_events(struct dx_query *query, uint32_t process, bool with_nested, int column)
 {

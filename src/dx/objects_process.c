@@ -95,6 +95,11 @@ static void get_heap_state(struct dx_query *query, const struct dx_value *object
 	*value = dx_id_object(query, &dx_heap_state_class, dx_id_of(object));
 }
 
+static void get_heaps(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	dx_heap_uses(query, dx_id_of(object), value);
+}
+
 static const char *process_show(struct dx_query *query, const struct dx_value *object)
 {
 	const struct trace_process *process = process_of(query, object);
@@ -107,6 +112,7 @@ static const struct dx_member process_members[] = {
 	{"Threads", DX_SEQUENCE, 0, get_threads, &dx_thread_class, "its threads, by tid"},
 	{"Modules", DX_SEQUENCE, 0, get_modules, &dx_module_class, "the images that were mapped in it"},
 	{"TTD", DX_OBJECT, 0, get_ttd, &dx_process_ttd_class, "its recorded time"},
+	{"Heaps", DX_SEQUENCE, DX_MEMBER_EXTRA, get_heaps, &dx_heap_use_class, "its arenas, pools and other heaps"},
 	{"Heap", DX_OBJECT, DX_MEMBER_EXTRA, get_heap_state, &dx_heap_state_class, "its heap at the current position"},
 	{"UniqueId", DX_NUMBER, DX_MEMBER_EXTRA, get_process_id, NULL,
 	 "its id in the trace, which no other process has"},

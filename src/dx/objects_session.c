@@ -6,13 +6,17 @@
 #include "dx/objects.h"
 #include "dx/positions.h"
 
-const struct dx_class *const dx_classes[] = {&dx_session_class,     &dx_session_ttd_class,    &dx_data_class,
-					     &dx_utility_class,     &dx_heap_class,           &dx_call_class,
-					     &dx_allocation_class,  &dx_stack_row_class,      &dx_process_class,
-					     &dx_process_ttd_class, &dx_heap_state_class,     &dx_heap_row_class,
-					     &dx_thread_class,      &dx_module_class,         &dx_event_class,
-					     &dx_position_class,    &dx_position_range_class, &dx_debugger_class,
-					     &dx_state_class,       &dx_variables_class,      NULL};
+const struct dx_class *const dx_classes[] = {&dx_session_class,    &dx_session_ttd_class,
+					     &dx_data_class,       &dx_utility_class,
+					     &dx_heap_class,       &dx_call_class,
+					     &dx_allocation_class, &dx_stack_row_class,
+					     &dx_process_class,    &dx_process_ttd_class,
+					     &dx_heap_state_class, &dx_heap_row_class,
+					     &dx_heap_use_class,   &dx_thread_class,
+					     &dx_module_class,     &dx_event_class,
+					     &dx_position_class,   &dx_position_range_class,
+					     &dx_debugger_class,   &dx_state_class,
+					     &dx_variables_class,  NULL};
 
 struct dx_value dx_id_object(struct dx_query *query, const struct dx_class *class, uint32_t id)
 {

@@ -55,6 +55,99 @@ const struct dx_class dx_heap_row_class = {.name = "HeapSum",
 					   .members = row_members,
 					   .data_bytes = sizeof(struct heap_row)};
 
+/* ---- the heaps of a process ---- */
+
+struct heap_sums_row {
+	uint64_t total_count, total_bytes;
+	int64_t first_ns;
+	uint32_t heap;
+	bool is_used;
+};
+
+static void get_use_handle(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	*value = dx_address(
+		query->session->dictionary->heaps[((const struct heap_sums_row *)object->data)->heap].handle);
+}
+
+static void get_use_name(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	*value = dx_text(query->session->dictionary->heaps[((const struct heap_sums_row *)object->data)->heap].name);
+}
+
+static void get_first_use(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct heap_sums_row *use = object->data;
+	(void)query;
+	if (!use->is_used)
+		return;
+	*value = dx_position(use->first_ns, 0);
+	value->is_estimated = true;
+}
+
+static void get_use_count(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_number(((const struct heap_sums_row *)object->data)->total_count);
+}
+
+static void get_use_bytes(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_number(((const struct heap_sums_row *)object->data)->total_bytes);
+}
+
+static const struct dx_member use_members[] = {
+	{"Handle", DX_NUMBER, 0, get_use_handle, NULL, "the handle, as the member Heap of a call has it"},
+	{"Name", DX_TEXT, 0, get_use_name, NULL, "what the heap is"},
+	{"FirstUse", DX_POSITION, 0, get_first_use, &dx_position_class,
+	 "its first allocation, to the nanosecond, without a step"},
+	{"Count", DX_NUMBER, 0, get_use_count, NULL, "all blocks that were allocated in it"},
+	{"Bytes", DX_NUMBER, 0, get_use_bytes, NULL, "their bytes"},
+	{NULL},
+};
+
+const struct dx_class dx_heap_use_class = {.name = "HeapHandle",
+					   .help = "a heap of a process: an arena, a pool, an allocator's heap",
+					   .members = use_members,
+					   .data_bytes = sizeof(struct heap_sums_row)};
+
+static void uses_count(struct dx_query *query, uint32_t process, struct heap_sums_row *uses, uint32_t count)
+{
+	struct dx_block_pass pass = {.has_scan = false};
+	struct dx_block block;
+	dx_block_pass_begin(&pass, query, process, DX_BLOCKS_ALL, dx_position(0, 0));
+	while (dx_block_pass_next(&pass, query, &block)) {
+		if (block.row.heap >= count)
+			continue;
+		struct heap_sums_row *use = &uses[block.row.heap];
+		if (!use->is_used)
+			use->first_ns = block.row.birth_ns;
+		use->is_used = true;
+		use->total_count++;
+		use->total_bytes += block.row.size_bytes;
+	}
+	dx_block_pass_end(&pass);
+}
+
+void dx_heap_uses(struct dx_query *query, uint32_t process, struct dx_value *value)
+{
+	const struct trace_dictionary *dictionary = query->session->dictionary;
+	struct heap_sums_row *uses = memory_zeroed((size_t)dictionary->heap_count + 1, sizeof(*uses));
+	struct dx_list *list = dx_list_new(query, query->arena);
+	uint64_t number = 0;
+	uses_count(query, process, uses, dictionary->heap_count);
+	for (uint32_t i = 0; i < dictionary->heap_count; i++) {
+		uses[i].heap = i;
+		if (dictionary->heaps[i].process != process)
+			continue;
+		const struct dx_element element = {dx_object(&dx_heap_use_class, &uses[i]), dx_number(number++)};
+		dx_list_add(list, &element);
+	}
+	free(uses);
+	*value = dx_list_value(query, list, 0, dx_list_count(list));
+}
+
 /* ---- the heap at the current position ---- */
 
 static void get_position(struct dx_query *query, const struct dx_value *object, struct dx_value *value)

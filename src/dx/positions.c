@@ -2,51 +2,41 @@
 #include "dx/positions.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/position.h"
 #include "dx/debugger.h"
 #include "dx/methods.h"
 #include "trace/trace.h"
 
-enum { HEX_DIGITS_MAX = 16, NS_PER_S = 1000000000, PERCENT = 100 };
+enum { POSITION_BYTES = 64, NS_PER_S = 1000000000, PERCENT = 100 };
 
-static bool parse_hex(const char *text, size_t length, uint64_t *number)
-{
-	*number = 0;
-	if (length > HEX_DIGITS_MAX || strspn(text, "0123456789abcdefABCDEF") < length)
-		return false;
-	char digits[HEX_DIGITS_MAX + 1] = "";
-	memcpy(digits, text, length);
-	*number = strtoull(digits, NULL, HEX_DIGITS_MAX);
-	return true;
-}
-
+/* Documents leave the step out: "1A0:". */
 bool dx_position_parse(const char *text, struct dx_value *position)
 {
-	const char *colon = strchr(text, ':');
-	uint64_t sequence, step;
-	bool is_negative = *text == '-';
-	text += is_negative;
-	if (!colon || colon == text || !parse_hex(text, (size_t)(colon - text), &sequence) ||
-	    !parse_hex(colon + 1, strlen(colon + 1), &step) || step > UINT32_MAX)
+	char whole[POSITION_BYTES];
+	size_t length = strlen(text);
+	struct position read;
+	if (!length || length + 2 > sizeof(whole))
 		return false;
-	if (sequence > INT64_MAX && sequence != UINT64_C(0xFFFFFFFFFFFFFFFE))
+	snprintf(whole, sizeof(whole), "%s%s", text, text[length - 1] == ':' ? "0" : "");
+	if (!position_parse(whole, &read))
 		return false;
-	*position = dx_position(sequence > INT64_MAX ? INT64_MAX : (int64_t)sequence, (uint32_t)step);
-	if (is_negative)
-		position->sequence_ns = -position->sequence_ns;
+	bool is_end = read.time_ns >= POSITION_END_NS;
+	*position = dx_position(is_end ? INT64_MAX : read.time_ns, is_end                   ? 0
+								   : read.step < UINT32_MAX ? (uint32_t)read.step
+											    : UINT32_MAX);
 	return true;
 }
 
 const char *dx_position_text(struct dx_arena *arena, const struct dx_value *position)
 {
 	if (position->sequence_ns == INT64_MAX)
-		return DX_POSITION_END;
-	if (position->sequence_ns < 0)
-		return dx_format(arena, "-%" PRIX64 ":%" PRIX32, -(uint64_t)position->sequence_ns, position->step);
-	return dx_format(arena, "%" PRIX64 ":%" PRIX32, (uint64_t)position->sequence_ns, position->step);
+		return POSITION_END_TEXT;
+	const struct text text = position_text((struct position){position->sequence_ns, position->step});
+	return dx_copy_text(arena, text.data, strlen(text.data));
 }
 
 /* ---- members ---- */

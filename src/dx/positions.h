@@ -5,9 +5,6 @@
 
 #include "dx/value.h"
 
-/** What the end of a trace is written as. */
-#define DX_POSITION_END "FFFFFFFFFFFFFFFE:0"
-
 extern const struct dx_class dx_position_class, dx_position_range_class;
 
 /** The data of a range of positions; its class is dx_position_range_class. */

@@ -45,6 +45,10 @@ const char *dx_label(struct dx_query *query, const struct dx_value *index, const
 /** Return whether members with these flags are shown. */
 bool dx_is_shown(unsigned flags, const struct dx_layout *layout, bool is_column);
 
+/** Return the member of the name that is shown; DX_ABSENT: none is. */
+struct dx_value dx_shown_member(struct dx_query *query, const struct dx_value *object, const char *name,
+				const struct dx_layout *layout);
+
 /** Print all about an object: its class, members and methods with their help. */
 void dx_print_help(struct dx_query *query, const struct dx_value *value, struct sink *out);
 

@@ -218,7 +218,7 @@ static void csv_row(struct csv_print *csv, const struct dx_element *element)
 	for (unsigned i = 0; i < csv->count; i++) {
 		struct dx_value value = {.kind = DX_ABSENT};
 		if (has_members(&element->value))
-			value = dx_member_get(csv->query, &element->value, csv->names[i], NULL);
+			value = dx_shown_member(csv->query, &element->value, csv->names[i], csv->layout);
 		sink_put(csv->out, ',');
 		csv_cell(csv, &value);
 	}

@@ -139,7 +139,7 @@ static void put_row(struct grid_print *print, const struct dx_element *element)
 	for (unsigned i = 0; i < print->count; i++) {
 		struct dx_value value = {.kind = DX_ABSENT};
 		if (element->value.kind == DX_OBJECT || element->value.kind == DX_POSITION)
-			value = dx_member_get(print->query, &element->value, print->columns[i].name, NULL);
+			value = dx_shown_member(print->query, &element->value, print->columns[i].name, print->layout);
 		sink_text(print->out, " - ");
 		put_cell(print, shortened(print, cell_text(print, &value), print->columns[i].width),
 			 print->columns[i].width);
@@ -230,6 +230,10 @@ void dx_print_grid(struct dx_query *query, const char *text, const struct dx_val
 	narrow(&print);
 	if (query->is_stopped)
 		return;
+	if (!print.label_width) {
+		sink_text(out, "(no elements)\n");
+		return;
+	}
 	put_header(&print);
 	bool has_more = pass(&print, sequence.sequence, put_row);
 	if (has_more)

@@ -25,6 +25,20 @@ bool dx_is_shown(unsigned flags, const struct dx_layout *layout, bool is_column)
 	       (!(flags & DX_MEMBER_NO_COLUMN) || !is_column);
 }
 
+struct dx_value dx_shown_member(struct dx_query *query, const struct dx_value *object, const char *name,
+				const struct dx_layout *layout)
+{
+	struct dx_value value = {.kind = DX_ABSENT};
+	uint32_t count = dx_member_count(object);
+	for (uint32_t i = 0; i < count && value.kind == DX_ABSENT; i++) {
+		unsigned flags;
+		const char *member = dx_member_at(query, object, i, &flags, NULL);
+		if (!strcmp(member, name) && dx_is_shown(flags, layout, true))
+			dx_member_at(query, object, i, NULL, &value);
+	}
+	return value;
+}
+
 struct tree_print {
 	struct dx_query *query;
 	const struct dx_layout *layout;
@@ -54,7 +68,8 @@ static void put_below(const struct tree_print *tree, unsigned level, const struc
 
 static void put_value(const struct tree_print *tree, unsigned level, const char *name, const struct dx_value *value)
 {
-	put_line(tree, level, name, dx_specifier_text(tree->query, value, &tree->layout->specifier));
+	const char *text = dx_specifier_text(tree->query, value, &tree->layout->specifier);
+	put_line(tree, level, *name ? name : text, *name ? text : "");
 	if (level < tree->layout->levels && dx_enter(tree->query))
 		put_below(tree, level + 1, value);
 	if (level < tree->layout->levels)

@@ -36,9 +36,11 @@ struct dx_query {
 	struct dx_arena whole;  /**< what lives as long as the query: `arena`, at first */
 	unsigned depth;
 	bool is_stopped;
+	bool is_naive;   /**< -noPlan: nothing is evaluated in another way than it is written */
 	int stop_column; /**< -1: of no place */
 	char stop_text[256];
 	const volatile sig_atomic_t *is_interrupted; /**< NULL: it cannot be */
+	const bool *is_cancelled;                    /**< the same, for plans */
 	uint64_t steps_max, steps;                   /**< steps_max 0: any number */
 };
 

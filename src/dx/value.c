@@ -118,22 +118,21 @@ const char *dx_member_at(struct dx_query *query, const struct dx_value *object, 
 	return member->name;
 }
 
+/* A second row of a name counts where the first one is absent. */
 struct dx_value dx_member_get(struct dx_query *query, const struct dx_value *object, const char *name, bool *is_known)
 {
 	struct dx_value value = {.kind = DX_ABSENT};
 	uint32_t count = dx_member_count(object);
-	bool is_record = class_of(object) == &dx_record_class;
-	if (is_known)
-		*is_known = true;
-	for (uint32_t i = 0; i < count; i++) {
+	bool is_record = class_of(object) == &dx_record_class, is_found = false;
+	for (uint32_t i = 0; i < count && value.kind == DX_ABSENT; i++) {
 		const char *member = dx_member_at(query, object, i, NULL, NULL);
-		if (is_record ? !strcmp(member, name) : !strcasecmp(member, name)) {
-			dx_member_at(query, object, i, NULL, &value);
-			return value;
-		}
+		if (is_record ? strcmp(member, name) : strcasecmp(member, name))
+			continue;
+		is_found = true;
+		dx_member_at(query, object, i, NULL, &value);
 	}
 	if (is_known)
-		*is_known = false;
+		*is_known = is_found;
 	return value;
 }
 

@@ -161,6 +161,33 @@ static int directory_open(char *path, size_t size, struct diag *diag)
 	return directory >= 0 ? directory : diag_errno(diag, "cannot open %s", path);
 }
 
+/* Refuse values that a file cannot have: lines are limited, and a blank before ';' begins a comment. */
+static int check_is_readable(const struct image_option *option, struct diag *diag)
+{
+	struct image_option again;
+	struct diag why = {""};
+	char *text = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+	if (!file)
+		return diag_errno(diag, "cannot write %s", option->file);
+	image_option_write(option, file);
+	fclose(file);
+	file = fmemopen(text, size, "r");
+	int error = file ? image_option_read(&again, file, option->file, &why) : diag_errno(&why, "no memory");
+	if (file)
+		fclose(file);
+	free(text);
+	if (error)
+		return diag_fail(diag, -error, "%s", why.text);
+	memcpy(again.file, option->file, sizeof(again.file));
+	return memcmp(&again, option, sizeof(again))
+		       ? diag_fail(diag, EINVAL,
+				   "%s: a value would be read as another one: it has \" ;\", or blanks at an end",
+				   option->file)
+		       : 0;
+}
+
 /* Write the temporary file `name`, down to the disk. */
 static int write_temporary(int directory, const char *name, const struct image_option *option, struct diag *diag)
 {
@@ -187,9 +214,14 @@ int image_file_write(struct image_option *option, struct diag *diag)
 		return directory;
 	if (!option->file[0])
 		image_option_file_name(option, option->file);
+	int error = check_is_readable(option, diag);
+	if (error) {
+		close(directory);
+		return error;
+	}
 	snprintf(temporary, sizeof(temporary), ".image.%d.tmp", (int)getpid());
 	unlinkat(directory, temporary, 0);
-	int error = write_temporary(directory, temporary, option, diag);
+	error = write_temporary(directory, temporary, option, diag);
 	if (!error && renameat(directory, temporary, directory, option->file) != 0)
 		error = diag_errno(diag, "cannot make %s/%s", path, option->file);
 	if (error)

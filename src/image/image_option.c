@@ -4,11 +4,13 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <glob.h>
 #include <ini.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/text.h"
@@ -337,13 +339,13 @@ static uint32_t sum_of(const char *text)
 	return sum;
 }
 
-/* Copy the image as a name of this many bytes at most; add a sum if another image could have the same name. */
+/* Copy the image's file name, of this many bytes at most; add a sum if another image could have the same name. */
 static void plain_name(const struct image_option *option, char *name, size_t size)
 {
-	const char *image = option->image;
+	const char *image = text_file_name(option->image);
 	size_t length = 0;
-	bool is_changed = image[0] == '/';
-	for (image += is_changed; *image && length + 10 < size; image++, length++) {
+	bool is_changed = image != option->image;
+	for (; *image && length + 10 < size; image++, length++) {
 		bool is_plain = isalnum((unsigned char)*image) || strchr("_+.", *image);
 		name[length] = is_plain && !(length == 0 && *image == '.') ? *image : '-';
 		is_changed |= name[length] != *image;
@@ -376,6 +378,55 @@ void image_option_session_name(const struct image_option *option, char name[65])
 	size_t length = strlen(prefix);
 	memcpy(name, prefix, length);
 	plain_name(option, name + length, 65 - length);
+}
+
+/* ---- traces ---- */
+
+/* Replace what a trace's name has in place of a number by '*'; other characters of patterns stand for themselves. */
+static void trace_pattern(const char *path, char *pattern, size_t size)
+{
+	size_t length = 0;
+	for (const char *at = path; *at && length + 3 < size; at++) {
+		if (at[0] == '%') {
+			at += strcspn(at, "pd");
+			pattern[length++] = '*';
+			if (!*at)
+				break;
+			continue;
+		}
+		if (strchr("*?[\\", *at))
+			pattern[length++] = '\\';
+		pattern[length++] = *at;
+	}
+	pattern[length] = 0;
+}
+
+static void add_traces(const char *path, uint64_t *files, uint64_t *bytes)
+{
+	char pattern[2 * IMAGE_PATH_BYTES];
+	glob_t found;
+	trace_pattern(path, pattern, sizeof(pattern));
+	if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		struct stat status;
+		if (lstat(found.gl_pathv[i], &status) != 0 || !S_ISREG(status.st_mode))
+			continue;
+		++*files;
+		*bytes += (uint64_t)status.st_size;
+	}
+	globfree(&found);
+}
+
+void image_option_traces(const struct image_option *option, uint64_t *files, uint64_t *bytes)
+{
+	struct session_options session;
+	char room[2 * IMAGE_PATH_BYTES];
+	*files = *bytes = 0;
+	if (image_option_is_each(option))
+		add_traces(option->output, files, bytes);
+	if (image_option_recording(option, 0, &session, room, &(struct diag){""}) == 0)
+		add_traces(session.trace_path, files, bytes);
 }
 
 /* ---- the recording ---- */

@@ -64,7 +64,7 @@ bool image_option_is_each(const struct image_option *option);
 /** Return whether the option is in force at this time (seconds since the epoch). */
 bool image_option_is_in_force(const struct image_option *option, int64_t now_s);
 
-/** Write the name of the option's file: the image with each '/' as '-', and a sum of it if that is no clear name. */
+/** Write the name of the option's file: the image's own, and a sum if the image is a path or no clear name. */
 void image_option_file_name(const struct image_option *option, char name[IMAGE_NAME_BYTES]);
 
 /** Return what the names of images' own sessions begin with: "image.", or a name for IMAGE_ROOT_VARIABLE. */
@@ -72,6 +72,9 @@ const char *image_session_prefix(void);
 
 /** Write the name of the image's own session. */
 void image_option_session_name(const struct image_option *option, char name[65]);
+
+/** Sum up the traces of the image's own session, and of its processes with %p: files and bytes. */
+void image_option_traces(const struct image_option *option, uint64_t *files, uint64_t *bytes);
 
 /** Set the options of a recording: those of the option, in a session of its own for the image, or for the process `pid`
     (0: none) with a trace of its own. The texts are the option's, or lie in `room`. Return 0 or a negative errno. */

@@ -21,7 +21,8 @@ static const char status_name[] = "status";
 	X("keeper", keeper) \
 	X("watcher", watcher) \
 	X("in_force", is_in_force) \
-	X("refused_marks", refused_marks) X("overflows", overflows) X("intervals", interval_count) X("options", count)
+	X("refused_marks", refused_marks) \
+	X("overflows", overflows) X("namespaces", namespaces) X("intervals", interval_count) X("options", count)
 
 static const char *const outcome_names[] = {
 #define X(id, name) name,

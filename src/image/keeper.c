@@ -23,8 +23,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <stddef.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,6 +40,7 @@
 #include "os/monotonic.h"
 
 #define SCAN_NS NS_PER_S
+#define SEARCH_NS (2 * NS_PER_S)
 #define DEBOUNCE_NS (20 * NS_PER_MS)
 #define WRITE_NS (50 * NS_PER_MS)
 enum { ROUND_MS = 50, OWN_WAIT_ROUNDS = 10 };
@@ -66,6 +69,28 @@ static int64_t realtime_ns(void)
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
 	return (int64_t)now.tv_sec * (int64_t)NS_PER_S + now.tv_nsec;
+}
+
+/* Tell the service manager, if one waits for it, that starts are recorded from now on. */
+static void announce_ready(void)
+{
+	static const char text[] = "READY=1";
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const char *path = getenv("NOTIFY_SOCKET");
+	size_t length = path ? strlen(path) : 0;
+	if (!length || length >= sizeof(address.sun_path))
+		return;
+	memcpy(address.sun_path, path, length);
+	/* '@' stands for an abstract name. */
+	if (path[0] == '@')
+		address.sun_path[0] = 0;
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	sendto(fd, text, sizeof(text) - 1, MSG_NOSIGNAL, (const struct sockaddr *)&address,
+	       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length));
+	close(fd);
+	unsetenv("NOTIFY_SOCKET");
 }
 
 /* ---- options ---- */
@@ -146,8 +171,7 @@ static void apply_options(struct keeper *keeper)
 	keeper->options_due_ns = 0;
 	keeper_drop_spares(keeper);
 	read_options(keeper);
-	keeper_forget_sessions(keeper);
-	keeper_scan_sessions(keeper);
+	keeper_review_sessions(keeper);
 	keeper_take_sessions(keeper);
 	keeper_add_spares(keeper);
 	keeper_mark(keeper);
@@ -259,6 +283,8 @@ static void note_start(struct keeper *keeper, const struct watch_message *messag
 		return;
 	struct image_count *row = image_status_row(&keeper->status, kept->option.image);
 	row->outcomes[message->value]++;
+	row->shared += message->value == CONTROL_OUTCOME_TRACED && image_option_is_each(&kept->option) &&
+		       message->logger.kind == WATCH_LOGGER_OWN;
 	row->last_ns = realtime_ns();
 	bool is_untraced = message->value != CONTROL_OUTCOME_TRACED && message->value != CONTROL_OUTCOME_UNSELECTED &&
 			   message->value != CONTROL_OUTCOME_EXEC_FAILED;
@@ -288,6 +314,7 @@ static void watcher_message(struct keeper *keeper, const struct watch_message *m
 		break;
 	case WATCH_IN_FORCE:
 		keeper->status.is_in_force = true;
+		announce_ready();
 		image_status_interval(&keeper->status, true, WATCH_END_NONE, realtime_ns());
 		break;
 	case WATCH_OVERFLOW:
@@ -347,6 +374,10 @@ static void do_regularly(struct keeper *keeper)
 		keeper->scanned_ns = now;
 		keeper_scan_sessions(keeper);
 		keeper_trim_traces(keeper);
+	}
+	if (now - keeper->searched_ns >= SEARCH_NS) {
+		keeper->searched_ns = now;
+		keeper_mark_others(keeper);
 	}
 	keeper_take_sessions(keeper);
 	if (keeper->is_status_new && now - keeper->written_ns >= WRITE_NS) {
@@ -432,6 +463,8 @@ static int keeper_begin(struct keeper *keeper, struct diag *diag)
 	if (keeper->life == MAP_FAILED)
 		return diag_errno(diag, "no memory to share with the guardian");
 	int error = guardian_start(keeper);
+	if (!error && !has_any_in_force(keeper))
+		announce_ready();
 	return error ? diag_fail(diag, -error, "cannot start the guardian") : 0;
 }
 

@@ -209,6 +209,7 @@ static void session_pass(struct keeper *keeper, struct kept_session *session)
 		message.logger.kind = WATCH_LOGGER_OWN;
 	}
 	if (own || session->takes_images || is_named) {
+		session->is_passed = true;
 		watch_send(keeper->watcher, &message, session->socket, true);
 		session_link(keeper, session->name, session->id);
 	}
@@ -223,7 +224,6 @@ static void session_take(struct keeper *keeper, struct kept_session *session)
 		if (message.kind == CONTROL_STATE)
 			session->takes_images = message.state.takes_images;
 		if (message.kind == CONTROL_DONE) {
-			session->is_known = true;
 			session_pass(keeper, session);
 			return;
 		}
@@ -237,6 +237,20 @@ void keeper_take_sessions(struct keeper *keeper)
 	for (size_t i = 0; i < keeper->session_count && keeper->watcher >= 0; i++)
 		if (keeper->sessions[i].socket >= 0)
 			session_take(keeper, &keeper->sessions[i]);
+}
+
+/* A session that was passed stays: the numbers of options do not change. Others are asked again. */
+void keeper_review_sessions(struct keeper *keeper)
+{
+	for (size_t i = keeper->session_count; i-- > 0;) {
+		const struct kept_session *session = &keeper->sessions[i];
+		bool is_orphan = session->is_own && !option_of_session(keeper, session->name);
+		if (!session->is_passed || is_orphan)
+			session_remove(keeper, i);
+		else
+			session_link(keeper, session->name, session->id);
+	}
+	keeper_scan_sessions(keeper);
 }
 
 void keeper_forget_sessions(struct keeper *keeper)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the watcher has to mark: the keeper opens it, the watcher gets the descriptor. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
@@ -85,10 +86,11 @@ static bool is_unwatched_type(const char *type)
 	return !strncmp(type, "fuse.", 5);
 }
 
-static void mark_system(const struct keeper *keeper, char *line)
+/* Mark the file system of a line of a mount table. root: of the processes that see it there; "": of this one. */
+static void mark_system(const struct keeper *keeper, char *line, const char *root)
 {
 	static const char behind[] = " - ";
-	char device[32], place[PATH_MAX], type[64];
+	char device[32], place[PATH_MAX], type[64], path[PATH_MAX + 64];
 	const char *rest = strstr(line, behind);
 	if (!rest || sscanf(line, "%*s %*s %31s %*s %4095s", device, place) != 2 ||
 	    sscanf(rest + sizeof(behind) - 1, "%63s", type) != 1)
@@ -96,23 +98,82 @@ static void mark_system(const struct keeper *keeper, char *line)
 	decode(place);
 	if (is_unwatched_type(type) || (keeper->options->below && !is_below(place, keeper->options->below)))
 		return;
-	mark_path(keeper, WATCH_MARK_SYSTEM, place);
+	snprintf(path, sizeof(path), "%s%s", root, place);
+	mark_path(keeper, WATCH_MARK_SYSTEM, path);
 }
 
 /* A file system that is marked already stays as it is. */
-void keeper_mark_systems(struct keeper *keeper)
+static void mark_table(const struct keeper *keeper, const char *table, const char *root)
+{
+	FILE *file = fopen(table, "re");
+	char *line = NULL;
+	size_t size = 0;
+	while (file && getline(&line, &size, file) > 0)
+		mark_system(keeper, line, root);
+	free(line);
+	if (file)
+		fclose(file);
+}
+
+static bool marks_systems(const struct keeper *keeper)
 {
 	bool has_names = false;
 	for (size_t i = 0; i < keeper->kept_count; i++)
 		has_names |= keeper->kept[i].is_in_force && !image_option_is_path(&keeper->kept[i].option);
-	FILE *file = has_names && keeper->watcher >= 0 ? fopen("/proc/self/mountinfo", "re") : NULL;
-	char *line = NULL;
-	size_t size = 0;
-	while (file && getline(&line, &size, file) > 0)
-		mark_system(keeper, line);
-	free(line);
-	if (file)
-		fclose(file);
+	return has_names && keeper->watcher >= 0;
+}
+
+void keeper_mark_systems(struct keeper *keeper)
+{
+	if (marks_systems(keeper))
+		mark_table(keeper, "/proc/self/mountinfo", "");
+}
+
+/* ---- other mount namespaces ---- */
+
+enum { NAMESPACE_MAX = 256 };
+
+struct namespace_list {
+	ino_t known[NAMESPACE_MAX];
+	size_t count;
+};
+
+/* Return whether the process is the first that is seen of its mount namespace. */
+static bool is_new_namespace(struct namespace_list *others, const char *pid)
+{
+	char path[64];
+	struct stat status;
+	snprintf(path, sizeof(path), "/proc/%.20s/ns/mnt", pid);
+	if (stat(path, &status) != 0)
+		return false;
+	for (size_t i = 0; i < others->count; i++)
+		if (others->known[i] == status.st_ino)
+			return false;
+	if (others->count == NAMESPACE_MAX)
+		return false;
+	others->known[others->count++] = status.st_ino;
+	return true;
+}
+
+void keeper_mark_others(struct keeper *keeper)
+{
+	struct namespace_list others = {.count = 0};
+	DIR *processes = marks_systems(keeper) ? opendir("/proc") : NULL;
+	if (!processes)
+		return;
+	is_new_namespace(&others, "self");
+	for (const struct dirent *entry; (entry = readdir(processes));) {
+		char table[64], root[64];
+		if (entry->d_name[0] < '0' || entry->d_name[0] > '9' || !is_new_namespace(&others, entry->d_name))
+			continue;
+		snprintf(table, sizeof(table), "/proc/%.20s/mountinfo", entry->d_name);
+		snprintf(root, sizeof(root), "/proc/%.20s/root", entry->d_name);
+		mark_table(keeper, table, root);
+	}
+	closedir(processes);
+	bool is_new = keeper->status.namespaces != others.count - 1;
+	keeper->status.namespaces = others.count - 1;
+	keeper->is_status_new |= is_new;
 }
 
 /* ---- all ---- */

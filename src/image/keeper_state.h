@@ -37,7 +37,7 @@ struct kept_session {
 	bool takes_images; /**< by its answer */
 	bool is_own;       /**< of an image option */
 	bool is_seen;      /**< used by the scan */
-	bool is_known;     /**< its answer has come */
+	bool is_passed;    /**< the watcher has its socket */
 	uint32_t option, user;
 	uint64_t asked_ns;
 };
@@ -58,7 +58,7 @@ struct keeper {
 	struct image_status status;
 	bool is_status_new;
 	char said[1024]; /**< mistakes that were said already */
-	uint64_t scanned_ns, written_ns;
+	uint64_t scanned_ns, written_ns, searched_ns;
 };
 
 /** Say a line to the user. */
@@ -73,6 +73,8 @@ struct kept_option *keeper_option(struct keeper *keeper, uint32_t id);
 void keeper_mark(struct keeper *keeper);
 /** Send the marks of file systems again: some may be new. */
 void keeper_mark_systems(struct keeper *keeper);
+/** Send the marks of file systems that only processes in other mount namespaces see. */
+void keeper_mark_others(struct keeper *keeper);
 /** Describe the option to the watcher. */
 void keeper_send_option(struct keeper *keeper, const struct kept_option *kept);
 
@@ -88,6 +90,8 @@ void keeper_spare_taken(struct keeper *keeper, uint32_t id);
 void keeper_scan_sessions(struct keeper *keeper);
 /** Take the answers of the sessions that were asked, and pass those that take starts to the watcher. */
 void keeper_take_sessions(struct keeper *keeper);
+/** Consider the sessions again: options have changed. */
+void keeper_review_sessions(struct keeper *keeper);
 /** Forget that sessions were passed to the watcher, which has ended. */
 void keeper_forget_sessions(struct keeper *keeper);
 /** Forget a session that has ended. */

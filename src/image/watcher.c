@@ -22,6 +22,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,12 +37,42 @@
 #include "os/limits.h"
 #include "os/monotonic.h"
 
+/* ---- signs of life ---- */
+
+static void beat(struct watch_life *life)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	__atomic_store_n(&life->beat_ns, (int64_t)now.tv_sec * (int64_t)NS_PER_S + now.tv_nsec, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&life->beats, 1, __ATOMIC_RELAXED);
+}
+
 /* ---- marks ---- */
 
 static int group_open(void)
 {
 	return fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK | FAN_UNLIMITED_MARKS | FAN_REPORT_TID,
 			     O_RDONLY | O_CLOEXEC);
+}
+
+static void *group_close_thread(void *group)
+{
+	close((int)(intptr_t)group);
+	return NULL;
+}
+
+/* Close a group. The kernel waits for the end of its marks, which may take longer than a start may wait. */
+static void group_close(int group)
+{
+	enum { STACK_BYTES = 64 << 10 };
+	pthread_attr_t attributes;
+	pthread_t thread;
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	if (pthread_create(&thread, &attributes, group_close_thread, (void *)(intptr_t)group) != 0)
+		close(group);
+	pthread_attr_destroy(&attributes);
 }
 
 static void mark(struct watcher *watcher, enum watch_mark kind, int object)
@@ -66,15 +97,17 @@ static bool has_unanswered(const struct watcher *watcher, int group)
 
 static void close_old_group(struct watcher *watcher)
 {
-	if (watcher->old_group >= 0 && !has_unanswered(watcher, watcher->old_group))
-		fd_close(&watcher->old_group);
+	if (watcher->old_group < 0 || has_unanswered(watcher, watcher->old_group))
+		return;
+	group_close(watcher->old_group);
+	watcher->old_group = -1;
 }
 
 /* The new marks are in force already: between the two groups no exec is missed. */
 static void marks_swap(struct watcher *watcher)
 {
 	if (watcher->old_group >= 0)
-		fd_close(&watcher->old_group);
+		group_close(watcher->old_group);
 	watcher->old_group = watcher->group;
 	watcher->group = watcher->new_group;
 	watcher->new_group = -1;
@@ -150,7 +183,8 @@ void watcher_take_message(struct watcher *watcher, const struct watch_message *m
 		break;
 	case WATCH_MARK_ANEW:
 		if (watcher->new_group >= 0)
-			fd_close(&watcher->new_group);
+			group_close(watcher->new_group);
+		watcher->new_group = -1;
 		watcher->is_new = true;
 		break;
 	case WATCH_MARK:
@@ -169,6 +203,8 @@ static void keeper_messages(struct watcher *watcher)
 	struct watch_message message;
 	int fd, got;
 	while ((got = watch_receive(watcher->keeper, &message, &fd)) > 0) {
+		/* Many marks take long. */
+		beat(watcher->life);
 		watcher_take_message(watcher, &message, fd);
 		if (fd >= 0)
 			close(fd);
@@ -204,14 +240,6 @@ static void events(struct watcher *watcher, int group)
 			return;
 		watcher_take_event(watcher, group, &event);
 	}
-}
-
-static void beat(struct watch_life *life)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	__atomic_store_n(&life->beat_ns, (int64_t)now.tv_sec * (int64_t)NS_PER_S + now.tv_nsec, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&life->beats, 1, __ATOMIC_RELAXED);
 }
 
 static void wait_and_serve(struct watcher *watcher)

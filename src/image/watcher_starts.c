@@ -36,9 +36,11 @@ static void start_allow(struct watcher *watcher, struct start *start)
 }
 
 void watcher_report(const struct watcher *watcher, uint32_t option, pid_t pid, enum control_outcome outcome,
-		    const char *why)
+		    const char *why, const struct taker *taker)
 {
 	struct watch_message message = {.kind = WATCH_STARTED, .id = option, .pid = pid, .value = (int32_t)outcome};
+	if (taker)
+		message.logger = taker->logger;
 	snprintf(message.text, sizeof(message.text), "%s", why);
 	watch_send(watcher->keeper, &message, -1, false);
 }
@@ -47,7 +49,7 @@ static void start_end(struct watcher *watcher, struct start *start, pid_t pid, e
 		      const char *why)
 {
 	start_allow(watcher, start);
-	watcher_report(watcher, start->option, pid, outcome, why);
+	watcher_report(watcher, start->option, pid, outcome, why, watcher_taker(watcher, start->logger));
 	start->token = 0;
 }
 
@@ -370,7 +372,7 @@ static bool take_file(struct watcher *watcher, int group, const struct fanotify_
 					       : pass_on(watcher, row, group, event->fd, event->pid, path);
 	if (outcome == CONTROL_OUTCOME_TRACED)
 		return true;
-	watcher_report(watcher, row->id, event->pid, outcome, "");
+	watcher_report(watcher, row->id, event->pid, outcome, "", NULL);
 	return false;
 }
 

@@ -81,9 +81,9 @@ static int find_command(const char *own, char command[PATH_BYTES])
 }
 
 /* The name begins with '@': a shutdown kills such processes last. */
-static void become_command(const char *command)
+static void become_command(const char *command, const char *init)
 {
-	char *const words[] = {"@xheap", "autologger", "run", "--boot", NULL};
+	char *const words[] = {"@xheap", "autologger", "run", "--boot", "--init", (char *)init, NULL};
 	char *const environment[] = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", NULL};
 	setsid();
 	execve(command, words, environment);
@@ -98,7 +98,7 @@ static long now_ms(void)
 }
 
 /* Have the sessions begun. What takes too long is killed; loggers that have begun go on. */
-static void sessions_begin(const char *own)
+static void sessions_begin(const char *own, const char *init)
 {
 	char command[PATH_BYTES];
 	if (find_command(own, command) != 0) {
@@ -107,7 +107,7 @@ static void sessions_begin(const char *own)
 	}
 	pid_t pid = fork();
 	if (pid == 0)
-		become_command(command);
+		become_command(command, init);
 	if (pid < 0) {
 		say("cannot start", command);
 		return;
@@ -153,6 +153,17 @@ static void become_init(const char *path, char **arguments, char **environment)
 	say("cannot execute", path);
 }
 
+/* Return the init that will be executed, if that goes well. */
+static const char *first_init(const char *named)
+{
+	if (named[0] && access(named, X_OK) == 0)
+		return named;
+	for (size_t i = 0; i < sizeof(inits) / sizeof(inits[0]); i++)
+		if (access(inits[i], X_OK) == 0)
+			return inits[i];
+	return inits[0];
+}
+
 int main(int count, char **arguments, char **environment)
 {
 	char *none[] = {NULL, NULL};
@@ -161,11 +172,11 @@ int main(int count, char **arguments, char **environment)
 		arguments = none;
 	const char *own = arguments[0];
 	/* Anybody else would start sessions beside an init that runs already. */
-	if (getpid() == 1) {
+	if (getpid() == 1)
 		mount_missing();
-		sessions_begin(own);
-	}
 	named_init(named);
+	if (getpid() == 1)
+		sessions_begin(own, first_init(named));
 	become_init(named, arguments, environment);
 	for (size_t i = 0; i < sizeof(inits) / sizeof(inits[0]); i++)
 		become_init(inits[i], arguments, environment);

@@ -111,6 +111,9 @@ void plan_bounds_find(struct plan_bounds *bounds, const struct plan *plan)
 			limit_apply(bounds, &limit);
 	}
 	free(is_required);
+	if (plan->source == PLAN_ALLOCATIONS && plan->allocations && plan->allocations->moment.is_asked &&
+	    plan->allocations->moment.at.time_ns < bounds->to_ns)
+		bounds->to_ns = plan->allocations->moment.at.time_ns;
 }
 
 bool plan_bounds_have(const struct plan_bounds *bounds, const struct heap_group *group, const struct heap_sizes *sizes)

@@ -12,7 +12,7 @@ struct plan_bounds {
 	uint64_t size_from, size_to; /**< sizes */
 };
 
-/** Set the bounds of a plan's filter. */
+/** Set the bounds of a plan's filter, and of the moment of its allocations. */
 void plan_bounds_find(struct plan_bounds *bounds, const struct plan *plan);
 
 /** Return whether a group may have rows within the bounds; sizes: NULL if they are not known. */

@@ -100,6 +100,33 @@ static uint64_t *row_add(struct plan_worker *worker)
 	return worker->rows + worker->row_count++ * stride;
 }
 
+/* Return whether a value of the first key comes so late that its row is behind the threshold. */
+static bool comes_late(const struct record_order *order, uint64_t value, uint64_t most)
+{
+	bool is_time = order->keys[0].type == PLAN_TIME;
+	bool is_less = is_time ? (int64_t)value < (int64_t)most : value < most;
+	return order->keys[0].is_descending ? is_less : value != most && !is_less;
+}
+
+/* Remove rows that an order with a limit does not want any more, by its first key. */
+static void late_remove(const struct plan_worker *worker, uint64_t passes[PLAN_WORDS])
+{
+	const struct record_order *order = &worker->execution->order;
+	const uint64_t *threshold = records_threshold(&worker->records);
+	uint32_t output = order->keys[0].output;
+	if (!threshold || threshold[order->width] >> output & 1)
+		return;
+	const struct plan_vector *key = &worker->evaluation.vectors[plan_of(worker)->outputs[output]];
+	for (uint32_t word = 0; word < PLAN_WORDS; word++) {
+		uint64_t late = 0;
+		for (uint32_t i = 0; key->values && i < 64; i++)
+			late |= (uint64_t)comes_late(order, key->values[word * 64 + i], threshold[output]) << i;
+		/* Absent values come first, or last. */
+		late = order->keys[0].is_descending ? late | key->absent[word] : late & ~key->absent[word];
+		passes[word] &= ~late;
+	}
+}
+
 static void batch_take(struct plan_worker *worker, const struct plan_batch *batch, uint64_t passes[PLAN_WORDS])
 {
 	enum ending ending = worker->execution->ending;
@@ -111,6 +138,8 @@ static void batch_take(struct plan_worker *worker, const struct plan_batch *batc
 			worker->error = -ENOMEM;
 		return;
 	}
+	if (ending == ENDING_ORDER)
+		late_remove(worker, passes);
 	for (uint32_t word = 0; word < PLAN_WORDS; word++)
 		for (uint64_t bits = passes[word]; bits; bits &= bits - 1)
 			record_fill(worker, batch, word * 64 + (uint32_t)__builtin_ctzll(bits),
@@ -119,12 +148,33 @@ static void batch_take(struct plan_worker *worker, const struct plan_batch *batc
 
 /* ---- allocations ---- */
 
+/* Return whether all sizes of a group come too late for an order by size with a limit. */
+static bool sizes_come_late(const struct plan_worker *worker, const struct heap_sizes *sizes)
+{
+	const struct execution *execution = worker->execution;
+	const struct record_order *order = &execution->order;
+	const uint64_t *threshold = execution->ending == ENDING_ORDER ? records_threshold(&worker->records) : NULL;
+	if (!threshold || !sizes)
+		return false;
+	uint32_t output = order->keys[0].output;
+	const struct plan_node *node = &plan_of(worker)->nodes[plan_of(worker)->outputs[output]];
+	return node->operation == PLAN_COLUMN && node->number == PLAN_SIZE &&
+	       comes_late(order, order->keys[0].is_descending ? sizes->greatest : sizes->least, threshold[output]);
+}
+
+static bool is_left_out(const struct plan_worker *worker, const struct heap_scan *scan, uint32_t place)
+{
+	const struct heap_sizes *sizes = heap_scan_sizes(scan, place);
+	return !plan_bounds_have(&worker->execution->bounds, heap_scan_group(scan, place), sizes) ||
+	       sizes_come_late(worker, sizes);
+}
+
 static void groups_scan(struct plan_worker *worker, struct heap_scan *scan, uint32_t from, uint32_t to)
 {
 	struct execution *execution = worker->execution;
 	for (uint32_t group = from; group < to && !worker->error; group++) {
 		const struct heap_rows *rows;
-		if (!plan_bounds_have(&execution->bounds, heap_scan_group(scan, group), heap_scan_sizes(scan, group))) {
+		if (is_left_out(worker, scan, group)) {
 			worker->left_out++;
 			continue;
 		}
@@ -373,7 +423,7 @@ static int events_next(struct plan_run *run, struct plan_rows *rows, struct diag
 static int groups_join(struct execution *execution)
 {
 	struct plan_groups *groups = &execution->workers[0].groups;
-	for (unsigned i = 1; i < execution->width; i++) {
+	for (unsigned i = 1; i < execution->width && !plan_run_is_cancelled(execution->run); i++) {
 		if (!plan_groups_merge(groups, &execution->workers[i].groups))
 			return -ENOMEM;
 		plan_groups_end(&execution->workers[i].groups);
@@ -390,7 +440,7 @@ static int groups_sort(struct execution *execution, struct diag *diag)
 		first->error = error;
 		return worker_check(execution, first, diag);
 	}
-	for (uint32_t i = 0; i < first->groups.count; i++) {
+	for (uint32_t i = 0; i < first->groups.count && !plan_run_is_cancelled(execution->run); i++) {
 		uint32_t failed = plan_groups_record(&first->groups, i, records_add(&execution->sorted_groups));
 		if (failed != PLAN_NOTHING)
 			return diag_fail(diag, EOVERFLOW, "sum: aggregate number %u has no room in 64 bits",
@@ -398,7 +448,7 @@ static int groups_sort(struct execution *execution, struct diag *diag)
 	}
 	plan_groups_end(&first->groups);
 	records_sort(&execution->sorted_groups);
-	return 0;
+	return plan_run_check(execution->run, diag);
 }
 
 static int collect(struct execution *execution, struct diag *diag)
@@ -517,16 +567,18 @@ void plan_run_columns(struct plan_run *run)
 	struct execution *execution = memory_zeroed(1, sizeof(*execution));
 	run->state = execution;
 	run->end = execution_end;
-	*execution = (struct execution){.run = run,
-					.ending = plan_is_grouped(plan) ? ENDING_GROUPS
-						  : plan->order_count   ? ENDING_ORDER
-									: ENDING_ROWS,
-					.memory = {.limit_bytes = plan_run_memory(run)},
-					.spill = {.directory = run->target.directory, .fd = -1},
-					.stride = record_stride(plan_width(plan)),
-					.range = RANGE_FIRST};
+	*execution = (struct execution){
+		.run = run,
+		.ending = plan_is_grouped(plan) ? ENDING_GROUPS
+			  : plan->order_count   ? ENDING_ORDER
+						: ENDING_ROWS,
+		.memory = {.limit_bytes = plan_run_memory(run), .is_cancelled = run->target.is_cancelled},
+		.spill = {.directory = run->target.directory, .fd = -1},
+		.stride = record_stride(plan_width(plan)),
+		.range = RANGE_FIRST};
 	plan_bounds_find(&execution->bounds, plan);
 	record_order_make(&execution->order, plan);
+	execution->order.is_cancelled = run->target.is_cancelled;
 	places_find(execution);
 	execution->width = width_of(execution);
 	execution->next_shown = execution->width;

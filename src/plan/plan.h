@@ -86,19 +86,17 @@ enum plan_column { PLAN_COLUMNS(X) PLAN_COLUMN_COUNT };
 
 /* The operators: id, word for messages, operands. Both sides of a comparison, an operation and a choice have one type.
    Times are compared, added and subtracted; other operations are of numbers. */
+/* clang-format off */
 #define PLAN_OPERATORS(X) \
-	X(COLUMN, "column", 0) \
-	X(CONSTANT, "constant", 0) \
-	X(LOOKUP, "lookup", 1) \
-	X(EQUAL, "==", 2) \
-	X(UNEQUAL, "!=", 2) X(LESS, "<", 2) X(AT_MOST, "<=", 2) X(GREATER, ">", 2) X(AT_LEAST, ">=", 2) \
-		X(AND, "&&", 2) X(OR, "||", 2) X(NOT, "!", 1) X(IS_ABSENT, "is absent", 1) \
-			X(IF_ABSENT, "if absent", 2) X(CHOOSE, "?:", 3) X(ADD, "+", 2) X(SUBTRACT, "-", 2) \
-				X(MULTIPLY, "*", 2) X(DIVIDE, "/", 2) X(REMAINDER, "%", 2) X(BITS_AND, "&", 2) \
-					X(BITS_OR, "|", 2) X(BITS_XOR, "^", 2) X(SHIFT_LEFT, "<<", 2) \
-						X(SHIFT_RIGHT, ">>", 2) /* by 64 and more: 0 */ \
-		X(AS_NUMBER, "as number", 1)                            /* of a time (negative: absent) and a truth */ \
-		X(AS_TIME, "as time", 1)                                /* of a number; above INT64_MAX: absent */
+	X(COLUMN, "column", 0) X(CONSTANT, "constant", 0) X(LOOKUP, "lookup", 1) \
+	X(EQUAL, "==", 2) X(UNEQUAL, "!=", 2) X(LESS, "<", 2) X(AT_MOST, "<=", 2) X(GREATER, ">", 2) \
+	X(AT_LEAST, ">=", 2) X(AND, "&&", 2) X(OR, "||", 2) X(NOT, "!", 1) X(IS_ABSENT, "is absent", 1) \
+	X(IF_ABSENT, "if absent", 2) X(CHOOSE, "?:", 3) X(ADD, "+", 2) X(SUBTRACT, "-", 2) X(MULTIPLY, "*", 2) \
+	X(DIVIDE, "/", 2) X(REMAINDER, "%", 2) X(BITS_AND, "&", 2) X(BITS_OR, "|", 2) X(BITS_XOR, "^", 2) \
+	X(SHIFT_LEFT, "<<", 2) X(SHIFT_RIGHT, ">>", 2) /* by 64 and more: 0 */ \
+	X(AS_NUMBER, "as number", 1) /* of a time (negative: absent) and a truth */ \
+	X(AS_TIME, "as time", 1)     /* of a number; above INT64_MAX: absent */
+/* clang-format on */
 
 #define X(id, word, operands) PLAN_##id,
 enum plan_operator { PLAN_OPERATORS(X) PLAN_OPERATOR_COUNT };

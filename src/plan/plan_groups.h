@@ -9,6 +9,7 @@
 struct plan_memory {
 	uint64_t used_bytes, limit_bytes;
 	bool is_exceeded;
+	const bool *is_cancelled; /**< when it is set, joining ends soon; NULL: it is never set */
 };
 
 /** The sums of an aggregate: of `count` values, in 128 bits; of a least or greatest one the value in `low`. */

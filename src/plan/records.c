@@ -73,9 +73,13 @@ void records_begin(struct records *records, const struct record_order *order, st
 	records->room = memory_bytes / each > SMALL_ROOM ? memory_bytes / each : SMALL_ROOM;
 }
 
+/* qsort_r() cannot be left. When all are equal, it ends soon. */
 static int indirect_compare(const void *a, const void *b, void *context)
 {
-	return record_compare(context, *(uint64_t *const *)a, *(uint64_t *const *)b);
+	const struct record_order *order = context;
+	if (order->is_cancelled && __atomic_load_n(order->is_cancelled, __ATOMIC_RELAXED))
+		return 0;
+	return record_compare(order, *(uint64_t *const *)a, *(uint64_t *const *)b);
 }
 
 /* The places of records in their order. */

@@ -12,6 +12,8 @@
 /** How records are ordered. */
 struct record_order {
 	uint32_t width; /**< values of a record; behind them come the absent bits and the number */
+	/** when it is set, sorting ends soon, with records in any order; NULL: it is never set */
+	const bool *is_cancelled;
 	uint32_t count;
 	struct {
 		uint32_t output;
@@ -65,6 +67,11 @@ void records_begin(struct records *records, const struct record_order *order, st
 		   uint64_t memory_bytes);
 /** Return room for one more record, which the caller fills in before the next call; it is there until then. */
 uint64_t *records_add(struct records *records);
+/** Return the record that a wanted one must come before, or be equal to; NULL: none is known yet. */
+static inline const uint64_t *records_threshold(const struct records *records)
+{
+	return records->has_threshold ? records->threshold : NULL;
+}
 /** Sort what is there. */
 void records_sort(struct records *records);
 void records_end(struct records *records);

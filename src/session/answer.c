@@ -346,7 +346,8 @@ static void handle_launch(struct logger *logger, int socket, const struct contro
 				      .directory = AT_FDCWD,
 				      .parent = TRACE_NONE,
 				      .control = fcntl(socket, F_DUPFD_CLOEXEC, 0),
-				      .is_launch = true};
+				      .is_launch = true,
+				      .is_spared = message->value == 2};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);
 	logger->command_pid = message->pid;
 	logger->is_command_known = true;
@@ -401,7 +402,7 @@ static void control_handle(struct logger *logger, int socket, const struct contr
 {
 	switch (message->kind) {
 	case CONTROL_LAUNCH:
-		(message->value ? handle_image : handle_launch)(logger, socket, message);
+		(message->value == 1 ? handle_image : handle_launch)(logger, socket, message);
 		break;
 	case CONTROL_ATTACH:
 		handle_attach(logger, socket, message->pid);

@@ -11,7 +11,8 @@
 
 enum control_kind {
 	/** to the logger: `pid` is about to execute `text`. With `image` set (value 1), of a watcher: the thread `pid`
-	    waits in the exec of a registered image */
+	    waits in the exec of a registered image. Value 2: `pid` is about to become the real init, and runs untraced
+	    rather than being killed */
 	CONTROL_LAUNCH,
 	/** from the logger: `pid` is stopped, let it execute. value: 0, or a negative errno with the reason in
 	    `text` */

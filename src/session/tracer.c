@@ -560,7 +560,7 @@ static void tracer_run_one(struct tracer_job *job, struct tracer_result *result)
 	result->kind = TRACER_UNTRACED;
 	if (has_region)
 		inject_held(job, result);
-	if (task->is_launch && result->kind == TRACER_UNTRACED)
+	if (task->is_launch && !task->is_spared && result->kind == TRACER_UNTRACED)
 		refuse_held(job, result);
 }
 

@@ -40,6 +40,7 @@ struct tracer_task {
 	uint64_t region_inode;
 	int control; /**< socket for answers about the command or an attach; closed afterwards */
 	bool is_launch;
+	bool is_spared; /**< of a launch: it runs untraced if it must, as process 1 may not be killed */
 	bool is_image; /**< `image` is set; answers go to `control`, and the process runs untraced if it must */
 	struct control_image image;
 	bool is_attach; /**< the process runs and is to be recorded from now on; the answer goes to `control` */

@@ -15,7 +15,7 @@ XHEAP = os.environ["XHEAP"]
 OBJECTS = {"Alloc", "ReAlloc", "Free", "Create", "Destroy", "Lock", "Unlock", "Protect"}
 HEAP = "@$cursession.TTD.Data.Heap()"
 BLOCKS = "@$cursession.TTD.Data.Allocations()"
-REAL = ("c", "processes", "rust", "server", "libstdcxx", "python")
+REAL = ("c", "processes", "rust", "libstdcxx", "python")
 failures, asked = [], 0
 
 

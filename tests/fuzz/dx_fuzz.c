@@ -58,8 +58,8 @@ static struct opened *open_trace(unsigned number)
 	return &opened[number];
 }
 
-/* A query of this text never crashes, and an answer that is given was counted in steps and memory. */
-static void ask(unsigned how, const char *text)
+/* The answer as a text, which the caller frees. */
+static char *answer(unsigned how, const char *text, bool is_naive, enum dx_status *status)
 {
 	struct opened *of = open_trace(how % TRACES);
 	struct dx_session session = {.trace = of->trace, .table_get = table_get, .names_get = names_get, .context = of};
@@ -68,6 +68,7 @@ static void ask(unsigned how, const char *text)
 		.format = (enum dx_format)(how / 4 % 4 == 2   ? DX_FORMAT_CSV
 					   : how / 4 % 4 == 3 ? DX_FORMAT_JSON
 							      : DX_FORMAT_TEXT),
+		.is_naive = is_naive,
 		.memory_bytes = MEMORY_BYTES,
 		.steps_max = STEPS_MAX};
 	struct diag diag = {""};
@@ -75,15 +76,33 @@ static void ask(unsigned how, const char *text)
 	sink_to_memory(&out);
 	sink_to_memory(&errors);
 	dx_session_init(&session);
+	*status = DX_REFUSED;
 	if (!dx_command_parse(text, &command, &diag)) {
-		enum dx_status status = dx_command_run(&session, &command, &out, &errors);
+		*status = dx_command_run(&session, &command, &out, &errors);
 		/* A refusal says why; an answer says something. */
-		if ((status == DX_REFUSED || status == DX_STOPPED) ? !errors.used : !out.used)
+		if ((*status == DX_REFUSED || *status == DX_STOPPED) ? !errors.used : !out.used)
 			abort();
 	}
 	dx_session_fini(&session);
-	sink_end(&out);
 	sink_end(&errors);
+	return sink_take(&out, NULL);
+}
+
+/* A query never crashes, and has the same answer whether it is interpreted as it is written or not. */
+static void ask(unsigned how, const char *text)
+{
+	enum dx_status status, naive_status;
+	char *one = answer(how, text, false, &status);
+	if (strstr(text, "GroupBy") || strstr(text, "Count") || strstr(text, "Sum")) {
+		char *other = answer(how, text, true, &naive_status);
+		bool are_complete = status != DX_STOPPED && naive_status != DX_STOPPED;
+		if (are_complete && (status != naive_status || strcmp(one, other) != 0)) {
+			fprintf(stderr, "%s\n%s\n-noPlan:\n%s\n", text, one, other);
+			abort();
+		}
+		free(other);
+	}
+	free(one);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -129,6 +148,75 @@ static void make_lambda(struct maker *maker, unsigned depth)
 {
 	put(maker, any_below(maker, 6) ? "x => " : "(x, y) => ");
 	make_value(maker, depth + 1);
+}
+
+/* GroupBy with a lambda over its groups. */
+static void make_groups(struct maker *maker, unsigned depth)
+{
+	static const char *const of_group[] = {"g.Count()",
+					       "g.First().Size",
+					       "g.Sum(h => h.Size)",
+					       "g.Max(h => h.Size)",
+					       "g.Min(h => h.TimeStart)",
+					       "g.Any(h => h.Size > 8)",
+					       "g.Average(h => h.Size)",
+					       "g.Count(h => h.Size)",
+					       "g.Last().Action",
+					       "g.Max(h => h.Action)",
+					       "g.Sum(h => h.Action)",
+					       "g.First(h => h.Size > 9)",
+					       "g.Select(h => g.Count()).First()",
+					       "g.Sum(g => g.Size)",
+					       "g"};
+	put(maker, "@$cursession.TTD.Data.Heap().GroupBy(");
+	make_lambda(maker, depth + 1);
+	put(maker, ").Select(g => new { A = ");
+	PICK(maker, of_group);
+	put(maker, ", B = ");
+	PICK(maker, of_group);
+	put(maker, " })");
+}
+
+/* Conditions and sums that plans answer, and some that they do not. */
+static void make_plan(struct maker *maker)
+{
+	static const char *const conditions[] = {"h.Size > 100",
+						 "h.Size != 250",
+						 "h.Address == 0x7f0000010090",
+						 "h.Action == \"Free\"",
+						 "\"Alloc\" != h.Action",
+						 "h.Action == \"None\"",
+						 "h.PreviousAddress != h.Address",
+						 "h.Size <= h.Size",
+						 "8 < h.Size",
+						 "h.Size != h.PreviousAddress",
+						 "true",
+						 "h.Address != 0",
+						 "h.Size < 4.5",
+						 "h.PreviousAddress == 0",
+						 "h.Duration > 0",
+						 "h.Size >= 18446744073709551615"};
+	static const char *const joints[] = {" && ", " || ", " && !", " || !"};
+	static const char *const ends[] = {".Count()",
+					   ".Sum(h => h.Size)",
+					   ".Sum(h => h.Address)",
+					   ".Count(h => h.Size > 50)",
+					   ".Sum(h => h.PreviousAddress)",
+					   ".Sum(h => 3)",
+					   ".Count(h => h.Size)"};
+	put(maker, any_below(maker, 2) ? "@$cursession.TTD.Data.Heap()" : "@$cursession.TTD.Data.Heap(false)");
+	for (unsigned count = any_below(maker, 3); count > 0; count--) {
+		put(maker, ".Where(h => ");
+		PICK(maker, conditions);
+		for (unsigned more = any_below(maker, 3); more > 0; more--) {
+			PICK(maker, joints);
+			put(maker, "(");
+			PICK(maker, conditions);
+			put(maker, ")");
+		}
+		put(maker, ")");
+	}
+	PICK(maker, ends);
 }
 
 static void make_sequence(struct maker *maker, unsigned depth)
@@ -255,7 +343,11 @@ static void make_queries(uint8_t *data, size_t size)
 	for (int round = 0; round < (getenv("SOAK") ? 20000 : 2000); round++) {
 		maker.length = 0;
 		put(&maker, any_below(&maker, 8) ? "" : "@$v = ");
-		if (any_below(&maker, 3))
+		if (any_below(&maker, 5) == 0)
+			make_plan(&maker);
+		else if (any_below(&maker, 5) == 0)
+			make_groups(&maker, 2);
+		else if (any_below(&maker, 3))
 			make_sequence(&maker, 0);
 		else
 			make_value(&maker, 0);

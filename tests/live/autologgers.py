@@ -157,14 +157,14 @@ def late():
     # A full memory ends the recording; what came later is counted.
     (place / "below.xht").unlink()
     place.rmdir()
-    xheap("start", "full", "-o", place / "below.xht", "--wait-for-directory", "--max-file", "64K")
+    xheap("start", "full", "-o", place / "below.xht", "--late-file", "--max-file", "64K")
     xheap("launch", "full", "--", "env", "PYTHONMALLOC=malloc", sys.executable, "-S", "-c", "[str(i) * 3 for i in range(9999)]")
     place.mkdir()
     xheap("stop", "full", status=None)
     trace = place / "below.xht"
     expect(trace.stat().st_size <= 64 << 10, f"{trace.stat().st_size} bytes")
     facts = json.loads(xheap("info", trace, "-format", "json"))
-    expect(facts["missing_calls"] > 0 and facts["event_count"] > 0, facts)
+    expect(facts["ended_early"][0]["calls_after"] > 0 and facts["event_count"] > 0, facts)
     xheap("autologger", "remove", "late")
 
 

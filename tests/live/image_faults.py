@@ -37,6 +37,12 @@ def kill(pid):
     return True
 
 
+def is_traced():
+    """Whether a start has been traced: after another one, since a logger may not be ready for the first."""
+    start()
+    return listed()[1][str(PERL)]["traced"]
+
+
 def parent(pid):
     return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
 
@@ -99,12 +105,13 @@ def killed():
                 last = wait_for("another watcher", lambda: (pid := watcher()) != last and kill(pid) and pid)
                 time.sleep(chance.random() / 50)
         expect(not storm.failures, f"programs failed: {storm.failures[:3]}")
-        watcher()
+        wait_for("another watcher", lambda: watcher() != last)
         state, rows = wait_for("all counts", lambda: settled())
     traced = {int(row["pid"]) for trace in TRACES.glob("*.xht") for row in processes(trace)}
     counted = sum(count for outcome, count in rows["perl"]["starts"].items() if outcome != "traced")
     missing = [one for one in storm.starts if one[0] not in traced and not in_a_gap(state["intervals"], one[1], one[2])]
-    expect(state["interval_count"] >= KILLS, f"{state['interval_count']} intervals after {KILLS} kills")
+    # A watcher that its guardian takes for stuck, on a busy machine, may be gone already when it is killed here.
+    expect(state["interval_count"] >= KILLS * 9 // 10, f"{state['interval_count']} intervals after {KILLS} kills")
     expect(len(missing) <= counted, f"{len(missing)} of {len(storm.starts)} starts are neither traced nor counted ({counted}): {missing[:3]}")
     expect(traced, "no start was traced")
     return f"{len(storm.starts)} starts, {len(traced)} traced, {KILLS} kills"
@@ -127,8 +134,8 @@ def stopped():
             os.kill(pid, signal.SIGSTOP)
             start()
             wait_for("another watcher", lambda: watcher() != pid)
-        start()
-        state, rows = wait_for("a traced start", lambda: listed()[1][str(PERL)]["traced"] and listed())
+        wait_for("a traced start", is_traced)
+        state, _ = listed()
         expect(sum(gap["why"] == "it gave no sign of life" for gap in state["intervals"]) == 3, f"{state['intervals']}")
 
 
@@ -141,8 +148,7 @@ def guardian():
         os.kill(parent(pid), signal.SIGKILL)
         start()
         wait_for("another watcher", lambda: watcher() != pid)
-        start()
-        expect(wait_for_starts(PERL, 1)["traced"], "it is not traced")
+        wait_for("a traced start", is_traced)
 
 
 def descriptors():
@@ -156,8 +162,7 @@ def descriptors():
         for _ in range(5):
             start()
         wait_for("another watcher", lambda: watcher() != pid)
-        start()
-        wait_for("a traced start", lambda: listed()[1][str(PERL)]["traced"])
+        wait_for("a traced start", is_traced)
 
 
 def logger():
@@ -175,7 +180,7 @@ def logger():
         took = time.monotonic() - began
         os.kill(pid, signal.SIGCONT)
         row = wait_for_starts(PERL, 2)
-        expect(row["untraced"] == 1 and row["starts"]["deadline exceeded"] == 1, f"{row}")
+        expect(row["untraced"] == 1 and row["starts"]["deadline_exceeded"] == 1, f"{row}")
         os.kill(pid, signal.SIGSTOP)
         waiting = subprocess.Popen(SHORT)
         os.kill(pid, signal.SIGKILL)

@@ -44,7 +44,7 @@ class Watching:
         self.words = words
 
     def __enter__(self):
-        self.process = subprocess.Popen(["timeout", "-s", "KILL", str(LIFE_SECONDS), XHEAP, "image", "watch", "--below", FILES, *self.words],
+        self.process = subprocess.Popen(["setpriv", "--pdeathsig", "TERM", "timeout", "-s", "KILL", str(LIFE_SECONDS), XHEAP, "image", "watch", "--below", FILES, *self.words],
                                         stderr=open("watch.err", "w"))
         wait_for("watcher", lambda: self.process.poll() is not None or told("image", "list")["keeper"])
         expect(self.process.poll() is None, f"the keeper has ended: {open('watch.err').read()}")

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Image options: programs that are recorded whenever they start, and those that are not."""
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -77,10 +78,10 @@ def selected():
         run(sort, "/dev/null")
         found = {image: wait_for_starts(image, count)["starts"] for image, count in
                  ((PERL, 3), ("privileged", 1), ("numbered", 10), (sort, 2), ("each", 3))}
-        expect(found[PERL]["traced"] == 2 and found[PERL]["not selected"] == 1, f"by arguments: {found}")
+        expect(found[PERL]["traced"] == 2 and found[PERL]["not_selected"] == 1, f"by arguments: {found}")
         expect(found["privileged"]["privileged"] == 1, f"setuid: {found}")
-        expect(found["numbered"]["traced"] == 2 and found["numbered"]["not selected"] == 8, f"by number: {found}")
-        expect(found[sort]["traced"] == 1 and found[sort]["not selected"] == 1, f"by user: {found}")
+        expect(found["numbered"]["traced"] == 2 and found["numbered"]["not_selected"] == 8, f"by number: {found}")
+        expect(found[sort]["traced"] == 1 and found[sort]["not_selected"] == 1, f"by user: {found}")
         expect(found["each"]["traced"] == 3, f"each with its trace: {found}")
         names = {ROOT / f"each.{pid}.xht" for pid in each}
         wait_for("whole traces", lambda: all(name.exists() and told("info", name)["complete"] for name in names))
@@ -88,6 +89,47 @@ def selected():
     expect(wanted <= traced_pids(), "a selected process is in no trace")
     expect(all({int(row["pid"]) for row in processes(ROOT / f"each.{pid}.xht")} == {pid} for pid in each), "a trace has another process")
     expect(not (TRACES / "privileged.00001.xht").exists(), "a trace of nothing is left")
+
+
+def contexts():
+    """Other ways to start, other users, namespaces; a static program; a common trace when too many run at once."""
+    clear()
+    static = FILES / "static"
+    source = pathlib.Path("static.c")
+    source.write_text("#include <stdlib.h>\n#include <stdio.h>\n#include <unistd.h>\n"
+                      "int main(void) { void *volatile block = malloc(1234); free(block); printf(\"%d\\n\", (int)getpid()); return 0; }\n")
+    subprocess.run(["gcc", "-static", "-O1", "-o", static, source], check=True)
+    shutil.copy(PERL, FILES / "sleeper")
+    register("perl")
+    register(static)
+    register("sleeper", "-o", ROOT / "sleeper.%p.xht")
+    say = [str(PERL), "-e", "1"]
+    ways = {"su": ["su", "-s", "/bin/sh", "nobody", "-c", " ".join(say)], "login shell": ["sh", "-lc", " ".join(say)],
+            "user namespace": ["unshare", "--user", "--map-root-user", *say],
+            "pid namespace": ["unshare", "--pid", "--fork", *say],
+            "mount namespace": ["unshare", "--mount", *say],
+            "no new privileges": ["setpriv", "--no-new-privs", *say],
+            "posix_spawn": [sys.executable, "-c", f"import os; pid = os.posix_spawn({say[0]!r}, {say!r}, os.environ); raise SystemExit(os.waitpid(pid, 0)[1])"],
+            "vfork": [sys.executable, "-c", f"import subprocess; raise SystemExit(subprocess.run({say!r}).returncode)"],
+            "env": ["env", *say], "background": ["sh", "-c", f"{say[0]} -e 1 & wait"]}
+    with Watching():
+        wait_until_in_force()
+        for index, (way, command) in enumerate(ways.items()):
+            done = run(*command)
+            expect(done.returncode == 0, f"{way}: {done}")
+            row = wait_for_starts("perl", index + 1)
+            expect(row["traced"] == index + 1, f"by {way} it is not traced: {row}")
+        pid = int(run(static).stdout)
+        expect(wait_for_starts(static, 1)["traced"] == 1, "the static program is not traced")
+        sleepers = []
+        for count in range(10):
+            sleepers.append(subprocess.Popen([FILES / "sleeper", "-e", "<STDIN>"], stdin=subprocess.PIPE))
+            row = wait_for_starts("sleeper", count + 1)
+        expect(row["traced"] == 10 and row["in_common_trace"] >= 2, f"{row}")
+        for process in sleepers:
+            process.communicate(b"")
+        expect(listed()[1]["sleeper"]["traces"] >= 9 and row["untraced"] == 0, f"{row}")
+    expect(pid in traced_pids("static-*"), "the static program is in no trace")
 
 
 def failing():
@@ -116,9 +158,9 @@ os.execvp("echo", ["echo", "next"])
 """)
             expect(said.stdout.split("\n") == ["8", "7", r"['TracerPid:\t0\n']", "next", ""], f"{said}")
         row = wait_for_starts(bad, 5)
-        expect(row["starts"]["exec failed"] == 5, f"{row}")
+        expect(row["starts"]["exec_failed"] == 5, f"{row}")
         row = wait_for_starts(PERL, 5)
-        expect(row["starts"]["exec failed"] == 5, f"{row}")
+        expect(row["starts"]["exec_failed"] == 5, f"{row}")
     expect(not list(TRACES.glob("*")), "a trace of nothing is left")
 
 
@@ -195,7 +237,7 @@ def edited():
         expect(listed()[1]["other"]["traced"] == before, "a disabled option is in force")
     for words in (("add",), ("add", "a/b"), ("add", "perl", "-o", "relative"), ("add", "xheap"), ("add", "perl", "--tracing-flags", "2"), ("add", "perl", "--first", "x"),
                   ("add", "perl", "--for", "2x"), ("add", "perl", "--user", "no-such-user"), ("add", "perl", "--file-mode", "flight"), ("remove", "nobody"), ("show",), ("x",), ("list", "x"),
-                  ("add", "perl", "--session", "a", "-o", "/b")):
+                  ("add", "perl", "--session", "a", "-o", "/b"), ("add", "/" + "x" * 300), ("add", "perl", "--arguments", "a ; b"), ("add", "perl", "--arguments", "a ")):
         expect(xheap("image", *words, status=2).startswith("xheap: "), f"{words}")
 
 
@@ -219,6 +261,44 @@ def sessions():
     expect([int(row["pid"]) for row in processes("all.xht")] == [pid], "the session lacks its process")
     expect(len(processes("named.xht")) == 1, "the named session lacks its process")
     expect(not list(TRACES.glob("*")), "a session of the image's own was begun")
+
+
+def mounted():
+    """File systems that are mounted later are watched, and what an overlay takes from a watched one."""
+    clear()
+    later, over = FILES / "later", FILES / "over"
+    for directory in (later, over, FILES / "upper", FILES / "work", FILES / "lower"):
+        directory.mkdir(exist_ok=True)
+    shutil.copy(PERL, FILES / "lower/perl")
+    register("perl")
+    register(FILES / "lower/perl")
+    inner = f"mount -t tmpfs -o size=16m,mode=755 inner {later} && cp {PERL} {later}/perl && for i in $(seq 600); do {later}/perl -e 1; sleep 0.1; done"
+    hidden = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", inner])
+    try:
+        with Watching():
+            wait_until_in_force()
+            wait_for("a start on a file system of another mount namespace", lambda: listed()[1]["perl"]["traced"])
+            expect(listed()[0]["other_mount_namespaces"] >= 1, "the namespace is not counted")
+            hidden.kill()
+            hidden.wait()
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=755", "later", later], check=True)
+            shutil.copy(PERL, later / "perl")
+
+            def recorded():
+                print_pid(program=later / "perl")
+                return listed()[1]["perl"]["traced"] > before
+            before = listed()[1]["perl"]["traced"]
+            wait_for("a start on a file system that was mounted later", recorded)
+            done = subprocess.run(["mount", "-t", "overlay", "-o", f"lowerdir={FILES}/lower,upperdir={FILES}/upper,workdir={FILES}/work", "test", over], stderr=subprocess.PIPE, text=True)
+            if done.returncode:
+                return f"without an overlay, which cannot be mounted here: {done.stderr.strip()}"
+            pid = print_pid(program=over / "perl")
+            # By its name on the overlay, or by the path of the lower file, if the overlay is not marked yet.
+            wait_for("a start through an overlay", lambda: pid in traced_pids())
+    finally:
+        hidden.kill()
+        for directory in (over, later):
+            subprocess.run(["umount", "-l", directory], stderr=subprocess.DEVNULL)
 
 
 def replaced():
@@ -248,4 +328,4 @@ def replaced():
 
 enter()
 prepare()
-sys.exit(run_tests(starts, selected, failing, threads, unchanged, edited, sessions, replaced))
+sys.exit(run_tests(starts, selected, contexts, failing, threads, unchanged, edited, sessions, mounted, replaced))

@@ -33,6 +33,7 @@ UNSEEN = {
                   "cost": {"recorder_us"}},
     "query.json": {"target": {"limited"}, "": {"folding_bytes"}},
     "dump-images.json": {"": {"unload_ns"}},
+    "dx.json": {"": {"stopped"}},
 }
 NAME = f"schema{os.getpid()}"
 seen = set()              # (file, name of the object, key)
@@ -256,6 +257,8 @@ def traces():
     for scene in SCENES:
         subprocess.run([os.path.join(BUILD, "tests/golden/make_trace"), scene, f"{scene}.xht", "1", "200"], check=True)
         check_trace(f"{scene}.xht")
+        for query in ("@$cursession.TTD.Data.Heap()", "@$cursession.TTD.Data.Allocations()", "@$cursession.Processes", "@$curprocess.Name"):
+            check("dx.json", json.loads(output("dx", f"{scene}.xht", "-format", "json", query)), f"{query} of {scene}")
     older = sorted((SOURCE / "tests/older").glob("*.xht"))
     expect(len(older) >= 20, f"only {len(older)} older traces")
     for path in older:
@@ -330,6 +333,26 @@ def sessions():
         program.wait()
 
 
+def images():
+    """Registered images, a file with a mistake, and a time without a watcher; nobody watches here."""
+    root = os.path.abspath("images")
+    for directory in ("etc/xheap/image.d", "run/xheap-images"):
+        os.makedirs(f"{root}/{directory}", mode=0o755)
+    os.chmod(root, 0o755)
+    with open(f"{root}/run/xheap-images/status", "w") as file:
+        file.write("intervals=1\ninterval.0=1 2 1\noptions=0\n")
+    with open(f"{root}/etc/xheap/image.d/bad.conf", "w") as file:
+        file.write("[image]\nImage = a/b\n")
+    os.environ["XHEAP_IMAGE_ROOT"] = root
+    try:
+        xheap("image", "add", "perl", "--first", "3")
+        state = json.loads(output("image", "list", "--format", "json"))
+    finally:
+        del os.environ["XHEAP_IMAGE_ROOT"]
+    check("images.json", state, "image list")
+    expect(len(state["images"]) == len(state["mistakes"]) == len(state["intervals"]) == 1, f"{state}")
+
+
 def everything():
     """No schema has keys that no output above has: they may be no more."""
     known = {(file, name, key) for file in SCHEMAS for name, schema in objects(file) for key in schema["properties"]}
@@ -339,4 +362,4 @@ def everything():
     return f"{len(seen)} keys, {len(known - seen)} more are not seen here"
 
 
-sys.exit(run_tests(documented, refused, frames, traces, checks, compare_split, sessions, everything))
+sys.exit(run_tests(documented, refused, frames, traces, checks, compare_split, sessions, images, everything))

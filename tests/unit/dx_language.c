@@ -184,6 +184,51 @@ static void test_collections(void **state)
 	value_is("@$cursession.TTD.Data.Heap().Take(5).Concat(@$cursession.TTD.Data.Heap().Take(5)).Count(),d", "10");
 }
 
+/* Each action, with its members and without those of others. */
+static void test_actions(void **state)
+{
+	struct trace *whole = trace;
+	struct scene scene;
+	struct diag diag = {""};
+	(void)state;
+	scene_open(&scene, "actions.xht");
+	uint32_t process = scene_process(&scene, 100, TRACE_NONE, 0), thread = scene_thread(&scene, process, 100);
+	struct writer_events *events = &scene.events[thread];
+	scene.function = FUNCTION_HEAP_CREATE_SIZED;
+	scene_event(&scene, thread, EVENT_CREATE, 10);
+	events->argument[0] = 0x5000;
+	events->size[0] = 0x100000;
+	events->argument2[0] = 0x2000;
+	scene.function = FUNCTION_HEAP_LOCK;
+	scene_event(&scene, thread, EVENT_LOCK, 20);
+	scene.function = FUNCTION_HEAP_PROTECT;
+	scene_event(&scene, thread, EVENT_PROTECT, 30);
+	events->argument[2] = 1;
+	scene_event(&scene, thread, EVENT_PROTECT, 40);
+	events->argument[3] = 3;
+	scene.function = FUNCTION_HEAP_UNLOCK;
+	scene_event(&scene, thread, EVENT_UNLOCK, 50);
+	scene.function = FUNCTION_HEAP_DESTROY;
+	scene_event(&scene, thread, EVENT_DESTROY, 60);
+	scene_end(&scene, process, 100, TRACE_END_EXIT, 0);
+	scene_close(&scene);
+	assert_int_equal(trace_open(&trace, "actions.xht", &diag), 0);
+	value_is("@$cursession.TTD.Data.Heap()[0].Action", "Create");
+	value_is("@$cursession.TTD.Data.Heap()[0].BaseAddress", "0x5000");
+	value_is("@$cursession.TTD.Data.Heap()[0].ReserveSize", "0x100000");
+	value_is("@$cursession.TTD.Data.Heap()[0].CommitSize", "0x2000");
+	value_is("@$cursession.TTD.Data.Heap()[0].Parameters.Select(p => p).Skip(1).First()", "0x5000");
+	value_is("@$cursession.TTD.Data.Heap()[1].Action + @$cursession.TTD.Data.Heap()[1].Result", "Lock0x1");
+	value_is("@$cursession.TTD.Data.Heap()[2].MakeReadOnly", "0x1");
+	value_is("@$cursession.TTD.Data.Heap()[3].MakeReadOnly", "0x0");
+	value_is("@$cursession.TTD.Data.Heap()[4].Action + @$cursession.TTD.Data.Heap()[4].Result", "Unlock0x1");
+	value_is("@$cursession.TTD.Data.Heap()[5].Action + @$cursession.TTD.Data.Heap()[5].Result", "Destroy0x1");
+	value_is("@$cursession.TTD.Data.Heap().Count(h => h.CommitSize > 0)", "0x1");
+	value_is("@$cursession.TTD.Data.Heap().Count(h => h.Size >= 0 || h.Address >= 0 || h.Flags >= 0)", "0x0");
+	trace_close(trace);
+	trace = whole;
+}
+
 static void test_refusals(void **state)
 {
 	(void)state;
@@ -212,6 +257,10 @@ static void test_memory(void **state)
 	assert_int_equal(ask("@$cursession.TTD.Data.Heap().GroupBy(h => h.Size).Count()"), DX_STOPPED);
 	assert_non_null(strstr(answer, "GroupBy: more than the 1 MiB"));
 	assert_int_equal(ask("@$cursession.TTD.Data.Heap().OrderBy(h => h.Size).First()"), DX_STOPPED);
+	/* Groups that are only summed up are not kept. */
+	value_is("@$cursession.TTD.Data.Heap().GroupBy(h => h.Size).Select(g => g.Count()).Max(),d", "30000");
+	value_is("@$cursession.TTD.Data.Heap().GroupBy(h => h.Action).Select(g => g.Sum(h => h.Size)).First(),d",
+		 "1515000");
 }
 
 static void test_depth(void **state)
@@ -230,7 +279,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers),   cmocka_unit_test(test_operators),   cmocka_unit_test(test_texts),
 		cmocka_unit_test(test_positions), cmocka_unit_test(test_collections), cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_memory),    cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_actions),   cmocka_unit_test(test_memory),      cmocka_unit_test(test_depth),
 	};
 	return cmocka_run_group_tests(tests, open_trace, close_trace);
 }

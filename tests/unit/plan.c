@@ -4,6 +4,7 @@
  * numbers of reports as plans; and what is said of limits, cancelling, overflow and full memory.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,18 +17,20 @@
 
 #include "base/memory.h"
 #include "match/match.h"
+#include "match/moment.h"
 #include "plan/plan.h"
 #include "query/window.h"
 #include "rounds.h"
 #include "scene.h"
+#include "table/index_file.h"
 
 enum { EVENTS = 9000, BLOCKS = 600, PLANS = 600, STACKS = 12, TIMES = 20 * EVENTS };
 
-static const char path[] = "plan.xht";
+static const char path[] = "plan.xht", index_path[] = "plan.index";
 static struct diag diag;
 static struct plan_target target;
 static struct trace *trace;
-static struct heap_table *table;
+static struct heap_table *table, *indexed; /* in memory, and from an index */
 
 /* ---- the trace ---- */
 
@@ -83,6 +86,12 @@ static int begin(void **state)
 	assert_int_equal(trace_open(&trace, path, &diag), 0);
 	assert_int_equal(heap_table_build(&table, trace, NULL, &diag), 0);
 	assert_true(table->count > PACK_ROWS * 8);
+	struct heap_build how = {.fd = heap_index_begin(".", &diag), .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
+	const char *paths = index_path;
+	assert_int_equal(heap_table_build(&indexed, trace, &how, &diag), 0);
+	assert_int_equal(heap_index_write(indexed, path, index_path, &diag), 0);
+	heap_table_free(indexed);
+	assert_int_equal(heap_index_read(&indexed, trace, path, &paths, 1), 0);
 	target = (struct plan_target){.trace = trace, .table = table};
 	return 0;
 }
@@ -91,8 +100,10 @@ static int end(void **state)
 {
 	(void)state;
 	heap_table_free(table);
+	heap_table_free(indexed);
 	trace_close(trace);
 	unlink(path);
+	unlink(index_path);
 	return 0;
 }
 
@@ -265,20 +276,55 @@ static void assert_both_same(const struct plan *plan, unsigned number)
 	free(naive.cells);
 }
 
+static void moment_make(struct heap_filter *filter)
+{
+	filter->moment.is_asked = true;
+	filter->moment.at = (struct position){(int64_t)random_below(TIMES), random_below(2) ? POSITION_LAST : 1};
+	assert_int_equal(heap_moment_find(&filter->moment, target.table, &diag), 0);
+	assert_int_equal(heap_filter_prepare(filter, target.table, NULL, &diag), 0);
+}
+
 static void test_generated(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < rounds(PLANS); i++) {
 		struct plan plan;
+		struct heap_filter filter;
 		plan_make(&plan);
+		heap_filter_init(&filter);
+		target.table = i % 2 ? table : indexed;
+		if (i % 5 == 0 && plan.source == PLAN_ALLOCATIONS) {
+			moment_make(&filter);
+			plan.allocations = &filter;
+		}
 		/* A small memory makes sorting use its file. */
 		target.memory_bytes = i % 3 ? 0 : 1 << 17;
 		if (plan_is_grouped(&plan))
 			target.memory_bytes = 0;
 		assert_both_same(&plan, i);
 		plan_fini(&plan);
+		heap_filter_fini(&filter);
 	}
 	target.memory_bytes = 0;
+	target.table = table;
+}
+
+/* The greatest and the smallest: groups whose sizes come too late are not read. */
+static void test_top(void **state)
+{
+	(void)state;
+	target.table = indexed;
+	for (unsigned i = 0; i < 8; i++) {
+		struct plan plan;
+		plan_init(&plan, PLAN_ALLOCATIONS);
+		plan_output(&plan, plan_column(&plan, PLAN_ID));
+		plan_output(&plan, plan_column(&plan, i & 4 ? PLAN_BIRTH : PLAN_SIZE));
+		plan_order(&plan, 1, i & 1);
+		plan.limit = i & 2 ? 10 : 200;
+		assert_both_same(&plan, i);
+		plan_fini(&plan);
+	}
+	target.table = table;
 }
 
 /* ---- reports ---- */
@@ -372,6 +418,37 @@ static void test_cancelled(void **state)
 	target.is_cancelled = NULL;
 }
 
+/* Set while the rows are read: the run ends in whatever it does then, and says so. */
+static void *cancel_soon(void *is_cancelled)
+{
+	usleep((useconds_t)random_below(3000));
+	__atomic_store_n((bool *)is_cancelled, true, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static void test_cancelled_anywhere(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < rounds(60); i++) {
+		bool is_cancelled = false;
+		struct plan plan;
+		struct plan_rows rows;
+		pthread_t thread;
+		int status;
+		plan_make(&plan);
+		target.is_cancelled = &is_cancelled;
+		assert_int_equal(pthread_create(&thread, NULL, cancel_soon, &is_cancelled), 0);
+		struct plan_run *run = plan_open(&plan, &target);
+		while ((status = plan_next(run, &rows, &diag)) > 0)
+			assert_true(rows.count > 0);
+		assert_true(status == 0 || status == -ECANCELED || status == -EOVERFLOW);
+		pthread_join(thread, NULL);
+		plan_close(run);
+		plan_fini(&plan);
+	}
+	target.is_cancelled = NULL;
+}
+
 static void test_memory(void **state)
 {
 	struct plan plan;
@@ -442,13 +519,31 @@ static void test_left_out(void **state)
 	assert_true(read < table->groups.count / 5 + 2);
 	plan_close(run);
 	plan_fini(&plan);
+	/* Nor those behind a moment. */
+	struct heap_filter filter;
+	heap_filter_init(&filter);
+	filter.moment = (struct heap_moment){.is_asked = true, .at = {TIMES / 10, POSITION_LAST}};
+	assert_int_equal(heap_filter_prepare(&filter, table, NULL, &diag), 0);
+	plan_init(&plan, PLAN_ALLOCATIONS);
+	plan.allocations = &filter;
+	plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING);
+	run = plan_open(&plan, &target);
+	assert_int_equal(plan_next(run, &rows, &diag), 1);
+	assert_true(plan_cell(&rows, 0, 0).number > 0);
+	plan_run_counts(run, &read, &left_out);
+	assert_true(read < table->groups.count / 5 + 2);
+	plan_close(run);
+	plan_fini(&plan);
+	heap_filter_fini(&filter);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_generated), cmocka_unit_test(test_reports),  cmocka_unit_test(test_types),
-		cmocka_unit_test(test_cancelled), cmocka_unit_test(test_memory),   cmocka_unit_test(test_no_directory),
+		cmocka_unit_test(test_generated), cmocka_unit_test(test_top),
+		cmocka_unit_test(test_reports),   cmocka_unit_test(test_types),
+		cmocka_unit_test(test_cancelled), cmocka_unit_test(test_cancelled_anywhere),
+		cmocka_unit_test(test_memory),    cmocka_unit_test(test_no_directory),
 		cmocka_unit_test(test_overflow),  cmocka_unit_test(test_left_out),
 	};
 	return cmocka_run_group_tests(tests, begin, end);

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+#include "dx/group_sums.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/memory.h"
+#include "dx/keys.h"
+
+enum { CALLS_MAX = 16 };
+
+/* What a call wants of a group. */
+enum group_call_kind { CALL_COUNT, CALL_SUM, CALL_AVERAGE, CALL_MIN, CALL_MAX, CALL_FIRST, CALL_ANY, CALL_KINDS };
+static const char *const kind_names[CALL_KINDS] = {"Count", "Sum", "Average", "Min", "Max", "First", "Any"};
+
+struct group_call {
+	const struct dx_node *node;
+	struct dx_closure closure; /* of its lambda; node NULL: it has none */
+	enum group_call_kind kind;
+};
+
+/* What a group has of a call. */
+struct group_cell {
+	struct dx_sum sum; /* count: of Count and Any, too */
+	struct dx_value value;
+};
+
+struct dx_group_sums {
+	struct dx_iterator *groups;
+	const struct dx_value *lambda;
+	struct group_call calls[CALLS_MAX];
+	uint32_t call_count, next;
+	struct dx_arena arena; /* of keys and values */
+	struct dx_keys keys;
+	struct group_cell *cells; /* call_count for each group */
+	size_t capacity;
+	bool is_made;
+};
+
+struct group_place {
+	const struct dx_group_sums *sums;
+	uint32_t group;
+};
+
+const struct dx_class dx_group_sums_class = {.name = "group", .help = "a group of elements"};
+
+/* ---- sums ---- */
+
+bool dx_sum_add(struct dx_query *query, struct dx_sum *sum, const struct dx_value *value)
+{
+	if (value->kind == DX_ABSENT)
+		return true;
+	sum->count++;
+	if (value->kind == DX_REAL) {
+		sum->real += value->real;
+		sum->is_real = true;
+	} else if (value->kind == DX_NUMBER || value->kind == DX_BOOL) {
+		sum->number += value->kind == DX_BOOL ? (__int128)value->truth
+			       : value->is_signed     ? (__int128)(int64_t)value->number
+						      : (__int128)value->number;
+	} else if (value->kind == DX_ERROR) {
+		sum->error = *value;
+	} else {
+		sum->error = dx_error(query, "a sum is of numbers, not of %s", dx_kind_name(value->kind));
+	}
+	return sum->error.kind != DX_ERROR;
+}
+
+struct dx_value dx_sum_result(struct dx_query *query, const struct dx_sum *sum)
+{
+	if (sum->error.kind == DX_ERROR)
+		return sum->error;
+	if (sum->is_real)
+		return dx_real(sum->real + (double)sum->number);
+	if (sum->number > (__int128)UINT64_MAX || sum->number < (__int128)INT64_MIN)
+		return dx_error(query, "the sum has more than 64 bits");
+	return sum->number < 0 ? dx_signed((int64_t)sum->number) : dx_number((uint64_t)sum->number);
+}
+
+struct dx_value dx_sum_average(struct dx_query *query, const struct dx_sum *sum)
+{
+	if (sum->error.kind == DX_ERROR)
+		return sum->error;
+	return sum->count ? dx_real((sum->real + (double)sum->number) / (double)sum->count)
+			  : dx_error(query, "Average: there are no elements");
+}
+
+/* ---- the lambda ---- */
+
+static bool mentions(const struct dx_node *node, const char *name)
+{
+	if (!node)
+		return false;
+	if (node->kind == DX_NODE_NAME)
+		return !strcmp(node->name, name);
+	if (node->kind == DX_NODE_LAMBDA)
+		for (uint32_t i = 0; i < node->count; i++)
+			if (!strcmp(node->names[i], name))
+				return false;
+	for (uint32_t i = 0; node->children && i < node->count; i++)
+		if (mentions(node->children[i], name))
+			return true;
+	return mentions(node->first, name) || mentions(node->second, name) || mentions(node->third, name);
+}
+
+/* Keep a call on the group, such as g.Sum(x => x.Size). */
+static bool call_take(struct dx_group_sums *sums, const struct dx_node *node, const char *name)
+{
+	const struct dx_node *argument = node->count == 1 ? node->children[0] : NULL;
+	unsigned kind = 0;
+	while (kind < CALL_KINDS && strcasecmp(kind_names[kind], node->name) != 0)
+		kind++;
+	bool is_lambda = argument && argument->kind == DX_NODE_LAMBDA && argument->count == 1;
+	if (kind == CALL_KINDS || sums->call_count == CALLS_MAX || node->count > 1 || (argument && !is_lambda) ||
+	    mentions(argument, name))
+		return false;
+	sums->calls[sums->call_count++] =
+		(struct group_call){node, {argument, sums->lambda->closure->scope}, (enum group_call_kind)kind};
+	return true;
+}
+
+/* Find the calls on the group. False: something else is done with it, or a lambda that is called later uses it. */
+static bool calls_find(struct dx_group_sums *sums, const struct dx_node *node, const char *name)
+{
+	if (!node || !mentions(node, name))
+		return true;
+	if (node->kind == DX_NODE_NAME || node->kind == DX_NODE_LAMBDA)
+		return false;
+	if (node->kind == DX_NODE_CALL && node->first && node->first->kind == DX_NODE_NAME &&
+	    !strcmp(node->first->name, name))
+		return call_take(sums, node, name);
+	for (uint32_t i = 0; node->children && i < node->count; i++)
+		if (!calls_find(sums, node->children[i], name))
+			return false;
+	return calls_find(sums, node->first, name) && calls_find(sums, node->second, name) &&
+	       calls_find(sums, node->third, name);
+}
+
+struct dx_group_sums *dx_group_sums_new(struct dx_query *query, struct dx_iterator *groups,
+					const struct dx_value *lambda)
+{
+	const struct dx_node *node = lambda->closure->node;
+	struct dx_group_sums *sums = memory_zeroed(1, sizeof(*sums));
+	sums->groups = groups;
+	sums->lambda = lambda;
+	if (node->count != 1 || !calls_find(sums, node->first, node->names[0])) {
+		free(sums);
+		return NULL;
+	}
+	const struct dx_sequence *sequence = groups->sequence;
+	dx_arena_init(&sums->arena, &query->budget);
+	dx_keys_init(&sums->keys, query, &sums->arena, sequence->argument_count > 1 ? &sequence->arguments[1] : NULL);
+	return sums;
+}
+
+void dx_group_sums_free(struct dx_group_sums *sums)
+{
+	if (!sums)
+		return;
+	sums->arena.budget->used_bytes -= sums->capacity * sizeof(*sums->cells);
+	dx_keys_fini(&sums->keys);
+	dx_arena_fini(&sums->arena);
+	free(sums->cells);
+	free(sums);
+}
+
+/* ---- the elements ---- */
+
+static void cells_grow(struct dx_group_sums *sums)
+{
+	size_t needed = (size_t)sums->keys.count * sums->call_count;
+	struct dx_budget *budget = sums->arena.budget;
+	if (needed <= sums->capacity)
+		return;
+	size_t capacity = memory_capacity(sums->capacity, needed);
+	sums->cells = memory_resize(sums->cells, capacity, sizeof(*sums->cells));
+	memset(sums->cells + sums->capacity, 0, (capacity - sums->capacity) * sizeof(*sums->cells));
+	budget->used_bytes += (capacity - sums->capacity) * sizeof(*sums->cells);
+	budget->is_exceeded |= budget->used_bytes > budget->limit_bytes;
+	sums->capacity = capacity;
+}
+
+/* The same as find_extreme() of the collection's methods. */
+static void extreme_add(struct dx_query *query, struct dx_group_sums *sums, const struct group_call *call,
+			struct group_cell *cell, struct dx_value *value)
+{
+	int order, direction = call->kind == CALL_MAX ? 1 : -1;
+	if (value->kind == DX_ABSENT || cell->value.kind == DX_ERROR)
+		return;
+	bool is_first = cell->value.kind == DX_ABSENT || value->kind == DX_ERROR;
+	if (!is_first && !dx_compare(value, &cell->value, &order))
+		*value = dx_error(query, "%s: %s and %s have no order", kind_names[call->kind],
+				  dx_kind_name(cell->value.kind), dx_kind_name(value->kind));
+	else if (!is_first && order * direction <= 0)
+		return;
+	cell->value = dx_value_copy(&sums->arena, value);
+}
+
+static void cell_add(struct dx_query *query, struct dx_group_sums *sums, const struct group_call *call,
+		     struct group_cell *cell, const struct dx_value *element)
+{
+	const struct dx_value lambda = {.kind = DX_LAMBDA, .closure = &call->closure};
+	bool has_lambda = call->closure.node != NULL;
+	if ((call->kind == CALL_FIRST || call->kind == CALL_ANY) && cell->sum.count)
+		return;
+	struct dx_value value = *element;
+	if (has_lambda && value.kind != DX_ERROR)
+		value = dx_call(query, &lambda, element);
+	bool passes = !has_lambda || dx_is_true(&value);
+	switch (call->kind) {
+	case CALL_COUNT:
+	case CALL_ANY:
+		cell->sum.count += passes;
+		break;
+	case CALL_FIRST:
+		cell->sum.count += passes;
+		if (passes)
+			cell->value = dx_value_copy(&sums->arena, element);
+		break;
+	case CALL_SUM:
+	case CALL_AVERAGE:
+		if (cell->sum.error.kind != DX_ERROR && !dx_sum_add(query, &cell->sum, &value))
+			cell->sum.error = dx_value_copy(&sums->arena, &cell->sum.error);
+		break;
+	default:
+		extreme_add(query, sums, call, cell, &value);
+	}
+}
+
+static void sums_make(struct dx_query *query, struct dx_group_sums *sums)
+{
+	const struct dx_value *key_of = &sums->groups->sequence->arguments[0];
+	struct dx_element element;
+	sums->is_made = true;
+	for (;;) {
+		struct dx_mark mark = dx_mark(query->arena);
+		if (!dx_next(query, sums->groups->source, &element))
+			break;
+		struct dx_value key =
+			element.value.kind == DX_ERROR ? element.value : dx_call(query, key_of, &element.value);
+		uint32_t group = dx_keys_add(&sums->keys, &key);
+		cells_grow(sums);
+		for (uint32_t i = 0; i < sums->call_count; i++)
+			cell_add(query, sums, &sums->calls[i], &sums->cells[(size_t)group * sums->call_count + i],
+				 &element.value);
+		dx_release(query->arena, mark);
+		dx_step_kept(query, sums->groups);
+	}
+}
+
+/* ---- the results ---- */
+
+bool dx_group_sums_next(struct dx_query *query, struct dx_group_sums *sums, struct dx_element *element)
+{
+	if (!sums->is_made)
+		sums_make(query, sums);
+	if (query->is_stopped || sums->next == sums->keys.count)
+		return false;
+	struct group_place *at = dx_new(query->arena, struct group_place, 1);
+	*at = (struct group_place){sums, sums->next};
+	const struct dx_value group = dx_object(&dx_group_sums_class, at);
+	element->index = sums->keys.keys[sums->next++];
+	element->value = dx_call(query, sums->lambda, &group);
+	return true;
+}
+
+struct dx_value dx_group_sums_result(struct dx_query *query, const struct dx_value *group, const struct dx_node *call)
+{
+	const struct group_place *at = group->data;
+	const struct dx_group_sums *sums = at->sums;
+	uint32_t i = 0;
+	while (i < sums->call_count && sums->calls[i].node != call)
+		i++;
+	if (i == sums->call_count)
+		return dx_error(query, "the group has no such result");
+	const struct group_cell *cell = &sums->cells[(size_t)at->group * sums->call_count + i];
+	switch (sums->calls[i].kind) {
+	case CALL_COUNT:
+		return dx_number(cell->sum.count);
+	case CALL_ANY:
+		return dx_bool(cell->sum.count > 0);
+	case CALL_SUM:
+		return dx_sum_result(query, &cell->sum);
+	case CALL_AVERAGE:
+		return dx_sum_average(query, &cell->sum);
+	case CALL_FIRST:
+		return cell->sum.count ? cell->value : dx_error(query, "First: there is no such element");
+	default:
+		return cell->value.kind == DX_ABSENT
+			       ? dx_error(query, "%s: there are no elements", kind_names[sums->calls[i].kind])
+			       : cell->value;
+	}
+}

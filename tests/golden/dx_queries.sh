@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+# The queries that the documents show, as far as they concern heap calls, on traces of real programs; ready questions; the prompt; refusals.
+ask() {
+	echo "> $*"
+	"$XHEAP" dx "$@" 2>&1
+	status=$?
+	[ $status = 0 ] || echo "status $status"
+}
+server=$SOURCE/tests/golden/traces/libstdcxx.xht
+real=$SOURCE/tests/golden/traces/c.xht
+cp "$server" server.xht
+cp "$real" c.xht
+ask c.xht -g '@$cursession.TTD.Data.Heap(),5'
+ask c.xht -r1 '@$cursession.TTD.Data.Heap()[2]'
+ask c.xht -r2 '@$cursession.TTD.Calls("libc!malloc").Where(c => c.ReturnValue != 0).Select(c => new { Time = c.TimeStart, Error = c.ReturnValue }).GroupBy(x => x.Error),2'
+ask c.xht -g '@$cursession.TTD.Calls("libc!*").GroupBy(x => x.Function).Select(x => new { Function = x.First().Function, Count = x.Count() }).OrderByDescending(p => p.Count),d'
+ask c.xht '@$cursession.TTD.Data.Heap().Where(h => h.TimeStart < @$create("Debugger.Models.TTD.Position", 0x20000, 0) && h.Action == "Alloc").Count()'
+ask c.xht '@$cursession.TTD.Data.Heap().OrderBy(h => h.TimeStart).Last().TimeEnd.SeekTo()'
+ask c.xht -g '@$cursession.TTD.Data.Leaks(),d,3'
+ask server.xht -g '@$cursession.TTD.Data.FreedByOtherThread().GroupBy(b => b.FreeFunction).Select(g => new { By = g.First().FreeFunction, Blocks = g.Count(), Bytes = g.Sum(b => b.Size) }),d'
+ask server.xht -g '@$cursession.TTD.Data.Largest(3).Select(b => new { b.Size, b.End, b.Function }),d'
+ask server.xht -g '@$curprocess.Threads.OrderBy(t => t.UniqueId).Take(3)'
+"$BUILD/tests/golden/make_trace" plain plain.xht
+"$BUILD/tests/golden/make_trace" losses losses.xht
+"$BUILD/tests/golden/make_trace" forks forks.xht
+"$BUILD/tests/golden/make_trace" earlier earlier.xht
+"$BUILD/tests/golden/make_trace" nested nested.xht
+ask plain.xht -g '@$cursession.TTD.Utility.GetHeapAddress(0x7f0000010090)'
+ask losses.xht -g '@$cursession.TTD.Data.Heap()'
+ask losses.xht -r3 '@$cursession.TTD.Data.HeapAnalyze()'
+ask forks.xht -g '@$cursession.TTD.Data.Live(@$position("FA0:1")).Select(b => new { b.Address, b.Process }),x'
+ask forks.xht -g '@$curprocess.TTD.Data.Heap()'
+ask earlier.xht -g '@$cursession.TTD.Data.Live(@$position("0:1"))'
+ask nested.xht -g '@$cursession.TTD.Data.Heap(false).SkipWhile(h => h.Index < 9),4'
+ask nested.xht '@$cursession.TTD.Data.Heap().Count()'
+ask plain.xht '@$cursession.TTD.Memory(0x1000, 0x2000, "r")'
+ask plain.xht '@$curframe'
+ask plain.xht '@$cursession.TTD.Calls("app!main")'
+ask plain.xht -h '@$cursession.TTD.Utility'
+ask plain.xht '@$cursession.TTD.Data.Heap().Where(h => h.Sise > 1)'
+ask plain.xht '@$cursession.TTD.Data.Heap().OrdrBy(h => h.Size)'
+ask plain.xht '@$cursession.TTD.Data.Heap().Where(h => h.Action > 1)'
+ask plain.xht -memory 1M '"a".PadLeft(60000).Replace(" ", "abcdefghijklmnopqrstuvwxyz")'
+cat > lines.dx <<'END'
+// A session at the prompt.
+0:000> dx @$big = 1000
+0:0:000> dx @$cursession.TTD.Data.Heap().Count(h => h.Size > @$big)
+!tt 1770:1
+!positions
+dx @$curprocess.Heap
+dx -g @$curprocess.Heap.ByHeap,d
+!tt 50
+!tt 101
+dx Debugger.State.UserVariables
+dx @$vars.Remove("big")
+dx @$big
+END
+ask plain.xht -f lines.dx
+ask plain.xht -format csv '@$cursession.TTD.Data.Live(@$position("1770:1"))'
