@@ -38,12 +38,25 @@ static bool read_kernel_rate(struct writer_clock *clock)
 	return has_rate;
 }
 
-/* Read one moment by both clocks: the closest of some pairs, so that interruptions do not matter. */
-static void read_pair(uint64_t *ticks, uint64_t *ns)
+static uint64_t kernel_ns(void)
+{
+	return clock_ticks_of(true);
+}
+
+static uint64_t realtime_ns(void)
+{
+	struct timespec real;
+	clock_gettime(CLOCK_REALTIME, &real);
+	return (uint64_t)real.tv_sec * 1000000000 + (uint64_t)real.tv_nsec;
+}
+
+/* Read one moment by both clocks: the closest of some pairs, so that interruptions do not matter. On a machine with
+   hundreds of busy threads a thread may wait for seconds between two readings. */
+static void read_pair(uint64_t (*other_ns)(void), uint64_t *ticks, uint64_t *ns)
 {
 	uint64_t best = UINT64_MAX;
 	for (int i = 0; i < PAIR_TRIES; i++) {
-		uint64_t before = clock_event_ticks(), between = clock_ticks_of(true), after = clock_event_ticks();
+		uint64_t before = clock_event_ticks(), between = other_ns(), after = clock_event_ticks();
 		if (after - before < best) {
 			best = after - before;
 			*ticks = before + best / 2;
@@ -56,7 +69,7 @@ static void measure_rate(struct session_clock *clock)
 {
 	uint64_t ticks = 0, ns = 0;
 	for (;;) {
-		read_pair(&ticks, &ns);
+		read_pair(kernel_ns, &ticks, &ns);
 		if (ns - clock->first_ns >= ROUGH_NS)
 			break;
 		monotonic_pause(ROUGH_NS);
@@ -68,16 +81,15 @@ static void measure_rate(struct session_clock *clock)
 
 void session_clock_read(struct session_clock *clock, enum session_clock_choice choice)
 {
-	struct timespec real;
+	uint64_t real_ns = 0;
 	bool is_tsc = choice == SESSION_CLOCK_TSC ||
 		      (choice == SESSION_CLOCK_AUTO && session_clock_check(SESSION_CLOCK_TSC, &(struct diag){""}) == 0);
 	clock->kind = is_tsc ? REGION_CLOCK_TSC : REGION_CLOCK_MONOTONIC_RAW;
 	clock_use_kernel(clock->kind == REGION_CLOCK_MONOTONIC_RAW);
-	read_pair(&clock->first_ticks, &clock->first_ns);
+	read_pair(kernel_ns, &clock->first_ticks, &clock->first_ns);
 	clock->writer.name = session_clock_name(clock->kind);
-	clock_gettime(CLOCK_REALTIME, &real);
-	clock->writer.start_ticks = clock_event_ticks();
-	clock->writer.start_realtime_ns = (int64_t)real.tv_sec * 1000000000 + real.tv_nsec;
+	read_pair(realtime_ns, &clock->writer.start_ticks, &real_ns);
+	clock->writer.start_realtime_ns = (int64_t)real_ns;
 	clock->writer.mult = 1;
 	clock->is_exact = clock->kind == REGION_CLOCK_MONOTONIC_RAW || read_kernel_rate(&clock->writer);
 	if (!clock->is_exact)

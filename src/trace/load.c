@@ -43,15 +43,12 @@ int64_t load_ns(const struct format_segment *segment, uint64_t ticks)
 	return ns > INT64_MAX - 1 ? INT64_MAX - 1 : ns < INT64_MIN ? INT64_MIN : (int64_t)ns;
 }
 
-static int64_t boot_ns(const struct writer_clock *clock)
-{
-	return clock->start_realtime_ns -
-	       (int64_t)((unsigned __int128)clock->start_ticks * clock->mult >> clock->shift);
-}
-
 bool load_is_one_boot(const struct writer_clock *one, const struct writer_clock *other)
 {
-	int64_t difference_ns = (int64_t)((uint64_t)boot_ns(one) - (uint64_t)boot_ns(other));
+	/* By one rate: two measured ones differ by more than the slack over a long time since the boot. */
+	const struct format_segment rate = {.start_ticks = one->start_ticks, .mult = one->mult, .shift = one->shift};
+	int64_t difference_ns = (int64_t)((uint64_t)other->start_realtime_ns - (uint64_t)one->start_realtime_ns -
+					  (uint64_t)load_ns(&rate, other->start_ticks));
 	return difference_ns <= BOOT_SLACK_NS && difference_ns >= -BOOT_SLACK_NS;
 }
 

@@ -577,6 +577,29 @@ static void test_reopen_keeps_what_is_missing(void **state)
 	}
 }
 
+/* A session measures its clock's rate anew. Half a day after the boot, an error of a thousandth is more than the slack. */
+static void test_rates_that_differ_are_one_boot(void **state)
+{
+	(void)state;
+	enum { RATE = 1 << 30, SECOND = 1000000000 };
+	struct diag diag = {""};
+	struct writer *writer;
+	struct writer_clock own, first = {.name = "tsc", .mult = RATE, .shift = 30};
+	first.start_ticks = UINT64_C(43200) * SECOND;
+	first.start_realtime_ns = INT64_C(1700000000) * SECOND;
+	assert_int_equal(writer_open(&writer, path, NULL, &diag), 0);
+	writer_set_clock(writer, &first);
+	struct writer_clock later = first;
+	later.mult += RATE / 1000;
+	later.start_ticks += UINT64_C(60) * SECOND;
+	later.start_realtime_ns += INT64_C(60) * SECOND;
+	assert_true(writer_has_clock(writer, &later, &own));
+	/* Its ticks begin elsewhere. */
+	later.start_ticks -= UINT64_C(6) * SECOND;
+	assert_false(writer_has_clock(writer, &later, &own));
+	assert_int_equal(writer_close(writer, NULL, &diag), 0);
+}
+
 static void test_two_writers_are_refused(void **state)
 {
 	(void)state;
@@ -1309,6 +1332,7 @@ int main(void)
 		cmocka_unit_test(test_later_segment_survives),
 		cmocka_unit_test(test_reopen),
 		cmocka_unit_test(test_reopen_keeps_what_is_missing),
+		cmocka_unit_test(test_rates_that_differ_are_one_boot),
 		cmocka_unit_test(test_two_writers_are_refused),
 		cmocka_unit_test(test_read_while_written),
 		cmocka_unit_test(test_max_file),
