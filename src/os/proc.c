@@ -164,6 +164,7 @@ enum {
 	FIELD_FLAGS = 9,
 	FIELD_USER_TIME = 14,
 	FIELD_SYSTEM_TIME = 15,
+	FIELD_THREADS = 20,
 	FIELD_START_TIME = 22,
 	FIELD_STACK_START = 28,
 	FIELD_BREAK_START = 47,
@@ -246,6 +247,7 @@ bool proc_read_life(pid_t pid, struct proc_life *life)
 			field[i] = strtoull(at + 1, NULL, 10);
 		*life = (struct proc_life){.has_executed = !(field[FIELD_FLAGS] & HAS_NOT_EXECUTED),
 					   .is_exiting = field[FIELD_FLAGS] & IS_EXITING,
+					   .thread_count = field[FIELD_THREADS],
 					   .start_time = field[FIELD_START_TIME],
 					   .stack_start = field[FIELD_STACK_START]};
 		snprintf(life->name, sizeof(life->name), "%.*s", (int)(end - name - 1), name + 1);

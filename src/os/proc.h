@@ -56,9 +56,10 @@ struct proc_life {
 	bool is_exiting; /**< it has begun to end: its memory and descriptors go, and then it has ended */
 	/** at most 15 bytes, as the kernel has it; known after the process has ended, too */
 	char name[32];
-	bool has_executed;    /**< it has executed an image since it was forked */
-	uint64_t start_time;  /**< as proc_start_time() */
-	uint64_t stack_start; /**< as proc_stack_start() */
+	bool has_executed;     /**< it has executed an image since it was forked */
+	uint64_t thread_count; /**< also of a process whose first thread has ended before the others */
+	uint64_t start_time;   /**< as proc_start_time() */
+	uint64_t stack_start;  /**< as proc_stack_start() */
 };
 
 /** Read them all by one read of /proc/PID/stat. Return false if pid is gone. */

@@ -68,14 +68,14 @@ static uint32_t *region_numbers(const char *directory, uint32_t *count)
 }
 
 /* Return whether the session's logger lives. One that was killed is gone for its controllers when its socket is closed,
-   a moment before it has ended: wait for that. */
+   a moment before it has ended: wait for that. Its first thread may end before others, which hold its files. */
 static bool logger_lives(const struct recover_session *session)
 {
 	enum { TRIES = 1000, PAUSE_NS = 10000000 };
 	for (int i = 0; i < TRIES; i++) {
 		struct proc_life life;
 		if (!proc_read_life(session->logger_pid, &life) || life.start_time != session->logger_start ||
-		    proc_has_ended(session->logger_pid))
+		    (life.thread_count <= 1 && proc_has_ended(session->logger_pid)))
 			return false;
 		if (!life.is_exiting)
 			return true;
