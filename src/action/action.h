@@ -45,9 +45,10 @@ struct action_source {
 struct action_input {
 	struct action_source *sources;
 	unsigned source_count;
-	bool is_colored;           /**< texts for people go to a terminal */
-	bool is_settled;           /**< action_input_settle() was called */
-	bool has_prepared;         /**< and found what `cull` culls, which ends with this input */
+	bool is_colored;    /**< texts for people go to a terminal */
+	bool is_settled;    /**< action_input_settle() was called */
+	bool asks_packages; /**< a text may run the package manager to say what to install: a command's, no library's */
+	bool has_prepared;  /**< and found what `cull` culls, which ends with this input */
 	struct text_layout layout; /**< of texts for people */
 	struct heap_cull *cull;
 	struct heap_patterns *callers_of; /**< the function of -callers */

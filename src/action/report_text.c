@@ -45,7 +45,7 @@ static void text_without_symbols(const struct report *report, struct sink *out)
 		sink_format(out, " and %zu more images", without - NAMES_MAX);
 	if (!without)
 		return;
-	char *advice = missing_symbols_advice(report_source(report)->names);
+	char *advice = missing_symbols_advice(report_source(report)->names, report->input->asks_packages);
 	sink_format(out, "\n  %s\n", advice);
 	free(advice);
 }

@@ -412,6 +412,7 @@ static int comparing_show(struct diff_input *comparing)
 	for (;;) {
 		struct action_input input = {.sources = comparing->sources,
 					     .source_count = comparing->source_count,
+					     .asks_packages = true,
 					     .cull = &heap->cull,
 					     .callers_of = &heap->callers,
 					     .layout = layout_options_settle(&heap->layout, heap->output != NULL)};

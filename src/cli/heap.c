@@ -433,8 +433,11 @@ int heap_options_check_output(const struct heap_options *options, const char *pa
 static int analysis_show(struct heap_options *options, const struct analysis *analysis)
 {
 	struct action_source source = analysis_source(analysis, &options->filter.asked.filter);
-	struct action_input input = {
-		.sources = &source, .source_count = 1, .cull = &options->cull, .callers_of = &options->callers};
+	struct action_input input = {.sources = &source,
+				     .source_count = 1,
+				     .asks_packages = true,
+				     .cull = &options->cull,
+				     .callers_of = &options->callers};
 	input.layout = layout_options_settle(&options->layout, options->output != NULL);
 	/* Who wants to see malloc does not want it in a fold. */
 	input.layout.has_all_frames |= options->without_default_cull;

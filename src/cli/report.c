@@ -140,7 +140,7 @@ static int analysis_show(struct report_options *options, const struct analysis *
 {
 	struct heap_cull cull = {.with_entries = false};
 	struct action_source source = analysis_source(analysis, &options->filter.asked.filter);
-	struct action_input input = {.sources = &source, .source_count = 1, .cull = &cull};
+	struct action_input input = {.sources = &source, .source_count = 1, .asks_packages = true, .cull = &cull};
 	source.session = options->input.session;
 	input.layout = layout_options_settle(&options->layout, options->output != NULL);
 	if (!options->without_default_cull)

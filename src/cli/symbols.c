@@ -303,8 +303,9 @@ static int trace_replace(const struct work *work, const char *path)
 
 static void missing_print(const struct trace_image *image)
 {
-	char package[256];
-	symbols_package(image->path, package, sizeof(package));
+	const char *path = image->path;
+	char package[PACKAGE_NAME_BYTES];
+	symbols_packages(&path, 1, &package);
 	fprintf(stderr, "xheap: no symbols for %s, build-id ", text_shown(image->path));
 	for (uint32_t i = 0; i < image->build_id_size; i++)
 		fprintf(stderr, "%02x", image->build_id[i]);

@@ -11,49 +11,68 @@
 
 enum { PACKAGES_MAX = 3 };
 
-/* Packages of the images, each once. */
-struct packages {
-	char names[PACKAGES_MAX][128];
+/* What is known of the images: the first ones are asked about. */
+struct missing {
+	const char *paths[PACKAGE_PATHS_MAX]; /* of those that are there */
+	const char *images[PACKAGE_PATHS_MAX];
 	size_t count;
-	const char *stripped; /* an image that is there and of no package */
-	const char *absent;   /* an image that is not there */
+	const char *absent; /* an image that is not there */
 };
 
-static void package_add(struct packages *packages, const char *image, const char *path)
+static struct missing images_find(struct heap_names *names, const char *const *images, size_t count)
 {
-	char *name = packages->names[packages->count];
-	if (!path || access(path, F_OK) != 0) {
-		packages->absent = packages->absent ? packages->absent : image;
-		return;
+	struct missing missing = {.count = 0};
+	for (size_t i = 0; i < count && missing.count < PACKAGE_PATHS_MAX; i++) {
+		const char *path = heap_names_image_path(names, images[i]);
+		if (path && access(path, F_OK) == 0) {
+			missing.images[missing.count] = images[i];
+			missing.paths[missing.count++] = path;
+		} else if (!missing.absent) {
+			missing.absent = images[i];
+		}
 	}
-	symbols_package(path, name, sizeof(packages->names[0]));
-	if (!*name)
-		packages->stripped = packages->stripped ? packages->stripped : image;
-	for (size_t i = 0; i < packages->count; i++)
-		if (!strcmp(packages->names[i], name))
-			return;
-	packages->count += *name != 0;
+	return missing;
 }
 
-char *missing_symbols_advice(struct heap_names *names)
+/* Write "install PACKAGE...", each once. Return an image of no package; NULL: there is none. */
+static const char *packages_put(const struct missing *missing, struct sink *out, size_t *count)
 {
-	struct packages packages = {.count = 0};
+	char packages[PACKAGE_PATHS_MAX][PACKAGE_NAME_BYTES];
+	const char *stripped = NULL;
+	*count = 0;
+	symbols_packages(missing->paths, missing->count, packages);
+	for (size_t i = 0; i < missing->count; i++) {
+		size_t same = 0;
+		while (strcmp(packages[same], packages[i]) != 0)
+			same++;
+		if (!packages[i][0])
+			stripped = stripped ? stripped : missing->images[i];
+		else if (same == i && *count < PACKAGES_MAX)
+			sink_format(out, "%s%s-dbgsym", (*count)++ ? " " : "install ", packages[i]);
+	}
+	return stripped;
+}
+
+char *missing_symbols_advice(struct heap_names *names, bool asks_packages)
+{
 	struct sink out;
-	size_t count;
-	const char *const *images = heap_names_without_symbols(names, &count);
+	size_t count, package_count = 0;
+	const char *const *images = heap_names_without_symbols(names, &count), *stripped = NULL;
 	if (!count)
 		return NULL;
-	for (size_t i = 0; i < count && packages.count < PACKAGES_MAX; i++)
-		package_add(&packages, images[i], heap_names_image_path(names, images[i]));
+	struct missing missing = images_find(names, images, count);
+	const char *or_debuginfod = getenv("DEBUGINFOD_URLS") ? "" : ", or set DEBUGINFOD_URLS";
 	sink_to_memory(&out);
 	sink_text(&out, "for names: ");
-	for (size_t i = 0; i < packages.count; i++)
-		sink_format(&out, "%s%s-dbgsym", i ? " " : "install ", packages.names[i]);
-	if (packages.count)
-		sink_text(&out, getenv("DEBUGINFOD_URLS") ? "" : ", or set DEBUGINFOD_URLS");
-	else if (packages.stripped)
-		sink_format(&out, "%s is stripped; keep its symbols when it is built", text_shown(packages.stripped));
+	if (missing.count && asks_packages)
+		stripped = packages_put(&missing, &out, &package_count);
+	if (package_count)
+		sink_text(&out, or_debuginfod);
+	else if (stripped)
+		sink_format(&out, "%s is stripped; keep its symbols when it is built", text_shown(stripped));
+	else if (missing.count)
+		sink_format(&out, "install the packages of their debug symbols%s", or_debuginfod);
 	else
-		sink_format(&out, "run xheap symbols where %s is as it was recorded", text_shown(packages.absent));
+		sink_format(&out, "run xheap symbols where %s is as it was recorded", text_shown(missing.absent));
 	return sink_take(&out, NULL);
 }

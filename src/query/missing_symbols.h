@@ -3,10 +3,13 @@
 #ifndef XHEAP_QUERY_MISSING_SYMBOLS_H
 #define XHEAP_QUERY_MISSING_SYMBOLS_H
 
+#include <stdbool.h>
+
 #include "query/frame_names.h"
 
-/** Return one line without its end: the packages to install for the images of the stacks named so far, or the command
-    to run; NULL: all have symbols. The caller frees it. */
-char *missing_symbols_advice(struct heap_names *names);
+/** Return one line without its end: what to install for the images of the stacks named so far, or the command to run;
+    NULL: all have symbols. The caller frees it. asks_packages: name packages; this runs a program
+    (symbols/package.h). */
+char *missing_symbols_advice(struct heap_names *names, bool asks_packages);
 
 #endif

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/** The package that an image is of, whose debug symbols a user may install. */
+/** The packages that images are of, whose debug symbols a user may install. */
 #ifndef XHEAP_SYMBOLS_PACKAGE_H
 #define XHEAP_SYMBOLS_PACKAGE_H
 
 #include <stddef.h>
 
-/** Write the name of the package that the file is of, as Debian's systems know it, cut to `size` bytes with the NUL; ""
-    when that is not known. It runs a program and waits for its end. */
-void symbols_package(const char *path, char *package, size_t size);
+enum { PACKAGE_NAME_BYTES = 128, PACKAGE_PATHS_MAX = 8 };
+
+/** Write for each of at most PACKAGE_PATHS_MAX files the name of its package, as Debian's systems know it; "" if it is
+    not known, or too long. Paths that are not absolute are of no package. It runs one program, a tenth of a second,
+    and waits for its end: commands call this, the library never does. */
+void symbols_packages(const char *const *paths, size_t count, char (*packages)[PACKAGE_NAME_BYTES]);
 
 #endif
