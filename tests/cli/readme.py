@@ -96,6 +96,9 @@ def check_goals():
             complaints.append(f"make {goal}: the Makefile has no such goal")
 
 
+# Image options and autologgers of this test alone.
+os.environ["XHEAP_IMAGE_ROOT"] = os.path.abspath("root")
+os.mkdir("root")
 SESSION_FILES = pathlib.Path(os.environ["XHEAP_RUNTIME_DIR"])
 prepare()
 check_commands()
