@@ -87,6 +87,33 @@ static void mark(struct watcher *watcher, enum watch_mark kind, int object)
 		watch_send(watcher->keeper, &(struct watch_message){.kind = WATCH_REFUSED, .value = errno}, -1, false);
 }
 
+/* Return whether a descriptor is free. Without one the kernel would deny the exec whose event is read. */
+static bool has_free_descriptor(const struct watcher *watcher)
+{
+	int fd = fcntl(watcher->keeper, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+static void events(struct watcher *watcher, int group)
+{
+	enum { AT_ONCE = 64 };
+	struct fanotify_event_metadata event;
+	for (int i = 0; i < AT_ONCE; i++) {
+		/* The end of this process allows every exec that waits. */
+		if (!has_free_descriptor(watcher)) {
+			watcher->is_over = watcher->has_failed = true;
+			return;
+		}
+		ssize_t got = read(group, &event, sizeof(event));
+		if (got != (ssize_t)sizeof(event))
+			return;
+		watcher_take_event(watcher, group, &event);
+	}
+}
+
 static bool has_unanswered(const struct watcher *watcher, int group)
 {
 	for (int i = 0; i < START_MAX; i++)
@@ -95,8 +122,11 @@ static bool has_unanswered(const struct watcher *watcher, int group)
 	return false;
 }
 
+/* An exec that waits in the queue began before the new marks: it is in no other group. */
 static void close_old_group(struct watcher *watcher)
 {
+	if (watcher->old_group >= 0)
+		events(watcher, watcher->old_group);
 	if (watcher->old_group < 0 || has_unanswered(watcher, watcher->old_group))
 		return;
 	group_close(watcher->old_group);
@@ -106,8 +136,10 @@ static void close_old_group(struct watcher *watcher)
 /* The new marks are in force already: between the two groups no exec is missed. */
 static void marks_swap(struct watcher *watcher)
 {
-	if (watcher->old_group >= 0)
+	if (watcher->old_group >= 0) {
+		events(watcher, watcher->old_group);
 		group_close(watcher->old_group);
+	}
 	watcher->old_group = watcher->group;
 	watcher->group = watcher->new_group;
 	watcher->new_group = -1;
@@ -215,33 +247,6 @@ static void keeper_messages(struct watcher *watcher)
 
 /* ---- the loop ---- */
 
-/* Return whether a descriptor is free. Without one the kernel would deny the exec whose event is read. */
-static bool has_free_descriptor(const struct watcher *watcher)
-{
-	int fd = fcntl(watcher->keeper, F_DUPFD_CLOEXEC, 0);
-	if (fd < 0)
-		return false;
-	close(fd);
-	return true;
-}
-
-static void events(struct watcher *watcher, int group)
-{
-	enum { AT_ONCE = 64 };
-	struct fanotify_event_metadata event;
-	for (int i = 0; i < AT_ONCE; i++) {
-		/* The end of this process allows every exec that waits. */
-		if (!has_free_descriptor(watcher)) {
-			watcher->is_over = watcher->has_failed = true;
-			return;
-		}
-		ssize_t got = read(group, &event, sizeof(event));
-		if (got != (ssize_t)sizeof(event))
-			return;
-		watcher_take_event(watcher, group, &event);
-	}
-}
-
 static void wait_and_serve(struct watcher *watcher)
 {
 	struct pollfd polled[3 + LOGGER_MAX];
@@ -255,7 +260,7 @@ static void wait_and_serve(struct watcher *watcher)
 			takers[count - 3] = &watcher->takers[i];
 			polled[count++] = (struct pollfd){watcher->takers[i].socket, POLLIN, 0};
 		}
-	const int group = watcher->group, old_group = watcher->old_group;
+	const int group = watcher->group;
 	if (poll(polled, count, watcher_check_deadlines(watcher)) < 0)
 		return;
 	beat(watcher->life);
@@ -264,8 +269,6 @@ static void wait_and_serve(struct watcher *watcher)
 			watcher_take_answers(watcher, takers[i - 3]);
 	if (group >= 0 && polled[1].revents)
 		events(watcher, group);
-	if (old_group >= 0 && polled[2].revents)
-		events(watcher, old_group);
 	close_old_group(watcher);
 	if (polled[0].revents)
 		keeper_messages(watcher);
