@@ -22,6 +22,7 @@
 #include "match/point_stream.h"
 #include "query/resident.h"
 #include "query/scan.h"
+#include "trace/call_arguments.h"
 
 enum { VALUE_BYTES = 512 };
 
@@ -252,32 +253,19 @@ static void event_result(const struct row *row, struct value *value)
 		put_number(value, row->block->flags[row->at] & EVENT_FAILED ? row->block->result[row->at] : 0);
 }
 
-/* An argument by the name of its parameter. The trace has sizes as bytes in all; calloc was given bytes per element. */
-static uint64_t event_argument(const struct row *row, const char *parameter, size_t length)
+static struct call_record event_call(const struct row *row)
 {
 	const struct trace_block *block = row->block;
-	const struct trace_entry *entry = event_entry(row);
-	uint64_t size = block->size[row->at], argument = block->argument[row->at];
-	bool is_counted = function_is_counted(entry->function);
-	/* Else nothing or too much was asked for: the trace has the size of one beside it. */
-	bool is_whole = argument && size && size != UINT64_MAX;
-	if (!strncmp(parameter, "heap", length))
-		return block->heap[row->at] < row->dictionary->heap_count
-			       ? row->dictionary->heaps[block->heap[row->at]].handle
-			       : 0;
-	if (!strncmp(parameter, "pointer", length) && block->kind[row->at] == EVENT_PROTECT)
-		return block->address[row->at];
-	if (!strncmp(parameter, "pointer", length))
-		return block->kind[row->at] == EVENT_REALLOC ? block->previous[row->at]
-		       : block->kind[row->at] == EVENT_FREE  ? block->address[row->at]
-							     : 0;
-	if (!strncmp(parameter, "size", length))
-		return !is_counted ? size : is_whole ? size / argument : block->argument2[row->at];
-	if (!strncmp(parameter, "reserve", length))
-		return size;
-	if (!strncmp(parameter, "commit", length))
-		return block->argument2[row->at];
-	return !strncmp(parameter, "memptr", length) ? block->argument2[row->at] : argument;
+	uint32_t heap = block->heap[row->at];
+	return (struct call_record){.kind = block->kind[row->at],
+				    .function = event_entry(row)->function,
+				    .heap = heap < row->dictionary->heap_count ? row->dictionary->heaps[heap].handle
+									       : 0,
+				    .address = block->address[row->at],
+				    .previous = block->previous[row->at],
+				    .size = block->size[row->at],
+				    .argument = block->argument[row->at],
+				    .argument2 = block->argument2[row->at]};
 }
 
 /* "count=4;size=16": pointers in hexadecimal. */
@@ -287,16 +275,15 @@ static void event_arguments(const struct row *row, struct value *value)
 	char *to = value->room;
 	if (!entry || entry->function >= FUNCTION_COUNT)
 		return;
+	const struct call_record call = event_call(row);
 	for (const char *at = functions[entry->function].parameters; *at;) {
 		size_t length = strcspn(at, ",");
-		uint64_t argument = event_argument(row, at, length);
-		bool is_pointer = !strncmp(at, "heap", length) || !strncmp(at, "pointer", length) ||
-				  !strncmp(at, "memptr", length) || !strncmp(at, "base", length);
 		memcpy(to, at, length);
 		to += length;
 		*to++ = '=';
 		struct value number;
-		(is_pointer ? put_address : put_count)(&number, argument);
+		(call_argument_is_address(at, length) ? put_address : put_count)(&number,
+										 call_argument(&call, at, length));
 		to = stpcpy(to, number.text);
 		at += length + (at[length] == ',');
 		if (*at)

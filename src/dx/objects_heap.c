@@ -10,6 +10,7 @@
 #include "dx/objects.h"
 #include "dx/positions.h"
 #include "dx/query_plan.h"
+#include "trace/call_arguments.h"
 
 enum { FLAG_ZERO = 0x8, FLAGS_DOCUMENTED = 0x4001d, MALLOCX_ZERO = 0x40, PROT_WRITE_BIT = 2 };
 #define FLAG_NESTED UINT64_C(0x80000000)
@@ -189,39 +190,28 @@ static void get_read_only(struct dx_query *query, const struct dx_value *object,
 
 /* ---- parameters ---- */
 
-/* An argument by the name of its parameter. The trace has sizes as bytes in all; calloc was given bytes per element. */
-static uint64_t argument_of(const struct dx_query *query, const struct dx_event *event, const char *name, size_t length)
+static struct call_record call_of(const struct dx_query *query, const struct dx_event *event)
 {
-	unsigned function = function_of(query, event);
-	bool is_counted = function_is_counted(function);
-	/* Else nothing or too much was asked for: the trace has the size of one beside it. */
-	bool is_whole = event->argument && event->size && event->size != UINT64_MAX;
-	if (!strncmp(name, "heap", length))
-		return handle_of(query, event->heap);
-	if (!strncmp(name, "pointer", length))
-		return event->kind == EVENT_REALLOC                                ? event->previous
-		       : event->kind == EVENT_FREE || event->kind == EVENT_PROTECT ? event->address
-										   : 0;
-	if (!strncmp(name, "size", length))
-		return !is_counted ? event->size : is_whole ? event->size / event->argument : event->argument2;
-	if (!strncmp(name, "reserve", length))
-		return event->size;
-	if (!strncmp(name, "commit", length))
-		return event->argument2;
-	return !strncmp(name, "memptr", length) ? event->argument2 : event->argument;
+	return (struct call_record){.kind = event->kind,
+				    .function = function_of(query, event),
+				    .heap = handle_of(query, event->heap),
+				    .address = event->address,
+				    .previous = event->previous,
+				    .size = event->size,
+				    .argument = event->argument,
+				    .argument2 = event->argument2};
 }
 
 static void get_parameters(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
-	unsigned function = function_of(query, event);
+	const struct call_record call = call_of(query, event);
 	struct dx_list *list = dx_list_new(query, query->arena);
 	uint64_t count = 0;
-	for (const char *at = function < FUNCTION_COUNT ? functions[function].parameters : ""; *at;) {
+	for (const char *at = call.function < FUNCTION_COUNT ? functions[call.function].parameters : ""; *at;) {
 		size_t length = strcspn(at, ",");
-		struct dx_element element = {dx_number(argument_of(query, event, at, length)), dx_number(count++)};
-		element.value.is_address = !strncmp(at, "heap", length) || !strncmp(at, "pointer", length) ||
-					   !strncmp(at, "memptr", length) || !strncmp(at, "base", length);
+		struct dx_element element = {dx_number(call_argument(&call, at, length)), dx_number(count++)};
+		element.value.is_address = call_argument_is_address(at, length);
 		dx_list_add(list, &element);
 		at += length + (at[length] == ',');
 	}
