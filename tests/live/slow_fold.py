@@ -150,7 +150,7 @@ def attaching():
                     except Failure as failure:
                         raise Failure(f"{failure}: {names}, update {update.poll()}, the program {run.poll()}: {told('query', NAME)}")
                     finally:
-                        strace.terminate()
+                        strace.kill()  # when it is asked to end while the logger makes a process, it waits for that one without end
                         update.terminate()
                 state = told("query", NAME)
                 expect(state["lost_events"] == 0 and state["dropped_events"] == 0 and state["waits"] > 0, f"{state}")
