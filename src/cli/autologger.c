@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -180,27 +179,19 @@ static int change_run(int count, char **arguments)
 
 /* ---- the command ---- */
 
-static const struct {
-	const char *name;
-	int (*run)(int count, char **arguments); /**< arguments[0] is the verb */
-} verbs[] = {{"add", add_run},
-	     {"list", autologger_list_run},
-	     {"show", autologger_show_run},
-	     {"enable", change_run},
-	     {"disable", change_run},
-	     {"remove", change_run},
-	     {"run", autologger_start_run},
-	     {"stop", autologger_stop_run}};
+static const struct cli_verb verbs[] = {{"add", add_run},
+					{"list", autologger_list_run},
+					{"show", autologger_show_run},
+					{"enable", change_run},
+					{"disable", change_run},
+					{"remove", change_run},
+					{"run", autologger_start_run},
+					{"stop", autologger_stop_run}};
 
 static int autologger_run(int count, char **arguments)
 {
-	for (size_t i = 0; count > 1 && i < sizeof(verbs) / sizeof(*verbs); i++)
-		if (!strcasecmp(arguments[1], verbs[i].name)) {
-			arguments[1] = (char *)verbs[i].name;
-			return verbs[i].run(count - 1, arguments + 1);
-		}
-	return cli_fail("autologger: %s: add, list, show, enable, disable, remove, run or stop is expected",
-			count > 1 ? arguments[1] : "the action is missing");
+	return cli_run_verb(verbs, sizeof(verbs) / sizeof(*verbs),
+			    "add, list, show, enable, disable, remove, run or stop", count, arguments);
 }
 
 const struct command command_autologger = {

@@ -55,6 +55,16 @@ __attribute__((format(printf, 1, 0))) void cli_vsay(const char *format, va_list 
 /** Say "xheap: what: why" on stderr; returns CLI_FAILED. */
 __attribute__((format(printf, 1, 2))) int cli_fail(const char *format, ...);
 
+/** One of the verbs of a command. */
+struct cli_verb {
+	const char *name;
+	int (*run)(int count, char **arguments); /**< arguments[0] is the verb; returns the exit status */
+};
+
+/** Run the verb that arguments[1] names, in any case. expected: what is said in place of an unknown one. Return its
+    exit status. */
+int cli_run_verb(const struct cli_verb *verbs, size_t verb_count, const char *expected, int count, char **arguments);
+
 /** Where a report goes: to standard output, or to a pager if that is a terminal. It stays where it is. */
 struct cli_output {
 	struct sink sink;

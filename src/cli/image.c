@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -242,21 +241,14 @@ static int watch_run(int count, char **arguments)
 
 /* ---- the command ---- */
 
-static const struct {
-	const char *name;
-	int (*run)(int count, char **arguments); /**< arguments[0] is the verb */
-} verbs[] = {{"add", add_run},       {"list", image_list_run}, {"show", image_show_run}, {"remove", change_run},
-	     {"enable", change_run}, {"disable", change_run},  {"watch", watch_run}};
+static const struct cli_verb verbs[] = {{"add", add_run},       {"list", image_list_run}, {"show", image_show_run},
+					{"remove", change_run}, {"enable", change_run},   {"disable", change_run},
+					{"watch", watch_run}};
 
 static int image_run(int count, char **arguments)
 {
-	for (size_t i = 0; count > 1 && i < sizeof(verbs) / sizeof(*verbs); i++)
-		if (!strcasecmp(arguments[1], verbs[i].name)) {
-			arguments[1] = (char *)verbs[i].name;
-			return verbs[i].run(count - 1, arguments + 1);
-		}
-	return cli_fail("image: %s: add, list, show, remove, enable, disable or watch is expected",
-			count > 1 ? arguments[1] : "the action is missing");
+	return cli_run_verb(verbs, sizeof(verbs) / sizeof(*verbs), "add, list, show, remove, enable, disable or watch",
+			    count, arguments);
 }
 
 const struct command command_image = {

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,6 +29,17 @@ int cli_fail(const char *format, ...)
 	cli_vsay(format, arguments);
 	va_end(arguments);
 	return CLI_FAILED;
+}
+
+int cli_run_verb(const struct cli_verb *verbs, size_t verb_count, const char *expected, int count, char **arguments)
+{
+	for (size_t i = 0; count > 1 && i < verb_count; i++)
+		if (!strcasecmp(arguments[1], verbs[i].name)) {
+			arguments[1] = (char *)verbs[i].name;
+			return verbs[i].run(count - 1, arguments + 1);
+		}
+	return cli_fail("%s: %s: %s is expected", arguments[0], count > 1 ? arguments[1] : "the action is missing",
+			expected);
 }
 
 void cli_vsay(const char *format, va_list arguments)
