@@ -190,7 +190,7 @@ static const struct dx_member block_members[] = {
 	{"Previous", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_previous, &dx_allocation_class,
 	 "the block that a realloc made this one of"},
 	{"Usable", DX_NUMBER, DX_MEMBER_NO_COLUMN, get_usable, NULL, "the bytes that the allocator really gave"},
-	{"IsOutstanding", DX_BOOL, DX_MEMBER_NO_COLUMN, get_outstanding, NULL, "whether it was never given back"},
+	{"IsOutstanding", DX_BOOL, DX_MEMBER_NO_COLUMN, get_outstanding, NULL, "whether it was never freed"},
 	{"IsRealloc", DX_BOOL, DX_MEMBER_NO_COLUMN, get_is_realloc, NULL, "whether a realloc made it of another block"},
 	{"IsMoved", DX_BOOL, DX_MEMBER_NO_COLUMN, get_is_moved, NULL, "whether that realloc moved it"},
 	{"IsTemporary", DX_BOOL, DX_MEMBER_NO_COLUMN, get_is_temporary, NULL,

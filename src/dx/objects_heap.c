@@ -329,7 +329,7 @@ static const struct dx_member heap_members[] = {
 	 "what happened: Alloc, ReAlloc, Free, Create, Protect, Lock, Unlock or Destroy"},
 	{"Heap", DX_NUMBER, 0, get_heap, NULL, "the handle of the heap, as xheap heap -heaps prints it"},
 	{"Address", DX_NUMBER, 0, get_address, NULL,
-	 "Alloc, ReAlloc: the block returned, 0x0 if the call failed; Free: the block given back"},
+	 "Alloc, ReAlloc: the block returned, 0x0 if the call failed; Free: the block freed"},
 	{"Size", DX_NUMBER, 0, get_size, NULL, "Alloc, ReAlloc: the bytes requested"},
 	{"Flags", DX_NUMBER, 0, get_flags, NULL,
 	 "Alloc, ReAlloc, Free: 0x8 the call zeroes the block, 0x80000000 the heap lies in another one"},
