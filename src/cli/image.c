@@ -14,6 +14,7 @@
 #include "cli/image.h"
 #include "cli/option_parser.h"
 #include "image/keeper.h"
+#include "image/watcher.h"
 
 /* ---- add ---- */
 
@@ -213,6 +214,10 @@ struct image_watch {
 static const struct option watch_rows[] = {
 	{"below", .type = VALUE_TEXT, OPTION_AT(struct image_watch, keeper.below), .value = "DIRECTORY",
 	 .help = "watch names only on file systems that are mounted there or below"},
+	{"deadline", .type = VALUE_NUMBER, OPTION_AT(struct image_watch, keeper.deadline_ms),
+	 .least = WATCHER_DEADLINE_MIN_MS, .most = WATCHER_DEADLINE_MAX_MS,
+	 .initial = WATCHER_DEADLINE_MS, .value = "MILLISECONDS",
+	 .help = "let a start wait for its logger this long; then it goes on untraced, and is counted"},
 	{.type = VALUE_END},
 };
 /* clang-format on */
@@ -231,6 +236,7 @@ static int watch_run(int count, char **arguments)
 	struct image_watch watch = {.keeper = {.say = say_line}};
 	struct diag diag = {""};
 	char **rest;
+	options_initialize(watch_rows, &watch);
 	int status = options_parse(&watch_grammar, count, arguments, &watch, NULL, &rest);
 	if (status == CLI_OK && *rest)
 		status = cli_fail("image watch: %s: not expected here", *rest);

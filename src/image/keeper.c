@@ -199,7 +199,7 @@ static int guardian_start(struct keeper *keeper)
 		sigset_t none;
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
-		guardian_run(sockets[1], keeper->life);
+		guardian_run(sockets[1], keeper->life, keeper->options->deadline_ms);
 	}
 	close(sockets[1]);
 	keeper->guardian_socket = sockets[0];

@@ -13,7 +13,7 @@
  *                                                            first stop: at the exec, or it has failed
  *                            a report to the keeper <------- CONTROL_OUTCOME
  *
- * An answer that does not come within WATCHER_DEADLINE_MS is not waited for. Closing the group's descriptor, as the end
+ * An answer that does not come within the deadline is not waited for. Closing the group's descriptor, as the end
  * of this process does, allows everything.
  */
 #include "image/watcher.h"
@@ -287,13 +287,14 @@ static void isolate(const struct watcher *watcher)
 	limits_raise(NULL);
 }
 
-int watcher_run(int keeper, struct watch_life *life)
+int watcher_run(int keeper, struct watch_life *life, uint32_t deadline_ms)
 {
 	struct watcher *watcher = calloc(1, sizeof(*watcher));
 	if (!watcher)
 		return 1;
 	watcher->keeper = keeper;
 	watcher->life = life;
+	watcher->deadline_ns = deadline_ms * NS_PER_MS;
 	watcher->group = watcher->old_group = watcher->new_group = -1;
 	for (int i = 0; i < LOGGER_MAX; i++)
 		watcher->takers[i].socket = -1;

@@ -12,7 +12,6 @@
 #include "image/watcher_state.h"
 #include "os/monotonic.h"
 
-#define DEADLINE_NS (WATCHER_DEADLINE_MS * NS_PER_MS)
 #define REPORT_NS (10 * NS_PER_S)
 
 /* ---- answers ---- */
@@ -326,7 +325,7 @@ static enum control_outcome pass_on(struct watcher *watcher, const struct regist
 				.tid = tid,
 				.event = event,
 				.group = group,
-				.deadline_ns = monotonic_now_ns() + DEADLINE_NS};
+				.deadline_ns = monotonic_now_ns() + watcher->deadline_ns};
 	if (control_send_within(taker->socket, &message, 0)) {
 		watcher->pending++;
 		return CONTROL_OUTCOME_TRACED;
