@@ -70,6 +70,7 @@ complete -c xheap -n '__fish_seen_subcommand_from boottrace' -o yes -d 'Restart 
 complete -c xheap -n __fish_use_subcommand -a image -d 'Record programs whenever they are started'
 complete -c xheap -n '__fish_seen_subcommand_from image' -a 'add list show remove enable disable watch'
 complete -c xheap -n '__fish_seen_subcommand_from image' -l all -d 'Remove all options'
+complete -c xheap -n '__fish_seen_subcommand_from image' -l service -x -d 'Only processes of this unit'
 complete -c xheap -n '__fish_seen_subcommand_from image' -l session -x -d 'Record into this session, if it runs'
 complete -c xheap -n '__fish_seen_subcommand_from image' -l output -x -d 'Write the trace there'
 complete -c xheap -n '__fish_seen_subcommand_from image' -l user -x -d 'Only processes of this user'

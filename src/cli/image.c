@@ -20,7 +20,7 @@
 
 struct image_add {
 	struct session_options session;
-	const char *image, *to_session, *output, *user, *arguments, *cgroup, *first, *every, *time, *flags;
+	const char *image, *service, *to_session, *output, *user, *arguments, *cgroup, *first, *every, *time, *flags;
 	bool is_privileged;
 };
 
@@ -28,6 +28,8 @@ struct image_add {
 
 /* clang-format off */
 static const struct option add_rows[] = {
+	{"service", .type = VALUE_TEXT, AT(service), .value = "UNIT",
+	 .help = "only processes of this unit, from their next start; without NAME or PATH: all that it executes"},
 	{"session", .type = VALUE_TEXT, AT(to_session), .value = "NAME",
 	 .help = "record into this session, if it runs"},
 	{"output", .letter = 'o', .type = VALUE_TEXT, AT(output), .value = "TEMPLATE",
@@ -104,6 +106,7 @@ static int set_values(const struct image_add *add, struct image_option *option)
 	const struct {
 		const char *key, *value;
 	} values[] = {{"Image", add->image},
+		      {"Service", add->service},
 		      {"Session", add->to_session},
 		      {"Output", add->output},
 		      {"User", add->user},
@@ -149,8 +152,9 @@ static int add_run(int count, char **arguments)
 	struct diag diag = {""};
 	session_options_init(&add.session);
 	int status = options_parse(&image_grammar, count, arguments, &add, take_image, NULL);
-	if (status == CLI_OK && !add.image)
-		status = cli_fail("image add: the image is missing: a file name such as nginx, or a path");
+	if (status == CLI_OK && !add.image && !add.service)
+		status = cli_fail("image add: the image is missing: a file name such as nginx, or a path, or "
+				  "--service UNIT");
 	if (status == CLI_OK)
 		status = set_values(&add, &option);
 	if (status == CLI_OK)
@@ -259,7 +263,7 @@ static int image_run(int count, char **arguments)
 
 const struct command command_image = {
 	.name = "image",
-	.usage = "add NAME|PATH [OPTIONS] | list | show IMAGE | remove IMAGE|--all | enable IMAGE | disable IMAGE | "
+	.usage = "add [NAME|PATH] [OPTIONS] | list | show IMAGE | remove IMAGE|--all | enable IMAGE | disable IMAGE | "
 		 "watch",
 	.summary = "record a program whenever and by whomever it is started",
 	.run = image_run,

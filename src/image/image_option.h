@@ -23,7 +23,9 @@ enum {
 struct image_option {
 	char file[IMAGE_NAME_BYTES];  /**< name of its file, without the directory */
 	char image[IMAGE_PATH_BYTES]; /**< a file name without a path, or an absolute path */
-	char session[65];             /**< the session that takes its starts first; "": none */
+	/** the unit that it is limited to; "": none. Without an image: all that the unit executes */
+	char service[IMAGE_NAME_BYTES];
+	char session[65]; /**< the session that takes its starts first; "": none */
 	char output[IMAGE_PATH_BYTES];
 	char user[65]; /**< a name or a number; "": every user */
 	char arguments[CONTROL_PATTERN_BYTES], cgroup[CONTROL_PATTERN_BYTES];
@@ -54,6 +56,9 @@ void image_option_write(const struct image_option *option, FILE *file);
 /** Call `visit` with each key that has another value than the initial one. */
 void image_option_each(const struct image_option *option,
 		       void (*visit)(void *cookie, const char *key, const char *value), void *cookie);
+
+/** Return what commands, counts and sessions call the option: its image, or its unit if it has none. */
+const char *image_option_title(const struct image_option *option);
 
 /** Return whether the image is one file, given by its path. */
 bool image_option_is_path(const struct image_option *option);

@@ -29,6 +29,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -293,6 +294,11 @@ int watcher_run(int keeper, struct watch_life *life, uint32_t deadline_ms)
 	if (!watcher)
 		return 1;
 	watcher->keeper = keeper;
+	struct stat own;
+	if (stat("/proc/self/exe", &own) == 0) {
+		watcher->device = own.st_dev;
+		watcher->inode = own.st_ino;
+	}
 	watcher->life = life;
 	watcher->deadline_ns = deadline_ms * NS_PER_MS;
 	watcher->group = watcher->old_group = watcher->new_group = -1;

@@ -52,13 +52,15 @@ enum control_kind {
 	CONTROL_SUMMARY /**< from the logger, the last message; `text` is the path of the trace, or the error */
 };
 
-/** X(id, name): what became of the start of a registered image. */
+/** X(id, name): what became of the start of a registered image. FOLLOWED: by a process that a session records already,
+    which goes on with the new image. */
 /* clang-format off */
 #define CONTROL_OUTCOMES(X) \
 	X(TRACED, "traced") \
 	X(REFUSED, "cannot be traced") \
 	X(UNSELECTED, "not selected") \
 	X(EXEC_FAILED, "exec failed") \
+	X(FOLLOWED, "followed") \
 	X(PRIVILEGED, "privileged") \
 	X(LATE, "deadline exceeded") \
 	X(CROWDED, "too many at once") \
@@ -73,6 +75,13 @@ enum control_outcome {
 #undef X
 		CONTROL_OUTCOME_COUNT
 };
+
+/** Return whether the outcome means that a start that should be traced is not. */
+static inline bool control_outcome_is_untraced(enum control_outcome outcome)
+{
+	return outcome != CONTROL_OUTCOME_TRACED && outcome != CONTROL_OUTCOME_UNSELECTED &&
+	       outcome != CONTROL_OUTCOME_EXEC_FAILED && outcome != CONTROL_OUTCOME_FOLLOWED;
+}
 
 enum { CONTROL_PATTERN_BYTES = 128 };
 

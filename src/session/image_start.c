@@ -50,6 +50,24 @@ bool image_is_in_exec(pid_t tid)
 	return strstr(stack, " open_exec+") != NULL;
 }
 
+/* A logger traces with threads; all have its name and its executable. */
+bool image_is_followed(pid_t tid)
+{
+	char path[40], name[32] = "";
+	struct stat own, tracer;
+	int64_t pid = proc_status_value(tid, "TracerPid");
+	if (pid <= 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	FILE *file = fopen(path, "re");
+	bool is_logger = file && fgets(name, sizeof(name), file) && !strcmp(name, "xheap-logger\n");
+	if (file)
+		fclose(file);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	return is_logger && stat(path, &tracer) == 0 && stat("/proc/self/exe", &own) == 0 &&
+	       own.st_dev == tracer.st_dev && own.st_ino == tracer.st_ino;
+}
+
 enum control_outcome image_wait_for_exec(struct image_stop *stop)
 {
 	int status;

@@ -12,6 +12,9 @@
 /** Return whether the thread executes already, and only opens a further file: the interpreter of a script. */
 bool image_is_in_exec(pid_t tid);
 
+/** Return whether a logger traces the thread already, at an exec of which a recorded process has told it. */
+bool image_is_followed(pid_t tid);
+
 /** A stop of a traced thread. */
 struct image_stop {
 	pid_t pid;  /**< the thread, or at an exec stop its process; 0: it has ended */

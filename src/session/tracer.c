@@ -466,7 +466,7 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 	if (!is_late)
 		answer(job, 0, "");
 	if (error) {
-		job->outcome = CONTROL_OUTCOME_REFUSED;
+		job->outcome = image_is_followed(task->tid) ? CONTROL_OUTCOME_FOLLOWED : CONTROL_OUTCOME_REFUSED;
 		inject_cannot_trace(task->pid, error, &result->diag);
 		return;
 	}
