@@ -72,7 +72,7 @@ bool image_option_is_in_force(const struct image_option *option, int64_t now_s);
 /** Write the name of the option's file: the image's own, and a sum if the image is a path or no clear name. */
 void image_option_file_name(const struct image_option *option, char name[IMAGE_NAME_BYTES]);
 
-/** Return what the names of images' own sessions begin with: "image.", or a name for IMAGE_ROOT_VARIABLE. */
+/** Return what the names of images' own sessions begin with: "image.", or a name for trusted_root(). */
 const char *image_session_prefix(void);
 
 /** Write the name of the image's own session. */

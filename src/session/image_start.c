@@ -16,23 +16,16 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/trusted_files.h"
 #include "os/cgroups.h"
 #include "os/proc.h"
-
-static bool is_trusted_directory(const char *path)
-{
-	struct stat status;
-	return path && path[0] == '/' && stat(path, &status) == 0 && S_ISDIR(status.st_mode) &&
-	       status.st_uid == geteuid() && !(status.st_mode & (S_IWGRP | S_IWOTH));
-}
 
 void image_directory(enum image_directory directory, char *path, size_t size)
 {
 	static const char *const paths[IMAGE_DIRECTORY_COUNT] = {[IMAGE_DIRECTORY_OPTIONS] = "/etc/xheap/image.d",
 								 [IMAGE_DIRECTORY_RUN] = IMAGE_RUN_USUAL,
 								 [IMAGE_DIRECTORY_TRACES] = "/var/lib/xheap/traces"};
-	const char *root = getenv(IMAGE_ROOT_VARIABLE);
-	snprintf(path, size, "%s%s", is_trusted_directory(root) ? root : "", paths[directory]);
+	snprintf(path, size, "%s%s", trusted_root(), paths[directory]);
 }
 
 /* The kernel opens an interpreter by open_exec(), below the loader of the script's format. */
