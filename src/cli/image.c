@@ -21,7 +21,7 @@
 struct image_add {
 	struct session_options session;
 	const char *image, *service, *to_session, *output, *user, *arguments, *cgroup, *first, *every, *time, *flags;
-	bool is_privileged;
+	bool is_privileged, is_forced;
 };
 
 #define AT(member) OPTION_AT(struct image_add, member)
@@ -45,6 +45,8 @@ static const struct option add_rows[] = {
 	{"for", .type = VALUE_TEXT, AT(time), .value = "TIME", .help = "end after this time, such as 2h, 30m or 7d"},
 	{"privileged", .type = VALUE_ON, AT(is_privileged),
 	 .help = "trace the program although it is setuid or setgid, or has file capabilities"},
+	{"force", .type = VALUE_ON, AT(is_forced),
+	 .help = "trace the program although SELinux gives it another domain"},
 	{"tracing-flags", .type = VALUE_TEXT, AT(flags), .value = "FLAGS", .help = "0x1: heaps (default); 0: nothing"},
 	{.type = VALUE_END},
 };
@@ -117,7 +119,8 @@ static int set_values(const struct image_add *add, struct image_option *option)
 		      {"TracingFlags", add->flags},
 		      {"Until", until[0] ? until : NULL},
 		      {"Options", words},
-		      {"Privileged", add->is_privileged ? "yes" : NULL}};
+		      {"Privileged", add->is_privileged ? "yes" : NULL},
+		      {"Force", add->is_forced ? "yes" : NULL}};
 	struct diag why = {""};
 	int error = 0;
 	image_option_init(option);
@@ -125,6 +128,7 @@ static int set_values(const struct image_add *add, struct image_option *option)
 		if (values[i].value)
 			error = image_option_set(option, values[i].key, values[i].value, &why);
 	error = error ? error : image_option_check(option, &why);
+	error = error ? error : image_option_check_domain(option, &why);
 	return error ? cli_fail("image add: %s", why.text) : CLI_OK;
 }
 

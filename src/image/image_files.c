@@ -36,6 +36,9 @@ static void read_one(void *cookie, int directory, const char *name)
 	if (other)
 		error = diag_fail(&mistake, EEXIST, "%s: %s has an option already, in %s", path,
 				  image_option_title(&option), other->file);
+	struct diag reason = {""};
+	if (!error && image_option_check_domain(&option, &reason))
+		error = diag_fail(&mistake, EACCES, "%s is not in force: %s", path, reason.text);
 	if (error) {
 		add_mistake(options, &mistake);
 		return;

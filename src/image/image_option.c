@@ -15,6 +15,7 @@
 
 #include "base/text.h"
 #include "session/directory.h"
+#include "session/image_domain.h"
 #include "session/image_start.h"
 
 #define OWN_FILE_BYTES (UINT64_C(64) << 20)
@@ -45,6 +46,7 @@ static const struct option_field rows[] = {
 	{"Every", ROW_NUMBER, AT(every), 0},
 	{"Until", ROW_TIME, AT(until_s), 0},
 	{"Privileged", ROW_TRUTH, AT(is_privileged), 0},
+	{"Force", ROW_TRUTH, AT(is_forced), 0},
 	{"Options", ROW_TEXT, AT(options), 0},
 };
 enum { ROW_COUNT = sizeof(rows) / sizeof(*rows) };
@@ -270,6 +272,11 @@ int image_option_check(struct image_option *option, struct diag *why)
 	struct session_options session;
 	char room[2 * IMAGE_PATH_BYTES];
 	return error ? error : image_option_recording(option, 1, &session, room, why);
+}
+
+int image_option_check_domain(const struct image_option *option, struct diag *why)
+{
+	return image_option_is_path(option) && !option->is_forced ? image_domain_check(option->image, why) : 0;
 }
 
 /* ---- reading ---- */

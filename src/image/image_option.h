@@ -34,6 +34,7 @@ struct image_option {
 	uint64_t first, every;          /**< 0: all */
 	int64_t until_s;                /**< time since the epoch at which it ends; 0: never */
 	bool is_privileged, is_enabled;
+	bool is_forced; /**< also if SELinux changes the domain of the program */
 	uint32_t user_id;
 };
 
@@ -46,6 +47,10 @@ int image_option_set(struct image_option *option, const char *key, const char *v
 
 /** Check what the values mean together, and find the user's number. Return 0, or a negative errno with the reason. */
 int image_option_check(struct image_option *option, struct diag *why);
+
+/** Refuse a file that SELinux runs in another domain, as long as nobody forces it. Return 0, or a negative errno with
+    the reason. */
+int image_option_check_domain(const struct image_option *option, struct diag *why);
 
 /** Read a file. `path` is for messages, which have it with the line. Return 0, or a negative errno. */
 int image_option_read(struct image_option *option, FILE *file, const char *path, struct diag *why);

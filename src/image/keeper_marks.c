@@ -194,6 +194,7 @@ void keeper_send_option(struct keeper *keeper, const struct kept_option *kept)
 			   .image = {.option = kept->id,
 				     .has_user = option->user[0] != 0,
 				     .user = option->user_id,
+				     .checks_domain = !option->is_forced,
 				     .counter = counts ? kept->id % IMAGE_COUNTER_MAX : UINT32_MAX,
 				     .first = option->first,
 				     .every = option->every}}};

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "image/watcher_state.h"
 #include "os/monotonic.h"
+#include "os/selinux.h"
 
 #define REPORT_NS (10 * NS_PER_S)
 
@@ -251,6 +252,9 @@ static enum control_outcome pass_on(struct watcher *watcher, const struct regist
 	message.image.token = watcher->token;
 	message.image.option = row->id;
 	message.image.is_last = taker->logger.kind == WATCH_LOGGER_EACH;
+	/* A label that does not fit is as unknown as none. */
+	ssize_t size = fgetxattr(event, SELINUX_LABEL, message.image.label, sizeof(message.image.label) - 1);
+	message.image.label[size > 0 ? size : 0] = 0;
 	snprintf(message.text, sizeof(message.text), "%s", path);
 	*start = (struct start){.token = watcher->token,
 				.option = row->id,

@@ -62,6 +62,7 @@ enum control_kind {
 	X(EXEC_FAILED, "exec failed") \
 	X(FOLLOWED, "followed") \
 	X(PRIVILEGED, "privileged") \
+	X(DOMAIN, "changes domain") \
 	X(LATE, "deadline exceeded") \
 	X(CROWDED, "too many at once") \
 	X(NO_LOGGER, "no logger") \
@@ -95,6 +96,8 @@ struct control_image {
 	uint64_t first, every; /**< select the first so many starts, and each so-manieth; 0: all */
 	/** patterns of fnmatch(): of the whole command line, of a cgroup's path or its last part; "": all */
 	char arguments[CONTROL_PATTERN_BYTES], cgroup[CONTROL_PATTERN_BYTES];
+	uint32_t checks_domain; /**< 1: leave the start alone if SELinux gives it another domain */
+	char label[256];        /**< SELinux's context of the file; "": it has none */
 };
 
 /** The totals of a session that has ended. */

@@ -3,13 +3,16 @@
 """Image options: which starts an option covers, where they are recorded, and how long they wait."""
 import os
 import pathlib
+import pty
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+import tty
 
-from image_lab import FILES, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
+from image_lab import FILES, OPTIONS, ROOT, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
 from live import XHEAP, expect, run_tests, told, wait_for, xheap
 
 PERL = FILES / "perl"
@@ -113,6 +116,101 @@ def service():
         expect(xheap("image", "add", "--service", unit, status=2).startswith("xheap: image add: "), f"{unit}")
 
 
+USER, INIT, TOOL = (f"system_u:system_r:{domain}:s0" for domain in ("user_t", "init_t", "tool_t"))
+TOOL_FILE, PLAIN_FILE = "system_u:object_r:tool_exec_t:s0", "system_u:object_r:bin_t:s0"
+
+
+class Policy:
+    """Plays SELinux's part below the root of the test: /sys/fs/selinux, with answers of a policy in which init_t becomes tool_t by a file of tool_exec_t."""
+
+    def __enter__(self):
+        self.questions, self.place = [], ROOT / "sys/fs/selinux"
+        (self.place / "class/process").mkdir(parents=True)
+        (self.place / "class/process/index").write_text("2")
+        self.enforce(1)
+        self.master, slave = pty.openpty()
+        tty.setraw(slave)
+        (self.place / "create").symlink_to(os.ttyname(slave))
+        self.slave, self.thread = slave, threading.Thread(target=self.answer, daemon=True)
+        self.thread.start()
+        self.put(1, INIT)
+        return self
+
+    def enforce(self, value):
+        (self.place / "enforce").write_text(str(value))
+
+    def put(self, pid, context):
+        (ROOT / f"proc/{pid}/attr").mkdir(parents=True, exist_ok=True)
+        (ROOT / f"proc/{pid}/attr/current").write_text(context)
+
+    def answer(self):
+        while True:
+            process, file, number = os.read(self.master, 4096).decode().split()
+            if process == "end":
+                return
+            self.questions.append((process, file, number))
+            os.write(self.master, (TOOL if (process, file) == (INIT, TOOL_FILE) else process).encode())
+
+    def __exit__(self, *_):
+        os.write(self.slave, b"end end end")
+        self.thread.join()
+        os.close(self.slave)
+        os.close(self.master)
+        shutil.rmtree(ROOT / "sys")
+        shutil.rmtree(ROOT / "proc")
+
+
+def run_as(context, program, asked=None):
+    """Run the program by a process of this context."""
+    attributes = f"{ROOT}/proc/$$/attr"
+    asks = f"printf %s '{asked}' > {attributes}/exec;" if asked else ""
+    done = run("sh", "-c", f"mkdir -p {attributes}; printf %s '{context}' > {attributes}/current; {asks} exec {program} -e 1")
+    expect(done.returncode == 0 and not done.stderr, f"{done}")
+
+
+def domains():
+    """Where SELinux is enforced, starts that change the domain are left alone, unless the option says otherwise."""
+    clear()
+    tool, plain, forced = (FILES / name for name in ("tool", "plain", "forced"))
+    for file, label in ((tool, TOOL_FILE), (plain, PLAIN_FILE), (forced, TOOL_FILE), (FILES / "unlabelled", None)):
+        shutil.copy(PERL, file)
+        try:
+            if label:
+                os.setxattr(file, "security.selinux", label.encode())
+        except OSError as error:
+            return f"skipped: no label can be set: {error}"
+    with Policy() as policy:
+        said = xheap("image", "add", tool, status=2)
+        expect(f"{tool}: a process of {INIT} becomes {TOOL}" in said and "--force" in said, said)
+        expect(not list(OPTIONS.glob("*")), "a refused option has a file")
+        expect("no SELinux label" in xheap("image", "add", FILES / "unlabelled", status=2), "a file without a label is registered")
+        policy.enforce(0)
+        register(tool)
+        expect(not told("image", "list")["mistakes"], "it is refused although nothing is enforced")
+        policy.enforce(1)
+        mistakes = told("image", "list")["mistakes"]
+        expect(len(mistakes) == 1 and "is not in force: " in mistakes[0] and TOOL in mistakes[0], f"{mistakes}")
+        shutil.rmtree(OPTIONS)
+        register(plain)
+        register(forced, "--force")
+        register("tool")
+        with Watching("--deadline", str(LONG_MS)):
+            wait_until_in_force()
+            run_as(USER, tool)
+            run_as(INIT, tool)
+            run_as(USER, tool, asked=TOOL)
+            row = wait_for_starts("tool", 3)
+            run_as(INIT, plain)
+            run_as(INIT, forced)
+            rows = [wait_for_starts(image, 1) for image in (plain, forced)]
+            run(tool, "-e", "1")
+            unknown = wait_for_starts("tool", 4)
+        expect(row["starts"]["traced"] == 1 and row["starts"]["changes_domain"] == 2 and TOOL in row["last_reason"], f"{row}")
+        expect([one["traced"] for one in rows] == [1, 1], f"{rows}")
+        expect(unknown["starts"]["changes_domain"] == 3 and "does not say" in unknown["last_reason"], f"{unknown}")
+        expect({question[2] for question in policy.questions} == {"2"}, f"{policy.questions}")
+
+
 def deadline():
     """A start waits for its logger as long as --deadline says."""
     clear()
@@ -140,4 +238,4 @@ def deadline():
 
 enter()
 prepare()
-sys.exit(run_tests(service, deadline))
+sys.exit(run_tests(service, domains, deadline))
