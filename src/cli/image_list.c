@@ -134,6 +134,9 @@ static void option_text_line(const struct image_option *option, const struct ima
 		printf(", %s not selected", text_count(count->outcomes[CONTROL_OUTCOME_UNSELECTED]).data);
 	if (count->outcomes[CONTROL_OUTCOME_FOLLOWED])
 		printf(", %s followed", text_count(count->outcomes[CONTROL_OUTCOME_FOLLOWED]).data);
+	if (count->outcomes[CONTROL_OUTCOME_SCRIPT])
+		printf(", %s of scripts (--scripts records them)",
+		       text_count(count->outcomes[CONTROL_OUTCOME_SCRIPT]).data);
 	if (count->shared)
 		printf(", %s in the common trace", text_count(count->shared).data);
 	image_option_traces(option, &files, &bytes);

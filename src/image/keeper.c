@@ -376,6 +376,7 @@ static void do_regularly(struct keeper *keeper)
 	if (now - keeper->searched_ns >= SEARCH_NS) {
 		keeper->searched_ns = now;
 		keeper_mark_others(keeper);
+		keeper_check_links(keeper);
 	}
 	keeper_take_sessions(keeper);
 	if (keeper->is_status_new && now - keeper->written_ns >= WRITE_NS) {

@@ -10,7 +10,11 @@
 #include "session/control.h"
 
 enum watch_kind {
-	WATCH_OPTION,    /**< to the watcher: `option` is in force; `text` is its image. Replaces the one with its id */
+	WATCH_OPTION, /**< to the watcher: `option` is in force; `text` is its image. Replaces the one with its id */
+	/** to the watcher: a symbolic link concerns option `id`; value is an enum watch_link, `text` a path, and the
+	    device and inode of `option` its file */
+	WATCH_LINK,
+	WATCH_NO_LINKS,  /**< to the watcher: forget all links */
 	WATCH_NO_OPTION, /**< to the watcher: `id` is no longer in force */
 	/** to the watcher, with the socket of a session: starts may go to `logger` */
 	WATCH_LOGGER,
@@ -50,6 +54,11 @@ enum watch_mark {
 	WATCH_MARK_FILE,
 	WATCH_MARK_DIRECTORY, /**< executions of the files in it */
 	WATCH_MARK_SYSTEM     /**< of all files of the file system */
+};
+
+enum watch_link {
+	WATCH_LINK_FILE,       /**< the file, executed by the option's name, is meant */
+	WATCH_LINK_INTERPRETER /**< a script whose first line has the path is meant */
 };
 
 enum watch_logger_kind {

@@ -174,6 +174,19 @@ static void option_set(struct watcher *watcher, const struct watch_message *mess
 		watcher->options[i].name = text_file_name(watcher->options[i].image);
 }
 
+/* A path that does not fit, and links beyond the room, are left out. */
+static void link_add(struct watcher *watcher, const struct watch_message *message)
+{
+	if (watcher->link_count == LINK_MAX || strlen(message->text) >= sizeof(watcher->links->path))
+		return;
+	struct watcher_link *link = &watcher->links[watcher->link_count++];
+	*link = (struct watcher_link){.option = message->id,
+				      .kind = (uint32_t)message->value,
+				      .device = message->option.device,
+				      .inode = message->option.inode};
+	memcpy(link->path, message->text, strlen(message->text));
+}
+
 static void option_remove(struct watcher *watcher, uint32_t id)
 {
 	struct registered *row = registered_find(watcher, id);
@@ -204,6 +217,12 @@ void watcher_take_message(struct watcher *watcher, const struct watch_message *m
 	switch (message->kind) {
 	case WATCH_OPTION:
 		option_set(watcher, message);
+		break;
+	case WATCH_LINK:
+		link_add(watcher, message);
+		break;
+	case WATCH_NO_LINKS:
+		watcher->link_count = 0;
 		break;
 	case WATCH_NO_OPTION:
 		option_remove(watcher, message->id);

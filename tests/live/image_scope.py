@@ -15,7 +15,7 @@ import tty
 from image_lab import FILES, OPTIONS, ROOT, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
 from live import XHEAP, expect, run_tests, told, wait_for, xheap
 
-PERL = FILES / "perl"
+PERL, PLAIN_PATH = FILES / "perl", os.environ["PATH"]
 LONG_MS = 10000
 
 
@@ -114,6 +114,96 @@ def service():
         xheap("image", "remove", "xt.service")
     for unit in ("a.timer", "a b", "a/b", "init.scope", "-.slice", "xheap-images", "x@.service", "." , "x" * 300):
         expect(xheap("image", "add", "--service", unit, status=2).startswith("xheap: image add: "), f"{unit}")
+
+
+def copied(name):
+    shutil.copy(PERL, FILES / name)
+    return FILES / name
+
+
+def script_of(name, interpreter):
+    script = FILES / name
+    script.write_text(f"#!{interpreter}\nprint \"$$\\n\";\n")
+    script.chmod(0o755)
+    return script
+
+
+def run_each(*programs):
+    for program in programs:
+        done = run(program, *([] if program.read_bytes()[:2] == b"#!" else ["-e", "1"]))
+        expect(done.returncode == 0 and not done.stderr, f"{program}: {done}")
+
+
+def outcomes(image, count):
+    return {outcome: number for outcome, number in wait_for_starts(image, count)["starts"].items() if number}
+
+
+def directory_of_links():
+    """A directory in which the keeper looks for links."""
+    directory = FILES / "bin"
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+    os.environ["PATH"] = f"{directory}:{PLAIN_PATH}"
+    return directory
+
+
+def scripts():
+    """A script is a start of its interpreter: of a NAME always, of a PATH with --scripts; whether its line names the file or a link."""
+    clear()
+    links = directory_of_links()
+    plain, scripted, named = map(copied, ("plain", "scripted", "named"))
+    for file in (scripted, named):
+        (links / f"{file.name}-link").symlink_to(file)
+    of = {name: script_of(f"of-{name}", interpreter) for name, interpreter in
+          (("plain", plain), ("scripted", scripted), ("scripted-link", links / "scripted-link"), ("named", named), ("named-link", links / "named-link"))}
+    register(plain)
+    with Watching("--deadline", str(LONG_MS)):
+        wait_until_in_force()
+        for _ in range(20):
+            run_each(of["plain"])
+        run_each(plain)
+        found = outcomes(plain, 21)
+        expect(found == {"traced": 1, "of_scripts": 20}, f"a path without its scripts: {found}")
+        expect("20 of scripts (--scripts records them)" in xheap("image", "list"), xheap("image", "list"))
+    register(scripted, "--scripts")
+    register("named")
+    with Watching("--deadline", str(LONG_MS)):
+        wait_until_in_force()
+        for _ in range(5):
+            run_each(of["scripted"], of["scripted-link"], of["named"], of["named-link"])
+        run_each(scripted, named)
+        for image in (scripted, "named"):
+            found = outcomes(image, 11)
+            expect(found == {"traced": 11}, f"{image}, whose scripts are starts: {found}")
+
+
+def links():
+    """A NAME is the file's own name, or the name by which a link to the file is executed."""
+    clear()
+    directory = directory_of_links()
+    tool, other = copied("multi-call"), copied("other-tool")
+    script = script_of("written", PERL)
+    for name, file in (("one", tool), ("two", tool), ("chosen", other), ("linked-script", script)):
+        (directory / name).symlink_to(file)
+    for name in ("one", "other-tool", "linked-script", "later"):
+        register(name)
+    with Watching("--deadline", str(LONG_MS)):
+        wait_until_in_force()
+        run_each(directory / "one", directory / "two", tool, directory / "one")
+        found = outcomes("one", 4)
+        expect(found == {"traced": 2, "not_selected": 2}, f"a program of many names: {found}")
+        run_each(directory / "chosen", other)
+        found = outcomes("other-tool", 2)
+        expect(found == {"traced": 2}, f"the file's own name: {found}")
+        run_each(directory / "linked-script", script)
+        found = outcomes("linked-script", 2)
+        expect(found == {"traced": 1, "not_selected": 1}, f"a link to a script: {found}")
+        (directory / "later").symlink_to(tool)
+
+        def recorded():
+            run_each(directory / "later")
+            return listed()[1]["later"]["traced"]
+        wait_for("a start by a link that was made later", recorded)
 
 
 USER, INIT, TOOL = (f"system_u:system_r:{domain}:s0" for domain in ("user_t", "init_t", "tool_t"))
@@ -238,4 +328,4 @@ def deadline():
 
 enter()
 prepare()
-sys.exit(run_tests(service, domains, deadline))
+sys.exit(run_tests(service, domains, scripts, links, deadline))
