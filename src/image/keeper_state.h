@@ -58,7 +58,8 @@ struct keeper {
 	size_t session_count;
 	struct image_status status;
 	bool is_status_new;
-	char said[1024]; /**< mistakes that were said already */
+	char said[1024];    /**< mistakes that were said already */
+	uint64_t links_sum; /**< of the directories of programs, as the watcher knows their links */
 	uint64_t scanned_ns, written_ns, searched_ns;
 };
 
@@ -78,6 +79,13 @@ void keeper_mark_systems(struct keeper *keeper);
 void keeper_mark_others(struct keeper *keeper);
 /** Describe the option to the watcher. */
 void keeper_send_option(struct keeper *keeper, const struct kept_option *kept);
+
+/* ---- keeper_links.c ---- */
+
+/** Send the watcher the symbolic links that concern options in force. */
+void keeper_send_links(struct keeper *keeper);
+/** Send them again if a directory of programs has changed. */
+void keeper_check_links(struct keeper *keeper);
 
 /* ---- keeper_loggers.c ---- */
 
