@@ -95,10 +95,10 @@ static void announce_ready(void)
 
 /* ---- options ---- */
 
-static struct kept_option *kept_of_image(struct keeper *keeper, const char *image)
+static struct kept_option *kept_of_title(struct keeper *keeper, const char *title)
 {
 	for (size_t i = 0; i < keeper->kept_count; i++)
-		if (!strcmp(keeper->kept[i].option.image, image))
+		if (!strcmp(image_option_title(&keeper->kept[i].option), title))
 			return &keeper->kept[i];
 	return NULL;
 }
@@ -106,12 +106,12 @@ static struct kept_option *kept_of_image(struct keeper *keeper, const char *imag
 /* An option keeps its number: counts of its starts go on. */
 static void keep_option(struct keeper *keeper, const struct image_option *option)
 {
-	struct kept_option *kept = kept_of_image(keeper, option->image);
+	struct kept_option *kept = kept_of_title(keeper, image_option_title(option));
 	if (!kept) {
 		memory_grow(keeper->kept, keeper->kept_count, keeper->kept_capacity);
 		kept = &keeper->kept[keeper->kept_count++];
 		/* Rows of the file of counts are numbered like rows of the status. */
-		const struct image_count *row = image_status_row(&keeper->status, option->image);
+		const struct image_count *row = image_status_row(&keeper->status, image_option_title(option));
 		*kept = (struct kept_option){.id = (uint32_t)(row - keeper->status.counts)};
 	}
 	kept->option = *option;
@@ -182,7 +182,7 @@ static void check_ends(struct keeper *keeper)
 	int64_t now = time(NULL);
 	for (size_t i = 0; i < keeper->kept_count; i++)
 		if (keeper->kept[i].is_in_force && !image_option_is_in_force(&keeper->kept[i].option, now)) {
-			keeper_say(keeper, "%s: its time is over", keeper->kept[i].option.image);
+			keeper_say(keeper, "%s: its time is over", image_option_title(&keeper->kept[i].option));
 			keeper->options_due_ns = keeper->options_due_ns ? keeper->options_due_ns : monotonic_now_ns();
 		}
 }
@@ -199,7 +199,7 @@ static int guardian_start(struct keeper *keeper)
 		sigset_t none;
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
-		guardian_run(sockets[1], keeper->life);
+		guardian_run(sockets[1], keeper->life, keeper->options->deadline_ms);
 	}
 	close(sockets[1]);
 	keeper->guardian_socket = sockets[0];
@@ -281,14 +281,12 @@ static void note_start(struct keeper *keeper, const struct watch_message *messag
 	const struct kept_option *kept = keeper_option(keeper, message->id);
 	if (!kept || message->value < 0 || message->value >= CONTROL_OUTCOME_COUNT)
 		return;
-	struct image_count *row = image_status_row(&keeper->status, kept->option.image);
+	struct image_count *row = image_status_row(&keeper->status, image_option_title(&kept->option));
 	row->outcomes[message->value]++;
 	row->shared += message->value == CONTROL_OUTCOME_TRACED && image_option_is_each(&kept->option) &&
 		       message->logger.kind == WATCH_LOGGER_OWN;
 	row->last_ns = realtime_ns();
-	bool is_untraced = message->value != CONTROL_OUTCOME_TRACED && message->value != CONTROL_OUTCOME_UNSELECTED &&
-			   message->value != CONTROL_OUTCOME_EXEC_FAILED;
-	if (is_untraced)
+	if (control_outcome_is_untraced((enum control_outcome)message->value))
 		snprintf(row->last_why, sizeof(row->last_why), "%.*s", (int)sizeof(row->last_why) - 1, message->text);
 	keeper->is_status_new = true;
 }

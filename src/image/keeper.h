@@ -4,10 +4,13 @@
 #ifndef XHEAP_IMAGE_KEEPER_H
 #define XHEAP_IMAGE_KEEPER_H
 
+#include <stdint.h>
+
 #include "base/diag.h"
 
 struct keeper_options {
-	const char *below; /**< watch only file systems mounted here or below; NULL: all */
+	const char *below;    /**< watch only file systems mounted here or below; NULL: all */
+	uint32_t deadline_ms; /**< time that a start may wait for its logger */
 	/** Receive a line for the user. */
 	void (*say)(const char *text);
 };

@@ -194,9 +194,12 @@ void keeper_send_option(struct keeper *keeper, const struct kept_option *kept)
 			   .image = {.option = kept->id,
 				     .has_user = option->user[0] != 0,
 				     .user = option->user_id,
+				     .checks_domain = !option->is_forced,
 				     .counter = counts ? kept->id % IMAGE_COUNTER_MAX : UINT32_MAX,
 				     .first = option->first,
 				     .every = option->every}}};
+	message.option.is_any = !option->image[0];
+	memcpy(message.option.service, option->service, sizeof(option->service));
 	memcpy(message.option.image.arguments, option->arguments, sizeof(option->arguments));
 	memcpy(message.option.image.cgroup, option->cgroup, sizeof(option->cgroup));
 	const char *path = is_path && realpath(option->image, resolved) ? resolved : option->image;

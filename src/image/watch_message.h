@@ -59,11 +59,15 @@ enum watch_logger_kind {
 	WATCH_LOGGER_TAKER  /**< a session that takes registered images of `user`, or of all users if that is root */
 };
 
+enum { WATCH_UNIT_BYTES = 256 };
+
 struct watch_option {
 	struct control_image image; /**< token is not set */
 	uint32_t logger;            /**< the session that it names, if that runs; 0: none */
 	bool is_path, is_privileged, is_each;
-	uint64_t device, inode; /**< of the file at the path; 0: unknown */
+	bool is_any;                    /**< any image of the service is meant */
+	uint64_t device, inode;         /**< of the file at the path; 0: unknown */
+	char service[WATCH_UNIT_BYTES]; /**< the unit whose processes are meant; "": all processes */
 };
 
 struct watch_logger {

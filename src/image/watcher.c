@@ -13,7 +13,7 @@
  *                                                            first stop: at the exec, or it has failed
  *                            a report to the keeper <------- CONTROL_OUTCOME
  *
- * An answer that does not come within WATCHER_DEADLINE_MS is not waited for. Closing the group's descriptor, as the end
+ * An answer that does not come within the deadline is not waited for. Closing the group's descriptor, as the end
  * of this process does, allows everything.
  */
 #include "image/watcher.h"
@@ -29,6 +29,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -287,13 +288,19 @@ static void isolate(const struct watcher *watcher)
 	limits_raise(NULL);
 }
 
-int watcher_run(int keeper, struct watch_life *life)
+int watcher_run(int keeper, struct watch_life *life, uint32_t deadline_ms)
 {
 	struct watcher *watcher = calloc(1, sizeof(*watcher));
 	if (!watcher)
 		return 1;
 	watcher->keeper = keeper;
+	struct stat own;
+	if (stat("/proc/self/exe", &own) == 0) {
+		watcher->device = own.st_dev;
+		watcher->inode = own.st_ino;
+	}
 	watcher->life = life;
+	watcher->deadline_ns = deadline_ms * NS_PER_MS;
 	watcher->group = watcher->old_group = watcher->new_group = -1;
 	for (int i = 0; i < LOGGER_MAX; i++)
 		watcher->takers[i].socket = -1;

@@ -16,23 +16,16 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/trusted_files.h"
 #include "os/cgroups.h"
 #include "os/proc.h"
-
-static bool is_trusted_directory(const char *path)
-{
-	struct stat status;
-	return path && path[0] == '/' && stat(path, &status) == 0 && S_ISDIR(status.st_mode) &&
-	       status.st_uid == geteuid() && !(status.st_mode & (S_IWGRP | S_IWOTH));
-}
 
 void image_directory(enum image_directory directory, char *path, size_t size)
 {
 	static const char *const paths[IMAGE_DIRECTORY_COUNT] = {[IMAGE_DIRECTORY_OPTIONS] = "/etc/xheap/image.d",
 								 [IMAGE_DIRECTORY_RUN] = IMAGE_RUN_USUAL,
 								 [IMAGE_DIRECTORY_TRACES] = "/var/lib/xheap/traces"};
-	const char *root = getenv(IMAGE_ROOT_VARIABLE);
-	snprintf(path, size, "%s%s", is_trusted_directory(root) ? root : "", paths[directory]);
+	snprintf(path, size, "%s%s", trusted_root(), paths[directory]);
 }
 
 /* The kernel opens an interpreter by open_exec(), below the loader of the script's format. */
@@ -48,6 +41,24 @@ bool image_is_in_exec(pid_t tid)
 		return false;
 	stack[size] = 0;
 	return strstr(stack, " open_exec+") != NULL;
+}
+
+/* A logger traces with threads; all have its name and its executable. */
+bool image_is_followed(pid_t tid)
+{
+	char path[40], name[32] = "";
+	struct stat own, tracer;
+	int64_t pid = proc_status_value(tid, "TracerPid");
+	if (pid <= 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	FILE *file = fopen(path, "re");
+	bool is_logger = file && fgets(name, sizeof(name), file) && !strcmp(name, "xheap-logger\n");
+	if (file)
+		fclose(file);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	return is_logger && stat(path, &tracer) == 0 && stat("/proc/self/exe", &own) == 0 &&
+	       own.st_dev == tracer.st_dev && own.st_ino == tracer.st_ino;
 }
 
 enum control_outcome image_wait_for_exec(struct image_stop *stop)

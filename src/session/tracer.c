@@ -44,6 +44,7 @@
 #include "os/proc.h"
 #include "session/control.h"
 #include "session/directory.h"
+#include "session/image_domain.h"
 #include "session/image_start.h"
 
 /* SIGUSR1 belongs to the flight recorder and is ignored without one. */
@@ -456,6 +457,11 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 {
 	struct tracer_task *task = &job->task;
 	result->kind = TRACER_FAILED;
+	if (image_changes_domain(&task->image, task->tid, &result->diag)) {
+		answer(job, 0, "");
+		job->outcome = CONTROL_OUTCOME_DOMAIN;
+		return;
+	}
 	/* In the exec of an interpreter the kernel lets nobody seize the thread before the exec is over. */
 	bool is_late = image_is_in_exec(task->tid);
 	if (is_late)
@@ -466,7 +472,7 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 	if (!is_late)
 		answer(job, 0, "");
 	if (error) {
-		job->outcome = CONTROL_OUTCOME_REFUSED;
+		job->outcome = image_is_followed(task->tid) ? CONTROL_OUTCOME_FOLLOWED : CONTROL_OUTCOME_REFUSED;
 		inject_cannot_trace(task->pid, error, &result->diag);
 		return;
 	}
