@@ -42,6 +42,7 @@
 #define SCAN_NS NS_PER_S
 #define SEARCH_NS (2 * NS_PER_S)
 #define DEBOUNCE_NS (20 * NS_PER_MS)
+#define MOUNTS_NS (100 * NS_PER_MS)
 #define WRITE_NS (50 * NS_PER_MS)
 enum { ROUND_MS = 50, OWN_WAIT_ROUNDS = 10 };
 
@@ -351,6 +352,14 @@ static void take_changes(struct keeper *keeper)
 		keeper->options_due_ns = monotonic_now_ns() + DEBOUNCE_NS;
 }
 
+/* A mount may hide a registered file, or bring one. */
+static void take_mounts(struct keeper *keeper)
+{
+	keeper_mark_systems(keeper);
+	if (!keeper->marks_due_ns)
+		keeper->marks_due_ns = monotonic_now_ns() + MOUNTS_NS;
+}
+
 static void take_signals(struct keeper *keeper)
 {
 	struct signalfd_siginfo signal;
@@ -370,6 +379,10 @@ static void do_regularly(struct keeper *keeper)
 	check_ends(keeper);
 	if (keeper->options_due_ns && now >= keeper->options_due_ns)
 		apply_options(keeper);
+	if (keeper->marks_due_ns && now >= keeper->marks_due_ns) {
+		keeper->marks_due_ns = 0;
+		keeper_mark_files(keeper);
+	}
 	if (now - keeper->scanned_ns >= SCAN_NS) {
 		keeper->scanned_ns = now;
 		keeper_scan_sessions(keeper);
@@ -404,7 +417,7 @@ static void keeper_round(struct keeper *keeper)
 	if (polled[2].revents)
 		take_changes(keeper);
 	if (polled[3].revents & (POLLPRI | POLLERR))
-		keeper_mark_systems(keeper);
+		take_mounts(keeper);
 	do_regularly(keeper);
 }
 

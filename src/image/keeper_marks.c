@@ -235,3 +235,12 @@ void keeper_mark(struct keeper *keeper)
 	keeper_mark_systems(keeper);
 	watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_MARKED}, -1, true);
 }
+
+void keeper_mark_files(struct keeper *keeper)
+{
+	bool has_files = false;
+	for (size_t i = 0; i < keeper->kept_count; i++)
+		has_files |= keeper->kept[i].is_in_force && image_option_is_path(&keeper->kept[i].option);
+	if (has_files)
+		keeper_mark(keeper);
+}

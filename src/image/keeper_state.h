@@ -50,6 +50,7 @@ struct keeper {
 	uint32_t watcher_number; /**< of the watcher that is known here */
 	bool is_over;
 	uint64_t options_due_ns; /**< when changed files are read; 0: nothing has changed */
+	uint64_t marks_due_ns;   /**< when files are marked again, since mounts have changed; 0: none has */
 	uint32_t next_id;
 	struct kept_option *kept;
 	size_t kept_count, kept_capacity;
@@ -73,6 +74,8 @@ struct kept_option *keeper_option(struct keeper *keeper, uint32_t id);
 
 /** Send the watcher all marks anew. */
 void keeper_mark(struct keeper *keeper);
+/** Send the marks of files again, if any is registered: a mount may have changed what their paths mean. */
+void keeper_mark_files(struct keeper *keeper);
 /** Send the marks of file systems again: some may be new. */
 void keeper_mark_systems(struct keeper *keeper);
 /** Send the marks of file systems that only processes in other mount namespaces see. */

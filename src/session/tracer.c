@@ -451,6 +451,12 @@ static void tracer_nothing(struct tracer_job *job, struct tracer_result *result,
 	result->start_ticks = clock_event_ticks();
 }
 
+static void image_is_late(struct tracer_job *job, struct tracer_result *result)
+{
+	job->outcome = CONTROL_OUTCOME_LATE;
+	diag_fail(&result->diag, EAGAIN, "it was in the exec of a script's interpreter already");
+}
+
 /* Trace the thread, which waits in the exec of a registered image, until its first stop. At the exec stop, inject if
    the option selects the process. */
 static void image_run_one(struct tracer_job *job, struct tracer_result *result)
@@ -478,14 +484,15 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 	if (error) {
 		job->outcome = image_is_followed(task->tid) ? CONTROL_OUTCOME_FOLLOWED : CONTROL_OUTCOME_REFUSED;
 		inject_cannot_trace(task->pid, error, &result->diag);
+		/* It may have ended since. */
+		if (is_late && job->outcome == CONTROL_OUTCOME_REFUSED)
+			image_is_late(job, result);
 		return;
 	}
 	bool has_region = make_region(job, result) == 0;
 	job->outcome = image_wait_for_exec(&job->stop);
-	if (job->outcome == CONTROL_OUTCOME_EXEC_FAILED && is_late) {
-		job->outcome = CONTROL_OUTCOME_LATE;
-		diag_fail(&result->diag, EAGAIN, "it was in the exec of a script's interpreter already");
-	}
+	if (job->outcome == CONTROL_OUTCOME_EXEC_FAILED && is_late)
+		image_is_late(job, result);
 	if (job->outcome == CONTROL_OUTCOME_TRACED) {
 		result->pid = job->stop.pid;
 		/* A thread that was not the first one has the process's id by now. */
