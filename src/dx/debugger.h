@@ -42,6 +42,7 @@ struct dx_session {
 	struct dx_value position;
 	struct heap_table *table; /**< NULL: not needed yet */
 	struct heap_names *names;
+	uint64_t *entry_addresses; /**< by entry: in its image, 0: not asked for yet, UINT64_MAX: not known; or NULL */
 	unsigned uses;   /**< bits of enum dx_use */
 	bool has_extras; /**< members beyond the documented ones are shown, too */
 	bool has_nested; /**< some heap lies in another; known once it was asked for */
