@@ -212,7 +212,8 @@ static void watcher_lost(struct keeper *keeper)
 	keeper->status.watcher = 0;
 	keeper->status.is_in_force = false;
 	/* It lived at its last beat; nobody knows how much longer. */
-	int64_t beat_ns = __atomic_load_n(&keeper->life->beat_ns, __ATOMIC_RELAXED);
+	int64_t beat_ns =
+		__atomic_load_n(&keeper->life->beat_ns[keeper->watcher_number % WATCH_LIVES], __ATOMIC_RELAXED);
 	if (has_any_in_force(keeper))
 		image_status_interval(&keeper->status, false, WATCH_END_NONE, beat_ns ? beat_ns : realtime_ns());
 	keeper_drop_spares(keeper);
@@ -249,6 +250,7 @@ static void watcher_begun(struct keeper *keeper, const struct watch_message *mes
 			(uint32_t)message->value;
 	}
 	keeper->watcher = socket;
+	keeper->watcher_number = message->id;
 	keeper->status.watcher = message->pid;
 	keeper_scan_sessions(keeper);
 	wait_for_own(keeper);

@@ -47,6 +47,7 @@ struct keeper {
 	int guardian_socket, watcher, changes, mounts, signals;
 	pid_t guardian;
 	struct watch_life *life; /**< shared with the guardian and the watcher */
+	uint32_t watcher_number; /**< of the watcher that is known here */
 	bool is_over;
 	uint64_t options_due_ns; /**< when changed files are read; 0: nothing has changed */
 	uint32_t next_id;

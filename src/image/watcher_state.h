@@ -42,6 +42,7 @@ struct watcher {
 	int old_group; /**< its marks are replaced, but it has unanswered events; -1: none */
 	int new_group; /**< gets its marks; -1: none */
 	struct watch_life *life;
+	uint32_t number; /**< its own among all watchers, as its life has it */
 	bool is_over, is_new, has_failed;
 	uint32_t token;
 	unsigned option_count, pending;
