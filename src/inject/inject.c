@@ -173,6 +173,7 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 			      (inject->is_gathering || !filter_allows_recorder(inject->pid));
 	RECORDER_WRITE(inject, no_syscalls, inject->no_syscalls);
 	RECORDER_WRITE(inject, wait_limit_ms, inject->wait_limit_ms);
+	RECORDER_WRITE(inject, never_waits, inject->never_waits);
 	RECORDER_WRITE(inject, session_pid, (uint32_t)getpid());
 }
 

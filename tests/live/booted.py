@@ -117,7 +117,7 @@ def boot(name, files, early=("xheap-autologger.service", "xheap-images.service")
     return out, oracle, taken, run.stdout
 
 
-def check(out, oracle, said, trace, is_registered=False):
+def check(out, oracle, said, trace):
     """Each start of the oracle is in the trace, with all of its blocks."""
     status = (out / "list").read_text() + (out / "images").read_text()
     expect((out / trace).exists(), f"no trace: {status}{said[-3000:]}")
@@ -133,10 +133,11 @@ def check(out, oracle, said, trace, is_registered=False):
             made[row["process"]] = made.get(row["process"], 0) + 1
     for pid, blocks in oracle:
         counted = made.get(str(found[pid]["id"]), 0)
-        # A session with AllProcesses drops events rather than letting a process wait.
-        is_dropped = not is_registered and 0 < blocks - counted <= facts["lost_events"]
-        expect(counted == blocks or is_dropped, f"process {pid}: {counted} of {blocks} blocks")
-    expect(not is_registered or not facts["missing_calls"], f"{facts['missing_calls']} calls are missing")
+        expect(counted == blocks, f"process {pid}: {counted} of {blocks} blocks")
+    # Only process 1 drops events rather than waits.
+    first = {process["id"] for process in facts["processes"] if process["pid"] == 1}
+    dropped = sum(sum(gap["events"].values()) for gap in facts["gaps"] if gap["process"] in first)
+    expect(facts["missing_calls"] == dropped, f"{facts['missing_calls']} calls are missing, {dropped} of process 1")
     return facts
 
 
@@ -146,7 +147,7 @@ def registered():
              "autologger.d/bad.conf": f"[autologger]\nGuid = {GUID}\nStart = 1\nEnableFlags = 1\n",
              "image.d/served.conf": "[image]\nImage = served\nSession = boot\n"}
     out, oracle, taken, said = boot("registered", files)
-    facts = check(out, oracle, said, "boot.xht", is_registered=True)
+    facts = check(out, oracle, said, "boot.xht")
     expect("cut" not in xheap("info", out / "boot.xht"), "a shutdown leaves a whole trace")
     listed = {row["name"]: row for row in json.loads((out / "list").read_text())}
     expect(listed["boot"]["running"] and listed["boot"]["status"] == 0 and listed["bad"]["status"] == 1004, listed)
