@@ -213,6 +213,8 @@ struct image_watch {
 static const struct option watch_rows[] = {
 	{"below", .type = VALUE_TEXT, OPTION_AT(struct image_watch, keeper.below), .value = "DIRECTORY",
 	 .help = "watch names only on file systems that are mounted there or below"},
+	{"boot", .type = VALUE_ON, OPTION_AT(struct image_watch, keeper.is_early),
+	 .help = "begin before process 1, as for autologgers with Boot = 1"},
 	{.type = VALUE_END},
 };
 /* clang-format on */

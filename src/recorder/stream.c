@@ -40,8 +40,8 @@ enum {
 	WAIT_LIMITS_MOST = 60
 };
 
-/* Return whether a thread that finds no room waits for it, and does not drop its event. A forked child has its parent's
-   copy of never_waits, but another place in the region. */
+/* Return whether a thread that finds no room waits for it, and does not drop its event. A forked child has its
+   parent's copy of never_waits, but another place in the region. */
 static int may_wait(const struct recorder *recorder)
 {
 	enum { FIRST_PLACE = 1 };

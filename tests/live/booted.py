@@ -40,7 +40,8 @@ SOCKET = {"listening.socket": "[Unit]\nDefaultDependencies=no\n[Socket]\nListenS
 STARTS = sum(row[3] for row in SERVICES.values()) + 1
 OVER = ("[Unit]\nDefaultDependencies=no\n[Service]\nType=oneshot\nTimeoutStartSec=120\n"
         f"ExecStart=/bin/sh -c 'until [ $(cat /mnt/log/* 2>/dev/null | wc -l) -ge {STARTS} ]; do sleep 0.05; done; "
-        "/opt/xheap/xheap autologger list --format json > /mnt/list; /opt/xheap/xheap image list > /mnt/images; cat /proc/uptime > /mnt/done; "
+        "/opt/xheap/xheap autologger list --format json > /mnt/list; /opt/xheap/xheap image list > /mnt/images; "
+        "/opt/xheap/xheap image list --format json > /mnt/images.json; grep -a \"\" /proc/[0-9]*/cmdline > /mnt/named; cat /proc/uptime > /mnt/done; "
         "systemctl --no-block exit 7'\n")
 TARGET = ("[Unit]\nRequires=basic.target\nAfter=basic.target\nWants=early.service asking.service timed.timer dynamic.service private.service failing.service over.service\n"
           "AllowIsolate=yes\n")
@@ -180,6 +181,20 @@ def before_init():
     return f"booted in {taken:.1f} s, {len(facts['processes'])} processes"
 
 
+def watched_before():
+    """Boot = 1 with an image option: the watcher begins before process 1, and its service follows it."""
+    files = {"autologger.d/early.conf": f"[autologger]\nGuid = {GUID}\nStart = 1\nBoot = 1\nFileName = /mnt/early.xht\nMaxFileSize = 0\n",
+             "image.d/served.conf": "[image]\nImage = served\nSession = early\n"}
+    out, oracle, taken, said = boot("watched", files, first="/opt/xheap/xheap-init")
+    check(out, oracle, said, "early.xht")
+    named = [line.partition(":")[2].split("\0") for line in (out / "named").read_text(errors="replace").split("\n")]
+    expect(len([words for words in named if words[0] == "@xheap"]) >= 4, f"a shutdown kills logger, keeper, guardian and watcher last: {named}")
+    expect([words for words in named if words[:3] == ["/opt/xheap/xheap", "image", "watch"]], f"the service follows: {named}")
+    images = json.loads((out / "images.json").read_text())
+    expect(images["early"] == 1 and not images["images"][0]["untraced"], images)
+    return f"booted in {taken:.1f} s"
+
+
 def can_run():
     if os.geteuid() or not SYSTEMD or not shutil.which("unshare") or not shutil.which("pivot_root", path=os.environ["PATH"]):
         return "a boot needs root, systemd, unshare and pivot_root"
@@ -195,4 +210,4 @@ reason = can_run()
 if reason:
     print(reason)
     sys.exit(77)
-sys.exit(run_tests(plain, registered, everything, before_init))
+sys.exit(run_tests(plain, registered, everything, before_init, watched_before))
