@@ -72,8 +72,7 @@ static int64_t realtime_ns(void)
 	return (int64_t)now.tv_sec * (int64_t)NS_PER_S + now.tv_nsec;
 }
 
-/* Tell the service manager, if one waits for it, that starts are recorded from now on. */
-static void announce_ready(void)
+void keeper_announce_ready(void)
 {
 	static const char text[] = "READY=1";
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -315,7 +314,7 @@ static void watcher_message(struct keeper *keeper, const struct watch_message *m
 		break;
 	case WATCH_IN_FORCE:
 		keeper->status.is_in_force = true;
-		announce_ready();
+		keeper_announce_ready();
 		image_status_interval(&keeper->status, true, WATCH_END_NONE, realtime_ns());
 		break;
 	case WATCH_OVERFLOW:
@@ -373,6 +372,15 @@ static void take_signals(struct keeper *keeper)
 		;
 }
 
+/* Make the directories of traces and options. An early keeper begins without them. */
+static int directories_make(struct keeper *keeper, struct diag *diag)
+{
+	int error = image_directory_make(IMAGE_DIRECTORY_TRACES, 0700, diag);
+	error = error ? error : image_directory_make(IMAGE_DIRECTORY_OPTIONS, 0755, diag);
+	keeper->lacks_directories = error != 0;
+	return keeper->options->is_early ? 0 : error;
+}
+
 static void do_regularly(struct keeper *keeper)
 {
 	uint64_t now = monotonic_now_ns();
@@ -387,6 +395,8 @@ static void do_regularly(struct keeper *keeper)
 		keeper->scanned_ns = now;
 		keeper_scan_sessions(keeper);
 		keeper_trim_traces(keeper);
+		if (keeper->lacks_directories)
+			directories_make(keeper, &(struct diag){""});
 	}
 	if (now - keeper->searched_ns >= SEARCH_NS) {
 		keeper->searched_ns = now;
@@ -423,7 +433,7 @@ static void keeper_round(struct keeper *keeper)
 
 /* ---- beginning and end ---- */
 
-static int signals_open(void)
+int keeper_signals_open(void)
 {
 	sigset_t set;
 	sigemptyset(&set);
@@ -436,12 +446,11 @@ static int signals_open(void)
 }
 
 /* Make the file of counts, and take the place of the one keeper. Return the lock, or a negative errno. */
-static int run_directory_open(struct diag *diag)
+static int run_directory_open(struct keeper *keeper, struct diag *diag)
 {
 	char directory[IMAGE_PATH_BYTES], path[IMAGE_PATH_BYTES + 32];
 	int error = image_directory_make(IMAGE_DIRECTORY_RUN, 0755, diag);
-	error = error ? error : image_directory_make(IMAGE_DIRECTORY_TRACES, 0700, diag);
-	error = error ? error : image_directory_make(IMAGE_DIRECTORY_OPTIONS, 0755, diag);
+	error = error ? error : directories_make(keeper, diag);
 	if (error)
 		return error;
 	image_directory(IMAGE_DIRECTORY_RUN, directory, sizeof(directory));
@@ -449,9 +458,10 @@ static int run_directory_open(struct diag *diag)
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || ftruncate(fd, IMAGE_COUNTER_MAX * sizeof(uint64_t)) != 0)
 		return diag_errno(diag, "cannot make %s", path);
-	if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-		return diag_fail(diag, EEXIST, "image options are watched already, by another xheap image watch");
-	return fd;
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	close(fd);
+	return diag_fail(diag, EEXIST, "image options are watched already, by another xheap image watch");
 }
 
 static int keeper_begin(struct keeper *keeper, struct diag *diag)
@@ -463,13 +473,14 @@ static int keeper_begin(struct keeper *keeper, struct diag *diag)
 		inotify_add_watch(keeper->changes, path,
 				  IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | IN_ONLYDIR);
 	keeper->mounts = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-	keeper->signals = signals_open();
+	keeper->signals = keeper_signals_open();
 	if (keeper->changes < 0 || keeper->mounts < 0 || keeper->signals < 0)
 		return diag_errno(diag, "cannot watch image options");
 	prctl(PR_SET_NAME, "xheap-keeper");
 	limits_raise(NULL);
 	image_status_read(&keeper->status);
 	keeper->status.keeper = getpid();
+	keeper->status.is_early = keeper->options->is_early;
 	keeper->status.is_in_force = false;
 	keeper->next_id = 1;
 	read_options(keeper);
@@ -478,7 +489,7 @@ static int keeper_begin(struct keeper *keeper, struct diag *diag)
 		return diag_errno(diag, "no memory to share with the guardian");
 	int error = guardian_start(keeper);
 	if (!error && !has_any_in_force(keeper))
-		announce_ready();
+		keeper_announce_ready();
 	return error ? diag_fail(diag, -error, "cannot start the guardian") : 0;
 }
 
@@ -507,7 +518,11 @@ int keeper_run(const struct keeper_options *options, struct diag *diag)
 	*keeper = (struct keeper){.options = options, .guardian_socket = -1, .watcher = -1};
 	if (geteuid() != 0)
 		return diag_fail(diag, EPERM, "only root may watch the starts of images");
-	int lock = run_directory_open(diag);
+	int lock = run_directory_open(keeper, diag);
+	if (lock == -EEXIST && keeper_follow(keeper))
+		return 0;
+	if (lock == -EEXIST)
+		lock = run_directory_open(keeper, diag);
 	int error = lock < 0 ? lock : keeper_begin(keeper, diag);
 	if (error)
 		return error;
