@@ -48,7 +48,9 @@ struct keeper {
 	pid_t guardian;
 	struct watch_life *life; /**< shared with the guardian and the watcher */
 	bool is_over;
-	uint64_t options_due_ns; /**< when changed files are read; 0: nothing has changed */
+	uint64_t options_due_ns;             /**< when changed files are read; 0: nothing has changed */
+	uint64_t options_read_ns;            /**< when the files were read last */
+	uint32_t marks_sent, marks_in_force; /**< how often to this watcher, and how often it has answered */
 	uint32_t next_id;
 	struct kept_option *kept;
 	size_t kept_count, kept_capacity;
