@@ -118,9 +118,9 @@ void command_print_list(FILE *out)
 	for (int i = 0; i < COMMAND_COUNT; i++)
 		cli_print_words(out, commands[i]->summary,
 				(unsigned)fprintf(out, "  %-*s  ", (int)longest, commands[i]->name), width);
-	fputs("\nxheap help COMMAND explains one. Options take one dash or two, in any case.\n\n"
-	      "Example:\n  xheap heap -stacks so -top 10\n",
-	      out);
+	putc('\n', out);
+	cli_print_words(out, "xheap help COMMAND explains one. Options take one dash or two, in any case.", 0, width);
+	fputs("\nExample:\n  xheap heap -stacks so -top 10\n", out);
 }
 
 bool command_is_help_word(const char *word)
