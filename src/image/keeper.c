@@ -245,9 +245,13 @@ static void watcher_begun(struct keeper *keeper, const struct watch_message *mes
 	if (keeper->watcher >= 0)
 		watcher_lost(keeper);
 	if (message->value > 0 && message->value < WATCH_END_COUNT && keeper->status.interval_count) {
+		struct image_interval *last =
+			&keeper->status.intervals[(keeper->status.interval_count - 1) % IMAGE_INTERVAL_MAX];
 		keeper_say(keeper, "another watcher has begun: %s", reasons[message->value]);
-		keeper->status.intervals[(keeper->status.interval_count - 1) % IMAGE_INTERVAL_MAX].end =
-			(uint32_t)message->value;
+		last->end = (uint32_t)message->value;
+		/* The new watcher may have given a sign of life before the end of the last one was noticed. */
+		if (!last->to_ns && message->beat_ns && message->beat_ns < last->from_ns)
+			last->from_ns = message->beat_ns;
 	}
 	keeper->watcher = socket;
 	keeper->status.watcher = message->pid;
