@@ -98,6 +98,8 @@ void keeper_spare_taken(struct keeper *keeper, uint32_t id);
 void keeper_scan_sessions(struct keeper *keeper);
 /** Take the answers of the sessions that were asked, and pass those that take starts to the watcher. */
 void keeper_take_sessions(struct keeper *keeper);
+/** Note in the status how many sessions take starts, beside the images' own. */
+void keeper_count_sessions(struct keeper *keeper);
 /** Consider the sessions again: options have changed. */
 void keeper_review_sessions(struct keeper *keeper);
 /** Forget that sessions were passed to the watcher, which has ended. */

@@ -76,16 +76,20 @@ static void group_close(int group)
 	pthread_attr_destroy(&attributes);
 }
 
-static void mark(struct watcher *watcher, enum watch_mark kind, int object)
+static void mark(struct watcher *watcher, const struct watch_message *message, int object)
 {
+	enum watch_mark kind = (enum watch_mark)message->value;
 	static const unsigned flags[] = {[WATCH_MARK_SYSTEM] = FAN_MARK_FILESYSTEM};
 	int *group = watcher->is_new ? &watcher->new_group : &watcher->group;
 	uint64_t mask = FAN_OPEN_EXEC_PERM | (kind == WATCH_MARK_DIRECTORY ? (uint64_t)FAN_EVENT_ON_CHILD : 0);
 	if (*group < 0)
 		*group = group_open();
-	if (*group < 0 || fanotify_mark(*group, FAN_MARK_ADD | (kind <= WATCH_MARK_SYSTEM ? flags[kind] : 0), mask,
-					object, NULL) != 0)
-		watch_send(watcher->keeper, &(struct watch_message){.kind = WATCH_REFUSED, .value = errno}, -1, false);
+	if (*group >= 0 && fanotify_mark(*group, FAN_MARK_ADD | (kind <= WATCH_MARK_SYSTEM ? flags[kind] : 0), mask,
+					 object, NULL) == 0)
+		return;
+	struct watch_message refusal = {.kind = WATCH_REFUSED, .id = (uint32_t)kind, .value = errno};
+	memcpy(refusal.text, message->text, sizeof(refusal.text));
+	watch_send(watcher->keeper, &refusal, -1, false);
 }
 
 /* Return whether a descriptor is free. Without one the kernel would deny the exec whose event is read. */
@@ -240,7 +244,7 @@ void watcher_take_message(struct watcher *watcher, const struct watch_message *m
 		watcher->is_new = true;
 		break;
 	case WATCH_MARK:
-		mark(watcher, (enum watch_mark)message->value, fd);
+		mark(watcher, message, fd);
 		break;
 	case WATCH_MARKED:
 		marks_swap(watcher);

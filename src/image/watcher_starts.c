@@ -228,12 +228,13 @@ static struct start *start_new(struct watcher *watcher)
 	return NULL;
 }
 
-/* Return the user of a process; root if it may not be inspected. */
+/* Return the user whose loggers may trace the process; root if it has changed its user since its last exec. Then the
+   files of its directory are root's, but not the directory. */
 static uint32_t user_of(pid_t tid)
 {
 	char path[40];
 	struct stat status;
-	snprintf(path, sizeof(path), "/proc/%d", (int)tid);
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
 	return stat(path, &status) == 0 ? status.st_uid : 0;
 }
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import tty
@@ -206,6 +207,101 @@ def links():
         wait_for("a start by a link that was made later", recorded)
 
 
+# Users of no other test, so that no other test's starts come to their sessions.
+ONE, OTHER = 64017, 64018
+
+
+def as_user(user):
+    return ["setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups"] if user else []
+
+
+class UserSession:
+    """A session of a user, until the block ends; with -p 0 it takes registered images."""
+
+    def __init__(self, name, user, folder, *words):
+        self.words = words
+        self.name, self.user, self.trace = name, user, pathlib.Path(folder, f"{name}.xht")
+        # Only root uses the test's own directory.
+        self.more = {"env": {key: value for key, value in os.environ.items() if key not in ("XHEAP_RUNTIME_DIR", "XDG_RUNTIME_DIR") or not user}}
+
+    def xheap(self, *words):
+        done = run(*as_user(self.user), XHEAP, *words, **self.more)
+        expect(done.returncode == 0, f"{words} of {self.name}: {done}")
+
+    def __enter__(self):
+        self.xheap("start", self.name, *self.words, "-o", self.trace)
+        return self
+
+    def __exit__(self, *_):
+        self.xheap("stop", self.name)
+
+    def pids(self):
+        return {int(row["pid"]) for row in processes(self.trace)}
+
+
+def pid_of(user, program=PERL, via=("sh", "-c", '"$@"; true', "sh")):
+    """A start by a shell of the user."""
+    done = run(*as_user(user), *via, program, "-e", 'print "$$\\n"')
+    expect(done.returncode == 0 and not done.stderr, f"{done}")
+    return int(done.stdout)
+
+
+def sessions():
+    """A user's session takes that user's starts, root's takes all, the session that an option names goes first, and the image's own is last."""
+    clear()
+    first, numbered, named = copied("first"), copied("numbered"), copied("named")
+    register("perl")
+    register("first")
+    register("numbered", "--every", 1, "--first", 10)
+    register("named", "--session", "chosen")
+    folder = tempfile.mkdtemp(dir="/tmp", prefix="xheap-sessions.")
+    os.chmod(folder, 0o777)
+    all_images = ("-p", "0")
+    one, other = UserSession("mine", ONE, folder, *all_images), UserSession("mine-too", OTHER, folder, *all_images)
+    root, chosen = UserSession("everything", 0, folder, *all_images), UserSession("chosen", 0, folder)
+    expected = {one: set(), other: set(), root: set(), chosen: set(), None: set()}
+
+    def start(session, user, program=PERL):
+        expected[session].add(pid_of(user, program))
+        row = wait_for_starts(program.name, sum(listed()[1][program.name]["starts"].values()))
+        expect(row["untraced"] == 0, f"{row}")
+
+    try:
+        with Watching("--deadline", str(LONG_MS)), one, other:
+            wait_until_in_force()
+            wait_for("both sessions of users", lambda: listed()[0]["sessions"] == 2)
+            for _ in range(3):
+                start(one, ONE)
+                start(other, OTHER)
+                start(None, 0)
+                start(None, ONE, numbered)
+                start(one, ONE, named)
+            # Nobody but root may trace a process that has changed its user and not executed anything yet.
+            expected[None].add(pid_of(ONE, via=()))
+            with chosen:
+                wait_for("the named session", lambda: listed()[0]["sessions"] == 3)
+                start(chosen, ONE, named)
+                start(chosen, 0, named)
+                start(None, 0, numbered)
+                # Its own session does not run yet.
+                start(None, 0, first)
+                start(one, ONE)
+                with root:
+                    wait_for("root's session", lambda: listed()[0]["sessions"] == 4)
+                    for user in (ONE, OTHER, 0):
+                        start(root, user)
+                        start(root, user, numbered)
+                        start(chosen, user, named)
+            wait_for("the end of root's sessions", lambda: listed()[0]["sessions"] == 2)
+            start(one, ONE)
+            start(None, 0)
+        for session in (one, other, root, chosen):
+            expect(session.pids() == expected[session], f"{session.name} has {session.pids()}, not {expected[session]}")
+        expect(traced_pids("*.xht") == expected[None], f"the images' own sessions have {traced_pids('*.xht')}, not {expected[None]}")
+    finally:
+        shutil.rmtree(folder)
+
+
 USER, INIT, TOOL = (f"system_u:system_r:{domain}:s0" for domain in ("user_t", "init_t", "tool_t"))
 TOOL_FILE, PLAIN_FILE = "system_u:object_r:tool_exec_t:s0", "system_u:object_r:bin_t:s0"
 
@@ -328,4 +424,4 @@ def deadline():
 
 enter()
 prepare()
-sys.exit(run_tests(service, domains, scripts, links, deadline))
+sys.exit(run_tests(service, domains, scripts, links, sessions, deadline))
