@@ -81,6 +81,7 @@ complete -c xheap -n '__fish_seen_subcommand_from image' -l every -x -d 'Only ea
 complete -c xheap -n '__fish_seen_subcommand_from image' -l for -x -d 'End after this time'
 complete -c xheap -n '__fish_seen_subcommand_from image' -l privileged -d 'Trace a privileged program'
 complete -c xheap -n '__fish_seen_subcommand_from image' -l deadline -x -d 'Let a start wait for its logger so many milliseconds'
+complete -c xheap -n '__fish_seen_subcommand_from image' -l scripts -d 'Record scripts that the file interprets'
 complete -c xheap -n '__fish_seen_subcommand_from image' -l force -d 'Trace a program that changes its SELinux domain'
 complete -c xheap -n '__fish_seen_subcommand_from image' -l tracing-flags -x -d '0x1 records heaps'
 complete -c xheap -n __fish_use_subcommand -a merge -d 'Merge several traces of one machine'

@@ -21,7 +21,7 @@
 struct image_add {
 	struct session_options session;
 	const char *image, *service, *to_session, *output, *user, *arguments, *cgroup, *first, *every, *time, *flags;
-	bool is_privileged, is_forced;
+	bool is_privileged, is_forced, has_scripts;
 };
 
 #define AT(member) OPTION_AT(struct image_add, member)
@@ -45,6 +45,8 @@ static const struct option add_rows[] = {
 	{"for", .type = VALUE_TEXT, AT(time), .value = "TIME", .help = "end after this time, such as 2h, 30m or 7d"},
 	{"privileged", .type = VALUE_ON, AT(is_privileged),
 	 .help = "trace the program although it is setuid or setgid, or has file capabilities"},
+	{"scripts", .type = VALUE_ON, AT(has_scripts),
+	 .help = "of a PATH: record scripts, too, that it interprets; each exec then costs as much as with a NAME"},
 	{"force", .type = VALUE_ON, AT(is_forced),
 	 .help = "trace the program although SELinux gives it another domain"},
 	{"tracing-flags", .type = VALUE_TEXT, AT(flags), .value = "FLAGS", .help = "0x1: heaps (default); 0: nothing"},
@@ -120,6 +122,7 @@ static int set_values(const struct image_add *add, struct image_option *option)
 		      {"Until", until[0] ? until : NULL},
 		      {"Options", words},
 		      {"Privileged", add->is_privileged ? "yes" : NULL},
+		      {"Scripts", add->has_scripts ? "yes" : NULL},
 		      {"Force", add->is_forced ? "yes" : NULL}};
 	struct diag why = {""};
 	int error = 0;

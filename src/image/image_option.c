@@ -46,6 +46,7 @@ static const struct option_field rows[] = {
 	{"Every", ROW_NUMBER, AT(every), 0},
 	{"Until", ROW_TIME, AT(until_s), 0},
 	{"Privileged", ROW_TRUTH, AT(is_privileged), 0},
+	{"Scripts", ROW_TRUTH, AT(has_scripts), 0},
 	{"Force", ROW_TRUTH, AT(is_forced), 0},
 	{"Options", ROW_TEXT, AT(options), 0},
 };

@@ -34,7 +34,8 @@ struct image_option {
 	uint64_t first, every;          /**< 0: all */
 	int64_t until_s;                /**< time since the epoch at which it ends; 0: never */
 	bool is_privileged, is_enabled;
-	bool is_forced; /**< also if SELinux changes the domain of the program */
+	bool has_scripts; /**< of a path: a script that the file interprets is a start of it */
+	bool is_forced;   /**< also if SELinux changes the domain of the program */
 	uint32_t user_id;
 };
 

@@ -296,6 +296,22 @@ static void note_start(struct keeper *keeper, const struct watch_message *messag
 	keeper->is_status_new = true;
 }
 
+static void note_refusal(struct keeper *keeper, const struct watch_message *message)
+{
+	static const char others[] = "/proc/";
+	struct image_unwatched unwatched = {.namespace = 0};
+	bool is_other = !strncmp(message->text, others, sizeof(others) - 1);
+	keeper->status.refused_marks++;
+	/* File systems of other namespaces are tried again and again. */
+	if (!is_other)
+		keeper_say(keeper, "%s is not watched: %s", message->text, strerror(message->value));
+	if (message->id != WATCH_MARK_SYSTEM || is_other)
+		return;
+	snprintf(unwatched.place, sizeof(unwatched.place), "%.*s", IMAGE_PLACE_BYTES - 1, message->text);
+	snprintf(unwatched.why, sizeof(unwatched.why), "%s", strerror(message->value));
+	image_status_add_unwatched(&keeper->status, &unwatched);
+}
+
 static void watcher_message(struct keeper *keeper, const struct watch_message *message)
 {
 	switch (message->kind) {
@@ -312,8 +328,7 @@ static void watcher_message(struct keeper *keeper, const struct watch_message *m
 		keeper_add_spares(keeper);
 		break;
 	case WATCH_REFUSED:
-		keeper->status.refused_marks++;
-		keeper_say(keeper, "a mark could not be set: %s", strerror(message->value));
+		note_refusal(keeper, message);
 		break;
 	case WATCH_IN_FORCE:
 		keeper->status.is_in_force = true;
@@ -393,8 +408,10 @@ static void do_regularly(struct keeper *keeper)
 	if (now - keeper->searched_ns >= SEARCH_NS) {
 		keeper->searched_ns = now;
 		keeper_mark_others(keeper);
+		keeper_check_links(keeper);
 	}
 	keeper_take_sessions(keeper);
+	keeper_count_sessions(keeper);
 	if (keeper->is_status_new && now - keeper->written_ns >= WRITE_NS) {
 		keeper->written_ns = now;
 		keeper->is_status_new = image_status_write(&keeper->status, &(struct diag){""}) != 0;

@@ -206,7 +206,7 @@ static void session_pass(struct keeper *keeper, struct kept_session *session)
 		return;
 	} else if (!session->takes_images) {
 		/* Only options that name it use it. */
-		message.logger.kind = WATCH_LOGGER_OWN;
+		message.logger.kind = WATCH_LOGGER_NAMED;
 	}
 	if (own || session->takes_images || is_named) {
 		session->is_passed = true;
@@ -237,6 +237,15 @@ void keeper_take_sessions(struct keeper *keeper)
 	for (size_t i = 0; i < keeper->session_count && keeper->watcher >= 0; i++)
 		if (keeper->sessions[i].socket >= 0)
 			session_take(keeper, &keeper->sessions[i]);
+}
+
+void keeper_count_sessions(struct keeper *keeper)
+{
+	uint64_t count = 0;
+	for (size_t i = 0; i < keeper->session_count; i++)
+		count += keeper->sessions[i].is_passed && !keeper->sessions[i].is_own;
+	keeper->is_status_new |= count != keeper->status.sessions;
+	keeper->status.sessions = count;
 }
 
 /* A session that was passed stays: the numbers of options do not change. Others are asked again. */

@@ -58,7 +58,8 @@ struct keeper {
 	size_t session_count;
 	struct image_status status;
 	bool is_status_new;
-	char said[1024]; /**< mistakes that were said already */
+	char said[1024];    /**< mistakes that were said already */
+	uint64_t links_sum; /**< of the directories of programs, as the watcher knows their links */
 	uint64_t scanned_ns, written_ns, searched_ns;
 };
 
@@ -81,6 +82,13 @@ void keeper_mark_others(struct keeper *keeper);
 /** Describe the option to the watcher. */
 void keeper_send_option(struct keeper *keeper, const struct kept_option *kept);
 
+/* ---- keeper_links.c ---- */
+
+/** Send the watcher the symbolic links that concern options in force. */
+void keeper_send_links(struct keeper *keeper);
+/** Send them again if a directory of programs has changed. */
+void keeper_check_links(struct keeper *keeper);
+
 /* ---- keeper_loggers.c ---- */
 
 /** Start processes that wait for starts, as many as the options in force may need. */
@@ -93,6 +101,8 @@ void keeper_spare_taken(struct keeper *keeper, uint32_t id);
 void keeper_scan_sessions(struct keeper *keeper);
 /** Take the answers of the sessions that were asked, and pass those that take starts to the watcher. */
 void keeper_take_sessions(struct keeper *keeper);
+/** Note in the status how many sessions take starts, beside the images' own. */
+void keeper_count_sessions(struct keeper *keeper);
 /** Consider the sessions again: options have changed. */
 void keeper_review_sessions(struct keeper *keeper);
 /** Forget that sessions were passed to the watcher, which has ended. */

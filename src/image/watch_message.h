@@ -10,14 +10,18 @@
 #include "session/control.h"
 
 enum watch_kind {
-	WATCH_OPTION,    /**< to the watcher: `option` is in force; `text` is its image. Replaces the one with its id */
+	WATCH_OPTION, /**< to the watcher: `option` is in force; `text` is its image. Replaces the one with its id */
+	/** to the watcher: a symbolic link concerns option `id`; value is an enum watch_link, `text` a path, and the
+	    device and inode of `option` its file */
+	WATCH_LINK,
+	WATCH_NO_LINKS,  /**< to the watcher: forget all links */
 	WATCH_NO_OPTION, /**< to the watcher: `id` is no longer in force */
 	/** to the watcher, with the socket of a session: starts may go to `logger` */
 	WATCH_LOGGER,
 	WATCH_NO_LOGGER, /**< to the watcher: forget the logger `id`, if it is a spare that was not used */
 	/** to the watcher: the marks from here to WATCH_MARKED replace all marks before */
 	WATCH_MARK_ANEW,
-	WATCH_MARK,   /**< to the watcher, with a descriptor of the object: value is an enum watch_mark */
+	WATCH_MARK, /**< to the watcher, with a descriptor of the object: value is an enum watch_mark, `text` its path */
 	WATCH_MARKED, /**< to the watcher: the new marks are complete, the old ones end */
 	/** from the guardian, with a socket: a new watcher. value: enum watch_end, of the last one; `beat_ns`: time
 	    of its last sign of life */
@@ -26,9 +30,10 @@ enum watch_kind {
 	WATCH_STARTED,
 	WATCH_TAKEN,       /**< from the watcher: the spare `id` is the logger of option `value` now */
 	WATCH_LOGGER_GONE, /**< from the watcher: the logger `id` has ended */
-	WATCH_REFUSED,     /**< from the watcher: a mark could not be set; value is an errno */
-	WATCH_IN_FORCE,    /**< from the watcher: it has done WATCH_MARKED */
-	WATCH_OVERFLOW     /**< from the watcher: the kernel had no room for events, and some starts are untraced */
+	/** from the watcher: a mark could not be set; `id` is its enum watch_mark, value an errno, `text` the path */
+	WATCH_REFUSED,
+	WATCH_IN_FORCE, /**< from the watcher: it has done WATCH_MARKED */
+	WATCH_OVERFLOW  /**< from the watcher: the kernel had no room for events, and some starts are untraced */
 };
 
 /** X(id, text): why a watcher ended. */
@@ -53,10 +58,16 @@ enum watch_mark {
 	WATCH_MARK_SYSTEM     /**< of all files of the file system */
 };
 
+enum watch_link {
+	WATCH_LINK_FILE,       /**< the file, executed by the option's name, is meant */
+	WATCH_LINK_INTERPRETER /**< a script whose first line has the path is meant */
+};
+
 enum watch_logger_kind {
 	WATCH_LOGGER_SPARE, /**< runs ahead of need */
 	WATCH_LOGGER_OWN,   /**< of the option */
 	WATCH_LOGGER_EACH,  /**< of one process of the option */
+	WATCH_LOGGER_NAMED, /**< a session that only options which name it use */
 	WATCH_LOGGER_TAKER  /**< a session that takes registered images of `user`, or of all users if that is root */
 };
 

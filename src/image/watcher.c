@@ -76,16 +76,20 @@ static void group_close(int group)
 	pthread_attr_destroy(&attributes);
 }
 
-static void mark(struct watcher *watcher, enum watch_mark kind, int object)
+static void mark(struct watcher *watcher, const struct watch_message *message, int object)
 {
+	enum watch_mark kind = (enum watch_mark)message->value;
 	static const unsigned flags[] = {[WATCH_MARK_SYSTEM] = FAN_MARK_FILESYSTEM};
 	int *group = watcher->is_new ? &watcher->new_group : &watcher->group;
 	uint64_t mask = FAN_OPEN_EXEC_PERM | (kind == WATCH_MARK_DIRECTORY ? (uint64_t)FAN_EVENT_ON_CHILD : 0);
 	if (*group < 0)
 		*group = group_open();
-	if (*group < 0 || fanotify_mark(*group, FAN_MARK_ADD | (kind <= WATCH_MARK_SYSTEM ? flags[kind] : 0), mask,
-					object, NULL) != 0)
-		watch_send(watcher->keeper, &(struct watch_message){.kind = WATCH_REFUSED, .value = errno}, -1, false);
+	if (*group >= 0 && fanotify_mark(*group, FAN_MARK_ADD | (kind <= WATCH_MARK_SYSTEM ? flags[kind] : 0), mask,
+					 object, NULL) == 0)
+		return;
+	struct watch_message refusal = {.kind = WATCH_REFUSED, .id = (uint32_t)kind, .value = errno};
+	memcpy(refusal.text, message->text, sizeof(refusal.text));
+	watch_send(watcher->keeper, &refusal, -1, false);
 }
 
 /* Return whether a descriptor is free. Without one the kernel would deny the exec whose event is read. */
@@ -174,6 +178,19 @@ static void option_set(struct watcher *watcher, const struct watch_message *mess
 		watcher->options[i].name = text_file_name(watcher->options[i].image);
 }
 
+/* A path that does not fit, and links beyond the room, are left out. */
+static void link_add(struct watcher *watcher, const struct watch_message *message)
+{
+	if (watcher->link_count == LINK_MAX || strlen(message->text) >= sizeof(watcher->links->path))
+		return;
+	struct watcher_link *link = &watcher->links[watcher->link_count++];
+	*link = (struct watcher_link){.option = message->id,
+				      .kind = (uint32_t)message->value,
+				      .device = message->option.device,
+				      .inode = message->option.inode};
+	memcpy(link->path, message->text, strlen(message->text));
+}
+
 static void option_remove(struct watcher *watcher, uint32_t id)
 {
 	struct registered *row = registered_find(watcher, id);
@@ -205,6 +222,12 @@ void watcher_take_message(struct watcher *watcher, const struct watch_message *m
 	case WATCH_OPTION:
 		option_set(watcher, message);
 		break;
+	case WATCH_LINK:
+		link_add(watcher, message);
+		break;
+	case WATCH_NO_LINKS:
+		watcher->link_count = 0;
+		break;
 	case WATCH_NO_OPTION:
 		option_remove(watcher, message->id);
 		break;
@@ -221,7 +244,7 @@ void watcher_take_message(struct watcher *watcher, const struct watch_message *m
 		watcher->is_new = true;
 		break;
 	case WATCH_MARK:
-		mark(watcher, (enum watch_mark)message->value, fd);
+		mark(watcher, message, fd);
 		break;
 	case WATCH_MARKED:
 		marks_swap(watcher);

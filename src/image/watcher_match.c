@@ -13,7 +13,7 @@
 /** An event, with the answers to questions about it. */
 struct match {
 	const struct watcher *watcher;
-	const struct watcher_file *file;
+	struct watcher_file *file;
 	pid_t tid;
 	char *cgroups; /**< of the thread, once they were asked for; the match frees them */
 	bool has_cgroups;
@@ -93,6 +93,31 @@ static const struct registered *find_name(struct match *match, const char *name)
 	return NULL;
 }
 
+static const struct registered *row_of(struct match *match, uint32_t id)
+{
+	for (unsigned i = 0; i < match->watcher->option_count; i++)
+		if (match->watcher->options[i].id == id)
+			return &match->watcher->options[i];
+	return NULL;
+}
+
+/* Return the option whose link of the kind this is: the path of an interpreter, or the file of the event. */
+static const struct registered *find_link(struct match *match, enum watch_link kind, const char *path)
+{
+	const struct stat *status = &match->file->status;
+	for (unsigned i = 0; i < match->watcher->link_count; i++) {
+		const struct watcher_link *link = &match->watcher->links[i];
+		bool is_file =
+			kind == WATCH_LINK_FILE && link->device == status->st_dev && link->inode == status->st_ino;
+		const struct registered *row = link->kind == kind && (is_file || !strcmp(link->path, path))
+						       ? row_of(match, link->option)
+						       : NULL;
+		if (row && is_in_service(match, &row->option))
+			return row;
+	}
+	return NULL;
+}
+
 /* Return whether no service can have the file: xheap itself, or the program by which the service manager becomes the
    service's. */
 static bool is_never_of_service(const struct watcher *watcher, const struct watcher_file *file)
@@ -122,14 +147,22 @@ static const struct registered *find(struct match *match, int event)
 		/* When the interpreter is opened, it is too late to seize the thread. */
 		interpreter_path(event, interpreter);
 		row = interpreter[0] ? find_name(match, text_file_name(interpreter)) : NULL;
+		row = row || !interpreter[0] ? row : find_link(match, WATCH_LINK_INTERPRETER, interpreter);
 	}
-	return row ? row : find_service(match);
+	row = row ? row : find_service(match);
+	if (row)
+		return row;
+	/* The kernel does not say by which link the file is executed: the logger sees that at the exec stop. */
+	row = find_link(match, WATCH_LINK_FILE, match->file->path);
+	match->file->is_by_link = row != NULL;
+	return row;
 }
 
 const struct registered *watcher_match(const struct watcher *watcher, int event, pid_t tid, struct watcher_file *file)
 {
 	struct match match = {.watcher = watcher, .file = file, .tid = tid};
 	file->path[0] = 0;
+	file->is_by_link = false;
 	if (fstat(event, &file->status) != 0 || !event_path(event, file->path))
 		return NULL;
 	const struct registered *row = find(&match, event);

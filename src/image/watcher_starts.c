@@ -228,18 +228,19 @@ static struct start *start_new(struct watcher *watcher)
 	return NULL;
 }
 
-/* Return the user of a process; root if it may not be inspected. */
+/* Return the user whose loggers may trace the process; root if it has changed its user since its last exec. Then the
+   files of its directory are root's, but not the directory. */
 static uint32_t user_of(pid_t tid)
 {
 	char path[40];
 	struct stat status;
-	snprintf(path, sizeof(path), "/proc/%d", (int)tid);
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
 	return stat(path, &status) == 0 ? status.st_uid : 0;
 }
 
 /* Send the start to a logger. Return the reason why that is impossible; CONTROL_OUTCOME_TRACED: it is sent. */
 static enum control_outcome pass_on(struct watcher *watcher, const struct registered *row, int group, int event,
-				    pid_t tid, const char *path)
+				    pid_t tid, const struct watcher_file *file)
 {
 	struct start *start = start_new(watcher);
 	if (watcher->pending >= WATCHER_PENDING_MAX || !start)
@@ -255,7 +256,10 @@ static enum control_outcome pass_on(struct watcher *watcher, const struct regist
 	/* A label that does not fit is as unknown as none. */
 	ssize_t size = fgetxattr(event, SELINUX_LABEL, message.image.label, sizeof(message.image.label) - 1);
 	message.image.label[size > 0 ? size : 0] = 0;
-	snprintf(message.text, sizeof(message.text), "%s", path);
+	if (file->is_by_link)
+		snprintf(message.image.name, sizeof(message.image.name), "%.*s", (int)sizeof(message.image.name) - 1,
+			 row->name);
+	snprintf(message.text, sizeof(message.text), "%s", file->path);
 	*start = (struct start){.token = watcher->token,
 				.option = row->id,
 				.logger = taker->logger.id,
@@ -284,7 +288,7 @@ static bool is_loader(const char *path)
 static void ignore_file(const struct watcher *watcher, int group, int event, const char *path)
 {
 	for (unsigned i = 0; i < watcher->option_count && !is_loader(path); i++)
-		if (!watcher->options[i].option.is_path || watcher->options[i].option.service[0])
+		if (watcher->options[i].option.image.has_scripts || watcher->options[i].option.service[0])
 			return;
 	fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_IGNORED_MASK | FAN_MARK_IGNORED_SURV_MODIFY | FAN_MARK_EVICTABLE,
 		      FAN_OPEN_EXEC_PERM, event, NULL);
@@ -302,7 +306,7 @@ static bool take_file(struct watcher *watcher, int group, const struct fanotify_
 	enum control_outcome outcome = event->pid <= 0 ? CONTROL_OUTCOME_UNSEEN
 				       : !row->option.is_privileged && is_privileged(event->fd, &file.status)
 					       ? CONTROL_OUTCOME_PRIVILEGED
-					       : pass_on(watcher, row, group, event->fd, event->pid, file.path);
+					       : pass_on(watcher, row, group, event->fd, event->pid, &file);
 	if (outcome == CONTROL_OUTCOME_TRACED)
 		return true;
 	watcher_report(watcher, row->id, event->pid, outcome, "", NULL);

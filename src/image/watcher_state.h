@@ -11,7 +11,7 @@
 #include "image/watch_message.h"
 #include "image/watcher.h"
 
-enum { OPTION_MAX = 1024, LOGGER_MAX = 512, START_MAX = 512, EACH_MAX = 8 };
+enum { OPTION_MAX = 1024, LOGGER_MAX = 512, START_MAX = 512, EACH_MAX = 8, LINK_MAX = 2048 };
 
 /** A registered image. */
 struct registered {
@@ -21,10 +21,18 @@ struct registered {
 	const char *name; /**< its part after the last slash */
 };
 
+/** A symbolic link that concerns an option. */
+struct watcher_link {
+	uint32_t option, kind; /**< kind: enum watch_link */
+	uint64_t device, inode;
+	char path[256];
+};
+
 /** The file of an event. */
 struct watcher_file {
 	struct stat status;
 	char path[1024]; /**< as the kernel has it; "": unknown */
+	bool is_by_link; /**< only an exec by the option's name is meant */
 };
 
 /** A session that takes starts. */
@@ -54,8 +62,9 @@ struct watcher {
 	uint64_t deadline_ns; /**< time that a start may wait for its logger */
 	bool is_over, is_new, has_failed;
 	uint32_t token;
-	unsigned option_count, pending;
+	unsigned option_count, link_count, pending;
 	struct registered options[OPTION_MAX];
+	struct watcher_link links[LINK_MAX];
 	struct taker takers[LOGGER_MAX];
 	struct start starts[START_MAX];
 };

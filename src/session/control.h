@@ -61,6 +61,7 @@ enum control_kind {
 	X(UNSELECTED, "not selected") \
 	X(EXEC_FAILED, "exec failed") \
 	X(FOLLOWED, "followed") \
+	X(SCRIPT, "of scripts") \
 	X(PRIVILEGED, "privileged") \
 	X(DOMAIN, "changes domain") \
 	X(LATE, "deadline exceeded") \
@@ -81,7 +82,8 @@ enum control_outcome {
 static inline bool control_outcome_is_untraced(enum control_outcome outcome)
 {
 	return outcome != CONTROL_OUTCOME_TRACED && outcome != CONTROL_OUTCOME_UNSELECTED &&
-	       outcome != CONTROL_OUTCOME_EXEC_FAILED && outcome != CONTROL_OUTCOME_FOLLOWED;
+	       outcome != CONTROL_OUTCOME_EXEC_FAILED && outcome != CONTROL_OUTCOME_FOLLOWED &&
+	       outcome != CONTROL_OUTCOME_SCRIPT;
 }
 
 enum { CONTROL_PATTERN_BYTES = 128 };
@@ -96,6 +98,8 @@ struct control_image {
 	uint64_t first, every; /**< select the first so many starts, and each so-manieth; 0: all */
 	/** patterns of fnmatch(): of the whole command line, of a cgroup's path or its last part; "": all */
 	char arguments[CONTROL_PATTERN_BYTES], cgroup[CONTROL_PATTERN_BYTES];
+	char name[256];         /**< the file name by which it must be executed; "": any */
+	uint32_t has_scripts;   /**< 1: scripts that the image interprets are starts of it */
 	uint32_t checks_domain; /**< 1: leave the start alone if SELinux gives it another domain */
 	char label[256];        /**< SELinux's context of the file; "": it has none */
 };

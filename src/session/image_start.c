@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,6 +93,22 @@ static bool has_arguments(const char *pattern, pid_t pid)
 	return matches;
 }
 
+/* Compare with the last part of the path that was executed, which the kernel leaves on the first stack. */
+static bool has_name(const char *name, pid_t pid)
+{
+	char path[4096];
+	uint64_t address = proc_auxv(pid, AT_EXECFN);
+	struct iovec to = {path, sizeof(path) - 1}, from = {(void *)(uintptr_t)address, sizeof(path) - 1};
+	/* The text may end where its mapping does. */
+	ssize_t size = -1;
+	while (address && from.iov_len && (size = process_vm_readv(pid, &to, 1, &from, 1, 0)) < 0)
+		from.iov_len = from.iov_len > 256 ? from.iov_len - 256 : from.iov_len - 1;
+	if (size <= 0)
+		return false;
+	path[size] = 0;
+	return !strcmp(text_file_name(path), name);
+}
+
 /* Compare with the path in each line "ID:CONTROLLERS:PATH", and with its last part. */
 static bool has_cgroup(const char *pattern, pid_t pid)
 {
@@ -151,7 +169,8 @@ static bool is_counted_in(const struct control_image *image)
 
 enum control_outcome image_select(const struct control_image *image, pid_t pid)
 {
-	bool is_selected = (!image->has_user || proc_status_value(pid, "Uid") == (int64_t)image->user) &&
+	bool is_selected = (!image->name[0] || has_name(image->name, pid)) &&
+			   (!image->has_user || proc_status_value(pid, "Uid") == (int64_t)image->user) &&
 			   (!image->arguments[0] || has_arguments(image->arguments, pid)) &&
 			   (!image->cgroup[0] || has_cgroup(image->cgroup, pid)) && is_counted_in(image);
 	return is_selected ? CONTROL_OUTCOME_TRACED : CONTROL_OUTCOME_UNSELECTED;

@@ -472,6 +472,10 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 	bool is_late = image_is_in_exec(task->tid);
 	if (is_late)
 		answer(job, 0, "");
+	if (is_late && !task->image.has_scripts) {
+		job->outcome = CONTROL_OUTCOME_SCRIPT;
+		return;
+	}
 	int error = ptrace(PTRACE_SEIZE, task->tid, 0, PTRACE_O_TRACEEXEC) == 0 ? 0 : errno;
 	if (!error)
 		ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);

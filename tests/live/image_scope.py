@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import tty
@@ -15,7 +16,7 @@ import tty
 from image_lab import FILES, OPTIONS, ROOT, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
 from live import XHEAP, expect, run_tests, told, wait_for, xheap
 
-PERL = FILES / "perl"
+PERL, PLAIN_PATH = FILES / "perl", os.environ["PATH"]
 LONG_MS = 10000
 
 
@@ -114,6 +115,191 @@ def service():
         xheap("image", "remove", "xt.service")
     for unit in ("a.timer", "a b", "a/b", "init.scope", "-.slice", "xheap-images", "x@.service", "." , "x" * 300):
         expect(xheap("image", "add", "--service", unit, status=2).startswith("xheap: image add: "), f"{unit}")
+
+
+def copied(name):
+    shutil.copy(PERL, FILES / name)
+    return FILES / name
+
+
+def script_of(name, interpreter):
+    script = FILES / name
+    script.write_text(f"#!{interpreter}\nprint \"$$\\n\";\n")
+    script.chmod(0o755)
+    return script
+
+
+def run_each(*programs):
+    for program in programs:
+        done = run(program, *([] if program.read_bytes()[:2] == b"#!" else ["-e", "1"]))
+        expect(done.returncode == 0 and not done.stderr, f"{program}: {done}")
+
+
+def outcomes(image, count):
+    return {outcome: number for outcome, number in wait_for_starts(image, count)["starts"].items() if number}
+
+
+def directory_of_links():
+    """A directory in which the keeper looks for links."""
+    directory = FILES / "bin"
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+    os.environ["PATH"] = f"{directory}:{PLAIN_PATH}"
+    return directory
+
+
+def scripts():
+    """A script is a start of its interpreter: of a NAME always, of a PATH with --scripts; whether its line names the file or a link."""
+    clear()
+    links = directory_of_links()
+    plain, scripted, named = map(copied, ("plain", "scripted", "named"))
+    for file in (scripted, named):
+        (links / f"{file.name}-link").symlink_to(file)
+    of = {name: script_of(f"of-{name}", interpreter) for name, interpreter in
+          (("plain", plain), ("scripted", scripted), ("scripted-link", links / "scripted-link"), ("named", named), ("named-link", links / "named-link"))}
+    register(plain)
+    with Watching("--deadline", str(LONG_MS)):
+        wait_until_in_force()
+        for _ in range(20):
+            run_each(of["plain"])
+        run_each(plain)
+        found = outcomes(plain, 21)
+        expect(found == {"traced": 1, "of_scripts": 20}, f"a path without its scripts: {found}")
+        expect("20 of scripts (--scripts records them)" in xheap("image", "list"), xheap("image", "list"))
+    register(scripted, "--scripts")
+    register("named")
+    with Watching("--deadline", str(LONG_MS)):
+        wait_until_in_force()
+        for _ in range(5):
+            run_each(of["scripted"], of["scripted-link"], of["named"], of["named-link"])
+        run_each(scripted, named)
+        for image in (scripted, "named"):
+            found = outcomes(image, 11)
+            expect(found == {"traced": 11}, f"{image}, whose scripts are starts: {found}")
+
+
+def links():
+    """A NAME is the file's own name, or the name by which a link to the file is executed."""
+    clear()
+    directory = directory_of_links()
+    tool, other = copied("multi-call"), copied("other-tool")
+    script = script_of("written", PERL)
+    for name, file in (("one", tool), ("two", tool), ("chosen", other), ("linked-script", script)):
+        (directory / name).symlink_to(file)
+    for name in ("one", "other-tool", "linked-script", "later"):
+        register(name)
+    with Watching("--deadline", str(LONG_MS)):
+        wait_until_in_force()
+        run_each(directory / "one", directory / "two", tool, directory / "one")
+        found = outcomes("one", 4)
+        expect(found == {"traced": 2, "not_selected": 2}, f"a program of many names: {found}")
+        run_each(directory / "chosen", other)
+        found = outcomes("other-tool", 2)
+        expect(found == {"traced": 2}, f"the file's own name: {found}")
+        run_each(directory / "linked-script", script)
+        found = outcomes("linked-script", 2)
+        expect(found == {"traced": 1, "not_selected": 1}, f"a link to a script: {found}")
+        (directory / "later").symlink_to(tool)
+
+        def recorded():
+            run_each(directory / "later")
+            return listed()[1]["later"]["traced"]
+        wait_for("a start by a link that was made later", recorded)
+
+
+# Users of no other test, so that no other test's starts come to their sessions.
+ONE, OTHER = 64017, 64018
+
+
+def as_user(user):
+    return ["setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups"] if user else []
+
+
+class UserSession:
+    """A session of a user, until the block ends; with -p 0 it takes registered images."""
+
+    def __init__(self, name, user, folder, *words):
+        self.words = words
+        self.name, self.user, self.trace = name, user, pathlib.Path(folder, f"{name}.xht")
+        # Only root uses the test's own directory.
+        self.more = {"env": {key: value for key, value in os.environ.items() if key not in ("XHEAP_RUNTIME_DIR", "XDG_RUNTIME_DIR") or not user}}
+
+    def xheap(self, *words):
+        done = run(*as_user(self.user), XHEAP, *words, **self.more)
+        expect(done.returncode == 0, f"{words} of {self.name}: {done}")
+
+    def __enter__(self):
+        self.xheap("start", self.name, *self.words, "-o", self.trace)
+        return self
+
+    def __exit__(self, *_):
+        self.xheap("stop", self.name)
+
+    def pids(self):
+        return {int(row["pid"]) for row in processes(self.trace)}
+
+
+def pid_of(user, program=PERL, via=("sh", "-c", '"$@"; true', "sh")):
+    """A start by a shell of the user."""
+    done = run(*as_user(user), *via, program, "-e", 'print "$$\\n"')
+    expect(done.returncode == 0 and not done.stderr, f"{done}")
+    return int(done.stdout)
+
+
+def sessions():
+    """A user's session takes that user's starts, root's takes all, the session that an option names goes first, and the image's own is last."""
+    clear()
+    first, numbered, named = copied("first"), copied("numbered"), copied("named")
+    register("perl")
+    register("first")
+    register("numbered", "--every", 1, "--first", 10)
+    register("named", "--session", "chosen")
+    folder = tempfile.mkdtemp(dir="/tmp", prefix="xheap-sessions.")
+    os.chmod(folder, 0o777)
+    all_images = ("-p", "0")
+    one, other = UserSession("mine", ONE, folder, *all_images), UserSession("mine-too", OTHER, folder, *all_images)
+    root, chosen = UserSession("everything", 0, folder, *all_images), UserSession("chosen", 0, folder)
+    expected = {one: set(), other: set(), root: set(), chosen: set(), None: set()}
+
+    def start(session, user, program=PERL):
+        expected[session].add(pid_of(user, program))
+        row = wait_for_starts(program.name, sum(listed()[1][program.name]["starts"].values()))
+        expect(row["untraced"] == 0, f"{row}")
+
+    try:
+        with Watching("--deadline", str(LONG_MS)), one, other:
+            wait_until_in_force()
+            wait_for("both sessions of users", lambda: listed()[0]["sessions"] == 2)
+            for _ in range(3):
+                start(one, ONE)
+                start(other, OTHER)
+                start(None, 0)
+                start(None, ONE, numbered)
+                start(one, ONE, named)
+            # Nobody but root may trace a process that has changed its user and not executed anything yet.
+            expected[None].add(pid_of(ONE, via=()))
+            with chosen:
+                wait_for("the named session", lambda: listed()[0]["sessions"] == 3)
+                start(chosen, ONE, named)
+                start(chosen, 0, named)
+                start(None, 0, numbered)
+                # Its own session does not run yet.
+                start(None, 0, first)
+                start(one, ONE)
+                with root:
+                    wait_for("root's session", lambda: listed()[0]["sessions"] == 4)
+                    for user in (ONE, OTHER, 0):
+                        start(root, user)
+                        start(root, user, numbered)
+                        start(chosen, user, named)
+            wait_for("the end of root's sessions", lambda: listed()[0]["sessions"] == 2)
+            start(one, ONE)
+            start(None, 0)
+        for session in (one, other, root, chosen):
+            expect(session.pids() == expected[session], f"{session.name} has {session.pids()}, not {expected[session]}")
+        expect(traced_pids("*.xht") == expected[None], f"the images' own sessions have {traced_pids('*.xht')}, not {expected[None]}")
+    finally:
+        shutil.rmtree(folder)
 
 
 USER, INIT, TOOL = (f"system_u:system_r:{domain}:s0" for domain in ("user_t", "init_t", "tool_t"))
@@ -238,4 +424,4 @@ def deadline():
 
 enter()
 prepare()
-sys.exit(run_tests(service, domains, deadline))
+sys.exit(run_tests(service, domains, scripts, links, sessions, deadline))
