@@ -190,6 +190,18 @@ static char *read_text(void)
 	return text;
 }
 
+/* Return where the row begins, from a row before it on; `text` if it is not there. With a thousand rows it takes too
+   long to search each value from the text's start. */
+static const char *row_begin(const char *text, size_t index)
+{
+	char name[64];
+	size_t length = (size_t)snprintf(name, sizeof(name), "%zu.image=", index);
+	for (const char *line = text; line; line = strchr(line, '\n'), line += line != NULL)
+		if (!strncmp(line, name, length))
+			return line;
+	return text;
+}
+
 static void read_row(struct image_status *status, const char *text, size_t index)
 {
 	char name[64], image[1024];
@@ -253,8 +265,11 @@ void image_status_read(struct image_status *status)
 	*status = read;
 	read_intervals(status, text);
 	read_unwatched(status, text);
-	for (size_t i = 0; i < rows && i < IMAGE_COUNTER_MAX; i++)
-		read_row(status, text, i);
+	const char *row = text;
+	for (size_t i = 0; i < rows && i < IMAGE_COUNTER_MAX; i++) {
+		row = row_begin(row, i);
+		read_row(status, row, i);
+	}
 	free(text);
 }
 
