@@ -142,6 +142,13 @@ static void say_mistakes(struct keeper *keeper, const struct image_options *opti
 		keeper_say(keeper, "%s", options->mistakes[i].text);
 }
 
+static void write_status(struct keeper *keeper)
+{
+	keeper->counted = __atomic_load_n(&keeper->life->changes, __ATOMIC_ACQUIRE);
+	watch_life_take(keeper->life, &keeper->status);
+	keeper->is_status_new = image_status_write(&keeper->status, &(struct diag){""}) != 0;
+}
+
 static void read_options(struct keeper *keeper)
 {
 	struct image_options options = {0};
@@ -155,7 +162,8 @@ static void read_options(struct keeper *keeper)
 			keep_option(keeper, &options.items[i]);
 	say_mistakes(keeper, &options);
 	image_options_fini(&options);
-	keeper->is_status_new = true;
+	/* Counts have the numbers of its rows, and a keeper may be killed at any time. */
+	write_status(keeper);
 }
 
 static bool has_any_in_force(const struct keeper *keeper)
@@ -287,9 +295,6 @@ static void note_start(struct keeper *keeper, const struct watch_message *messag
 	if (!kept || message->value < 0 || message->value >= CONTROL_OUTCOME_COUNT)
 		return;
 	struct image_count *row = image_status_row(&keeper->status, image_option_title(&kept->option));
-	row->outcomes[message->value]++;
-	row->shared += message->value == CONTROL_OUTCOME_TRACED && image_option_is_each(&kept->option) &&
-		       message->logger.kind == WATCH_LOGGER_OWN;
 	row->last_ns = realtime_ns();
 	if (control_outcome_is_untraced((enum control_outcome)message->value))
 		snprintf(row->last_why, sizeof(row->last_why), "%.*s", (int)sizeof(row->last_why) - 1, message->text);
@@ -412,9 +417,10 @@ static void do_regularly(struct keeper *keeper)
 	}
 	keeper_take_sessions(keeper);
 	keeper_count_sessions(keeper);
+	keeper->is_status_new |= __atomic_load_n(&keeper->life->changes, __ATOMIC_ACQUIRE) != keeper->counted;
 	if (keeper->is_status_new && now - keeper->written_ns >= WRITE_NS) {
 		keeper->written_ns = now;
-		keeper->is_status_new = image_status_write(&keeper->status, &(struct diag){""}) != 0;
+		write_status(keeper);
 	}
 }
 
@@ -472,6 +478,13 @@ static int run_directory_open(struct diag *diag)
 	return fd;
 }
 
+/* A keeper that was killed could not list the time that began then. */
+static void note_last_keeper(struct keeper *keeper)
+{
+	if (keeper->status.keeper && keeper->status.is_in_force)
+		image_status_interval(&keeper->status, false, WATCH_END_KILLED, keeper->life->beat_ns);
+}
+
 static int keeper_begin(struct keeper *keeper, struct diag *diag)
 {
 	char path[IMAGE_PATH_BYTES];
@@ -487,14 +500,15 @@ static int keeper_begin(struct keeper *keeper, struct diag *diag)
 	prctl(PR_SET_NAME, "xheap-keeper");
 	limits_raise(NULL);
 	image_status_read(&keeper->status);
+	int error = watch_life_open(&keeper->life, &keeper->status, diag);
+	if (error)
+		return error;
+	note_last_keeper(keeper);
 	keeper->status.keeper = getpid();
 	keeper->status.is_in_force = false;
 	keeper->next_id = 1;
 	read_options(keeper);
-	keeper->life = mmap(NULL, sizeof(*keeper->life), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (keeper->life == MAP_FAILED)
-		return diag_errno(diag, "no memory to share with the guardian");
-	int error = guardian_start(keeper);
+	error = guardian_start(keeper);
 	if (!error && !has_any_in_force(keeper))
 		announce_ready();
 	return error ? diag_fail(diag, -error, "cannot start the guardian") : 0;
@@ -508,7 +522,7 @@ static void keeper_end(struct keeper *keeper)
 		image_status_interval(&keeper->status, false, WATCH_END_EXITED, realtime_ns());
 	keeper->status.keeper = keeper->status.watcher = 0;
 	keeper->status.is_in_force = false;
-	image_status_write(&keeper->status, &(struct diag){""});
+	write_status(keeper);
 	keeper_stop_sessions(keeper);
 	waitpid(keeper->guardian, NULL, 0);
 	/* The loggers' traces are whole when they have ended. */

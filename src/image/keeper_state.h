@@ -47,6 +47,7 @@ struct keeper {
 	int guardian_socket, watcher, changes, mounts, signals;
 	pid_t guardian;
 	struct watch_life *life; /**< shared with the guardian and the watcher */
+	uint64_t counted;        /**< starts of `life`, when the status was written */
 	bool is_over;
 	uint64_t options_due_ns; /**< when changed files are read; 0: nothing has changed */
 	uint64_t marks_due_ns;   /**< when files are marked again, since mounts have changed; 0: none has */

@@ -166,7 +166,7 @@ static struct registered *registered_find(struct watcher *watcher, uint32_t id)
 static void option_set(struct watcher *watcher, const struct watch_message *message)
 {
 	struct registered *row = registered_find(watcher, message->id);
-	if (!row && watcher->option_count < OPTION_MAX)
+	if (!row && watcher->option_count < IMAGE_OPTION_MAX)
 		row = &watcher->options[watcher->option_count++];
 	if (!row)
 		return;

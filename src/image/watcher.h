@@ -6,11 +6,7 @@
 
 #include <stdint.h>
 
-/** Memory of the watcher, the guardian and the keeper. */
-struct watch_life {
-	uint64_t beats;  /**< the watcher raises it at least every WATCHER_BEAT_MS */
-	int64_t beat_ns; /**< time of the last one, since the epoch */
-};
+#include "image/watch_life.h"
 
 /** WATCHER_DEADLINE_MS: usually; at least, at most. */
 enum {

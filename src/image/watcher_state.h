@@ -8,10 +8,11 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "image/image_option.h"
 #include "image/watch_message.h"
 #include "image/watcher.h"
 
-enum { OPTION_MAX = 1024, LOGGER_MAX = 512, START_MAX = 512, EACH_MAX = 8, LINK_MAX = 2048 };
+enum { LOGGER_MAX = 512, START_MAX = 512, EACH_MAX = 8, LINK_MAX = 2048 };
 
 /** A registered image. */
 struct registered {
@@ -63,7 +64,7 @@ struct watcher {
 	bool is_over, is_new, has_failed;
 	uint32_t token;
 	unsigned option_count, link_count, pending;
-	struct registered options[OPTION_MAX];
+	struct registered options[IMAGE_OPTION_MAX];
 	struct watcher_link links[LINK_MAX];
 	struct taker takers[LOGGER_MAX];
 	struct start starts[START_MAX];
