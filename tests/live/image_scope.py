@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Image options: which starts an option covers, where they are recorded, and how long they wait."""
+import ctypes
 import os
 import pathlib
 import pty
@@ -302,6 +303,59 @@ def sessions():
         shutil.rmtree(folder)
 
 
+def mount_silent(place):
+    """Mount a file system whose server never answers. Return its descriptor."""
+    fd = os.open("/dev/fuse", os.O_RDWR)
+    options = f"fd={fd},rootmode=40000,user_id=0,group_id=0".encode()
+    if ctypes.CDLL(None, use_errno=True).mount(b"silent", os.fsencode(place), b"fuse", 0, options):
+        raise OSError(ctypes.get_errno(), "no such file system can be mounted")
+    return fd
+
+
+def unwatched():
+    """File systems on which no NAME can be seen are listed: behind a silent server, below another mount, in this mount namespace and in others."""
+    clear()
+    register("perl")
+    outer, inner, silent, server = FILES / "outer", FILES / "outer/inner", FILES / "silent", None
+    outer.mkdir()
+    silent.mkdir()
+    hide = f"mount -t tmpfs -o size=1m one {outer} && mkdir {inner} && mount -t tmpfs -o size=1m two {inner} && mount -t tmpfs -o size=1m three {outer}"
+
+    def rows():
+        return {(row["place"], row["namespace"] != 0): row for row in told("image", "list")["not_watched"]}
+    try:
+        with Watching("--deadline", str(LONG_MS)):
+            wait_until_in_force()
+            expect(not rows(), f"{rows()}")
+            subprocess.run(["sh", "-c", hide], check=True)
+            row = wait_for("a hidden file system", lambda: rows().get((str(inner), False)))
+            expect(row["pid"] == 0 and row["why"] == "No such file or directory", f"{row}")
+            other = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", f"umount {outer} && {hide} && echo there && read x"],
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            expect(other.stdout.readline() == b"there\n", "no other mount namespace")
+            row = wait_for("a hidden file system of another namespace", lambda: rows().get((str(inner), True)))
+            expect(row["namespace"] == os.stat(f"/proc/{row['pid']}/ns/mnt").st_ino, f"{row}")
+            expect(f"not watched: {inner} of the mount namespace of process {row['pid']}: No such" in xheap("image", "list"), xheap("image", "list"))
+            other.communicate(b"x\n")
+            wait_for("the end of the other namespace", lambda: not any(elsewhere for _, elsewhere in rows()))
+            try:
+                server = mount_silent(silent)
+                said = None
+                row = wait_for("a file system with a silent server", lambda: rows().get((str(silent), False)))
+                expect(row["why"] == "fuse: to open it may wait for a server", f"{row}")
+            except OSError as error:
+                said = f"without a silent server: {error}"
+            run(PERL, "-e", "1")
+            expect(wait_for_starts("perl", 1)["traced"] == 1, "it is not traced any more")
+            for place in (silent, outer, inner, outer):
+                subprocess.run(["umount", "-l", place], stderr=subprocess.DEVNULL)
+            wait_for("an empty list", lambda: not rows())
+            return said
+    finally:
+        if server is not None:
+            os.close(server)
+
+
 USER, INIT, TOOL = (f"system_u:system_r:{domain}:s0" for domain in ("user_t", "init_t", "tool_t"))
 TOOL_FILE, PLAIN_FILE = "system_u:object_r:tool_exec_t:s0", "system_u:object_r:bin_t:s0"
 
@@ -424,4 +478,4 @@ def deadline():
 
 enter()
 prepare()
-sys.exit(run_tests(service, domains, scripts, links, sessions, deadline))
+sys.exit(run_tests(service, domains, scripts, links, sessions, unwatched, deadline))
