@@ -111,7 +111,7 @@ def service():
         # Five as pids are printed, and sort; the child of the fifth by its parent's session.
         expect(found == {"traced": 6, "followed": 1, "privileged": 1}, f"{found}")
         traced = traced_pids("xt.service.*.xht")
-        expect(pids <= traced and not others & traced and len(traced) == 7, f"{pids} of the unit, {others} of others, {traced} in the traces")
+        expect(pids <= traced and not others & traced and len(traced) == 7, f"{pids} of the unit, {others} of others, {traced} in the traces {sorted(TRACES.iterdir())}: {listed()}")
         expect("xt.service: on, 6 traced, 1 untraced, 1 followed" in xheap("image", "list"), xheap("image", "list"))
         xheap("image", "remove", "xt.service")
     for unit in ("a.timer", "a b", "a/b", "init.scope", "-.slice", "xheap-images", "x@.service", "." , "x" * 300):
@@ -400,11 +400,15 @@ class Policy:
         shutil.rmtree(ROOT / "proc")
 
 
-def run_as(context, program, asked=None):
-    """Run the program by a process of this context."""
+def run_as(policy, context, program, asked=None):
+    """Run the program by a process of this context. Outside of it nothing is enforced: commands would ask the policy beside the logger, and the test has one place for
+    questions."""
+    policy.enforce(1)
     attributes = f"{ROOT}/proc/$$/attr"
     asks = f"printf %s '{asked}' > {attributes}/exec;" if asked else ""
-    done = run("sh", "-c", f"mkdir -p {attributes}; printf %s '{context}' > {attributes}/current; {asks} exec {program} -e 1")
+    set_context = f"mkdir -p {attributes}; printf %s '{context}' > {attributes}/current;" if context else ""
+    done = run("sh", "-c", f"{set_context} {asks} exec {program} -e 1")
+    policy.enforce(0)
     expect(done.returncode == 0 and not done.stderr, f"{done}")
 
 
@@ -434,21 +438,35 @@ def domains():
         register(plain)
         register(forced, "--force")
         register("tool")
+        policy.enforce(0)
         with Watching("--deadline", str(LONG_MS)):
             wait_until_in_force()
-            run_as(USER, tool)
-            run_as(INIT, tool)
-            run_as(USER, tool, asked=TOOL)
+            run_as(policy, USER, tool)
+            run_as(policy, INIT, tool)
+            run_as(policy, USER, tool, asked=TOOL)
             row = wait_for_starts("tool", 3)
-            run_as(INIT, plain)
-            run_as(INIT, forced)
+            run_as(policy, INIT, plain)
+            run_as(policy, INIT, forced)
             rows = [wait_for_starts(image, 1) for image in (plain, forced)]
-            run(tool, "-e", "1")
+            run_as(policy, None, tool)
             unknown = wait_for_starts("tool", 4)
         expect(row["starts"]["traced"] == 1 and row["starts"]["changes_domain"] == 2 and TOOL in row["last_reason"], f"{row}")
         expect([one["traced"] for one in rows] == [1, 1], f"{rows}")
         expect(unknown["starts"]["changes_domain"] == 3 and "does not say" in unknown["last_reason"], f"{unknown}")
         expect({question[2] for question in policy.questions} == {"2"}, f"{policy.questions}")
+
+
+def continued():
+    """A service that is started anew overwrites no trace of before."""
+    clear()
+    register("perl")
+    pids = set()
+    for count in range(1, 4):
+        with Watching("--deadline", str(LONG_MS)):
+            wait_until_in_force()
+            pids.add(pid_of(0))
+            wait_for_starts("perl", count)
+        expect(traced_pids("perl.*.xht") == pids, f"{sorted(TRACES.iterdir())} have {traced_pids('perl.*.xht')}, not {pids}")
 
 
 def deadline():
@@ -478,4 +496,4 @@ def deadline():
 
 enter()
 prepare()
-sys.exit(run_tests(service, domains, scripts, links, sessions, unwatched, deadline))
+sys.exit(run_tests(service, domains, scripts, links, sessions, unwatched, continued, deadline))
