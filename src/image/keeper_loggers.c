@@ -48,6 +48,7 @@ static _Noreturn void spare_run(struct keeper *keeper, int control)
 	const struct kept_option *kept = keeper_option(keeper, first.image.option);
 	if (!kept || image_option_recording(&kept->option, first.image.is_last ? first.pid : 0, &session, room, &diag))
 		_exit(1);
+	image_option_continue(&session);
 	_exit(logger_run(&session, control));
 }
 

@@ -21,7 +21,7 @@ enum watch_kind {
 	WATCH_NO_LOGGER, /**< to the watcher: forget the logger `id`, if it is a spare that was not used */
 	/** to the watcher: the marks from here to WATCH_MARKED replace all marks before */
 	WATCH_MARK_ANEW,
-	/** to the watcher, with a descriptor of the object: value is an enum watch_mark, `text` its path */
+	/** to the watcher, with a descriptor of the object: value is an enum watch_mark, `text` the object's path */
 	WATCH_MARK,
 	WATCH_MARKED, /**< to the watcher: the new marks are complete, the old ones end */
 	/** from the guardian, with a socket: a new watcher. value: enum watch_end, of the last one; `beat_ns`: time

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Image options: which starts an option covers, where they are recorded, and how long they wait."""
+import ctypes
 import os
 import pathlib
 import pty
@@ -110,7 +111,7 @@ def service():
         # Five as pids are printed, and sort; the child of the fifth by its parent's session.
         expect(found == {"traced": 6, "followed": 1, "privileged": 1}, f"{found}")
         traced = traced_pids("xt.service.*.xht")
-        expect(pids <= traced and not others & traced and len(traced) == 7, f"{pids} of the unit, {others} of others, {traced} in the traces")
+        expect(pids <= traced and not others & traced and len(traced) == 7, f"{pids} of the unit, {others} of others, {traced} in the traces {sorted(TRACES.iterdir())}: {listed()}")
         expect("xt.service: on, 6 traced, 1 untraced, 1 followed" in xheap("image", "list"), xheap("image", "list"))
         xheap("image", "remove", "xt.service")
     for unit in ("a.timer", "a b", "a/b", "init.scope", "-.slice", "xheap-images", "x@.service", "." , "x" * 300):
@@ -302,6 +303,59 @@ def sessions():
         shutil.rmtree(folder)
 
 
+def mount_silent(place):
+    """Mount a file system whose server never answers. Return its descriptor."""
+    fd = os.open("/dev/fuse", os.O_RDWR)
+    options = f"fd={fd},rootmode=40000,user_id=0,group_id=0".encode()
+    if ctypes.CDLL(None, use_errno=True).mount(b"silent", os.fsencode(place), b"fuse", 0, options):
+        raise OSError(ctypes.get_errno(), "no such file system can be mounted")
+    return fd
+
+
+def unwatched():
+    """File systems on which no NAME can be seen are listed: behind a silent server, below another mount, in this mount namespace and in others."""
+    clear()
+    register("perl")
+    outer, inner, silent, server = FILES / "outer", FILES / "outer/inner", FILES / "silent", None
+    outer.mkdir()
+    silent.mkdir()
+    hide = f"mount -t tmpfs -o size=1m one {outer} && mkdir {inner} && mount -t tmpfs -o size=1m two {inner} && mount -t tmpfs -o size=1m three {outer}"
+
+    def rows():
+        return {(row["place"], row["namespace"] != 0): row for row in told("image", "list")["not_watched"]}
+    try:
+        with Watching("--deadline", str(LONG_MS)):
+            wait_until_in_force()
+            expect(not rows(), f"{rows()}")
+            subprocess.run(["sh", "-c", hide], check=True)
+            row = wait_for("a hidden file system", lambda: rows().get((str(inner), False)))
+            expect(row["pid"] == 0 and row["why"] == "No such file or directory", f"{row}")
+            other = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", f"umount {outer} && {hide} && echo there && read x"],
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            expect(other.stdout.readline() == b"there\n", "no other mount namespace")
+            row = wait_for("a hidden file system of another namespace", lambda: rows().get((str(inner), True)))
+            expect(row["namespace"] == os.stat(f"/proc/{row['pid']}/ns/mnt").st_ino, f"{row}")
+            expect(f"not watched: {inner} of the mount namespace of process {row['pid']}: No such" in xheap("image", "list"), xheap("image", "list"))
+            other.communicate(b"x\n")
+            wait_for("the end of the other namespace", lambda: not any(elsewhere for _, elsewhere in rows()))
+            try:
+                server = mount_silent(silent)
+                said = None
+                row = wait_for("a file system with a silent server", lambda: rows().get((str(silent), False)))
+                expect(row["why"] == "fuse: to open it may wait for a server", f"{row}")
+            except OSError as error:
+                said = f"without a silent server: {error}"
+            run(PERL, "-e", "1")
+            expect(wait_for_starts("perl", 1)["traced"] == 1, "it is not traced any more")
+            for place in (silent, outer, inner, outer):
+                subprocess.run(["umount", "-l", place], stderr=subprocess.DEVNULL)
+            wait_for("an empty list", lambda: not rows())
+            return said
+    finally:
+        if server is not None:
+            os.close(server)
+
+
 USER, INIT, TOOL = (f"system_u:system_r:{domain}:s0" for domain in ("user_t", "init_t", "tool_t"))
 TOOL_FILE, PLAIN_FILE = "system_u:object_r:tool_exec_t:s0", "system_u:object_r:bin_t:s0"
 
@@ -346,11 +400,15 @@ class Policy:
         shutil.rmtree(ROOT / "proc")
 
 
-def run_as(context, program, asked=None):
-    """Run the program by a process of this context."""
+def run_as(policy, context, program, asked=None):
+    """Run the program by a process of this context. Outside of it nothing is enforced: commands would ask the policy beside the logger, and the test has one place for
+    questions."""
+    policy.enforce(1)
     attributes = f"{ROOT}/proc/$$/attr"
     asks = f"printf %s '{asked}' > {attributes}/exec;" if asked else ""
-    done = run("sh", "-c", f"mkdir -p {attributes}; printf %s '{context}' > {attributes}/current; {asks} exec {program} -e 1")
+    set_context = f"mkdir -p {attributes}; printf %s '{context}' > {attributes}/current;" if context else ""
+    done = run("sh", "-c", f"{set_context} {asks} exec {program} -e 1")
+    policy.enforce(0)
     expect(done.returncode == 0 and not done.stderr, f"{done}")
 
 
@@ -380,21 +438,35 @@ def domains():
         register(plain)
         register(forced, "--force")
         register("tool")
+        policy.enforce(0)
         with Watching("--deadline", str(LONG_MS)):
             wait_until_in_force()
-            run_as(USER, tool)
-            run_as(INIT, tool)
-            run_as(USER, tool, asked=TOOL)
+            run_as(policy, USER, tool)
+            run_as(policy, INIT, tool)
+            run_as(policy, USER, tool, asked=TOOL)
             row = wait_for_starts("tool", 3)
-            run_as(INIT, plain)
-            run_as(INIT, forced)
+            run_as(policy, INIT, plain)
+            run_as(policy, INIT, forced)
             rows = [wait_for_starts(image, 1) for image in (plain, forced)]
-            run(tool, "-e", "1")
+            run_as(policy, None, tool)
             unknown = wait_for_starts("tool", 4)
         expect(row["starts"]["traced"] == 1 and row["starts"]["changes_domain"] == 2 and TOOL in row["last_reason"], f"{row}")
         expect([one["traced"] for one in rows] == [1, 1], f"{rows}")
         expect(unknown["starts"]["changes_domain"] == 3 and "does not say" in unknown["last_reason"], f"{unknown}")
         expect({question[2] for question in policy.questions} == {"2"}, f"{policy.questions}")
+
+
+def continued():
+    """A service that is started anew overwrites no trace of before."""
+    clear()
+    register("perl")
+    pids = set()
+    for count in range(1, 4):
+        with Watching("--deadline", str(LONG_MS)):
+            wait_until_in_force()
+            pids.add(pid_of(0))
+            wait_for_starts("perl", count)
+        expect(traced_pids("perl.*.xht") == pids, f"{sorted(TRACES.iterdir())} have {traced_pids('perl.*.xht')}, not {pids}")
 
 
 def deadline():
@@ -424,4 +496,4 @@ def deadline():
 
 enter()
 prepare()
-sys.exit(run_tests(service, domains, scripts, links, sessions, deadline))
+sys.exit(run_tests(service, domains, scripts, links, sessions, unwatched, continued, deadline))
