@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 
-from live import BUILD, PATIENCE, expect
+from live import BUILD, PATIENCE, dump_each, expect, told, wait_for
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 SYSTEMD = next((path for path in ("/usr/lib/systemd/systemd", "/lib/systemd/systemd") if os.path.exists(path)), None)
@@ -122,6 +122,15 @@ class Machine:
         self.begin(script, more)
         return self.end(status)
 
+    def cut(self):
+        """Cut its power: the disk is as it is at this moment. Does nothing if it has switched itself off."""
+        first = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        pids = first.read_text().split() if first.exists() else []
+        self.process.kill()
+        self.process.wait()
+        for pid in pids:
+            wait_for(f"end of process {pid}", lambda: not os.path.exists(f"/proc/{pid}/cgroup"))
+
     def said(self):
         """What the commands of run.sh have said, at all starts."""
         said = self.out / "said"
@@ -131,6 +140,16 @@ class Machine:
         """[(pid, blocks)], as the services have counted."""
         paths = sorted((self.out / "log").iterdir()) if only is None else [self.out / "log" / only]
         return [tuple(map(int, line.split())) for path in paths for line in path.read_text().splitlines()]
+
+
+def blocks_of(trace, name):
+    """{pid: blocks of SERVED_BYTES} of the processes of this program."""
+    wanted = {str(process["id"]): process["pid"] for process in told("info", trace)["processes"] if process["image"].endswith(f"/{name}")}
+    made = dict.fromkeys(wanted.values(), 0)
+    for row in dump_each(trace):
+        if row["process"] in wanted and row["action"] != "Free" and row["size"] == str(SERVED_BYTES):
+            made[wanted[row["process"]]] += 1
+    return made
 
 
 def why_not():
