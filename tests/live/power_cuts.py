@@ -12,17 +12,22 @@ import subprocess
 import sys
 import time
 
-from live import SOAK, XHEAP, expect, is_whole, run_tests, told
+from live import SOAK, XHEAP, expect, is_whole, run_tests, told, wait_for
 from machine import END, GUID, Machine, blocks_of, why_not
 
 ROUNDS = int(os.environ.get("ROUNDS", 200 if SOAK else 20))
 SEED = int(os.environ.get("SEED", time.time_ns() % 1000000))
 GENERATIONS, SERVED, BLOCKS = 3, 6, 1500
 FILES = {"autologger.d/boot.conf": f"[autologger]\nGuid = {GUID}\nStart = 1\nFileName = /mnt/boot.xht\nMaxFileSize = 0\nFileMax = {GENERATIONS}\n",
-         "image.d/served.conf": "[image]\nImage = served\nSession = boot\n"}
-# Each second program is followed by a line of /mnt/flushed, when all before it has been flushed.
-LOAD = (f"for n in $(seq {SERVED}); do /usr/local/bin/tests/live/served {BLOCKS} >> /mnt/log/served; lines=$(wc -l < /mnt/log/served); "
-        "[ $((n % 2)) = 1 ] || { xheap flush boot && echo $lines >> /mnt/flushed; }; done\n")
+         "image.d/served.conf": "[image]\nImage = served\nSession = boot\n", "image.d/serving.conf": "[image]\nImage = serving\nSession = boot\n"}
+PROGRAMS = ("served", "serving")
+# Keeps its blocks in a buffer that is not full.
+SERVICE = (f"[Service]\nType=notify\nStandardOutput=null\nExecStart=/usr/local/bin/tests/live/serving {BLOCKS}\n"
+           f"ExecStartPost=/bin/sh -c 'echo $MAINPID {BLOCKS} >> /mnt/log/served'\n")
+# The end of a program flushes its session's buffers; the last program's are in memory only. Each second program is followed by a line of /mnt/flushed, when all before it has been flushed.
+LOAD = (f"systemctl start serving.service; for n in $(seq {SERVED}); do /usr/local/bin/tests/live/served {BLOCKS} >> /mnt/log/served; lines=$(wc -l < /mnt/log/served); "
+        "[ $((n % 2)) = 1 ] || { xheap flush boot && echo $lines >> /mnt/flushed; }; done; "
+        "systemctl restart serving.service; sleep 0.1\n")
 
 
 def traces(machine):
@@ -78,7 +83,7 @@ def judge(machine, before, chance):
     if recover(trace, recovered) is None:
         expect(not flushed, f"{flushed} programs were flushed, and there is nothing to recover")
         return made, made
-    facts, found = told("info", recovered), blocks_of(recovered, "served")
+    facts, found = told("info", recovered), blocks_of(recovered, *PROGRAMS)
     expect(is_whole(facts), facts)
     for number, (pid, blocks) in enumerate(oracle):
         expect(found.get(pid, 0) == blocks if number < flushed else found.get(pid, 0) <= blocks, f"{number} of {flushed} flushed: {found.get(pid, 0)} of {blocks} blocks")
@@ -89,13 +94,22 @@ def judge(machine, before, chance):
     return made, lost
 
 
+def wait_for_moment(machine, chance, seconds):
+    """Any moment of the boot, or the one after a program has run."""
+    if chance.random() < 0.5:
+        time.sleep(chance.random() * seconds)
+        return
+    lines = chance.randrange(1, SERVED + 3)
+    wait_for(f"program {lines}", lambda: len(machine.oracle("served")) >= lines, pause=0.001)
+
+
 def cuts():
-    chance, machine = random.Random(SEED), Machine("cuts", etc=FILES)
+    chance, machine = random.Random(SEED), Machine("cuts", {"serving.service": SERVICE}, etc=FILES)
     before, (seconds, _) = begin(machine), machine.end()
     made = lost = without = 0
     for number in range(ROUNDS):
         before = begin(machine)
-        time.sleep(chance.random() * seconds)
+        wait_for_moment(machine, chance, seconds)
         machine.cut()
         try:
             results = judge(machine, before, chance)
@@ -104,7 +118,7 @@ def cuts():
             seconds, _ = machine.end()
             trace = new_trace(machine, before)
             expect(trace and is_whole(told("info", trace)), f"{trace}: {machine.said()}")
-            expect(blocks_of(trace, "served") == dict(machine.oracle("served")), f"{blocks_of(trace, 'served')}, not {machine.oracle('served')}")
+            expect(blocks_of(trace, *PROGRAMS) == dict(machine.oracle("served")), f"{blocks_of(trace, 'served')}, not {machine.oracle('served')}")
         except Exception as failure:
             raise type(failure)(f"round {number}, SEED={SEED}: {failure}") from None
     return f"{ROUNDS} cuts, {without} before the trace began; of {made} blocks made until then {lost} were lost; seed {SEED}"
