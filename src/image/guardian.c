@@ -57,6 +57,8 @@ static bool watcher_start(struct guardian *guardian)
 	pid_t self = getpid();
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
 		return false;
+	struct watch_life *life = guardian->life;
+	life->beat_ns[++life->watcher % WATCH_LIVES] = 0;
 	guardian->watcher = fork();
 	if (guardian->watcher == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -66,7 +68,7 @@ static bool watcher_start(struct guardian *guardian)
 	}
 	close(sockets[1]);
 	const struct watch_message message = {
-		.kind = WATCH_WATCHER, .pid = guardian->watcher, .value = (int32_t)guardian->end};
+		.kind = WATCH_WATCHER, .id = life->watcher, .pid = guardian->watcher, .value = (int32_t)guardian->end};
 	if (guardian->watcher > 0)
 		watch_send(guardian->keeper, &message, sockets[0], true);
 	close(sockets[0]);

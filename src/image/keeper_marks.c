@@ -276,4 +276,14 @@ void keeper_mark(struct keeper *keeper)
 			mark_file(keeper, &keeper->kept[i].option);
 	keeper_mark_systems(keeper);
 	watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_MARKED}, -1, true);
+	keeper->marks_sent++;
+}
+
+void keeper_mark_files(struct keeper *keeper)
+{
+	bool has_files = false;
+	for (size_t i = 0; i < keeper->kept_count; i++)
+		has_files |= keeper->kept[i].is_in_force && image_option_is_path(&keeper->kept[i].option);
+	if (has_files)
+		keeper_mark(keeper);
 }
