@@ -157,6 +157,10 @@ static const struct known_type *check_name(struct checker *checker, const struct
 	if (!strcasecmp(node->name, "Debugger"))
 		return type_of_kind(checker, DX_OBJECT, &dx_debugger_class);
 	nearest_try(&nearest, "Debugger");
+	for (const struct dx_builtin *row = dx_builtins; row->name; row++)
+		if (!strcasecmp(row->name, node->name))
+			return complain(checker, node->column, "there is no name %s; the nearest is @$%s", node->name,
+					row->name);
 	return complain(checker, node->column, "there is no name %s%s%s", node->name,
 			nearest.best ? "; the nearest is " : "; queries begin with @$cursession or Debugger",
 			nearest.best ? nearest.best : "");
