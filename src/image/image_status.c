@@ -21,6 +21,7 @@ static const char status_name[] = "status";
 	X("keeper", keeper) \
 	X("watcher", watcher) \
 	X("in_force", is_in_force) \
+	X("early", is_early) \
 	X("refused_marks", refused_marks) \
 	X("overflows", overflows) X("namespaces", namespaces) X("intervals", interval_count) X("options", count)
 

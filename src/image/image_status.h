@@ -31,6 +31,7 @@ struct image_interval {
 struct image_status {
 	int32_t keeper, watcher;                           /**< process ids; 0: none */
 	bool is_in_force;                                  /**< the watcher has its marks */
+	bool is_early;                                     /**< the keeper began before process 1 */
 	uint64_t refused_marks, overflows, interval_count; /**< interval_count: of all; the newest ones are kept */
 	uint64_t namespaces; /**< other mount namespaces whose file systems are watched, as of the last search */
 	struct image_interval intervals[IMAGE_INTERVAL_MAX];

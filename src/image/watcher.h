@@ -17,9 +17,16 @@ struct watch_life {
 	int64_t beat_ns[WATCH_LIVES];
 };
 
-enum { WATCHER_BEAT_MS = 50, WATCHER_DEADLINE_MS = 100, WATCHER_PENDING_MAX = 64 };
+/** WATCHER_DEADLINE_MS: usually; at least, at most. */
+enum {
+	WATCHER_BEAT_MS = 50,
+	WATCHER_DEADLINE_MS = 100,
+	WATCHER_DEADLINE_MIN_MS = 10,
+	WATCHER_DEADLINE_MAX_MS = 10000,
+	WATCHER_PENDING_MAX = 64
+};
 
-/** Watch until the keeper's socket closes. Return the exit status. */
-int watcher_run(int keeper, struct watch_life *life);
+/** Watch until the keeper's socket closes. A start waits at most deadline_ms. Return the exit status. */
+int watcher_run(int keeper, struct watch_life *life, uint32_t deadline_ms);
 
 #endif
