@@ -308,6 +308,11 @@ static void get_freed(struct dx_query *query, const struct dx_value *object, str
 	get_of_block(query, object, "TimeEnd", value);
 }
 
+static void get_free_event(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "FreeEvent", value);
+}
+
 static void get_before(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	get_of_block(query, object, "Previous", value);
@@ -359,6 +364,8 @@ static const struct dx_member heap_members[] = {
 	{"Lifetime", DX_NUMBER, DX_MEMBER_EXTRA, get_lifetime, NULL,
 	 "Alloc, ReAlloc: nanoseconds up to the block's end, or its age"},
 	{"FreeStack", DX_TEXT, DX_MEMBER_EXTRA, get_free_stack, NULL, "Alloc, ReAlloc: the frames of the free"},
+	{"FreeEvent", DX_OBJECT, DX_MEMBER_EXTRA | DX_MEMBER_NO_COLUMN, get_free_event, &dx_heap_class,
+	 "Alloc, ReAlloc: the call that ended the block"},
 	{"Weight", DX_NUMBER, DX_MEMBER_EXTRA, get_weight, NULL,
 	 "Alloc, ReAlloc, in a sample: the number of blocks that this one stands for"},
 	{"PreviousBlock", DX_OBJECT, DX_MEMBER_HIDDEN, get_before, &dx_allocation_class,

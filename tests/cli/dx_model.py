@@ -232,14 +232,20 @@ def check_positions(trace):
 
 def check_blocks_positions(trace):
     """A block begins at the exact point of its call, and ends at that of the call that freed it."""
-    begins, ends = set(), set()
+    begins, ends = {}, {}
     for element in trace.ask(f'{HEAP}.Where(h => h.Action != "Lock").Select(h => new {{ P = h.Process.UniqueId, K = h.Action, A = h.Address, O = h.PreviousAddress, '
-                             "S = h.TimeStart, E = h.TimeEnd })"):
+                             "S = h.TimeStart, E = h.TimeEnd, I = h.Index })"):
         event = element.get("value", {})
         if event.get("K") in ("Alloc", "ReAlloc"):
-            begins.add((event["P"], event["A"], event["E"]))
+            begins[event["P"], event["A"], event["E"]] = event["I"]
         if event.get("K") in ("Free", "ReAlloc"):
-            ends.add((event["P"], event["A"] if event["K"] == "Free" else event["O"], event["S"]))
+            ends[event["P"], event["A"] if event["K"] == "Free" else event["O"], event["S"]] = event["I"]
+    for element in trace.ask(f"{BLOCKS}.Take(60).Select(b => new {{ P = b.Process.UniqueId, A = b.Address, S = b.TimeStart, E = b.TimeEnd, K = b.End, "
+                             "EX = b.TimeEnd.IsExact, B = b.Event.Index, F = b.FreeEvent.Index })"):
+        block = element["value"]
+        wanted = ends[block["P"], block["A"], block["E"]] if block.get("EX") and block["K"] != "destroy" else None
+        if block["B"] != begins[block["P"], block["A"], block["S"]] or (block["K"] != "destroy" and block.get("F") != wanted):
+            failures.append(f"{trace.path}: {element}: begun by {begins[block['P'], block['A'], block['S']]}, ended by {wanted}")
     checked = 0
     for element in trace.ask(f"{BLOCKS}.Select(b => new {{ P = b.Process.UniqueId, A = b.Address, S = b.TimeStart, E = b.TimeEnd, K = b.End, "
                              "SX = b.TimeStart.IsExact, EX = b.TimeEnd.IsExact })"):

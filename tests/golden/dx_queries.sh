@@ -33,6 +33,7 @@ ask forks.xht -g '@$curprocess.TTD.Data.Heap()'
 ask forks.xht -g '@$cursession.TTD.Data.Live(@$position("FA0:2")).Where(b => b.IsInherited)'
 ask forks.xht '@$cursession.Processes[200].Heap'
 ask plain.xht -g '@$curprocess.Heaps'
+ask plain.xht -g '@$cursession.TTD.Data.Allocations().Select(b => new { b.Address, b.End, Begun = b.Event.Index, Ended = b.FreeEvent.Index, By = b.FreeEvent.Action })'
 ask earlier.xht -g '@$cursession.TTD.Data.Live(@$position("0:1"))'
 ask nested.xht -g '@$cursession.TTD.Data.Heap(false).SkipWhile(h => h.Index < 9),4'
 ask nested.xht '@$cursession.TTD.Data.Heap().Count()'
@@ -68,4 +69,13 @@ dx @$vars.Remove("big")
 dx @$big
 END
 ask plain.xht -f lines.dx
+cat > switch.dx <<'END'
+dx @$curprocess.Id,d
+dx @$cursession.Processes[200].SwitchTo()
+dx @$curprocess.Id,d
+dx @$curthread.Id,d
+dx @$cursession.Processes.Single(p => p.Id == 100).Threads.First().SwitchTo()
+dx @$curthread.Process.Id,d
+END
+ask forks.xht -f switch.dx
 ask plain.xht -format csv '@$cursession.TTD.Data.Live(@$position("1770:1"))'
