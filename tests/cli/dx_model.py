@@ -275,6 +275,31 @@ def ask_everything(path):
     return trace
 
 
+# Members that every call has.
+ALWAYS = {"Action", "Heap", "TimeStart", "TimeEnd", "Parameters", "Thread", "Process", "Function", "Stack", "Index"}
+
+
+def check_members():
+    """Each action, and each member of a call: some call of the fixtures has it, and some has it not."""
+    scenes, seen, actions, total = ("plain", "losses", "actions", "sampled"), collections.Counter(), set(), 0
+    for scene in scenes:
+        subprocess.run([BUILD / "tests/golden/make_trace", scene, f"{scene}.xht"], check=True)
+        for element in json.loads(run("dx", f"{scene}.xht", "-format", "json", "-v", "-r1", "@$cursession.TTD.Data.Heap(false)"))["result"]:
+            call = element["value"]
+            if "Action" in call:
+                actions.add(call["Action"])
+                seen.update(call.keys())
+                total += 1
+    tables = subprocess.run([BUILD / "tests/golden/dx_tables", "markdown"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    names = {line.split("`")[1] for line in tables.splitlines() if line.startswith("| Heap |")}
+    for name in sorted(names):
+        if not seen[name] or (name not in ALWAYS and seen[name] == total):
+            failures.append(f"{seen[name]} of {total} calls have {name}")
+    if actions != OBJECTS:
+        failures.append(f"no call is {OBJECTS - actions}")
+    return len(names)
+
+
 def main():
     paths = [path for path in (SOURCE / "tests/golden/traces" / f"{name}.xht" for name in REAL) if path.exists()]
     for kind, words in (("plain", ()), ("forks", ()), ("nested", ()), ("random", ("7", "2000"))):
@@ -282,10 +307,11 @@ def main():
         paths.append(pathlib.Path(f"{kind}.xht"))
     if len(paths) < 7:
         failures.append(f"only {len(paths)} traces were found")
+    members = check_members()
     for path in paths:
         if path.name != "nested.xht":
             ask_everything(path)
-    print("\n".join(failures[:10]) or f"{asked} questions over {len(paths)} traces have the same answers")
+    print("\n".join(failures[:10]) or f"{asked} questions over {len(paths)} traces have the same answers; {members} members of calls")
     return bool(failures)
 
 
