@@ -202,16 +202,27 @@ static struct call_record call_of(const struct dx_query *query, const struct dx_
 				    .argument2 = event->argument2};
 }
 
+/* In its order. A pool's new block is an argument, too, which dump has in its column of addresses alone. */
+static const char *parameters_of(unsigned function)
+{
+	return function == FUNCTION_HEAP_ALLOC     ? "heap,block,size"
+	       : function == FUNCTION_HEAP_REALLOC ? "heap,pointer,block,size"
+	       : function < FUNCTION_COUNT         ? functions[function].parameters
+						   : "";
+}
+
 static void get_parameters(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
 	const struct call_record call = call_of(query, event);
 	struct dx_list *list = dx_list_new(query, query->arena);
 	uint64_t count = 0;
-	for (const char *at = call.function < FUNCTION_COUNT ? functions[call.function].parameters : ""; *at;) {
+	for (const char *at = parameters_of(call.function); *at;) {
 		size_t length = strcspn(at, ",");
-		struct dx_element element = {dx_number(call_argument(&call, at, length)), dx_number(count++)};
-		element.value.is_address = call_argument_is_address(at, length);
+		bool is_block = !strncmp(at, "block", length);
+		uint64_t argument = is_block ? event->address : call_argument(&call, at, length);
+		struct dx_element element = {dx_number(argument), dx_number(count++)};
+		element.value.is_address = is_block || call_argument_is_address(at, length);
 		dx_list_add(list, &element);
 		at += length + (at[length] == ',');
 	}

@@ -476,6 +476,7 @@ static void actions(struct scene *scene)
 	arguments(scene, thread, 0x7f0000200000, 64, 0x40, 0);
 	scene->function = FUNCTION_OBJECT_NEW;
 	scene_event(scene, thread, EVENT_CREATE, 9500);
+	arguments(scene, thread, 0x7f0000300000, 0, 0, 0);
 	scene->function = FUNCTION_HEAP_LOCK;
 	scene->flags = EVENT_IN_FLIGHT | EVENT_NO_DURATION;
 	scene_event(scene, thread, EVENT_LOCK, 10000);
