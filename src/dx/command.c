@@ -201,7 +201,9 @@ static enum dx_status query_run(struct dx_query *query, const struct dx_command 
 	if (!query->is_stopped)
 		answer(query, command, text, &value, &layout, out);
 	if (query->is_stopped) {
-		sink_format(errors, "xheap: dx: %s\n", text_shown(query->stop_text));
+		const char *place =
+			query->stop_column < 0 ? "" : dx_format(&query->whole, "column %d: ", query->stop_column + 1);
+		sink_format(errors, "xheap: dx: %s%s\n", place, text_shown(query->stop_text));
 		put_mark(errors, command->text, query->stop_column);
 		return DX_STOPPED;
 	}
