@@ -190,6 +190,14 @@ def ask_processes(trace):
                  [sum(int(row["size"]) for row in trace.blocks if row["process"] == of["process"]) for of in trace.processes])
     trace.expect("@$cursession.Processes.Select(p => p.TTD.Data.Leaks().Sum(s => s.Count))",
                  [sum(row["process"] == of["process"] and row["end_kind"] in ("exit", "open") for row in trace.blocks) for of in trace.processes])
+    # At its fork a process has what info counts, but for blocks that lie in others. Of what a forked parent itself had freed, the counts of info may be
+    # one too many: the free of an address that was dead before its fork counts as one of a copy.
+    counts = {row["id"]: row for row in json.loads(run("info", trace.path, "-format", "json"))["processes"]}
+    for of in [row for row in trace.processes if row["forked_from"] != "" and trace.processes[int(row["forked_from"])]["forked_from"] == ""][:4]:
+        inherited_blocks = (f'@$cursession.Processes.Single(p => p.UniqueId == {of["process"]}).TTD.Data.Live(@$position("{int(of["start_ns"]):X}:0"))'
+                            ".Where(b => b.IsInherited && !b.IsNested)")
+        trace.expect(f"{inherited_blocks}.Count()", counts[int(of["process"])].get("inherited_count", 0))
+        trace.expect(f"{inherited_blocks}.Sum(b => b.Size)", counts[int(of["process"])].get("inherited_bytes", 0))
     for of in trace.processes[:6]:
         process = f'@$cursession.Processes.Single(p => p.UniqueId == {of["process"]})'
         trace.expect(f"{process}.TTD.Data.Heap().Select(h => h.Thread.Id).Distinct().OrderBy(t => t)", sorted(map(int, threads[of["process"]])))
