@@ -13,7 +13,8 @@ from machine import END, REBOOT, SERVED_BYTES, Machine, why_not
 RUNS = 3
 # serving.service makes as many blocks as /mnt/count says, and has made them when it is started.
 SERVING = ("[Service]\nType=notify\nEnvironmentFile=/mnt/count\nStandardOutput=append:/mnt/log/serving\nExecStart=/usr/local/bin/tests/live/serving $COUNT\n")
-BOOTED = "[Service]\nType=oneshot\nStandardOutput=append:/mnt/log/booted\nExecStart=/usr/local/bin/tests/live/served 250\n"
+# Else the recording may end, without a delay, while it still starts.
+BOOTED = "[Unit]\nBefore=xheap-boottrace.service\n[Service]\nType=oneshot\nStandardOutput=append:/mnt/log/booted\nExecStart=/usr/local/bin/tests/live/served 250\n"
 TRACE_SERVICE = "xheap boottrace -trace service:serving.service -resultPath /mnt -postBootDelay {delay} {more}"
 TRACE_BOOT = "xheap boottrace -trace boot -resultPath /mnt -postBootDelay {delay} -numRuns {runs} {more} -yes"
 # All that a boottrace may change.
