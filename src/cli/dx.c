@@ -129,16 +129,21 @@ static int run_script(const struct dx_options *options, struct dx_session *sessi
 	FILE *file = strcmp(options->script, "-") != 0 ? fopen(options->script, "re") : stdin;
 	char *line = NULL;
 	size_t capacity = 0;
+	unsigned number = 0;
 	int worst = CLI_OK;
 	if (!file)
 		return cli_fail("cannot read %s: %s", options->script, strerror(errno));
 	while (getline(&line, &capacity, file) >= 0) {
+		number++;
 		line[strcspn(line, "\r\n")] = 0;
 		const char *text = line + strspn(line, " \t");
 		if (!*text || !strncmp(text, "//", 2))
 			continue;
 		int status = dx_prompt_line(session, defaults, text);
 		worst = status > worst ? status : worst;
+		if (status == CLI_FAILED)
+			cli_say("dx: line %u of %s failed", number,
+				file == stdin ? "the standard input" : options->script);
 	}
 	if (ferror(file))
 		worst = cli_fail("cannot read %s: %s", options->script, strerror(errno));

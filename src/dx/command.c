@@ -132,7 +132,7 @@ static enum dx_status refuse(struct sink *errors, const char *text, const struct
 static void answer(struct dx_query *query, const struct dx_command *command, const char *text,
 		   const struct dx_value *value, const struct dx_layout *layout, struct sink *out)
 {
-	const char *limits = dx_limits_text(query);
+	const char *limits = command->wants_help ? "" : dx_limits_text(query);
 	if (*limits && command->format == DX_FORMAT_TEXT)
 		sink_format(out, "(%s)\n", limits);
 	if (command->wants_help)
