@@ -82,8 +82,6 @@ COLUMN(usable, PLAN_USABLE)
 COLUMN(function, PLAN_FUNCTION)
 COLUMN(address, PLAN_ADDRESS)
 COLUMN(size, PLAN_SIZE)
-COLUMN(birth, PLAN_BIRTH)
-COLUMN(end, PLAN_END)
 COLUMN(end_kind, PLAN_END_KIND)
 COLUMN(lifetime, PLAN_LIFETIME)
 COLUMN(free_function, PLAN_FREE_FUNCTION)
@@ -129,8 +127,6 @@ static const struct {
 	{"Size", PLAN_ALLOCATIONS, DX_PLAN_NUMBER, column_size, NULL, 0},
 	{"Heap", PLAN_ALLOCATIONS, DX_PLAN_ADDRESS, column_heap, NULL, 0},
 	{"Usable", PLAN_ALLOCATIONS, DX_PLAN_NUMBER, column_usable, NULL, 0},
-	{"TimeStart", PLAN_ALLOCATIONS, DX_PLAN_POSITION, column_birth, NULL, 0},
-	{"TimeEnd", PLAN_ALLOCATIONS, DX_PLAN_POSITION, column_end, NULL, 0},
 	{"End", PLAN_ALLOCATIONS, DX_PLAN_WORD, column_end_kind, WORDS(ends)},
 	{"Lifetime", PLAN_ALLOCATIONS, DX_PLAN_SIGNED, column_lifetime, NULL, 0},
 	{"Function", PLAN_ALLOCATIONS, DX_PLAN_ENTRY, column_function, NULL, 0},
@@ -193,14 +189,9 @@ struct dx_plan_member dx_plan_lambda_member(const struct dx_plan_making *making,
 				: (struct dx_plan_member){.node = PLAN_NOTHING};
 }
 
-static bool is_numeric(enum dx_plan_shape shape)
-{
-	return shape == DX_PLAN_NUMBER || shape == DX_PLAN_ADDRESS || shape == DX_PLAN_SIGNED;
-}
-
 bool dx_plan_has_order(enum dx_plan_shape shape)
 {
-	return is_numeric(shape) || shape == DX_PLAN_POSITION;
+	return shape == DX_PLAN_NUMBER || shape == DX_PLAN_ADDRESS || shape == DX_PLAN_SIGNED;
 }
 
 struct dx_value dx_plan_value(const struct dx_query *query, const struct dx_plan_member *member,
@@ -216,10 +207,6 @@ struct dx_value dx_plan_value(const struct dx_query *query, const struct dx_plan
 		return dx_address(value->number);
 	case DX_PLAN_SIGNED:
 		return dx_signed(value->time_ns);
-	case DX_PLAN_POSITION:
-		made = dx_position(value->time_ns, 0);
-		made.is_estimated = true;
-		return made;
 	case DX_PLAN_TRUTH:
 		return dx_bool(value->number);
 	case DX_PLAN_WORD:
@@ -275,7 +262,7 @@ static uint32_t number_side(const struct dx_plan_making *making, const struct dx
 {
 	const struct dx_value *literal = &node->literal;
 	if (node->kind != DX_NODE_LITERAL)
-		return is_numeric(member->shape) ? member->node : PLAN_NOTHING;
+		return dx_plan_has_order(member->shape) ? member->node : PLAN_NOTHING;
 	if (literal->kind != DX_NUMBER || (literal->is_signed && (int64_t)literal->number < 0))
 		return PLAN_NOTHING;
 	if (beside->node == PLAN_NOTHING || beside->shape != DX_PLAN_SIGNED)

@@ -13,8 +13,7 @@
 enum dx_plan_shape {
 	DX_PLAN_NUMBER,
 	DX_PLAN_ADDRESS,
-	DX_PLAN_SIGNED,   /**< of type PLAN_TIME */
-	DX_PLAN_POSITION, /**< of type PLAN_TIME */
+	DX_PLAN_SIGNED, /**< of type PLAN_TIME */
 	DX_PLAN_TRUTH,
 	DX_PLAN_WORD, /**< a place in `words` */
 	DX_PLAN_ENTRY /**< the first of the trace's entries that has this name */
