@@ -42,6 +42,7 @@
 #define SCAN_NS NS_PER_S
 #define SEARCH_NS (2 * NS_PER_S)
 #define DEBOUNCE_NS (20 * NS_PER_MS)
+#define MOUNTS_NS (100 * NS_PER_MS)
 #define WRITE_NS (50 * NS_PER_MS)
 enum { ROUND_MS = 50, OWN_WAIT_ROUNDS = 10 };
 
@@ -94,10 +95,10 @@ void keeper_announce_ready(void)
 
 /* ---- options ---- */
 
-static struct kept_option *kept_of_image(struct keeper *keeper, const char *image)
+static struct kept_option *kept_of_title(struct keeper *keeper, const char *title)
 {
 	for (size_t i = 0; i < keeper->kept_count; i++)
-		if (!strcmp(keeper->kept[i].option.image, image))
+		if (!strcmp(image_option_title(&keeper->kept[i].option), title))
 			return &keeper->kept[i];
 	return NULL;
 }
@@ -105,12 +106,12 @@ static struct kept_option *kept_of_image(struct keeper *keeper, const char *imag
 /* An option keeps its number: counts of its starts go on. */
 static void keep_option(struct keeper *keeper, const struct image_option *option)
 {
-	struct kept_option *kept = kept_of_image(keeper, option->image);
+	struct kept_option *kept = kept_of_title(keeper, image_option_title(option));
 	if (!kept) {
 		memory_grow(keeper->kept, keeper->kept_count, keeper->kept_capacity);
 		kept = &keeper->kept[keeper->kept_count++];
 		/* Rows of the file of counts are numbered like rows of the status. */
-		const struct image_count *row = image_status_row(&keeper->status, option->image);
+		const struct image_count *row = image_status_row(&keeper->status, image_option_title(option));
 		*kept = (struct kept_option){.id = (uint32_t)(row - keeper->status.counts)};
 	}
 	kept->option = *option;
@@ -181,7 +182,7 @@ static void check_ends(struct keeper *keeper)
 	int64_t now = time(NULL);
 	for (size_t i = 0; i < keeper->kept_count; i++)
 		if (keeper->kept[i].is_in_force && !image_option_is_in_force(&keeper->kept[i].option, now)) {
-			keeper_say(keeper, "%s: its time is over", keeper->kept[i].option.image);
+			keeper_say(keeper, "%s: its time is over", image_option_title(&keeper->kept[i].option));
 			keeper->options_due_ns = keeper->options_due_ns ? keeper->options_due_ns : monotonic_now_ns();
 		}
 }
@@ -198,7 +199,7 @@ static int guardian_start(struct keeper *keeper)
 		sigset_t none;
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
-		guardian_run(sockets[1], keeper->life);
+		guardian_run(sockets[1], keeper->life, keeper->options->deadline_ms);
 	}
 	close(sockets[1]);
 	keeper->guardian_socket = sockets[0];
@@ -211,7 +212,8 @@ static void watcher_lost(struct keeper *keeper)
 	keeper->status.watcher = 0;
 	keeper->status.is_in_force = false;
 	/* It lived at its last beat; nobody knows how much longer. */
-	int64_t beat_ns = __atomic_load_n(&keeper->life->beat_ns, __ATOMIC_RELAXED);
+	int64_t beat_ns =
+		__atomic_load_n(&keeper->life->beat_ns[keeper->watcher_number % WATCH_LIVES], __ATOMIC_RELAXED);
 	if (has_any_in_force(keeper))
 		image_status_interval(&keeper->status, false, WATCH_END_NONE, beat_ns ? beat_ns : realtime_ns());
 	keeper_drop_spares(keeper);
@@ -248,6 +250,7 @@ static void watcher_begun(struct keeper *keeper, const struct watch_message *mes
 			(uint32_t)message->value;
 	}
 	keeper->watcher = socket;
+	keeper->watcher_number = message->id;
 	keeper->status.watcher = message->pid;
 	keeper_scan_sessions(keeper);
 	wait_for_own(keeper);
@@ -280,14 +283,12 @@ static void note_start(struct keeper *keeper, const struct watch_message *messag
 	const struct kept_option *kept = keeper_option(keeper, message->id);
 	if (!kept || message->value < 0 || message->value >= CONTROL_OUTCOME_COUNT)
 		return;
-	struct image_count *row = image_status_row(&keeper->status, kept->option.image);
+	struct image_count *row = image_status_row(&keeper->status, image_option_title(&kept->option));
 	row->outcomes[message->value]++;
 	row->shared += message->value == CONTROL_OUTCOME_TRACED && image_option_is_each(&kept->option) &&
 		       message->logger.kind == WATCH_LOGGER_OWN;
 	row->last_ns = realtime_ns();
-	bool is_untraced = message->value != CONTROL_OUTCOME_TRACED && message->value != CONTROL_OUTCOME_UNSELECTED &&
-			   message->value != CONTROL_OUTCOME_EXEC_FAILED;
-	if (is_untraced)
+	if (control_outcome_is_untraced((enum control_outcome)message->value))
 		snprintf(row->last_why, sizeof(row->last_why), "%.*s", (int)sizeof(row->last_why) - 1, message->text);
 	keeper->is_status_new = true;
 }
@@ -350,6 +351,14 @@ static void take_changes(struct keeper *keeper)
 		keeper->options_due_ns = monotonic_now_ns() + DEBOUNCE_NS;
 }
 
+/* A mount may hide a registered file, or bring one. */
+static void take_mounts(struct keeper *keeper)
+{
+	keeper_mark_systems(keeper);
+	if (!keeper->marks_due_ns)
+		keeper->marks_due_ns = monotonic_now_ns() + MOUNTS_NS;
+}
+
 static void take_signals(struct keeper *keeper)
 {
 	struct signalfd_siginfo signal;
@@ -378,6 +387,10 @@ static void do_regularly(struct keeper *keeper)
 	check_ends(keeper);
 	if (keeper->options_due_ns && now >= keeper->options_due_ns)
 		apply_options(keeper);
+	if (keeper->marks_due_ns && now >= keeper->marks_due_ns) {
+		keeper->marks_due_ns = 0;
+		keeper_mark_files(keeper);
+	}
 	if (now - keeper->scanned_ns >= SCAN_NS) {
 		keeper->scanned_ns = now;
 		keeper_scan_sessions(keeper);
@@ -388,6 +401,7 @@ static void do_regularly(struct keeper *keeper)
 	if (now - keeper->searched_ns >= SEARCH_NS) {
 		keeper->searched_ns = now;
 		keeper_mark_others(keeper);
+		keeper_check_links(keeper);
 	}
 	keeper_take_sessions(keeper);
 	if (keeper->is_status_new && now - keeper->written_ns >= WRITE_NS) {
@@ -413,7 +427,7 @@ static void keeper_round(struct keeper *keeper)
 	if (polled[2].revents)
 		take_changes(keeper);
 	if (polled[3].revents & (POLLPRI | POLLERR))
-		keeper_mark_systems(keeper);
+		take_mounts(keeper);
 	do_regularly(keeper);
 }
 

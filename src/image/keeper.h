@@ -5,11 +5,13 @@
 #define XHEAP_IMAGE_KEEPER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/diag.h"
 
 struct keeper_options {
-	const char *below; /**< watch only file systems mounted here or below; NULL: all */
+	const char *below;    /**< watch only file systems mounted here or below; NULL: all */
+	uint32_t deadline_ms; /**< time that a start may wait for its logger */
 	/** It begins before process 1. Directories may be missing or read-only; a later keeper follows it. */
 	bool is_early;
 	/** Receive a line for the user. */

@@ -44,6 +44,7 @@
 #include "os/proc.h"
 #include "session/control.h"
 #include "session/directory.h"
+#include "session/image_domain.h"
 #include "session/image_start.h"
 
 /* SIGUSR1 belongs to the flight recorder and is ignored without one. */
@@ -464,32 +465,48 @@ static void tracer_nothing(struct tracer_job *job, struct tracer_result *result,
 	result->start_ticks = clock_event_ticks();
 }
 
+static void image_is_late(struct tracer_job *job, struct tracer_result *result)
+{
+	job->outcome = CONTROL_OUTCOME_LATE;
+	diag_fail(&result->diag, EAGAIN, "it was in the exec of a script's interpreter already");
+}
+
 /* Trace the thread, which waits in the exec of a registered image, until its first stop. At the exec stop, inject if
    the option selects the process. */
 static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 {
 	struct tracer_task *task = &job->task;
 	result->kind = TRACER_FAILED;
+	if (image_changes_domain(&task->image, task->tid, &result->diag)) {
+		answer(job, 0, "");
+		job->outcome = CONTROL_OUTCOME_DOMAIN;
+		return;
+	}
 	/* In the exec of an interpreter the kernel lets nobody seize the thread before the exec is over. */
 	bool is_late = image_is_in_exec(task->tid);
 	if (is_late)
 		answer(job, 0, "");
+	if (is_late && !task->image.has_scripts) {
+		job->outcome = CONTROL_OUTCOME_SCRIPT;
+		return;
+	}
 	int error = ptrace(PTRACE_SEIZE, task->tid, 0, PTRACE_O_TRACEEXEC) == 0 ? 0 : errno;
 	if (!error)
 		ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);
 	if (!is_late)
 		answer(job, 0, "");
 	if (error) {
-		job->outcome = CONTROL_OUTCOME_REFUSED;
+		job->outcome = image_is_followed(task->tid) ? CONTROL_OUTCOME_FOLLOWED : CONTROL_OUTCOME_REFUSED;
 		inject_cannot_trace(task->pid, error, &result->diag);
+		/* It may have ended since. */
+		if (is_late && job->outcome == CONTROL_OUTCOME_REFUSED)
+			image_is_late(job, result);
 		return;
 	}
 	bool has_region = make_region(job, result) == 0;
 	job->outcome = image_wait_for_exec(&job->stop);
-	if (job->outcome == CONTROL_OUTCOME_EXEC_FAILED && is_late) {
-		job->outcome = CONTROL_OUTCOME_LATE;
-		diag_fail(&result->diag, EAGAIN, "it was in the exec of a script's interpreter already");
-	}
+	if (job->outcome == CONTROL_OUTCOME_EXEC_FAILED && is_late)
+		image_is_late(job, result);
 	if (job->outcome == CONTROL_OUTCOME_TRACED) {
 		result->pid = job->stop.pid;
 		/* A thread that was not the first one has the process's id by now. */
