@@ -25,8 +25,7 @@ struct remote {
 	uint64_t gate;
 	uint64_t borrowed_at; /**< the gate replaces these bytes; 0: it lies in the recorder's memory */
 	unsigned char borrowed[REMOTE_GATE_BYTES];
-	/** at an exec: the filters of the process do not apply to its calls, by the kernel's help or for want of filters
-	    that the calling process does not have */
+	/** at an exec: no seccomp filter applies to its calls but those that the calling process has, too */
 	bool is_unfiltered;
 	uint64_t postponed; /**< signals that came during the calls, from bit 0; sent again by remote_end() */
 };
