@@ -171,6 +171,7 @@ _xheap_session() {
 		-interval | -count) ;;
 		*) _xheap_reply "-s -interval -count --help" "$2" ;;
 		esac ;;
+	stop) _xheap_reply "-q --quiet --help" "$2" ;;
 	launch) COMPREPLY=($(compgen -c -- "$2")) ;;
 	esac
 }

@@ -144,6 +144,7 @@ static void say_mistakes(struct keeper *keeper, const struct image_options *opti
 static void read_options(struct keeper *keeper)
 {
 	struct image_options options = {0};
+	keeper->options_read_ns = monotonic_now_ns();
 	image_options_read(&options);
 	for (size_t i = 0; i < keeper->kept_count; i++)
 		keeper->kept[i].is_in_force = false;
@@ -165,6 +166,21 @@ static bool has_any_in_force(const struct keeper *keeper)
 	return false;
 }
 
+/* Wait a little until the sessions that were asked have answered: without an image's own session a second one would
+   begin, and without the session that an option names its starts would not be recorded. */
+static void wait_for_sessions(struct keeper *keeper)
+{
+	for (int round = 0; round < OWN_WAIT_ROUNDS; round++) {
+		bool waits = false;
+		keeper_take_sessions(keeper);
+		for (size_t i = 0; i < keeper->session_count; i++)
+			waits |= keeper->sessions[i].socket >= 0;
+		if (!waits)
+			return;
+		monotonic_pause(ROUND_MS * NS_PER_MS / 2);
+	}
+}
+
 /* Put the options in force as they are in their files now. */
 static void apply_options(struct keeper *keeper)
 {
@@ -172,7 +188,8 @@ static void apply_options(struct keeper *keeper)
 	keeper_drop_spares(keeper);
 	read_options(keeper);
 	keeper_review_sessions(keeper);
-	keeper_take_sessions(keeper);
+	if (keeper->watcher >= 0)
+		wait_for_sessions(keeper);
 	keeper_add_spares(keeper);
 	keeper_mark(keeper);
 }
@@ -209,8 +226,10 @@ static int guardian_start(struct keeper *keeper)
 static void watcher_lost(struct keeper *keeper)
 {
 	fd_close(&keeper->watcher);
+	keeper->marks_sent = keeper->marks_in_force = 0;
 	keeper->status.watcher = 0;
 	keeper->status.is_in_force = false;
+	keeper->status.in_force_ns = 0;
 	/* It lived at its last beat; nobody knows how much longer. */
 	int64_t beat_ns =
 		__atomic_load_n(&keeper->life->beat_ns[keeper->watcher_number % WATCH_LIVES], __ATOMIC_RELAXED);
@@ -219,20 +238,6 @@ static void watcher_lost(struct keeper *keeper)
 	keeper_drop_spares(keeper);
 	keeper_forget_sessions(keeper);
 	keeper->is_status_new = true;
-}
-
-/* Wait a little until the images' own sessions have answered: without them a second session would begin. */
-static void wait_for_own(struct keeper *keeper)
-{
-	for (int round = 0; round < OWN_WAIT_ROUNDS; round++) {
-		bool waits = false;
-		keeper_take_sessions(keeper);
-		for (size_t i = 0; i < keeper->session_count; i++)
-			waits |= keeper->sessions[i].socket >= 0;
-		if (!waits)
-			return;
-		monotonic_pause(ROUND_MS * NS_PER_MS / 2);
-	}
 }
 
 static void watcher_begun(struct keeper *keeper, const struct watch_message *message, int socket)
@@ -253,7 +258,7 @@ static void watcher_begun(struct keeper *keeper, const struct watch_message *mes
 	keeper->watcher_number = message->id;
 	keeper->status.watcher = message->pid;
 	keeper_scan_sessions(keeper);
-	wait_for_own(keeper);
+	wait_for_sessions(keeper);
 	keeper_add_spares(keeper);
 	keeper_mark(keeper);
 }
@@ -314,6 +319,9 @@ static void watcher_message(struct keeper *keeper, const struct watch_message *m
 		break;
 	case WATCH_IN_FORCE:
 		keeper->status.is_in_force = true;
+		/* Only the answer to the last marks says that the options are in force as they were read last. */
+		if (++keeper->marks_in_force == keeper->marks_sent)
+			keeper->status.in_force_ns = keeper->options_read_ns;
 		keeper_announce_ready();
 		image_status_interval(&keeper->status, true, WATCH_END_NONE, realtime_ns());
 		break;
@@ -482,6 +490,7 @@ static int keeper_begin(struct keeper *keeper, struct diag *diag)
 	keeper->status.keeper = getpid();
 	keeper->status.is_early = keeper->options->is_early;
 	keeper->status.is_in_force = false;
+	keeper->status.in_force_ns = 0;
 	keeper->next_id = 1;
 	read_options(keeper);
 	keeper->life = mmap(NULL, sizeof(*keeper->life), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -501,6 +510,7 @@ static void keeper_end(struct keeper *keeper)
 		image_status_interval(&keeper->status, false, WATCH_END_EXITED, realtime_ns());
 	keeper->status.keeper = keeper->status.watcher = 0;
 	keeper->status.is_in_force = false;
+	keeper->status.in_force_ns = 0;
 	image_status_write(&keeper->status, &(struct diag){""});
 	keeper_stop_sessions(keeper);
 	waitpid(keeper->guardian, NULL, 0);

@@ -49,9 +49,11 @@ struct keeper {
 	struct watch_life *life; /**< shared with the guardian and the watcher */
 	uint32_t watcher_number; /**< of the watcher that is known here */
 	bool is_over;
-	bool lacks_directories;  /**< the file system of one is not there yet, or read-only */
-	uint64_t options_due_ns; /**< when changed files are read; 0: nothing has changed */
-	uint64_t marks_due_ns;   /**< when files are marked again, since mounts have changed; 0: none has */
+	bool lacks_directories;              /**< the file system of one is not there yet, or read-only */
+	uint64_t options_due_ns;             /**< when changed files are read; 0: nothing has changed */
+	uint64_t marks_due_ns;               /**< when files are marked again, since mounts have changed; 0: none has */
+	uint64_t options_read_ns;            /**< when the files were read last */
+	uint32_t marks_sent, marks_in_force; /**< how often to this watcher, and how often it has answered */
 	uint32_t next_id;
 	struct kept_option *kept;
 	size_t kept_count, kept_capacity;

@@ -430,8 +430,8 @@ static void attach_one(struct tracer_job *job, struct tracer_result *result)
 	result->stack_start = proc_stack_start(result->pid);
 	result->pause_ns = pause.all_ns;
 	snprintf(job->attach_text, sizeof(job->attach_text),
-		 "process %d (%u thread%s paused for %.3f ms, one of them for %.3f ms before)%s", (int)result->pid,
-		 pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6,
+		 "process %d (%u thread%s paused for %.3f ms; the preparation paused one thread for %.3f ms)%s",
+		 (int)result->pid, pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6,
 		 (double)pause.one_ns / 1e6,
 		 pause.has_removed ? "; inactive code of an earlier recording was removed" : "");
 }

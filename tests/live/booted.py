@@ -4,28 +4,12 @@
 service allocates is in the trace, whenever and as whomever it starts, and a shutdown leaves a whole trace."""
 import json
 import os
-import pathlib
-import shutil
-import subprocess
 import sys
-import time
 
-from live import BUILD, XHEAP, dump_each, expect, run_tests, xheap
+from live import dump_each, expect, run_tests, xheap
+from machine import EARLY as EARLY_SERVICES, END, GUID, SERVED_BYTES, SYSTEMD, Machine, why_not
 
-SYSTEMD = next((path for path in ("/usr/lib/systemd/systemd", "/lib/systemd/systemd") if os.path.exists(path)), None)
-SERVED_BYTES, RESTARTS = 777, 3
-LIMIT_S = 240
-PLACE = pathlib.Path("place").absolute()
-UNITS = "/usr/lib/systemd/system"
-GUID = "{222962ab-6180-4b88-a825-346b75f2a24a}"
-# Units of this machine that the test does not need.
-MASKED = """systemd-tmpfiles-setup.service systemd-tmpfiles-setup-dev.service systemd-tmpfiles-clean.timer systemd-sysusers.service systemd-firstboot.service
-systemd-machine-id-commit.service systemd-random-seed.service systemd-update-utmp.service systemd-journald.service systemd-journald.socket
-systemd-journald-dev-log.socket systemd-journald-audit.socket systemd-journal-flush.service systemd-binfmt.service systemd-sysctl.service
-systemd-modules-load.service kmod-static-nodes.service systemd-repart.service systemd-pcrphase.service systemd-pcrphase-sysinit.service dbus.socket
-systemd-initctl.socket systemd-udevd.service systemd-udev-trigger.service systemd-remount-fs.service dev-hugepages.mount dev-mqueue.mount
-sys-fs-fuse-connections.mount sys-kernel-config.mount sys-kernel-debug.mount sys-kernel-tracing.mount proc-sys-fs-binfmt_misc.automount
-systemd-ask-password-console.path cryptsetup.target integritysetup.target veritysetup.target""".split()
+RESTARTS = 3
 EARLY = "[Unit]\nDefaultDependencies=no\nAfter=xheap-autologger.service xheap-images.service\nBefore=sysinit.target\n"
 SERVICE = "[Service]\nType=oneshot\nStandardOutput=append:/mnt/log/{name}\nExecStart=/opt/xheap/tests/live/served {count} {status}\n{more}"
 # name: (blocks, other lines of [Service], exit status, starts)
@@ -38,84 +22,23 @@ SOCKET = {"listening.socket": "[Unit]\nDefaultDependencies=no\n[Socket]\nListenS
                             "ExecStart=/usr/bin/perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Peer => \"/run/listening\")->read(my $x, 1)'\n",
           "timed.timer": "[Timer]\nOnActiveSec=0\nAccuracySec=1us\n"}
 STARTS = sum(row[3] for row in SERVICES.values()) + 1
-OVER = ("[Unit]\nDefaultDependencies=no\n[Service]\nType=oneshot\nTimeoutStartSec=120\n"
-        f"ExecStart=/bin/sh -c 'until [ $(cat /mnt/log/* 2>/dev/null | wc -l) -ge {STARTS} ]; do sleep 0.05; done; "
-        "/opt/xheap/xheap autologger list --format json > /mnt/list; /opt/xheap/xheap image list > /mnt/images; "
-        "/opt/xheap/xheap image list --format json > /mnt/images.json; grep -a \"\" /proc/[0-9]*/cmdline > /mnt/named; cat /proc/uptime > /mnt/done; "
-        "systemctl --no-block exit 7'\n")
-TARGET = ("[Unit]\nRequires=basic.target\nAfter=basic.target\nWants=early.service asking.service timed.timer dynamic.service private.service failing.service over.service\n"
-          "AllowIsolate=yes\n")
-SETUP = """set -e
-mount --make-rprivate /
-mount -t tmpfs -o mode=755 tmpfs {place}
-cd {place}
-mkdir upper work root
-mount -t overlay overlay -o lowerdir=/,upperdir={place}/upper,workdir={place}/work root
-cd root
-mkdir -p etc/systemd/system etc/xheap var/lib/xheap opt/xheap mnt old
-mount -t tmpfs -o mode=755 tmpfs etc/systemd/system
-mount -t tmpfs -o mode=755 tmpfs etc/xheap
-mount -t tmpfs -o mode=755 tmpfs var/lib/xheap
-cp -r {units}/. etc/systemd/system/
-cp -r {files}/. etc/xheap/
-mount --bind {build} opt/xheap
-mount --bind {out} mnt
-mount -t proc proc proc
-mount -t sysfs sysfs sys
-mount -t cgroup2 cgroup2 sys/fs/cgroup
-mount -t tmpfs -o mode=755 tmpfs dev
-mkdir dev/shm dev/pts
-for name in null zero full random urandom tty; do touch dev/$name; mount --bind /dev/$name dev/$name; done
-mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts
-mount -t tmpfs -o mode=1777 tmpfs dev/shm
-mount -t tmpfs -o mode=755 tmpfs run
-mkdir -p old
-pivot_root . old
-umount -l /old
-cd /
-exec env -i container=xheap-test PATH=/usr/sbin:/usr/bin:/sbin:/bin {first} --system --unit=test.target --log-target=console --log-level=info --show-status=no < /dev/null
-"""
+OVER = (f"until [ $(cat /mnt/log/* 2>/dev/null | wc -l) -ge {STARTS} ]; do sleep 0.05; done\n"
+        "xheap autologger list --format json > /mnt/list; xheap image list > /mnt/images\n"
+        "xheap image list --format json > /mnt/images.json; grep -a \"\" /proc/[0-9]*/cmdline > /mnt/named\n" + END)
+WANTS = ("early.service", "asking.service", "timed.timer", "dynamic.service", "private.service", "failing.service")
 
 
-def write_units(units, early):
-    units.mkdir(parents=True)
-    for name in MASKED:
-        (units / name).symlink_to("/dev/null")
-    for name, (count, more, status, _) in SERVICES.items():
-        head = EARLY if name == "early" else f"[Unit]\nStartLimitBurst={RESTARTS}\nStartLimitIntervalSec=1000\n"
-        (units / f"{name}.service").write_text(head + SERVICE.format(name=name, count=count, status=status, more=more))
-    for name, text in {**SOCKET, "over.service": OVER, "test.target": TARGET}.items():
-        (units / name).write_text(text)
-    for name in [*early, *(["xheap-autologger-end.service"] if early else [])]:
-        text = pathlib.Path(BUILD, name).read_text()
-        (units / name).write_text("\n".join(line.replace("=/usr/local/bin", "=/opt/xheap").replace("=-/usr/local/bin", "=-/opt/xheap") for line in text.split("\n")))
-        (units / "sysinit.target.wants").mkdir(exist_ok=True)
-        (units / "sysinit.target.wants" / name).symlink_to(f"../{name}")
-
-
-def boot(name, files, early=("xheap-autologger.service", "xheap-images.service"), first=SYSTEMD):
-    """Start systemd until its services have run; what it wrote, and the oracle's [(pid, blocks)]."""
-    base = pathlib.Path(name).absolute()
-    out, units, options = base / "out", base / "units", base / "files"
-    (out / "log").mkdir(parents=True)
-    out.chmod(0o755)
-    write_units(units, early)
-    options.mkdir()
-    for path, text in files.items():
-        (options / path).parent.mkdir(exist_ok=True)
-        (options / path).write_text(text)
-    PLACE.mkdir(exist_ok=True)
-    script = SETUP.format(place=PLACE, units=units, files=options, build=BUILD, out=out, first=first)
-    begin = time.monotonic()
-    run = subprocess.run(["unshare", "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup", "--fork", "--kill-child", "sh", "-c", script],
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, stdin=subprocess.DEVNULL, errors="replace")
-    taken = time.monotonic() - begin
-    said = run.stdout[-6000:]
-    expect((out / "done").exists(), f"{name}: the services did not run: {said}")
-    expect(run.returncode == 7, f"{name}: status {run.returncode}: {said}")
-    oracle = [tuple(map(int, line.split())) for path in sorted((out / "log").iterdir()) for line in path.read_text().splitlines()]
+def boot(name, files, early=EARLY_SERVICES, first=SYSTEMD):
+    """Start systemd until its services have run; what it wrote, the oracle's [(pid, blocks)], seconds, and the console's text."""
+    units = dict(SOCKET)
+    for unit, (count, more, status, _) in SERVICES.items():
+        head = EARLY if unit == "early" else f"[Unit]\nStartLimitBurst={RESTARTS}\nStartLimitIntervalSec=1000\n"
+        units[f"{unit}.service"] = head + SERVICE.format(name=unit, count=count, status=status, more=more)
+    machine = Machine(name, units, WANTS, early, files, first)
+    taken, said = machine.start(OVER)
+    oracle = machine.oracle()
     expect(len(oracle) == STARTS, f"{name}: {oracle}")
-    return out, oracle, taken, run.stdout
+    return machine.out, oracle, taken, said
 
 
 def check(out, oracle, said, trace):
@@ -195,18 +118,7 @@ def watched_before():
     return f"booted in {taken:.1f} s"
 
 
-def can_run():
-    if os.geteuid() or not SYSTEMD or not shutil.which("unshare") or not shutil.which("pivot_root", path=os.environ["PATH"]):
-        return "a boot needs root, systemd, unshare and pivot_root"
-    PLACE.mkdir(exist_ok=True)
-    script = SETUP.format(place=PLACE, units=PLACE, files=PLACE, build=BUILD, out=PLACE, first="/bin/true #").split("cp -r")[0]
-    tried = subprocess.run(["unshare", "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup", "--fork", "sh", "-c", script + "mount -t proc proc proc; mount -t sysfs sysfs sys; mount -t cgroup2 cgroup2 sys/fs/cgroup"],
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    return "" if tried.returncode == 0 else f"namespaces for a boot cannot be made: {tried.stdout.strip()}"
-
-
-os.environ["PATH"] += ":/usr/sbin:/sbin"
-reason = can_run()
+reason = why_not()
 if reason:
     print(reason)
     sys.exit(77)
