@@ -228,6 +228,8 @@ int autologger_start(const struct autologger *logger, const char *init, struct d
 	if (autologger_is_running(logger->name))
 		return 0;
 	int error = autologger_check(logger, why);
+	if (!error)
+		autologger_rest_recover(logger);
 	error = error ? error : session_start(logger, why);
 	if (!error && logger->values[AUTOLOGGER_AllProcesses].number) {
 		if (init && !take_init(logger->name, init)) {
