@@ -185,11 +185,11 @@ _xheap_image() {
 	case ${COMP_WORDS[2]} in
 	add)
 		case $1 in
-		-*) _xheap_reply "--session --output --user --arguments --cgroup --first --every --for --privileged --tracing-flags --help" "$1" ;;
+		-*) _xheap_reply "--service --session --output --user --arguments --cgroup --first --every --for --privileged --scripts --force --tracing-flags --help" "$1" ;;
 		*) COMPREPLY=($(compgen -c -f -- "$1")) ;;
 		esac ;;
 	list) _xheap_reply "--format" "$1" ;;
-	watch) _xheap_reply "--below" "$1" ;;
+	watch) _xheap_reply "--below --deadline --boot" "$1" ;;
 	*) _xheap_reply "--all $(xheap image list 2>/dev/null | sed -n 's/^\([^ ].*\): .* traced.*/\1/p')" "$1" ;;
 	esac
 }

@@ -14,18 +14,10 @@
 #include "base/memory.h"
 #include "base/trusted_files.h"
 #include "session/directory.h"
-#include "session/image_start.h"
 
 enum { PATH_BYTES = 1024, STATE_BYTES = 64 << 10 };
 
 /* ---- directories ---- */
-
-static bool is_own_directory(const char *path)
-{
-	struct stat status;
-	return path && path[0] == '/' && stat(path, &status) == 0 && S_ISDIR(status.st_mode) &&
-	       status.st_uid == geteuid() && !(status.st_mode & (S_IWGRP | S_IWOTH));
-}
 
 void autologger_directory(enum autologger_directory directory, char *path, size_t size)
 {
@@ -33,8 +25,7 @@ void autologger_directory(enum autologger_directory directory, char *path, size_
 		[AUTOLOGGER_DIRECTORY_FILES] = "/etc/xheap/autologger.d",
 		[AUTOLOGGER_DIRECTORY_STATE] = "/var/lib/xheap/autologger",
 		[AUTOLOGGER_DIRECTORY_TRACES] = "/var/lib/xheap/traces"};
-	const char *root = getenv(IMAGE_ROOT_VARIABLE);
-	snprintf(path, size, "%s%s", is_own_directory(root) ? root : "", paths[directory]);
+	snprintf(path, size, "%s%s", trusted_root(), paths[directory]);
 }
 
 int autologger_directory_make(enum autologger_directory directory, mode_t mode, struct diag *diag)

@@ -16,7 +16,7 @@ enum autologger_directory {
 	AUTOLOGGER_DIRECTORY_COUNT
 };
 
-/** Write the directory's path. IMAGE_ROOT_VARIABLE may put another one before it, for tests. */
+/** Write the directory's path, behind trusted_root(). */
 void autologger_directory(enum autologger_directory directory, char *path, size_t size);
 
 /** Make the directory and those above it. Return 0 or a negative errno. */

@@ -19,6 +19,15 @@ const char *trusted_doubt(const struct stat *status)
 	return NULL;
 }
 
+const char *trusted_root(void)
+{
+	const char *root = getenv(TRUSTED_ROOT_VARIABLE);
+	struct stat status;
+	bool is_own = root && root[0] == '/' && stat(root, &status) == 0 && S_ISDIR(status.st_mode) &&
+		      status.st_uid == geteuid() && !(status.st_mode & (S_IWGRP | S_IWOTH));
+	return is_own ? root : "";
+}
+
 /* ---- directories ---- */
 
 int trusted_directory_make(const char *path, mode_t mode, struct diag *diag)

@@ -12,6 +12,13 @@
 /** What the names of settings end with. */
 #define TRUSTED_SUFFIX ".conf"
 
+/** The environment's name of a directory before all paths of settings, for tests. It counts only if the directory
+    belongs to the caller, and nobody else may write to it. */
+#define TRUSTED_ROOT_VARIABLE "XHEAP_IMAGE_ROOT"
+
+/** Return the directory before all paths of settings; "": none is set. */
+const char *trusted_root(void);
+
 /** Return why a file or directory cannot be trusted, a static text; NULL: it can. */
 const char *trusted_doubt(const struct stat *status);
 

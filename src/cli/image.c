@@ -14,19 +14,22 @@
 #include "cli/image.h"
 #include "cli/option_parser.h"
 #include "image/keeper.h"
+#include "image/watcher.h"
 
 /* ---- add ---- */
 
 struct image_add {
 	struct session_options session;
-	const char *image, *to_session, *output, *user, *arguments, *cgroup, *first, *every, *time, *flags;
-	bool is_privileged;
+	const char *image, *service, *to_session, *output, *user, *arguments, *cgroup, *first, *every, *time, *flags;
+	bool is_privileged, is_forced, has_scripts;
 };
 
 #define AT(member) OPTION_AT(struct image_add, member)
 
 /* clang-format off */
 static const struct option add_rows[] = {
+	{"service", .type = VALUE_TEXT, AT(service), .value = "UNIT",
+	 .help = "only processes of this unit, from their next start; without NAME or PATH: all that it executes"},
 	{"session", .type = VALUE_TEXT, AT(to_session), .value = "NAME",
 	 .help = "record into this session, if it runs"},
 	{"output", .letter = 'o', .type = VALUE_TEXT, AT(output), .value = "TEMPLATE",
@@ -42,6 +45,10 @@ static const struct option add_rows[] = {
 	{"for", .type = VALUE_TEXT, AT(time), .value = "TIME", .help = "end after this time, such as 2h, 30m or 7d"},
 	{"privileged", .type = VALUE_ON, AT(is_privileged),
 	 .help = "trace the program although it is setuid or setgid, or has file capabilities"},
+	{"scripts", .type = VALUE_ON, AT(has_scripts),
+	 .help = "of a PATH: record scripts, too, that it interprets; each exec then costs as much as with a NAME"},
+	{"force", .type = VALUE_ON, AT(is_forced),
+	 .help = "trace the program although SELinux gives it another domain"},
 	{"tracing-flags", .type = VALUE_TEXT, AT(flags), .value = "FLAGS", .help = "0x1: heaps (default); 0: nothing"},
 	{.type = VALUE_END},
 };
@@ -103,6 +110,7 @@ static int set_values(const struct image_add *add, struct image_option *option)
 	const struct {
 		const char *key, *value;
 	} values[] = {{"Image", add->image},
+		      {"Service", add->service},
 		      {"Session", add->to_session},
 		      {"Output", add->output},
 		      {"User", add->user},
@@ -113,7 +121,9 @@ static int set_values(const struct image_add *add, struct image_option *option)
 		      {"TracingFlags", add->flags},
 		      {"Until", until[0] ? until : NULL},
 		      {"Options", words},
-		      {"Privileged", add->is_privileged ? "yes" : NULL}};
+		      {"Privileged", add->is_privileged ? "yes" : NULL},
+		      {"Scripts", add->has_scripts ? "yes" : NULL},
+		      {"Force", add->is_forced ? "yes" : NULL}};
 	struct diag why = {""};
 	int error = 0;
 	image_option_init(option);
@@ -121,6 +131,7 @@ static int set_values(const struct image_add *add, struct image_option *option)
 		if (values[i].value)
 			error = image_option_set(option, values[i].key, values[i].value, &why);
 	error = error ? error : image_option_check(option, &why);
+	error = error ? error : image_option_check_domain(option, &why);
 	return error ? cli_fail("image add: %s", why.text) : CLI_OK;
 }
 
@@ -148,8 +159,9 @@ static int add_run(int count, char **arguments)
 	struct diag diag = {""};
 	session_options_init(&add.session);
 	int status = options_parse(&image_grammar, count, arguments, &add, take_image, NULL);
-	if (status == CLI_OK && !add.image)
-		status = cli_fail("image add: the image is missing: a file name such as nginx, or a path");
+	if (status == CLI_OK && !add.image && !add.service)
+		status = cli_fail("image add: the image is missing: a file name such as nginx, or a path, or "
+				  "--service UNIT");
 	if (status == CLI_OK)
 		status = set_values(&add, &option);
 	if (status == CLI_OK)
@@ -213,6 +225,12 @@ struct image_watch {
 static const struct option watch_rows[] = {
 	{"below", .type = VALUE_TEXT, OPTION_AT(struct image_watch, keeper.below), .value = "DIRECTORY",
 	 .help = "watch names only on file systems that are mounted there or below"},
+	{"deadline", .type = VALUE_NUMBER, OPTION_AT(struct image_watch, keeper.deadline_ms),
+	 .least = WATCHER_DEADLINE_MIN_MS, .most = WATCHER_DEADLINE_MAX_MS,
+	 .initial = WATCHER_DEADLINE_MS, .value = "MILLISECONDS",
+	 .help = "let a start wait for its logger this long; then it goes on untraced, and is counted"},
+	{"boot", .type = VALUE_ON, OPTION_AT(struct image_watch, keeper.is_early),
+	 .help = "begin before process 1, as for autologgers with Boot = 1"},
 	{.type = VALUE_END},
 };
 /* clang-format on */
@@ -231,6 +249,7 @@ static int watch_run(int count, char **arguments)
 	struct image_watch watch = {.keeper = {.say = say_line}};
 	struct diag diag = {""};
 	char **rest;
+	options_initialize(watch_rows, &watch);
 	int status = options_parse(&watch_grammar, count, arguments, &watch, NULL, &rest);
 	if (status == CLI_OK && *rest)
 		status = cli_fail("image watch: %s: not expected here", *rest);
@@ -253,7 +272,7 @@ static int image_run(int count, char **arguments)
 
 const struct command command_image = {
 	.name = "image",
-	.usage = "add NAME|PATH [OPTIONS] | list | show IMAGE | remove IMAGE|--all | enable IMAGE | disable IMAGE | "
+	.usage = "add [NAME|PATH] [OPTIONS] | list | show IMAGE | remove IMAGE|--all | enable IMAGE | disable IMAGE | "
 		 "watch",
 	.summary = "record a program whenever and by whomever it is started",
 	.run = image_run,

@@ -48,13 +48,16 @@ void image_say_in_force(const struct image_option *option)
 {
 	struct image_status status;
 	image_status_read(&status);
+	const char *title = image_option_title(option);
 	if (image_status_is_kept(&status))
-		cli_say("starts of %s are recorded from now on, until xheap image remove %s", option->image,
-			option->image);
+		cli_say("starts of %s are recorded from now on, until xheap image remove %s", title, title);
 	else
 		cli_say("%s is registered, but nobody watches: systemctl enable --now xheap-images, or xheap image "
 			"watch",
-			option->image);
+			title);
+	if (option->service[0])
+		cli_say("processes that %s has already are not recorded; systemctl restart %s starts it anew",
+			option->service, option->service);
 	image_status_fini(&status);
 }
 
@@ -76,7 +79,7 @@ void image_say_what_is_on(void)
 		size_t length = strlen(names);
 		if (image_option_is_in_force(&options.items[i], time(NULL)))
 			snprintf(names + length, sizeof(names) - length, "%s%.*s", length ? ", " : "",
-				 (int)(sizeof(names) - length), options.items[i].image);
+				 (int)(sizeof(names) - length), image_option_title(&options.items[i]));
 	}
 	if (names[0])
 		cli_say("starts are recorded of %s; xheap image list", names);
@@ -94,8 +97,7 @@ static const struct image_count *count_of(const struct image_status *status, con
 
 static bool is_untraced(int outcome)
 {
-	return outcome != CONTROL_OUTCOME_TRACED && outcome != CONTROL_OUTCOME_UNSELECTED &&
-	       outcome != CONTROL_OUTCOME_EXEC_FAILED;
+	return control_outcome_is_untraced((enum control_outcome)outcome);
 }
 
 static uint64_t untraced(const struct image_count *count)
@@ -126,10 +128,15 @@ static void option_text_line(const struct image_option *option, const struct ima
 {
 	char last[40];
 	uint64_t missing = untraced(count), files, bytes;
-	printf("%s: %s, %s traced, %s untraced", text_shown(option->image), state_of(option),
+	printf("%s: %s, %s traced, %s untraced", text_shown(image_option_title(option)), state_of(option),
 	       text_count(count->outcomes[CONTROL_OUTCOME_TRACED]).data, text_count(missing).data);
 	if (count->outcomes[CONTROL_OUTCOME_UNSELECTED])
 		printf(", %s not selected", text_count(count->outcomes[CONTROL_OUTCOME_UNSELECTED]).data);
+	if (count->outcomes[CONTROL_OUTCOME_FOLLOWED])
+		printf(", %s followed", text_count(count->outcomes[CONTROL_OUTCOME_FOLLOWED]).data);
+	if (count->outcomes[CONTROL_OUTCOME_SCRIPT])
+		printf(", %s of scripts (--scripts records them)",
+		       text_count(count->outcomes[CONTROL_OUTCOME_SCRIPT]).data);
 	if (count->shared)
 		printf(", %s in the common trace", text_count(count->shared).data);
 	image_option_traces(option, &files, &bytes);
@@ -164,7 +171,7 @@ static void intervals_text(const struct image_status *status)
 static void list_text(const struct image_options *options, const struct image_status *status)
 {
 	for (size_t i = 0; i < options->count; i++)
-		option_text_line(&options->items[i], count_of(status, options->items[i].image));
+		option_text_line(&options->items[i], count_of(status, image_option_title(&options->items[i])));
 	if (!options->count)
 		puts("no image is registered; xheap image add NAME registers one");
 	for (size_t i = 0; i < options->mistake_count; i++)
@@ -197,7 +204,7 @@ static void option_json(struct json *json, const struct image_option *option, co
 	uint64_t files, bytes;
 	char key[KEY_BYTES];
 	json_begin_object(json, NULL);
-	json_text(json, "image", option->image);
+	json_text(json, "image", image_option_title(option));
 	json_text(json, "file", option->file);
 	json_text(json, "state", state_of(option));
 	json_begin_object(json, "values");
@@ -227,12 +234,13 @@ static void list_json(const struct image_options *options, const struct image_st
 	json_number(&json, "keeper", is_kept ? status->keeper : 0);
 	json_number(&json, "watcher", is_kept ? status->watcher : 0);
 	json_number(&json, "in_force", is_kept && status->is_in_force);
+	json_number(&json, "early", is_kept && status->is_early);
 	json_number(&json, "refused_marks", (int64_t)status->refused_marks);
 	json_number(&json, "queue_overflows", (int64_t)status->overflows);
 	json_number(&json, "other_mount_namespaces", (int64_t)status->namespaces);
 	json_begin_array(&json, "images");
 	for (size_t i = 0; i < options->count; i++)
-		option_json(&json, &options->items[i], count_of(status, options->items[i].image));
+		option_json(&json, &options->items[i], count_of(status, image_option_title(&options->items[i])));
 	json_end_array(&json);
 	json_begin_array(&json, "mistakes");
 	for (size_t i = 0; i < options->mistake_count; i++)
@@ -287,7 +295,7 @@ int image_show_run(int count, char **arguments)
 		option ? CLI_OK
 		       : cli_fail("image show: %s is not registered; xheap image list shows what is", arguments[1]);
 	if (option) {
-		option_text_line(option, count_of(&status, option->image));
+		option_text_line(option, count_of(&status, image_option_title(option)));
 		image_option_write(option, stdout);
 	}
 	image_status_fini(&status);

@@ -29,6 +29,7 @@ struct guardian {
 	pid_t watcher;
 	int watcher_fd; /* pidfd; -1: the kernel has none, and an end is noticed a round later */
 	struct watch_life *life;
+	uint32_t deadline_ms;
 	enum watch_end end; /* of the last watcher */
 };
 
@@ -56,16 +57,18 @@ static bool watcher_start(struct guardian *guardian)
 	pid_t self = getpid();
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
 		return false;
+	struct watch_life *life = guardian->life;
+	life->beat_ns[++life->watcher % WATCH_LIVES] = 0;
 	guardian->watcher = fork();
 	if (guardian->watcher == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != self)
 			_exit(1);
-		_exit(watcher_run(sockets[1], guardian->life));
+		_exit(watcher_run(sockets[1], guardian->life, guardian->deadline_ms));
 	}
 	close(sockets[1]);
 	const struct watch_message message = {
-		.kind = WATCH_WATCHER, .pid = guardian->watcher, .value = (int32_t)guardian->end};
+		.kind = WATCH_WATCHER, .id = life->watcher, .pid = guardian->watcher, .value = (int32_t)guardian->end};
 	if (guardian->watcher > 0)
 		watch_send(guardian->keeper, &message, sockets[0], true);
 	close(sockets[0]);
@@ -116,9 +119,9 @@ static bool watcher_guard(struct guardian *guardian)
 	return false;
 }
 
-_Noreturn void guardian_run(int keeper, struct watch_life *life)
+_Noreturn void guardian_run(int keeper, struct watch_life *life, uint32_t deadline_ms)
 {
-	struct guardian guardian = {.keeper = keeper, .life = life, .watcher_fd = -1};
+	struct guardian guardian = {.keeper = keeper, .life = life, .deadline_ms = deadline_ms, .watcher_fd = -1};
 	isolate(keeper);
 	for (;;) {
 		uint64_t began = monotonic_now_ns();

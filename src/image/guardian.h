@@ -7,7 +7,7 @@
 #include "image/watcher.h"
 
 /** Guard watchers until the keeper's socket closes. The keeper gets each new watcher's socket by it. life: shared
-    memory. */
-_Noreturn void guardian_run(int keeper, struct watch_life *life);
+    memory. deadline_ms: of the watchers. */
+_Noreturn void guardian_run(int keeper, struct watch_life *life, uint32_t deadline_ms);
 
 #endif

@@ -32,10 +32,13 @@ static void read_one(void *cookie, int directory, const char *name)
 		error = image_option_read(&option, file, path, &mistake);
 		fclose(file);
 	}
-	const struct image_option *other = error ? NULL : image_options_find(options, option.image);
+	const struct image_option *other = error ? NULL : image_options_find(options, image_option_title(&option));
 	if (other)
-		error = diag_fail(&mistake, EEXIST, "%s: %s has an option already, in %s", path, option.image,
-				  other->file);
+		error = diag_fail(&mistake, EEXIST, "%s: %s has an option already, in %s", path,
+				  image_option_title(&option), other->file);
+	struct diag reason = {""};
+	if (!error && image_option_check_domain(&option, &reason))
+		error = diag_fail(&mistake, EACCES, "%s is not in force: %s", path, reason.text);
 	if (error) {
 		add_mistake(options, &mistake);
 		return;
@@ -64,7 +67,7 @@ void image_options_fini(struct image_options *options)
 struct image_option *image_options_find(const struct image_options *options, const char *image)
 {
 	for (size_t i = 0; i < options->count; i++)
-		if (!strcmp(options->items[i].image, image) || !strcmp(options->items[i].file, image))
+		if (!strcmp(image_option_title(&options->items[i]), image) || !strcmp(options->items[i].file, image))
 			return &options->items[i];
 	return NULL;
 }

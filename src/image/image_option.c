@@ -15,6 +15,7 @@
 
 #include "base/text.h"
 #include "session/directory.h"
+#include "session/image_domain.h"
 #include "session/image_start.h"
 
 #define OWN_FILE_BYTES (UINT64_C(64) << 20)
@@ -32,12 +33,21 @@ struct option_field {
 #define AT(member) offsetof(struct image_option, member), sizeof(((struct image_option *)NULL)->member)
 
 static const struct option_field rows[] = {
-	{"Image", ROW_TEXT, AT(image), 0},         {"TracingFlags", ROW_FLAGS, AT(flags), IMAGE_FLAG_HEAP},
-	{"Enabled", ROW_TRUTH, AT(is_enabled), 1}, {"Session", ROW_TEXT, AT(session), 0},
-	{"Output", ROW_TEXT, AT(output), 0},       {"User", ROW_TEXT, AT(user), 0},
-	{"Arguments", ROW_TEXT, AT(arguments), 0}, {"Cgroup", ROW_TEXT, AT(cgroup), 0},
-	{"First", ROW_NUMBER, AT(first), 0},       {"Every", ROW_NUMBER, AT(every), 0},
-	{"Until", ROW_TIME, AT(until_s), 0},       {"Privileged", ROW_TRUTH, AT(is_privileged), 0},
+	{"Image", ROW_TEXT, AT(image), 0},
+	{"TracingFlags", ROW_FLAGS, AT(flags), IMAGE_FLAG_HEAP},
+	{"Enabled", ROW_TRUTH, AT(is_enabled), 1},
+	{"Session", ROW_TEXT, AT(session), 0},
+	{"Service", ROW_TEXT, AT(service), 0},
+	{"Output", ROW_TEXT, AT(output), 0},
+	{"User", ROW_TEXT, AT(user), 0},
+	{"Arguments", ROW_TEXT, AT(arguments), 0},
+	{"Cgroup", ROW_TEXT, AT(cgroup), 0},
+	{"First", ROW_NUMBER, AT(first), 0},
+	{"Every", ROW_NUMBER, AT(every), 0},
+	{"Until", ROW_TIME, AT(until_s), 0},
+	{"Privileged", ROW_TRUTH, AT(is_privileged), 0},
+	{"Scripts", ROW_TRUTH, AT(has_scripts), 0},
+	{"Force", ROW_TRUTH, AT(is_forced), 0},
 	{"Options", ROW_TEXT, AT(options), 0},
 };
 enum { ROW_COUNT = sizeof(rows) / sizeof(*rows) };
@@ -147,6 +157,11 @@ int image_option_set(struct image_option *option, const char *key, const char *v
 
 /* ---- the whole ---- */
 
+const char *image_option_title(const struct image_option *option)
+{
+	return option->image[0] ? option->image : option->service;
+}
+
 bool image_option_is_path(const struct image_option *option)
 {
 	return option->image[0] == '/';
@@ -178,8 +193,12 @@ static int check_image(const struct image_option *option, struct diag *why)
 {
 	static const char *const own[] = {"xheap", "ld-linux-x86-64.so.2", "ld-musl-x86_64.so.1", "ld.so"};
 	const char *name = text_file_name(option->image);
+	if (!option->image[0] && option->service[0])
+		return 0;
 	if (!option->image[0])
-		return diag_fail(why, EINVAL, "Image is missing: a file name without a path, or an absolute path");
+		return diag_fail(
+			why, EINVAL,
+			"Image is missing: a file name without a path, or an absolute path; or Service, a unit");
 	if (option->image[0] != '/' && strchr(option->image, '/'))
 		return diag_fail(why, EINVAL, "Image = %s: neither a file name without a path nor an absolute path",
 				 option->image);
@@ -193,9 +212,55 @@ static int check_image(const struct image_option *option, struct diag *why)
 	return 0;
 }
 
+/* The units that have a cgroup with processes. */
+static const char *const unit_types[] = {".service", ".scope", ".slice", ".socket", ".mount", ".swap"};
+enum { UNIT_TYPE_COUNT = sizeof(unit_types) / sizeof(*unit_types) };
+
+static const char *unit_type(const char *unit)
+{
+	static const char *const others[] = {".timer", ".path", ".target", ".device", ".automount"};
+	const char *type = strrchr(unit, '.');
+	for (int i = 0; type && i < UNIT_TYPE_COUNT; i++)
+		if (!strcmp(type, unit_types[i]))
+			return type;
+	for (size_t i = 0; type && i < sizeof(others) / sizeof(*others); i++)
+		if (!strcmp(type, others[i]))
+			return NULL;
+	/* As systemctl reads a name without a type. */
+	return "";
+}
+
+/* Check the unit, and complete its name. */
+static int check_service(struct image_option *option, struct diag *why)
+{
+	static const char *const refused[] = {"init.scope", "-.slice", "xheap-images.service"};
+	char *unit = option->service;
+	const char *type = unit_type(unit);
+	if (!unit[0])
+		return 0;
+	if (!type)
+		return diag_fail(why, EINVAL, "Service = %s: a unit of this type has no processes", unit);
+	for (const char *at = unit; *at; at++)
+		if (!isalnum((unsigned char)*at) && !strchr(":-_.\\@", *at))
+			return diag_fail(why, EINVAL, "Service = %s: not the name of a unit", unit);
+	if (!*type && strlen(unit) + sizeof(".service") > sizeof(option->service))
+		return diag_fail(why, E2BIG, "Service = %s: too long", unit);
+	if (!*type)
+		strcat(unit, unit_types[0]);
+	const char *instance = strchr(unit, '@');
+	if (unit[0] == '.' || (instance && instance + 1 == strrchr(unit, '.')))
+		return diag_fail(why, EINVAL, "Service = %s: a unit of this name has no processes", unit);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
+		if (!strcmp(unit, refused[i]))
+			return diag_fail(why, EPERM, "Service = %s: the service manager, everything, or xheap itself",
+					 unit);
+	return 0;
+}
+
 int image_option_check(struct image_option *option, struct diag *why)
 {
 	int error = check_image(option, why);
+	error = error ? error : check_service(option, why);
 	if (error)
 		return error;
 	if (option->session[0] && !session_name_is_possible(option->session))
@@ -208,6 +273,11 @@ int image_option_check(struct image_option *option, struct diag *why)
 	struct session_options session;
 	char room[2 * IMAGE_PATH_BYTES];
 	return error ? error : image_option_recording(option, 1, &session, room, why);
+}
+
+int image_option_check_domain(const struct image_option *option, struct diag *why)
+{
+	return image_option_is_path(option) && !option->is_forced ? image_domain_check(option->image, why) : 0;
 }
 
 /* ---- reading ---- */
@@ -342,9 +412,9 @@ static uint32_t sum_of(const char *text)
 /* Copy the image's file name, of this many bytes at most; add a sum if another image could have the same name. */
 static void plain_name(const struct image_option *option, char *name, size_t size)
 {
-	const char *image = text_file_name(option->image);
+	const char *title = image_option_title(option), *image = text_file_name(title);
 	size_t length = 0;
-	bool is_changed = image != option->image;
+	bool is_changed = image != title;
 	for (; *image && length + 10 < size; image++, length++) {
 		bool is_plain = isalnum((unsigned char)*image) || strchr("_+.", *image);
 		name[length] = is_plain && !(length == 0 && *image == '.') ? *image : '-';
@@ -352,7 +422,7 @@ static void plain_name(const struct image_option *option, char *name, size_t siz
 	}
 	name[length] = 0;
 	if (is_changed || *image)
-		snprintf(name + length, size - length, "-%08x", sum_of(option->image));
+		snprintf(name + length, size - length, "-%08x", sum_of(title));
 }
 
 void image_option_file_name(const struct image_option *option, char name[IMAGE_NAME_BYTES])
@@ -495,7 +565,7 @@ int image_option_recording(const struct image_option *option, pid_t pid, struct 
 	if (session->buffer_max < session->buffer_min)
 		session->buffer_max = session->buffer_min;
 	session->drops_empty = true;
-	session->command = option->image;
+	session->command = image_option_title(option);
 	session->trace_path = room;
 	image_option_session_name(option, name);
 	if (image_option_is_each(option) && pid) {

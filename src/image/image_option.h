@@ -23,7 +23,9 @@ enum {
 struct image_option {
 	char file[IMAGE_NAME_BYTES];  /**< name of its file, without the directory */
 	char image[IMAGE_PATH_BYTES]; /**< a file name without a path, or an absolute path */
-	char session[65];             /**< the session that takes its starts first; "": none */
+	/** the unit that it is limited to; "": none. Without an image: all that the unit executes */
+	char service[IMAGE_NAME_BYTES];
+	char session[65]; /**< the session that takes its starts first; "": none */
 	char output[IMAGE_PATH_BYTES];
 	char user[65]; /**< a name or a number; "": every user */
 	char arguments[CONTROL_PATTERN_BYTES], cgroup[CONTROL_PATTERN_BYTES];
@@ -32,6 +34,8 @@ struct image_option {
 	uint64_t first, every;          /**< 0: all */
 	int64_t until_s;                /**< time since the epoch at which it ends; 0: never */
 	bool is_privileged, is_enabled;
+	bool has_scripts; /**< of a path: a script that the file interprets is a start of it */
+	bool is_forced;   /**< also if SELinux changes the domain of the program */
 	uint32_t user_id;
 };
 
@@ -45,6 +49,10 @@ int image_option_set(struct image_option *option, const char *key, const char *v
 /** Check what the values mean together, and find the user's number. Return 0, or a negative errno with the reason. */
 int image_option_check(struct image_option *option, struct diag *why);
 
+/** Refuse a file that SELinux runs in another domain, as long as nobody forces it. Return 0, or a negative errno with
+    the reason. */
+int image_option_check_domain(const struct image_option *option, struct diag *why);
+
 /** Read a file. `path` is for messages, which have it with the line. Return 0, or a negative errno. */
 int image_option_read(struct image_option *option, FILE *file, const char *path, struct diag *why);
 
@@ -54,6 +62,9 @@ void image_option_write(const struct image_option *option, FILE *file);
 /** Call `visit` with each key that has another value than the initial one. */
 void image_option_each(const struct image_option *option,
 		       void (*visit)(void *cookie, const char *key, const char *value), void *cookie);
+
+/** Return what commands, counts and sessions call the option: its image, or its unit if it has none. */
+const char *image_option_title(const struct image_option *option);
 
 /** Return whether the image is one file, given by its path. */
 bool image_option_is_path(const struct image_option *option);
@@ -67,7 +78,7 @@ bool image_option_is_in_force(const struct image_option *option, int64_t now_s);
 /** Write the name of the option's file: the image's own, and a sum if the image is a path or no clear name. */
 void image_option_file_name(const struct image_option *option, char name[IMAGE_NAME_BYTES]);
 
-/** Return what the names of images' own sessions begin with: "image.", or a name for IMAGE_ROOT_VARIABLE. */
+/** Return what the names of images' own sessions begin with: "image.", or a name for trusted_root(). */
 const char *image_session_prefix(void);
 
 /** Write the name of the image's own session. */

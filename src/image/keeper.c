@@ -42,6 +42,7 @@
 #define SCAN_NS NS_PER_S
 #define SEARCH_NS (2 * NS_PER_S)
 #define DEBOUNCE_NS (20 * NS_PER_MS)
+#define MOUNTS_NS (100 * NS_PER_MS)
 #define WRITE_NS (50 * NS_PER_MS)
 enum { ROUND_MS = 50, OWN_WAIT_ROUNDS = 10 };
 
@@ -71,8 +72,7 @@ static int64_t realtime_ns(void)
 	return (int64_t)now.tv_sec * (int64_t)NS_PER_S + now.tv_nsec;
 }
 
-/* Tell the service manager, if one waits for it, that starts are recorded from now on. */
-static void announce_ready(void)
+void keeper_announce_ready(void)
 {
 	static const char text[] = "READY=1";
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -95,10 +95,10 @@ static void announce_ready(void)
 
 /* ---- options ---- */
 
-static struct kept_option *kept_of_image(struct keeper *keeper, const char *image)
+static struct kept_option *kept_of_title(struct keeper *keeper, const char *title)
 {
 	for (size_t i = 0; i < keeper->kept_count; i++)
-		if (!strcmp(keeper->kept[i].option.image, image))
+		if (!strcmp(image_option_title(&keeper->kept[i].option), title))
 			return &keeper->kept[i];
 	return NULL;
 }
@@ -106,12 +106,12 @@ static struct kept_option *kept_of_image(struct keeper *keeper, const char *imag
 /* An option keeps its number: counts of its starts go on. */
 static void keep_option(struct keeper *keeper, const struct image_option *option)
 {
-	struct kept_option *kept = kept_of_image(keeper, option->image);
+	struct kept_option *kept = kept_of_title(keeper, image_option_title(option));
 	if (!kept) {
 		memory_grow(keeper->kept, keeper->kept_count, keeper->kept_capacity);
 		kept = &keeper->kept[keeper->kept_count++];
 		/* Rows of the file of counts are numbered like rows of the status. */
-		const struct image_count *row = image_status_row(&keeper->status, option->image);
+		const struct image_count *row = image_status_row(&keeper->status, image_option_title(option));
 		*kept = (struct kept_option){.id = (uint32_t)(row - keeper->status.counts)};
 	}
 	kept->option = *option;
@@ -144,6 +144,7 @@ static void say_mistakes(struct keeper *keeper, const struct image_options *opti
 static void read_options(struct keeper *keeper)
 {
 	struct image_options options = {0};
+	keeper->options_read_ns = monotonic_now_ns();
 	image_options_read(&options);
 	for (size_t i = 0; i < keeper->kept_count; i++)
 		keeper->kept[i].is_in_force = false;
@@ -165,6 +166,21 @@ static bool has_any_in_force(const struct keeper *keeper)
 	return false;
 }
 
+/* Wait a little until the sessions that were asked have answered: without an image's own session a second one would
+   begin, and without the session that an option names its starts would not be recorded. */
+static void wait_for_sessions(struct keeper *keeper)
+{
+	for (int round = 0; round < OWN_WAIT_ROUNDS; round++) {
+		bool waits = false;
+		keeper_take_sessions(keeper);
+		for (size_t i = 0; i < keeper->session_count; i++)
+			waits |= keeper->sessions[i].socket >= 0;
+		if (!waits)
+			return;
+		monotonic_pause(ROUND_MS * NS_PER_MS / 2);
+	}
+}
+
 /* Put the options in force as they are in their files now. */
 static void apply_options(struct keeper *keeper)
 {
@@ -172,7 +188,8 @@ static void apply_options(struct keeper *keeper)
 	keeper_drop_spares(keeper);
 	read_options(keeper);
 	keeper_review_sessions(keeper);
-	keeper_take_sessions(keeper);
+	if (keeper->watcher >= 0)
+		wait_for_sessions(keeper);
 	keeper_add_spares(keeper);
 	keeper_mark(keeper);
 }
@@ -182,7 +199,7 @@ static void check_ends(struct keeper *keeper)
 	int64_t now = time(NULL);
 	for (size_t i = 0; i < keeper->kept_count; i++)
 		if (keeper->kept[i].is_in_force && !image_option_is_in_force(&keeper->kept[i].option, now)) {
-			keeper_say(keeper, "%s: its time is over", keeper->kept[i].option.image);
+			keeper_say(keeper, "%s: its time is over", image_option_title(&keeper->kept[i].option));
 			keeper->options_due_ns = keeper->options_due_ns ? keeper->options_due_ns : monotonic_now_ns();
 		}
 }
@@ -199,7 +216,7 @@ static int guardian_start(struct keeper *keeper)
 		sigset_t none;
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
-		guardian_run(sockets[1], keeper->life);
+		guardian_run(sockets[1], keeper->life, keeper->options->deadline_ms);
 	}
 	close(sockets[1]);
 	keeper->guardian_socket = sockets[0];
@@ -209,29 +226,18 @@ static int guardian_start(struct keeper *keeper)
 static void watcher_lost(struct keeper *keeper)
 {
 	fd_close(&keeper->watcher);
+	keeper->marks_sent = keeper->marks_in_force = 0;
 	keeper->status.watcher = 0;
 	keeper->status.is_in_force = false;
+	keeper->status.in_force_ns = 0;
 	/* It lived at its last beat; nobody knows how much longer. */
-	int64_t beat_ns = __atomic_load_n(&keeper->life->beat_ns, __ATOMIC_RELAXED);
+	int64_t beat_ns =
+		__atomic_load_n(&keeper->life->beat_ns[keeper->watcher_number % WATCH_LIVES], __ATOMIC_RELAXED);
 	if (has_any_in_force(keeper))
 		image_status_interval(&keeper->status, false, WATCH_END_NONE, beat_ns ? beat_ns : realtime_ns());
 	keeper_drop_spares(keeper);
 	keeper_forget_sessions(keeper);
 	keeper->is_status_new = true;
-}
-
-/* Wait a little until the images' own sessions have answered: without them a second session would begin. */
-static void wait_for_own(struct keeper *keeper)
-{
-	for (int round = 0; round < OWN_WAIT_ROUNDS; round++) {
-		bool waits = false;
-		keeper_take_sessions(keeper);
-		for (size_t i = 0; i < keeper->session_count; i++)
-			waits |= keeper->sessions[i].socket >= 0;
-		if (!waits)
-			return;
-		monotonic_pause(ROUND_MS * NS_PER_MS / 2);
-	}
 }
 
 static void watcher_begun(struct keeper *keeper, const struct watch_message *message, int socket)
@@ -249,9 +255,10 @@ static void watcher_begun(struct keeper *keeper, const struct watch_message *mes
 			(uint32_t)message->value;
 	}
 	keeper->watcher = socket;
+	keeper->watcher_number = message->id;
 	keeper->status.watcher = message->pid;
 	keeper_scan_sessions(keeper);
-	wait_for_own(keeper);
+	wait_for_sessions(keeper);
 	keeper_add_spares(keeper);
 	keeper_mark(keeper);
 }
@@ -281,14 +288,12 @@ static void note_start(struct keeper *keeper, const struct watch_message *messag
 	const struct kept_option *kept = keeper_option(keeper, message->id);
 	if (!kept || message->value < 0 || message->value >= CONTROL_OUTCOME_COUNT)
 		return;
-	struct image_count *row = image_status_row(&keeper->status, kept->option.image);
+	struct image_count *row = image_status_row(&keeper->status, image_option_title(&kept->option));
 	row->outcomes[message->value]++;
 	row->shared += message->value == CONTROL_OUTCOME_TRACED && image_option_is_each(&kept->option) &&
 		       message->logger.kind == WATCH_LOGGER_OWN;
 	row->last_ns = realtime_ns();
-	bool is_untraced = message->value != CONTROL_OUTCOME_TRACED && message->value != CONTROL_OUTCOME_UNSELECTED &&
-			   message->value != CONTROL_OUTCOME_EXEC_FAILED;
-	if (is_untraced)
+	if (control_outcome_is_untraced((enum control_outcome)message->value))
 		snprintf(row->last_why, sizeof(row->last_why), "%.*s", (int)sizeof(row->last_why) - 1, message->text);
 	keeper->is_status_new = true;
 }
@@ -314,7 +319,10 @@ static void watcher_message(struct keeper *keeper, const struct watch_message *m
 		break;
 	case WATCH_IN_FORCE:
 		keeper->status.is_in_force = true;
-		announce_ready();
+		/* Only the answer to the last marks says that the options are in force as they were read last. */
+		if (++keeper->marks_in_force == keeper->marks_sent)
+			keeper->status.in_force_ns = keeper->options_read_ns;
+		keeper_announce_ready();
 		image_status_interval(&keeper->status, true, WATCH_END_NONE, realtime_ns());
 		break;
 	case WATCH_OVERFLOW:
@@ -351,6 +359,14 @@ static void take_changes(struct keeper *keeper)
 		keeper->options_due_ns = monotonic_now_ns() + DEBOUNCE_NS;
 }
 
+/* A mount may hide a registered file, or bring one. */
+static void take_mounts(struct keeper *keeper)
+{
+	keeper_mark_systems(keeper);
+	if (!keeper->marks_due_ns)
+		keeper->marks_due_ns = monotonic_now_ns() + MOUNTS_NS;
+}
+
 static void take_signals(struct keeper *keeper)
 {
 	struct signalfd_siginfo signal;
@@ -364,20 +380,36 @@ static void take_signals(struct keeper *keeper)
 		;
 }
 
+/* Make the directories of traces and options. An early keeper begins without them. */
+static int directories_make(struct keeper *keeper, struct diag *diag)
+{
+	int error = image_directory_make(IMAGE_DIRECTORY_TRACES, 0700, diag);
+	error = error ? error : image_directory_make(IMAGE_DIRECTORY_OPTIONS, 0755, diag);
+	keeper->lacks_directories = error != 0;
+	return keeper->options->is_early ? 0 : error;
+}
+
 static void do_regularly(struct keeper *keeper)
 {
 	uint64_t now = monotonic_now_ns();
 	check_ends(keeper);
 	if (keeper->options_due_ns && now >= keeper->options_due_ns)
 		apply_options(keeper);
+	if (keeper->marks_due_ns && now >= keeper->marks_due_ns) {
+		keeper->marks_due_ns = 0;
+		keeper_mark_files(keeper);
+	}
 	if (now - keeper->scanned_ns >= SCAN_NS) {
 		keeper->scanned_ns = now;
 		keeper_scan_sessions(keeper);
 		keeper_trim_traces(keeper);
+		if (keeper->lacks_directories)
+			directories_make(keeper, &(struct diag){""});
 	}
 	if (now - keeper->searched_ns >= SEARCH_NS) {
 		keeper->searched_ns = now;
 		keeper_mark_others(keeper);
+		keeper_check_links(keeper);
 	}
 	keeper_take_sessions(keeper);
 	if (keeper->is_status_new && now - keeper->written_ns >= WRITE_NS) {
@@ -403,13 +435,13 @@ static void keeper_round(struct keeper *keeper)
 	if (polled[2].revents)
 		take_changes(keeper);
 	if (polled[3].revents & (POLLPRI | POLLERR))
-		keeper_mark_systems(keeper);
+		take_mounts(keeper);
 	do_regularly(keeper);
 }
 
 /* ---- beginning and end ---- */
 
-static int signals_open(void)
+int keeper_signals_open(void)
 {
 	sigset_t set;
 	sigemptyset(&set);
@@ -422,12 +454,11 @@ static int signals_open(void)
 }
 
 /* Make the file of counts, and take the place of the one keeper. Return the lock, or a negative errno. */
-static int run_directory_open(struct diag *diag)
+static int run_directory_open(struct keeper *keeper, struct diag *diag)
 {
 	char directory[IMAGE_PATH_BYTES], path[IMAGE_PATH_BYTES + 32];
 	int error = image_directory_make(IMAGE_DIRECTORY_RUN, 0755, diag);
-	error = error ? error : image_directory_make(IMAGE_DIRECTORY_TRACES, 0700, diag);
-	error = error ? error : image_directory_make(IMAGE_DIRECTORY_OPTIONS, 0755, diag);
+	error = error ? error : directories_make(keeper, diag);
 	if (error)
 		return error;
 	image_directory(IMAGE_DIRECTORY_RUN, directory, sizeof(directory));
@@ -435,9 +466,10 @@ static int run_directory_open(struct diag *diag)
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || ftruncate(fd, IMAGE_COUNTER_MAX * sizeof(uint64_t)) != 0)
 		return diag_errno(diag, "cannot make %s", path);
-	if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-		return diag_fail(diag, EEXIST, "image options are watched already, by another xheap image watch");
-	return fd;
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	close(fd);
+	return diag_fail(diag, EEXIST, "image options are watched already, by another xheap image watch");
 }
 
 static int keeper_begin(struct keeper *keeper, struct diag *diag)
@@ -449,14 +481,16 @@ static int keeper_begin(struct keeper *keeper, struct diag *diag)
 		inotify_add_watch(keeper->changes, path,
 				  IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | IN_ONLYDIR);
 	keeper->mounts = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-	keeper->signals = signals_open();
+	keeper->signals = keeper_signals_open();
 	if (keeper->changes < 0 || keeper->mounts < 0 || keeper->signals < 0)
 		return diag_errno(diag, "cannot watch image options");
 	prctl(PR_SET_NAME, "xheap-keeper");
 	limits_raise(NULL);
 	image_status_read(&keeper->status);
 	keeper->status.keeper = getpid();
+	keeper->status.is_early = keeper->options->is_early;
 	keeper->status.is_in_force = false;
+	keeper->status.in_force_ns = 0;
 	keeper->next_id = 1;
 	read_options(keeper);
 	keeper->life = mmap(NULL, sizeof(*keeper->life), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -464,7 +498,7 @@ static int keeper_begin(struct keeper *keeper, struct diag *diag)
 		return diag_errno(diag, "no memory to share with the guardian");
 	int error = guardian_start(keeper);
 	if (!error && !has_any_in_force(keeper))
-		announce_ready();
+		keeper_announce_ready();
 	return error ? diag_fail(diag, -error, "cannot start the guardian") : 0;
 }
 
@@ -476,6 +510,7 @@ static void keeper_end(struct keeper *keeper)
 		image_status_interval(&keeper->status, false, WATCH_END_EXITED, realtime_ns());
 	keeper->status.keeper = keeper->status.watcher = 0;
 	keeper->status.is_in_force = false;
+	keeper->status.in_force_ns = 0;
 	image_status_write(&keeper->status, &(struct diag){""});
 	keeper_stop_sessions(keeper);
 	waitpid(keeper->guardian, NULL, 0);
@@ -493,7 +528,11 @@ int keeper_run(const struct keeper_options *options, struct diag *diag)
 	*keeper = (struct keeper){.options = options, .guardian_socket = -1, .watcher = -1};
 	if (geteuid() != 0)
 		return diag_fail(diag, EPERM, "only root may watch the starts of images");
-	int lock = run_directory_open(diag);
+	int lock = run_directory_open(keeper, diag);
+	if (lock == -EEXIST && keeper_follow(keeper))
+		return 0;
+	if (lock == -EEXIST)
+		lock = run_directory_open(keeper, diag);
 	int error = lock < 0 ? lock : keeper_begin(keeper, diag);
 	if (error)
 		return error;

@@ -119,7 +119,8 @@ static bool marks_systems(const struct keeper *keeper)
 {
 	bool has_names = false;
 	for (size_t i = 0; i < keeper->kept_count; i++)
-		has_names |= keeper->kept[i].is_in_force && !image_option_is_path(&keeper->kept[i].option);
+		has_names |= keeper->kept[i].is_in_force &&
+			     (!image_option_is_path(&keeper->kept[i].option) || keeper->kept[i].option.has_scripts);
 	return has_names && keeper->watcher >= 0;
 }
 
@@ -194,9 +195,13 @@ void keeper_send_option(struct keeper *keeper, const struct kept_option *kept)
 			   .image = {.option = kept->id,
 				     .has_user = option->user[0] != 0,
 				     .user = option->user_id,
+				     .has_scripts = !is_path || option->has_scripts,
+				     .checks_domain = !option->is_forced,
 				     .counter = counts ? kept->id % IMAGE_COUNTER_MAX : UINT32_MAX,
 				     .first = option->first,
 				     .every = option->every}}};
+	message.option.is_any = !option->image[0];
+	memcpy(message.option.service, option->service, sizeof(option->service));
 	memcpy(message.option.image.arguments, option->arguments, sizeof(option->arguments));
 	memcpy(message.option.image.cgroup, option->cgroup, sizeof(option->cgroup));
 	const char *path = is_path && realpath(option->image, resolved) ? resolved : option->image;
@@ -222,10 +227,21 @@ void keeper_mark(struct keeper *keeper)
 			watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_NO_OPTION, .id = kept->id},
 				   -1, true);
 	}
+	keeper_send_links(keeper);
 	watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_MARK_ANEW}, -1, true);
 	for (size_t i = 0; i < keeper->kept_count; i++)
 		if (keeper->kept[i].is_in_force && image_option_is_path(&keeper->kept[i].option))
 			mark_file(keeper, &keeper->kept[i].option);
 	keeper_mark_systems(keeper);
 	watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_MARKED}, -1, true);
+	keeper->marks_sent++;
+}
+
+void keeper_mark_files(struct keeper *keeper)
+{
+	bool has_files = false;
+	for (size_t i = 0; i < keeper->kept_count; i++)
+		has_files |= keeper->kept[i].is_in_force && image_option_is_path(&keeper->kept[i].option);
+	if (has_files)
+		keeper_mark(keeper);
 }

@@ -10,7 +10,11 @@
 #include "session/control.h"
 
 enum watch_kind {
-	WATCH_OPTION,    /**< to the watcher: `option` is in force; `text` is its image. Replaces the one with its id */
+	WATCH_OPTION, /**< to the watcher: `option` is in force; `text` is its image. Replaces the one with its id */
+	/** to the watcher: a symbolic link concerns option `id`; value is an enum watch_link, `text` a path, and the
+	    device and inode of `option` its file */
+	WATCH_LINK,
+	WATCH_NO_LINKS,  /**< to the watcher: forget all links */
 	WATCH_NO_OPTION, /**< to the watcher: `id` is no longer in force */
 	/** to the watcher, with the socket of a session: starts may go to `logger` */
 	WATCH_LOGGER,
@@ -19,7 +23,7 @@ enum watch_kind {
 	WATCH_MARK_ANEW,
 	WATCH_MARK,   /**< to the watcher, with a descriptor of the object: value is an enum watch_mark */
 	WATCH_MARKED, /**< to the watcher: the new marks are complete, the old ones end */
-	/** from the guardian, with a socket: a new watcher. value: enum watch_end, of the last one */
+	/** from the guardian, with a socket: a new watcher. id: its number; value: enum watch_end, of the last one */
 	WATCH_WATCHER,
 	/** from the watcher: a start of option `id`, by `pid`. value: enum control_outcome; text: why */
 	WATCH_STARTED,
@@ -52,6 +56,11 @@ enum watch_mark {
 	WATCH_MARK_SYSTEM     /**< of all files of the file system */
 };
 
+enum watch_link {
+	WATCH_LINK_FILE,       /**< the file, executed by the option's name, is meant */
+	WATCH_LINK_INTERPRETER /**< a script whose first line has the path is meant */
+};
+
 enum watch_logger_kind {
 	WATCH_LOGGER_SPARE, /**< runs ahead of need */
 	WATCH_LOGGER_OWN,   /**< of the option */
@@ -59,11 +68,15 @@ enum watch_logger_kind {
 	WATCH_LOGGER_TAKER  /**< a session that takes registered images of `user`, or of all users if that is root */
 };
 
+enum { WATCH_UNIT_BYTES = 256 };
+
 struct watch_option {
 	struct control_image image; /**< token is not set */
 	uint32_t logger;            /**< the session that it names, if that runs; 0: none */
 	bool is_path, is_privileged, is_each;
-	uint64_t device, inode; /**< of the file at the path; 0: unknown */
+	bool is_any;                    /**< any image of the service is meant */
+	uint64_t device, inode;         /**< of the file at the path; 0: unknown */
+	char service[WATCH_UNIT_BYTES]; /**< the unit whose processes are meant; "": all processes */
 };
 
 struct watch_logger {

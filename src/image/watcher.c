@@ -13,7 +13,7 @@
  *                                                            first stop: at the exec, or it has failed
  *                            a report to the keeper <------- CONTROL_OUTCOME
  *
- * An answer that does not come within WATCHER_DEADLINE_MS is not waited for. Closing the group's descriptor, as the end
+ * An answer that does not come within the deadline is not waited for. Closing the group's descriptor, as the end
  * of this process does, allows everything.
  */
 #include "image/watcher.h"
@@ -29,6 +29,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -39,11 +40,13 @@
 
 /* ---- signs of life ---- */
 
-static void beat(struct watch_life *life)
+static void beat(const struct watcher *watcher)
 {
+	struct watch_life *life = watcher->life;
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
-	__atomic_store_n(&life->beat_ns, (int64_t)now.tv_sec * (int64_t)NS_PER_S + now.tv_nsec, __ATOMIC_RELAXED);
+	__atomic_store_n(&life->beat_ns[watcher->number % WATCH_LIVES],
+			 (int64_t)now.tv_sec * (int64_t)NS_PER_S + now.tv_nsec, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&life->beats, 1, __ATOMIC_RELAXED);
 }
 
@@ -173,6 +176,19 @@ static void option_set(struct watcher *watcher, const struct watch_message *mess
 		watcher->options[i].name = text_file_name(watcher->options[i].image);
 }
 
+/* A path that does not fit, and links beyond the room, are left out. */
+static void link_add(struct watcher *watcher, const struct watch_message *message)
+{
+	if (watcher->link_count == LINK_MAX || strlen(message->text) >= sizeof(watcher->links->path))
+		return;
+	struct watcher_link *link = &watcher->links[watcher->link_count++];
+	*link = (struct watcher_link){.option = message->id,
+				      .kind = (uint32_t)message->value,
+				      .device = message->option.device,
+				      .inode = message->option.inode};
+	memcpy(link->path, message->text, strlen(message->text));
+}
+
 static void option_remove(struct watcher *watcher, uint32_t id)
 {
 	struct registered *row = registered_find(watcher, id);
@@ -203,6 +219,12 @@ void watcher_take_message(struct watcher *watcher, const struct watch_message *m
 	switch (message->kind) {
 	case WATCH_OPTION:
 		option_set(watcher, message);
+		break;
+	case WATCH_LINK:
+		link_add(watcher, message);
+		break;
+	case WATCH_NO_LINKS:
+		watcher->link_count = 0;
 		break;
 	case WATCH_NO_OPTION:
 		option_remove(watcher, message->id);
@@ -236,7 +258,7 @@ static void keeper_messages(struct watcher *watcher)
 	int fd, got;
 	while ((got = watch_receive(watcher->keeper, &message, &fd)) > 0) {
 		/* Many marks take long. */
-		beat(watcher->life);
+		beat(watcher);
 		watcher_take_message(watcher, &message, fd);
 		if (fd >= 0)
 			close(fd);
@@ -263,7 +285,7 @@ static void wait_and_serve(struct watcher *watcher)
 	const int group = watcher->group;
 	if (poll(polled, count, watcher_check_deadlines(watcher)) < 0)
 		return;
-	beat(watcher->life);
+	beat(watcher);
 	for (nfds_t i = 3; i < count; i++)
 		if (polled[i].revents && takers[i - 3]->socket == polled[i].fd)
 			watcher_take_answers(watcher, takers[i - 3]);
@@ -287,13 +309,20 @@ static void isolate(const struct watcher *watcher)
 	limits_raise(NULL);
 }
 
-int watcher_run(int keeper, struct watch_life *life)
+int watcher_run(int keeper, struct watch_life *life, uint32_t deadline_ms)
 {
 	struct watcher *watcher = calloc(1, sizeof(*watcher));
 	if (!watcher)
 		return 1;
 	watcher->keeper = keeper;
+	struct stat own;
+	if (stat("/proc/self/exe", &own) == 0) {
+		watcher->device = own.st_dev;
+		watcher->inode = own.st_ino;
+	}
 	watcher->life = life;
+	watcher->number = life->watcher;
+	watcher->deadline_ns = deadline_ms * NS_PER_MS;
 	watcher->group = watcher->old_group = watcher->new_group = -1;
 	for (int i = 0; i < LOGGER_MAX; i++)
 		watcher->takers[i].socket = -1;

@@ -11,8 +11,8 @@
 #include "base/text.h"
 #include "image/watcher_state.h"
 #include "os/monotonic.h"
+#include "os/selinux.h"
 
-#define DEADLINE_NS (WATCHER_DEADLINE_MS * NS_PER_MS)
 #define REPORT_NS (10 * NS_PER_S)
 
 /* ---- answers ---- */
@@ -199,73 +199,6 @@ static struct taker *choose_taker(struct watcher *watcher, const struct register
 
 /* ---- events ---- */
 
-/* Copy the path of the event's file as the kernel has it. */
-static bool event_path(int event, char path[1024])
-{
-	static const char deleted[] = " (deleted)";
-	char link[40];
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", event);
-	ssize_t length = readlink(link, path, 1023);
-	if (length <= 0)
-		return false;
-	path[length] = 0;
-	size_t tail = sizeof(deleted) - 1;
-	if ((size_t)length > tail && !strcmp(path + length - tail, deleted))
-		path[(size_t)length - tail] = 0;
-	return true;
-}
-
-/* A replaced file is found by the name that the event's directory gives it, until the keeper knows its inode. */
-static bool is_registered_file(const struct registered *row, const char *path, const struct stat *status)
-{
-	const struct watch_option *option = &row->option;
-	if (!strcmp(row->image, path))
-		return true;
-	bool is_same_device = option->device == status->st_dev;
-	return is_same_device && (option->inode == status->st_ino || !strcmp(row->name, text_file_name(path)));
-}
-
-/* Copy the name of the program that executes the script; "" if the file is none. */
-static void interpreter_name(int event, char name[256])
-{
-	char head[256];
-	ssize_t size = pread(event, head, sizeof(head) - 1, 0);
-	name[0] = 0;
-	if (size < 3 || head[0] != '#' || head[1] != '!')
-		return;
-	head[size] = 0;
-	char *path = head + 2 + strspn(head + 2, " \t");
-	path[strcspn(path, " \t\r\n")] = 0;
-	snprintf(name, 256, "%s", text_file_name(path));
-}
-
-static const struct registered *find_name(const struct watcher *watcher, const char *name)
-{
-	for (unsigned i = 0; i < watcher->option_count; i++)
-		if (!watcher->options[i].option.is_path && !strcmp(watcher->options[i].image, name))
-			return &watcher->options[i];
-	return NULL;
-}
-
-/* Return the option of the event's file: a path goes before a name. NULL: the file is not registered. */
-static const struct registered *find_registered(const struct watcher *watcher, int event, const struct stat *status,
-						char path[1024])
-{
-	char interpreter[256];
-	path[0] = 0;
-	if (!event_path(event, path))
-		return NULL;
-	for (unsigned i = 0; i < watcher->option_count; i++)
-		if (watcher->options[i].option.is_path && is_registered_file(&watcher->options[i], path, status))
-			return &watcher->options[i];
-	const struct registered *row = find_name(watcher, text_file_name(path));
-	if (row)
-		return row;
-	/* When the interpreter is opened, it is too late to seize the thread. */
-	interpreter_name(event, interpreter);
-	return interpreter[0] ? find_name(watcher, interpreter) : NULL;
-}
-
 static bool is_privileged(int event, const struct stat *status)
 {
 	return (status->st_mode & S_ISUID) || (status->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) ||
@@ -306,7 +239,7 @@ static uint32_t user_of(pid_t tid)
 
 /* Send the start to a logger. Return the reason why that is impossible; CONTROL_OUTCOME_TRACED: it is sent. */
 static enum control_outcome pass_on(struct watcher *watcher, const struct registered *row, int group, int event,
-				    pid_t tid, const char *path)
+				    pid_t tid, const struct watcher_file *file)
 {
 	struct start *start = start_new(watcher);
 	if (watcher->pending >= WATCHER_PENDING_MAX || !start)
@@ -319,14 +252,20 @@ static enum control_outcome pass_on(struct watcher *watcher, const struct regist
 	message.image.token = watcher->token;
 	message.image.option = row->id;
 	message.image.is_last = taker->logger.kind == WATCH_LOGGER_EACH;
-	snprintf(message.text, sizeof(message.text), "%s", path);
+	/* A label that does not fit is as unknown as none. */
+	ssize_t size = fgetxattr(event, SELINUX_LABEL, message.image.label, sizeof(message.image.label) - 1);
+	message.image.label[size > 0 ? size : 0] = 0;
+	if (file->is_by_link)
+		snprintf(message.image.name, sizeof(message.image.name), "%.*s", (int)sizeof(message.image.name) - 1,
+			 row->name);
+	snprintf(message.text, sizeof(message.text), "%s", file->path);
 	*start = (struct start){.token = watcher->token,
 				.option = row->id,
 				.logger = taker->logger.id,
 				.tid = tid,
 				.event = event,
 				.group = group,
-				.deadline_ns = monotonic_now_ns() + DEADLINE_NS};
+				.deadline_ns = monotonic_now_ns() + watcher->deadline_ns};
 	if (control_send_within(taker->socket, &message, 0)) {
 		watcher->pending++;
 		return CONTROL_OUTCOME_TRACED;
@@ -344,11 +283,11 @@ static bool is_loader(const char *path)
 
 /* The kernel need not ask again about a loader, nor about a file beside a registered one. That lasts until the keeper
    sets all marks anew, as it does when a file of the directory is renamed. With a registered name a link could make any
-   other file a registered one. */
+   other file a registered one, and a service may start a file that others start, too. */
 static void ignore_file(const struct watcher *watcher, int group, int event, const char *path)
 {
 	for (unsigned i = 0; i < watcher->option_count && !is_loader(path); i++)
-		if (!watcher->options[i].option.is_path)
+		if (watcher->options[i].option.image.has_scripts || watcher->options[i].option.service[0])
 			return;
 	fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_IGNORED_MASK | FAN_MARK_IGNORED_SURV_MODIFY | FAN_MARK_EVICTABLE,
 		      FAN_OPEN_EXEC_PERM, event, NULL);
@@ -357,19 +296,16 @@ static void ignore_file(const struct watcher *watcher, int group, int event, con
 /* Handle the event of a file. Return whether it was answered, or is waited for. */
 static bool take_file(struct watcher *watcher, int group, const struct fanotify_event_metadata *event)
 {
-	struct stat status;
-	char path[1024];
-	if (fstat(event->fd, &status) != 0)
-		return false;
-	const struct registered *row = find_registered(watcher, event->fd, &status, path);
+	struct watcher_file file;
+	const struct registered *row = watcher_match(watcher, event->fd, event->pid, &file);
 	if (!row)
-		ignore_file(watcher, group, event->fd, path);
+		ignore_file(watcher, group, event->fd, file.path);
 	if (!row || start_of_thread(watcher, event->pid))
 		return false;
 	enum control_outcome outcome = event->pid <= 0 ? CONTROL_OUTCOME_UNSEEN
-				       : !row->option.is_privileged && is_privileged(event->fd, &status)
+				       : !row->option.is_privileged && is_privileged(event->fd, &file.status)
 					       ? CONTROL_OUTCOME_PRIVILEGED
-					       : pass_on(watcher, row, group, event->fd, event->pid, path);
+					       : pass_on(watcher, row, group, event->fd, event->pid, &file);
 	if (outcome == CONTROL_OUTCOME_TRACED)
 		return true;
 	watcher_report(watcher, row->id, event->pid, outcome, "", NULL);

@@ -5,12 +5,13 @@
 
 #include <stdbool.h>
 #include <sys/fanotify.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "image/watch_message.h"
 #include "image/watcher.h"
 
-enum { OPTION_MAX = 1024, LOGGER_MAX = 512, START_MAX = 512, EACH_MAX = 8 };
+enum { OPTION_MAX = 1024, LOGGER_MAX = 512, START_MAX = 512, EACH_MAX = 8, LINK_MAX = 2048 };
 
 /** A registered image. */
 struct registered {
@@ -18,6 +19,20 @@ struct registered {
 	uint32_t id;
 	char image[1024];
 	const char *name; /**< its part after the last slash */
+};
+
+/** A symbolic link that concerns an option. */
+struct watcher_link {
+	uint32_t option, kind; /**< kind: enum watch_link */
+	uint64_t device, inode;
+	char path[256];
+};
+
+/** The file of an event. */
+struct watcher_file {
+	struct stat status;
+	char path[1024]; /**< as the kernel has it; "": unknown */
+	bool is_by_link; /**< only an exec by the option's name is meant */
 };
 
 /** A session that takes starts. */
@@ -42,10 +57,15 @@ struct watcher {
 	int old_group; /**< its marks are replaced, but it has unanswered events; -1: none */
 	int new_group; /**< gets its marks; -1: none */
 	struct watch_life *life;
+	uint32_t number; /**< its own among all watchers, as its life has it */
+	dev_t device; /**< with the inode: of xheap itself */
+	ino_t inode;
+	uint64_t deadline_ns; /**< time that a start may wait for its logger */
 	bool is_over, is_new, has_failed;
 	uint32_t token;
-	unsigned option_count, pending;
+	unsigned option_count, link_count, pending;
 	struct registered options[OPTION_MAX];
+	struct watcher_link links[LINK_MAX];
 	struct taker takers[LOGGER_MAX];
 	struct start starts[START_MAX];
 };
@@ -55,6 +75,10 @@ void watcher_take_message(struct watcher *watcher, const struct watch_message *m
 
 /** Answer, or pass on, what the kernel asks. */
 void watcher_take_event(struct watcher *watcher, int group, const struct fanotify_event_metadata *event);
+
+/** Return the option that the event's file belongs to, for this thread, and describe the file. A path goes before a
+    name, a name before a service. NULL: none. */
+const struct registered *watcher_match(const struct watcher *watcher, int event, pid_t tid, struct watcher_file *file);
 
 /** Take the messages of a logger. */
 void watcher_take_answers(struct watcher *watcher, struct taker *taker);

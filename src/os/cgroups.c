@@ -100,3 +100,42 @@ char *cgroups_of(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
 	return *small_file(path, text, sizeof(text)) ? strdup(text) : NULL;
 }
+
+static bool ends_with(const char *text, size_t length, const char *tail)
+{
+	size_t tail_length = strlen(tail);
+	return length >= tail_length && !memcmp(text + length - tail_length, tail, tail_length);
+}
+
+/* Return whether the unit is a part of the path, which ends at a line's end, below slices only. */
+static bool path_has_unit(const char *path, const char *unit)
+{
+	size_t length = 0, unit_length = strlen(unit);
+	for (const char *part = path; *part == '/'; part += length) {
+		part++;
+		length = strcspn(part, "/\n");
+		/* The manager puts '_' before a name that could be a file of the kernel's. */
+		bool is_marked = length == unit_length + 1 && *part == '_';
+		if ((length == unit_length || is_marked) && !memcmp(part + is_marked, unit, unit_length))
+			return true;
+		if (!ends_with(part, length, ".slice"))
+			return false;
+	}
+	return false;
+}
+
+bool cgroups_have_unit(const char *cgroups, const char *unit)
+{
+	for (const char *line = cgroups; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		/* ID:CONTROLLERS:PATH */
+		const char *path = strchr(line, ':');
+		path = path ? strchr(path + 1, ':') : NULL;
+		if (!path)
+			return false;
+		if (path_has_unit(path + 1, unit))
+			return true;
+		line = path;
+	}
+	return false;
+}

@@ -12,6 +12,10 @@
 /** Return the kernel's text of the process's cgroups, which the caller frees; NULL if it is gone. */
 char *cgroups_of(pid_t pid);
 
+/** Return whether the text of cgroups_of() has the unit of the machine's service manager in a path. Only slices stand
+    above such a unit; a container or a user's service manager has units of its own. */
+bool cgroups_have_unit(const char *cgroups, const char *unit);
+
 /** Get how often the memory limit of these cgroups was hit. root: where cgroup file systems are mounted. Return false
     if the kernel does not say. */
 bool cgroups_limit_hits(const char *cgroups, const char *root, uint64_t *hits);

@@ -52,14 +52,18 @@ enum control_kind {
 	CONTROL_SUMMARY /**< from the logger, the last message; `text` is the path of the trace, or the error */
 };
 
-/** X(id, name): what became of the start of a registered image. */
+/** X(id, name): what became of the start of a registered image. FOLLOWED: by a process that a session records already,
+    which goes on with the new image. */
 /* clang-format off */
 #define CONTROL_OUTCOMES(X) \
 	X(TRACED, "traced") \
 	X(REFUSED, "cannot be traced") \
 	X(UNSELECTED, "not selected") \
 	X(EXEC_FAILED, "exec failed") \
+	X(FOLLOWED, "followed") \
+	X(SCRIPT, "of scripts") \
 	X(PRIVILEGED, "privileged") \
+	X(DOMAIN, "changes domain") \
 	X(LATE, "deadline exceeded") \
 	X(CROWDED, "too many at once") \
 	X(NO_LOGGER, "no logger") \
@@ -74,6 +78,14 @@ enum control_outcome {
 		CONTROL_OUTCOME_COUNT
 };
 
+/** Return whether the outcome means that a start that should be traced is not. */
+static inline bool control_outcome_is_untraced(enum control_outcome outcome)
+{
+	return outcome != CONTROL_OUTCOME_TRACED && outcome != CONTROL_OUTCOME_UNSELECTED &&
+	       outcome != CONTROL_OUTCOME_EXEC_FAILED && outcome != CONTROL_OUTCOME_FOLLOWED &&
+	       outcome != CONTROL_OUTCOME_SCRIPT;
+}
+
 enum { CONTROL_PATTERN_BYTES = 128 };
 
 /** The start of a registered image: which starts its option selects. */
@@ -86,6 +98,10 @@ struct control_image {
 	uint64_t first, every; /**< select the first so many starts, and each so-manieth; 0: all */
 	/** patterns of fnmatch(): of the whole command line, of a cgroup's path or its last part; "": all */
 	char arguments[CONTROL_PATTERN_BYTES], cgroup[CONTROL_PATTERN_BYTES];
+	char name[256];         /**< the file name by which it must be executed; "": any */
+	uint32_t has_scripts;   /**< 1: scripts that the image interprets are starts of it */
+	uint32_t checks_domain; /**< 1: leave the start alone if SELinux gives it another domain */
+	char label[256];        /**< SELinux's context of the file; "": it has none */
 };
 
 /** The totals of a session that has ended. */

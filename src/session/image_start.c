@@ -9,30 +9,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/trusted_files.h"
 #include "os/cgroups.h"
 #include "os/proc.h"
-
-static bool is_trusted_directory(const char *path)
-{
-	struct stat status;
-	return path && path[0] == '/' && stat(path, &status) == 0 && S_ISDIR(status.st_mode) &&
-	       status.st_uid == geteuid() && !(status.st_mode & (S_IWGRP | S_IWOTH));
-}
 
 void image_directory(enum image_directory directory, char *path, size_t size)
 {
 	static const char *const paths[IMAGE_DIRECTORY_COUNT] = {[IMAGE_DIRECTORY_OPTIONS] = "/etc/xheap/image.d",
 								 [IMAGE_DIRECTORY_RUN] = IMAGE_RUN_USUAL,
 								 [IMAGE_DIRECTORY_TRACES] = "/var/lib/xheap/traces"};
-	const char *root = getenv(IMAGE_ROOT_VARIABLE);
-	snprintf(path, size, "%s%s", is_trusted_directory(root) ? root : "", paths[directory]);
+	snprintf(path, size, "%s%s", trusted_root(), paths[directory]);
 }
 
 /* The kernel opens an interpreter by open_exec(), below the loader of the script's format. */
@@ -48,6 +43,24 @@ bool image_is_in_exec(pid_t tid)
 		return false;
 	stack[size] = 0;
 	return strstr(stack, " open_exec+") != NULL;
+}
+
+/* A logger traces with threads; all have its name and its executable. */
+bool image_is_followed(pid_t tid)
+{
+	char path[40], name[32] = "";
+	struct stat own, tracer;
+	int64_t pid = proc_status_value(tid, "TracerPid");
+	if (pid <= 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	FILE *file = fopen(path, "re");
+	bool is_logger = file && fgets(name, sizeof(name), file) && !strcmp(name, "xheap-logger\n");
+	if (file)
+		fclose(file);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	return is_logger && stat(path, &tracer) == 0 && stat("/proc/self/exe", &own) == 0 &&
+	       own.st_dev == tracer.st_dev && own.st_ino == tracer.st_ino;
 }
 
 enum control_outcome image_wait_for_exec(struct image_stop *stop)
@@ -78,6 +91,22 @@ static bool has_arguments(const char *pattern, pid_t pid)
 	bool matches = fnmatch(pattern, text, 0) == 0;
 	free(text);
 	return matches;
+}
+
+/* Compare with the last part of the path that was executed, which the kernel leaves on the first stack. */
+static bool has_name(const char *name, pid_t pid)
+{
+	char path[4096];
+	uint64_t address = proc_auxv(pid, AT_EXECFN);
+	struct iovec to = {path, sizeof(path) - 1}, from = {(void *)(uintptr_t)address, sizeof(path) - 1};
+	/* The text may end where its mapping does. */
+	ssize_t size = -1;
+	while (address && from.iov_len && (size = process_vm_readv(pid, &to, 1, &from, 1, 0)) < 0)
+		from.iov_len = from.iov_len > 256 ? from.iov_len - 256 : from.iov_len - 1;
+	if (size <= 0)
+		return false;
+	path[size] = 0;
+	return !strcmp(text_file_name(path), name);
 }
 
 /* Compare with the path in each line "ID:CONTROLLERS:PATH", and with its last part. */
@@ -140,7 +169,8 @@ static bool is_counted_in(const struct control_image *image)
 
 enum control_outcome image_select(const struct control_image *image, pid_t pid)
 {
-	bool is_selected = (!image->has_user || proc_status_value(pid, "Uid") == (int64_t)image->user) &&
+	bool is_selected = (!image->name[0] || has_name(image->name, pid)) &&
+			   (!image->has_user || proc_status_value(pid, "Uid") == (int64_t)image->user) &&
 			   (!image->arguments[0] || has_arguments(image->arguments, pid)) &&
 			   (!image->cgroup[0] || has_cgroup(image->cgroup, pid)) && is_counted_in(image);
 	return is_selected ? CONTROL_OUTCOME_TRACED : CONTROL_OUTCOME_UNSELECTED;

@@ -12,6 +12,9 @@
 /** Return whether the thread executes already, and only opens a further file: the interpreter of a script. */
 bool image_is_in_exec(pid_t tid);
 
+/** Return whether a logger traces the thread already, at an exec of which a recorded process has told it. */
+bool image_is_followed(pid_t tid);
+
 /** A stop of a traced thread. */
 struct image_stop {
 	pid_t pid;  /**< the thread, or at an exec stop its process; 0: it has ended */
@@ -37,10 +40,7 @@ enum image_directory {
 /** IMAGE_DIRECTORY_RUN, as it usually is. */
 #define IMAGE_RUN_USUAL "/run/xheap-images"
 
-/** The directory before their paths; for tests. Ignored unless it belongs to the caller alone. */
-#define IMAGE_ROOT_VARIABLE "XHEAP_IMAGE_ROOT"
-
-/** Write the directory's path. */
+/** Write the directory's path, behind trusted_root(). */
 void image_directory(enum image_directory directory, char *path, size_t size);
 
 /** Name and rows of the file of counts in IMAGE_DIRECTORY_RUN: numbers of 8 bytes, of matching starts since the

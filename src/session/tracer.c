@@ -44,10 +44,11 @@
 #include "os/proc.h"
 #include "session/control.h"
 #include "session/directory.h"
+#include "session/image_domain.h"
 #include "session/image_start.h"
 
 /* SIGUSR1 belongs to the flight recorder and is ignored without one. */
-enum { CANCEL_SIGNAL = SIGUSR2, CANCEL_NS = 1000000, LOOK_FIRST_NS = 500000, LOOK_LAST_NS = 64000000 };
+enum { INIT_PID = 1, CANCEL_SIGNAL = SIGUSR2, CANCEL_NS = 1000000, LOOK_FIRST_NS = 500000, LOOK_LAST_NS = 64000000 };
 #define SMALL_SPACE (UINT64_C(1) << 30)
 #define LARGE_SPACE (UINT64_C(1) << 34)
 #ifdef __SANITIZE_THREAD__
@@ -281,6 +282,17 @@ static void config_fit(struct region_config *config, pid_t pid)
 		config->buffer_min = config->buffer_max;
 }
 
+/* Process 1 starts and reaps all others, so it waits for no logger. Instead it has room for what it allocates while the
+   logger is busy with everything that begins at a boot. */
+static void config_for_init(struct region_config *config)
+{
+	enum { BUFFER_BYTES = 16 << 20 };
+	uint32_t count = BUFFER_BYTES / config->buffer_size;
+	config->never_waits = true;
+	if (config->buffer_min < count)
+		config->buffer_min = count < config->buffer_max ? count : config->buffer_max;
+}
+
 static int make_region(struct tracer_job *job, struct tracer_result *result)
 {
 	const struct session_options *options = job->tracer->options;
@@ -292,6 +304,8 @@ static int make_region(struct tracer_job *job, struct tracer_result *result)
 			   (job->tracer->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK),
 		.clock = job->tracer->clock->kind,
 		.start_ticks = clock_event_ticks()};
+	if (result->pid == INIT_PID)
+		config_for_init(&config);
 	config_fit(&config, result->pid);
 	result->number = __atomic_fetch_add(&job->tracer->next_number, 1, __ATOMIC_RELAXED);
 	int error = region_file_make(&result->region, result->region_path, job->tracer->directory, result->number,
@@ -301,6 +315,7 @@ static int make_region(struct tracer_job *job, struct tracer_result *result)
 		return error;
 	}
 	result->inject.wait_limit_ms = options->wait_limit_ms;
+	result->inject.never_waits = config.never_waits;
 	result->region.header->sample_bytes = options->sample_bytes;
 	result->inject.is_sampling = options->sample_bytes != 0;
 	result->region.header->ticks_per_ms = (uint32_t)job->tracer->clock->ticks_per_ms;
@@ -450,32 +465,48 @@ static void tracer_nothing(struct tracer_job *job, struct tracer_result *result,
 	result->start_ticks = clock_event_ticks();
 }
 
+static void image_is_late(struct tracer_job *job, struct tracer_result *result)
+{
+	job->outcome = CONTROL_OUTCOME_LATE;
+	diag_fail(&result->diag, EAGAIN, "it was in the exec of a script's interpreter already");
+}
+
 /* Trace the thread, which waits in the exec of a registered image, until its first stop. At the exec stop, inject if
    the option selects the process. */
 static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 {
 	struct tracer_task *task = &job->task;
 	result->kind = TRACER_FAILED;
+	if (image_changes_domain(&task->image, task->tid, &result->diag)) {
+		answer(job, 0, "");
+		job->outcome = CONTROL_OUTCOME_DOMAIN;
+		return;
+	}
 	/* In the exec of an interpreter the kernel lets nobody seize the thread before the exec is over. */
 	bool is_late = image_is_in_exec(task->tid);
 	if (is_late)
 		answer(job, 0, "");
+	if (is_late && !task->image.has_scripts) {
+		job->outcome = CONTROL_OUTCOME_SCRIPT;
+		return;
+	}
 	int error = ptrace(PTRACE_SEIZE, task->tid, 0, PTRACE_O_TRACEEXEC) == 0 ? 0 : errno;
 	if (!error)
 		ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);
 	if (!is_late)
 		answer(job, 0, "");
 	if (error) {
-		job->outcome = CONTROL_OUTCOME_REFUSED;
+		job->outcome = image_is_followed(task->tid) ? CONTROL_OUTCOME_FOLLOWED : CONTROL_OUTCOME_REFUSED;
 		inject_cannot_trace(task->pid, error, &result->diag);
+		/* It may have ended since. */
+		if (is_late && job->outcome == CONTROL_OUTCOME_REFUSED)
+			image_is_late(job, result);
 		return;
 	}
 	bool has_region = make_region(job, result) == 0;
 	job->outcome = image_wait_for_exec(&job->stop);
-	if (job->outcome == CONTROL_OUTCOME_EXEC_FAILED && is_late) {
-		job->outcome = CONTROL_OUTCOME_LATE;
-		diag_fail(&result->diag, EAGAIN, "it was in the exec of a script's interpreter already");
-	}
+	if (job->outcome == CONTROL_OUTCOME_EXEC_FAILED && is_late)
+		image_is_late(job, result);
 	if (job->outcome == CONTROL_OUTCOME_TRACED) {
 		result->pid = job->stop.pid;
 		/* A thread that was not the first one has the process's id by now. */

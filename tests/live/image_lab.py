@@ -37,6 +37,15 @@ def prepare():
         shutil.copy(shutil.which(name), FILES / name)
 
 
+def cgroups():
+    """Where the tree of cgroups (version 2) is mounted; a directory that is not there if it is nowhere."""
+    for line in open("/proc/self/mounts"):
+        _, place, kind, _ = line.split(None, 3)
+        if kind == "cgroup2":
+            return pathlib.Path(place)
+    return pathlib.Path("/nonexistent")
+
+
 class Watching:
     """xheap image watch, until the end of the block. It ends by itself, whatever becomes of this test."""
 

@@ -57,6 +57,10 @@ static void a_mistake_has_its_line(void **state)
 		{"Image = a\n", "FILE:1: Image = a is not in the section"},
 		{"[image]\nImage = a\nUntil = tomorrow\n", "FILE:3: Until = tomorrow: not a time"},
 		{"[image]\nImage = a/b\n", "FILE: Image = a/b: neither"},
+		{"[image]\nService = a.timer\n", "FILE: Service = a.timer: a unit of this type"},
+		{"[image]\nImage = a\nService = a/b\n", "FILE: Service = a/b: not the name"},
+		{"[image]\nService = a@.service\n", "FILE: Service = a@.service: a unit of this name"},
+		{"[image]\nService = xheap-images\n", "FILE: Service = xheap-images.service: the service manager"},
 		{"[image]\nImage = xheap\n", "FILE: Image = xheap: xheap does not trace itself"},
 		{"[image]\nImage = ld-linux-x86-64.so.2\n", "FILE: Image = ld-linux-x86-64.so.2: a loader"},
 		{"[image]\nImage = a\nSession = s\nOutput = /t\n", "FILE: Session and Output"},
@@ -118,13 +122,34 @@ static void each_image_has_its_file(void **state)
 	assert_true(strlen(names[0]) < IMAGE_NAME_BYTES && strlen(session) < 65);
 }
 
+/* An option of a unit alone is called by the unit; a name without a type is a service. */
+static void a_unit_has_its_whole_name(void **state)
+{
+	static const char *const units[][2] = {{"a", "a.service"},
+					       {"a.b", "a.b.service"},
+					       {"x@1", "x@1.service"},
+					       {"a.scope", "a.scope"},
+					       {"a\\x2db.slice", "a\\x2db.slice"}};
+	(void)state;
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		char text[100], name[IMAGE_NAME_BYTES];
+		struct image_option option;
+		struct diag why = {""};
+		snprintf(text, sizeof(text), "[image]\nService = %s\n", units[i][0]);
+		assert_int_equal(read_text(&option, text, strlen(text), &why), 0);
+		assert_string_equal(option.service, units[i][1]);
+		assert_string_equal(image_option_title(&option), units[i][1]);
+		image_option_file_name(&option, name);
+		assert_true(strstr(name, ".conf") && !image_option_is_path(&option));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_values_are_read_again),
-		cmocka_unit_test(a_mistake_has_its_line),
-		cmocka_unit_test(damaged_files_are_refused),
-		cmocka_unit_test(each_image_has_its_file),
+		cmocka_unit_test(all_values_are_read_again), cmocka_unit_test(a_mistake_has_its_line),
+		cmocka_unit_test(damaged_files_are_refused), cmocka_unit_test(each_image_has_its_file),
+		cmocka_unit_test(a_unit_has_its_whole_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,9 +79,39 @@ static void test_last_descriptors(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+static void test_units(void **state)
+{
+	static const struct {
+		const char *cgroups, *unit;
+		bool is_in;
+	} cases[] = {
+		{"0::/system.slice/a.service\n", "a.service", true},
+		{"0::/system.slice/a.service", "a.service", true},
+		{"0::/system.slice/a.service/worker/1\n", "a.service", true},
+		{"1:cpu:/\n9:name=systemd:/system.slice/system-a.slice/a@1.service\n0::/\n", "a@1.service", true},
+		{"0::/system.slice/_cpu.service\n", "cpu.service", true},
+		{"0::/system.slice/a.service\n", "system.slice", true},
+		{"0::/system.slice/aa.service\n", "a.service", false},
+		{"0::/system.slice/a.services\n", "a.service", false},
+		{"0::/system.slice/box.scope/system.slice/a.service\n", "a.service", false},
+		{"0::/user.slice/user-1.slice/user@1.service/app.slice/a.service\n", "a.service", false},
+		{"0::/docker/a.service\n", "a.service", false},
+		{"0::/../a.service\n", "a.service", false},
+		{"0::/\n", "a.service", false},
+		{"0::\n", "a.service", false},
+		{"0:a.service", "a.service", false},
+		{"", "a.service", false},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		if (cgroups_have_unit(cases[i].cgroups, cases[i].unit) != cases[i].is_in)
+			fail_msg("%s in %s", cases[i].unit, cases[i].cgroups);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_hits), cmocka_unit_test(test_last_descriptors)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_hits), cmocka_unit_test(test_units),
+					   cmocka_unit_test(test_last_descriptors)};
 	snprintf(root, sizeof(root), "%s/cgroups.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
 	return mkdtemp(root) ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

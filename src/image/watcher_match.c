@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* Which option the file belongs to that a thread is about to execute. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "image/watcher_state.h"
+#include "os/cgroups.h"
+
+/** An event, with the answers to questions about it. */
+struct match {
+	const struct watcher *watcher;
+	struct watcher_file *file;
+	pid_t tid;
+	char *cgroups; /**< of the thread, once they were asked for; the match frees them */
+	bool has_cgroups;
+};
+
+/* Copy the path of the event's file as the kernel has it. */
+static bool event_path(int event, char path[1024])
+{
+	static const char deleted[] = " (deleted)";
+	char link[40];
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", event);
+	ssize_t length = readlink(link, path, 1023);
+	if (length <= 0)
+		return false;
+	path[length] = 0;
+	size_t tail = sizeof(deleted) - 1;
+	if ((size_t)length > tail && !strcmp(path + length - tail, deleted))
+		path[(size_t)length - tail] = 0;
+	return true;
+}
+
+/* Return whether the thread is in the unit that the option names, if it names one. The kernel's file about that is
+   never on a disk or a server. */
+static bool is_in_service(struct match *match, const struct watch_option *option)
+{
+	if (!option->service[0])
+		return true;
+	if (!match->has_cgroups)
+		match->cgroups = cgroups_of(match->tid);
+	match->has_cgroups = true;
+	return match->cgroups && cgroups_have_unit(match->cgroups, option->service);
+}
+
+/* A replaced file is found by the name that the event's directory gives it, until the keeper knows its inode. */
+static bool is_registered_file(const struct registered *row, const struct watcher_file *file)
+{
+	const struct watch_option *option = &row->option;
+	if (!strcmp(row->image, file->path))
+		return true;
+	bool is_same_device = option->device == file->status.st_dev;
+	return is_same_device &&
+	       (option->inode == file->status.st_ino || !strcmp(row->name, text_file_name(file->path)));
+}
+
+/* Copy the path of the program that executes the script; "" if the file is none. */
+static void interpreter_path(int event, char path[256])
+{
+	char head[256];
+	ssize_t size = pread(event, head, sizeof(head) - 1, 0);
+	path[0] = 0;
+	if (size < 3 || head[0] != '#' || head[1] != '!')
+		return;
+	head[size] = 0;
+	char *from = head + 2 + strspn(head + 2, " \t");
+	from[strcspn(from, " \t\r\n")] = 0;
+	snprintf(path, 256, "%s", from);
+}
+
+static const struct registered *find_path(struct match *match)
+{
+	for (unsigned i = 0; i < match->watcher->option_count; i++) {
+		const struct registered *row = &match->watcher->options[i];
+		if (row->option.is_path && is_registered_file(row, match->file) && is_in_service(match, &row->option))
+			return row;
+	}
+	return NULL;
+}
+
+static const struct registered *find_name(struct match *match, const char *name)
+{
+	for (unsigned i = 0; i < match->watcher->option_count; i++) {
+		const struct registered *row = &match->watcher->options[i];
+		bool is_name = !row->option.is_path && !row->option.is_any;
+		if (is_name && !strcmp(row->image, name) && is_in_service(match, &row->option))
+			return row;
+	}
+	return NULL;
+}
+
+static const struct registered *row_of(struct match *match, uint32_t id)
+{
+	for (unsigned i = 0; i < match->watcher->option_count; i++)
+		if (match->watcher->options[i].id == id)
+			return &match->watcher->options[i];
+	return NULL;
+}
+
+/* Return the option whose link of the kind this is: the path of an interpreter, or the file of the event. */
+static const struct registered *find_link(struct match *match, enum watch_link kind, const char *path)
+{
+	const struct stat *status = &match->file->status;
+	for (unsigned i = 0; i < match->watcher->link_count; i++) {
+		const struct watcher_link *link = &match->watcher->links[i];
+		bool is_file =
+			kind == WATCH_LINK_FILE && link->device == status->st_dev && link->inode == status->st_ino;
+		const struct registered *row = link->kind == kind && (is_file || !strcmp(link->path, path))
+						       ? row_of(match, link->option)
+						       : NULL;
+		if (row && is_in_service(match, &row->option))
+			return row;
+	}
+	return NULL;
+}
+
+/* Return whether no service can have the file: xheap itself, or the program by which the service manager becomes the
+   service's. */
+static bool is_never_of_service(const struct watcher *watcher, const struct watcher_file *file)
+{
+	const char *name = text_file_name(file->path);
+	bool is_own = file->status.st_ino == watcher->inode && file->status.st_dev == watcher->device;
+	return is_own || !strcmp(name, "xheap") || !strcmp(name, "systemd-executor");
+}
+
+static const struct registered *find_service(struct match *match)
+{
+	for (unsigned i = 0; i < match->watcher->option_count; i++) {
+		const struct registered *row = &match->watcher->options[i];
+		if (row->option.is_any && is_in_service(match, &row->option) &&
+		    !is_never_of_service(match->watcher, match->file))
+			return row;
+	}
+	return NULL;
+}
+
+static const struct registered *find(struct match *match, int event)
+{
+	char interpreter[256];
+	const struct registered *row = find_path(match);
+	row = row ? row : find_name(match, text_file_name(match->file->path));
+	if (!row) {
+		/* When the interpreter is opened, it is too late to seize the thread. */
+		interpreter_path(event, interpreter);
+		row = interpreter[0] ? find_name(match, text_file_name(interpreter)) : NULL;
+		row = row || !interpreter[0] ? row : find_link(match, WATCH_LINK_INTERPRETER, interpreter);
+	}
+	row = row ? row : find_service(match);
+	if (row)
+		return row;
+	/* The kernel does not say by which link the file is executed: the logger sees that at the exec stop. */
+	row = find_link(match, WATCH_LINK_FILE, match->file->path);
+	match->file->is_by_link = row != NULL;
+	return row;
+}
+
+const struct registered *watcher_match(const struct watcher *watcher, int event, pid_t tid, struct watcher_file *file)
+{
+	struct match match = {.watcher = watcher, .file = file, .tid = tid};
+	file->path[0] = 0;
+	file->is_by_link = false;
+	if (fstat(event, &file->status) != 0 || !event_path(event, file->path))
+		return NULL;
+	const struct registered *row = find(&match, event);
+	free(match.cgroups);
+	return row;
+}

@@ -1,0 +1,331 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Image options: which starts an option covers, where they are recorded, and how long they wait."""
+import os
+import pathlib
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import tty
+
+from image_lab import FILES, OPTIONS, ROOT, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
+from live import XHEAP, expect, run_tests, told, wait_for, xheap
+
+PERL, PLAIN_PATH = FILES / "perl", os.environ["PATH"]
+LONG_MS = 10000
+
+
+def own_logger(image):
+    """The logger of the image's own session."""
+    return wait_for("the image's logger", lambda: next((row["logger_pid"] for row in told("sessions") if row["alive"] and row["name"].endswith(f".{image}")), None))
+
+
+class Cgroups:
+    """Cgroups of the test's own, which end with the block: paths as a service manager makes them."""
+
+    def __enter__(self):
+        for line in open("/proc/self/mountinfo"):
+            place, kind = line.split()[4], line.partition(" - ")[2].split()
+            if kind[0] == "cgroup2" or "name=systemd" in kind[2]:
+                self.base = pathlib.Path(place, f"xheap-test-{os.getpid()}.slice")
+                self.made = []
+                try:
+                    self.base.mkdir()
+                    self.made.append(self.base)
+                    return self
+                except OSError:
+                    pass
+        return None
+
+    def make(self, path):
+        for part in [*reversed(pathlib.PurePath(path).parents), pathlib.PurePath(path)][1:]:
+            if not (self.base / part).exists():
+                (self.base / part).mkdir()
+                self.made.append(self.base / part)
+        return self.base / path
+
+    def __exit__(self, *_):
+        for path in reversed(self.made):
+            wait_for(f"the end of {path}", lambda: removed(path))
+
+
+def removed(path):
+    try:
+        path.rmdir()
+    except OSError:
+        return False
+    return True
+
+
+def run_in(cgroup, *command):
+    return run("sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', cgroup, *command)
+
+
+def print_pid(cgroup, program=PERL):
+    done = run_in(cgroup, program, "-e", 'print "$$\\n"')
+    expect(done.returncode == 0 and not done.stderr, f"{done}")
+    return int(done.stdout)
+
+
+def traced_pids(pattern):
+    return {int(row["pid"]) for trace in TRACES.glob(pattern) for row in processes(trace)}
+
+
+def service():
+    """All that a unit executes is recorded, and nothing of others: neither a unit of the same name in a container, nor of a longer name."""
+    clear()
+    with Cgroups() as cgroups:
+        if not cgroups:
+            return "skipped: no cgroup can be made here"
+        script = FILES / "script"
+        script.write_text(f"#!{PERL}\nprint \"$$\\n\";\n")
+        script.chmod(0o755)
+        privileged, own = FILES / "privileged", FILES / "xheap"
+        shutil.copy(PERL, privileged)
+        privileged.chmod(0o4755)
+        shutil.copy(XHEAP, own)
+        unit, below, container, longer = map(cgroups.make, ("xt.service", "xt.service/worker", "box.scope/xt.service", "longer-xt.service"))
+        said = xheap("image", "add", "--service", "xt")
+        expect("processes that xt.service has already are not recorded; systemctl restart xt.service" in said, said)
+        register(FILES / "sort", "--service", "longer-xt.service")
+        with Watching("--deadline", str(LONG_MS)):
+            wait_until_in_force()
+            pids = {print_pid(unit), print_pid(below), int(run_in(unit, script).stdout)}
+            pids.add(int(run_in(unit, "sh", "-c", f"{PERL} -e 'print \"$$\\n\"'; true").stdout))
+            outer, inner = run_in(unit, PERL, "-e", f"$| = 1; print \"$$\\n\"; system('{PERL}', '-e', 'print \"$$\\n\"')").stdout.split()
+            pids |= {int(outer), int(inner)}
+            print_pid(unit, privileged)
+            others = {print_pid(container), print_pid(longer), print_pid(cgroups.base)}
+            expect(run_in(unit, own, "version").returncode == 0, "xheap does not run in the unit")
+            for place in (unit, longer, cgroups.base):
+                expect(run_in(place, FILES / "sort", "/dev/null").returncode == 0, "sort does not run")
+            row = wait_for_starts("xt.service", 8)
+            expect(wait_for_starts(FILES / "sort", 1)["traced"] == 1, "sort in its unit is not traced")
+        found = {outcome: count for outcome, count in row["starts"].items() if count}
+        # Five as pids are printed, and sort; the child of the fifth by its parent's session.
+        expect(found == {"traced": 6, "followed": 1, "privileged": 1}, f"{found}")
+        traced = traced_pids("xt.service.*.xht")
+        expect(pids <= traced and not others & traced and len(traced) == 7, f"{pids} of the unit, {others} of others, {traced} in the traces")
+        expect("xt.service: on, 6 traced, 1 untraced, 1 followed" in xheap("image", "list"), xheap("image", "list"))
+        xheap("image", "remove", "xt.service")
+    for unit in ("a.timer", "a b", "a/b", "init.scope", "-.slice", "xheap-images", "x@.service", "." , "x" * 300):
+        expect(xheap("image", "add", "--service", unit, status=2).startswith("xheap: image add: "), f"{unit}")
+
+
+def copied(name):
+    shutil.copy(PERL, FILES / name)
+    return FILES / name
+
+
+def script_of(name, interpreter):
+    script = FILES / name
+    script.write_text(f"#!{interpreter}\nprint \"$$\\n\";\n")
+    script.chmod(0o755)
+    return script
+
+
+def run_each(*programs):
+    for program in programs:
+        done = run(program, *([] if program.read_bytes()[:2] == b"#!" else ["-e", "1"]))
+        expect(done.returncode == 0 and not done.stderr, f"{program}: {done}")
+
+
+def outcomes(image, count):
+    return {outcome: number for outcome, number in wait_for_starts(image, count)["starts"].items() if number}
+
+
+def directory_of_links():
+    """A directory in which the keeper looks for links."""
+    directory = FILES / "bin"
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+    os.environ["PATH"] = f"{directory}:{PLAIN_PATH}"
+    return directory
+
+
+def scripts():
+    """A script is a start of its interpreter: of a NAME always, of a PATH with --scripts; whether its line names the file or a link."""
+    clear()
+    links = directory_of_links()
+    plain, scripted, named = map(copied, ("plain", "scripted", "named"))
+    for file in (scripted, named):
+        (links / f"{file.name}-link").symlink_to(file)
+    of = {name: script_of(f"of-{name}", interpreter) for name, interpreter in
+          (("plain", plain), ("scripted", scripted), ("scripted-link", links / "scripted-link"), ("named", named), ("named-link", links / "named-link"))}
+    register(plain)
+    with Watching("--deadline", str(LONG_MS)):
+        wait_until_in_force()
+        for _ in range(20):
+            run_each(of["plain"])
+        run_each(plain)
+        found = outcomes(plain, 21)
+        expect(found == {"traced": 1, "of_scripts": 20}, f"a path without its scripts: {found}")
+        expect("20 of scripts (--scripts records them)" in xheap("image", "list"), xheap("image", "list"))
+    register(scripted, "--scripts")
+    register("named")
+    with Watching("--deadline", str(LONG_MS)):
+        wait_until_in_force()
+        for _ in range(5):
+            run_each(of["scripted"], of["scripted-link"], of["named"], of["named-link"])
+        run_each(scripted, named)
+        for image in (scripted, "named"):
+            found = outcomes(image, 11)
+            expect(found == {"traced": 11}, f"{image}, whose scripts are starts: {found}")
+
+
+def links():
+    """A NAME is the file's own name, or the name by which a link to the file is executed."""
+    clear()
+    directory = directory_of_links()
+    tool, other = copied("multi-call"), copied("other-tool")
+    script = script_of("written", PERL)
+    for name, file in (("one", tool), ("two", tool), ("chosen", other), ("linked-script", script)):
+        (directory / name).symlink_to(file)
+    for name in ("one", "other-tool", "linked-script", "later"):
+        register(name)
+    with Watching("--deadline", str(LONG_MS)):
+        wait_until_in_force()
+        run_each(directory / "one", directory / "two", tool, directory / "one")
+        found = outcomes("one", 4)
+        expect(found == {"traced": 2, "not_selected": 2}, f"a program of many names: {found}")
+        run_each(directory / "chosen", other)
+        found = outcomes("other-tool", 2)
+        expect(found == {"traced": 2}, f"the file's own name: {found}")
+        run_each(directory / "linked-script", script)
+        found = outcomes("linked-script", 2)
+        expect(found == {"traced": 1, "not_selected": 1}, f"a link to a script: {found}")
+        (directory / "later").symlink_to(tool)
+
+        def recorded():
+            run_each(directory / "later")
+            return listed()[1]["later"]["traced"]
+        wait_for("a start by a link that was made later", recorded)
+
+
+USER, INIT, TOOL = (f"system_u:system_r:{domain}:s0" for domain in ("user_t", "init_t", "tool_t"))
+TOOL_FILE, PLAIN_FILE = "system_u:object_r:tool_exec_t:s0", "system_u:object_r:bin_t:s0"
+
+
+class Policy:
+    """Plays SELinux's part below the root of the test: /sys/fs/selinux, with answers of a policy in which init_t becomes tool_t by a file of tool_exec_t."""
+
+    def __enter__(self):
+        self.questions, self.place = [], ROOT / "sys/fs/selinux"
+        (self.place / "class/process").mkdir(parents=True)
+        (self.place / "class/process/index").write_text("2")
+        self.enforce(1)
+        self.master, slave = pty.openpty()
+        tty.setraw(slave)
+        (self.place / "create").symlink_to(os.ttyname(slave))
+        self.slave, self.thread = slave, threading.Thread(target=self.answer, daemon=True)
+        self.thread.start()
+        self.put(1, INIT)
+        return self
+
+    def enforce(self, value):
+        (self.place / "enforce").write_text(str(value))
+
+    def put(self, pid, context):
+        (ROOT / f"proc/{pid}/attr").mkdir(parents=True, exist_ok=True)
+        (ROOT / f"proc/{pid}/attr/current").write_text(context)
+
+    def answer(self):
+        while True:
+            process, file, number = os.read(self.master, 4096).decode().split()
+            if process == "end":
+                return
+            self.questions.append((process, file, number))
+            os.write(self.master, (TOOL if (process, file) == (INIT, TOOL_FILE) else process).encode())
+
+    def __exit__(self, *_):
+        os.write(self.slave, b"end end end")
+        self.thread.join()
+        os.close(self.slave)
+        os.close(self.master)
+        shutil.rmtree(ROOT / "sys")
+        shutil.rmtree(ROOT / "proc")
+
+
+def run_as(context, program, asked=None):
+    """Run the program by a process of this context."""
+    attributes = f"{ROOT}/proc/$$/attr"
+    asks = f"printf %s '{asked}' > {attributes}/exec;" if asked else ""
+    done = run("sh", "-c", f"mkdir -p {attributes}; printf %s '{context}' > {attributes}/current; {asks} exec {program} -e 1")
+    expect(done.returncode == 0 and not done.stderr, f"{done}")
+
+
+def domains():
+    """Where SELinux is enforced, starts that change the domain are left alone, unless the option says otherwise."""
+    clear()
+    tool, plain, forced = (FILES / name for name in ("tool", "plain", "forced"))
+    for file, label in ((tool, TOOL_FILE), (plain, PLAIN_FILE), (forced, TOOL_FILE), (FILES / "unlabelled", None)):
+        shutil.copy(PERL, file)
+        try:
+            if label:
+                os.setxattr(file, "security.selinux", label.encode())
+        except OSError as error:
+            return f"skipped: no label can be set: {error}"
+    with Policy() as policy:
+        said = xheap("image", "add", tool, status=2)
+        expect(f"{tool}: a process of {INIT} becomes {TOOL}" in said and "--force" in said, said)
+        expect(not list(OPTIONS.glob("*")), "a refused option has a file")
+        expect("no SELinux label" in xheap("image", "add", FILES / "unlabelled", status=2), "a file without a label is registered")
+        policy.enforce(0)
+        register(tool)
+        expect(not told("image", "list")["mistakes"], "it is refused although nothing is enforced")
+        policy.enforce(1)
+        mistakes = told("image", "list")["mistakes"]
+        expect(len(mistakes) == 1 and "is not in force: " in mistakes[0] and TOOL in mistakes[0], f"{mistakes}")
+        shutil.rmtree(OPTIONS)
+        register(plain)
+        register(forced, "--force")
+        register("tool")
+        with Watching("--deadline", str(LONG_MS)):
+            wait_until_in_force()
+            run_as(USER, tool)
+            run_as(INIT, tool)
+            run_as(USER, tool, asked=TOOL)
+            row = wait_for_starts("tool", 3)
+            run_as(INIT, plain)
+            run_as(INIT, forced)
+            rows = [wait_for_starts(image, 1) for image in (plain, forced)]
+            run(tool, "-e", "1")
+            unknown = wait_for_starts("tool", 4)
+        expect(row["starts"]["traced"] == 1 and row["starts"]["changes_domain"] == 2 and TOOL in row["last_reason"], f"{row}")
+        expect([one["traced"] for one in rows] == [1, 1], f"{rows}")
+        expect(unknown["starts"]["changes_domain"] == 3 and "does not say" in unknown["last_reason"], f"{unknown}")
+        expect({question[2] for question in policy.questions} == {"2"}, f"{policy.questions}")
+
+
+def deadline():
+    """A start waits for its logger as long as --deadline says."""
+    clear()
+    register("perl")
+    for value in ("9", "10001", "x", ""):
+        xheap("image", "watch", "--deadline", value, status=2)
+    with Watching("--deadline", str(LONG_MS)):
+        wait_until_in_force()
+        run(PERL, "-e", "1")
+        wait_for_starts("perl", 1)
+        logger = own_logger("perl")
+        os.kill(logger, signal.SIGSTOP)
+        try:
+            # Popen() returns after the exec of the shell.
+            waiting = subprocess.Popen(["sh", "-c", f"{PERL} -e 1; true"])
+            # Five times the usual deadline.
+            time.sleep(0.5)
+            expect(waiting.poll() is None, "the start did not wait for its logger")
+        finally:
+            os.kill(logger, signal.SIGCONT)
+        expect(waiting.wait() == 0, "the program failed")
+        row = wait_for_starts("perl", 2)
+        expect(row["untraced"] == 0, f"{row}")
+
+
+enter()
+prepare()
+sys.exit(run_tests(service, domains, scripts, links, deadline))
