@@ -67,8 +67,8 @@ struct keeper {
 	uint64_t scanned_ns, written_ns, searched_ns;
 };
 
-/** Follow an early keeper as long as it runs: pass signals on to it. Return true when this process is to end, too; false
-    if there is no early keeper, or it has ended otherwise. */
+/** Follow an early keeper as long as it runs: pass signals on to it. Return true when this process is to end, too;
+    false if there is no early keeper, or it has ended otherwise. */
 bool keeper_follow(const struct keeper *keeper);
 
 /** Tell the service manager, if one waits for it, that starts are recorded from now on. */
