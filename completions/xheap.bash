@@ -171,6 +171,7 @@ _xheap_session() {
 		-interval | -count) ;;
 		*) _xheap_reply "-s -interval -count --help" "$2" ;;
 		esac ;;
+	stop) _xheap_reply "-q --quiet --help" "$2" ;;
 	launch) COMPREPLY=($(compgen -c -- "$2")) ;;
 	esac
 }
@@ -188,7 +189,7 @@ _xheap_image() {
 		*) COMPREPLY=($(compgen -c -f -- "$1")) ;;
 		esac ;;
 	list) _xheap_reply "--format" "$1" ;;
-	watch) _xheap_reply "--below --deadline" "$1" ;;
+	watch) _xheap_reply "--below --deadline --boot" "$1" ;;
 	*) _xheap_reply "--all $(xheap image list 2>/dev/null | sed -n 's/^\([^ ].*\): .* traced.*/\1/p')" "$1" ;;
 	esac
 }

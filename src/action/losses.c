@@ -45,13 +45,25 @@ static const char *option_next(const struct trace_dictionary *dictionary, const 
 	return NULL;
 }
 
+static bool has_gaps_of_init_only(const struct trace_dictionary *dictionary)
+{
+	enum { INIT_PID = 1 };
+	for (uint32_t i = 0; i < dictionary->gap_count; i++)
+		if (dictionary->gaps[i].process >= dictionary->process_count ||
+		    dictionary->processes[dictionary->gaps[i].process].pid != INIT_PID)
+			return false;
+	return dictionary->gap_count > 0;
+}
+
 void losses_text_reason(struct sink *out, const struct trace_dictionary *dictionary)
 {
 	uint32_t at = 0;
 	const char *when_full = option_next(dictionary, "on-full", &at), *limit_ms;
 	at = 0;
 	limit_ms = option_next(dictionary, "wait-limit-ms", &at);
-	if (dictionary->gap_count && when_full && !strcmp(when_full, "drop"))
+	if (has_gaps_of_init_only(dictionary))
+		sink_text(out, " (no buffer was free, and process 1 never waits)");
+	else if (dictionary->gap_count && when_full && !strcmp(when_full, "drop"))
 		sink_text(out, " (no buffer was free: --on-full drop)");
 	else if (dictionary->gap_count && when_full && limit_ms)
 		sink_format(out, " (no buffer was free for longer than --wait-limit, %s ms)", text_shown(limit_ms));

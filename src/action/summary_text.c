@@ -20,6 +20,7 @@ enum {
 	CHART_ROWS = 3,
 	INDENT = 6,
 	FRAMES_MAX = 12,
+	CALLERS_INDENT = 12,
 	CHART_MARGIN = 13,
 	LEVELS = 5,
 	LINE_BYTES = 1024
@@ -142,25 +143,49 @@ static const char *frame_text(const struct summary_screen *screen, uint32_t node
 	return text_shown(!with_image && symbol ? symbol : text);
 }
 
+/* Write the frames that fit into the columns, from both ends of the list; an ellipsis stands for those in the middle.
+   The first one is always there, without its middle if need be. */
+static void frames_put(const struct summary_screen *screen, const char *const *frames, unsigned count, unsigned columns)
+{
+	const struct text_layout *layout = &screen->summary->input->layout;
+	const char *gap = layout->has_unicode ? " …" : " ...";
+	unsigned first = 1, last = count, used = text_width(frames[0]), mark = text_width(gap);
+	bool is_first = false;
+	for (; first < last; is_first = !is_first) {
+		unsigned width = 1 + text_width(frames[is_first ? first : last - 1]);
+		if (used + width + (last - first > 1 ? mark : 0) > columns && !layout->has_full_names)
+			break;
+		used += width;
+		is_first ? first++ : last--;
+	}
+	put_cut(screen, frames[0], columns - (first < last ? mark : 0));
+	for (unsigned i = 1; i < count; i++)
+		if (i < first || i >= last)
+			sink_format(screen->out, " %s", frames[i]);
+		else if (i == first)
+			sink_text(screen->out, gap);
+}
+
 /* The library's function that a stack's function called, and its callers, on one line: without those of libraries that
    all programs have. */
 static void callers_put(const struct summary_screen *screen, uint32_t innermost, uint32_t node)
 {
 	struct heap_names *names = action_names(screen->summary->input);
-	struct sink line;
+	struct arena arena = {0};
+	const char *frames[FRAMES_MAX + 1];
+	unsigned count = 0, most = FRAMES_MAX + (innermost != node);
 	uint32_t at = node;
-	sink_to_memory(&line);
 	if (innermost != node)
-		sink_format(&line, "via %s", frame_text(screen, innermost, false));
-	for (int i = 0; (at = heap_names_frame(names, at)->parent) && i < FRAMES_MAX;) {
-		if (heap_names_name(names, heap_names_frame(names, at)->name)->is_library)
-			continue;
-		sink_format(&line, "%s< %s", i++ || innermost != node ? " " : "", frame_text(screen, at, false));
+		frames[count++] = arena_format(&arena, "via %s", frame_text(screen, innermost, false));
+	while ((at = heap_names_frame(names, at)->parent) && count < most)
+		if (!heap_names_name(names, heap_names_frame(names, at)->name)->is_library)
+			frames[count++] = arena_format(&arena, "< %s", frame_text(screen, at, false));
+	if (count) {
+		sink_format(screen->out, "%*s", CALLERS_INDENT, "");
+		frames_put(screen, frames, count, (unsigned)width_of(screen) - CALLERS_INDENT);
+		sink_put(screen->out, '\n');
 	}
-	char *text = sink_take(&line, NULL);
-	if (*text)
-		line_put(screen, "            ", text);
-	free(text);
+	arena_fini(&arena);
 }
 
 /* Print a row: its numbers with the function of the user's code, and its callers below. */
@@ -252,9 +277,10 @@ static void caveats_put(const struct summary_screen *screen)
 	sink_to_memory(&sink);
 	report_text_caveats(&report, &sink);
 	char *text = sink_take(&sink, NULL), *next = text;
+	/* The lines are laid out already, and may have a style, which takes no columns. */
 	for (char *line; (line = strsep(&next, "\n")) && *line; count++)
 		if (count < most)
-			line_put(screen, line, "");
+			sink_format(screen->out, "%s\n", line);
 	if (count > most)
 		sink_format(screen->out, "  %zu more line%s about this: -more\n", count - most, plural(count - most));
 	free(text);

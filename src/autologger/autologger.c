@@ -387,8 +387,6 @@ void autologger_recording(const struct autologger *logger, struct session_option
 	session->stack_kinds = (uint32_t)number_of(logger, AUTOLOGGER_StackWalkingFilter);
 	session->waits_for_directory = session->file_mode == SESSION_FILE_SEQUENTIAL;
 	session->generations = (uint32_t)number_of(logger, AUTOLOGGER_FileMax);
-	/* Process 1 never waits for a logger. */
-	session->on_full_wait = !number_of(logger, AUTOLOGGER_AllProcesses);
 }
 
 void autologger_notes(const struct autologger *logger, void (*say)(void *cookie, const char *text), void *cookie)

@@ -11,16 +11,13 @@
 /* xheap's own part of the path is short. */
 enum { HOME_BYTES = CACHE_PATH_BYTES / 2, DIRECTORY_MODE = 0700, OTHERS_WRITE = 022 };
 
-static int home_path(char path[CACHE_PATH_BYTES], struct diag *diag)
-{
-	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
-	int length = cache && *cache == '/' ? snprintf(path, HOME_BYTES, "%s", cache)
-		     : home && *home == '/' ? snprintf(path, HOME_BYTES, "%s/.cache", home)
-					    : 0;
-	if (length <= 0)
-		return diag_fail(diag, ENOENT, "there is no cache: neither XDG_CACHE_HOME nor HOME is a path");
-	return length < HOME_BYTES ? 0 : diag_fail(diag, ENAMETOOLONG, "the path of the cache is too long");
-}
+/* A place for files of the user: its variable, or a path below the home. */
+struct home {
+	const char *variable, *below[2], *words;
+};
+
+static const struct home cache_home = {"XDG_CACHE_HOME", {"/.cache", NULL}, "cache"},
+			 state_home = {"XDG_STATE_HOME", {"/.local", "/state"}, "state directory"};
 
 /* Make a directory, unless its parent belongs to a user other than this one and root: `sudo` keeps HOME, and root's
    directories in a user's home would lock the user out. */
@@ -58,16 +55,46 @@ static int directory_ensure(const char *path, bool makes, struct diag *diag)
 	return !makes || !stat(path, &status) ? 0 : directory_make(path, diag);
 }
 
+/* The variable's directory itself, or those below the home. */
+static int home_path(char path[CACHE_PATH_BYTES], const struct home *of, bool makes, struct diag *diag)
+{
+	const char *set = secure_getenv(of->variable), *home = secure_getenv("HOME");
+	bool is_set = set && *set == '/';
+	const char *start = is_set ? set : home && *home == '/' ? home : NULL;
+	if (!start)
+		return diag_fail(diag, ENOENT, "there is no %s: neither %s nor HOME is a path", of->words,
+				 of->variable);
+	if (strlen(start) >= HOME_BYTES - sizeof("/.local/state"))
+		return diag_fail(diag, ENAMETOOLONG, "the path of the %s is too long", of->words);
+	strcpy(path, start);
+	int error = is_set ? directory_ensure(path, makes, diag) : 0;
+	for (size_t i = 0; !is_set && !error && i < sizeof(of->below) / sizeof(of->below[0]) && of->below[i]; i++)
+		error = directory_ensure(strcat(path, of->below[i]), makes, diag);
+	return error;
+}
+
+/* A directory of xheap below the path, which is the user's alone. */
+static int own_directory(char path[CACHE_PATH_BYTES], const char *name, bool makes, struct diag *diag)
+{
+	int error = directory_ensure(strcat(strcat(path, "/"), name), makes, diag);
+	return error ? error : directory_check(path, diag);
+}
+
 int cache_directory(char path[CACHE_PATH_BYTES], const char *name, bool makes, struct diag *diag)
 {
-	const char *const parts[] = {"xheap", name};
-	int error = home_path(path, diag);
-	error = error ? error : directory_ensure(path, makes, diag);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts) && !error; i++) {
-		strcat(strcat(path, "/"), parts[i]);
-		error = directory_ensure(path, makes, diag);
-		error = error ? error : directory_check(path, diag);
-	}
+	*path = 0;
+	int error = home_path(path, &cache_home, makes, diag);
+	error = error ? error : own_directory(path, "xheap", makes, diag);
+	error = error ? error : own_directory(path, name, makes, diag);
+	strcat(path, "/");
+	return error;
+}
+
+int state_directory(char path[CACHE_PATH_BYTES], bool makes, struct diag *diag)
+{
+	*path = 0;
+	int error = home_path(path, &state_home, makes, diag);
+	error = error ? error : own_directory(path, "xheap", makes, diag);
 	strcat(path, "/");
 	return error;
 }

@@ -16,6 +16,10 @@ int autologger_stop_run(int count, char **arguments);
     NULL: it runs. Return 0, or a negative errno with the reason in `why`. */
 int autologger_start(const struct autologger *logger, const char *init, struct diag *why);
 
+/** Start the watcher of image options, if there are any and nobody watches, and wait a little until its marks are in
+    force. Return 0, or a negative errno with the reason in `why`. */
+int autologger_watch_start(struct diag *why);
+
 /** Stop the session with this name and complete its trace. Return 0, -ENOENT if it does not run, or another negative
     errno with the reason in `why`. */
 int autologger_stop(const char *name, struct diag *why);

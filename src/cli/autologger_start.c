@@ -234,7 +234,7 @@ static int take_name(void *context, char *word)
 /* clang-format off */
 static const struct option start_rows[] = {
 	{"boot", .type = VALUE_ON, OPTION_AT(struct start_options, is_boot),
-	 .help = "only those with Boot = 1"},
+	 .help = "only those with Boot = 1, and the watcher of image options"},
 	{"init", .type = VALUE_TEXT, OPTION_AT(struct start_options, init), .value = "PATH",
 	 .help = "process 1 is about to execute this program"},
 	{.type = VALUE_END},
@@ -275,6 +275,14 @@ static int check_names(const struct start_options *options, const struct autolog
 	return CLI_OK;
 }
 
+static bool has_boot_session(const struct autologger_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (!list->items[i].error && list->items[i].logger.values[AUTOLOGGER_Boot].number)
+			return true;
+	return false;
+}
+
 int autologger_start_run(int count, char **arguments)
 {
 	struct start_options options = {.count = 0};
@@ -292,6 +300,9 @@ int autologger_start_run(int count, char **arguments)
 		cli_say("autologger %s: %s", list.items[i].logger.name, reason.text);
 		status = CLI_NO;
 	}
+	/* The sessions run already: an option may name one of them. */
+	if (options.is_boot && status != CLI_FAILED && has_boot_session(&list) && autologger_watch_start(&why))
+		cli_say("autologger run: %s", why.text);
 	autologger_list_fini(&list);
 	free(options.names);
 	return status == CLI_NO ? CLI_FAILED : status;

@@ -24,7 +24,8 @@ struct boottrace {
 	uint64_t run_count;
 	uint32_t delay_ms; /**< -postBootDelay */
 	bool wants_remove, is_sure;
-	char **command; /**< of -trace command; ends with NULL */
+	bool was_enabled; /**< the service xheap-autologger, before a boot trace */
+	char **command;   /**< of -trace command; ends with NULL */
 	enum boottrace_kind kind;
 	char scenario[BOOTTRACE_SCENARIO_BYTES];    /**< command, service-UNIT or boot: begins the names of files */
 	const char *unit;                           /**< of -trace service:UNIT */
@@ -54,9 +55,13 @@ int boottrace_run_service(const struct boottrace *scenario, struct boottrace_run
 
 /** Begin with the first restart; go on after a restart; end, and reset everything. CLI_OK, or CLI_FAILED after a
     message. */
-int boottrace_boot_begin(const struct boottrace *scenario);
+int boottrace_boot_begin(struct boottrace *scenario);
 int boottrace_boot_continue(void);
 int boottrace_remove(void);
+
+/** Remove the image options and end the sessions that runs of services have left. Return CLI_OK, or CLI_FAILED after a
+    message. */
+int boottrace_service_remove(void);
 
 /** Add a run to the list of runs, or begin a new list with run 1. Return CLI_OK, or CLI_FAILED after a message. */
 int boottrace_add_run(const struct boottrace *scenario, const struct boottrace_run *run);

@@ -29,6 +29,7 @@ static int state_write(const struct boottrace *scenario, uint64_t number, struct
 	fields_add_number(&fields, "next_run", number);
 	fields_add_number(&fields, "runs", scenario->run_count);
 	fields_add_number(&fields, "delay_ms", scenario->delay_ms);
+	fields_add_number(&fields, "was_enabled", scenario->was_enabled);
 	fields_add(&fields, "directory", scenario->directory);
 	fields_add(&fields, "tag", scenario->tag);
 	fields_add(&fields, "before_command", scenario->before_command ? scenario->before_command : "");
@@ -52,6 +53,7 @@ static bool state_read(struct boottrace *scenario, struct state_texts *texts, ui
 	*number = fields_number(text, "next_run", 0);
 	scenario->run_count = fields_number(text, "runs", 0);
 	scenario->delay_ms = (uint32_t)fields_number(text, "delay_ms", 0);
+	scenario->was_enabled = fields_number(text, "was_enabled", 1);
 	fields_value(text, "directory", scenario->directory, sizeof(scenario->directory));
 	fields_value(text, "tag", texts->tag, sizeof(texts->tag));
 	fields_value(text, "before_command", texts->before_command, sizeof(texts->before_command));
@@ -120,7 +122,7 @@ static void refuse_word(void *cookie, const char *word)
 		*first = !strncmp(word, "--", 2) ? "an option of a recording" : "";
 }
 
-int boottrace_boot_begin(const struct boottrace *scenario)
+int boottrace_boot_begin(struct boottrace *scenario)
 {
 	struct boottrace other = {.run_count = 0};
 	static struct state_texts texts;
@@ -138,6 +140,7 @@ int boottrace_boot_begin(const struct boottrace *scenario)
 	int status = ask(scenario);
 	if (status != CLI_OK)
 		return status;
+	scenario->was_enabled = boottrace_shell("systemctl -q is-enabled xheap-autologger.service") == 0;
 	if (boottrace_shell("systemctl enable -q xheap-autologger.service xheap-boottrace.service"))
 		return cli_fail("boottrace: xheap's services cannot be enabled by systemctl");
 	return restart(scenario, 1);
@@ -158,9 +161,11 @@ int boottrace_remove(void)
 	autologger_state_remove(LOGGER_NAME ".status");
 	if (error && error != -ENOENT)
 		return cli_fail("boottrace: %s", why.text);
-	if (was_there && boottrace_shell("systemctl disable -q xheap-boottrace.service"))
-		return cli_fail("boottrace: systemctl cannot disable xheap-boottrace.service");
-	return CLI_OK;
+	if (was_there && boottrace_shell(scenario.was_enabled ? "systemctl disable -q xheap-boottrace.service"
+							      : "systemctl disable -q xheap-boottrace.service "
+								"xheap-autologger.service"))
+		return cli_fail("boottrace: systemctl cannot disable xheap's services");
+	return boottrace_service_remove();
 }
 
 /* ---- after a start ---- */
@@ -172,7 +177,8 @@ static int finish(const struct boottrace *scenario)
 	boottrace_remove();
 	boottrace_runs_path(scenario, scenario->tag, path);
 	snprintf(path + strlen(path) - strlen("csv"), sizeof("txt"), "txt");
-	if (!freopen(path, "we", stdout))
+	/* The commands that compare the runs inherit it. */
+	if (!freopen(path, "w", stdout))
 		return cli_fail("cannot write %s: %s", path, strerror(errno));
 	int status = boottrace_report(scenario);
 	int called = status == CLI_OK && scenario->after_command ? boottrace_shell(scenario->after_command) : 0;

@@ -3,6 +3,7 @@
    so that it is recorded where it runs, by whomever it is started. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,17 @@
 #include "image/image_files.h"
 #include "image/image_status.h"
 #include "os/monotonic.h"
+#include "session/directory.h"
 
 enum { WORD_BYTES = 512 };
+
+/* Sessions and image options of ours have names that begin like this; -remove finds them by it. */
+static const char session_prefix[] = "boottrace.";
+#define IN_FORCE_NS (30 * NS_PER_S)
+#define INTERRUPT_NS (100 * NS_PER_MS)
+
+/* Set by a signal that ends the run. */
+static volatile sig_atomic_t is_interrupted;
 
 /* ---- systemctl ---- */
 
@@ -53,6 +63,9 @@ static int unit_do(const char *verb, const char *unit)
 	char line[WORD_BYTES];
 	char *const words[] = {"systemctl", (char *)verb, "--", (char *)unit, NULL};
 	int status = systemctl(words, line, sizeof(line));
+	/* Ctrl-C ends systemctl, too. */
+	if (status && is_interrupted)
+		return CLI_FAILED;
 	if (status == 127 || status < 0)
 		return cli_fail("boottrace: systemctl cannot be run: services are started by systemd");
 	return status ? cli_fail("boottrace: systemctl %s %s: status %d", verb, unit, status) : CLI_OK;
@@ -76,17 +89,19 @@ static int unit_program(const char *unit, char *path, size_t size)
 
 /* ---- the session ---- */
 
-static void session_name(const struct boottrace *scenario, char name[AUTOLOGGER_NAME_BYTES])
+/* Each run has a name of its own, so that no start of it goes to the session of the run before. */
+static void session_name(const struct boottrace *scenario, uint64_t number, char name[AUTOLOGGER_NAME_BYTES])
 {
-	snprintf(name, AUTOLOGGER_NAME_BYTES, "boottrace.%.50s", scenario->unit);
+	snprintf(name, AUTOLOGGER_NAME_BYTES, "%s%.40s.%llu", session_prefix, scenario->unit,
+		 (unsigned long long)number);
 }
 
-static int session_begin(const struct boottrace *scenario, const char *path)
+static int session_begin(const struct boottrace *scenario, uint64_t number, const char *path)
 {
 	struct own_words words = {.count = 0};
 	struct diag why = {""};
 	char name[AUTOLOGGER_NAME_BYTES];
-	session_name(scenario, name);
+	session_name(scenario, number, name);
 	const char *const begin[] = {"start", name, "--quiet", "--pid", "0", "--output", path};
 	for (size_t i = 0; i < sizeof(begin) / sizeof(begin[0]); i++)
 		own_words_add(&words, begin[i]);
@@ -96,11 +111,11 @@ static int session_begin(const struct boottrace *scenario, const char *path)
 	return error ? cli_fail("boottrace: %s", why.text) : CLI_OK;
 }
 
-static int session_end(const struct boottrace *scenario)
+static int session_end(const struct boottrace *scenario, uint64_t number)
 {
 	struct diag why = {""};
 	char name[AUTOLOGGER_NAME_BYTES];
-	session_name(scenario, name);
+	session_name(scenario, number, name);
 	int error = autologger_stop(name, &why);
 	return error ? cli_fail("boottrace: the recording of %s has ended early: %s", scenario->unit,
 				error == -ENOENT ? "its session is gone" : why.text)
@@ -109,7 +124,8 @@ static int session_end(const struct boottrace *scenario)
 
 /* ---- the image option ---- */
 
-static int image_add(const struct boottrace *scenario, const char *program, struct image_option *option)
+static int image_add(const struct boottrace *scenario, uint64_t number, const char *program,
+		     struct image_option *option)
 {
 	struct image_options options = {0};
 	struct diag why = {""};
@@ -119,7 +135,7 @@ static int image_add(const struct boottrace *scenario, const char *program, stru
 	image_options_fini(&options);
 	if (is_taken)
 		return cli_fail("boottrace: %s is registered already: xheap image remove %s", program, program);
-	session_name(scenario, name);
+	session_name(scenario, number, name);
 	image_option_init(option);
 	int error = image_option_set(option, "Image", program, &why);
 	error = error ? error : image_option_set(option, "Session", name, &why);
@@ -148,35 +164,96 @@ static int service_cycle(const struct boottrace *scenario, struct boottrace_run 
 	uint64_t before_ns = monotonic_now_ns();
 	int status = unit_do("start", scenario->unit);
 	run->time_us = (monotonic_now_ns() - before_ns) / 1000;
+	if (status != CLI_OK) {
+		unit_do("stop", scenario->unit);
+		return status;
+	}
+	for (uint64_t until_ns = monotonic_now_ns() + scenario->delay_ms * NS_PER_MS, now_ns;
+	     !is_interrupted && (now_ns = monotonic_now_ns()) < until_ns;)
+		monotonic_pause(until_ns - now_ns < INTERRUPT_NS ? until_ns - now_ns : INTERRUPT_NS);
+	return unit_do("stop", scenario->unit);
+}
+
+static void interrupt(int signal)
+{
+	(void)signal;
+	is_interrupted = 1;
+}
+
+/* From here on a signal ends the run only after everything is as before. */
+static void interrupts_catch(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	const struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART};
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		sigaction(numbers[i], &action, NULL);
+}
+
+/* Record a start while the program is registered. */
+static int cycle_registered(const struct boottrace *scenario, const char *program, struct boottrace_run *run)
+{
+	struct image_option option;
+	struct diag why = {""};
+	int status = image_add(scenario, run->number, program, &option);
 	if (status != CLI_OK)
 		return status;
-	for (uint64_t until_ns = monotonic_now_ns() + scenario->delay_ms * NS_PER_MS, now_ns;
-	     (now_ns = monotonic_now_ns()) < until_ns;)
-		monotonic_pause(until_ns - now_ns);
-	return unit_do("stop", scenario->unit);
+	if (image_status_await(IN_FORCE_NS, &why))
+		status = cli_fail("boottrace: %s", why.text);
+	if (status == CLI_OK && !is_interrupted)
+		status = service_cycle(scenario, run);
+	if (image_file_remove(option.file, &why))
+		status = cli_fail("boottrace: %s", why.text);
+	return status;
 }
 
 int boottrace_run_service(const struct boottrace *scenario, struct boottrace_run *run)
 {
 	char program[IMAGE_PATH_BYTES], path[BOOTTRACE_PATH_BYTES];
-	struct image_option option;
 	boottrace_trace_path(scenario, scenario->tag, run->number, path);
+	interrupts_catch();
 	int status = unit_program(scenario->unit, program, sizeof(program));
 	if (status == CLI_OK)
 		status = check_watcher();
 	if (status == CLI_OK)
 		status = unit_do("stop", scenario->unit);
 	if (status == CLI_OK)
-		status = session_begin(scenario, path);
+		status = is_interrupted ? CLI_FAILED : session_begin(scenario, run->number, path);
 	if (status != CLI_OK)
 		return status;
-	status = image_add(scenario, program, &option);
-	if (status == CLI_OK) {
-		status = service_cycle(scenario, run);
-		struct diag why = {""};
-		if (image_file_remove(option.file, &why))
+	status = cycle_registered(scenario, program, run);
+	int ended = session_end(scenario, run->number);
+	if (is_interrupted)
+		return cli_fail("boottrace: run %llu was interrupted; the runs before have their traces",
+				(unsigned long long)run->number);
+	return status == CLI_OK ? ended : status;
+}
+
+/* ---- -remove ---- */
+
+static void stop_session(void *cookie, const char *name)
+{
+	struct diag why = {""};
+	int *status = cookie;
+	if (strncmp(name, session_prefix, sizeof(session_prefix) - 1))
+		return;
+	int error = autologger_stop(name, &why);
+	if (error && error != -ENOENT)
+		*status = cli_fail("boottrace: %s", why.text);
+}
+
+int boottrace_service_remove(void)
+{
+	struct image_options options = {0};
+	struct diag why = {""};
+	int status = CLI_OK;
+	image_options_read(&options);
+	for (size_t i = 0; i < options.count; i++) {
+		const struct image_option *option = &options.items[i];
+		if (!strncmp(option->session, session_prefix, sizeof(session_prefix) - 1) &&
+		    image_file_remove(option->file, &why))
 			status = cli_fail("boottrace: %s", why.text);
 	}
-	int ended = session_end(scenario);
-	return status == CLI_OK ? ended : status;
+	image_options_fini(&options);
+	session_each(stop_session, &status);
+	return status;
 }

@@ -48,7 +48,12 @@ void command_print_list(FILE *out);
 /** The error number of the first failure that cli_fail() printed; 0: none is known. */
 int cli_error_number(void);
 
-/** Say "xheap: what" on stderr, as one line, whatever texts are in it (base/text.h). */
+/** Print words and a line feed, broken at blanks into lines of at most `width` columns; 0: one line. The first line
+    begins in `column`, further lines have as many blanks before them. Allocates nothing. */
+void cli_print_words(FILE *out, const char *words, unsigned column, unsigned width);
+
+/** Say "xheap: what" on stderr, as one line, whatever texts are in it (base/text.h). A terminal gets it broken into
+    lines of its width. */
 __attribute__((format(printf, 1, 2))) void cli_say(const char *format, ...);
 __attribute__((format(printf, 1, 0))) void cli_vsay(const char *format, va_list arguments);
 

@@ -12,6 +12,8 @@
 
 #include "base/memory.h"
 #include "cli/cli.h"
+#include "cli/dx_history.h"
+#include "dx/completion.h"
 #include "dx/methods.h"
 #include "dx/objects.h"
 #include "dx/positions.h"
@@ -108,73 +110,144 @@ int dx_prompt_line(struct dx_session *session, const struct dx_command *defaults
 
 #ifdef HAS_LIBEDIT
 
-/* All names that the language has, one after the other; NULL: no more. */
-struct name_pass {
-	unsigned stage;
-	const struct dx_class *const *class;
-	const struct dx_method *const *table;
-	const struct dx_member *member;
-	const struct dx_method *method;
-	const struct dx_builtin *builtin;
+/* The session of the prompt: libedit's functions have no context. */
+static struct dx_session *completed_session;
+
+/* Names that begin as the word does. */
+struct found_names {
+	const char *beginning;
+	char **items;
+	size_t count, capacity;
 };
 
-static const char *name_next(struct name_pass *pass)
+static void name_add(struct found_names *found, const char *name, const char *behind)
 {
-	while (*pass->class) {
-		if (!pass->member)
-			pass->member = (*pass->class)->members;
-		if (pass->member && pass->member->name)
-			return pass->member++->name;
-		pass->member = NULL;
-		pass->class ++;
-	}
-	while (*pass->table) {
-		if (!pass->method)
-			pass->method = *pass->table;
-		if (pass->method->name)
-			return pass->method++->name;
-		pass->method = NULL;
-		pass->table++;
-	}
-	return pass->builtin->name ? pass->builtin++->name : NULL;
-}
-
-static char *complete_next(const char *beginning, int state)
-{
-	static struct name_pass pass;
-	static const char *last;
-	const char *name;
-	if (!state) {
-		pass = (struct name_pass){.class = dx_classes, .table = dx_method_tables, .builtin = dx_builtins};
-		last = "";
-	}
-	while ((name = name_next(&pass)))
-		if (!strncasecmp(name, beginning, strlen(beginning)) && strcmp(name, last) != 0) {
-			last = name;
-			return strdup(name);
+	char *item = NULL;
+	if (strncasecmp(name, found->beginning, strlen(found->beginning)) != 0 ||
+	    asprintf(&item, "%s%s", name, behind) < 0)
+		return;
+	for (size_t i = 0; i < found->count; i++)
+		if (!strcmp(found->items[i], item)) {
+			free(item);
+			return;
 		}
-	return NULL;
+	memory_grow(found->items, found->count, found->capacity);
+	found->items[found->count++] = item;
 }
 
+static void name_visit(void *context, const char *name, bool is_method)
+{
+	name_add(context, name, is_method ? "(" : "");
+}
+
+/* Behind a dot whose left side has no known type: all members and methods. */
+static void add_all(struct found_names *found)
+{
+	for (const struct dx_class *const *class = dx_classes; *class; class ++)
+		for (const struct dx_member *member = (*class)->members; member->name; member++)
+			name_add(found, member->name, "");
+	for (const struct dx_method *const *table = dx_method_tables; *table; table++)
+		for (const struct dx_method *method = *table; method->name; method++)
+			if (method->receiver != DX_OF_NOTHING)
+				name_add(found, method->name, "(");
+}
+
+static void add_variables(struct found_names *found)
+{
+	for (const struct dx_builtin *row = dx_builtins; row->name; row++)
+		name_add(found, row->name, "");
+	for (const struct dx_variable *at = completed_session->variables; at; at = at->next)
+		name_add(found, at->name, "");
+	for (const struct dx_method *const *table = dx_method_tables; *table; table++)
+		for (const struct dx_method *method = *table; method->name; method++)
+			if (method->receiver == DX_OF_NOTHING)
+				name_add(found, method->name, "(");
+}
+
+/* Behind a dot, what stands before it has a type, and that has the names. */
+static void add_members(struct found_names *found, const char *line)
+{
+	struct dx_command command = {.format = DX_FORMAT_TEXT};
+	struct dx_query query;
+	struct diag ignored = {""};
+	if (dx_command_parse(line, &command, &ignored))
+		return;
+	dx_query_init(&query, completed_session, MEMORY_BYTES, NULL);
+	if (!dx_complete(&query, command.text, name_visit, found))
+		add_all(found);
+	dx_query_fini(&query);
+}
+
+/* At the begin of a line, the words of the prompt, too; a "!" is no part of the word for libedit. */
+static void add_words(struct found_names *found, const char *before)
+{
+	static const char *const words[] = {"@$cursession", "@$curprocess", "@$curthread", "@$vars", "Debugger"};
+	const char *line = dx_skip_prompt(before);
+	bool has_mark = !strcmp(line, "!");
+	for (size_t i = 0; !has_mark && i < sizeof(words) / sizeof(words[0]); i++)
+		name_add(found, words[i], "");
+	for (size_t i = 0; (has_mark || !*line) && i < sizeof(prompt_words) / sizeof(prompt_words[0]); i++)
+		if (!has_mark || *prompt_words[i].name == '!')
+			name_add(found, prompt_words[i].name + has_mark, "");
+}
+
+static struct found_names *taken_names;
+
+static char *name_take(const char *beginning, int state)
+{
+	static size_t next;
+	(void)beginning;
+	next = state ? next : 0;
+	return next < taken_names->count ? taken_names->items[next++] : NULL;
+}
+
+/* libedit takes the words and their array. */
 static char **complete(const char *beginning, int start, int end)
 {
-	(void)start, (void)end;
-	return rl_completion_matches(beginning, complete_next);
+	struct found_names found = {.beginning = beginning};
+	char *before = strndup(rl_line_buffer, (size_t)start);
+	(void)end;
+	rl_attempted_completion_over = 1;
+	rl_completion_append_character = 0;
+	if (!before)
+		return NULL;
+	if (start && before[start - 1] == '.')
+		add_members(&found, before);
+	else if (start > 1 && !strcmp(before + start - 2, "@$"))
+		add_variables(&found);
+	else
+		add_words(&found, before);
+	taken_names = &found;
+	char **matches = found.count ? rl_completion_matches(beginning, name_take) : NULL;
+	free(found.items);
+	free(before);
+	return matches;
+}
+
+static void line_remember(const char *line)
+{
+	add_history(line);
 }
 
 static char *line_read(void)
 {
 	static bool is_ready;
+	static char *last;
 	if (!is_ready) {
 		rl_readline_name = "xheap";
 		rl_basic_word_break_characters = " \t\n.()[]{}@$,<>=!+-*/%&|^~?:\"";
 		rl_attempted_completion_function = complete;
 		using_history();
+		dx_history_read(line_remember);
 		is_ready = true;
 	}
 	char *line = readline(PROMPT);
-	if (line && *line)
+	if (line && *line && (!last || strcmp(last, line) != 0)) {
 		add_history(line);
+		dx_history_append(line);
+		free(last);
+		last = strdup(line);
+	}
 	return line;
 }
 
@@ -215,6 +288,9 @@ int dx_prompt(struct dx_session *session, const struct dx_command *defaults)
 {
 	bool is_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
 	int status = CLI_OK;
+#ifdef HAS_LIBEDIT
+	completed_session = session;
+#endif
 	for (char *line; (line = is_terminal ? line_read() : plain_read()); free(line)) {
 		line[strcspn(line, "\r\n")] = 0;
 		const char *text = dx_skip_prompt(line);

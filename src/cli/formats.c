@@ -23,7 +23,7 @@ const struct option_choice report_formats_without_csv[] = {
 void formats_print_keys(FILE *out)
 {
 	const struct action_sort *sort;
-	fputs("\nKEY: the number that rows are sorted by, from the most to the least:\n", out);
+	fputs("\nKEY: the number that rows are sorted by, the most first:\n", out);
 	for (unsigned i = 0; (sort = action_sort_at(i)); i++)
 		fprintf(out, "  %-4s %s%s\n", sort->key, sort->title, i ? "" : " (default)");
 }

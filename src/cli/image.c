@@ -229,6 +229,8 @@ static const struct option watch_rows[] = {
 	 .least = WATCHER_DEADLINE_MIN_MS, .most = WATCHER_DEADLINE_MAX_MS,
 	 .initial = WATCHER_DEADLINE_MS, .value = "MILLISECONDS",
 	 .help = "let a start wait for its logger this long; then it goes on untraced, and is counted"},
+	{"boot", .type = VALUE_ON, OPTION_AT(struct image_watch, keeper.is_early),
+	 .help = "begin before process 1, as for autologgers with Boot = 1"},
 	{.type = VALUE_END},
 };
 /* clang-format on */

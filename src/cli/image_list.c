@@ -272,6 +272,7 @@ static void list_json(const struct image_options *options, const struct image_st
 	json_number(&json, "keeper", is_kept ? status->keeper : 0);
 	json_number(&json, "watcher", is_kept ? status->watcher : 0);
 	json_number(&json, "in_force", is_kept && status->is_in_force);
+	json_number(&json, "early", is_kept && status->is_early);
 	json_number(&json, "refused_marks", (int64_t)status->refused_marks);
 	json_number(&json, "queue_overflows", (int64_t)status->overflows);
 	json_number(&json, "other_mount_namespaces", (int64_t)status->namespaces);

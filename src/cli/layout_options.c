@@ -29,15 +29,27 @@ static unsigned limit(uint64_t columns)
 					  : (unsigned)columns;
 }
 
-unsigned cli_width(unsigned asked, bool is_file)
+unsigned cli_terminal_width(int fd)
 {
 	struct winsize size;
+	return !ioctl(fd, TIOCGWINSZ, &size) && size.ws_col ? limit(size.ws_col) : 0;
+}
+
+unsigned cli_help_width(FILE *out)
+{
+	unsigned terminal = cli_terminal_width(fileno(out));
+	return terminal && terminal < TEXT_WIDTH_DEFAULT ? terminal : TEXT_WIDTH_DEFAULT;
+}
+
+unsigned cli_width(unsigned asked, bool is_file)
+{
 	uint64_t columns;
 	const char *word = getenv("COLUMNS");
+	unsigned terminal = is_file ? 0 : cli_terminal_width(STDOUT_FILENO);
 	if (asked)
 		return asked;
-	if (!is_file && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
-		return limit(size.ws_col);
+	if (terminal)
+		return terminal;
 	return word && text_parse_count(word, &columns) && columns ? limit(columns) : TEXT_WIDTH_DEFAULT;
 }
 

@@ -3,6 +3,8 @@
 #ifndef XHEAP_CLI_LAYOUT_OPTIONS_H
 #define XHEAP_CLI_LAYOUT_OPTIONS_H
 
+#include <stdio.h>
+
 #include "base/option.h"
 #include "base/text_width.h"
 
@@ -15,6 +17,12 @@ struct layout_options {
 /** -width, -fullNames and -allFrames, which store in a struct layout_options; those without -allFrames, of outputs that
     have no stacks. */
 extern const struct option layout_rows[], layout_info_rows[];
+
+/** Return the columns of the terminal that the descriptor is, from TEXT_WIDTH_MIN to TEXT_WIDTH_MAX; 0: it is none. */
+unsigned cli_terminal_width(int fd);
+
+/** Return the columns that a line of help may have: those of the terminal, at most TEXT_WIDTH_DEFAULT. */
+unsigned cli_help_width(FILE *out);
 
 /** Return the columns that a line of the output may have: `asked` if it is not 0; those of the terminal, unless the
     output goes to a file; those that COLUMNS says; 100. A terminal has TEXT_WIDTH_MIN to TEXT_WIDTH_MAX for us. */

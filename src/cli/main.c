@@ -30,12 +30,14 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cli/layout_options.h"
+
 static const struct command *const commands[] = {
-	&command_record, &command_start,   &command_update, &command_query, &command_sessions, &command_flush,
-	&command_stop,   &command_launch,  &command_image,  &command_top,   &command_report,   &command_recover,
-	&command_info,   &command_symbols, &command_merge,  &command_dump,  &command_heap,     &command_diff,
-	&command_check,  &command_dx,      &command_clean,  &command_help,  &command_version,
-	&command_autologger, &command_boottrace,
+	&command_record, &command_start,   &command_update,  &command_query,      &command_sessions,
+	&command_flush,  &command_stop,    &command_launch,  &command_image,      &command_top,
+	&command_report, &command_recover, &command_info,    &command_symbols,    &command_merge,
+	&command_dump,   &command_heap,    &command_diff,    &command_check,      &command_dx,
+	&command_clean,  &command_help,    &command_version, &command_autologger, &command_boottrace,
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(*commands) };
 
@@ -65,24 +67,60 @@ int command_refuse(const char *name)
 			nearest ? nearest : "");
 }
 
+static bool is_prose(const char *line)
+{
+	return *line && *line != ' ' && *line != '\n';
+}
+
+/* Print the rest of a command's help. On a narrow terminal paragraphs are broken anew; examples and tables, which begin
+   with blanks, stay. */
+static void print_rest(FILE *out, const char *help, unsigned width)
+{
+	char *copy = strdup(help), *line = copy;
+	while (copy && *line) {
+		char *end = line + strcspn(line, "\n");
+		while (is_prose(line) && *end && is_prose(end + 1)) {
+			*end = ' ';
+			end += strcspn(end, "\n");
+		}
+		char *next = *end ? end + 1 : end;
+		*end = 0;
+		cli_print_words(out, line, 0, is_prose(line) ? width : 0);
+		line = next;
+	}
+	free(copy);
+}
+
 void command_print_help(const struct command *command, FILE *out)
 {
-	fprintf(out, "xheap %s %s\n%s\n\n", command->name, command->usage, command->summary);
+	unsigned width = cli_help_width(out);
+	cli_print_words(out, command->usage, (unsigned)fprintf(out, "xheap %s ", command->name), width);
+	cli_print_words(out, command->summary, 0, width);
+	putc('\n', out);
 	if (command->options) {
 		options_print_help(command->options, out);
 		putc('\n', out);
 	}
-	fputs(command->help, out);
+	if (width < TEXT_WIDTH_DEFAULT)
+		print_rest(out, command->help, width);
+	else
+		fputs(command->help, out);
 }
 
 void command_print_list(FILE *out)
 {
-	fputs("xheap COMMAND ...: record every heap call of a program, and show where its memory went\n\n", out);
+	unsigned width = cli_help_width(out), longest = 0;
 	for (int i = 0; i < COMMAND_COUNT; i++)
-		fprintf(out, "  %-9s %s\n", commands[i]->name, commands[i]->summary);
-	fputs("\nxheap help COMMAND explains one. Options take one dash or two, in any case.\n\n"
-	      "Example:\n  xheap heap -stacks so -top 10\n",
-	      out);
+		longest = strlen(commands[i]->name) > longest ? (unsigned)strlen(commands[i]->name) : longest;
+	cli_print_words(out, "xheap COMMAND ...: record every heap call of a program, and show where its memory went",
+			0, width);
+	putc('\n', out);
+	for (int i = 0; i < COMMAND_COUNT; i++)
+		cli_print_words(out, commands[i]->summary,
+				(unsigned)fprintf(out, "  %-*s  ", (int)longest, commands[i]->name), width);
+	putc('\n', out);
+	cli_print_words(out, "xheap help COMMAND explains one. Options take one dash or two, in any case.", 0, width);
+	fputs("\nExample:\n  xheap heap -stacks so -top 10\n", out);
 }
 
 bool command_is_help_word(const char *word)

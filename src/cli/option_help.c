@@ -4,24 +4,9 @@
 
 #include <string.h>
 
-enum { NAME_INDENT = 2, TEXT_COLUMN = 26, CHOICE_COLUMN = 28, CHOICE_TEXT_COLUMN = 43, LINE_WIDTH = 100 };
+#include "cli/layout_options.h"
 
-/* Print words up to LINE_WIDTH; further lines begin in `column`, in which the first one stands already. */
-static void print_wrapped(FILE *out, const char *text, int column)
-{
-	int at = column;
-	while (*text) {
-		int length = (int)strcspn(text, " ");
-		if (at > column && at + 1 + length > LINE_WIDTH) {
-			fprintf(out, "\n%*s", column, "");
-			at = column;
-		}
-		at += fprintf(out, "%s%.*s", at > column ? " " : "", length, text);
-		text += length;
-		text += strspn(text, " ");
-	}
-	putc('\n', out);
-}
+enum { NAME_INDENT = 2, TEXT_COLUMN = 26, CHOICE_COLUMN = 28, CHOICE_TEXT_COLUMN = 43 };
 
 /* Go to the column; a text that is too long for what stands before it begins on the next line. */
 static void go_to(FILE *out, int at, int column)
@@ -37,7 +22,7 @@ static void print_choices(FILE *out, const struct option *option)
 		int at = fprintf(out, "%*s%s", CHOICE_COLUMN, "", choice->name);
 		go_to(out, at, CHOICE_TEXT_COLUMN);
 		snprintf(text, sizeof(text), "%s%s", choice->help, is_initial ? " (default)" : "");
-		print_wrapped(out, text, CHOICE_TEXT_COLUMN);
+		cli_print_words(out, text, CHOICE_TEXT_COLUMN, cli_help_width(out));
 	}
 }
 
@@ -53,7 +38,7 @@ static void print_option(FILE *out, const struct option *option, const char *das
 	option_help_text(option, more, sizeof(more));
 	snprintf(text, sizeof(text), "%s%s", option->help, more);
 	go_to(out, at, TEXT_COLUMN);
-	print_wrapped(out, text, TEXT_COLUMN);
+	cli_print_words(out, text, TEXT_COLUMN, cli_help_width(out));
 	if (option->choices && option->choices->help)
 		print_choices(out, option);
 }

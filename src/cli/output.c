@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/layout_options.h"
+
 enum { OUTPUT_BYTES = 1 << 18 };
 static int error_number;
 
@@ -42,12 +44,32 @@ int cli_run_verb(const struct cli_verb *verbs, size_t verb_count, const char *ex
 			expected);
 }
 
+void cli_print_words(FILE *out, const char *words, unsigned column, unsigned width)
+{
+	unsigned at = column;
+	while (*words) {
+		size_t blanks = strspn(words, " "), length = strcspn(words + blanks, " ");
+		bool is_first = at == column, fits = !width || at + blanks + length <= width;
+		if (!is_first && !fits) {
+			fprintf(out, "\n%*s", (int)column, "");
+			at = column;
+			blanks = 0;
+			words += strspn(words, " ");
+		}
+		at += (unsigned)fprintf(out, "%.*s", (int)(blanks + length), words);
+		words += blanks + length;
+	}
+	putc('\n', out);
+}
+
 void cli_vsay(const char *format, va_list arguments)
 {
 	char *text = NULL;
 	if (vasprintf(&text, format, arguments) < 0)
 		text = NULL;
-	fprintf(stderr, "xheap: %s\n", text ? text_make_harmless(text) : "no memory for a message");
+	unsigned column = (unsigned)fprintf(stderr, "xheap: ");
+	cli_print_words(stderr, text ? text_make_harmless(text) : "no memory for a message", column,
+			cli_terminal_width(STDERR_FILENO));
 	free(text);
 }
 
@@ -205,7 +227,7 @@ char *cli_trace_path(const char *given)
 		globfree(&found);
 	}
 	if (newest)
-		cli_say("reading %s, the newest trace here", newest);
+		cli_say("reading %s, the newest xheap.*.xht here", newest);
 	else
 		cli_fail("no trace: name a FILE; there is no xheap.*.xht here");
 	return newest;

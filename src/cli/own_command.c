@@ -35,7 +35,8 @@ _Noreturn static void become(const struct own_words *words, int output, int is_s
 {
 	char **arguments = memory_zeroed(words->count + 3, sizeof(*arguments));
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	arguments[0] = "xheap";
+	/* A name that begins with '@' is for all that is begun before process 1: a shutdown kills them last. */
+	arguments[0] = program_invocation_name[0] == '@' ? "@xheap" : "xheap";
 	arguments[1] = DIAG_NUMBER_WORD;
 	memcpy(arguments + 2, words->items, words->count * sizeof(*arguments));
 	if (null >= 0)

@@ -34,7 +34,7 @@ struct record {
 };
 
 /** Options that store in a struct record: of a recording, --pid, and both with those of its session. */
-extern const struct option record_option_rows[], record_pid_rows[];
+extern const struct option record_quiet_rows[], record_option_rows[], record_pid_rows[];
 extern const struct option_group record_option_groups[];
 
 /** Give the options that depend on others their values, and refuse what does not go together. `command` is for

@@ -21,6 +21,12 @@ static int set_quiet(void *context, const char *word, struct diag *why)
 
 #define AT(member) OPTION_AT(struct record, member)
 
+#define QUIET_ROW \
+	{ \
+		"quiet", .letter = 'q', .type = VALUE_PARSED, .parse = set_quiet, \
+			 .help = "print only errors, and what the trace lacks; given twice, only errors" \
+	}
+
 /* clang-format off */
 const struct option record_option_rows[] = {
 	{"output", .letter = 'o', .type = VALUE_TEXT, AT(output), .value = "FILE",
@@ -28,10 +34,11 @@ const struct option record_option_rows[] = {
 	 .help = "write the trace to FILE"},
 	{"duration", .type = VALUE_DURATION, AT(limit_ms), .value = "TIME", .least = 1,
 	 .help = "with --pid: end after this time, such as 10s or 500ms"},
-	{"quiet", .letter = 'q', .type = VALUE_PARSED, .parse = set_quiet,
-	 .help = "print only errors, and what the trace lacks; given twice, only errors"},
+	QUIET_ROW,
 	{.type = VALUE_END},
 };
+
+const struct option record_quiet_rows[] = {QUIET_ROW, {.type = VALUE_END}};
 
 const struct option record_pid_rows[] = {
 	{"pid", .letter = 'p', .type = VALUE_PIDS, AT(pids), .value = "PID[,PID...]",

@@ -39,7 +39,7 @@ void record_on_message(void *cookie, enum controller_word word, const char *text
 		cli_fail("%s", text);
 		listener->refusals++;
 	} else if (word == CONTROLLER_WARNING ? !record->is_silent : !record->is_quiet) {
-		cli_say(word == CONTROLLER_ATTACHED ? "recording %s" : "%s", text);
+		cli_say(word == CONTROLLER_ATTACHED ? "attached to %s" : "%s", text);
 	}
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sessions: recordings with a name, which go on when the command that started them has ended. Each command of a session
+ * Sessions: recordings with a name, which outlive the command that started them. Each command of a session
  * finds its logger by the name, sends a message, and prints the answer. Here are flush, stop and launch;
  * session_start.c has start and update, session_query.c query and sessions.
  */
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,23 @@ int session_take_name(int count, char **arguments, const char *command)
 			"%s: \"%s\" cannot be a session's name: up to 64 bytes without /, not beginning with . or -",
 			command, arguments[1]);
 	return CLI_OK;
+}
+
+static int take_word(void *context, char *word)
+{
+	struct session_words *words = context;
+	if (words->name)
+		return cli_fail("%s: not expected here: %s is the session's name", word, words->name);
+	words->name = word;
+	return CLI_OK;
+}
+
+int session_take_words(const struct option_grammar *grammar, int count, char **arguments, struct session_words *words)
+{
+	char **rest;
+	int status = options_parse(grammar, count, arguments, words, take_word, &rest);
+	char *named[] = {arguments[0], words->name};
+	return status == CLI_OK ? session_take_name(words->name ? 2 : 1, named, grammar->command) : status;
 }
 
 int session_refuse_words(char **words, const char *command)
@@ -116,13 +134,23 @@ static int flush_run(int count, char **arguments)
 	return CLI_OK;
 }
 
+struct stop_options {
+	struct session_words words;
+	struct record record;
+};
+
+static const struct option_group stop_groups[] = {{record_quiet_rows, offsetof(struct stop_options, record), false},
+						  {NULL, 0, false}};
+static const struct option_grammar stop_grammar = {.command = "stop", .groups = stop_groups, .dashes = "--"};
+
 static int stop_run(int count, char **arguments)
 {
-	static struct record memory;
-	struct record *record = &memory;
+	static struct stop_options options;
+	struct record *record = &options.record;
 	struct controller_state state;
-	int status = only_a_name(count, arguments, "stop");
-	record->control = status == CLI_OK ? session_connect_to(arguments[1]) : -1;
+	int status = session_take_words(&stop_grammar, count, arguments, &options.words);
+	const char *name = options.words.name;
+	record->control = status == CLI_OK ? session_connect_to(name) : -1;
 	if (record->control < 0 || session_query(record->control, false, &state) != CLI_OK)
 		return CLI_FAILED;
 	snprintf(record->trace_path, sizeof(record->trace_path), "%s", state.path);
@@ -133,11 +161,9 @@ static int stop_run(int count, char **arguments)
 	control_send(record->control, &(struct control_message){.kind = CONTROL_STOP});
 	record_wait_for_summary(record);
 	if (!record->has_summary)
-		return cli_fail("the logger of session %s has died; xheap recover saves what it recorded",
-				arguments[1]);
+		return cli_fail("the logger of session %s has died; xheap recover saves what it recorded", name);
 	record_print_summary(record, 0);
-	status = record->summary.error ? CLI_FAILED : CLI_OK;
-	return status;
+	return record->summary.error ? CLI_FAILED : CLI_OK;
 }
 
 static int launch_run(int count, char **arguments)
@@ -167,9 +193,10 @@ const struct command command_flush = {
 	.help = "The trace can be read afterwards, up to this moment, while the session records on.\n" SESSION_EXAMPLE};
 
 const struct command command_stop = {.name = "stop",
-				     .usage = "NAME",
+				     .usage = "NAME [-q]",
 				     .summary = "detach from a session's processes, and end its trace",
 				     .run = stop_run,
+				     .options = &stop_grammar,
 				     .help = "The processes run on.\n" SESSION_EXAMPLE};
 
 const struct command command_launch = {

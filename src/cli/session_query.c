@@ -15,6 +15,7 @@
 #include "session/directory.h"
 
 struct query_options {
+	struct session_words words;
 	int format; /* enum report_format */
 	bool with_threads;
 };
@@ -39,25 +40,20 @@ static const struct option_grammar query_grammar = {.command = "query", .groups 
 static int query_run(int count, char **arguments)
 {
 	struct query_options options = {.format = REPORT_TEXT};
-	char **rest;
-	int status = session_take_name(count, arguments, "query");
-	if (status == CLI_OK)
-		status = options_parse(&query_grammar, count - 1, arguments + 1, &options, NULL, &rest);
-	if (status == CLI_OK)
-		status = session_refuse_words(rest, "query");
+	int status = session_take_words(&query_grammar, count, arguments, &options.words);
 	if (status != CLI_OK)
 		return status;
 	struct controller_state state;
-	int socket = session_connect_to(arguments[1]);
+	int socket = session_connect_to(options.words.name);
 	if (socket < 0)
 		return CLI_FAILED;
 	status = session_query(socket, options.with_threads, &state);
 	if (status == CLI_OK && options.format == REPORT_JSON) {
 		struct json json = {.out = cli_stdout(), .line_depth = 2};
-		session_state_json(&json, arguments[1], &state, options.with_threads);
+		session_state_json(&json, options.words.name, &state, options.with_threads);
 		json_end(&json);
 	} else if (status == CLI_OK) {
-		session_state_text(arguments[1], &state);
+		session_state_text(options.words.name, &state);
 	}
 	controller_state_fini(&state);
 	close(socket);

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "cli/option_parser.h"
 #include "session/controller.h"
 
 /** Prints notes and warnings of a logger. */
@@ -18,6 +19,15 @@ int session_ask(int socket, const struct control_message *message);
 
 /** Ask for the session's state; controller_state_fini() it in any case. CLI_OK, or CLI_FAILED after a message. */
 int session_query(int socket, bool with_threads, struct controller_state *state);
+
+/** What the words of a command of one session store; the first member of the command's struct. */
+struct session_words {
+	char *name; /**< NULL: not given */
+};
+
+/** Read the words of such a command: the session's name, and options on either side of it. CLI_OK, or CLI_FAILED after
+    a message. */
+int session_take_words(const struct option_grammar *grammar, int count, char **arguments, struct session_words *words);
 
 /** Check that the session's name is the first argument of the command. CLI_OK, or CLI_FAILED after a message. */
 int session_take_name(int count, char **arguments, const char *command);

@@ -107,7 +107,7 @@ void top_order_print_keys(FILE *out)
 {
 	unsigned count;
 	const struct top_order *all = orders(&count);
-	fputs("\nKEY: the number that rows are sorted by, from the most to the least:\n", out);
+	fputs("\nKEY: the number that rows are sorted by, the most first:\n", out);
 	for (unsigned i = 0; i < count; i++)
 		fprintf(out, "  %-4s %s%s\n", all[i].key, all[i].title, i ? "" : " (default)");
 }

@@ -5,74 +5,38 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "match/point_stream.h"
-
-/* A point of the nanosecond of a position. */
-struct dx_instant_point {
-	uint64_t address;
-	uint32_t process, step;
-	bool is_end;
-};
 
 /* ---- positions ---- */
 
-/* Collect the points of one nanosecond. Blocks of the trace without one are not read. */
-static int instant_make(struct dx_instant *instant, const struct trace *trace, const struct dx_value *position,
-			struct diag *diag)
-{
-	struct heap_point point;
-	uint32_t step = 0;
-	int status;
-	*instant = (struct dx_instant){.time_ns = position->sequence_ns, .step = position->step};
-	if (position->step == UINT32_MAX || position->sequence_ns == INT64_MAX)
-		return 0;
-	struct heap_stream *stream =
-		heap_stream_new(trace, HEAP_ORDER_POINTS, position->sequence_ns, position->sequence_ns);
-	while ((status = heap_stream_next(stream, &point, diag)) > 0 && point.time_ns <= position->sequence_ns) {
-		if (point.time_ns < position->sequence_ns)
-			continue;
-		step++;
-		if (point.kind == HEAP_POINT_NONE)
-			continue;
-		const struct trace_block *block = point.block;
-		bool is_end = point.kind == HEAP_POINT_END;
-		bool is_old = is_end && block->kind[point.row] == EVENT_REALLOC;
-		memory_grow(instant->points, instant->count, instant->capacity);
-		instant->points[instant->count++] = (struct dx_instant_point){
-			is_old ? block->previous[point.row] : block->address[point.row], block->process, step, is_end};
-	}
-	heap_stream_free(stream);
-	return status < 0 ? status : 0;
-}
-
-/* The step of the point at which a block of this address began or ended in the nanosecond; 0: at none. */
-static uint32_t instant_step(const struct dx_instant *instant, uint32_t process, uint64_t address, bool is_end)
-{
-	for (uint32_t i = 0; i < instant->count; i++)
-		if (instant->points[i].address == address && instant->points[i].process == process &&
-		    instant->points[i].is_end == is_end)
-			return instant->points[i].step;
-	return 0;
-}
-
 /* Effects before a position are applied; a beginning at it is too, an ending at it is not. */
 static bool is_live(const struct dx_block_pass *pass, const struct trace_dictionary *dictionary,
-		    const struct heap_allocation *row, uint64_t address)
+		    const struct heap_allocation *row, const struct heap_details *details)
 {
 	const struct dx_instant *instant = &pass->instant;
-	uint32_t process = dictionary->threads[row->thread].process;
+	const struct dx_point begin = dx_point_of(dictionary, row, details, false),
+			      end = dx_point_of(dictionary, row, details, true);
 	bool is_bare = instant->step == UINT32_MAX;
 	if (instant->time_ns == INT64_MAX)
 		return row->end == HEAP_END_OPEN;
 	if (!(row->flags & HEAP_EARLIER) && row->birth_ns > instant->time_ns)
 		return false;
 	if (!(row->flags & HEAP_EARLIER) && row->birth_ns == instant->time_ns && !is_bare &&
-	    instant_step(instant, process, address, false) > instant->step)
+	    dx_points_step(&instant->points, &begin) > instant->step)
 		return false;
 	if (row->end == HEAP_END_OPEN || row->end_ns > instant->time_ns)
 		return true;
 	return row->end_ns == instant->time_ns && !is_bare && row->end <= HEAP_END_DESTROY &&
-	       instant_step(instant, process, address, true) >= instant->step;
+	       dx_points_step(&instant->points, &end) >= instant->step;
+}
+
+/* A position behind all points of its nanosecond needs none of them. */
+static int instant_make(struct dx_instant *instant, const struct trace *trace, const struct dx_value *position,
+			struct diag *diag)
+{
+	*instant = (struct dx_instant){.time_ns = position->sequence_ns, .step = position->step};
+	if (position->step == UINT32_MAX || position->sequence_ns == INT64_MAX)
+		return 0;
+	return dx_points_at(&instant->points, trace, position->sequence_ns, diag);
 }
 
 /* ---- passes ---- */
@@ -110,7 +74,7 @@ static bool is_chosen(const struct dx_block_pass *pass, const struct trace_dicti
 		return false;
 	switch (pass->choice) {
 	case DX_BLOCKS_LIVE:
-		return is_live(pass, dictionary, row, details->address);
+		return is_live(pass, dictionary, row, details);
 	case DX_BLOCKS_OUTSTANDING:
 		return !(row->flags & HEAP_EARLIER) && !heap_end_is_given_back(row->end);
 	case DX_BLOCKS_CROSS:
@@ -133,6 +97,7 @@ bool dx_block_pass_next(struct dx_block_pass *pass, struct dx_query *query, stru
 			block->row = row;
 			block->details = *details;
 			block->number = pass->rows->first + pass->at++;
+			block->owner = TRACE_NONE;
 			return true;
 		}
 		pass->at = 0;
@@ -149,8 +114,7 @@ void dx_block_pass_end(struct dx_block_pass *pass)
 {
 	if (pass->has_scan)
 		heap_scan_end(&pass->scan);
-	free(pass->instant.points);
-	pass->instant.points = NULL;
+	dx_points_fini(&pass->instant.points);
 	pass->has_scan = false;
 }
 
@@ -199,15 +163,23 @@ static void block_take(const struct dx_group_cache *cache, uint32_t i, struct dx
 	block->row = pack_row(&cache->columns, i);
 	block->details = cache->details[i];
 	block->number = cache->first + i;
+	block->owner = TRACE_NONE;
+}
+
+bool dx_block_load(struct dx_query *query, uint32_t number, struct dx_block *block)
+{
+	const struct heap_table *table = dx_session_table(query->session);
+	if (!table || number >= table->count || !group_load(query, number / PACK_ROWS))
+		return false;
+	block_take(query->session->group, number % PACK_ROWS, block);
+	return true;
 }
 
 struct dx_value dx_block_at(struct dx_query *query, uint32_t number)
 {
-	const struct heap_table *table = dx_session_table(query->session);
-	if (!table || number >= table->count || !group_load(query, number / PACK_ROWS))
-		return dx_error(query, "there is no allocation %u", number);
 	struct dx_block *block = dx_new(query->arena, struct dx_block, 1);
-	block_take(query->session->group, number % PACK_ROWS, block);
+	if (!dx_block_load(query, number, block))
+		return dx_error(query, "there is no allocation %u", number);
 	return dx_object(&dx_allocation_class, block);
 }
 

@@ -4,6 +4,7 @@
 #define XHEAP_DX_BLOCK_PASS_H
 
 #include "dx/objects.h"
+#include "dx/points.h"
 #include "query/scan.h"
 
 /** A block as an object's data. */
@@ -11,6 +12,7 @@ struct dx_block {
 	struct heap_allocation row;
 	struct heap_details details;
 	uint32_t number;
+	uint32_t owner; /**< the forked process whose copy it is; TRACE_NONE: it is no copy */
 };
 
 /** Which blocks are wanted. */
@@ -27,9 +29,7 @@ enum { DX_BLOCKS_PROCESS, DX_BLOCKS_CHOICE, DX_BLOCKS_POSITION, DX_BLOCKS_ARGUME
 struct dx_instant {
 	int64_t time_ns;
 	uint32_t step; /**< of the position; UINT32_MAX: behind all points */
-	struct dx_instant_point *points;
-	uint32_t count;
-	size_t capacity;
+	struct dx_points points;
 };
 
 /** A pass over the blocks. */
@@ -62,6 +62,9 @@ struct dx_stack_row {
 
 /** Return the blocks that are live at a position, summed by stack, as a sequence of dx_stack_row_class. */
 struct dx_value dx_live_by_stack(struct dx_query *query, uint32_t process, struct dx_value position);
+
+/** Load the block with this number. False: there is none. */
+bool dx_block_load(struct dx_query *query, uint32_t number, struct dx_block *block);
 
 /** Return the block with this number, or an error. */
 struct dx_value dx_block_at(struct dx_query *query, uint32_t number);

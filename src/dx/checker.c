@@ -35,6 +35,9 @@ struct checker {
 	struct dx_query *query;
 	struct dx_complaint *complaint;
 	bool has_failed;
+	dx_name_visit *visit; /* NULL: this is no search for names */
+	void *context;
+	bool has_visited;
 };
 
 static const struct known_type any = {.kind = DX_ANY};
@@ -205,6 +208,26 @@ static const struct dx_method *method_for(const struct known_type *type, const c
 	return method ? method : dx_method_find(DX_OF_ANY, NULL, name);
 }
 
+static bool is_called(const struct dx_method *row, const struct known_type *receiver)
+{
+	return method_for(receiver, row->name) == row;
+}
+
+static void visit_names(struct checker *checker, const struct known_type *object)
+{
+	const struct dx_class *class = object->record ? NULL : class_of(object);
+	for (uint32_t i = 0; object->record && i < object->record->count; i++)
+		checker->visit(checker->context, object->record->names[i], false);
+	for (const struct dx_member *row = class ? class->members : NULL; row && row->name; row++)
+		if (!(row->flags & DX_MEMBER_HIDDEN))
+			checker->visit(checker->context, row->name, false);
+	for (const struct dx_method *const *table = dx_method_tables; *table; table++)
+		for (const struct dx_method *row = *table; row->name; row++)
+			if (row->receiver != DX_OF_NOTHING && is_called(row, object))
+				checker->visit(checker->context, row->name, true);
+	checker->has_visited = true;
+}
+
 static const struct known_type *check_member(struct checker *checker, struct dx_node *node,
 					     const struct type_scope *scope)
 {
@@ -213,6 +236,10 @@ static const struct known_type *check_member(struct checker *checker, struct dx_
 	struct nearest_name nearest;
 	if (object->kind == DX_ANY)
 		return &any;
+	if (checker->visit && !strcmp(node->name, DX_NAME_UNKNOWN)) {
+		visit_names(checker, object);
+		return &any;
+	}
 	if (object->record)
 		return check_field(checker, node, object);
 	nearest_begin(&nearest, node->name);
@@ -231,11 +258,6 @@ static const struct known_type *check_member(struct checker *checker, struct dx_
 }
 
 /* ---- calls ---- */
-
-static bool is_called(const struct dx_method *row, const struct known_type *receiver)
-{
-	return method_for(receiver, row->name) == row;
-}
 
 static const struct known_type *refuse_method(struct checker *checker, const struct dx_node *node,
 					      const struct known_type *receiver)
@@ -389,7 +411,9 @@ static const struct known_type *check_call(struct checker *checker, struct dx_no
 		return &any;
 	}
 	dx_method_arity(method, &least, &most);
-	if (node->count < least || node->count > most)
+	/* A call whose arguments are still to be written. */
+	bool is_begun = checker->visit && node->count <= DX_ARGUMENTS_MAX;
+	if (!is_begun && (node->count < least || node->count > most))
 		return complain(checker, node->name_column, "%s takes (%s), not %u argument%s", method->name,
 				method->shown_arguments, node->count, node->count == 1 ? "" : "s");
 	for (uint32_t i = 0; i < node->count && !checker->has_failed; i++)
@@ -507,4 +531,12 @@ bool dx_check(struct dx_query *query, struct dx_node *node, struct dx_complaint 
 	*complaint = (struct dx_complaint){.column = 0};
 	check(&checker, node, NULL);
 	return !checker.has_failed;
+}
+
+bool dx_check_names(struct dx_query *query, struct dx_node *node, dx_name_visit *visit, void *context)
+{
+	struct dx_complaint complaint = {.column = 0};
+	struct checker checker = {.query = query, .complaint = &complaint, .visit = visit, .context = context};
+	check(&checker, node, NULL);
+	return checker.has_visited;
 }

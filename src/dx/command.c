@@ -129,7 +129,7 @@ static enum dx_status refuse(struct sink *errors, const char *text, const struct
 static void answer(struct dx_query *query, const struct dx_command *command, const char *text,
 		   const struct dx_value *value, const struct dx_layout *layout, struct sink *out)
 {
-	const char *limits = query->session->uses_heap ? dx_limits_text(query) : "";
+	const char *limits = dx_limits_text(query);
 	if (*limits && command->format == DX_FORMAT_TEXT)
 		sink_format(out, "(%s)\n", limits);
 	if (command->wants_help)
@@ -203,7 +203,7 @@ enum dx_status dx_command_run(struct dx_session *session, const struct dx_comman
 	query.is_naive = command->is_naive;
 	query.is_cancelled = command->is_cancelled;
 	session->out = out;
-	session->uses_heap = false;
+	session->uses = 0;
 	enum dx_status status = query_run(&query, command, out, errors);
 	session->out = NULL;
 	dx_query_fini(&query);

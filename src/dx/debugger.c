@@ -38,6 +38,8 @@ void dx_session_fini(struct dx_session *session)
 	session->variables = NULL;
 	dx_group_cache_free(session->group);
 	dx_faults_free(session->faults);
+	free(session->entry_addresses);
+	dx_steps_free(session->steps);
 }
 
 struct heap_table *dx_session_table(struct dx_session *session)

@@ -16,6 +16,15 @@ struct dx_variable {
 	struct dx_value value;
 };
 
+/** What a query has asked for: its limits are to be printed with the answer. */
+enum dx_use {
+	DX_USE_CALLS,     /**< heap calls */
+	DX_USE_BLOCKS,    /**< blocks that were allocated in the recorded time, or their sums */
+	DX_USE_LIVE,      /**< blocks that are live at a position */
+	DX_USE_LIVE_SUMS, /**< sums of those */
+	DX_USE_COUNT
+};
+
 /** Zero it, set the first fields, and call dx_session_init(). */
 struct dx_session {
 	const struct trace *trace;
@@ -33,11 +42,13 @@ struct dx_session {
 	struct dx_value position;
 	struct heap_table *table; /**< NULL: not needed yet */
 	struct heap_names *names;
-	bool uses_heap;  /**< a query has asked for Heap(): its limits are to be printed */
+	uint64_t *entry_addresses; /**< by entry: in its image, 0: not asked for yet, UINT64_MAX: not known; or NULL */
+	unsigned uses;   /**< bits of enum dx_use */
 	bool has_extras; /**< members beyond the documented ones are shown, too */
 	bool has_nested; /**< some heap lies in another; known once it was asked for */
 	bool is_nested_known;
 	struct dx_group_cache *group; /**< of the table, read last; NULL: none */
+	struct dx_steps *steps;       /**< steps of blocks' points; NULL: none was asked for */
 	struct dx_faults *faults;     /**< frees that end no block; NULL: not searched yet */
 };
 
@@ -48,9 +59,10 @@ void dx_session_fini(struct dx_session *session);
 /** Return the table; NULL after a message. */
 struct heap_table *dx_session_table(struct dx_session *session);
 
-/** Free what block_pass.h and faults.h keep in a session; NULL is allowed. */
+/** Free what block_pass.h, points.h and faults.h keep in a session; NULL is allowed. */
 void dx_group_cache_free(struct dx_group_cache *cache);
 void dx_faults_free(struct dx_faults *faults);
+void dx_steps_free(struct dx_steps *steps);
 
 /** Return the names of the code. */
 struct heap_names *dx_session_names(struct dx_session *session);

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "dx/block_pass.h"
+#include "dx/inherited.h"
 #include "dx/positions.h"
 #include "query/scan.h"
 #include "table/weight.h"
@@ -49,48 +50,69 @@ static void get_heap(struct dx_query *query, const struct dx_value *object, stru
 		*value = dx_address(query->session->dictionary->heaps[block_of(object)->row.heap].handle);
 }
 
+/* The end of a copy is not known: the row has that of its parent's block. */
+static bool is_copy(const struct dx_value *object)
+{
+	return block_of(object)->owner != TRACE_NONE;
+}
+
 static bool is_earlier(const struct dx_value *object)
 {
 	return block_of(object)->row.flags & HEAP_EARLIER;
 }
 
-/* Without the step, which the model does not keep. */
+/* The step of the point at which the block began, or ended. 0: no event of the trace is that point. */
+static uint32_t step_of(struct dx_query *query, const struct dx_block *block, bool is_end)
+{
+	const struct dx_point point = dx_point_of(query->session->dictionary, &block->row, &block->details, is_end);
+	if (is_end && block->row.end > HEAP_END_DESTROY)
+		return 0;
+	uint32_t step = dx_step_of(query, &point);
+	/* If the stamps of two threads contradict each other, the end is set to the begin. */
+	bool is_set = is_end && block->row.end_ns == block->row.birth_ns && step <= step_of(query, block, false);
+	return is_set ? 0 : step;
+}
+
+static void put_position(struct dx_query *query, const struct dx_block *block, bool is_end, struct dx_value *value)
+{
+	uint32_t step = step_of(query, block, is_end);
+	*value = dx_position(is_end ? block->row.end_ns : block->row.birth_ns, step);
+	value->is_estimated = !step;
+}
+
 static void get_start(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	(void)query;
-	if (is_earlier(object))
-		return;
-	*value = dx_position(block_of(object)->row.birth_ns, 0);
-	value->is_estimated = true;
+	if (!is_earlier(object))
+		put_position(query, block_of(object), false, value);
 }
 
 static void get_end(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	(void)query;
-	if (block_of(object)->row.end == HEAP_END_OPEN)
-		return;
-	*value = dx_position(block_of(object)->row.end_ns, 0);
-	value->is_estimated = true;
+	if (block_of(object)->row.end != HEAP_END_OPEN && !is_copy(object))
+		put_position(query, block_of(object), true, value);
 }
 
 static void get_end_kind(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	static const char *const words[] = {"free", "realloc", "destroy", "gap", "conflict", "exit", "open"};
 	(void)query;
-	*value = dx_text(words[block_of(object)->row.end <= HEAP_END_OPEN ? block_of(object)->row.end : HEAP_END_OPEN]);
+	if (!is_copy(object))
+		*value = dx_text(
+			words[block_of(object)->row.end <= HEAP_END_OPEN ? block_of(object)->row.end : HEAP_END_OPEN]);
 }
 
 static void get_lifetime(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)query;
-	if (!is_earlier(object))
+	if (!is_earlier(object) && !is_copy(object))
 		*value = dx_signed(heap_lifetime_ns(&block_of(object)->row));
 }
 
 static void get_process(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	uint32_t thread = block_of(object)->row.thread;
-	*value = dx_id_object(query, &dx_process_class, query->session->dictionary->threads[thread].process);
+	const struct dx_block *block = block_of(object);
+	uint32_t process = query->session->dictionary->threads[block->row.thread].process;
+	*value = dx_id_object(query, &dx_process_class, is_copy(object) ? block->owner : process);
 }
 
 static void get_thread(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -101,7 +123,7 @@ static void get_thread(struct dx_query *query, const struct dx_value *object, st
 
 static void get_free_thread(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	if (block_of(object)->details.end_thread != HEAP_NONE)
+	if (block_of(object)->details.end_thread != HEAP_NONE && !is_copy(object))
 		*value = dx_id_object(query, &dx_thread_class, block_of(object)->details.end_thread);
 }
 
@@ -114,7 +136,7 @@ static void get_stack(struct dx_query *query, const struct dx_value *object, str
 static void get_free_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct heap_site *site = site_of(query, block_of(object)->row.end_site);
-	if (block_of(object)->row.end_site != HEAP_NONE)
+	if (block_of(object)->row.end_site != HEAP_NONE && !is_copy(object))
 		*value = dx_text(dx_stack_text(query, site->stack, site->entry));
 }
 
@@ -132,7 +154,8 @@ static void get_function(struct dx_query *query, const struct dx_value *object, 
 
 static void get_free_function(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	put_function(query, block_of(object)->row.end_site, value);
+	if (!is_copy(object))
+		put_function(query, block_of(object)->row.end_site, value);
 }
 
 static void get_previous(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -168,16 +191,29 @@ FLAG(is_earlier_flag, HEAP_EARLIER)
 static void get_outstanding(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)query;
-	*value = dx_bool(!heap_end_is_given_back(block_of(object)->row.end));
+	if (!is_copy(object))
+		*value = dx_bool(!heap_end_is_given_back(block_of(object)->row.end));
+}
+
+static void get_inherited(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_bool(is_copy(object));
+}
+
+static void get_inherited_by(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (is_copy(object))
+		*value = dx_id_object(query, &dx_process_class, block_of(object)->owner);
 }
 
 static const struct dx_member block_members[] = {
 	{"Address", DX_NUMBER, 0, get_address, NULL, "its first byte"},
 	{"Size", DX_NUMBER, 0, get_size, NULL, "the bytes requested"},
 	{"Heap", DX_NUMBER, 0, get_heap, NULL, "the handle of its heap"},
-	{"TimeStart", DX_POSITION, 0, get_start, &dx_position_class,
-	 "its allocation, to the nanosecond, without a step"},
-	{"TimeEnd", DX_POSITION, 0, get_end, &dx_position_class, "its end, to the nanosecond, without a step"},
+	{"TimeStart", DX_POSITION, 0, get_start, &dx_position_class, "its allocation: the TimeEnd of that call"},
+	{"TimeEnd", DX_POSITION, 0, get_end, &dx_position_class,
+	 "its end: the TimeStart of the free; without a step if no call ended it"},
 	{"End", DX_TEXT, 0, get_end_kind, NULL, "how it ended: free, realloc, destroy, gap, conflict, exit or open"},
 	{"Lifetime", DX_NUMBER, 0, get_lifetime, NULL, "nanoseconds up to its end, or its age if it is open"},
 	{"Function", DX_TEXT, 0, get_function, NULL, "the function that allocated it"},
@@ -197,6 +233,9 @@ static const struct dx_member block_members[] = {
 	 "whether the thread's very next call freed it"},
 	{"IsNested", DX_BOOL, DX_MEMBER_NO_COLUMN, get_is_nested, NULL, "whether it lies in another block"},
 	{"IsEarlier", DX_BOOL, DX_MEMBER_NO_COLUMN, get_is_earlier_flag, NULL, "whether it is from before the attach"},
+	{"InheritedBy", DX_OBJECT, 0, get_inherited_by, &dx_process_class,
+	 "in Live(): the forked process whose copy of the block this is; a copy has no end here"},
+	{"IsInherited", DX_BOOL, DX_MEMBER_NO_COLUMN, get_inherited, NULL, "whether it is such a copy"},
 	{"Weight", DX_NUMBER, DX_MEMBER_NO_COLUMN, get_weight, NULL,
 	 "in a sample: the number of blocks that it stands for"},
 	{"Index", DX_NUMBER, DX_MEMBER_HIDDEN, get_number, NULL, "its id in xheap dump -allocations"},
@@ -210,18 +249,57 @@ const struct dx_class dx_allocation_class = {.name = "Allocation",
 
 /* ---- the sequence ---- */
 
+/* Behind the blocks of the pass: copies of one process after the other. */
+struct blocks_state {
+	struct dx_block_pass pass;
+	struct dx_copies copies;
+	uint32_t next_copy, next_process;
+	bool has_passed;
+};
+
+static uint32_t process_wanted(const struct dx_iterator *iterator)
+{
+	return (uint32_t)iterator->sequence->arguments[DX_BLOCKS_PROCESS].number;
+}
+
 static void blocks_open(struct dx_query *query, struct dx_iterator *iterator)
 {
-	struct dx_block_pass *pass = iterator->state;
-	dx_block_pass_begin(pass, query, (uint32_t)iterator->sequence->arguments[DX_BLOCKS_PROCESS].number,
+	struct blocks_state *state = iterator->state;
+	dx_block_pass_begin(&state->pass, query, process_wanted(iterator),
 			    (enum dx_block_choice)iterator->sequence->arguments[DX_BLOCKS_CHOICE].number,
 			    iterator->sequence->arguments[DX_BLOCKS_POSITION]);
 }
 
+static bool copy_next(struct dx_query *query, struct dx_iterator *iterator, struct blocks_state *state,
+		      struct dx_block *block)
+{
+	const struct dx_value *arguments = iterator->sequence->arguments;
+	uint32_t wanted = process_wanted(iterator), count = query->session->dictionary->process_count;
+	while (arguments[DX_BLOCKS_CHOICE].number == DX_BLOCKS_LIVE && !query->is_stopped) {
+		if (state->next_copy < state->copies.count) {
+			const struct dx_copy *copy = &state->copies.items[state->next_copy++];
+			if (!dx_block_load(query, copy->number, block))
+				continue;
+			block->owner = state->next_process - 1;
+			return true;
+		}
+		uint32_t process = state->next_process++;
+		if (process >= count)
+			return false;
+		state->next_copy = state->copies.count = 0;
+		if ((wanted == TRACE_NONE || wanted == process) && dx_step(query, "Live", iterator->sequence->column))
+			dx_copies_find(query, &state->copies, process, arguments[DX_BLOCKS_POSITION]);
+	}
+	return false;
+}
+
 static bool blocks_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
 {
+	struct blocks_state *state = iterator->state;
 	struct dx_block block;
-	if (!dx_block_pass_next(iterator->state, query, &block))
+	if (!state->has_passed)
+		state->has_passed = !dx_block_pass_next(&state->pass, query, &block);
+	if (state->has_passed && !copy_next(query, iterator, state, &block))
 		return false;
 	struct dx_block *kept = dx_new(query->arena, struct dx_block, 1);
 	*kept = block;
@@ -229,13 +307,15 @@ static bool blocks_next(struct dx_query *query, struct dx_iterator *iterator, st
 	return true;
 }
 
-static void blocks_close(void *state)
+static void blocks_close(void *context)
 {
-	dx_block_pass_end(state);
+	struct blocks_state *state = context;
+	dx_block_pass_end(&state->pass);
+	dx_copies_fini(&state->copies);
 }
 
 static const struct dx_operator blocks_operator = {.name = "Allocations",
-						   .state_bytes = sizeof(struct dx_block_pass),
+						   .state_bytes = sizeof(struct blocks_state),
 						   .open = blocks_open,
 						   .next = blocks_next,
 						   .close = blocks_close};
@@ -244,6 +324,7 @@ struct dx_value dx_blocks(struct dx_query *query, uint32_t process, enum dx_bloc
 			  struct dx_value position, int column)
 {
 	struct dx_sequence *sequence = dx_sequence_new(query, &blocks_operator, NULL, column);
+	query->session->uses |= 1u << (choice == DX_BLOCKS_LIVE ? DX_USE_LIVE : DX_USE_BLOCKS);
 	sequence->argument_count = DX_BLOCKS_ARGUMENTS;
 	sequence->arguments[DX_BLOCKS_PROCESS] = dx_number(process);
 	sequence->arguments[DX_BLOCKS_CHOICE] = dx_number(choice);

@@ -50,7 +50,45 @@ static void get_function(struct dx_query *query, const struct dx_value *object, 
 		*value = dx_text(entry_text(query, &dictionary->entries[event_of(object)->entry]));
 }
 
-/* Where the image of the caller's frame lay in the process then. */
+/* Where an image lay in the process of the event, then. */
+static const struct trace_mapping *mapping_of(const struct trace_dictionary *dictionary, const struct dx_event *event,
+					      uint32_t image)
+{
+	for (uint32_t i = 0; i < dictionary->mapping_count; i++) {
+		const struct trace_mapping *mapping = &dictionary->mappings[i];
+		if (mapping->image == image && mapping->process == event->process &&
+		    mapping->load_ns <= event->time_ns && mapping->unload_ns >= event->time_ns)
+			return mapping;
+	}
+	return NULL;
+}
+
+/* The function's address in its image; UINT64_MAX: not known. */
+static uint64_t entry_address(struct dx_query *query, uint32_t entry)
+{
+	struct dx_session *session = query->session;
+	if (!session->entry_addresses)
+		session->entry_addresses =
+			memory_zeroed((size_t)session->dictionary->entry_count + 1, sizeof(*session->entry_addresses));
+	uint64_t *address = &session->entry_addresses[entry];
+	const struct heap_names *names = *address ? NULL : dx_session_names(session);
+	if (names && !heap_names_entry_address(names, &session->dictionary->entries[entry], address))
+		*address = UINT64_MAX;
+	return *address ? *address : UINT64_MAX;
+}
+
+static void get_function_address(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct trace_dictionary *dictionary = query->session->dictionary;
+	const struct dx_event *event = event_of(object);
+	if (event->entry >= dictionary->entry_count)
+		return;
+	uint64_t address = entry_address(query, event->entry);
+	const struct trace_mapping *mapping = mapping_of(dictionary, event, dictionary->entries[event->entry].image);
+	if (mapping && address != UINT64_MAX)
+		*value = dx_address(mapping->bias + address);
+}
+
 static void get_return_address(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct trace_dictionary *dictionary = query->session->dictionary;
@@ -58,14 +96,12 @@ static void get_return_address(struct dx_query *query, const struct dx_value *ob
 	if (event->flags & EVENT_NO_STACK || !event->stack || event->stack >= dictionary->node_count)
 		return;
 	const struct trace_frame *frame = &dictionary->frames[dictionary->nodes[event->stack].frame];
+	const struct trace_mapping *mapping =
+		frame->image == TRACE_NONE ? NULL : mapping_of(dictionary, event, frame->image);
 	if (frame->image == TRACE_NONE && frame->offset > TRACE_FRAME_UNWINDLESS)
 		*value = dx_address(frame->offset);
-	for (uint32_t i = 0; i < dictionary->mapping_count && frame->image != TRACE_NONE; i++) {
-		const struct trace_mapping *mapping = &dictionary->mappings[i];
-		if (mapping->image == frame->image && mapping->process == event->process &&
-		    mapping->load_ns <= event->time_ns && mapping->unload_ns >= event->time_ns)
-			*value = dx_address(mapping->bias + frame->offset);
-	}
+	else if (mapping)
+		*value = dx_address(mapping->bias + frame->offset);
 }
 
 static void get_return_value(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -117,6 +153,8 @@ static const struct dx_member call_members[] = {
 	{"ThreadId", DX_NUMBER, 0, get_tid, NULL, "the tid"},
 	{"UniqueThreadId", DX_NUMBER, 0, get_unique, NULL, "the thread's id in the trace, which no other thread has"},
 	{"Function", DX_TEXT, 0, get_function, NULL, "the image and the name of the function"},
+	{"FunctionAddress", DX_NUMBER, 0, get_function_address, NULL,
+	 "where the function lay; absent if the image's file is not on this machine"},
 	{"ReturnAddress", DX_NUMBER, 0, get_return_address, NULL, "where the call returns to"},
 	{"ReturnValue", DX_NUMBER, 0, get_return_value, NULL, "what it returned; functions without a result have none"},
 	{"Parameters", DX_SEQUENCE, 0, get_parameters, NULL, "its arguments"},

@@ -355,8 +355,7 @@ static const struct dx_member heap_members[] = {
 	{"Error", DX_NUMBER, DX_MEMBER_EXTRA, get_error, NULL, "the error number of a failed call"},
 	{"State", DX_TEXT, DX_MEMBER_EXTRA, get_state, NULL,
 	 "Free, ReAlloc: ok, unknown (no call returned the address) or double (freed before)"},
-	{"Freed", DX_POSITION, DX_MEMBER_EXTRA, get_freed, &dx_position_class,
-	 "Alloc, ReAlloc: when the block ended, to the nanosecond"},
+	{"Freed", DX_POSITION, DX_MEMBER_EXTRA, get_freed, &dx_position_class, "Alloc, ReAlloc: when the block ended"},
 	{"Lifetime", DX_NUMBER, DX_MEMBER_EXTRA, get_lifetime, NULL,
 	 "Alloc, ReAlloc: nanoseconds up to the block's end, or its age"},
 	{"FreeStack", DX_TEXT, DX_MEMBER_EXTRA, get_free_stack, NULL, "Alloc, ReAlloc: the frames of the free"},
@@ -504,7 +503,7 @@ bool dx_events_are_all(const struct dx_sequence *sequence, bool *with_nested)
 struct dx_value dx_events(struct dx_query *query, uint32_t process, bool with_nested, int column)
 {
 	struct dx_sequence *sequence = dx_sequence_new(query, &events_operator, NULL, column);
-	query->session->uses_heap = true;
+	query->session->uses |= 1u << DX_USE_CALLS;
 	sequence->argument_count = EVENTS_ARGUMENTS;
 	sequence->arguments[EVENTS_PROCESS] = dx_number(process);
 	sequence->arguments[EVENTS_NESTED] = dx_bool(with_nested);

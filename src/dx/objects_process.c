@@ -92,6 +92,7 @@ static void get_ttd(struct dx_query *query, const struct dx_value *object, struc
 
 static void get_heap_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
+	query->session->uses |= 1u << DX_USE_LIVE_SUMS;
 	*value = dx_id_object(query, &dx_heap_state_class, dx_id_of(object));
 }
 

@@ -6,12 +6,14 @@
 #include "base/memory.h"
 #include "dx/block_pass.h"
 #include "dx/methods.h"
+#include "dx/inherited.h"
 #include "dx/positions.h"
+#include "query/extents.h"
 
 /* ---- live blocks by heap ---- */
 
 struct heap_row {
-	uint64_t count, bytes;
+	uint64_t count, bytes, extent_bytes;
 	uint32_t heap;
 	uint32_t padding;
 };
@@ -42,11 +44,18 @@ static void get_row_bytes(struct dx_query *query, const struct dx_value *object,
 	*value = dx_number(((const struct heap_row *)object->data)->bytes);
 }
 
+static void get_row_extents(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_number(((const struct heap_row *)object->data)->extent_bytes);
+}
+
 static const struct dx_member row_members[] = {
 	{"Heap", DX_NUMBER, 0, get_handle, NULL, "the handle"},
 	{"Name", DX_TEXT, 0, get_heap_name, NULL, "what the heap is"},
 	{"Count", DX_NUMBER, 0, get_row_count, NULL, "its live blocks"},
 	{"Bytes", DX_NUMBER, 0, get_row_bytes, NULL, "their bytes"},
+	{"Extents", DX_NUMBER, 0, get_row_extents, NULL, "the bytes of all pages in which they lie"},
 	{NULL},
 };
 
@@ -58,8 +67,8 @@ const struct dx_class dx_heap_row_class = {.name = "HeapSum",
 /* ---- the heaps of a process ---- */
 
 struct heap_sums_row {
-	uint64_t total_count, total_bytes;
-	int64_t first_ns;
+	uint64_t total_count, total_bytes, extent_bytes, base, end;
+	struct dx_point first;
 	uint32_t heap;
 	bool is_used;
 };
@@ -78,11 +87,11 @@ static void get_use_name(struct dx_query *query, const struct dx_value *object, 
 static void get_first_use(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct heap_sums_row *use = object->data;
-	(void)query;
 	if (!use->is_used)
 		return;
-	*value = dx_position(use->first_ns, 0);
-	value->is_estimated = true;
+	uint32_t step = dx_step_of(query, &use->first);
+	*value = dx_position(use->first.time_ns, step);
+	value->is_estimated = !step;
 }
 
 static void get_use_count(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -97,13 +106,39 @@ static void get_use_bytes(struct dx_query *query, const struct dx_value *object,
 	*value = dx_number(((const struct heap_sums_row *)object->data)->total_bytes);
 }
 
+static void get_use_extents(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_number(((const struct heap_sums_row *)object->data)->extent_bytes);
+}
+
+static void get_use_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct heap_sums_row *use = object->data;
+	(void)query;
+	if (use->is_used)
+		*value = dx_address(use->base);
+}
+
+static void get_use_end(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct heap_sums_row *use = object->data;
+	(void)query;
+	if (use->is_used)
+		*value = dx_address(use->end);
+}
+
 static const struct dx_member use_members[] = {
 	{"Handle", DX_NUMBER, 0, get_use_handle, NULL, "the handle, as the member Heap of a call has it"},
 	{"Name", DX_TEXT, 0, get_use_name, NULL, "what the heap is"},
 	{"FirstUse", DX_POSITION, 0, get_first_use, &dx_position_class,
-	 "its first allocation, to the nanosecond, without a step"},
+	 "its first recorded allocation; a heap that xheap sees by its blocks has no Create"},
 	{"Count", DX_NUMBER, 0, get_use_count, NULL, "all blocks that were allocated in it"},
 	{"Bytes", DX_NUMBER, 0, get_use_bytes, NULL, "their bytes"},
+	{"Extents", DX_NUMBER, 0, get_use_extents, NULL,
+	 "the bytes of all pages in which they lay, each page once, as xheap heap -heaps prints them"},
+	{"BaseAddress", DX_NUMBER, 0, get_use_base, NULL, "the lowest address of these blocks"},
+	{"EndAddress", DX_NUMBER, 0, get_use_end, NULL, "the address behind the highest one"},
 	{NULL},
 };
 
@@ -112,22 +147,40 @@ const struct dx_class dx_heap_use_class = {.name = "HeapHandle",
 					   .members = use_members,
 					   .data_bytes = sizeof(struct heap_sums_row)};
 
+static void use_add(struct heap_sums_row *use, const struct trace_dictionary *dictionary, const struct dx_block *block)
+{
+	uint64_t address = block->details.address, end = address + block->row.size_bytes;
+	if (!use->is_used) {
+		use->first = dx_point_of(dictionary, &block->row, &block->details, false);
+		use->base = address;
+	}
+	use->is_used = true;
+	use->total_count++;
+	use->total_bytes += block->row.size_bytes;
+	use->base = address < use->base ? address : use->base;
+	use->end = end > use->end ? end : use->end;
+}
+
 static void uses_count(struct dx_query *query, uint32_t process, struct heap_sums_row *uses, uint32_t count)
 {
 	struct dx_block_pass pass = {.has_scan = false};
+	struct heap_extents extents = {0};
 	struct dx_block block;
+	query->session->uses |= 1u << DX_USE_BLOCKS;
 	dx_block_pass_begin(&pass, query, process, DX_BLOCKS_ALL, dx_position(0, 0));
 	while (dx_block_pass_next(&pass, query, &block)) {
 		if (block.row.heap >= count)
 			continue;
-		struct heap_sums_row *use = &uses[block.row.heap];
-		if (!use->is_used)
-			use->first_ns = block.row.birth_ns;
-		use->is_used = true;
-		use->total_count++;
-		use->total_bytes += block.row.size_bytes;
+		use_add(&uses[block.row.heap], query->session->dictionary, &block);
+		heap_extents_add(&extents, block.row.heap, &block.row, &block.details);
 	}
 	dx_block_pass_end(&pass);
+	uint64_t *bytes = memory_zeroed((size_t)count + 1, sizeof(*bytes));
+	heap_extents_sum(&extents, bytes, count);
+	for (uint32_t i = 0; i < count; i++)
+		uses[i].extent_bytes = bytes[i];
+	free(bytes);
+	heap_extents_fini(&extents);
 }
 
 void dx_heap_uses(struct dx_query *query, uint32_t process, struct dx_value *value)
@@ -160,14 +213,64 @@ static void get_position(struct dx_query *query, const struct dx_value *object, 
 static void live_sum(struct dx_query *query, uint32_t process, struct heap_row *rows, uint32_t heap_count)
 {
 	struct dx_block_pass pass = {.has_scan = false};
+	struct heap_extents extents = {0};
 	struct dx_block block;
 	dx_block_pass_begin(&pass, query, process, DX_BLOCKS_LIVE, query->session->position);
 	while (dx_block_pass_next(&pass, query, &block)) {
 		uint32_t heap = block.row.heap < heap_count ? block.row.heap : heap_count;
 		rows[heap].count++;
 		rows[heap].bytes += block.row.size_bytes;
+		heap_extents_add(&extents, heap, &block.row, &block.details);
 	}
 	dx_block_pass_end(&pass);
+	uint64_t *bytes = memory_zeroed((size_t)heap_count + 1, sizeof(*bytes));
+	heap_extents_sum(&extents, bytes, heap_count + 1);
+	for (uint32_t i = 0; i <= heap_count; i++)
+		rows[i].extent_bytes = bytes[i];
+	free(bytes);
+	heap_extents_fini(&extents);
+}
+
+static void get_live_extents(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	struct heap_row all = {.count = 0};
+	live_sum(query, dx_id_of(object), &all, 0);
+	*value = dx_number(all.extent_bytes);
+}
+
+/* Of a forked process: what it still has of its parent's blocks. */
+static void inherited_sum(struct dx_query *query, const struct dx_value *object, uint64_t *count, uint64_t *bytes)
+{
+	struct dx_copies copies = {NULL};
+	*count = *bytes = 0;
+	dx_copies_find(query, &copies, dx_id_of(object), query->session->position);
+	for (uint32_t i = 0; i < copies.count; i++)
+		*bytes += copies.items[i].size_bytes;
+	*count = copies.count;
+	dx_copies_fini(&copies);
+}
+
+static bool is_forked(const struct dx_query *query, const struct dx_value *object)
+{
+	return query->session->dictionary->processes[dx_id_of(object)].forked_from != TRACE_NONE;
+}
+
+static void get_inherited_count(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	uint64_t count, bytes;
+	if (!is_forked(query, object))
+		return;
+	inherited_sum(query, object, &count, &bytes);
+	*value = dx_number(count);
+}
+
+static void get_inherited_bytes(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	uint64_t count, bytes;
+	if (!is_forked(query, object))
+		return;
+	inherited_sum(query, object, &count, &bytes);
+	*value = dx_number(bytes);
 }
 
 static void get_live_count(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -217,7 +320,11 @@ static const struct dx_member state_members[] = {
 	{"Position", DX_POSITION, 0, get_position, &dx_position_class, "the current position"},
 	{"Count", DX_NUMBER, 0, get_live_count, NULL, "the blocks that were live there"},
 	{"Bytes", DX_NUMBER, 0, get_live_bytes, NULL, "their bytes"},
-	{"Blocks", DX_SEQUENCE, 0, get_blocks, &dx_allocation_class, "these blocks"},
+	{"Extents", DX_NUMBER, 0, get_live_extents, NULL, "the bytes of all pages in which they lie"},
+	{"InheritedCount", DX_NUMBER, 0, get_inherited_count, NULL,
+	 "of a forked process: the blocks that it still had of its parent's, which are not in Count"},
+	{"InheritedBytes", DX_NUMBER, 0, get_inherited_bytes, NULL, "their bytes"},
+	{"Blocks", DX_SEQUENCE, 0, get_blocks, &dx_allocation_class, "these blocks, inherited ones behind the others"},
 	{"ByHeap", DX_SEQUENCE, 0, get_by_heap, &dx_heap_row_class, "their sums by heap"},
 	{"ByStack", DX_SEQUENCE, 0, get_by_stack, &dx_stack_row_class, "their sums by stack, most bytes first"},
 	{NULL},

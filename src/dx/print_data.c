@@ -136,7 +136,7 @@ void dx_print_json(struct dx_query *query, const char *text, const struct dx_val
 {
 	struct json json = {.out = out, .line_depth = 3};
 	struct dx_layout deep = *layout;
-	const char *limits = query->session->uses_heap ? dx_limits_text(query) : "";
+	const char *limits = dx_limits_text(query);
 	if (deep.levels < LEVELS_DEFAULT)
 		deep.levels = LEVELS_DEFAULT;
 	json_begin_object(&json, NULL);

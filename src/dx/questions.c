@@ -113,6 +113,7 @@ static void call_analyze(struct dx_query *query, struct dx_method_call *call, st
 	static const char *const names[] = {"State", "Address", "Free", "History"};
 	uint32_t count, process = process_of(call);
 	const struct dx_fault *faults = dx_faults_find(query, &count);
+	query->session->uses |= 1u << DX_USE_CALLS;
 	struct dx_list *list = dx_list_new(query, query->arena);
 	for (uint32_t i = 0; i < count && dx_step(query, "HeapAnalyze", call->column); i++) {
 		const struct dx_event *event = &faults[i].event;
@@ -201,6 +202,7 @@ static void find_greatest(struct dx_query *query, struct dx_method_call *call,
 		return;
 	}
 	struct chosen_block *items = memory_resize(NULL, most + 1, sizeof(*items));
+	query->session->uses |= 1u << DX_USE_BLOCKS;
 	dx_block_pass_begin(&pass, query, process_of(call), DX_BLOCKS_ALL, dx_position(0, 0));
 	while (most && dx_block_pass_next(&pass, query, &next.block)) {
 		next.key = key(&next.block);
@@ -300,6 +302,7 @@ static void sums_pass(struct dx_query *query, struct stack_sums *sums, uint32_t 
 {
 	struct dx_block_pass pass = {.has_scan = false};
 	struct dx_block block;
+	query->session->uses |= 1u << (choice == DX_BLOCKS_LIVE ? DX_USE_LIVE_SUMS : DX_USE_BLOCKS);
 	dx_block_pass_begin(&pass, query, process, choice, position ? *position : dx_position(0, 0));
 	while (dx_block_pass_next(&pass, query, &block))
 		if ((block.row.flags & flags) == flags)

@@ -2,6 +2,7 @@
 #include "image/image_status.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,16 +12,22 @@
 
 #include "base/memory.h"
 #include "image/image_files.h"
+#include "os/monotonic.h"
 #include "session/fields.h"
 #include "session/image_start.h"
 
 static const char status_name[] = "status";
+
+#define AWAIT_NS (10 * NS_PER_MS)
+#define ASK_AGAIN_NS (3 * NS_PER_S)
 
 /** X(name, member): numbers of the whole, and of a row. */
 #define NUMBERS(X) \
 	X("keeper", keeper) \
 	X("watcher", watcher) \
 	X("in_force", is_in_force) \
+	X("early", is_early) \
+	X("in_force_ns", in_force_ns) \
 	X("refused_marks", refused_marks) \
 	X("overflows", overflows) \
 	X("namespaces", namespaces) \
@@ -80,6 +87,29 @@ void image_status_add_unwatched(struct image_status *status, const struct image_
 	if (status->unwatched_count < IMAGE_UNWATCHED_MAX)
 		status->unwatched[status->unwatched_count] = *unwatched;
 	status->unwatched_count++;
+}
+
+int image_status_await(uint64_t limit_ns, struct diag *diag)
+{
+	uint64_t from_ns = monotonic_now_ns(), asked_ns = 0, now_ns = from_ns;
+	struct image_status status;
+	for (; now_ns - from_ns < limit_ns; now_ns = monotonic_now_ns()) {
+		image_status_read(&status);
+		bool is_kept = image_status_is_kept(&status), is_in_force = status.in_force_ns > from_ns;
+		pid_t keeper = status.keeper;
+		image_status_fini(&status);
+		if (!is_kept)
+			return diag_fail(diag, ESRCH, "nobody watches for starts");
+		if (is_in_force)
+			return 0;
+		/* The keeper reads the files at this signal. A new watcher may need it again. */
+		if (now_ns - asked_ns >= ASK_AGAIN_NS) {
+			kill(keeper, SIGHUP);
+			asked_ns = now_ns;
+		}
+		monotonic_pause(AWAIT_NS);
+	}
+	return diag_fail(diag, ETIMEDOUT, "the watcher has not taken the image options in time");
 }
 
 bool image_status_is_kept(const struct image_status *status)

@@ -36,8 +36,10 @@ struct image_unwatched {
 };
 
 struct image_status {
-	int32_t keeper, watcher;                           /**< process ids; 0: none */
-	bool is_in_force;                                  /**< the watcher has its marks */
+	int32_t keeper, watcher; /**< process ids; 0: none */
+	bool is_in_force;        /**< the watcher has its marks */
+	bool is_early;           /**< the keeper began before process 1 */
+	uint64_t in_force_ns;    /**< when the options in force were read, in ns of the monotonic clock; 0: none is */
 	uint64_t refused_marks, overflows, interval_count; /**< interval_count: of all; the newest ones are kept */
 	uint64_t namespaces;      /**< other mount namespaces whose file systems are watched, as of the last search */
 	uint64_t sessions;        /**< sessions that take starts, beside the images' own */
@@ -66,6 +68,9 @@ void image_status_forget_unwatched(struct image_status *status, bool is_other);
 
 /** Note a file system that is not watched. */
 void image_status_add_unwatched(struct image_status *status, const struct image_unwatched *unwatched);
+/** Wait until the options are in force as their files are now, and as the sessions are now. Return 0; -ESRCH: nobody
+    watches; -ETIMEDOUT. */
+int image_status_await(uint64_t limit_ns, struct diag *diag);
 
 /** Return whether the keeper of the file runs. */
 bool image_status_is_kept(const struct image_status *status);

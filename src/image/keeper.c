@@ -72,8 +72,7 @@ static int64_t realtime_ns(void)
 	return (int64_t)now.tv_sec * (int64_t)NS_PER_S + now.tv_nsec;
 }
 
-/* Tell the service manager, if one waits for it, that starts are recorded from now on. */
-static void announce_ready(void)
+void keeper_announce_ready(void)
 {
 	static const char text[] = "READY=1";
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -152,6 +151,7 @@ static void write_status(struct keeper *keeper)
 static void read_options(struct keeper *keeper)
 {
 	struct image_options options = {0};
+	keeper->options_read_ns = monotonic_now_ns();
 	image_options_read(&options);
 	for (size_t i = 0; i < keeper->kept_count; i++)
 		keeper->kept[i].is_in_force = false;
@@ -174,6 +174,21 @@ static bool has_any_in_force(const struct keeper *keeper)
 	return false;
 }
 
+/* Wait a little until the sessions that were asked have answered: without an image's own session a second one would
+   begin, and without the session that an option names its starts would not be recorded. */
+static void wait_for_sessions(struct keeper *keeper)
+{
+	for (int round = 0; round < OWN_WAIT_ROUNDS; round++) {
+		bool waits = false;
+		keeper_take_sessions(keeper);
+		for (size_t i = 0; i < keeper->session_count; i++)
+			waits |= keeper->sessions[i].socket >= 0;
+		if (!waits)
+			return;
+		monotonic_pause(ROUND_MS * NS_PER_MS / 2);
+	}
+}
+
 /* Put the options in force as they are in their files now. */
 static void apply_options(struct keeper *keeper)
 {
@@ -181,7 +196,8 @@ static void apply_options(struct keeper *keeper)
 	keeper_drop_spares(keeper);
 	read_options(keeper);
 	keeper_review_sessions(keeper);
-	keeper_take_sessions(keeper);
+	if (keeper->watcher >= 0)
+		wait_for_sessions(keeper);
 	keeper_add_spares(keeper);
 	keeper_mark(keeper);
 }
@@ -218,29 +234,18 @@ static int guardian_start(struct keeper *keeper)
 static void watcher_lost(struct keeper *keeper)
 {
 	fd_close(&keeper->watcher);
+	keeper->marks_sent = keeper->marks_in_force = 0;
 	keeper->status.watcher = 0;
 	keeper->status.is_in_force = false;
+	keeper->status.in_force_ns = 0;
 	/* It lived at its last beat; nobody knows how much longer. */
-	int64_t beat_ns = __atomic_load_n(&keeper->life->beat_ns, __ATOMIC_RELAXED);
+	int64_t beat_ns =
+		__atomic_load_n(&keeper->life->beat_ns[keeper->watcher_number % WATCH_LIVES], __ATOMIC_RELAXED);
 	if (has_any_in_force(keeper))
 		image_status_interval(&keeper->status, false, WATCH_END_NONE, beat_ns ? beat_ns : realtime_ns());
 	keeper_drop_spares(keeper);
 	keeper_forget_sessions(keeper);
 	keeper->is_status_new = true;
-}
-
-/* Wait a little until the images' own sessions have answered: without them a second session would begin. */
-static void wait_for_own(struct keeper *keeper)
-{
-	for (int round = 0; round < OWN_WAIT_ROUNDS; round++) {
-		bool waits = false;
-		keeper_take_sessions(keeper);
-		for (size_t i = 0; i < keeper->session_count; i++)
-			waits |= keeper->sessions[i].socket >= 0;
-		if (!waits)
-			return;
-		monotonic_pause(ROUND_MS * NS_PER_MS / 2);
-	}
 }
 
 static void watcher_begun(struct keeper *keeper, const struct watch_message *message, int socket)
@@ -253,18 +258,15 @@ static void watcher_begun(struct keeper *keeper, const struct watch_message *mes
 	if (keeper->watcher >= 0)
 		watcher_lost(keeper);
 	if (message->value > 0 && message->value < WATCH_END_COUNT && keeper->status.interval_count) {
-		struct image_interval *last =
-			&keeper->status.intervals[(keeper->status.interval_count - 1) % IMAGE_INTERVAL_MAX];
 		keeper_say(keeper, "another watcher has begun: %s", reasons[message->value]);
-		last->end = (uint32_t)message->value;
-		/* The new watcher may have given a sign of life before the end of the last one was noticed. */
-		if (!last->to_ns && message->beat_ns && message->beat_ns < last->from_ns)
-			last->from_ns = message->beat_ns;
+		keeper->status.intervals[(keeper->status.interval_count - 1) % IMAGE_INTERVAL_MAX].end =
+			(uint32_t)message->value;
 	}
 	keeper->watcher = socket;
+	keeper->watcher_number = message->id;
 	keeper->status.watcher = message->pid;
 	keeper_scan_sessions(keeper);
-	wait_for_own(keeper);
+	wait_for_sessions(keeper);
 	keeper_add_spares(keeper);
 	keeper_mark(keeper);
 }
@@ -337,7 +339,10 @@ static void watcher_message(struct keeper *keeper, const struct watch_message *m
 		break;
 	case WATCH_IN_FORCE:
 		keeper->status.is_in_force = true;
-		announce_ready();
+		/* Only the answer to the last marks says that the options are in force as they were read last. */
+		if (++keeper->marks_in_force == keeper->marks_sent)
+			keeper->status.in_force_ns = keeper->options_read_ns;
+		keeper_announce_ready();
 		image_status_interval(&keeper->status, true, WATCH_END_NONE, realtime_ns());
 		break;
 	case WATCH_OVERFLOW:
@@ -395,6 +400,15 @@ static void take_signals(struct keeper *keeper)
 		;
 }
 
+/* Make the directories of traces and options. An early keeper begins without them. */
+static int directories_make(struct keeper *keeper, struct diag *diag)
+{
+	int error = image_directory_make(IMAGE_DIRECTORY_TRACES, 0700, diag);
+	error = error ? error : image_directory_make(IMAGE_DIRECTORY_OPTIONS, 0755, diag);
+	keeper->lacks_directories = error != 0;
+	return keeper->options->is_early ? 0 : error;
+}
+
 static void do_regularly(struct keeper *keeper)
 {
 	uint64_t now = monotonic_now_ns();
@@ -409,6 +423,8 @@ static void do_regularly(struct keeper *keeper)
 		keeper->scanned_ns = now;
 		keeper_scan_sessions(keeper);
 		keeper_trim_traces(keeper);
+		if (keeper->lacks_directories)
+			directories_make(keeper, &(struct diag){""});
 	}
 	if (now - keeper->searched_ns >= SEARCH_NS) {
 		keeper->searched_ns = now;
@@ -447,7 +463,7 @@ static void keeper_round(struct keeper *keeper)
 
 /* ---- beginning and end ---- */
 
-static int signals_open(void)
+int keeper_signals_open(void)
 {
 	sigset_t set;
 	sigemptyset(&set);
@@ -460,12 +476,11 @@ static int signals_open(void)
 }
 
 /* Make the file of counts, and take the place of the one keeper. Return the lock, or a negative errno. */
-static int run_directory_open(struct diag *diag)
+static int run_directory_open(struct keeper *keeper, struct diag *diag)
 {
 	char directory[IMAGE_PATH_BYTES], path[IMAGE_PATH_BYTES + 32];
 	int error = image_directory_make(IMAGE_DIRECTORY_RUN, 0755, diag);
-	error = error ? error : image_directory_make(IMAGE_DIRECTORY_TRACES, 0700, diag);
-	error = error ? error : image_directory_make(IMAGE_DIRECTORY_OPTIONS, 0755, diag);
+	error = error ? error : directories_make(keeper, diag);
 	if (error)
 		return error;
 	image_directory(IMAGE_DIRECTORY_RUN, directory, sizeof(directory));
@@ -473,16 +488,18 @@ static int run_directory_open(struct diag *diag)
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || ftruncate(fd, IMAGE_COUNTER_MAX * sizeof(uint64_t)) != 0)
 		return diag_errno(diag, "cannot make %s", path);
-	if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-		return diag_fail(diag, EEXIST, "image options are watched already, by another xheap image watch");
-	return fd;
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	close(fd);
+	return diag_fail(diag, EEXIST, "image options are watched already, by another xheap image watch");
 }
 
 /* A keeper that was killed could not list the time that began then. */
 static void note_last_keeper(struct keeper *keeper)
 {
+	int64_t beat_ns = keeper->life->beat_ns[keeper->life->watcher % WATCH_LIVES];
 	if (keeper->status.keeper && keeper->status.is_in_force)
-		image_status_interval(&keeper->status, false, WATCH_END_KILLED, keeper->life->beat_ns);
+		image_status_interval(&keeper->status, false, WATCH_END_KILLED, beat_ns ? beat_ns : realtime_ns());
 }
 
 static int keeper_begin(struct keeper *keeper, struct diag *diag)
@@ -494,7 +511,7 @@ static int keeper_begin(struct keeper *keeper, struct diag *diag)
 		inotify_add_watch(keeper->changes, path,
 				  IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | IN_ONLYDIR);
 	keeper->mounts = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-	keeper->signals = signals_open();
+	keeper->signals = keeper_signals_open();
 	if (keeper->changes < 0 || keeper->mounts < 0 || keeper->signals < 0)
 		return diag_errno(diag, "cannot watch image options");
 	prctl(PR_SET_NAME, "xheap-keeper");
@@ -505,12 +522,14 @@ static int keeper_begin(struct keeper *keeper, struct diag *diag)
 		return error;
 	note_last_keeper(keeper);
 	keeper->status.keeper = getpid();
+	keeper->status.is_early = keeper->options->is_early;
 	keeper->status.is_in_force = false;
+	keeper->status.in_force_ns = 0;
 	keeper->next_id = 1;
 	read_options(keeper);
 	error = guardian_start(keeper);
 	if (!error && !has_any_in_force(keeper))
-		announce_ready();
+		keeper_announce_ready();
 	return error ? diag_fail(diag, -error, "cannot start the guardian") : 0;
 }
 
@@ -522,6 +541,7 @@ static void keeper_end(struct keeper *keeper)
 		image_status_interval(&keeper->status, false, WATCH_END_EXITED, realtime_ns());
 	keeper->status.keeper = keeper->status.watcher = 0;
 	keeper->status.is_in_force = false;
+	keeper->status.in_force_ns = 0;
 	write_status(keeper);
 	keeper_stop_sessions(keeper);
 	waitpid(keeper->guardian, NULL, 0);
@@ -539,7 +559,11 @@ int keeper_run(const struct keeper_options *options, struct diag *diag)
 	*keeper = (struct keeper){.options = options, .guardian_socket = -1, .watcher = -1};
 	if (geteuid() != 0)
 		return diag_fail(diag, EPERM, "only root may watch the starts of images");
-	int lock = run_directory_open(diag);
+	int lock = run_directory_open(keeper, diag);
+	if (lock == -EEXIST && keeper_follow(keeper))
+		return 0;
+	if (lock == -EEXIST)
+		lock = run_directory_open(keeper, diag);
 	int error = lock < 0 ? lock : keeper_begin(keeper, diag);
 	if (error)
 		return error;

@@ -49,6 +49,8 @@ static _Noreturn void spare_run(struct keeper *keeper, int control)
 	if (!kept || image_option_recording(&kept->option, first.image.is_last ? first.pid : 0, &session, room, &diag))
 		_exit(1);
 	image_option_continue(&session);
+	/* Numbered files do not wait: starts before their directory is there are untraced, and counted. */
+	session.waits_for_directory = keeper->options->is_early && session.file_mode == SESSION_FILE_SEQUENTIAL;
 	_exit(logger_run(&session, control));
 }
 

@@ -277,6 +277,7 @@ void keeper_mark(struct keeper *keeper)
 			mark_file(keeper, &keeper->kept[i].option);
 	keeper_mark_systems(keeper);
 	watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_MARKED}, -1, true);
+	keeper->marks_sent++;
 }
 
 void keeper_mark_files(struct keeper *keeper)

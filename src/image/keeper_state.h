@@ -48,9 +48,13 @@ struct keeper {
 	pid_t guardian;
 	struct watch_life *life; /**< shared with the guardian and the watcher */
 	uint64_t counted;        /**< starts of `life`, when the status was written */
+	uint32_t watcher_number; /**< of the watcher that is known here */
 	bool is_over;
-	uint64_t options_due_ns; /**< when changed files are read; 0: nothing has changed */
-	uint64_t marks_due_ns;   /**< when files are marked again, since mounts have changed; 0: none has */
+	bool lacks_directories;              /**< the file system of one is not there yet, or read-only */
+	uint64_t options_due_ns;             /**< when changed files are read; 0: nothing has changed */
+	uint64_t marks_due_ns;               /**< when files are marked again, since mounts have changed; 0: none has */
+	uint64_t options_read_ns;            /**< when the files were read last */
+	uint32_t marks_sent, marks_in_force; /**< how often to this watcher, and how often it has answered */
 	uint32_t next_id;
 	struct kept_option *kept;
 	size_t kept_count, kept_capacity;
@@ -63,6 +67,16 @@ struct keeper {
 	uint64_t links_sum; /**< of the directories of programs, as the watcher knows their links */
 	uint64_t scanned_ns, written_ns, searched_ns;
 };
+
+/** Follow an early keeper as long as it runs: pass signals on to it. Return true when this process is to end, too;
+    false if there is no early keeper, or it has ended otherwise. */
+bool keeper_follow(const struct keeper *keeper);
+
+/** Tell the service manager, if one waits for it, that starts are recorded from now on. */
+void keeper_announce_ready(void);
+
+/** Block the signals that end a keeper or have it read its options. Return a descriptor that receives them. */
+int keeper_signals_open(void);
 
 /** Say a line to the user. */
 __attribute__((format(printf, 2, 3))) void keeper_say(const struct keeper *keeper, const char *format, ...);

@@ -14,6 +14,7 @@
 #include "arch/registers.h"
 #include "inject/mapping.h"
 #include "inject/recorder_blob.h"
+#include "inject/seccomp.h"
 #include "inject/tables.h"
 #include "inject/target_fields.h"
 #include "os/clock.h"
@@ -167,9 +168,12 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 	*process = (struct region_process){
 		.pid = (uint32_t)inject->pid, .parent = REGION_NONE, .start_ticks = clock_event_ticks()};
 	__atomic_store_n(&process->state, PROCESS_LIVE, __ATOMIC_RELEASE);
-	inject->no_syscalls = proc_status_value(inject->pid, "Seccomp") > 0;
+	/* Threads of a running process may have other filters than this one. */
+	inject->no_syscalls = proc_status_value(inject->pid, "Seccomp") > 0 &&
+			      (inject->is_gathering || !filter_allows_recorder(inject->pid));
 	RECORDER_WRITE(inject, no_syscalls, inject->no_syscalls);
 	RECORDER_WRITE(inject, wait_limit_ms, inject->wait_limit_ms);
+	RECORDER_WRITE(inject, never_waits, inject->never_waits);
 	RECORDER_WRITE(inject, session_pid, (uint32_t)getpid());
 }
 
@@ -313,15 +317,20 @@ void inject_fill(struct inject *inject)
 	free(maps);
 }
 
-/* Map memory for the recorder's state of threads, to be removed with the recorder. Under seccomp the recorder may not
-   map more, so it gets all that it can need; only touched pages take memory. */
+/* Map memory for the recorder's state of threads, to be removed with the recorder. Otherwise the recorder maps it
+   itself, as it needs it. Under seccomp it may not, so it gets all that it can need, or what a small limit of the
+   address space leaves; only touched pages take memory. */
 static void map_pool(struct inject *inject, struct remote *remote)
 {
 	enum { POOL_BYTES = RECORDER_POOL_BYTES, POOL_BYTES_MOST = 16 << 20, POOL_HEAD_BYTES = 64 };
 	_Static_assert(sizeof(struct recorder_pool) <= POOL_HEAD_BYTES, "the head of a pool");
+	if (!inject->is_gathering && !inject->no_syscalls)
+		return;
 	uint64_t bytes = inject->no_syscalls ? POOL_BYTES_MOST : POOL_BYTES;
-	const struct map_wish memory = {bytes, PROT_READ | PROT_WRITE, MAP_OURS, -1};
-	int64_t at = inject->is_gathering ? map_anywhere(inject, remote, &memory) : -ENOMEM;
+	int64_t at = -ENOMEM;
+	for (; map_failed(at) && bytes >= POOL_BYTES; bytes /= 2)
+		at = map_anywhere(inject, remote, &(struct map_wish){bytes, PROT_READ | PROT_WRITE, MAP_OURS, -1});
+	bytes *= 2;
 	if (map_failed(at))
 		return;
 	remote_call(remote, SYS_madvise, (uint64_t)at, bytes, MADV_DONTDUMP, 0, 0, 0);

@@ -80,6 +80,7 @@ struct inject {
 	bool is_static;
 	bool has_allocator;       /**< at least one function is patched */
 	uint32_t wait_limit_ms;   /**< the longest that a thread waits for the logger */
+	bool never_waits;         /**< it is process 1: its threads drop events rather than wait */
 	bool is_sampling;         /**< the session samples: the memory for that is mapped */
 	bool no_syscalls;         /**< it had a seccomp filter when it was injected into */
 	bool no_arenas;           /**< GLIBC_TUNABLES changes the alignment of heaps: arenas cannot be distinguished */

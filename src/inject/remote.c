@@ -51,6 +51,19 @@ bool remote_read_segments(int memory, uint64_t base, Elf64_Ehdr *header, Elf64_P
  */
 enum { SYSCALL_STOP = SIGTRAP | 0x80, PAGE = 4096, EXEC_OPTIONS = PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD };
 
+#ifndef PTRACE_O_SUSPEND_SECCOMP
+#define PTRACE_O_SUSPEND_SECCOMP (1 << 21)
+#endif
+
+/* Set the options of a process at its exec. The filters that it has inherited are for its own calls: they would refuse
+   ours, or kill the process for them. Where the kernel does not let the logger suspend them (that takes CAP_SYS_ADMIN),
+   the calls are made under them. */
+static bool set_options(pid_t pid, uint64_t more)
+{
+	return ptrace(PTRACE_SETOPTIONS, pid, 0, EXEC_OPTIONS | more | PTRACE_O_SUSPEND_SECCOMP) == 0 ||
+	       ptrace(PTRACE_SETOPTIONS, pid, 0, EXEC_OPTIONS | more) == 0;
+}
+
 /* The results by which the kernel restarts an interrupted call (include/linux/errno.h), and the call that resumes one
    of them. */
 enum { RESTART_SYS = -512, RESTART_NO_INTERRUPT = -513, RESTART_NO_HANDLER = -514, RESTART_BLOCK = -516 };
@@ -160,8 +173,7 @@ static int gate_borrow(struct remote *remote)
 		at = places[i](remote);
 	if (!at || !remote_read(remote->memory, at, remote->borrowed, gate_bytes(remote)))
 		return -ENOTSUP;
-	if (at == at_first_instruction(remote) &&
-	    ptrace(PTRACE_SETOPTIONS, remote->pid, 0, EXEC_OPTIONS | PTRACE_O_EXITKILL) != 0)
+	if (at == at_first_instruction(remote) && !set_options(remote->pid, PTRACE_O_EXITKILL))
 		return -ENOTSUP;
 	if (!gate_write(remote, at))
 		return -ENOTSUP;
@@ -176,7 +188,7 @@ static void gate_return(struct remote *remote)
 		return;
 	remote_write(remote->memory, remote->borrowed_at, remote->borrowed, gate_bytes(remote));
 	if (remote->borrowed_at == at_first_instruction(remote))
-		ptrace(PTRACE_SETOPTIONS, remote->pid, 0, EXEC_OPTIONS);
+		set_options(remote->pid, 0);
 	remote->borrowed_at = 0;
 }
 
@@ -236,7 +248,7 @@ int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
 	if (remote->memory < 0)
 		return diag_errno(diag, "cannot open the memory of process %d", (int)pid);
 	/* The stop is inside execve, whose end would overwrite the registers: resume to the call's exit. */
-	if (ptrace(PTRACE_SETOPTIONS, pid, 0, EXEC_OPTIONS) != 0 || go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 ||
+	if (!set_options(pid, 0) || go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 ||
 	    !registers_read(pid, &remote->registers)) {
 		int error = diag_errno(diag, "cannot read the registers of process %d", (int)pid);
 		close(remote->memory);
@@ -465,6 +477,8 @@ int64_t remote_pass(struct remote *remote, uint64_t place, int fd)
 void remote_end(struct remote *remote)
 {
 	gate_return(remote);
+	if (!remote->is_running)
+		ptrace(PTRACE_SETOPTIONS, remote->pid, 0, EXEC_OPTIONS);
 	/* The kernel restarts an interrupted call only for a thread that stopped where a signal would have been
 	   delivered. */
 	struct user_regs_struct registers = remote->is_running ? registers_to_go_on(remote) : remote->registers;

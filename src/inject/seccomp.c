@@ -4,13 +4,17 @@
 #include "inject/seccomp.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <linux/futex.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "arch/registers.h"
 
@@ -191,20 +195,50 @@ static const struct seccomp_data calls[] = {
 	{SYS_recvmsg, CPU_AUDIT_ARCH, SOME_ADDRESS, {SOME_FD, SOME_ADDRESS, MSG_CMSG_CLOEXEC | MSG_DONTWAIT}},
 };
 
-static int filter_allows(const struct sock_filter *filter, uint32_t count, pid_t tid, struct diag *diag)
+/* The calls of the recorder itself, as src/recorder makes them. */
+static const struct seccomp_data recorder_calls[] = {
+	{SYS_mmap,
+	 CPU_AUDIT_ARCH,
+	 SOME_ADDRESS,
+	 {0, SOME_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, (uint64_t)-1, 0}},
+	{SYS_munmap, CPU_AUDIT_ARCH, SOME_ADDRESS, {SOME_ADDRESS, SOME_BYTES}},
+	{SYS_madvise, CPU_AUDIT_ARCH, SOME_ADDRESS, {SOME_ADDRESS, SOME_BYTES, MADV_DONTDUMP}},
+	{SYS_msync, CPU_AUDIT_ARCH, SOME_ADDRESS, {SOME_ADDRESS, SOME_BYTES, MS_ASYNC}},
+	{SYS_futex, CPU_AUDIT_ARCH, SOME_ADDRESS, {SOME_ADDRESS, FUTEX_WAIT, 1, SOME_ADDRESS}},
+	{SYS_futex, CPU_AUDIT_ARCH, SOME_ADDRESS, {SOME_ADDRESS, FUTEX_WAKE, 1, 0}},
+	{SYS_nanosleep, CPU_AUDIT_ARCH, SOME_ADDRESS, {SOME_ADDRESS, 0}},
+	{SYS_clock_gettime, CPU_AUDIT_ARCH, SOME_ADDRESS, {CLOCK_MONOTONIC_RAW, SOME_ADDRESS}},
+	{SYS_gettid, CPU_AUDIT_ARCH, SOME_ADDRESS, {0}},
+	{SYS_getpid, CPU_AUDIT_ARCH, SOME_ADDRESS, {0}},
+	{SYS_getppid, CPU_AUDIT_ARCH, SOME_ADDRESS, {0}},
+	{SYS_prctl, CPU_AUDIT_ARCH, SOME_ADDRESS, {PR_SET_PTRACER, 1}},
+	{SYS_faccessat, CPU_AUDIT_ARCH, SOME_ADDRESS, {(uint64_t)-100, SOME_ADDRESS, X_OK}},
+	{SYS_rt_sigprocmask, CPU_AUDIT_ARCH, SOME_ADDRESS, {SIG_SETMASK, SOME_ADDRESS, SOME_ADDRESS, 8}},
+	{SYS_rt_sigprocmask, CPU_AUDIT_ARCH, SOME_ADDRESS, {(uint64_t)-1, SOME_ADDRESS, 0, 8}},
+};
+
+struct call_list {
+	const struct seccomp_data *calls;
+	size_t count;
+	bool may_be_logged;
+};
+
+static int filter_allows(const struct sock_filter *filter, uint32_t count, const struct call_list *list, pid_t tid,
+			 struct diag *diag)
 {
-	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
-		uint32_t answer = filter_run(filter, count, &calls[i]) & SECCOMP_RET_ACTION_FULL;
-		if (answer != SECCOMP_RET_ALLOW && answer != SECCOMP_RET_LOG)
+	for (size_t i = 0; i < list->count; i++) {
+		uint32_t answer = filter_run(filter, count, &list->calls[i]) & SECCOMP_RET_ACTION_FULL;
+		if (answer != SECCOMP_RET_ALLOW && !(answer == SECCOMP_RET_LOG && list->may_be_logged))
 			return diag_fail(
 				diag, EPERM,
 				"thread %d has a seccomp filter that does not allow system call %d, which is needed",
-				(int)tid, calls[i].nr);
+				(int)tid, list->calls[i].nr);
 	}
 	return 0;
 }
 
-int filter_check(pid_t tid, struct diag *diag)
+/* Check that every filter of the thread allows all calls of a list. */
+static int filters_allow(pid_t tid, const struct call_list *list, struct diag *diag)
 {
 	struct sock_filter *filter = malloc(INSTRUCTIONS_MAX * sizeof(*filter));
 	int error = filter ? 0 : diag_fail(diag, ENOMEM, "no memory to read a seccomp filter");
@@ -219,8 +253,20 @@ int filter_check(pid_t tid, struct diag *diag)
 					  "process for a call that xheap needs",
 					  (int)tid, count < 0 ? strerror(errno) : "too long");
 		else
-			error = filter_allows(filter, (uint32_t)count, tid, diag);
+			error = filter_allows(filter, (uint32_t)count, list, tid, diag);
 	}
 	free(filter);
 	return error;
+}
+
+int filter_check(pid_t tid, struct diag *diag)
+{
+	const struct call_list list = {calls, sizeof(calls) / sizeof(*calls), true};
+	return filters_allow(tid, &list, diag);
+}
+
+bool filter_allows_recorder(pid_t tid)
+{
+	const struct call_list list = {recorder_calls, sizeof(recorder_calls) / sizeof(*recorder_calls), false};
+	return filters_allow(tid, &list, &(struct diag){""}) == 0;
 }

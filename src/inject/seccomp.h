@@ -5,6 +5,7 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -13,6 +14,9 @@
 /** Check that the filters of a stopped, traced thread allow all calls of an injection. Return 0, or a negative errno
     with the reason. Without the privilege to read filters (CAP_SYS_ADMIN) nothing is known, and the check fails. */
 int filter_check(pid_t tid, struct diag *diag);
+
+/** Return whether the filters of a stopped, traced thread are known to allow all system calls of the recorder. */
+bool filter_allows_recorder(pid_t tid);
 
 /** Run a filter of `count` instructions on a call, as the kernel does. Return its answer; SECCOMP_RET_KILL_PROCESS if
     the filter makes no sense. */

@@ -25,7 +25,7 @@
 #include "plan/records.h"
 #include "plan/run.h"
 
-enum { WORKERS_MAX = 16, SHARE = 32, RANGE_FIRST = 4, RANGE_MOST = 256, SHOWN = 1024 };
+enum { WORKERS_MAX = 16, RANGE_FIRST = 4, RANGE_MOST = 256, SHOWN = 1024 };
 
 /* Where rows end. */
 enum ending { ENDING_ROWS, ENDING_ORDER, ENDING_GROUPS };
@@ -172,6 +172,7 @@ static bool is_left_out(const struct plan_worker *worker, const struct heap_scan
 static void groups_scan(struct plan_worker *worker, struct heap_scan *scan, uint32_t from, uint32_t to)
 {
 	struct execution *execution = worker->execution;
+	heap_scan_ahead(scan, to);
 	for (uint32_t group = from; group < to && !worker->error; group++) {
 		const struct heap_rows *rows;
 		if (is_left_out(worker, scan, group)) {
@@ -199,12 +200,12 @@ static void allocations_work(void *context)
 	struct execution *execution = worker->execution;
 	struct heap_scan scan;
 	heap_scan_begin(&scan, execution->run->target.table, &execution->scan, NULL);
-	uint32_t places = heap_scan_places(&scan);
+	uint32_t places = heap_scan_places(&scan), share = heap_scan_share(execution->run->target.table);
 	while (!worker->error && !execution->memory.is_exceeded) {
-		uint32_t from = __atomic_fetch_add(&execution->shared, SHARE, __ATOMIC_RELAXED);
+		uint32_t from = __atomic_fetch_add(&execution->shared, share, __ATOMIC_RELAXED);
 		if (from >= places)
 			break;
-		groups_scan(worker, &scan, from, places - from < SHARE ? places : from + SHARE);
+		groups_scan(worker, &scan, from, places - from < share ? places : from + share);
 	}
 	heap_scan_end(&scan);
 	if (execution->ending == ENDING_ORDER)

@@ -490,6 +490,13 @@ bool heap_names_function_range(struct heap_names *names, const struct heap_name 
 				      low, high);
 }
 
+bool heap_names_entry_address(const struct heap_names *names, const struct trace_entry *entry, uint64_t *address)
+{
+	const struct trace_image *image = heap_names_image(names, entry->image);
+	return image && symbols_function_address(names->symbols, image->path, image->build_id, image->build_id_size,
+						 entry->name, address);
+}
+
 uint32_t heap_names_node_count(const struct heap_names *names)
 {
 	return names->tree->frame_count;

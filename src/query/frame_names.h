@@ -74,6 +74,10 @@ void heap_names_name_sites(struct heap_names *names, const struct heap_table *ta
     known. */
 bool heap_names_function_range(struct heap_names *names, const struct heap_name *name, uint64_t *low, uint64_t *high);
 
+/** Set *address to where an allocation function of the trace lies in its image's file. Return false if it is not
+    known. */
+bool heap_names_entry_address(const struct heap_names *names, const struct trace_entry *entry, uint64_t *address);
+
 /** Return the image, or NULL for TRACE_NONE. */
 const struct trace_image *heap_names_image(const struct heap_names *names, uint32_t image);
 

@@ -8,13 +8,13 @@
 #include "base/memory.h"
 #include "base/threads.h"
 
-enum { SHARE = 32 /* groups that a thread takes at a time */, GROUPS_PER_THREAD = 512, THREADS_MAX = 16 };
+enum { SHARE_LEAST = 32, SHARE_MOST = 256, SHARES = 64, GROUPS_PER_THREAD = 512, THREADS_MAX = 16 };
 
 /* Begin with the copies of a checkpoint, which have no details, and whose numbers are not known. */
 static void begin_with_copies(struct heap_scan *scan)
 {
 	const struct heap_filter *filter = scan->plan.filter;
-	bool has_details = (scan->plan.columns & PACK_DETAILS) == PACK_DETAILS;
+	bool has_details = scan->plan.columns & PACK_ANY_DETAIL;
 	if (!filter || !filter->moment.is_asked || has_details || filter->moment.later_births ||
 	    filter->moment.later_ends)
 		return;
@@ -33,8 +33,8 @@ void heap_scan_begin(struct heap_scan *scan, const struct heap_table *table, con
 	scan->table = table;
 	scan->plan = *plan;
 	memset(&scan->rows.columns, 0, sizeof(scan->rows.columns));
-	scan->reader = (struct groups_reader){.rows = {.data = NULL}};
-	scan->next = scan->end = scan->own_shared = 0;
+	scan->reader = (struct groups_reader){.of = NULL};
+	scan->next = scan->end = scan->ahead = scan->own_shared = 0;
 	scan->first_copies = scan->copies = scan->first_group = 0;
 	scan->had_sites = false;
 	scan->shared = shared ? shared : &scan->own_shared;
@@ -83,6 +83,12 @@ void heap_scan_range(struct heap_scan *scan, uint32_t from, uint32_t to)
 	/* Nothing is left to take behind it. */
 	scan->own_shared = INT32_MAX;
 	scan->shared = &scan->own_shared;
+}
+
+uint32_t heap_scan_share(const struct heap_table *table)
+{
+	uint32_t share = table->groups.count / SHARES / GROUPS_PER_STRIP * GROUPS_PER_STRIP;
+	return share < SHARE_LEAST ? SHARE_LEAST : share > SHARE_MOST ? SHARE_MOST : share;
 }
 
 static bool is_wanted(const struct heap_group *group, const struct heap_scan_plan *plan)
@@ -139,6 +145,8 @@ static bool rows_read(struct heap_scan *scan, uint32_t place)
 	uint32_t group = group_at(scan, place), selected = selection_at(scan, place);
 	assert(group < groups->count);
 	struct heap_rows *rows = &scan->rows;
+	uint32_t ahead = is_copies(scan, place) && scan->ahead > scan->copies ? scan->copies : scan->ahead;
+	scan->reader.end = ahead > place ? group_at(scan, ahead - 1) + 1 : group + 1;
 	bool is_known = !plan->filter || !plan->filter->selection || plan->filter->selection->is_known[selected];
 	unsigned columns = plan->columns | (is_known ? 0 : plan->filter->columns),
 		 first = plan->sites && is_known && !scan->had_sites ? PACK_SITES : columns;
@@ -180,8 +188,10 @@ const struct heap_rows *heap_scan_next(struct heap_scan *scan)
 	for (;; scan->next++) {
 		if (scan->next >= scan->end) {
 			uint32_t places = heap_scan_places(scan);
-			scan->next = __atomic_fetch_add(scan->shared, SHARE, __ATOMIC_RELAXED);
-			scan->end = scan->next + SHARE < places ? scan->next + SHARE : places;
+			uint32_t share = heap_scan_share(scan->table);
+			scan->next = __atomic_fetch_add(scan->shared, share, __ATOMIC_RELAXED);
+			scan->end = scan->next + share < places ? scan->next + share : places;
+			scan->ahead = scan->shared == &scan->own_shared ? places : scan->end;
 			if (scan->next >= places)
 				return NULL;
 		}

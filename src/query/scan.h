@@ -56,6 +56,7 @@ struct heap_scan {
 	/** groups of copies, which come first, and the group that the pass begins with behind them */
 	uint32_t first_copies, copies, first_group;
 	uint32_t next, end;           /**< places in the pass */
+	uint32_t ahead;               /**< places from it on are another thread's, or not wanted */
 	uint32_t own_shared, *shared; /**< the first one that no thread has taken */
 	bool had_sites;               /**< the last group that was read had some of those wanted */
 	struct heap_rows rows;
@@ -75,6 +76,15 @@ const struct heap_sizes *heap_scan_sizes(const struct heap_scan *scan, uint32_t 
 
 /** Go on with the places from `from` up to, not with, `to`, and end there, or at the next heap_scan_range(). */
 void heap_scan_range(struct heap_scan *scan, uint32_t from, uint32_t to);
+
+/** Places up to, not with, `to` may be read ahead: this thread goes through most of them. */
+static inline void heap_scan_ahead(struct heap_scan *scan, uint32_t to)
+{
+	scan->ahead = to;
+}
+
+/** Return how many places a thread of a shared pass takes at a time: enough to read them in few pieces. */
+uint32_t heap_scan_share(const struct heap_table *table);
 
 /** Return the next allocations, in order; of a shared pass, those that this thread takes; NULL at the end. They are
     valid until the next call. Groups that cannot be read are left out, and the table is damaged from then on. */

@@ -19,6 +19,10 @@
  *
  * The word holds the thread's id, so neither side changes a message that has become another thread's. A thread that
  * ends or gives up leaves its message CLAIMED or ANSWERED; requests_reap() frees it once the thread is gone.
+ *
+ * Under seccomp none of these calls may be made: the thread rings no bell, and pauses until the logger's next visit, in
+ * some milliseconds. Its ids are those that the C library keeps. A child that shares its parent's memory has its
+ * parent's there, so the message is marked, and the logger finds out whose it is (quiet_sender()).
  */
 #include "recorder/capture.h"
 #include "recorder/stream.h"
@@ -35,6 +39,7 @@ enum {
 	MESSAGE_WAIT_MOST_MS = 60000,
 	MEETING_WAIT_MOST_MS = 2000,
 	SLICE_NS = 20000000,
+	SLICE_PAUSES = 4096,
 	ROUNDS_MAX = 15000,
 	AT_FDCWD = -100,
 	X_OK = 1,
@@ -74,6 +79,16 @@ static int is_patient(struct patience *patience, const struct recorder *recorder
 	       now - patience->since < MESSAGE_WAIT_MOST_MS * recorder->ticks_per_ms;
 }
 
+/* Wait on a futex for a while. */
+static void slice_wait(const struct recorder *recorder, const uint32_t *word, uint32_t value)
+{
+	int64_t time[2] = {0, SLICE_NS};
+	if (!recorder->no_syscalls)
+		sys_call4(SYS_NUMBER_FUTEX, (long)word, FUTEX_WAIT, value, (long)time);
+	for (int i = 0; recorder->no_syscalls && i < SLICE_PAUSES && LOAD_ACQUIRE(word) == value; i++)
+		cpu_pause();
+}
+
 void process_wait_for_meeting(struct recorder *recorder, struct region_process *row)
 {
 	struct region_header *region = recorder->region;
@@ -88,11 +103,28 @@ void process_wait_for_meeting(struct recorder *recorder, struct region_process *
 			STORE(&recorder->unmet, LOAD(&region->heartbeat) + 1);
 			return;
 		}
-		int64_t time[2] = {0, SLICE_NS};
-		sys_call4(SYS_NUMBER_FUTEX, (long)&row->meeting, FUTEX_WAIT, PROCESS_UNMET, (long)time);
+		slice_wait(recorder, &row->meeting, PROCESS_UNMET);
 	}
 	/* A child of a parent that is gone was taken for foreign, perhaps in vain: what it forks does not wait. */
 	STORE(&recorder->is_foreign, LOAD(&row->meeting) != PROCESS_MET_HERE);
+}
+
+/* Return the calling thread's id; 0: it is not known. Before the program's library is known there is one thread. */
+static uint32_t sender_tid(const struct recorder *recorder)
+{
+	uint32_t offset = LOAD(&recorder->tid_offset);
+	if (!recorder->no_syscalls)
+		return (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
+	return offset ? *(const uint32_t *)(cpu_thread_pointer() + offset) : LOAD(&recorder->fork_wiped->pid);
+}
+
+/* Return the calling process's id. Under seccomp a forked child that has made no heap call yet has one thread. */
+static uint32_t sender_pid(const struct recorder *recorder, uint32_t tid)
+{
+	uint32_t known = LOAD(&recorder->fork_wiped->pid);
+	if (!recorder->no_syscalls)
+		return (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
+	return known ? known : tid;
 }
 
 /* NULL: nobody would answer. */
@@ -101,7 +133,9 @@ static struct region_message *message_claim(struct recorder *recorder)
 	if (!region_has_logger(recorder->region))
 		return 0;
 	struct patience patience = patience_begin(recorder);
-	uint32_t tid = (uint32_t)sys_call4(SYS_NUMBER_GETTID, 0, 0, 0, 0);
+	uint32_t tid = sender_tid(recorder);
+	if (!tid)
+		return 0;
 	do {
 		for (uint32_t i = 0; i < REGION_MESSAGE_COUNT; i++) {
 			struct region_message *message = &recorder->region->message[i];
@@ -120,16 +154,17 @@ static int message_ask(struct recorder *recorder, struct region_message *message
 {
 	struct region_header *region = recorder->region;
 	const uint32_t posted = message_word(MESSAGE_POSTED, message->tid);
-	message->pid = (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
+	message->pid = sender_pid(recorder, message->tid);
+	message->value[MESSAGE_IS_QUIET] = recorder->no_syscalls;
 	STORE_RELEASE(&message->state, posted);
 	__atomic_fetch_add(&region->doorbell, 1, __ATOMIC_ACQ_REL);
-	sys_call4(SYS_NUMBER_FUTEX, (long)&region->doorbell, FUTEX_WAKE, 1, 0);
+	if (!recorder->no_syscalls)
+		sys_call4(SYS_NUMBER_FUTEX, (long)&region->doorbell, FUTEX_WAKE, 1, 0);
 	struct patience patience = patience_begin(recorder);
 	while (LOAD_ACQUIRE(&message->state) == posted) {
 		if (!is_patient(&patience, recorder))
 			return 0;
-		int64_t time[2] = {0, SLICE_NS};
-		sys_call4(SYS_NUMBER_FUTEX, (long)&message->state, FUTEX_WAIT, posted, (long)time);
+		slice_wait(recorder, &message->state, posted);
 	}
 	return 1;
 }
@@ -261,10 +296,11 @@ static struct region_message *exec_announce(struct recorder *recorder, int64_t d
 	struct region_header *region = recorder->region;
 	if (!(LOAD(&region->options) & OPTION_ENABLED) || !path)
 		return 0;
-	if (recorder->no_syscalls)
+	/* Without the library's id of this thread, the logger could stop another one. */
+	if (recorder->no_syscalls && !LOAD(&recorder->tid_offset))
 		return 0;
 	/* A search of PATH tries names that do not exist: nothing to announce. */
-	if (path[0] && sys_call4(SYS_NUMBER_FACCESSAT, dirfd, (long)path, X_OK, 0) != 0)
+	if (path[0] && !recorder->no_syscalls && sys_call4(SYS_NUMBER_FACCESSAT, dirfd, (long)path, X_OK, 0) != 0)
 		return 0;
 	struct region_message *message = message_claim(recorder);
 	if (!message) {
@@ -284,9 +320,11 @@ static struct region_message *exec_announce(struct recorder *recorder, int64_t d
 	   signal that is pending when the mask is restored finds the process traced, and the logger sends it again
 	   after the exec. */
 	uint64_t all = ~0ull, before = 0;
-	sys_call4(SYS_NUMBER_RT_SIGPROCMASK, SIGNALS_SET, (long)&all, (long)&before, sizeof(all));
+	if (!recorder->no_syscalls)
+		sys_call4(SYS_NUMBER_RT_SIGPROCMASK, SIGNALS_SET, (long)&all, (long)&before, sizeof(all));
 	int has_answer = message_ask(recorder, message);
-	sys_call4(SYS_NUMBER_RT_SIGPROCMASK, SIGNALS_SET, (long)&before, 0, sizeof(before));
+	if (!recorder->no_syscalls)
+		sys_call4(SYS_NUMBER_RT_SIGPROCMASK, SIGNALS_SET, (long)&before, 0, sizeof(before));
 	if (!has_answer)
 		COUNT(&region->untraced_execs, 1);
 	return has_answer ? message : 0;

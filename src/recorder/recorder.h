@@ -289,7 +289,8 @@ struct recorder {
 	uint32_t is_weary;
 	/** + 1: the heartbeat at which the process waited in vain for the logger to find it */
 	uint32_t unmet;
-	uint32_t reserved;
+	/** it is process 1, which drops events rather than waits; processes that it forks wait as others do */
+	uint32_t never_waits;
 	/** + 1: the logger's progress at which a wait ended in vain; threads do not wait again before it changes */
 	uint64_t stalled;
 	uint64_t ticks_per_ms;

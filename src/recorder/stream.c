@@ -19,8 +19,8 @@
  *     claim it, or, without progress for
  *     wait_limit_ms, count the event as lost
  *
- * A session that drops events claims or loses at once. Whenever the logger dies, the region has every event that the
- * file lacks.
+ * A session that drops events claims or loses at once, and so does process 1 in every session. Whenever the logger
+ * dies, the region has every event that the file lacks.
  */
 #include "recorder/stream.h"
 
@@ -40,6 +40,15 @@ enum {
 	WAIT_LIMITS_MOST = 60
 };
 
+/* Return whether a thread that finds no room waits for it, and does not drop its event. A forked child has its
+   parent's copy of never_waits, but another place in the region. */
+static int may_wait(const struct recorder *recorder)
+{
+	enum { FIRST_PLACE = 1 };
+	return (LOAD(&recorder->region->options) & OPTION_WAIT) &&
+	       !(recorder->never_waits && LOAD(&recorder->fork_wiped->process) == FIRST_PLACE);
+}
+
 /* Claim the lowest free buffer, so that few of them stay warm in the caches. Return NULL if none is free. In drop mode
    the last sixteenth is kept for frees. */
 static struct region_buffer *buffer_claim(struct thread *thread, enum region_lost kind, uint32_t *index)
@@ -49,7 +58,7 @@ static struct region_buffer *buffer_claim(struct thread *thread, enum region_los
 	uint32_t ready = LOAD_ACQUIRE(&region->buffer_ready), reserve = 0;
 	if (ready > limits->buffer_max)
 		return 0;
-	int is_dropping = !(LOAD(&region->options) & OPTION_WAIT);
+	int is_dropping = !may_wait(thread->recorder);
 	if (is_dropping && kind != LOST_FREE)
 		reserve = ready / 16;
 	for (uint32_t i = 0; i + reserve < ready; i++) {
@@ -92,7 +101,7 @@ int logger_wait(struct recorder *recorder, struct waiting *waiting)
 	const uint64_t limit_ms = LOAD(&recorder->wait_limit_ms), limit = limit_ms * recorder->ticks_per_ms,
 		       limit_ns = limit_ms * 1000000;
 	uint64_t now = clock_now(recorder), progress = LOAD(&region->progress);
-	if (recorder->stalled == progress + 1 || !region_has_logger(region) || !(LOAD(&region->options) & OPTION_WAIT))
+	if (recorder->stalled == progress + 1 || !region_has_logger(region) || !may_wait(recorder))
 		return 0;
 	if (!waiting->round)
 		doorbell_ring(recorder);
@@ -196,7 +205,7 @@ int stream_next(struct thread *thread, struct event_stream *stream, uint64_t tic
 	stream_hand_over(thread, stream);
 	uint32_t index = 0;
 	struct region_buffer *head = buffer_claim(thread, kind, &index);
-	if (!head && (LOAD(&region->options) & OPTION_WAIT))
+	if (!head && may_wait(thread->recorder))
 		head = buffer_wait(thread, kind, &index);
 	if (!head)
 		return 0;

@@ -171,6 +171,9 @@ enum region_lost { LOST_ALLOC, LOST_REALLOC, LOST_FREE, REGION_LOST_KINDS };
 /** A bit in the sequence numbers of signal buffers and in the keys of signal streams. */
 #define REGION_SIGNAL 0x80000000u
 
+/** The place in region_message.value of a mark: under seccomp the sender could not ask the kernel for its ids. */
+enum { MESSAGE_IS_QUIET = 2 };
+
 /**
  * A request of a target's thread to the logger. A thread claims it by compare-and-swap FREE -> CLAIMED, fills it, sets
  * POSTED (release) and rings the doorbell. It waits for ANSWERED (the word is a futex) and sets FREE again. The wait

@@ -192,7 +192,7 @@ static int make_room(const struct region *region, uint32_t *room, uint64_t offse
 static int allocate_first(struct region *region, const struct region_config *config)
 {
 	const struct region_limits *limits = &region->limits;
-	bool is_waiting = config->options & OPTION_WAIT;
+	bool is_waiting = (config->options & OPTION_WAIT) && !config->never_waits;
 	int error = raise_process(region, PROCESS_FIRST);
 	error = error ? error
 		      : make_room(region, &region->entry_room, limits->entry_offset, sizeof(struct region_entry),

@@ -18,6 +18,7 @@ struct region_config {
 	uint32_t slot_max, pc_max, image_max; /**< 0: defaults (8192, 1 Mi, 4096) */
 	uint32_t options;                     /**< enum region_option */
 	uint32_t clock;
+	bool never_waits; /**< its process drops events rather than waits: there is more room from the beginning */
 	uint64_t start_ticks;
 };
 

@@ -9,16 +9,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/futex.h>
-#include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -43,6 +38,7 @@
 #include "session/inactive.h"
 #include "session/indexing.h"
 #include "session/logger_loop.h"
+#include "session/logger_signals.h"
 #include "session/logger_state.h"
 #include "session/members.h"
 #include "session/residents.h"
@@ -115,6 +111,20 @@ void logger_note_after(void *cookie, uint32_t process)
 {
 	struct logger *logger = cookie;
 	ended_note(&logger->ended, &logger->directory, logger->writer, process);
+}
+
+/* After a SIGTERM the session stops as by CONTROL_STOP: it detaches, and the trace is whole. */
+static void end_signal_obey(struct logger *logger)
+{
+	char text[100], from[40] = "";
+	pid_t sender;
+	if (!logger_take_end_signal(&sender) || logger->is_stopping)
+		return;
+	if (sender)
+		snprintf(from, sizeof(from), " from process %d", (int)sender);
+	snprintf(text, sizeof(text), "SIGTERM%s ends the recording", from);
+	logger_warn(logger, text);
+	logger->is_stopping = true;
 }
 
 /* ---- the loop ---- */
@@ -353,6 +363,7 @@ static void loop(struct logger *logger)
 		uint64_t flush_ticks = flush && !tracer_is_attaching(logger->tracer) ? clock_event_ticks() : 0;
 		/* A ring from here on is handled in the next round. */
 		logger->doorbell_seen = __atomic_load_n(&logger->doorbell.word, __ATOMIC_ACQUIRE);
+		end_signal_obey(logger);
 		bool has_any = logger_check_controllers(logger);
 		has_any |= logger_take_results(logger);
 		struct target *next;
@@ -405,11 +416,14 @@ static void index_begin(struct logger *logger)
 		logger_note(logger, text);
 }
 
-/* Return whether the recording user continues without the index, or is gone. A session's index is made whatever
-   controllers do. */
+/* Return whether the recording user continues without the index, or is gone, or a signal asks for the end. A session's
+   index is made whatever controllers do. */
 static bool is_index_given_up(const struct logger *logger)
 {
 	struct control_message message;
+	pid_t sender;
+	if (logger_take_end_signal(&sender))
+		return true;
 	if (logger->options->session_name)
 		return false;
 	int got = logger->has_controller ? control_receive(logger->control, &message, 0) : -1;
@@ -677,29 +691,6 @@ static void logger_end(struct logger *logger)
 	logger_tell_all(logger, &message);
 	if (!is_left)
 		session_directory_remove(&logger->directory);
-}
-
-/* Isolate the logger: nothing from the terminal, the command or the user may reach or block it. */
-static void logger_isolate(int control)
-{
-	setsid();
-	limits_raise(NULL);
-	prctl(PR_SET_NAME, "xheap-logger");
-	static const int ignored[] = {SIGINT,  SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP,
-				      SIGPIPE, SIGTERM, SIGXFSZ, SIGIO,   SIGUSR2};
-	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
-		signal(ignored[i], SIG_IGN);
-	sigset_t none;
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = 0; fd < 3 && null >= 0; fd++)
-		if (fd != control)
-			dup2(null, fd);
-	/* Close all other descriptors: no pipe may seem in use because of the logger. */
-	if (control > 3)
-		close_range(3, (unsigned)control - 1, 0);
-	close_range((unsigned)control + 1, UINT_MAX, 0);
 }
 
 int logger_run(const struct session_options *options, int control)

@@ -116,6 +116,59 @@ static pid_t sending_thread(pid_t pid, pid_t inner)
 	return proc_outer_thread(pid, inner);
 }
 
+/* ---- senders under seccomp ---- */
+
+/* Children that a process which sent without a system call may be. */
+struct quiet_search {
+	const struct target *target;
+	uint32_t index; /* that they have noted for themselves; UINT32_MAX: none yet */
+	uint32_t count;
+	pid_t found;
+};
+
+static bool is_on_processor(pid_t tid)
+{
+	return proc_state(tid) == 'R';
+}
+
+static bool is_quiet_sender(const struct target *target, pid_t pid, uint32_t index)
+{
+	return process_has_region(target, pid) && inject_process_index(&target->inject, pid) == index;
+}
+
+static void check_quiet_child(void *cookie, pid_t child)
+{
+	struct quiet_search *search = cookie;
+	if (!is_quiet_sender(search->target, child, search->index) || !is_on_processor(child))
+		return;
+	search->found = child;
+	search->count++;
+}
+
+/*
+ * A message that was sent under seccomp names ids from the sender's memory. A child that shares its parent's memory
+ * (vfork) names its parent. So does a child that a bare system call has made. The sender pauses on a processor, while
+ * the parent waits for the child or does something else. Return whether *pid, its identity and *tid are the sender's by
+ * now. A process is never stopped in vain.
+ */
+static bool quiet_sender(const struct target *target, const struct region_message *message, pid_t *pid, pid_t *tid,
+			 struct identity *identity)
+{
+	uint32_t index = message->value[0] < REGION_PROCESS_MAX ? (uint32_t)message->value[0] : UINT32_MAX;
+	if (*pid && !proc_thread_exists(*pid, *tid))
+		*tid = *pid;
+	if (!*pid || !is_quiet_sender(target, *pid, index) || !is_on_processor(*tid)) {
+		struct quiet_search search = {.target = target, .index = index};
+		proc_children(*pid ? *pid : (pid_t)message->pid, check_quiet_child, &search);
+		identity_drop(identity);
+		*pid = *tid = search.count == 1 ? search.found : 0;
+		*identity = *pid ? identity_take(*pid) : IDENTITY_NONE;
+	}
+	return *pid && is_quiet_sender(target, *pid, index);
+}
+
+/* ---- execs ---- */
+
 void logger_exec_identity(struct target *target, pid_t pid, uint64_t caller, struct tracer_task *request)
 {
 	uint32_t index = logger_member_of_pid(target, pid);
@@ -138,10 +191,13 @@ static void message_exec(struct logger *logger, struct target *target, struct re
 	bool is_wanted = logger->options->follow && !(logger->is_command_over && logger->options->until_exit);
 	struct identity identity = IDENTITY_NONE;
 	pid_t pid = is_wanted ? message_sender(target, message, &identity) : 0;
+	pid_t thread = identity_is_known(&identity) ? sending_thread(pid, (pid_t)tid) : 0;
 	struct stat status = {0};
+	if (is_wanted && message->value[MESSAGE_IS_QUIET] && !quiet_sender(target, message, &pid, &thread, &identity))
+		thread = 0;
 	fstat(target->region.fd, &status);
 	struct tracer_task request = {.pid = pid,
-				      .tid = identity_is_known(&identity) ? sending_thread(pid, (pid_t)tid) : 0,
+				      .tid = thread,
 				      .identity = identity,
 				      .directory = (int)message->value[1],
 				      .message = message,

@@ -48,7 +48,7 @@
 #include "session/image_start.h"
 
 /* SIGUSR1 belongs to the flight recorder and is ignored without one. */
-enum { CANCEL_SIGNAL = SIGUSR2, CANCEL_NS = 1000000, LOOK_FIRST_NS = 500000, LOOK_LAST_NS = 64000000 };
+enum { INIT_PID = 1, CANCEL_SIGNAL = SIGUSR2, CANCEL_NS = 1000000, LOOK_FIRST_NS = 500000, LOOK_LAST_NS = 64000000 };
 #define SMALL_SPACE (UINT64_C(1) << 30)
 #define LARGE_SPACE (UINT64_C(1) << 34)
 #ifdef __SANITIZE_THREAD__
@@ -282,6 +282,17 @@ static void config_fit(struct region_config *config, pid_t pid)
 		config->buffer_min = config->buffer_max;
 }
 
+/* Process 1 starts and reaps all others, so it waits for no logger. Instead it has room for what it allocates while the
+   logger is busy with everything that begins at a boot. */
+static void config_for_init(struct region_config *config)
+{
+	enum { BUFFER_BYTES = 16 << 20 };
+	uint32_t count = BUFFER_BYTES / config->buffer_size;
+	config->never_waits = true;
+	if (config->buffer_min < count)
+		config->buffer_min = count < config->buffer_max ? count : config->buffer_max;
+}
+
 static int make_region(struct tracer_job *job, struct tracer_result *result)
 {
 	const struct session_options *options = job->tracer->options;
@@ -293,6 +304,8 @@ static int make_region(struct tracer_job *job, struct tracer_result *result)
 			   (job->tracer->clock->kind == REGION_CLOCK_TSC ? 0u : OPTION_COARSE_CLOCK),
 		.clock = job->tracer->clock->kind,
 		.start_ticks = clock_event_ticks()};
+	if (result->pid == INIT_PID)
+		config_for_init(&config);
 	config_fit(&config, result->pid);
 	result->number = __atomic_fetch_add(&job->tracer->next_number, 1, __ATOMIC_RELAXED);
 	int error = region_file_make(&result->region, result->region_path, job->tracer->directory, result->number,
@@ -302,6 +315,7 @@ static int make_region(struct tracer_job *job, struct tracer_result *result)
 		return error;
 	}
 	result->inject.wait_limit_ms = options->wait_limit_ms;
+	result->inject.never_waits = config.never_waits;
 	result->region.header->sample_bytes = options->sample_bytes;
 	result->inject.is_sampling = options->sample_bytes != 0;
 	result->region.header->ticks_per_ms = (uint32_t)job->tracer->clock->ticks_per_ms;
@@ -416,8 +430,8 @@ static void attach_one(struct tracer_job *job, struct tracer_result *result)
 	result->stack_start = proc_stack_start(result->pid);
 	result->pause_ns = pause.all_ns;
 	snprintf(job->attach_text, sizeof(job->attach_text),
-		 "process %d (%u thread%s paused for %.3f ms, one of them for %.3f ms before)%s", (int)result->pid,
-		 pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6,
+		 "process %d (%u thread%s paused for %.3f ms; the preparation paused one thread for %.3f ms)%s",
+		 (int)result->pid, pause.thread_count, pause.thread_count == 1 ? "" : "s", (double)pause.all_ns / 1e6,
 		 (double)pause.one_ns / 1e6,
 		 pause.has_removed ? "; inactive code of an earlier recording was removed" : "");
 }

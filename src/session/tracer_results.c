@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "os/proc.h"
 #include "region/message.h"
 #include "session/answer.h"
@@ -58,10 +59,11 @@ static void target_walked(struct logger *logger, struct tracer_result *result)
 	   it. */
 	bool has_controller = !logger->options->session_name;
 	char text[400];
-	snprintf(text, sizeof(text), "process %d: found %zu blocks from before the attach, %llu bytes, in %.1f ms",
-		 (int)result->pid, result->walk.count, (unsigned long long)result->walk.bytes,
+	snprintf(text, sizeof(text), "process %d: found %s blocks from before the attach (%s) in %.1f ms",
+		 (int)result->pid, text_count(result->walk.count).data, text_bytes(result->walk.bytes).data,
 		 (double)result->walk.took_ns / 1e6);
-	if (has_controller)
+	bool is_skipped = !result->walk.count && result->walk.missing[0];
+	if (has_controller && !is_skipped)
 		logger_note(logger, text);
 	if (result->walk.missing[0]) {
 		snprintf(text, sizeof(text), "process %d: not all blocks from before are known: %s", (int)result->pid,

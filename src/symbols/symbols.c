@@ -293,6 +293,23 @@ bool symbols_function_range(struct symbols *symbols, const char *path, const uin
 	return offset && function_ranges_find(&image->functions, offset - 1, low, high);
 }
 
+bool symbols_function_address(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
+			      const char *name, uint64_t *address)
+{
+	const struct table *table = &symbols_image(symbols, path, build_id, build_id_size)->table;
+	bool is_known = false;
+	for (size_t i = 0; i < table->count; i++) {
+		const struct table_symbol *symbol = &table->symbols[i];
+		if (symbol->is_local || strcmp(symbol->name, name) != 0)
+			continue;
+		if (is_known && symbol->address != *address)
+			return false;
+		is_known = true;
+		*address = symbol->address;
+	}
+	return is_known;
+}
+
 uint64_t symbols_spent_ns(const struct symbols *symbols)
 {
 	return symbols->spent_ns;

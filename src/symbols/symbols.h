@@ -55,6 +55,11 @@ size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t 
 bool symbols_function_range(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
 			    uint64_t offset, uint64_t *low, uint64_t *high);
 
+/** Set *address to the link-time address of the function that the image file exports under this name, as the file has
+    it. Return false if it is not known: the file is missing, or no function or several have the name. */
+bool symbols_function_address(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
+			      const char *name, uint64_t *address);
+
 /** Return the time spent in searches so far, in ns, opening files included. */
 uint64_t symbols_spent_ns(const struct symbols *symbols);
 

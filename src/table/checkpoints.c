@@ -2,9 +2,7 @@
 #include "table/checkpoints.h"
 
 #include <stdlib.h>
-#include <xxhash.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "table/table.h"
 
@@ -19,12 +17,9 @@ struct checkpoint_making {
 	const struct heap_table *table;
 	struct heap_allocation *live; /* that may live on at the next step; some have ended since they were added */
 	size_t live_count, live_capacity;
-	size_t added;        /* since those that had ended were removed */
-	uint64_t begun;      /* since the last checkpoint */
-	uint64_t live_then;  /* at the last checkpoint */
-	struct bytes packed; /* copies of one checkpoint */
-	uint64_t end;        /* of the file */
-	bool has_failed;
+	size_t added;       /* since those that had ended were removed */
+	uint64_t begun;     /* since the last checkpoint */
+	uint64_t live_then; /* at the last checkpoint */
 };
 
 static bool outlives(const struct heap_allocation *row, int64_t time_ns)
@@ -50,23 +45,13 @@ static void live_remove_ended(struct checkpoint_making *making, int64_t time_ns)
 }
 
 /* The copies of a checkpoint, with the summaries that groups of the table have. */
-static void copies_pack(struct checkpoint_making *making, const struct heap_allocation *rows, uint32_t count)
+static void copies_pack(struct heap_groups *copies, const struct heap_allocation *rows, uint32_t count)
 {
-	struct heap_groups *copies = &making->to->copies;
-	struct bytes *packed = &making->packed;
-	memory_grow(copies->items, copies->count, copies->capacity);
-	struct heap_group *group = &copies->items[copies->count++];
-	*group = (struct heap_group){.rows_offset = making->end + packed->size,
-				     .open_count = count,
-				     .first_ns = INT64_MIN,
-				     .last_ns = INT64_MAX,
-				     .end_ns = INT64_MAX};
-	uint64_t offset = packed->size;
-	pack_rows(packed, rows, count);
-	if (packed->has_failed)
-		memory_exhausted(packed->size);
-	group->rows_bytes = (uint32_t)(packed->size - offset);
-	group->rows_checksum = (uint32_t)XXH3_64bits(packed->data + offset, group->rows_bytes);
+	groups_add(copies, rows, NULL, 0, count);
+	struct heap_group *group = &copies->items[copies->count - 1];
+	group->open_count = (uint16_t)count;
+	group->first_ns = INT64_MIN;
+	group->last_ns = group->end_ns = INT64_MAX;
 }
 
 static void checkpoint_make(struct checkpoint_making *making, uint32_t next_group, int64_t time_ns)
@@ -76,15 +61,11 @@ static void checkpoint_make(struct checkpoint_making *making, uint32_t next_grou
 	struct heap_checkpoint *checkpoint = &to->items[to->count++];
 	*checkpoint = (struct heap_checkpoint){
 		.time_ns = time_ns, .next_group = next_group, .first_copies = to->copies.count};
-	making->packed.size = 0;
 	for (size_t i = 0; i < making->live_count; i += PACK_ROWS) {
 		size_t left = making->live_count - i;
-		copies_pack(making, making->live + i, (uint32_t)(left < PACK_ROWS ? left : PACK_ROWS));
+		copies_pack(&to->copies, making->live + i, (uint32_t)(left < PACK_ROWS ? left : PACK_ROWS));
 	}
 	checkpoint->copies = to->copies.count - checkpoint->first_copies;
-	making->has_failed =
-		!file_write(making->table->groups.fd, making->packed.data, making->packed.size, making->end);
-	making->end += making->packed.size;
 	making->begun = 0;
 	making->live_then = making->live_count;
 }
@@ -146,23 +127,25 @@ static bool step_read(struct checkpoint_making *making, struct groups_reader *re
 
 bool heap_checkpoints_make(struct heap_checkpoints *checkpoints, const struct heap_table *table, uint64_t *end)
 {
-	struct checkpoint_making making = {.to = checkpoints, .table = table, .end = *end};
-	struct groups_reader reader = {.rows = {.data = NULL}};
+	struct checkpoint_making making = {.to = checkpoints, .table = table};
+	struct groups_reader reader = {.of = NULL};
 	struct pack_columns *columns = memory_zeroed(1, sizeof(*columns));
 	uint32_t count = table->groups.count, last;
 	bool is_good = true;
-	*checkpoints = (struct heap_checkpoints){.copies = {.fd = -1}};
+	*checkpoints = (struct heap_checkpoints){.items = NULL};
+	groups_begin(&checkpoints->copies, table->groups.fd, *end);
+	checkpoints->copies.is_borrowed = true;
 	checkpoints->sizes = memory_zeroed((size_t)count + 1, sizeof(*checkpoints->sizes));
-	for (uint32_t first = 0; first < count && is_good && !making.has_failed; first = last) {
+	for (uint32_t first = 0; first < count && is_good && !checkpoints->copies.error; first = last) {
 		last = count - first < STEP_GROUPS ? count : first + STEP_GROUPS;
 		is_good = step_read(&making, &reader, columns, first, last);
 	}
-	if (making.has_failed)
+	groups_finish(&checkpoints->copies);
+	if (checkpoints->copies.error)
 		heap_checkpoints_fini(checkpoints);
 	else
-		*end = making.end;
+		*end = checkpoints->copies.end;
 	groups_reader_fini(&reader);
-	bytes_fini(&making.packed);
 	free(making.live);
 	free(columns);
 	return is_good;
@@ -191,7 +174,8 @@ bool heap_checkpoints_are_good(const struct heap_checkpoints *checkpoints, uint3
 	}
 	for (uint32_t i = 0; i < checkpoints->copies.count; i++) {
 		const struct heap_group *group = &checkpoints->copies.items[i];
-		if (!group->open_count || group->open_count > PACK_ROWS || group->end_count)
+		if (!group->open_count || group->open_count > PACK_ROWS || group->row_count != group->open_count ||
+		    group->end_count)
 			return false;
 	}
 	return true;
@@ -200,7 +184,8 @@ bool heap_checkpoints_are_good(const struct heap_checkpoints *checkpoints, uint3
 void heap_checkpoints_fini(struct heap_checkpoints *checkpoints)
 {
 	free(checkpoints->items);
-	free(checkpoints->copies.items);
+	checkpoints->copies.is_borrowed = true;
+	groups_fini(&checkpoints->copies);
 	free(checkpoints->sizes);
 	*checkpoints = (struct heap_checkpoints){.copies = {.fd = -1}};
 }

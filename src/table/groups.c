@@ -53,36 +53,46 @@ static void write_bytes(struct heap_groups *groups, const struct bytes *bytes)
 {
 	if (bytes->has_failed)
 		memory_exhausted(bytes->size);
-	if (groups->fd >= 0 && !file_write(groups->fd, bytes->data, bytes->size, groups->end))
-		move_to_memory(groups);
+	if (groups->fd >= 0 && !groups->error && !file_write(groups->fd, bytes->data, bytes->size, groups->end)) {
+		if (groups->is_borrowed)
+			groups->error = errno ? errno : EIO;
+		else
+			move_to_memory(groups);
+	}
 	if (groups->fd < 0)
 		memory_add(groups, bytes->data, bytes->size);
 	groups->end += bytes->size;
 }
 
-static void rows_write(struct heap_groups *groups)
+/* Write the whole strips of a column. */
+static void column_write(struct heap_groups *groups, enum pack_column number)
 {
-	assert(groups->rows.first <= groups->count);
-	for (uint32_t i = groups->rows.first; i < groups->count; i++)
-		groups->items[i].rows_offset += groups->end;
-	write_bytes(groups, &groups->rows.bytes);
-	groups->rows.bytes.size = 0;
-	groups->rows.first = groups->count;
+	struct groups_column *column = &groups->columns[number];
+	assert(column->begun == column->bytes.size && column->first <= groups->strip_count);
+	for (uint32_t i = column->first; i < groups->strip_count; i++)
+		groups->strips[i].of[number].offset += groups->end;
+	write_bytes(groups, &column->bytes);
+	column->bytes.size = column->begun = 0;
+	column->first = groups->strip_count;
 }
 
-static void details_write(struct heap_groups *groups)
+/* The strips of the last groups are whole. */
+static void strips_close(struct heap_groups *groups)
 {
-	assert(groups->details.first <= groups->count);
-	for (uint32_t i = groups->details.first; i < groups->count; i++)
-		groups->items[i].details_offset += groups->end;
-	write_bytes(groups, &groups->details.bytes);
-	groups->details.bytes.size = 0;
-	groups->details.first = groups->count;
-}
-
-static uint32_t checksum_of(const struct bytes *bytes, uint64_t offset)
-{
-	return bytes->has_failed ? 0 : (uint32_t)XXH3_64bits(bytes->data + offset, bytes->size - offset);
+	memory_grow(groups->strips, groups->strip_count, groups->strip_capacity);
+	struct heap_strips *strips = &groups->strips[groups->strip_count++];
+	for (unsigned i = 0; i < PACK_STRIPS; i++) {
+		struct groups_column *column = &groups->columns[i];
+		size_t size = column->bytes.size - column->begun;
+		if (column->bytes.has_failed)
+			memory_exhausted(column->bytes.size);
+		strips->of[i] =
+			(struct heap_strip){column->begun, (uint32_t)size,
+					    size ? (uint32_t)XXH3_64bits(column->bytes.data + column->begun, size) : 0};
+		column->begun = column->bytes.size;
+		if (column->begun >= GROUPS_CHUNK_BYTES && i != PACK_LATE_ENDS)
+			column_write(groups, (enum pack_column)i);
+	}
 }
 
 static void group_times(struct heap_group *group, const struct heap_allocation *allocations, uint32_t count)
@@ -106,39 +116,38 @@ void groups_pack(struct groups_packed *packed, const struct heap_allocation *all
 {
 	assert(count > 0 && count <= PACK_ROWS);
 	memory_grow(packed->items, packed->count, packed->capacity);
-	struct heap_group *group = &packed->items[packed->count++];
-	*group = (struct heap_group){.rows_offset = packed->rows.size,
-				     .details_offset = packed->details.size,
-				     .first_ns = INT64_MAX,
-				     .last_ns = INT64_MIN,
-				     .end_ns = INT64_MIN};
-	group_times(group, allocations, count);
-	pack_rows(&packed->rows, allocations, count);
-	group->rows_bytes = (uint32_t)(packed->rows.size - group->rows_offset);
-	group->rows_checksum = checksum_of(&packed->rows, group->rows_offset);
-	pack_details(&packed->details, allocations, details, first, count);
-	group->details_bytes = (uint32_t)(packed->details.size - group->details_offset);
-	group->details_checksum = checksum_of(&packed->details, group->details_offset);
+	struct packed_group *item = &packed->items[packed->count++];
+	item->group = (struct heap_group){
+		.row_count = (uint16_t)count, .first_ns = INT64_MAX, .last_ns = INT64_MIN, .end_ns = INT64_MIN};
+	group_times(&item->group, allocations, count);
+	pack_rows(packed->strips, allocations, count);
+	if (details)
+		pack_details(packed->strips, allocations, details, first, count);
+	for (unsigned i = 0; i < PACK_STRIPS; i++)
+		item->ends[i] = packed->strips[i].size;
 }
 
 void groups_packed_clear(struct groups_packed *packed)
 {
-	packed->rows.size = packed->details.size = 0;
+	for (unsigned i = 0; i < PACK_STRIPS; i++)
+		packed->strips[i].size = 0;
 	packed->count = 0;
 }
 
 void groups_packed_fini(struct groups_packed *packed)
 {
-	bytes_fini(&packed->rows);
-	bytes_fini(&packed->details);
+	for (unsigned i = 0; i < PACK_STRIPS; i++)
+		bytes_fini(&packed->strips[i]);
 	free(packed->items);
-	*packed = (struct groups_packed){0};
+	*packed = (struct groups_packed){.items = NULL};
 }
 
 static struct heap_group *group_reserve(struct heap_groups *groups, uint32_t at)
 {
 	while (groups->reserved <= at) {
 		memory_grow(groups->items, groups->reserved, groups->capacity);
+		memory_grow(groups->late, groups->reserved, groups->late_capacity);
+		groups->late[groups->reserved] = (struct groups_late){0, 0};
 		groups->items[groups->reserved++] = (struct heap_group){.end_ns = INT64_MIN};
 	}
 	return &groups->items[at];
@@ -149,28 +158,34 @@ static void group_append(struct heap_groups *groups, const struct heap_group *pa
 {
 	struct heap_group *group = group_reserve(groups, groups->count), ends = *group;
 	*group = *packed;
-	group->rows_offset += groups->rows.bytes.size;
-	group->details_offset += groups->details.bytes.size;
-	group->ends_offset = ends.ends_offset;
-	group->ends_bytes = ends.ends_bytes;
 	group->end_count = ends.end_count;
-	group->open_count += ends.open_count;
+	group->open_count = (uint16_t)(group->open_count + ends.open_count);
 	group->end_ns = packed->end_ns > ends.end_ns ? packed->end_ns : ends.end_ns;
 	groups->count++;
 }
 
+/* Append the columns of packed groups, from number `first` up to, not with, `end`. */
+static void columns_append(struct heap_groups *groups, const struct groups_packed *packed, uint32_t first, uint32_t end)
+{
+	for (unsigned i = 0; i < PACK_LATE_ENDS; i++) {
+		size_t from = first ? packed->items[first - 1].ends[i] : 0, to = packed->items[end - 1].ends[i];
+		if (packed->strips[i].has_failed)
+			memory_exhausted(packed->strips[i].size);
+		bytes_add(&groups->columns[i].bytes, packed->strips[i].data + from, to - from);
+	}
+}
+
 void groups_append(struct heap_groups *groups, const struct groups_packed *packed)
 {
-	if (packed->rows.has_failed || packed->details.has_failed)
-		memory_exhausted(packed->rows.size);
-	for (uint32_t i = 0; i < packed->count; i++)
-		group_append(groups, &packed->items[i]);
-	bytes_add(&groups->rows.bytes, packed->rows.data, packed->rows.size);
-	bytes_add(&groups->details.bytes, packed->details.data, packed->details.size);
-	if (groups->rows.bytes.size >= GROUPS_CHUNK_BYTES)
-		rows_write(groups);
-	if (groups->details.bytes.size >= GROUPS_CHUNK_BYTES)
-		details_write(groups);
+	for (uint32_t first = 0, end; first < packed->count; first = end) {
+		uint32_t room = GROUPS_PER_STRIP - groups->count % GROUPS_PER_STRIP, left = packed->count - first;
+		end = first + (left < room ? left : room);
+		columns_append(groups, packed, first, end);
+		for (uint32_t i = first; i < end; i++)
+			group_append(groups, &packed->items[i].group);
+		if (groups->count % GROUPS_PER_STRIP == 0)
+			strips_close(groups);
+	}
 }
 
 void groups_add(struct heap_groups *groups, const struct heap_allocation *allocations,
@@ -183,9 +198,11 @@ void groups_add(struct heap_groups *groups, const struct heap_allocation *alloca
 
 static void groups_fini_writing(struct heap_groups *groups)
 {
-	bytes_fini(&groups->rows.bytes);
-	bytes_fini(&groups->details.bytes);
+	for (unsigned i = 0; i < PACK_STRIPS; i++)
+		bytes_fini(&groups->columns[i].bytes);
 	bytes_fini(&groups->ends);
+	free(groups->late);
+	groups->late = NULL;
 	groups_packed_fini(&groups->one);
 }
 
@@ -195,38 +212,55 @@ void groups_add_ends(struct heap_groups *groups, uint32_t at, const struct heap_
 {
 	struct heap_group *group = group_reserve(groups, at);
 	assert(count > 0 && count <= PACK_ROWS && !group->end_count);
-	group->ends_offset = groups->ends.size;
-	group->end_count = count;
+	struct groups_late *late = &groups->late[at];
+	late->offset = groups->ends.size;
+	group->end_count = (uint16_t)count;
 	pack_ends(&groups->ends, allocations, ends, count);
-	group->ends_bytes = (uint32_t)(groups->ends.size - group->ends_offset);
+	late->bytes = (uint32_t)(groups->ends.size - late->offset);
 	for (uint32_t i = 0; i < count; i++) {
-		group->open_count -= ends[i].end != HEAP_END_OPEN;
+		group->open_count = (uint16_t)(group->open_count - (ends[i].end != HEAP_END_OPEN));
 		if (ends[i].end != HEAP_END_OPEN && ends[i].end_ns > group->end_ns)
 			group->end_ns = ends[i].end_ns;
 	}
 }
 
-void groups_finish(struct heap_groups *groups)
+/* The late ends, in the order of the groups, are strips behind all others. */
+static void ends_write(struct heap_groups *groups)
 {
-	struct bytes ordered = {0};
-	rows_write(groups);
-	details_write(groups);
+	struct groups_column *column = &groups->columns[PACK_LATE_ENDS];
 	if (groups->ends.has_failed)
 		memory_exhausted(groups->ends.size);
-	for (uint32_t i = 0; i < groups->count; i++) {
-		struct heap_group *group = &groups->items[i];
-		assert(group->open_count <= PACK_ROWS);
-		if (group->open_count)
-			group->end_ns = INT64_MAX;
-		if (!group->end_count)
-			continue;
-		const uint8_t *from = groups->ends.data + group->ends_offset;
-		group->ends_checksum = (uint32_t)XXH3_64bits(from, group->ends_bytes);
-		group->ends_offset = groups->end + ordered.size;
-		bytes_add(&ordered, from, group->ends_bytes);
+	column->bytes.size = 0;
+	for (uint32_t strip = 0; strip < groups->strip_count; strip++) {
+		size_t begin = column->bytes.size;
+		for (uint32_t i = strip * GROUPS_PER_STRIP; i < groups->count && i < (strip + 1) * GROUPS_PER_STRIP;
+		     i++)
+			if (groups->items[i].end_count)
+				bytes_add(&column->bytes, groups->ends.data + groups->late[i].offset,
+					  groups->late[i].bytes);
+		if (column->bytes.has_failed)
+			memory_exhausted(column->bytes.size);
+		size_t size = column->bytes.size - begin;
+		groups->strips[strip].of[PACK_LATE_ENDS] = (struct heap_strip){
+			begin, (uint32_t)size, size ? (uint32_t)XXH3_64bits(column->bytes.data + begin, size) : 0};
 	}
-	write_bytes(groups, &ordered);
-	bytes_fini(&ordered);
+	column->begun = column->bytes.size;
+	column->first = 0;
+	column_write(groups, PACK_LATE_ENDS);
+}
+
+void groups_finish(struct heap_groups *groups)
+{
+	if (groups->count % GROUPS_PER_STRIP)
+		strips_close(groups);
+	for (unsigned i = 0; i < PACK_LATE_ENDS; i++)
+		column_write(groups, (enum pack_column)i);
+	ends_write(groups);
+	for (uint32_t i = 0; i < groups->count; i++) {
+		assert(groups->items[i].open_count <= PACK_ROWS);
+		if (groups->items[i].open_count)
+			groups->items[i].end_ns = INT64_MAX;
+	}
 	groups_fini_writing(groups);
 }
 
@@ -234,40 +268,97 @@ void groups_fini(struct heap_groups *groups)
 {
 	groups_fini_writing(groups);
 	bytes_fini(&groups->memory);
-	if (groups->fd >= 0)
+	if (groups->fd >= 0 && !groups->is_borrowed)
 		close(groups->fd);
 	free(groups->items);
+	free(groups->strips);
 	*groups = (struct heap_groups){.fd = -1};
 }
 
 /* ---- reading ---- */
 
-enum { WINDOW_FIRST_BYTES = 8 << 10 };
+enum { WINDOW_FIRST_BYTES = 8 << 10, WINDOW_MOST_BYTES = 128 << 10 };
 
-/* Return `size` bytes at `offset`, readable for PACK_SLACK_BYTES more; NULL if they do not exist or fail the
-   checksum. */
-static const uint8_t *window_get(struct groups_window *window, const struct heap_groups *groups, uint64_t offset,
-				 size_t size, uint32_t checksum)
+/* Return how many bytes to read from a strip on: strips of the column that lie behind it, if they are wanted soon. */
+static size_t window_span(const struct groups_reader *reader, unsigned column, uint32_t strip, size_t most)
 {
-	if (groups->fd < 0)
-		return groups->memory.data + offset;
-	if (!size || size > GROUPS_CHUNK_BYTES || offset > INT64_MAX - GROUPS_CHUNK_BYTES)
+	const struct heap_groups *groups = reader->of;
+	uint32_t count = groups_strip_count(groups->count), end = groups_strip_count(reader->end);
+	uint64_t at = groups->strips[strip].of[column].offset;
+	size_t size = groups->strips[strip].of[column].bytes;
+	for (uint32_t next = strip + 1; next < count && (!end || next < end); next++) {
+		const struct heap_strip *behind = &groups->strips[next].of[column];
+		if (behind->offset != at + size || behind->bytes > GROUPS_STRIP_MOST || size + behind->bytes > most)
+			break;
+		size += behind->bytes;
+	}
+	return size;
+}
+
+/* Return a strip's bytes, readable for PACK_SLACK_BYTES more; NULL if they do not exist or fail the checksum. One strip
+   after the other is read far ahead, a few here and there are not. */
+static const uint8_t *window_get(struct groups_reader *reader, unsigned column, uint32_t strip)
+{
+	struct groups_window *window = &reader->windows[column];
+	const struct heap_strip *at = &reader->of->strips[strip].of[column];
+	if (reader->of->fd < 0)
+		return reader->of->memory.data + at->offset;
+	if (at->bytes > GROUPS_STRIP_MOST || at->offset > INT64_MAX - GROUPS_STRIP_MOST)
 		return NULL;
-	if (offset < window->offset || offset - window->offset > window->size ||
-	    window->size - (offset - window->offset) < size) {
-		/* One group after the other is read far ahead, a few here and there are not. */
-		bool is_next = window->size && offset >= window->offset && offset <= window->offset + window->size;
-		window->ahead = is_next ? window->ahead * 2 : WINDOW_FIRST_BYTES;
-		window->ahead = window->ahead < GROUPS_CHUNK_BYTES ? window->ahead : GROUPS_CHUNK_BYTES;
-		if (!window->data)
-			window->data = memory_zeroed(GROUPS_CHUNK_BYTES + PACK_SLACK_BYTES, 1);
-		window->offset = offset;
-		window->size = file_read(groups->fd, window->data, window->ahead > size ? window->ahead : size, offset);
-		if (window->size < size)
+	if (at->offset < window->offset || at->offset - window->offset > window->size ||
+	    window->size - (at->offset - window->offset) < at->bytes) {
+		window->ahead = window->strip == strip ? window->ahead * 2 : WINDOW_FIRST_BYTES;
+		window->ahead = window->ahead < WINDOW_MOST_BYTES ? window->ahead : WINDOW_MOST_BYTES;
+		size_t size = window_span(reader, column, strip, window->ahead);
+		if (size + PACK_SLACK_BYTES > window->capacity) {
+			free(window->data);
+			window->capacity = size + PACK_SLACK_BYTES;
+			window->data = memory_zeroed(window->capacity, 1);
+		}
+		window->offset = at->offset;
+		window->size = file_read(reader->of->fd, window->data, size, at->offset);
+		if (window->size < at->bytes)
 			return NULL;
 	}
-	const uint8_t *at = window->data + (offset - window->offset);
-	return (uint32_t)XXH3_64bits(at, size) == checksum ? at : NULL;
+	const uint8_t *data = window->data + (at->offset - window->offset);
+	return (uint32_t)XXH3_64bits(data, at->bytes) == at->checksum ? data : NULL;
+}
+
+/* Find where the groups of a strip begin. */
+static bool places_find(struct groups_window *window, const struct heap_groups *groups, unsigned column, uint32_t strip,
+			const uint8_t *data)
+{
+	const struct heap_group *group = &groups->items[strip * GROUPS_PER_STRIP];
+	uint32_t left = groups->count - strip * GROUPS_PER_STRIP,
+		 count = left < GROUPS_PER_STRIP ? left : GROUPS_PER_STRIP;
+	struct reading reading = {.at = data, .end = data + groups->strips[strip].of[column].bytes};
+	for (uint32_t i = 0; i < count; i++) {
+		window->places[i] = reading.at;
+		pack_skip(&reading, (enum pack_column)column, group[i].row_count, group[i].end_count);
+	}
+	window->places[count] = reading.at;
+	return !reading.has_failed && reading.at == reading.end;
+}
+
+/* Make the strip of the window the one that has the group. */
+static bool strip_load(struct groups_reader *reader, unsigned column, uint32_t strip)
+{
+	static const uint8_t nothing[PACK_SLACK_BYTES];
+	struct groups_window *window = &reader->windows[column];
+	if (window->strip == strip + 1)
+		return true;
+	const uint8_t *data = reader->of->strips[strip].of[column].bytes ? window_get(reader, column, strip) : nothing;
+	window->strip = data && places_find(window, reader->of, column, strip, data) ? strip + 1 : 0;
+	return window->strip;
+}
+
+static void reader_begin(struct groups_reader *reader, const struct heap_groups *groups)
+{
+	for (unsigned i = 0; i < PACK_STRIPS; i++) {
+		reader->windows[i].strip = 0;
+		reader->windows[i].size = 0;
+	}
+	reader->of = groups;
 }
 
 bool groups_read(struct groups_reader *reader, const struct heap_groups *groups, uint32_t at, uint32_t first,
@@ -277,28 +368,31 @@ bool groups_read(struct groups_reader *reader, const struct heap_groups *groups,
 	assert(at < groups->count);
 	assert(count <= PACK_ROWS);
 	const struct heap_group *group = &groups->items[at];
-	const uint8_t *data =
-		window_get(&reader->rows, groups, group->rows_offset, group->rows_bytes, group->rows_checksum);
-	if (!data || !unpack_rows(data, group->rows_bytes, columns, count, limits, wanted))
+	bool has_ends = group->end_count && wanted & PACK_ENDINGS;
+	unsigned strips_wanted = wanted | (has_ends ? 1u << PACK_LATE_ENDS : 0);
+	struct reading strips[PACK_STRIPS];
+	if (reader->of != groups)
+		reader_begin(reader, groups);
+	if (group->row_count != count)
 		return false;
-	bool has_details = (wanted & PACK_DETAILS) == PACK_DETAILS;
-	if (has_details) {
-		data = window_get(&reader->details, groups, group->details_offset, group->details_bytes,
-				  group->details_checksum);
-		if (!data || !unpack_details(data, group->details_bytes, columns, details, first, count, limits))
+	for (unsigned i = 0; i < PACK_STRIPS; i++) {
+		if (!(strips_wanted >> i & 1))
+			continue;
+		if (!strip_load(reader, i, at / GROUPS_PER_STRIP))
 			return false;
+		const uint8_t **place = &reader->windows[i].places[at % GROUPS_PER_STRIP];
+		strips[i] = (struct reading){.at = place[0], .end = place[1]};
 	}
-	if (!group->end_count)
-		return true;
-	data = window_get(&reader->ends, groups, group->ends_offset, group->ends_bytes, group->ends_checksum);
-	return data && unpack_ends(data, group->ends_bytes, columns, has_details ? details : NULL, count,
-				   group->end_count, limits);
+	return unpack_rows(strips, columns, count, limits, wanted) &&
+	       (!(wanted & PACK_ANY_DETAIL) ||
+		unpack_details(strips, columns, details, first, count, limits, wanted)) &&
+	       (!has_ends ||
+		unpack_ends(&strips[PACK_LATE_ENDS], columns, details, count, group->end_count, limits, wanted));
 }
 
 void groups_reader_fini(struct groups_reader *reader)
 {
-	free(reader->rows.data);
-	free(reader->details.data);
-	free(reader->ends.data);
-	*reader = (struct groups_reader){.rows = {.data = NULL}};
+	for (unsigned i = 0; i < PACK_STRIPS; i++)
+		free(reader->windows[i].data);
+	*reader = (struct groups_reader){.of = NULL};
 }

@@ -131,7 +131,7 @@ bool index_cache_is_index(const char *path, char *origin)
 	bool is_index = fd >= 0 && file_read(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
 			!memcmp(magic, family, sizeof(family));
 	*origin = 0;
-	if (is_index && memcmp(magic, HEAP_INDEX_MAGIC_BY_TIME, sizeof(magic)) != 0 &&
+	if (is_index && memcmp(magic, HEAP_INDEX_MAGIC_OLDEST, sizeof(magic)) != 0 &&
 	    file_read(fd, origin, HEAP_INDEX_ORIGIN_BYTES, HEAP_INDEX_ORIGIN_OFFSET) != HEAP_INDEX_ORIGIN_BYTES)
 		*origin = 0;
 	origin[HEAP_INDEX_ORIGIN_BYTES - 1] = 0;

@@ -35,17 +35,6 @@ static bool trace_describe(struct heap_index_trace *described, const struct trac
 	return stat(trace_path, status) == 0 && (uint64_t)status->st_size == dictionary->size_bytes;
 }
 
-/* The description that an index with this magic has of the trace. Return false if the magic is unknown. */
-static bool describe_as(const char magic[HEAP_INDEX_MAGIC_BYTES], struct heap_index_trace *of,
-			const struct stat *trace_status)
-{
-	if (!memcmp(magic, HEAP_INDEX_MAGIC, HEAP_INDEX_MAGIC_BYTES) ||
-	    !memcmp(magic, HEAP_INDEX_MAGIC_WITHOUT_CHECKPOINTS, HEAP_INDEX_MAGIC_BYTES))
-		return true;
-	of->contents = (uint64_t)trace_status->st_mtim.tv_sec * 1000000000 + (uint64_t)trace_status->st_mtim.tv_nsec;
-	return !memcmp(magic, HEAP_INDEX_MAGIC_BY_TIME, HEAP_INDEX_MAGIC_BYTES);
-}
-
 /* ---- reading ---- */
 
 /* Return whether the index belongs to a user whose answers can be trusted. */
@@ -57,27 +46,21 @@ static bool is_trusted(const struct stat *index, const struct stat *trace)
 
 static size_t tables_bytes(const struct heap_index_head *head)
 {
-	return head->group_count * sizeof(struct heap_group) + head->site_count * sizeof(struct heap_site) +
-	       head->process_count * sizeof(struct heap_process) + head->trace.heaps * sizeof(uint32_t) +
-	       head->numbers_count * sizeof(struct heap_numbers) + head->use_count * sizeof(struct heap_use) +
-	       head->checkpoint_count * sizeof(struct heap_checkpoint) +
-	       head->copies_count * sizeof(struct heap_group) + head->sizes_count * sizeof(struct heap_sizes);
-}
-
-/* An older head has none of what is behind it. Return whether the head is whole. */
-static bool head_complete(struct heap_index_head *head)
-{
-	if (!memcmp(head->magic, HEAP_INDEX_MAGIC, HEAP_INDEX_MAGIC_BYTES))
-		return head->head_bytes == sizeof(*head) &&
-		       head->more_checksum == XXH3_64bits(head, offsetof(struct heap_index_head, more_checksum));
-	head->checkpoint_count = head->copies_count = head->sizes_count = 0;
-	return head->head_bytes == HEAP_INDEX_OLDER_HEAD_BYTES;
+	return head->group_count * sizeof(struct heap_group) +
+	       groups_strip_count(head->group_count) * sizeof(struct heap_strips) +
+	       head->site_count * sizeof(struct heap_site) + head->process_count * sizeof(struct heap_process) +
+	       head->trace.heaps * sizeof(uint32_t) + head->numbers_count * sizeof(struct heap_numbers) +
+	       head->use_count * sizeof(struct heap_use) + head->checkpoint_count * sizeof(struct heap_checkpoint) +
+	       head->copies_count * sizeof(struct heap_group) +
+	       groups_strip_count(head->copies_count) * sizeof(struct heap_strips) +
+	       head->sizes_count * sizeof(struct heap_sizes);
 }
 
 static bool head_is_good(const struct heap_index_head *head, const struct heap_index_trace *of,
 			 const struct trace_dictionary *dictionary, uint64_t size_bytes)
 {
-	return head->group_rows == PACK_ROWS && (!head->sizes_count || head->sizes_count == head->group_count) &&
+	return !memcmp(head->magic, HEAP_INDEX_MAGIC, HEAP_INDEX_MAGIC_BYTES) && head->head_bytes == sizeof(*head) &&
+	       head->group_rows == PACK_ROWS && (!head->sizes_count || head->sizes_count == head->group_count) &&
 	       head->checksum == XXH3_64bits(head, offsetof(struct heap_index_head, checksum)) &&
 	       !memcmp(&head->trace, of, sizeof(*of)) &&
 	       head->group_count == (head->count + (uint64_t)PACK_ROWS - 1) / PACK_ROWS &&
@@ -96,7 +79,7 @@ static bool sites_are_good(const struct heap_table *table)
 			return false;
 	}
 	for (uint32_t i = 0; i < table->groups.count; i++)
-		if (table->groups.items[i].end_count > PACK_ROWS)
+		if (table->groups.items[i].end_count > PACK_ROWS || table->groups.items[i].row_count > PACK_ROWS)
 			return false;
 	for (uint32_t i = 0; i < dictionary->heap_count; i++)
 		if (table->inside[i] != TRACE_NONE && table->inside[i] >= dictionary->heap_count)
@@ -153,6 +136,7 @@ static struct heap_table *table_read(int fd, const struct heap_index_head *head,
 	table->groups = (struct heap_groups){.fd = -1, .count = head->group_count, .capacity = head->group_count};
 	const uint8_t *at = tables;
 	table->groups.items = array_read(&at, head->group_count, sizeof(*table->groups.items));
+	table->groups.strips = array_read(&at, groups_strip_count(head->group_count), sizeof(*table->groups.strips));
 	table->sites = array_read(&at, head->site_count, sizeof(*table->sites));
 	table->processes = array_read(&at, head->process_count, sizeof(*table->processes));
 	table->inside = array_read(&at, head->trace.heaps, sizeof(*table->inside));
@@ -165,10 +149,13 @@ static struct heap_table *table_read(int fd, const struct heap_index_head *head,
 		.items = array_read(&at, head->checkpoint_count, sizeof(*table->checkpoints.items)),
 		.count = head->checkpoint_count,
 		.copies = {.fd = fd,
+			   .is_borrowed = true,
 			   .items = array_read(&at, head->copies_count, sizeof(*table->checkpoints.copies.items)),
-			   .count = head->copies_count},
-		.sizes = head->sizes_count ? array_read(&at, head->sizes_count, sizeof(*table->checkpoints.sizes))
-					   : NULL};
+			   .count = head->copies_count}};
+	table->checkpoints.copies.strips =
+		array_read(&at, groups_strip_count(head->copies_count), sizeof(*table->checkpoints.copies.strips));
+	if (head->sizes_count)
+		table->checkpoints.sizes = array_read(&at, head->sizes_count, sizeof(*table->checkpoints.sizes));
 	free(tables);
 	if (sites_are_good(table) && sums_are_good(table) && heap_table_find_sum_sites(table) &&
 	    heap_checkpoints_are_good(&table->checkpoints, table->groups.count))
@@ -182,7 +169,6 @@ static struct heap_table *path_read(const char *path, const struct trace *trace,
 {
 	static const struct timespec used[] = {{.tv_nsec = UTIME_OMIT}, {.tv_nsec = UTIME_NOW}};
 	struct heap_index_head head;
-	struct heap_index_trace described = *of;
 	struct stat status;
 	struct heap_table *table = NULL;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -190,8 +176,7 @@ static struct heap_table *path_read(const char *path, const struct trace *trace,
 		return NULL;
 	if (!fstat(fd, &status) && is_trusted(&status, trace_status) &&
 	    file_read(fd, &head, sizeof(head), 0) == sizeof(head) &&
-	    describe_as(head.magic, &described, trace_status) && head_complete(&head) &&
-	    head_is_good(&head, &described, trace_dictionary(trace), (uint64_t)status.st_size))
+	    head_is_good(&head, of, trace_dictionary(trace), (uint64_t)status.st_size))
 		table = table_read(fd, &head, trace);
 	if (!table) {
 		close(fd);
@@ -244,6 +229,8 @@ static bool tables_write(const struct heap_table *table, const struct heap_check
 	XXH3_64bits_reset(hash);
 	bool is_written =
 		append(groups->fd, hash, &offset, groups->items, groups->count * sizeof(*groups->items)) &&
+		append(groups->fd, hash, &offset, groups->strips,
+		       groups_strip_count(groups->count) * sizeof(*groups->strips)) &&
 		append(groups->fd, hash, &offset, table->sites, table->site_count * sizeof(*table->sites)) &&
 		append(groups->fd, hash, &offset, table->processes, head->process_count * sizeof(*table->processes)) &&
 		append(groups->fd, hash, &offset, table->inside, head->trace.heaps * sizeof(*table->inside)) &&
@@ -254,10 +241,11 @@ static bool tables_write(const struct heap_table *table, const struct heap_check
 		       head->checkpoint_count * sizeof(*checkpoints->items)) &&
 		append(groups->fd, hash, &offset, checkpoints->copies.items,
 		       head->copies_count * sizeof(*checkpoints->copies.items)) &&
+		append(groups->fd, hash, &offset, checkpoints->copies.strips,
+		       groups_strip_count(head->copies_count) * sizeof(*checkpoints->copies.strips)) &&
 		append(groups->fd, hash, &offset, checkpoints->sizes, head->sizes_count * sizeof(*checkpoints->sizes));
 	head->tables_checksum = XXH3_64bits_digest(hash);
 	head->checksum = XXH3_64bits(head, offsetof(struct heap_index_head, checksum));
-	head->more_checksum = XXH3_64bits(head, offsetof(struct heap_index_head, more_checksum));
 	is_written = is_written && append(groups->fd, hash, &at, head, sizeof(*head));
 	XXH3_freeState(hash);
 	return is_written;

@@ -4,9 +4,9 @@
  * and is made anew when the trace has changed. Reading trusts nothing: a table with impossible rows is_damaged, and
  * then none of its answers is valid.
  *
- *     head (struct heap_index_head, 4096 bytes kept free), chunks of packed groups (table/groups.h), copies of
- *     checkpoints (table/checkpoints.h), groups, sites, processes, sums' numbers and uses, checkpoints, groups of
- *     copies, sizes
+ *     head (struct heap_index_head, 4096 bytes kept free), strips of packed groups (table/groups.h), copies of
+ *     checkpoints (table/checkpoints.h), groups, their strips, sites, processes, sums' numbers and uses, checkpoints,
+ *     groups of copies, their strips, sizes
  */
 #ifndef XHEAP_TABLE_INDEX_FILE_H
 #define XHEAP_TABLE_INDEX_FILE_H
@@ -15,19 +15,16 @@
 
 #include "table/table.h"
 
-#define HEAP_INDEX_MAGIC "XHEAPIX6"
-/** Older indexes lack the members of the head behind `checksum`, and the arrays that these count. */
-#define HEAP_INDEX_MAGIC_WITHOUT_CHECKPOINTS "XHEAPIX5"
-/** Still older ones, which lie beside their traces, differ in `contents`, too. */
-#define HEAP_INDEX_MAGIC_BY_TIME "XHEAPIX4"
+/** Indexes of other versions are made anew. */
+#define HEAP_INDEX_MAGIC "XHEAPIX7"
+/** The oldest ones lie beside their traces and lack the path of the trace. */
+#define HEAP_INDEX_MAGIC_OLDEST "XHEAPIX4"
 enum { HEAP_INDEX_HEAD_BYTES = 4096, HEAP_INDEX_MAGIC_BYTES = 8, HEAP_INDEX_ORIGIN_BYTES = 3072 };
 
 /** The trace that the index belongs to, and the lengths of the trace's lists that numbers of the index refer to. */
 struct heap_index_trace {
 	uint64_t size_bytes, event_count;
-	/** the trace's hash, so that a trace may be moved and copied; of older indexes: when the trace was modified, in
-	    ns */
-	uint64_t contents;
+	uint64_t contents; /**< the trace's hash, so that a trace may be moved and copied */
 	int64_t start_realtime_ns, duration_ns;
 	uint64_t nodes, threads, heaps, entries;
 };
@@ -45,13 +42,11 @@ struct heap_index_head {
 	int64_t duration_ns;
 	struct heap_peak peak;
 	uint64_t nested_count;
-	uint64_t tables_checksum;                             /**< XXH3 of these arrays */
-	uint64_t checksum;                                    /**< XXH3 of the fields before it */
 	uint32_t checkpoint_count, copies_count, sizes_count; /**< sizes_count: group_count, or 0: not known */
 	uint32_t reserved;
-	uint64_t more_checksum; /**< XXH3 of the fields before it */
+	uint64_t tables_checksum; /**< XXH3 of these arrays */
+	uint64_t checksum;        /**< XXH3 of the fields before it */
 };
-enum { HEAP_INDEX_OLDER_HEAD_BYTES = offsetof(struct heap_index_head, checkpoint_count) };
 
 /** The path that the trace had when its index was made, for people: the last bytes of the room for the head, with a
     NUL. "": it was too long. */

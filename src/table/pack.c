@@ -2,7 +2,6 @@
 #include "table/pack.h"
 
 #include <assert.h>
-#include <limits.h>
 #include <string.h>
 
 #include "base/wide_registers.h"
@@ -137,12 +136,6 @@ WIDE_REGISTERS static void put_column(struct bytes *bytes, uint64_t *numbers, ui
 		bytes_add(bytes, &numbers[places[i]], exception_bytes);
 }
 
-static void put_columns(struct bytes *bytes, uint64_t (*columns)[PACK_ROWS], size_t column_count, uint32_t count)
-{
-	for (size_t i = 0; i < column_count; i++)
-		put_column(bytes, columns[i], count);
-}
-
 static uint64_t load64(const uint8_t *at)
 {
 	uint64_t number;
@@ -231,12 +224,16 @@ static void get_column(struct reading *reading, uint64_t *numbers, uint32_t coun
 	}
 }
 
-static bool get_columns(struct reading *reading, uint64_t (*columns)[PACK_ROWS], unsigned column_count, uint32_t count,
-			unsigned wanted)
+enum { ENDS_ROW, ENDS_LIFETIME, ENDS_SITE, ENDS_STATE, ENDS_THREAD, ENDS_COLUMNS };
+
+void pack_skip(struct reading *strip, enum pack_column column, uint32_t count, uint32_t end_count)
 {
-	for (unsigned i = 0; i < column_count && count <= PACK_ROWS && !reading->has_failed; i++)
-		get_column(reading, wanted >> i & 1 ? columns[i] : NULL, count);
-	return count <= PACK_ROWS && !reading->has_failed;
+	if (column == PACK_BIRTH)
+		reading_number(strip);
+	if (column != PACK_LATE_ENDS)
+		get_column(strip, NULL, count);
+	for (unsigned i = 0; i < ENDS_COLUMNS && column == PACK_LATE_ENDS && end_count; i++)
+		get_column(strip, NULL, end_count);
 }
 
 /* ---- rows ---- */
@@ -253,11 +250,11 @@ static uint64_t state_code(unsigned flags, unsigned end)
 }
 
 /* A beginning is stored as the difference to the one before, an end as the lifetime. */
-void pack_rows(struct bytes *bytes, const struct heap_allocation *allocations, uint32_t count)
+void pack_rows(struct bytes strips[PACK_STRIPS], const struct heap_allocation *allocations, uint32_t count)
 {
 	assert(count <= PACK_ROWS);
 	uint64_t columns[PACK_COLUMNS][PACK_ROWS], before_ns = count ? (uint64_t)allocations[0].birth_ns : 0;
-	bytes_number(bytes, before_ns);
+	bytes_number(&strips[PACK_BIRTH], before_ns);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct heap_allocation *row = &allocations[i];
 		columns[PACK_BIRTH][i] = (uint64_t)row->birth_ns - before_ns;
@@ -270,7 +267,8 @@ void pack_rows(struct bytes *bytes, const struct heap_allocation *allocations, u
 		columns[PACK_STATE][i] = state_code(row->flags, row->end);
 		before_ns = (uint64_t)row->birth_ns;
 	}
-	put_columns(bytes, columns, PACK_COLUMNS, count);
+	for (unsigned i = 0; i < PACK_COLUMNS; i++)
+		put_column(&strips[i], columns[i], count);
 }
 
 WIDE_REGISTERS static void times_settle(struct pack_columns *columns, uint64_t time_ns, uint32_t count,
@@ -325,14 +323,22 @@ static bool is_within_limits(const struct pack_columns *columns, uint32_t count,
 	return !(wanted >> PACK_STATE & 1) || !has_bad_state(columns->numbers[PACK_STATE], count);
 }
 
-bool unpack_rows(const uint8_t *data, size_t size, struct pack_columns *columns, uint32_t count,
+bool unpack_rows(const struct reading strips[PACK_STRIPS], struct pack_columns *columns, uint32_t count,
 		 const struct pack_limits *limits, unsigned wanted)
 {
 	assert(count <= PACK_ROWS);
-	struct reading reading = {.at = data, .end = data + size};
-	uint64_t time_ns = reading_number(&reading);
-	if (!get_columns(&reading, columns->numbers, PACK_COLUMNS, count, wanted) ||
-	    (count && !is_within_limits(columns, count, limits, wanted)))
+	uint64_t time_ns = 0;
+	for (unsigned i = 0; i < PACK_COLUMNS; i++) {
+		if (!(wanted >> i & 1))
+			continue;
+		struct reading strip = strips[i];
+		if (i == PACK_BIRTH)
+			time_ns = reading_number(&strip);
+		get_column(&strip, columns->numbers[i], count);
+		if (strip.has_failed)
+			return false;
+	}
+	if (count && !is_within_limits(columns, count, limits, wanted))
 		return false;
 	if ((wanted & PACK_TIMES) == PACK_TIMES)
 		times_settle(columns, time_ns, count, (uint64_t)limits->open_ns);
@@ -352,21 +358,20 @@ static uint64_t thread_code(uint32_t end_thread, uint32_t thread)
 	return end_thread == HEAP_NONE ? 0 : zigzag((int64_t)end_thread - thread) + 1;
 }
 
-enum { ADDRESS, SLACK, PREVIOUS, END_THREAD, DETAIL_COLUMNS };
-
-void pack_details(struct bytes *bytes, const struct heap_allocation *allocations, const struct heap_details *details,
-		  uint32_t first, uint32_t count)
+void pack_details(struct bytes strips[PACK_STRIPS], const struct heap_allocation *allocations,
+		  const struct heap_details *details, uint32_t first, uint32_t count)
 {
 	assert(count <= PACK_ROWS);
-	uint64_t columns[DETAIL_COLUMNS][PACK_ROWS];
+	uint64_t columns[PACK_STRIPS][PACK_ROWS];
 	for (uint32_t i = 0; i < count; i++) {
-		columns[ADDRESS][i] = address_turn(details[i].address);
+		columns[PACK_ADDRESS][i] = address_turn(details[i].address);
 		/* One more, so that what is not known is 0. */
-		columns[SLACK][i] = (uint32_t)(details[i].slack_bytes + 1);
-		columns[PREVIOUS][i] = details[i].previous == HEAP_NONE ? 0 : first + i - details[i].previous;
-		columns[END_THREAD][i] = thread_code(details[i].end_thread, allocations[i].thread);
+		columns[PACK_SLACK][i] = (uint32_t)(details[i].slack_bytes + 1);
+		columns[PACK_PREVIOUS][i] = details[i].previous == HEAP_NONE ? 0 : first + i - details[i].previous;
+		columns[PACK_END_THREAD][i] = thread_code(details[i].end_thread, allocations[i].thread);
 	}
-	put_columns(bytes, columns, DETAIL_COLUMNS, count);
+	for (unsigned i = PACK_ADDRESS; i <= PACK_END_THREAD; i++)
+		put_column(&strips[i], columns[i], count);
 }
 
 static bool thread_decode(uint64_t code, uint32_t thread, uint32_t limit, uint32_t *end_thread)
@@ -376,30 +381,78 @@ static bool thread_decode(uint64_t code, uint32_t thread, uint32_t limit, uint32
 	return number >= -1 && number < (int64_t)limit;
 }
 
-bool unpack_details(const uint8_t *data, size_t size, const struct pack_columns *rows, struct heap_details *details,
-		    uint32_t first, uint32_t count, const struct pack_limits *limits)
+/* One column of the details, from its numbers. Return false if one of them cannot be. */
+typedef bool detail_set(struct heap_details *details, const uint64_t *numbers, uint32_t count, uint32_t first,
+			const struct pack_columns *rows, const struct pack_limits *limits);
+
+static bool addresses_set(struct heap_details *details, const uint64_t *numbers, uint32_t count, uint32_t first,
+			  const struct pack_columns *rows, const struct pack_limits *limits)
 {
-	assert(count <= PACK_ROWS);
-	struct reading reading = {.at = data, .end = data + size};
-	uint64_t columns[DETAIL_COLUMNS][PACK_ROWS];
-	if (!get_columns(&reading, columns, DETAIL_COLUMNS, count, UINT_MAX))
-		return false;
+	(void)first;
+	(void)rows;
+	(void)limits;
+	for (uint32_t i = 0; i < count; i++)
+		details[i].address = numbers[i] << 4 | numbers[i] >> 60;
+	return true;
+}
+
+static bool slacks_set(struct heap_details *details, const uint64_t *numbers, uint32_t count, uint32_t first,
+		       const struct pack_columns *rows, const struct pack_limits *limits)
+{
 	bool is_good = true;
+	(void)first;
+	(void)rows;
+	(void)limits;
 	for (uint32_t i = 0; i < count; i++) {
-		uint64_t address = columns[ADDRESS][i], slack = columns[SLACK][i], previous = columns[PREVIOUS][i];
-		details[i] = (struct heap_details){.address = address << 4 | address >> 60,
-						   .slack_bytes = (uint32_t)slack - 1,
-						   .previous = previous ? first + i - (uint32_t)previous : HEAP_NONE};
-		is_good &= slack <= UINT32_MAX && previous <= first + i &&
-			   thread_decode(columns[END_THREAD][i], (uint32_t)rows->numbers[PACK_THREAD][i],
-					 limits->threads, &details[i].end_thread);
+		details[i].slack_bytes = (uint32_t)numbers[i] - 1;
+		is_good &= numbers[i] <= UINT32_MAX;
 	}
 	return is_good;
 }
 
-/* ---- ends that came later ---- */
+static bool previous_set(struct heap_details *details, const uint64_t *numbers, uint32_t count, uint32_t first,
+			 const struct pack_columns *rows, const struct pack_limits *limits)
+{
+	bool is_good = true;
+	(void)rows;
+	(void)limits;
+	for (uint32_t i = 0; i < count; i++) {
+		details[i].previous = numbers[i] ? first + i - (uint32_t)numbers[i] : HEAP_NONE;
+		is_good &= numbers[i] <= first + i;
+	}
+	return is_good;
+}
 
-enum { ENDS_ROW, ENDS_LIFETIME, ENDS_SITE, ENDS_STATE, ENDS_THREAD, ENDS_COLUMNS };
+static bool end_threads_set(struct heap_details *details, const uint64_t *numbers, uint32_t count, uint32_t first,
+			    const struct pack_columns *rows, const struct pack_limits *limits)
+{
+	bool is_good = true;
+	(void)first;
+	for (uint32_t i = 0; i < count; i++)
+		is_good &= thread_decode(numbers[i], (uint32_t)rows->numbers[PACK_THREAD][i], limits->threads,
+					 &details[i].end_thread);
+	return is_good;
+}
+
+bool unpack_details(const struct reading strips[PACK_STRIPS], const struct pack_columns *rows,
+		    struct heap_details *details, uint32_t first, uint32_t count, const struct pack_limits *limits,
+		    unsigned wanted)
+{
+	static detail_set *const set[] = {addresses_set, slacks_set, previous_set, end_threads_set};
+	assert(count <= PACK_ROWS);
+	uint64_t numbers[PACK_ROWS];
+	for (unsigned i = PACK_ADDRESS; i <= PACK_END_THREAD; i++) {
+		if (!(wanted >> i & 1))
+			continue;
+		struct reading strip = strips[i];
+		get_column(&strip, numbers, count);
+		if (strip.has_failed || !set[i - PACK_ADDRESS](details, numbers, count, first, rows, limits))
+			return false;
+	}
+	return true;
+}
+
+/* ---- ends that came later ---- */
 
 void pack_ends(struct bytes *bytes, const struct heap_allocation *allocations, const struct pack_end *ends,
 	       uint32_t count)
@@ -413,27 +466,41 @@ void pack_ends(struct bytes *bytes, const struct heap_allocation *allocations, c
 		columns[ENDS_STATE][i] = state_code(ends[i].flags, ends[i].end);
 		columns[ENDS_THREAD][i] = thread_code(ends[i].end_thread, allocations[i].thread);
 	}
-	put_columns(bytes, columns, ENDS_COLUMNS, count);
+	for (unsigned i = 0; i < ENDS_COLUMNS; i++)
+		put_column(bytes, columns[i], count);
 }
 
-bool unpack_ends(const uint8_t *data, size_t size, struct pack_columns *rows, struct heap_details *details,
-		 uint32_t count, uint32_t end_count, const struct pack_limits *limits)
+/* Set the wanted columns of one row. */
+static bool end_set(uint64_t (*columns)[PACK_ROWS], uint32_t i, struct pack_columns *rows, struct heap_details *details,
+		    const struct pack_limits *limits, unsigned wanted)
 {
-	assert(count <= PACK_ROWS);
-	struct reading reading = {.at = data, .end = data + size};
+	uint64_t row = columns[ENDS_ROW][i];
+	if (wanted >> PACK_END & 1)
+		rows->numbers[PACK_END][row] = rows->numbers[PACK_BIRTH][row] + columns[ENDS_LIFETIME][i];
+	if (wanted & PACK_END_SITES)
+		rows->numbers[PACK_END_SITE][row] = columns[ENDS_SITE][i];
+	if (wanted & PACK_STATES)
+		rows->numbers[PACK_STATE][row] = columns[ENDS_STATE][i];
+	return !(wanted >> PACK_END_THREAD & 1) ||
+	       thread_decode(columns[ENDS_THREAD][i], (uint32_t)rows->numbers[PACK_THREAD][row], limits->threads,
+			     &details[row].end_thread);
+}
+
+bool unpack_ends(const struct reading *strip, struct pack_columns *rows, struct heap_details *details, uint32_t count,
+		 uint32_t end_count, const struct pack_limits *limits, unsigned wanted)
+{
+	assert(count <= PACK_ROWS && end_count <= PACK_ROWS);
+	struct reading reading = *strip;
 	uint64_t columns[ENDS_COLUMNS][PACK_ROWS];
-	if (!get_columns(&reading, columns, ENDS_COLUMNS, end_count, UINT_MAX))
+	for (unsigned i = 0; i < ENDS_COLUMNS && !reading.has_failed; i++)
+		get_column(&reading, columns[i], end_count);
+	if (reading.has_failed)
 		return false;
 	for (uint32_t i = 0; i < end_count; i++) {
-		uint64_t row = columns[ENDS_ROW][i], site = columns[ENDS_SITE][i], state = columns[ENDS_STATE][i];
-		if (row >= count || site > limits->sites || (state & PACK_END_MASK) > HEAP_END_OPEN ||
-		    state >> PACK_FLAGS_SHIFT > UINT8_MAX)
-			return false;
-		rows->numbers[PACK_END][row] = rows->numbers[PACK_BIRTH][row] + columns[ENDS_LIFETIME][i];
-		rows->numbers[PACK_END_SITE][row] = site;
-		rows->numbers[PACK_STATE][row] = state;
-		if (details && !thread_decode(columns[ENDS_THREAD][i], (uint32_t)rows->numbers[PACK_THREAD][row],
-					      limits->threads, &details[row].end_thread))
+		uint64_t state = columns[ENDS_STATE][i];
+		if (columns[ENDS_ROW][i] >= count || columns[ENDS_SITE][i] > limits->sites ||
+		    (state & PACK_END_MASK) > HEAP_END_OPEN || state >> PACK_FLAGS_SHIFT > UINT8_MAX ||
+		    !end_set(columns, i, rows, details, limits, wanted))
 			return false;
 	}
 	return true;

@@ -2,7 +2,8 @@
 /**
  * Allocations packed into few bytes: a group of up to 256 of them, column by column. A column stores the least of its
  * numbers once and the differences in as few bits as most of them need. Larger differences are exceptions, stored whole
- * behind the column (the coding known as patched frame of reference). Details (struct heap_details) are packed apart.
+ * behind the column (the coding known as patched frame of reference). The columns of a group lie apart: each is
+ * appended to the strip of its column (table/groups.h), so that a question reads only those that it needs.
  *
  *     column   width in bits (1 byte), exceptions (1 byte), their bytes each (1 byte), least number (LEB128),
  *              numbers less the least, low bits first, to a whole byte; places of exceptions (1 byte each), exceptions
@@ -30,7 +31,7 @@ struct pack_limits {
 	int64_t open_ns; /**< the end of open allocations */
 };
 
-/** The columns of a group. */
+/** The columns of a group: of its rows, of their details (struct heap_details), and of ends that came later. */
 enum pack_column {
 	PACK_BIRTH,
 	PACK_END,
@@ -40,11 +41,18 @@ enum pack_column {
 	PACK_THREAD,
 	PACK_HEAP,  /**< stored plus one; 0: none */
 	PACK_STATE, /**< enum heap_end, and the flags from bit PACK_FLAGS_SHIFT on */
-	PACK_COLUMNS
+	PACK_COLUMNS,
+	PACK_ADDRESS = PACK_COLUMNS,
+	PACK_SLACK,
+	PACK_PREVIOUS,
+	PACK_END_THREAD,
+	PACK_LATE_ENDS, /**< five columns in one */
+	PACK_STRIPS
 };
 enum { PACK_FLAGS_SHIFT = 4, PACK_END_MASK = (1 << PACK_FLAGS_SHIFT) - 1 };
 
-/** Bits of wanted columns. Times are read together, and so are states. */
+/** Bits of wanted columns. Times are read together, and so are states. The thread of a free is stored as its difference
+    to that of the allocation. */
 enum {
 	PACK_STATES = 1 << PACK_STATE,
 	PACK_SIZES = 1 << PACK_SIZE,
@@ -54,7 +62,13 @@ enum {
 	PACK_HEAPS = 1 << PACK_HEAP,
 	PACK_TIMES = 1 << PACK_BIRTH | 1 << PACK_END | PACK_STATES,
 	PACK_ALL = (1 << PACK_COLUMNS) - 1,
-	PACK_DETAILS = 1 << PACK_COLUMNS | PACK_THREADS, /* struct heap_details, and the column that it needs */
+	PACK_ADDRESSES = 1 << PACK_ADDRESS,
+	PACK_SLACKS = 1 << PACK_SLACK,
+	PACK_PREVIOUS_ONES = 1 << PACK_PREVIOUS,
+	PACK_END_THREADS = 1 << PACK_END_THREAD | PACK_THREADS,
+	PACK_DETAILS = PACK_ADDRESSES | PACK_SLACKS | PACK_PREVIOUS_ONES | PACK_END_THREADS,
+	PACK_ANY_DETAIL = PACK_DETAILS & ~PACK_THREADS,
+	PACK_ENDINGS = 1 << PACK_END | PACK_END_SITES | PACK_STATES | 1 << PACK_END_THREAD, /* what late ends change */
 	PACK_EVERYTHING = PACK_ALL | PACK_DETAILS
 };
 
@@ -78,25 +92,31 @@ static inline struct heap_allocation pack_row(const struct pack_columns *columns
 					.heap = (uint32_t)columns->numbers[PACK_HEAP][i] - 1};
 }
 
-/** Append a group's packed rows. Without memory, bytes->has_failed is set, here and below. */
-void pack_rows(struct bytes *bytes, const struct heap_allocation *allocations, uint32_t count);
-/** Append a group's packed details. first: number of its first row. */
-void pack_details(struct bytes *bytes, const struct heap_allocation *allocations, const struct heap_details *details,
-		  uint32_t first, uint32_t count);
+/** Append the columns of a group's rows, each to its strip: strips[PACK_BIRTH], ... Without memory, has_failed is set
+    in the strip, here and below. */
+void pack_rows(struct bytes strips[PACK_STRIPS], const struct heap_allocation *allocations, uint32_t count);
+/** Append the columns of a group's details. first: number of its first row. */
+void pack_details(struct bytes strips[PACK_STRIPS], const struct heap_allocation *allocations,
+		  const struct heap_details *details, uint32_t first, uint32_t count);
 /** Append packed ends of a group; allocations[i] has the end ends[i]. */
 void pack_ends(struct bytes *bytes, const struct heap_allocation *allocations, const struct pack_end *ends,
 	       uint32_t count);
 
-/** Unpack rows from bytes that may be anything. Return false unless they are `count` rows within the limits.
-    PACK_SLACK_BYTES must be readable behind `size` bytes. */
-bool unpack_rows(const uint8_t *data, size_t size, struct pack_columns *columns, uint32_t count,
+/** Pass over a group's part of a strip: of a group with so many rows and late ends. */
+void pack_skip(struct reading *strip, enum pack_column column, uint32_t count, uint32_t end_count);
+
+/** Unpack rows from strips, which begin at the group and may be anything. Return false unless they are `count` rows
+    within the limits. Strips that are not wanted are not touched. PACK_SLACK_BYTES must be readable behind each. */
+bool unpack_rows(const struct reading strips[PACK_STRIPS], struct pack_columns *columns, uint32_t count,
 		 const struct pack_limits *limits, unsigned wanted);
-/** Unpack details. rows: with PACK_THREADS. first: number of the group's first row. Otherwise as unpack_rows(). */
-bool unpack_details(const uint8_t *data, size_t size, const struct pack_columns *rows, struct heap_details *details,
-		    uint32_t first, uint32_t count, const struct pack_limits *limits);
-/** Unpack ends into the columns of rows, which must have their times, and into details unless NULL. Otherwise as
+/** Unpack the wanted ones of the details; the others keep their values. rows: with PACK_THREADS, for PACK_END_THREADS.
+    first: number of the group's first row. Otherwise as unpack_rows(). */
+bool unpack_details(const struct reading strips[PACK_STRIPS], const struct pack_columns *rows,
+		    struct heap_details *details, uint32_t first, uint32_t count, const struct pack_limits *limits,
+		    unsigned wanted);
+/** Unpack ends into the wanted columns of rows, which must have their times, and into details. Otherwise as
     unpack_rows(). */
-bool unpack_ends(const uint8_t *data, size_t size, struct pack_columns *rows, struct heap_details *details,
-		 uint32_t count, uint32_t end_count, const struct pack_limits *limits);
+bool unpack_ends(const struct reading *strip, struct pack_columns *rows, struct heap_details *details, uint32_t count,
+		 uint32_t end_count, const struct pack_limits *limits, unsigned wanted);
 
 #endif

@@ -26,9 +26,9 @@ bool live_is_valid(const struct live *live)
 
 /* ---- groups ---- */
 
-static bool is_written(const struct heap_groups *groups, uint64_t offset, uint64_t bytes)
+static bool is_written(const struct heap_groups *groups, const struct heap_strip *strip)
 {
-	return !groups->end || (offset <= groups->end && bytes <= groups->end - offset);
+	return !groups->end || (strip->offset <= groups->end && strip->bytes <= groups->end - strip->offset);
 }
 
 bool groups_is_valid(const struct heap_groups *groups)
@@ -37,12 +37,14 @@ bool groups_is_valid(const struct heap_groups *groups)
 		return false;
 	for (uint32_t i = 0; i < groups->count; i++) {
 		const struct heap_group *group = &groups->items[i];
-		if (!is_written(groups, group->rows_offset, group->rows_bytes) ||
-		    !is_written(groups, group->details_offset, group->details_bytes) ||
-		    !is_written(groups, group->ends_offset, group->ends_bytes) || group->first_ns > group->last_ns ||
-		    group->end_count > PACK_ROWS || group->open_count > PACK_ROWS)
+		if (group->first_ns > group->last_ns || group->end_count > PACK_ROWS || group->open_count > PACK_ROWS ||
+		    group->row_count > PACK_ROWS)
 			return false;
 	}
+	for (uint32_t i = 0; i < groups_strip_count(groups->count); i++)
+		for (unsigned column = 0; column < PACK_STRIPS; column++)
+			if (!is_written(groups, &groups->strips[i].of[column]))
+				return false;
 	return true;
 }
 

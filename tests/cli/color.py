@@ -60,6 +60,9 @@ def main():
         expect(COLOR.search(colored), f"{words}: no colours on a terminal")
         if words[0] == "heap":  # a report's width is the terminal's
             expect(COLOR.sub("", colored) == plain, f"{words}: another text on a terminal:\n{COLOR.sub('', colored)}")
+        if words[0] != "check":
+            narrow = words + ["-width", "60"]
+            expect(COLOR.sub("", on_terminal(narrow, PAGER="cat")) == piped(narrow), f"{narrow}: colours change the text of a narrow terminal")
         for line in colored.splitlines():
             begun = [code for code in COLOR.findall(line)]
             expect(not begun or begun[-1] == "\x1b[0m", f"{words}: a colour goes on behind its line: {line!r}")

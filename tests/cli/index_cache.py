@@ -148,12 +148,13 @@ def check_clean():
 
 
 def check_older():
-    """An index beside its trace, as earlier versions made it."""
+    """An index beside its trace, as earlier versions made it: it is not read, made anew in the cache, and removed by clean."""
     for suffix in ("", ".index"):
         shutil.copyfile(OLDER / f"threads.xht{suffix}", f"threads.xht{suffix}")
         os.utime(f"threads.xht{suffix}", (1700000000, 1700000000))
-    expect(reads_index("threads.xht") and INDEXES.exists(), "an older index is not read")
-    expect("removed 1 file" in run("clean", "threads.xht").stdout and not os.path.exists("threads.xht.index"), "an older index is not removed")
+    expect(not reads_index("threads.xht") and INDEXES.exists(), "an older index is read")
+    expect(reads_index("threads.xht"), "an index is not made anew")
+    expect("removed 2 files" in run("clean", "threads.xht").stdout and not os.path.exists("threads.xht.index"), "an older index is not removed")
 
 
 def refused(what, prefix=(), **more):

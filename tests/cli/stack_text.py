@@ -82,8 +82,28 @@ def check_stack(trace, lines, frames):
     return any(isinstance(item, int) for item in shown)
 
 
+def check_callers(trace):
+    """A line of callers that is too long lacks whole frames: the first one may be cut, all others are names of frames."""
+    cut = 0
+    names = {name for row in json.loads(xheap(trace, "-stacks", "-noDefaultCull", "-format", "json"))["actions"][0]["rows"] for name in names_of(row["stack"])}
+    for width in (50, 80):
+        text = subprocess.run([XHEAP, "report", str(trace), "-more", "-width", str(width)], stdout=subprocess.PIPE, check=True, env=ENVIRONMENT).stdout.decode()
+        for line in text.splitlines():
+            if not line.startswith(" " * 12 + "<"):
+                continue
+            expect(len(line) <= width, f"{trace} {width}: a line of {len(line)}: {line}")
+            first, *others = line.strip().removeprefix("< ").split(" < ")
+            ends = [frame for frame in (first, *others) if frame.endswith((" …", " ..."))]
+            expect(len(ends) <= 1, f"{trace} {width}: two gaps: {line}")
+            for frame in others:
+                expect(frame.removesuffix(" …").removesuffix(" ...") in names, f"{trace} {width}: {frame} is no frame: {line}")
+            cut += len(ends)
+    return cut
+
+
 def main():
     stacks = folded = 0
+    expect(sum(map(check_callers, TRACES)) > 5, "too few lines of callers are cut")
     for trace in TRACES:
         rows = json.loads(xheap(trace, "-stacks", "-format", "json"))["actions"][0]["rows"]
         texts = stacks_of(xheap(trace, "-stacks", "-width", "300"))

@@ -140,12 +140,12 @@ READING_REFUSED = (
 
 # Of a session that exists: accepted, refused.
 SESSION_ACCEPTED = (
-    "query NAME", "query NAME --format json", "query NAME -FORMAT text", "query NAME --threads", "query NAME -Threads --format JSON", "sessions",
+    "query NAME", "query NAME --format json", "query NAME -FORMAT text", "query NAME --threads", "query --threads NAME", "query NAME -Threads --format JSON", "sessions",
     "sessions --format json", "update NAME", "update NAME -p 0", "update NAME --stackwalk HeapAlloc", "update NAME -stackw none --on-full=DROP",
     "update NAME --wait-limit 1s", "update NAME --WAIT-LIMIT=1s", "query NAME -format=json", "update NAME -w 2s -on wait", "update NAME --quiet", "flush NAME", "top NAME -count 1", "top NAME --COUNT=1 -s stc",
 )
 SESSION_REFUSED = (
-    ("query", "query: "), ("query --threads NAME", "query: "), ("query NAME x", "x: "), ("query NAME --format csv", "--format"),
+    ("query", "query: "), ("query --threads", "query: "), ("query NAME NAME", "not expected here"), ("stop -q", "stop: "), ("stop NAME x", "x: "), ("stop NAME --bogus", "--bogus: "), ("query NAME x", "x: "), ("query NAME --format csv", "--format"),
     ("query NAME --format", "--format"), ("sessions x", "x: "), ("update", "update: "), ("update NAME x", "x: "), ("update NAME --bogus", "--bogus: "),
     ("update NAME --add-pid", "--add-pid: "), ("update NAME --add-pid x", "--add-pid x: "), ("update NAME --remove-pid 0", "--remove-pid 0: "),
     ("update NAME -Add-Pid 1,", "-pid 1,: "), ("update NAME --clock tsc", "--clock"), ("update NAME --sample 1K", "--sample"),

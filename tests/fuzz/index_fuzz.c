@@ -70,17 +70,14 @@ static void begin(void)
 	fclose(file);
 }
 
-static void mend_group(uint8_t *data, size_t size, uint64_t at)
+static void mend_strips(uint8_t *data, size_t size, uint64_t at)
 {
-	struct heap_group group;
-	memcpy(&group, data + at, sizeof(group));
-	if (group.rows_offset <= size && group.rows_bytes <= size - group.rows_offset)
-		group.rows_checksum = (uint32_t)XXH3_64bits(data + group.rows_offset, group.rows_bytes);
-	if (group.details_offset <= size && group.details_bytes <= size - group.details_offset)
-		group.details_checksum = (uint32_t)XXH3_64bits(data + group.details_offset, group.details_bytes);
-	if (group.ends_offset <= size && group.ends_bytes <= size - group.ends_offset)
-		group.ends_checksum = (uint32_t)XXH3_64bits(data + group.ends_offset, group.ends_bytes);
-	memcpy(data + at, &group, sizeof(group));
+	struct heap_strips strips;
+	memcpy(&strips, data + at, sizeof(strips));
+	for (unsigned i = 0; i < PACK_STRIPS; i++)
+		if (strips.of[i].offset <= size && strips.of[i].bytes <= size - strips.of[i].offset)
+			strips.of[i].checksum = (uint32_t)XXH3_64bits(data + strips.of[i].offset, strips.of[i].bytes);
+	memcpy(data + at, &strips, sizeof(strips));
 }
 
 static void mend(uint8_t *data, size_t size)
@@ -100,23 +97,27 @@ static void mend(uint8_t *data, size_t size)
 	head.checkpoint_count %= 1 << 8;
 	head.copies_count %= 1 << 10;
 	head.sizes_count = head.sizes_count ? head.group_count : 0;
-	uint64_t bytes = head.group_count * sizeof(struct heap_group) + head.site_count * sizeof(struct heap_site) +
-			 head.process_count * sizeof(struct heap_process) + head.trace.heaps * sizeof(uint32_t) +
-			 head.numbers_count * sizeof(struct heap_numbers) + head.use_count * sizeof(struct heap_use) +
+	uint64_t strips_bytes = groups_strip_count(head.group_count) * sizeof(struct heap_strips),
+		 copies_bytes = groups_strip_count(head.copies_count) * sizeof(struct heap_strips);
+	uint64_t bytes = head.group_count * sizeof(struct heap_group) + strips_bytes +
+			 head.site_count * sizeof(struct heap_site) + head.process_count * sizeof(struct heap_process) +
+			 head.trace.heaps * sizeof(uint32_t) + head.numbers_count * sizeof(struct heap_numbers) +
+			 head.use_count * sizeof(struct heap_use) +
 			 head.checkpoint_count * sizeof(struct heap_checkpoint) +
-			 head.copies_count * sizeof(struct heap_group) + head.sizes_count * sizeof(struct heap_sizes);
+			 head.copies_count * sizeof(struct heap_group) + copies_bytes +
+			 head.sizes_count * sizeof(struct heap_sizes);
 	if (head.tables_offset > size || bytes > size - head.tables_offset)
 		head.tables_offset = bytes <= size ? size - bytes : head.tables_offset;
-	uint64_t copies_offset = head.tables_offset + bytes - head.sizes_count * sizeof(struct heap_sizes) -
-				 head.copies_count * sizeof(struct heap_group);
-	for (uint32_t i = 0; bytes <= size && i < head.group_count; i++)
-		mend_group(data, size, head.tables_offset + i * sizeof(struct heap_group));
-	for (uint32_t i = 0; bytes <= size && i < head.copies_count; i++)
-		mend_group(data, size, copies_offset + i * sizeof(struct heap_group));
+	uint64_t strips_offset = head.tables_offset + head.group_count * sizeof(struct heap_group),
+		 copies_offset =
+			 head.tables_offset + bytes - head.sizes_count * sizeof(struct heap_sizes) - copies_bytes;
+	for (uint64_t at = 0; bytes <= size && at < strips_bytes; at += sizeof(struct heap_strips))
+		mend_strips(data, size, strips_offset + at);
+	for (uint64_t at = 0; bytes <= size && at < copies_bytes; at += sizeof(struct heap_strips))
+		mend_strips(data, size, copies_offset + at);
 	if (bytes <= size)
 		head.tables_checksum = XXH3_64bits(data + head.tables_offset, bytes);
 	head.checksum = XXH3_64bits(&head, offsetof(struct heap_index_head, checksum));
-	head.more_checksum = XXH3_64bits(&head, offsetof(struct heap_index_head, more_checksum));
 	memcpy(data, &head, sizeof(head));
 }
 

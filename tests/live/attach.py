@@ -48,7 +48,7 @@ def record(trace, *options, status=0):
 def recording(trace, *options):
     """One that goes on, and has attached."""
     recorder = subprocess.Popen([XHEAP, "record", "-o", trace, *map(str, options)], stderr=subprocess.PIPE, text=True)
-    while "recording process" not in (line := recorder.stderr.readline()):
+    while "attached to process" not in (line := recorder.stderr.readline()):
         expect(line, f"record {options}: nothing is recorded")
     return recorder
 

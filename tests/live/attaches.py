@@ -62,7 +62,7 @@ def record(pid, trace, duration="500ms"):
     """How long the reading took, in ms."""
     said = attach("record", "-o", trace, "-p", pid, "--duration", duration)
     expect("not all blocks" not in said and info(trace)["complete"], said)
-    return float(said.split(" bytes, in ")[1].split()[0])
+    return float(said.split(" from before the attach (")[1].split(") in ")[1].split()[0])
 
 
 def leak_round(threads):

@@ -103,7 +103,7 @@ def boots():
     before = {path.name for path in FILES.iterdir()}
     xheap("boottrace", "-trace", "boot", "-numRuns", "2", "-resultPath", results, "-runTag", "x", "-postBootDelay", "0", "-callBack", "echo > called", "-yes",
           env=environment)
-    expect(calls.read_text().split("\n")[:2] == ["enable -q xheap-autologger.service xheap-boottrace.service", "reboot"], calls.read_text())
+    expect(calls.read_text().split("\n")[:3] == ["-q is-enabled xheap-autologger.service", "enable -q xheap-autologger.service xheap-boottrace.service", "reboot"], calls.read_text())
     said = xheap("boottrace", "-trace", "boot", "-yes", status=2, env=environment)
     expect("under way, run 1 of 2" in said, said)
     file = FILES / "xheap-boottrace.conf"

@@ -194,7 +194,7 @@ def forks():
 def entries():
     """What looks like a place within an entry keeps no process from being attached to."""
     target = Target("entries")
-    expect("recording process" in record(target.pid, "--duration", "20ms"), "nothing is recorded")
+    expect("attached to process" in record(target.pid, "--duration", "20ms"), "nothing is recorded")
     expect(target.has_nothing(), target.describe())
     target.end()
 
@@ -254,7 +254,7 @@ def orphaned():
         target, trace = Target("loops", 2, program=os.path.join(PROGRAMS, name)), f"{name}.xht"
         try:
             recorder = subprocess.Popen([XHEAP, "record", "-o", trace, "-p", str(target.pid)], stderr=subprocess.PIPE, text=True)
-            while "recording process" not in (line := recorder.stderr.readline()):
+            while "attached to process" not in (line := recorder.stderr.readline()):
                 expect(line, "nothing is recorded")
             text = target.text()
             logger = subprocess.run(["pgrep", "-P", str(recorder.pid)], stdout=subprocess.PIPE, text=True, check=True).stdout.split()

@@ -2,12 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Recording that ends before the program does: the file is as large as it may be, or its disk is full. Every call is in the trace or in a number of
 it, by process; who reads the trace is told when and why; and the file is filled."""
-import os
 import pathlib
-import signal
 import subprocess
 
-from live import PROGRAMS, XHEAP, dump, expect, info, is_whole, run_tests, told, wait_for, xheap
+from live import PROGRAMS, XHEAP, dump, expect, info, is_whole, kill, run_tests, told, wait_for, xheap
 
 PROGRAM = f"{PROGRAMS}/ends_early"
 ROUNDS, KEPT_BYTES = 60000, 4242
@@ -135,8 +133,7 @@ def killed():
             if not is_early:
                 program.wait()
             state = wait_for("calls after the end", lambda: (state := told("query", name)).get("calls_after_end") and state)
-            logger = state["logger_pid"]
-            os.kill(logger, signal.SIGKILL)
+            kill(state["logger_pid"])
         said = xheap("recover", "killed.xht")
         expect("events are lost" not in said, said)
         after = check("killed.xht", expected, "greatest size", said)

@@ -30,19 +30,12 @@ import sys
 import tempfile
 import time
 
-from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, attach, check_counting, dump, expect, info, is_reading, is_whole, run_tests, told, wait_for, xheap
+from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, attach, check_counting, dump, expect, info, is_reading, is_whole, run_tests, runs, told, wait_for, xheap
 
 
 
 def query(name):
     return told("query", name)
-
-
-def runs(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 class Targets:

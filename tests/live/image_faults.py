@@ -119,6 +119,28 @@ def killed():
     return f"{len(storm.starts)} starts, {len(traced)} traced, {KILLS} kills"
 
 
+def unseen():
+    """Starts between a watcher's end and the next one's signs of life fall into the interval, however late the keeper hears of both."""
+    clear()
+    register(PERL)
+    with Watching():
+        pid, keeper = watcher(), listed()[0]["keeper"]
+        guardian_pid = parent(pid)
+        os.kill(keeper, signal.SIGSTOP)
+        try:
+            os.kill(pid, signal.SIGKILL)
+            begin = time.time_ns()
+            start()
+            end = time.time_ns()
+            wait_for("another watcher", lambda: any(one != pid and parent(one) == guardian_pid for one in processes_named("xheap-watcher")))
+            time.sleep(0.2)  # the new one's signs of life
+        finally:
+            os.kill(keeper, signal.SIGCONT)
+        wait_for("another watcher", lambda: watcher() != pid)
+        state, rows = listed()
+    expect(not rows[str(PERL)]["traced"] and in_a_gap(state["intervals"], begin, end), f"{begin} to {end} is not in {state['intervals']}")
+
+
 def settled():
     before = listed()
     time.sleep(0.2)
@@ -230,4 +252,4 @@ def debugged():
 
 enter()
 prepare()
-sys.exit(run_tests(killed, stopped, guardian, descriptors, logger, full, debugged))
+sys.exit(run_tests(killed, unseen, stopped, guardian, descriptors, logger, full, debugged))

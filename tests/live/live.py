@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -38,6 +39,24 @@ def wait_for(what, find, seconds=20, pause=0.02):
             return found
         time.sleep(pause)
     raise Failure(f"no {what} after {seconds * PATIENCE} s")
+
+
+def runs(pid):
+    """Whether one of its threads does: the first one may end before others."""
+    for task in glob.glob(f"/proc/{pid}/task/*/stat"):
+        try:
+            with open(task) as file:
+                if file.read().rpartition(")")[2].split()[0] not in "ZX":
+                    return True
+        except OSError:
+            pass
+    return False
+
+
+def kill(pid):
+    """End it, and wait until it has ended: on a busy machine that takes a while."""
+    os.kill(pid, signal.SIGKILL)
+    wait_for(f"end of process {pid}", lambda: not runs(pid))
 
 
 def is_reading(pid):

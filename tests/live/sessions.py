@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 
-from live import LONG_SECONDS, PROGRAMS, dump, expect, info, is_whole, run_tests, stop_session, told, wait_for, xheap
+from live import LONG_SECONDS, PROGRAMS, XHEAP, dump, expect, info, is_whole, run_tests, stop_session, told, wait_for, xheap
 
 PROGRAM = os.path.join(PROGRAMS, "attached")
 NAME = f"test{os.getpid()}"
@@ -160,9 +160,45 @@ def check_sessions():
     expect(re.search("no sessions", xheap("sessions")) or name not in xheap("sessions"), "a session is left")
 
 
+def check_end_signal():
+    """SIGTERM ends a session as stop does: its processes run on, its trace is complete, its name is free. So it ends the recording of `record`, which says
+    why, whether that has attached or has started the program."""
+    process, trace = target("seldom"), "signal.xht"
+    xheap("start", NAME, "-o", trace, "-p", process.pid)
+    wait_until_recorded(NAME)
+    os.kill(query(NAME)["logger_pid"], signal.SIGTERM)
+    wait_for("the end of the session", lambda: NAME not in xheap("sessions"))
+    expect(is_whole(info(trace)) and info(trace)["complete"], "the trace is not complete")
+    expect(process.poll() is None and "xheap" not in pathlib.Path(f"/proc/{process.pid}/maps").read_text(), "the process was not detached from")
+    recorder = subprocess.Popen([XHEAP, "record", "-o", trace, "-p", str(process.pid)], stderr=subprocess.PIPE, text=True)
+    said = signal_logger_of(recorder)
+    expect(recorder.returncode == 0 and "SIGTERM from process" in said and "detached from" in said, f"status {recorder.returncode}: {said}")
+    expect(is_whole(info(trace)), "the trace of record -p is cut")
+    end(process)
+    recorder = subprocess.Popen([XHEAP, "record", "-o", trace, "--", PROGRAM, "seldom"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said = signal_logger_of(recorder, "")
+    expect(recorder.returncode == 0 and "SIGTERM from process" in said, f"status {recorder.returncode}: {said}")
+    expect(is_whole(info(trace)), "the trace of record is cut")
+
+
+def signal_logger_of(recorder, input_text=None):
+    """Send the logger SIGTERM when it records. The program ends after that, at the end of its input."""
+    def logger():
+        children = pathlib.Path(f"/proc/{recorder.pid}/task/{recorder.pid}/children").read_text().split()
+        return next((int(pid) for pid in children if pathlib.Path(f"/proc/{pid}/comm").read_text() == "xheap-logger\n"), None)
+    wait_for("the logger", logger)
+    pid = logger()
+    wait_for("events", lambda: os.path.exists(recorder.args[3]) and sum(info(recorder.args[3])["events"].values()) > 0)
+    os.kill(pid, signal.SIGTERM)
+    # `record` waits for it when the program has ended.
+    wait_for("the end of the logger", lambda: not os.path.exists(f"/proc/{pid}") or pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z")
+    return recorder.communicate(input_text, timeout=LONG_SECONDS)[1]
+
+
 def sessions():
     try:
         check_sessions()
+        check_end_signal()
     finally:
         # A session without targets waits for ever.
         stop_session(NAME)

@@ -52,12 +52,34 @@ static uint32_t rows_make(struct heap_allocation *rows)
 	return count;
 }
 
-static size_t rows_pack(struct bytes *bytes, const struct heap_allocation *rows, uint32_t count)
+static struct bytes strips[PACK_STRIPS];
+
+static void rows_pack(const struct heap_allocation *rows, uint32_t count)
 {
-	bytes->size = 0;
-	pack_rows(bytes, rows, count);
-	assert_true(!bytes->has_failed && bytes_reserve(bytes, PACK_SLACK_BYTES));
-	return bytes->size;
+	for (unsigned i = 0; i < PACK_STRIPS; i++)
+		strips[i].size = 0;
+	pack_rows(strips, rows, count);
+	for (unsigned i = 0; i < PACK_COLUMNS; i++)
+		assert_true(!strips[i].has_failed && bytes_reserve(&strips[i], PACK_SLACK_BYTES));
+}
+
+/* Unpack what was packed, without the last bytes of each strip. */
+static bool rows_unpack(struct pack_columns *columns, uint32_t count, unsigned wanted, size_t cut)
+{
+	struct reading readings[PACK_STRIPS];
+	for (unsigned i = 0; i < PACK_COLUMNS; i++) {
+		size_t size = strips[i].size > cut ? strips[i].size - cut : 0;
+		readings[i] = (struct reading){.at = strips[i].data, .end = strips[i].data + size};
+	}
+	return unpack_rows(readings, columns, count, &limits, wanted);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < PACK_STRIPS; i++)
+		bytes_fini(&strips[i]);
+	return 0;
 }
 
 /* ---- packing ---- */
@@ -67,17 +89,15 @@ static void test_round_trip(void **state)
 	(void)state;
 	static struct heap_allocation rows[PACK_ROWS];
 	static struct pack_columns columns;
-	struct bytes bytes = {0};
 	for (int round = 0; round < ROUNDS; round++) {
 		uint32_t count = rows_make(rows);
-		size_t size = rows_pack(&bytes, rows, count);
-		assert_true(unpack_rows(bytes.data, size, &columns, count, &limits, PACK_ALL));
+		rows_pack(rows, count);
+		assert_true(rows_unpack(&columns, count, PACK_ALL, 0));
 		for (uint32_t i = 0; i < count; i++) {
 			const struct heap_allocation row = pack_row(&columns, i);
 			assert_memory_equal(&row, &rows[i], sizeof(row));
 		}
 	}
-	bytes_fini(&bytes);
 }
 
 /* What was not asked for is not touched, and what was is the same as with all the others. */
@@ -88,20 +108,18 @@ static void test_some_columns(void **state)
 					  PACK_END_SITES, PACK_THREADS, PACK_HEAPS, PACK_TIMES | PACK_SITES};
 	static struct heap_allocation rows[PACK_ROWS];
 	static struct pack_columns whole, some;
-	struct bytes bytes = {0};
 	for (int round = 0; round < ROUNDS; round++) {
 		uint32_t count = rows_make(rows);
-		size_t size = rows_pack(&bytes, rows, count);
+		rows_pack(rows, count);
 		unsigned columns = wanted[any(sizeof(wanted) / sizeof(*wanted))];
 		memset(&some, 0x55, sizeof(some));
-		assert_true(unpack_rows(bytes.data, size, &whole, count, &limits, PACK_ALL));
-		assert_true(unpack_rows(bytes.data, size, &some, count, &limits, columns));
+		assert_true(rows_unpack(&whole, count, PACK_ALL, 0));
+		assert_true(rows_unpack(&some, count, columns, 0));
 		for (unsigned column = 0; column < PACK_COLUMNS; column++)
 			for (uint32_t i = 0; i < count; i++)
 				assert_int_equal(some.numbers[column][i],
 						 columns >> column & 1 ? whole.numbers[column][i] : 0x5555555555555555);
 	}
-	bytes_fini(&bytes);
 }
 
 /* One number at a time is what it must not be. */
@@ -110,7 +128,6 @@ static void test_limits(void **state)
 	(void)state;
 	static struct heap_allocation rows[PACK_ROWS];
 	static struct pack_columns columns;
-	struct bytes bytes = {0};
 	for (int round = 0; round < ROUNDS; round++) {
 		uint32_t count = rows_make(rows), which = (uint32_t)any(count);
 		unsigned wrong = 0;
@@ -140,14 +157,13 @@ static void test_limits(void **state)
 			wrong = PACK_STATES;
 			break;
 		}
-		size_t size = rows_pack(&bytes, rows, count);
-		assert_false(unpack_rows(bytes.data, size, &columns, count, &limits, PACK_ALL));
-		assert_false(unpack_rows(bytes.data, size, &columns, count, &limits, wrong));
-		assert_true(unpack_rows(bytes.data, size, &columns, count, &limits, PACK_SIZES));
-		assert_false(unpack_rows(bytes.data, size - 1, &columns, count, &limits, PACK_ALL));
-		assert_false(unpack_rows(bytes.data, 0, &columns, count, &limits, PACK_ALL));
+		rows_pack(rows, count);
+		assert_false(rows_unpack(&columns, count, PACK_ALL, 0));
+		assert_false(rows_unpack(&columns, count, wrong, 0));
+		assert_true(rows_unpack(&columns, count, PACK_SIZES, 0));
+		assert_false(rows_unpack(&columns, count, PACK_ALL, 1));
+		assert_false(rows_unpack(&columns, count, PACK_ALL, SIZE_MAX));
 	}
-	bytes_fini(&bytes);
 }
 
 /* ---- selecting ---- */
@@ -193,7 +209,6 @@ static void test_select(void **state)
 	static struct heap_allocation rows[PACK_ROWS];
 	static struct pack_columns columns;
 	static uint8_t sites[SITES], free_sites[SITES], threads[THREADS], heaps[HEAPS + 1];
-	struct bytes bytes = {0};
 	size_t passed = 0, all = 0;
 	for (int round = 0; round < 4 * ROUNDS; round++) {
 		uint32_t count = rows_make(rows);
@@ -214,8 +229,8 @@ static void test_select(void **state)
 		/* Times of a damaged file: lifetimes that no number holds. */
 		if (!any(16))
 			rows[0].end_ns = INT64_MAX;
-		size_t size = rows_pack(&bytes, rows, count);
-		assert_true(unpack_rows(bytes.data, size, &columns, count, &limits, PACK_ALL));
+		rows_pack(rows, count);
+		assert_true(rows_unpack(&columns, count, PACK_ALL, 0));
 		uint64_t selected[PACK_ROWS / 64];
 		heap_filter_select(selected, &filter, &columns, 0, count);
 		for (uint32_t i = 0; i < PACK_ROWS; i++) {
@@ -226,12 +241,11 @@ static void test_select(void **state)
 		all += count;
 	}
 	assert_true(passed > all / 100 && passed < all / 2);
-	bytes_fini(&bytes);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip), cmocka_unit_test(test_some_columns),
 					   cmocka_unit_test(test_limits), cmocka_unit_test(test_select)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, end);
 }

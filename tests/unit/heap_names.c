@@ -86,6 +86,13 @@ bool symbols_function_range(struct symbols *symbols, const char *path, const uin
 	return offset >> 12 == 3;
 }
 
+bool symbols_function_address(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
+			      const char *name, uint64_t *address)
+{
+	(void)symbols, (void)path, (void)build_id, (void)build_id_size, (void)name, (void)address;
+	return false;
+}
+
 size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
 		       uint64_t offset, bool is_return_address, const struct symbol_frame **frames)
 {

@@ -26,6 +26,13 @@ struct symbols {
 };
 static struct symbols symbols[2] = {{0}, {0x40}};
 
+bool symbols_function_address(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
+			      const char *name, uint64_t *address)
+{
+	(void)symbols, (void)path, (void)build_id, (void)build_id_size, (void)name, (void)address;
+	return false;
+}
+
 bool symbols_function_range(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
 			    uint64_t offset, uint64_t *low, uint64_t *high)
 {

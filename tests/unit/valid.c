@@ -348,7 +348,9 @@ static void tables_hold(void **state)
 	assert_noticed(group->open_count, group->open_count + 1, heap_table_is_valid(table));
 	assert_noticed(group->first_ns, group->last_ns, heap_table_is_valid(table));
 	assert_noticed(group->end_ns, INT64_MAX, heap_table_is_valid(table));
-	assert_noticed(group->rows_offset, table->groups.end, groups_is_valid(&table->groups));
+	assert_noticed(table->groups.strips[0].of[PACK_SIZE].offset, table->groups.end,
+		       groups_is_valid(&table->groups));
+	assert_noticed(group->row_count, PACK_ROWS + 1, groups_is_valid(&table->groups));
 	assert_noticed(group->end_count, PACK_ROWS + 1, groups_is_valid(&table->groups));
 	assert_noticed(table->groups.count, table->groups.capacity + 1, groups_is_valid(&table->groups));
 	heap_table_free(table);

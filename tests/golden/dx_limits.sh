@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: MIT
+# The first line of an answer: what keeps it from having every call, or every block, of the recorded time. A trace without limits has no such line.
+for scene in plain forks losses earlier circular; do
+	"$BUILD/tests/golden/make_trace" $scene $scene.xht
+done
+limits() {
+	echo "> $*"
+	"$XHEAP" dx "$@" 2>&1 | sed -n '1{/^(/p}'
+}
+questions='Heap() Calls Allocations() Leaks() Largest() FreedByOtherThread() Live() Growth SlowCalls(1) HeapAnalyze()'
+for trace in plain.xht forks.xht losses.xht earlier.xht circular.xht; do
+	for question in $questions; do
+		case $question in
+		Calls) limits $trace '@$cursession.TTD.Calls("*!*")' ;;
+		Growth) limits $trace '@$cursession.TTD.Data.Growth(@$position("0:0"))' ;;
+		*) limits $trace "@\$cursession.TTD.Data.$question" ;;
+		esac
+	done
+	limits $trace '@$cursession.TTD.Utility.GetHeapAddress(0x10)'
+	limits $trace '@$curprocess.Heap'
+	limits $trace '@$curprocess.Heaps'
+	limits $trace '@$cursession.Processes'
+done
