@@ -7,6 +7,7 @@
 #include "dx/block_pass.h"
 #include "dx/inherited.h"
 #include "dx/positions.h"
+#include "dx/query_plan.h"
 #include "query/scan.h"
 #include "table/weight.h"
 
@@ -346,6 +347,13 @@ static const struct dx_operator blocks_operator = {.name = "Allocations",
 						   .open = blocks_open,
 						   .next = blocks_next,
 						   .close = blocks_close};
+
+bool dx_blocks_are_all(const struct dx_sequence *sequence)
+{
+	return sequence->operator== & blocks_operator && sequence->arguments[DX_BLOCKS_PROCESS]
+		.number == TRACE_NONE && sequence->arguments[DX_BLOCKS_CHOICE]
+		.number == DX_BLOCKS_ALL;
+}
 
 struct dx_value dx_blocks(struct dx_query *query, uint32_t process, enum dx_block_choice choice,
 			  struct dx_value position, int column)

@@ -63,7 +63,7 @@ struct keeper {
 	struct image_status status;
 	bool is_status_new;
 	char said[1024];    /**< mistakes that were said already */
-	uint64_t links_sum; /**< of the directories of programs, as the watcher knows their links */
+	uint64_t links_sum; /**< of the directories of programs, whose links the watcher knows */
 	uint64_t scanned_ns, written_ns, searched_ns;
 };
 
