@@ -68,27 +68,6 @@ void image_status_interval(struct image_status *status, bool is_watching, uint32
 			(struct image_interval){.from_ns = now_ns, .end = end};
 }
 
-static size_t unwatched_kept(const struct image_status *status)
-{
-	return status->unwatched_count < IMAGE_UNWATCHED_MAX ? status->unwatched_count : IMAGE_UNWATCHED_MAX;
-}
-
-void image_status_forget_unwatched(struct image_status *status, bool is_other)
-{
-	size_t kept = unwatched_kept(status), count = 0;
-	for (size_t i = 0; i < kept; i++)
-		if ((status->unwatched[i].namespace != 0) != is_other)
-			status->unwatched[count++] = status->unwatched[i];
-	status->unwatched_count = count;
-}
-
-void image_status_add_unwatched(struct image_status *status, const struct image_unwatched *unwatched)
-{
-	if (status->unwatched_count < IMAGE_UNWATCHED_MAX)
-		status->unwatched[status->unwatched_count] = *unwatched;
-	status->unwatched_count++;
-}
-
 int image_status_await(uint64_t limit_ns, struct diag *diag)
 {
 	uint64_t from_ns = monotonic_now_ns(), asked_ns = 0, now_ns = from_ns;
@@ -110,6 +89,27 @@ int image_status_await(uint64_t limit_ns, struct diag *diag)
 		monotonic_pause(AWAIT_NS);
 	}
 	return diag_fail(diag, ETIMEDOUT, "the watcher has not taken the image options in time");
+}
+
+static size_t unwatched_kept(const struct image_status *status)
+{
+	return status->unwatched_count < IMAGE_UNWATCHED_MAX ? status->unwatched_count : IMAGE_UNWATCHED_MAX;
+}
+
+void image_status_forget_unwatched(struct image_status *status, bool is_other)
+{
+	size_t kept = unwatched_kept(status), count = 0;
+	for (size_t i = 0; i < kept; i++)
+		if ((status->unwatched[i].namespace != 0) != is_other)
+			status->unwatched[count++] = status->unwatched[i];
+	status->unwatched_count = count;
+}
+
+void image_status_add_unwatched(struct image_status *status, const struct image_unwatched *unwatched)
+{
+	if (status->unwatched_count < IMAGE_UNWATCHED_MAX)
+		status->unwatched[status->unwatched_count] = *unwatched;
+	status->unwatched_count++;
 }
 
 bool image_status_is_kept(const struct image_status *status)

@@ -239,8 +239,7 @@ static void watcher_lost(struct keeper *keeper)
 	keeper->status.is_in_force = false;
 	keeper->status.in_force_ns = 0;
 	/* It lived at its last beat; nobody knows how much longer. */
-	int64_t beat_ns =
-		__atomic_load_n(&keeper->life->beat_ns[keeper->watcher_number % WATCH_LIVES], __ATOMIC_RELAXED);
+	int64_t beat_ns = __atomic_load_n(&keeper->life->beat_ns, __ATOMIC_RELAXED);
 	if (has_any_in_force(keeper))
 		image_status_interval(&keeper->status, false, WATCH_END_NONE, beat_ns ? beat_ns : realtime_ns());
 	keeper_drop_spares(keeper);
@@ -258,12 +257,15 @@ static void watcher_begun(struct keeper *keeper, const struct watch_message *mes
 	if (keeper->watcher >= 0)
 		watcher_lost(keeper);
 	if (message->value > 0 && message->value < WATCH_END_COUNT && keeper->status.interval_count) {
+		struct image_interval *last =
+			&keeper->status.intervals[(keeper->status.interval_count - 1) % IMAGE_INTERVAL_MAX];
 		keeper_say(keeper, "another watcher has begun: %s", reasons[message->value]);
-		keeper->status.intervals[(keeper->status.interval_count - 1) % IMAGE_INTERVAL_MAX].end =
-			(uint32_t)message->value;
+		last->end = (uint32_t)message->value;
+		/* The new watcher may have given a sign of life before the end of the last one was noticed. */
+		if (!last->to_ns && message->beat_ns && message->beat_ns < last->from_ns)
+			last->from_ns = message->beat_ns;
 	}
 	keeper->watcher = socket;
-	keeper->watcher_number = message->id;
 	keeper->status.watcher = message->pid;
 	keeper_scan_sessions(keeper);
 	wait_for_sessions(keeper);
@@ -499,9 +501,8 @@ static int run_directory_open(struct keeper *keeper, struct diag *diag)
 /* A keeper that was killed could not list the time that began then. */
 static void note_last_keeper(struct keeper *keeper)
 {
-	int64_t beat_ns = keeper->life->beat_ns[keeper->life->watcher % WATCH_LIVES];
 	if (keeper->status.keeper && keeper->status.is_in_force)
-		image_status_interval(&keeper->status, false, WATCH_END_KILLED, beat_ns ? beat_ns : realtime_ns());
+		image_status_interval(&keeper->status, false, WATCH_END_KILLED, keeper->life->beat_ns);
 }
 
 static int keeper_begin(struct keeper *keeper, struct diag *diag)

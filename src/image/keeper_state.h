@@ -48,7 +48,6 @@ struct keeper {
 	pid_t guardian;
 	struct watch_life *life; /**< shared with the guardian and the watcher */
 	uint64_t counted;        /**< starts of `life`, when the status was written */
-	uint32_t watcher_number; /**< of the watcher that is known here */
 	bool is_over;
 	bool lacks_directories;              /**< the file system of one is not there yet, or read-only */
 	uint64_t options_due_ns;             /**< when changed files are read; 0: nothing has changed */
@@ -64,7 +63,7 @@ struct keeper {
 	struct image_status status;
 	bool is_status_new;
 	char said[1024];    /**< mistakes that were said already */
-	uint64_t links_sum; /**< of the directories of programs, as the watcher knows their links */
+	uint64_t links_sum; /**< of the directories of programs, whose links the watcher knows */
 	uint64_t scanned_ns, written_ns, searched_ns;
 };
 

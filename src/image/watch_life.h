@@ -12,14 +12,9 @@
 #include "session/control.h"
 #include "session/image_start.h"
 
-enum { WATCH_LIVES = 64 };
-
 struct watch_life {
 	uint64_t beats;   /**< the watcher raises it at least every WATCHER_BEAT_MS */
-	uint32_t watcher; /**< number of the watcher that runs; the guardian counts them */
-	/** of each watcher, by its number modulo WATCH_LIVES: time of its last beat since the epoch, 0: none. The next
-	    watcher runs before the keeper knows of the end of the last one. */
-	int64_t beat_ns[WATCH_LIVES];
+	int64_t beat_ns;  /**< time of the last one, since the epoch */
 	uint64_t changes; /**< how many starts were counted */
 	struct {
 		uint64_t outcomes[CONTROL_OUTCOME_COUNT], shared; /**< as in struct image_count */

@@ -58,8 +58,7 @@ struct watcher {
 	int old_group; /**< its marks are replaced, but it has unanswered events; -1: none */
 	int new_group; /**< gets its marks; -1: none */
 	struct watch_life *life;
-	uint32_t number; /**< its own among all watchers, as its life has it */
-	dev_t device;    /**< with the inode: of xheap itself */
+	dev_t device; /**< with the inode: of xheap itself */
 	ino_t inode;
 	uint64_t deadline_ns; /**< time that a start may wait for its logger */
 	bool is_over, is_new, has_failed;
