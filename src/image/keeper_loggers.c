@@ -241,6 +241,14 @@ void keeper_take_sessions(struct keeper *keeper)
 			session_take(keeper, &keeper->sessions[i]);
 }
 
+bool keeper_asks_sessions(const struct keeper *keeper)
+{
+	for (size_t i = 0; i < keeper->session_count; i++)
+		if (keeper->sessions[i].socket >= 0)
+			return true;
+	return false;
+}
+
 /* A session that was passed stays: the numbers of options do not change. Others are asked again. */
 void keeper_review_sessions(struct keeper *keeper)
 {
