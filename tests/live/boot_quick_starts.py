@@ -97,7 +97,7 @@ def options():
         if name == "remove":
             xheap("boottrace", "-remove", env=dict(os.environ, XHEAP_IMAGE_ROOT=str(results)))
             continue
-        words = ["-trace", name.removeprefix("trace ")]
+        words = ["-trace", name.removeprefix("trace "), "-resultPath", "/"]
         if name not in SCENARIOS:
             words = [f"-{name}", *value.format(results=results).split(), "-trace", "command", "--", "true"]
         # Nobody allows the restart.
