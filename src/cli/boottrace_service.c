@@ -72,6 +72,17 @@ static int unit_do(const char *verb, const char *unit)
 	return status ? cli_fail("boottrace: systemctl %s %s: status %d", verb, unit, status) : CLI_OK;
 }
 
+void boottrace_service_name(const char *unit, char *name, size_t size)
+{
+	char *const words[] = {"systemctl", "show", "--property=Id", "--value", "--", (char *)unit, NULL};
+	if (systemctl(words, name, size) == 0)
+		name[strcspn(name, "\n")] = 0;
+	else
+		name[0] = 0;
+	if (!name[0])
+		snprintf(name, size, "%s", unit);
+}
+
 /* Find the path of the unit's program in "{ path=/usr/sbin/nginx ; argv[]=... }". */
 static int unit_program(const char *unit, char *path, size_t size)
 {
