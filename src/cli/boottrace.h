@@ -59,7 +59,8 @@ int boottrace_boot_begin(struct boottrace *scenario);
 int boottrace_boot_continue(void);
 int boottrace_remove(void);
 
-/** Write the unit's own name: nginx is nginx.service, and an alias is another unit. Without systemd, write it as it is. */
+/** Write the unit's own name: nginx is nginx.service, and an alias is another unit. Without systemd, write it as it
+    is. */
 void boottrace_service_name(const char *unit, char *name, size_t size);
 
 /** Remove the image options and end the sessions that runs of services have left. Return CLI_OK, or CLI_FAILED after a
