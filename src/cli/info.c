@@ -196,8 +196,8 @@ static bool is_shown_elsewhere(const char *option)
 {
 	return !strcmp(option, TRACE_OPTION_EARLIER_MISSING) || !strcmp(option, TRACE_OPTION_UNHOOKED) ||
 	       !strcmp(option, TRACE_OPTION_UNTRACED_EXECS) || !strcmp(option, TRACE_OPTION_DAMAGED) ||
-	       !strcmp(option, TRACE_OPTION_LIMITED) || !strcmp(option, TRACE_OPTION_INACTIVE) ||
-	       !strcmp(option, TRACE_OPTION_TRIGGERED);
+	       !strcmp(option, TRACE_OPTION_LIMITED) || !strcmp(option, TRACE_OPTION_UNFINISHED) ||
+	       !strcmp(option, TRACE_OPTION_INACTIVE) || !strcmp(option, TRACE_OPTION_TRIGGERED);
 }
 
 static void info_json(const struct info *info, struct sink *out)
