@@ -168,6 +168,21 @@ static void intervals_text(const struct image_status *status)
 	}
 }
 
+/* File systems on which no NAME is seen. */
+static void unwatched_text(const struct image_status *status)
+{
+	uint64_t i = 0;
+	for (; i < status->unwatched_count && i < IMAGE_UNWATCHED_MAX; i++) {
+		const struct image_unwatched *unwatched = &status->unwatched[i];
+		printf("not watched: %s", text_shown(unwatched->place));
+		if (unwatched->pid)
+			printf(" of the mount namespace of process %d", (int)unwatched->pid);
+		printf(": %s\n", text_shown(unwatched->why));
+	}
+	if (i < status->unwatched_count)
+		printf("not watched: %s more\n", text_count(status->unwatched_count - i).data);
+}
+
 static void list_text(const struct image_options *options, const struct image_status *status)
 {
 	for (size_t i = 0; i < options->count; i++)
@@ -178,6 +193,14 @@ static void list_text(const struct image_options *options, const struct image_st
 		printf("not in force: %s\n", text_shown(options->mistakes[i].text));
 	if (!image_status_is_kept(status) && options->count)
 		puts("nobody watches: systemctl enable --now xheap-images, or xheap image watch");
+	if (image_status_is_kept(status))
+		unwatched_text(status);
+	if (status->overflows)
+		printf("%s time%s starts did not fit into the kernel's queue: they ran untraced, and are not counted\n",
+		       text_count(status->overflows).data, status->overflows == 1 ? "" : "s");
+	if (status->refused_marks)
+		printf("%s mark%s could not be set: some starts are not seen\n", text_count(status->refused_marks).data,
+		       status->refused_marks == 1 ? "" : "s");
 	intervals_text(status);
 }
 
@@ -225,6 +248,21 @@ static void option_json(struct json *json, const struct image_option *option, co
 	json_end_object(json);
 }
 
+static void unwatched_json(struct json *json, const struct image_status *status)
+{
+	json_number(json, "not_watched_count", (int64_t)status->unwatched_count);
+	json_begin_array(json, "not_watched");
+	for (uint64_t i = 0; i < status->unwatched_count && i < IMAGE_UNWATCHED_MAX; i++) {
+		json_begin_object(json, NULL);
+		json_text(json, "place", status->unwatched[i].place);
+		json_number(json, "namespace", (int64_t)status->unwatched[i].namespace);
+		json_number(json, "pid", status->unwatched[i].pid);
+		json_text(json, "why", status->unwatched[i].why);
+		json_end_object(json);
+	}
+	json_end_array(json);
+}
+
 static void list_json(const struct image_options *options, const struct image_status *status)
 {
 	struct json json = {.out = cli_stdout(), .line_depth = 3};
@@ -238,6 +276,8 @@ static void list_json(const struct image_options *options, const struct image_st
 	json_number(&json, "refused_marks", (int64_t)status->refused_marks);
 	json_number(&json, "queue_overflows", (int64_t)status->overflows);
 	json_number(&json, "other_mount_namespaces", (int64_t)status->namespaces);
+	json_number(&json, "sessions", is_kept ? (int64_t)status->sessions : 0);
+	unwatched_json(&json, status);
 	json_begin_array(&json, "images");
 	for (size_t i = 0; i < options->count; i++)
 		option_json(&json, &options->items[i], count_of(status, image_option_title(&options->items[i])));

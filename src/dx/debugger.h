@@ -56,6 +56,9 @@ struct dx_session {
 void dx_session_init(struct dx_session *session);
 void dx_session_fini(struct dx_session *session);
 
+/** Make a process and its thread the current ones. thread TRACE_NONE: the first one of the process, if it has any. */
+void dx_session_switch(struct dx_session *session, uint32_t process, uint32_t thread);
+
 /** Return the table; NULL after a message. */
 struct heap_table *dx_session_table(struct dx_session *session);
 

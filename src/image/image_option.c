@@ -499,6 +499,24 @@ void image_option_traces(const struct image_option *option, uint64_t *files, uin
 		add_traces(session.trace_path, files, bytes);
 }
 
+void image_option_continue(struct session_options *session)
+{
+	char pattern[2 * IMAGE_PATH_BYTES];
+	glob_t found;
+	if (!session_path_is_numbered(session->trace_path))
+		return;
+	trace_pattern(session->trace_path, pattern, sizeof(pattern));
+	if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		/* Up to the number both are the same. */
+		unsigned long number = strtoul(found.gl_pathv[i] + strcspn(session->trace_path, "%"), NULL, 10);
+		if (number < UINT32_MAX && number >= session->first_number)
+			session->first_number = (uint32_t)number + 1;
+	}
+	globfree(&found);
+}
+
 /* ---- the recording ---- */
 
 /* Store the words of Options. */

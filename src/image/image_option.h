@@ -16,6 +16,7 @@
 enum {
 	IMAGE_NAME_BYTES = 256,
 	IMAGE_PATH_BYTES = 1024,
+	IMAGE_OPTION_MAX = 1024, /* in force at once */
 	IMAGE_FLAG_HEAP = 1,
 	IMAGE_FLAG_SECTIONS = 2, /* critical sections, which Linux does not have */
 };
@@ -86,6 +87,9 @@ void image_option_session_name(const struct image_option *option, char name[65])
 
 /** Sum up the traces of the image's own session, and of its processes with %p: files and bytes. */
 void image_option_traces(const struct image_option *option, uint64_t *files, uint64_t *bytes);
+
+/** Let the numbers of the recording's traces go on behind those that exist: no trace is overwritten. */
+void image_option_continue(struct session_options *session);
 
 /** Set the options of a recording: those of the option, in a session of its own for the image, or for the process `pid`
     (0: none) with a trace of its own. The texts are the option's, or lie in `room`. Return 0 or a negative errno. */

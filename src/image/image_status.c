@@ -29,7 +29,9 @@ static const char status_name[] = "status";
 	X("early", is_early) \
 	X("in_force_ns", in_force_ns) \
 	X("refused_marks", refused_marks) \
-	X("overflows", overflows) X("namespaces", namespaces) X("intervals", interval_count) X("options", count)
+	X("overflows", overflows) \
+	X("namespaces", namespaces) \
+	X("sessions", sessions) X("unwatched", unwatched_count) X("intervals", interval_count) X("options", count)
 
 static const char *const outcome_names[] = {
 #define X(id, name) name,
@@ -89,6 +91,27 @@ int image_status_await(uint64_t limit_ns, struct diag *diag)
 	return diag_fail(diag, ETIMEDOUT, "the watcher has not taken the image options in time");
 }
 
+static size_t unwatched_kept(const struct image_status *status)
+{
+	return status->unwatched_count < IMAGE_UNWATCHED_MAX ? status->unwatched_count : IMAGE_UNWATCHED_MAX;
+}
+
+void image_status_forget_unwatched(struct image_status *status, bool is_other)
+{
+	size_t kept = unwatched_kept(status), count = 0;
+	for (size_t i = 0; i < kept; i++)
+		if ((status->unwatched[i].namespace != 0) != is_other)
+			status->unwatched[count++] = status->unwatched[i];
+	status->unwatched_count = count;
+}
+
+void image_status_add_unwatched(struct image_status *status, const struct image_unwatched *unwatched)
+{
+	if (status->unwatched_count < IMAGE_UNWATCHED_MAX)
+		status->unwatched[status->unwatched_count] = *unwatched;
+	status->unwatched_count++;
+}
+
 bool image_status_is_kept(const struct image_status *status)
 {
 	char path[64], name[32] = "";
@@ -132,6 +155,22 @@ static void add_intervals(struct fields *fields, const struct image_status *stat
 	}
 }
 
+static void add_unwatched(struct fields *fields, const struct image_status *status)
+{
+	char name[64];
+	for (size_t i = 0; i < unwatched_kept(status); i++) {
+		const struct image_unwatched *unwatched = &status->unwatched[i];
+		snprintf(name, sizeof(name), "unwatched.%zu.namespace", i);
+		fields_add_number(fields, name, unwatched->namespace);
+		snprintf(name, sizeof(name), "unwatched.%zu.pid", i);
+		fields_add_number(fields, name, (uint64_t)unwatched->pid);
+		snprintf(name, sizeof(name), "unwatched.%zu.place", i);
+		fields_add(fields, name, unwatched->place);
+		snprintf(name, sizeof(name), "unwatched.%zu.why", i);
+		fields_add(fields, name, unwatched->why);
+	}
+}
+
 static int write_text(const char *directory, const struct fields *fields, struct diag *diag)
 {
 	char path[1200], temporary[1220];
@@ -153,6 +192,7 @@ int image_status_write(const struct image_status *status, struct diag *diag)
 	NUMBERS(X)
 #undef X
 	add_intervals(&fields, status);
+	add_unwatched(&fields, status);
 	for (size_t i = 0; i < status->count; i++)
 		add_row(&fields, i, &status->counts[i]);
 	int error = write_text(directory, &fields, diag);
@@ -177,6 +217,18 @@ static char *read_text(void)
 		text[0] = 0;
 	if (fd >= 0)
 		close(fd);
+	return text;
+}
+
+/* Return where the row begins, from a row before it on; `text` if it is not there. With a thousand rows it takes too
+   long to search each value from the text's start. */
+static const char *row_begin(const char *text, size_t index)
+{
+	char name[64];
+	size_t length = (size_t)snprintf(name, sizeof(name), "%zu.image=", index);
+	for (const char *line = text; line; line = strchr(line, '\n'), line += line != NULL)
+		if (!strncmp(line, name, length))
+			return line;
 	return text;
 }
 
@@ -212,6 +264,22 @@ static void read_intervals(struct image_status *status, const char *text)
 	}
 }
 
+static void read_unwatched(struct image_status *status, const char *text)
+{
+	char name[64];
+	for (size_t i = 0; i < unwatched_kept(status); i++) {
+		struct image_unwatched *unwatched = &status->unwatched[i];
+		snprintf(name, sizeof(name), "unwatched.%zu.namespace", i);
+		unwatched->namespace = fields_number(text, name, 0);
+		snprintf(name, sizeof(name), "unwatched.%zu.pid", i);
+		unwatched->pid = (int32_t)fields_number(text, name, 0);
+		snprintf(name, sizeof(name), "unwatched.%zu.place", i);
+		fields_value(text, name, unwatched->place, sizeof(unwatched->place));
+		snprintf(name, sizeof(name), "unwatched.%zu.why", i);
+		fields_value(text, name, unwatched->why, sizeof(unwatched->why));
+	}
+}
+
 void image_status_read(struct image_status *status)
 {
 	*status = (struct image_status){0};
@@ -226,8 +294,12 @@ void image_status_read(struct image_status *status)
 	read.count = 0;
 	*status = read;
 	read_intervals(status, text);
-	for (size_t i = 0; i < rows && i < IMAGE_COUNTER_MAX; i++)
-		read_row(status, text, i);
+	read_unwatched(status, text);
+	const char *row = text;
+	for (size_t i = 0; i < rows && i < IMAGE_COUNTER_MAX; i++) {
+		row = row_begin(row, i);
+		read_row(status, row, i);
+	}
 	free(text);
 }
 

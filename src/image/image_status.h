@@ -11,7 +11,7 @@
 #include "base/diag.h"
 #include "session/control.h"
 
-enum { IMAGE_INTERVAL_MAX = 128, IMAGE_REASON_BYTES = 256 };
+enum { IMAGE_INTERVAL_MAX = 128, IMAGE_REASON_BYTES = 256, IMAGE_UNWATCHED_MAX = 64, IMAGE_PLACE_BYTES = 256 };
 
 /** The starts of an image. */
 struct image_count {
@@ -28,13 +28,23 @@ struct image_interval {
 	uint32_t end;           /**< enum watch_end: why the watcher ended */
 };
 
+/** A file system on which no start of a NAME is seen. */
+struct image_unwatched {
+	uint64_t namespace; /**< the mount namespace, by its inode; 0: that of the keeper */
+	int32_t pid;        /**< a process there; 0: of the keeper's */
+	char place[IMAGE_PLACE_BYTES], why[64];
+};
+
 struct image_status {
 	int32_t keeper, watcher; /**< process ids; 0: none */
 	bool is_in_force;        /**< the watcher has its marks */
 	bool is_early;           /**< the keeper began before process 1 */
 	uint64_t in_force_ns;    /**< when the options in force were read, in ns of the monotonic clock; 0: none is */
 	uint64_t refused_marks, overflows, interval_count; /**< interval_count: of all; the newest ones are kept */
-	uint64_t namespaces; /**< other mount namespaces whose file systems are watched, as of the last search */
+	uint64_t namespaces;      /**< other mount namespaces whose file systems are watched, as of the last search */
+	uint64_t sessions;        /**< sessions that take starts, beside the images' own */
+	uint64_t unwatched_count; /**< of all; the first ones are kept */
+	struct image_unwatched unwatched[IMAGE_UNWATCHED_MAX];
 	struct image_interval intervals[IMAGE_INTERVAL_MAX];
 	struct image_count *counts;
 	size_t count, capacity;
@@ -56,6 +66,12 @@ void image_status_interval(struct image_status *status, bool is_watching, uint32
 /** Wait until the options are in force as their files are now, and as the sessions are now. Return 0; -ESRCH: nobody
     watches; -ETIMEDOUT. */
 int image_status_await(uint64_t limit_ns, struct diag *diag);
+
+/** Forget the file systems that are not watched: those of the keeper's namespace, or of all others. */
+void image_status_forget_unwatched(struct image_status *status, bool is_other);
+
+/** Note a file system that is not watched. */
+void image_status_add_unwatched(struct image_status *status, const struct image_unwatched *unwatched);
 
 /** Return whether the keeper of the file runs. */
 bool image_status_is_kept(const struct image_status *status);

@@ -50,6 +50,7 @@ static _Noreturn void spare_run(struct keeper *keeper, int control)
 		_exit(1);
 	/* Numbered files do not wait: starts before their directory is there are untraced, and counted. */
 	session.waits_for_directory = keeper->options->is_early && session.file_mode == SESSION_FILE_SEQUENTIAL;
+	image_option_continue(&session);
 	_exit(logger_run(&session, control));
 }
 
@@ -208,7 +209,7 @@ static void session_pass(struct keeper *keeper, struct kept_session *session)
 		return;
 	} else if (!session->takes_images) {
 		/* Only options that name it use it. */
-		message.logger.kind = WATCH_LOGGER_OWN;
+		message.logger.kind = WATCH_LOGGER_NAMED;
 	}
 	if (own || session->takes_images || is_named) {
 		session->is_passed = true;
@@ -239,6 +240,15 @@ void keeper_take_sessions(struct keeper *keeper)
 	for (size_t i = 0; i < keeper->session_count && keeper->watcher >= 0; i++)
 		if (keeper->sessions[i].socket >= 0)
 			session_take(keeper, &keeper->sessions[i]);
+}
+
+void keeper_count_sessions(struct keeper *keeper)
+{
+	uint64_t count = 0;
+	for (size_t i = 0; i < keeper->session_count; i++)
+		count += keeper->sessions[i].is_passed && !keeper->sessions[i].is_own;
+	keeper->is_status_new |= count != keeper->status.sessions;
+	keeper->status.sessions = count;
 }
 
 /* A session that was passed stays: the numbers of options do not change. Others are asked again. */

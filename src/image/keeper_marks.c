@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the watcher has to mark: the keeper opens it, the watcher gets the descriptor. */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
@@ -13,16 +14,20 @@
 
 #include "image/keeper_state.h"
 
-/* Opening one of these may wait for a server or a user, or they have no programs. */
-static const char *const unwatched_types[] = {
-	"proc",    "sysfs",       "cgroup", "cgroup2",  "devpts",    "securityfs", "debugfs",
-	"tracefs", "pstore",      "bpf",    "configfs", "fusectl",   "mqueue",     "hugetlbfs",
-	"autofs",  "binfmt_misc", "nsfs",   "efivarfs", "selinuxfs", "rpc_pipefs", "nfs",
-	"nfs4",    "cifs",        "smb3",   "ceph",     "fuse",      "nfsd"};
+/* They have no programs. */
+static const char *const empty_types[] = {"proc",       "sysfs",     "cgroup",      "cgroup2", "devpts",   "securityfs",
+					  "debugfs",    "tracefs",   "pstore",      "bpf",     "configfs", "fusectl",
+					  "mqueue",     "hugetlbfs", "binfmt_misc", "nsfs",    "efivarfs", "selinuxfs",
+					  "rpc_pipefs", "nfsd",      "autofs"};
 
-static void send_mark(const struct keeper *keeper, enum watch_mark kind, int fd)
+/* To open one of these may wait for a server or a user. */
+static const char *const slow_types[] = {"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "afs", "fuse", "fuseblk"};
+
+static void send_mark(const struct keeper *keeper, enum watch_mark kind, const char *path, int fd)
 {
-	watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_MARK, .value = (int32_t)kind}, fd, true);
+	struct watch_message message = {.kind = WATCH_MARK, .value = (int32_t)kind};
+	snprintf(message.text, sizeof(message.text), "%.*s", (int)sizeof(message.text) - 1, path);
+	watch_send(keeper->watcher, &message, fd, true);
 }
 
 /* Mark the object at the path. Return whether it could be opened. */
@@ -32,7 +37,7 @@ static bool mark_path(const struct keeper *keeper, enum watch_mark kind, const c
 	int fd = open(path, kind == WATCH_MARK_DIRECTORY ? flags | O_DIRECTORY : flags);
 	if (fd < 0)
 		return false;
-	send_mark(keeper, kind, fd);
+	send_mark(keeper, kind, path, fd);
 	close(fd);
 	return true;
 }
@@ -53,6 +58,13 @@ static void mark_file(struct keeper *keeper, const struct image_option *option)
 }
 
 /* ---- file systems ---- */
+
+/** The mounts of a mount namespace. */
+struct mount_table {
+	uint64_t namespace; /**< its inode; 0: that of this process */
+	pid_t pid;          /**< a process there; 0: this one */
+	char root[64];      /**< path of the process's root; "": this process's */
+};
 
 /* Decode the \ooo of the mount table in place. */
 static void decode(char *text)
@@ -78,38 +90,54 @@ static bool is_below(const char *path, const char *directory)
 	return !strncmp(path, directory, length) && (length == 1 || !path[length] || path[length] == '/');
 }
 
-static bool is_unwatched_type(const char *type)
+static bool is_among(const char *const *types, size_t count, const char *type)
 {
-	for (size_t i = 0; i < sizeof(unwatched_types) / sizeof(*unwatched_types); i++)
-		if (!strcmp(type, unwatched_types[i]))
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(types[i], type))
 			return true;
-	return !strncmp(type, "fuse.", 5);
+	return false;
 }
 
-/* Mark the file system of a line of a mount table. root: of the processes that see it there; "": of this one. */
-static void mark_system(const struct keeper *keeper, char *line, const char *root)
+static void note_unwatched(struct keeper *keeper, const struct mount_table *table, const char *place, const char *why)
+{
+	struct image_unwatched unwatched = {.namespace = table->namespace, .pid = table->pid};
+	snprintf(unwatched.place, sizeof(unwatched.place), "%.*s", IMAGE_PLACE_BYTES - 1, place);
+	snprintf(unwatched.why, sizeof(unwatched.why), "%s", why);
+	image_status_add_unwatched(&keeper->status, &unwatched);
+}
+
+/* Mark the file system of a line of a mount table. */
+static void mark_system(struct keeper *keeper, char *line, const struct mount_table *table)
 {
 	static const char behind[] = " - ";
-	char device[32], place[PATH_MAX], type[64], path[PATH_MAX + 64];
+	char place[PATH_MAX], type[64], path[PATH_MAX + 64], why[64];
 	const char *rest = strstr(line, behind);
-	if (!rest || sscanf(line, "%*s %*s %31s %*s %4095s", device, place) != 2 ||
+	if (!rest || sscanf(line, "%*s %*s %*s %*s %4095s", place) != 1 ||
 	    sscanf(rest + sizeof(behind) - 1, "%63s", type) != 1)
 		return;
 	decode(place);
-	if (is_unwatched_type(type) || (keeper->options->below && !is_below(place, keeper->options->below)))
+	if (is_among(empty_types, sizeof(empty_types) / sizeof(*empty_types), type) ||
+	    (keeper->options->below && !is_below(place, keeper->options->below)))
 		return;
-	snprintf(path, sizeof(path), "%s%s", root, place);
-	mark_path(keeper, WATCH_MARK_SYSTEM, path);
+	snprintf(path, sizeof(path), "%s%s", table->root, place);
+	if (is_among(slow_types, sizeof(slow_types) / sizeof(*slow_types), type) || !strncmp(type, "fuse.", 5)) {
+		snprintf(why, sizeof(why), "%.20s: to open it may wait for a server", type);
+		note_unwatched(keeper, table, place, why);
+	} else if (!mark_path(keeper, WATCH_MARK_SYSTEM, path)) {
+		note_unwatched(keeper, table, place, strerror(errno));
+	}
 }
 
 /* A file system that is marked already stays as it is. */
-static void mark_table(const struct keeper *keeper, const char *table, const char *root)
+static void mark_table(struct keeper *keeper, const struct mount_table *table)
 {
-	FILE *file = fopen(table, "re");
+	char path[64];
+	snprintf(path, sizeof(path), table->pid ? "/proc/%d/mountinfo" : "/proc/self/mountinfo", (int)table->pid);
+	FILE *file = fopen(path, "re");
 	char *line = NULL;
 	size_t size = 0;
 	while (file && getline(&line, &size, file) > 0)
-		mark_system(keeper, line, root);
+		mark_system(keeper, line, table);
 	free(line);
 	if (file)
 		fclose(file);
@@ -126,8 +154,10 @@ static bool marks_systems(const struct keeper *keeper)
 
 void keeper_mark_systems(struct keeper *keeper)
 {
+	image_status_forget_unwatched(&keeper->status, false);
 	if (marks_systems(keeper))
-		mark_table(keeper, "/proc/self/mountinfo", "");
+		mark_table(keeper, &(struct mount_table){.pid = 0});
+	keeper->is_status_new = true;
 }
 
 /* ---- other mount namespaces ---- */
@@ -136,6 +166,7 @@ enum { NAMESPACE_MAX = 256 };
 
 struct namespace_list {
 	ino_t known[NAMESPACE_MAX];
+	ino_t left_out; /**< one for which there was no room; 0: none */
 	size_t count;
 };
 
@@ -150,8 +181,10 @@ static bool is_new_namespace(struct namespace_list *others, const char *pid)
 	for (size_t i = 0; i < others->count; i++)
 		if (others->known[i] == status.st_ino)
 			return false;
-	if (others->count == NAMESPACE_MAX)
+	if (others->count == NAMESPACE_MAX) {
+		others->left_out = status.st_ino;
 		return false;
+	}
 	others->known[others->count++] = status.st_ino;
 	return true;
 }
@@ -162,19 +195,28 @@ void keeper_mark_others(struct keeper *keeper)
 	DIR *processes = marks_systems(keeper) ? opendir("/proc") : NULL;
 	if (!processes)
 		return;
+	struct image_status *status = &keeper->status;
+	struct image_unwatched before[IMAGE_UNWATCHED_MAX];
+	uint64_t count = status->unwatched_count, namespaces = status->namespaces;
+	memcpy(before, status->unwatched, sizeof(before));
+	image_status_forget_unwatched(status, true);
 	is_new_namespace(&others, "self");
 	for (const struct dirent *entry; (entry = readdir(processes));) {
-		char table[64], root[64];
+		struct mount_table table = {.pid = (pid_t)strtol(entry->d_name, NULL, 10)};
 		if (entry->d_name[0] < '0' || entry->d_name[0] > '9' || !is_new_namespace(&others, entry->d_name))
 			continue;
-		snprintf(table, sizeof(table), "/proc/%.20s/mountinfo", entry->d_name);
-		snprintf(root, sizeof(root), "/proc/%.20s/root", entry->d_name);
-		mark_table(keeper, table, root);
+		table.namespace = others.known[others.count - 1];
+		snprintf(table.root, sizeof(table.root), "/proc/%d/root", (int)table.pid);
+		mark_table(keeper, &table);
 	}
 	closedir(processes);
-	bool is_new = keeper->status.namespaces != others.count - 1;
-	keeper->status.namespaces = others.count - 1;
-	keeper->is_status_new |= is_new;
+	if (others.left_out)
+		image_status_add_unwatched(status, &(struct image_unwatched){.namespace = others.left_out,
+									     .place = "/",
+									     .why = "more mount namespaces than 256"});
+	status->namespaces = others.count - 1;
+	keeper->is_status_new |= count != status->unwatched_count || namespaces != status->namespaces ||
+				 memcmp(before, status->unwatched, sizeof(before)) != 0;
 }
 
 /* ---- all ---- */
@@ -219,14 +261,15 @@ void keeper_mark(struct keeper *keeper)
 {
 	if (keeper->watcher < 0)
 		return;
-	for (size_t i = 0; i < keeper->kept_count; i++) {
-		const struct kept_option *kept = &keeper->kept[i];
-		if (kept->is_in_force)
-			keeper_send_option(keeper, kept);
-		else
-			watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_NO_OPTION, .id = kept->id},
-				   -1, true);
-	}
+	/* First those that end: the watcher has room for IMAGE_OPTION_MAX. */
+	for (size_t i = 0; i < keeper->kept_count; i++)
+		if (!keeper->kept[i].is_in_force)
+			watch_send(keeper->watcher,
+				   &(struct watch_message){.kind = WATCH_NO_OPTION, .id = keeper->kept[i].id}, -1,
+				   true);
+	for (size_t i = 0; i < keeper->kept_count; i++)
+		if (keeper->kept[i].is_in_force)
+			keeper_send_option(keeper, &keeper->kept[i]);
 	keeper_send_links(keeper);
 	watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_MARK_ANEW}, -1, true);
 	for (size_t i = 0; i < keeper->kept_count; i++)

@@ -47,7 +47,7 @@ struct keeper {
 	int guardian_socket, watcher, changes, mounts, signals;
 	pid_t guardian;
 	struct watch_life *life; /**< shared with the guardian and the watcher */
-	uint32_t watcher_number; /**< of the watcher that is known here */
+	uint64_t counted;        /**< starts of `life`, when the status was written */
 	bool is_over;
 	bool lacks_directories;              /**< the file system of one is not there yet, or read-only */
 	uint64_t options_due_ns;             /**< when changed files are read; 0: nothing has changed */
@@ -63,12 +63,12 @@ struct keeper {
 	struct image_status status;
 	bool is_status_new;
 	char said[1024];    /**< mistakes that were said already */
-	uint64_t links_sum; /**< of the directories of programs, as the watcher knows their links */
+	uint64_t links_sum; /**< of the directories of programs, whose links the watcher knows */
 	uint64_t scanned_ns, written_ns, searched_ns;
 };
 
-/** Follow an early keeper as long as it runs: pass signals on to it. Return true when this process is to end, too; false
-    if there is no early keeper, or it has ended otherwise. */
+/** Follow an early keeper as long as it runs: pass signals on to it. Return true when this process is to end, too;
+    false if there is no early keeper, or it has ended otherwise. */
 bool keeper_follow(const struct keeper *keeper);
 
 /** Tell the service manager, if one waits for it, that starts are recorded from now on. */
@@ -115,6 +115,8 @@ void keeper_spare_taken(struct keeper *keeper, uint32_t id);
 void keeper_scan_sessions(struct keeper *keeper);
 /** Take the answers of the sessions that were asked, and pass those that take starts to the watcher. */
 void keeper_take_sessions(struct keeper *keeper);
+/** Note in the status how many sessions take starts, beside the images' own. */
+void keeper_count_sessions(struct keeper *keeper);
 /** Consider the sessions again: options have changed. */
 void keeper_review_sessions(struct keeper *keeper);
 /** Forget that sessions were passed to the watcher, which has ended. */

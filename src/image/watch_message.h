@@ -21,17 +21,20 @@ enum watch_kind {
 	WATCH_NO_LOGGER, /**< to the watcher: forget the logger `id`, if it is a spare that was not used */
 	/** to the watcher: the marks from here to WATCH_MARKED replace all marks before */
 	WATCH_MARK_ANEW,
-	WATCH_MARK,   /**< to the watcher, with a descriptor of the object: value is an enum watch_mark */
+	/** to the watcher, with a descriptor of the object: value is an enum watch_mark, `text` the object's path */
+	WATCH_MARK,
 	WATCH_MARKED, /**< to the watcher: the new marks are complete, the old ones end */
-	/** from the guardian, with a socket: a new watcher. id: its number; value: enum watch_end, of the last one */
+	/** from the guardian, with a socket: a new watcher. value: enum watch_end, of the last one; `beat_ns`: time
+	    of its last sign of life */
 	WATCH_WATCHER,
 	/** from the watcher: a start of option `id`, by `pid`. value: enum control_outcome; text: why */
 	WATCH_STARTED,
 	WATCH_TAKEN,       /**< from the watcher: the spare `id` is the logger of option `value` now */
 	WATCH_LOGGER_GONE, /**< from the watcher: the logger `id` has ended */
-	WATCH_REFUSED,     /**< from the watcher: a mark could not be set; value is an errno */
-	WATCH_IN_FORCE,    /**< from the watcher: it has done WATCH_MARKED */
-	WATCH_OVERFLOW     /**< from the watcher: the kernel had no room for events, and some starts are untraced */
+	/** from the watcher: a mark could not be set; `id` is its enum watch_mark, value an errno, `text` the path */
+	WATCH_REFUSED,
+	WATCH_IN_FORCE, /**< from the watcher: it has done WATCH_MARKED */
+	WATCH_OVERFLOW  /**< from the watcher: the kernel had no room for events, and some starts are untraced */
 };
 
 /** X(id, text): why a watcher ended. */
@@ -65,6 +68,7 @@ enum watch_logger_kind {
 	WATCH_LOGGER_SPARE, /**< runs ahead of need */
 	WATCH_LOGGER_OWN,   /**< of the option */
 	WATCH_LOGGER_EACH,  /**< of one process of the option */
+	WATCH_LOGGER_NAMED, /**< a session that only options which name it use */
 	WATCH_LOGGER_TAKER  /**< a session that takes registered images of `user`, or of all users if that is root */
 };
 
@@ -89,6 +93,7 @@ struct watch_message {
 	union {
 		struct watch_option option;
 		struct watch_logger logger;
+		int64_t beat_ns;
 	};
 	char text[1024];
 };

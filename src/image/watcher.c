@@ -40,13 +40,11 @@
 
 /* ---- signs of life ---- */
 
-static void beat(const struct watcher *watcher)
+static void beat(struct watch_life *life)
 {
-	struct watch_life *life = watcher->life;
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
-	__atomic_store_n(&life->beat_ns[watcher->number % WATCH_LIVES],
-			 (int64_t)now.tv_sec * (int64_t)NS_PER_S + now.tv_nsec, __ATOMIC_RELAXED);
+	__atomic_store_n(&life->beat_ns, (int64_t)now.tv_sec * (int64_t)NS_PER_S + now.tv_nsec, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&life->beats, 1, __ATOMIC_RELAXED);
 }
 
@@ -78,16 +76,20 @@ static void group_close(int group)
 	pthread_attr_destroy(&attributes);
 }
 
-static void mark(struct watcher *watcher, enum watch_mark kind, int object)
+static void mark(struct watcher *watcher, const struct watch_message *message, int object)
 {
+	enum watch_mark kind = (enum watch_mark)message->value;
 	static const unsigned flags[] = {[WATCH_MARK_SYSTEM] = FAN_MARK_FILESYSTEM};
 	int *group = watcher->is_new ? &watcher->new_group : &watcher->group;
 	uint64_t mask = FAN_OPEN_EXEC_PERM | (kind == WATCH_MARK_DIRECTORY ? (uint64_t)FAN_EVENT_ON_CHILD : 0);
 	if (*group < 0)
 		*group = group_open();
-	if (*group < 0 || fanotify_mark(*group, FAN_MARK_ADD | (kind <= WATCH_MARK_SYSTEM ? flags[kind] : 0), mask,
-					object, NULL) != 0)
-		watch_send(watcher->keeper, &(struct watch_message){.kind = WATCH_REFUSED, .value = errno}, -1, false);
+	if (*group >= 0 && fanotify_mark(*group, FAN_MARK_ADD | (kind <= WATCH_MARK_SYSTEM ? flags[kind] : 0), mask,
+					 object, NULL) == 0)
+		return;
+	struct watch_message refusal = {.kind = WATCH_REFUSED, .id = (uint32_t)kind, .value = errno};
+	memcpy(refusal.text, message->text, sizeof(refusal.text));
+	watch_send(watcher->keeper, &refusal, -1, false);
 }
 
 /* Return whether a descriptor is free. Without one the kernel would deny the exec whose event is read. */
@@ -164,7 +166,7 @@ static struct registered *registered_find(struct watcher *watcher, uint32_t id)
 static void option_set(struct watcher *watcher, const struct watch_message *message)
 {
 	struct registered *row = registered_find(watcher, message->id);
-	if (!row && watcher->option_count < OPTION_MAX)
+	if (!row && watcher->option_count < IMAGE_OPTION_MAX)
 		row = &watcher->options[watcher->option_count++];
 	if (!row)
 		return;
@@ -242,7 +244,7 @@ void watcher_take_message(struct watcher *watcher, const struct watch_message *m
 		watcher->is_new = true;
 		break;
 	case WATCH_MARK:
-		mark(watcher, (enum watch_mark)message->value, fd);
+		mark(watcher, message, fd);
 		break;
 	case WATCH_MARKED:
 		marks_swap(watcher);
@@ -258,7 +260,7 @@ static void keeper_messages(struct watcher *watcher)
 	int fd, got;
 	while ((got = watch_receive(watcher->keeper, &message, &fd)) > 0) {
 		/* Many marks take long. */
-		beat(watcher);
+		beat(watcher->life);
 		watcher_take_message(watcher, &message, fd);
 		if (fd >= 0)
 			close(fd);
@@ -285,7 +287,7 @@ static void wait_and_serve(struct watcher *watcher)
 	const int group = watcher->group;
 	if (poll(polled, count, watcher_check_deadlines(watcher)) < 0)
 		return;
-	beat(watcher);
+	beat(watcher->life);
 	for (nfds_t i = 3; i < count; i++)
 		if (polled[i].revents && takers[i - 3]->socket == polled[i].fd)
 			watcher_take_answers(watcher, takers[i - 3]);
@@ -321,7 +323,6 @@ int watcher_run(int keeper, struct watch_life *life, uint32_t deadline_ms)
 		watcher->inode = own.st_ino;
 	}
 	watcher->life = life;
-	watcher->number = life->watcher;
 	watcher->deadline_ns = deadline_ms * NS_PER_MS;
 	watcher->group = watcher->old_group = watcher->new_group = -1;
 	for (int i = 0; i < LOGGER_MAX; i++)

@@ -35,6 +35,15 @@ static void start_allow(struct watcher *watcher, struct start *start)
 	watcher->pending--;
 }
 
+static bool is_each(const struct watcher *watcher, uint32_t option)
+{
+	for (unsigned i = 0; i < watcher->option_count; i++)
+		if (watcher->options[i].id == option)
+			return watcher->options[i].option.is_each;
+	return false;
+}
+
+/* The count is exact; the message, which has the reason, may find no room. */
 void watcher_report(const struct watcher *watcher, uint32_t option, pid_t pid, enum control_outcome outcome,
 		    const char *why, const struct taker *taker)
 {
@@ -43,6 +52,9 @@ void watcher_report(const struct watcher *watcher, uint32_t option, pid_t pid, e
 		message.logger = taker->logger;
 	snprintf(message.text, sizeof(message.text), "%s", why);
 	watch_send(watcher->keeper, &message, -1, false);
+	watch_life_count(watcher->life, option, outcome,
+			 outcome == CONTROL_OUTCOME_TRACED && taker && taker->logger.kind == WATCH_LOGGER_OWN &&
+				 is_each(watcher, option));
 }
 
 static void start_end(struct watcher *watcher, struct start *start, pid_t pid, enum control_outcome outcome,
@@ -228,12 +240,13 @@ static struct start *start_new(struct watcher *watcher)
 	return NULL;
 }
 
-/* Return the user of a process; root if it may not be inspected. */
+/* Return the user whose loggers may trace the process; root if it has changed its user since its last exec. Then the
+   files of its directory are root's, but not the directory. */
 static uint32_t user_of(pid_t tid)
 {
 	char path[40];
 	struct stat status;
-	snprintf(path, sizeof(path), "/proc/%d", (int)tid);
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
 	return stat(path, &status) == 0 ? status.st_uid : 0;
 }
 

@@ -81,13 +81,14 @@ struct session_options {
 	uint64_t max_file_bytes; /**< limit of the file, or of the memory; 0: unlimited */
 	uint64_t sample_bytes;   /**< record a sample of one block per this many allocated bytes; 0: all blocks */
 	bool with_duration, on_full_wait, follow, until_exit, check_stacks;
-	uint32_t generations; /**< keep so many traces, with numbers behind trace_path; 0: one, without a number */
+	uint32_t generations;     /**< keep so many traces, with numbers behind trace_path; 0: one, without a number */
 	bool waits_for_directory; /**< events are kept in memory while the trace's directory cannot be written to */
-	bool is_real_time; /**< --real-time was given: a short flush_ms */
-	bool with_index;   /**< make the trace's index during the recording */
-	bool takes_images; /**< record starts of registered images, too: -p 0 was given */
-	bool drops_empty;  /**< remove a trace in which no process was recorded */
-	bool is_attached;  /**< targets are running processes; the session ends with its controller */
+	bool is_real_time;        /**< --real-time was given: a short flush_ms */
+	bool with_index;          /**< make the trace's index during the recording */
+	bool takes_images;        /**< record starts of registered images, too: -p 0 was given */
+	uint32_t first_number;    /**< of numbered files: the number of the first one; 0: 1 */
+	bool drops_empty;         /**< remove a trace in which no process was recorded */
+	bool is_attached;         /**< targets are running processes; the session ends with its controller */
 };
 
 /** The least that a mode with a limit keeps. */

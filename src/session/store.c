@@ -192,6 +192,7 @@ int store_open(struct store **out, struct writer **writer, const struct session_
 				     .resolution_ns = SESSION_RESOLUTION_NS,
 				     .cookie = store};
 	snprintf(store->snapshot_path, sizeof(store->snapshot_path), "%s/" SNAPSHOT_NAME, directory);
+	store->counter = options->first_number ? options->first_number - 1 : 0;
 	number_next(store);
 	int error = store->mode->open(store, &how, clock, diag);
 	if (error) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Image options: which starts an option covers, where they are recorded, and how long they wait."""
+import ctypes
 import os
 import pathlib
 import pty
@@ -8,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import tty
@@ -109,7 +111,7 @@ def service():
         # Five as pids are printed, and sort; the child of the fifth by its parent's session.
         expect(found == {"traced": 6, "followed": 1, "privileged": 1}, f"{found}")
         traced = traced_pids("xt.service.*.xht")
-        expect(pids <= traced and not others & traced and len(traced) == 7, f"{pids} of the unit, {others} of others, {traced} in the traces")
+        expect(pids <= traced and not others & traced and len(traced) == 7, f"{pids} of the unit, {others} of others, {traced} in the traces {sorted(TRACES.iterdir())}: {listed()}")
         expect("xt.service: on, 6 traced, 1 untraced, 1 followed" in xheap("image", "list"), xheap("image", "list"))
         xheap("image", "remove", "xt.service")
     for unit in ("a.timer", "a b", "a/b", "init.scope", "-.slice", "xheap-images", "x@.service", "." , "x" * 300):
@@ -206,6 +208,154 @@ def links():
         wait_for("a start by a link that was made later", recorded)
 
 
+# Users of no other test, so that no other test's starts come to their sessions.
+ONE, OTHER = 64017, 64018
+
+
+def as_user(user):
+    return ["setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups"] if user else []
+
+
+class UserSession:
+    """A session of a user, until the block ends; with -p 0 it takes registered images."""
+
+    def __init__(self, name, user, folder, *words):
+        self.words = words
+        self.name, self.user, self.trace = name, user, pathlib.Path(folder, f"{name}.xht")
+        # Only root uses the test's own directory.
+        self.more = {"env": {key: value for key, value in os.environ.items() if key not in ("XHEAP_RUNTIME_DIR", "XDG_RUNTIME_DIR") or not user}}
+
+    def xheap(self, *words):
+        done = run(*as_user(self.user), XHEAP, *words, **self.more)
+        expect(done.returncode == 0, f"{words} of {self.name}: {done}")
+
+    def __enter__(self):
+        self.xheap("start", self.name, *self.words, "-o", self.trace)
+        return self
+
+    def __exit__(self, *_):
+        self.xheap("stop", self.name)
+
+    def pids(self):
+        return {int(row["pid"]) for row in processes(self.trace)}
+
+
+def pid_of(user, program=PERL, via=("sh", "-c", '"$@"; true', "sh")):
+    """A start by a shell of the user."""
+    done = run(*as_user(user), *via, program, "-e", 'print "$$\\n"')
+    expect(done.returncode == 0 and not done.stderr, f"{done}")
+    return int(done.stdout)
+
+
+def sessions():
+    """A user's session takes that user's starts, root's takes all, the session that an option names goes first, and the image's own is last."""
+    clear()
+    first, numbered, named = copied("first"), copied("numbered"), copied("named")
+    register("perl")
+    register("first")
+    register("numbered", "--every", 1, "--first", 10)
+    register("named", "--session", "chosen")
+    folder = tempfile.mkdtemp(dir="/tmp", prefix="xheap-sessions.")
+    os.chmod(folder, 0o777)
+    all_images = ("-p", "0")
+    one, other = UserSession("mine", ONE, folder, *all_images), UserSession("mine-too", OTHER, folder, *all_images)
+    root, chosen = UserSession("everything", 0, folder, *all_images), UserSession("chosen", 0, folder)
+    expected = {one: set(), other: set(), root: set(), chosen: set(), None: set()}
+
+    def start(session, user, program=PERL):
+        expected[session].add(pid_of(user, program))
+        row = wait_for_starts(program.name, sum(listed()[1][program.name]["starts"].values()))
+        expect(row["untraced"] == 0, f"{row}")
+
+    try:
+        with Watching("--deadline", str(LONG_MS)), one, other:
+            wait_until_in_force()
+            wait_for("both sessions of users", lambda: listed()[0]["sessions"] == 2)
+            for _ in range(3):
+                start(one, ONE)
+                start(other, OTHER)
+                start(None, 0)
+                start(None, ONE, numbered)
+                start(one, ONE, named)
+            # Nobody but root may trace a process that has changed its user and not executed anything yet.
+            expected[None].add(pid_of(ONE, via=()))
+            with chosen:
+                wait_for("the named session", lambda: listed()[0]["sessions"] == 3)
+                start(chosen, ONE, named)
+                start(chosen, 0, named)
+                start(None, 0, numbered)
+                # Its own session does not run yet.
+                start(None, 0, first)
+                start(one, ONE)
+                with root:
+                    wait_for("root's session", lambda: listed()[0]["sessions"] == 4)
+                    for user in (ONE, OTHER, 0):
+                        start(root, user)
+                        start(root, user, numbered)
+                        start(chosen, user, named)
+            wait_for("the end of root's sessions", lambda: listed()[0]["sessions"] == 2)
+            start(one, ONE)
+            start(None, 0)
+        for session in (one, other, root, chosen):
+            expect(session.pids() == expected[session], f"{session.name} has {session.pids()}, not {expected[session]}")
+        expect(traced_pids("*.xht") == expected[None], f"the images' own sessions have {traced_pids('*.xht')}, not {expected[None]}")
+    finally:
+        shutil.rmtree(folder)
+
+
+def mount_silent(place):
+    """Mount a file system whose server never answers. Return its descriptor."""
+    fd = os.open("/dev/fuse", os.O_RDWR)
+    options = f"fd={fd},rootmode=40000,user_id=0,group_id=0".encode()
+    if ctypes.CDLL(None, use_errno=True).mount(b"silent", os.fsencode(place), b"fuse", 0, options):
+        raise OSError(ctypes.get_errno(), "no such file system can be mounted")
+    return fd
+
+
+def unwatched():
+    """File systems on which no NAME can be seen are listed: behind a silent server, below another mount, in this mount namespace and in others."""
+    clear()
+    register("perl")
+    outer, inner, silent, server = FILES / "outer", FILES / "outer/inner", FILES / "silent", None
+    outer.mkdir()
+    silent.mkdir()
+    hide = f"mount -t tmpfs -o size=1m one {outer} && mkdir {inner} && mount -t tmpfs -o size=1m two {inner} && mount -t tmpfs -o size=1m three {outer}"
+
+    def rows():
+        return {(row["place"], row["namespace"] != 0): row for row in told("image", "list")["not_watched"]}
+    try:
+        with Watching("--deadline", str(LONG_MS)):
+            wait_until_in_force()
+            expect(not rows(), f"{rows()}")
+            subprocess.run(["sh", "-c", hide], check=True)
+            row = wait_for("a hidden file system", lambda: rows().get((str(inner), False)))
+            expect(row["pid"] == 0 and row["why"] == "No such file or directory", f"{row}")
+            other = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", f"umount {outer} && {hide} && echo there && read x"],
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            expect(other.stdout.readline() == b"there\n", "no other mount namespace")
+            row = wait_for("a hidden file system of another namespace", lambda: rows().get((str(inner), True)))
+            expect(row["namespace"] == os.stat(f"/proc/{row['pid']}/ns/mnt").st_ino, f"{row}")
+            expect(f"not watched: {inner} of the mount namespace of process {row['pid']}: No such" in xheap("image", "list"), xheap("image", "list"))
+            other.communicate(b"x\n")
+            wait_for("the end of the other namespace", lambda: not any(elsewhere for _, elsewhere in rows()))
+            try:
+                server = mount_silent(silent)
+                said = None
+                row = wait_for("a file system with a silent server", lambda: rows().get((str(silent), False)))
+                expect(row["why"] == "fuse: to open it may wait for a server", f"{row}")
+            except OSError as error:
+                said = f"without a silent server: {error}"
+            run(PERL, "-e", "1")
+            expect(wait_for_starts("perl", 1)["traced"] == 1, "it is not traced any more")
+            for place in (silent, outer, inner, outer):
+                subprocess.run(["umount", "-l", place], stderr=subprocess.DEVNULL)
+            wait_for("an empty list", lambda: not rows())
+            return said
+    finally:
+        if server is not None:
+            os.close(server)
+
+
 USER, INIT, TOOL = (f"system_u:system_r:{domain}:s0" for domain in ("user_t", "init_t", "tool_t"))
 TOOL_FILE, PLAIN_FILE = "system_u:object_r:tool_exec_t:s0", "system_u:object_r:bin_t:s0"
 
@@ -250,11 +400,15 @@ class Policy:
         shutil.rmtree(ROOT / "proc")
 
 
-def run_as(context, program, asked=None):
-    """Run the program by a process of this context."""
+def run_as(policy, context, program, asked=None):
+    """Run the program by a process of this context. Outside of it nothing is enforced: commands would ask the policy beside the logger, and the test has one place for
+    questions."""
+    policy.enforce(1)
     attributes = f"{ROOT}/proc/$$/attr"
     asks = f"printf %s '{asked}' > {attributes}/exec;" if asked else ""
-    done = run("sh", "-c", f"mkdir -p {attributes}; printf %s '{context}' > {attributes}/current; {asks} exec {program} -e 1")
+    set_context = f"mkdir -p {attributes}; printf %s '{context}' > {attributes}/current;" if context else ""
+    done = run("sh", "-c", f"{set_context} {asks} exec {program} -e 1")
+    policy.enforce(0)
     expect(done.returncode == 0 and not done.stderr, f"{done}")
 
 
@@ -284,21 +438,35 @@ def domains():
         register(plain)
         register(forced, "--force")
         register("tool")
+        policy.enforce(0)
         with Watching("--deadline", str(LONG_MS)):
             wait_until_in_force()
-            run_as(USER, tool)
-            run_as(INIT, tool)
-            run_as(USER, tool, asked=TOOL)
+            run_as(policy, USER, tool)
+            run_as(policy, INIT, tool)
+            run_as(policy, USER, tool, asked=TOOL)
             row = wait_for_starts("tool", 3)
-            run_as(INIT, plain)
-            run_as(INIT, forced)
+            run_as(policy, INIT, plain)
+            run_as(policy, INIT, forced)
             rows = [wait_for_starts(image, 1) for image in (plain, forced)]
-            run(tool, "-e", "1")
+            run_as(policy, None, tool)
             unknown = wait_for_starts("tool", 4)
         expect(row["starts"]["traced"] == 1 and row["starts"]["changes_domain"] == 2 and TOOL in row["last_reason"], f"{row}")
         expect([one["traced"] for one in rows] == [1, 1], f"{rows}")
         expect(unknown["starts"]["changes_domain"] == 3 and "does not say" in unknown["last_reason"], f"{unknown}")
         expect({question[2] for question in policy.questions} == {"2"}, f"{policy.questions}")
+
+
+def continued():
+    """A service that is started anew overwrites no trace of before."""
+    clear()
+    register("perl")
+    pids = set()
+    for count in range(1, 4):
+        with Watching("--deadline", str(LONG_MS)):
+            wait_until_in_force()
+            pids.add(pid_of(0))
+            wait_for_starts("perl", count)
+        expect(traced_pids("perl.*.xht") == pids, f"{sorted(TRACES.iterdir())} have {traced_pids('perl.*.xht')}, not {pids}")
 
 
 def deadline():
@@ -328,4 +496,4 @@ def deadline():
 
 enter()
 prepare()
-sys.exit(run_tests(service, domains, scripts, links, deadline))
+sys.exit(run_tests(service, domains, scripts, links, sessions, unwatched, continued, deadline))

@@ -5,14 +5,15 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import time
 
-from live import BUILD, PATIENCE, expect
+from live import BUILD, PATIENCE, dump_each, expect, told, wait_for
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 SYSTEMD = next((path for path in ("/usr/lib/systemd/systemd", "/lib/systemd/systemd") if os.path.exists(path)), None)
 LIMIT_S = 60 * PATIENCE
-PLACE = pathlib.Path("place").absolute()
+PLACE, PRIVATE = pathlib.Path("place").absolute(), "XHEAP_TEST_MACHINE"
 GUID = "{222962ab-6180-4b88-a825-346b75f2a24a}"
 SERVED_BYTES = 777  # programs/served.c, serving.c
 # Units of this machine that no test needs.
@@ -23,8 +24,18 @@ systemd-modules-load.service kmod-static-nodes.service systemd-repart.service sy
 systemd-initctl.socket systemd-udevd.service systemd-udev-trigger.service systemd-remount-fs.service dev-hugepages.mount dev-mqueue.mount
 sys-fs-fuse-connections.mount sys-kernel-config.mount sys-kernel-debug.mount sys-kernel-tracing.mount proc-sys-fs-binfmt_misc.automount
 systemd-ask-password-console.path cryptsetup.target integritysetup.target veritysetup.target""".split()
-NAMESPACES = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup", "--fork", "--kill-child", "sh", "-c"]
-# {disk}: units, etc, var and out; {build}: xheap in place, as installed at {prefix}.
+# Machines beside each other must not share their cgroups: each systemd ends what is in those of its services.
+OWN_CGROUP = """set -e
+mount --make-rprivate /
+mount -t cgroup2 cgroup2 {place}
+find {place}/xheap-machine.* -depth -type d -exec rmdir {{}} + 2>/dev/null || true
+mkdir {place}/xheap-machine.$$
+echo $$ > {place}/xheap-machine.$$/cgroup.procs
+umount {place}
+exec unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child sh -c "$1"
+"""
+# {disk}: units, etc, var and out; {build}: xheap in place. All file systems are the machine's own, overlays included: its watcher marks them whole, and
+# marks on one of this machine would see what others start here.
 SETUP = """set -e
 mount --make-rprivate /
 mount -t tmpfs -o mode=755 tmpfs {place}
@@ -37,15 +48,17 @@ mount --bind {disk}/units etc/systemd/system
 mount --bind {disk}/etc etc/xheap
 mount --bind {disk}/var var/lib/xheap
 mount --bind {disk}/out mnt
-mount --bind {build} opt/xheap
-mount --bind {build} usr/local/bin
+mkdir {place}/own {place}/own.work
+mount -t overlay overlay -o lowerdir={build},upperdir={place}/own,workdir={place}/own.work opt/xheap
+mount --bind opt/xheap usr/local/bin
 mount -t tmpfs -o mode=755 tmpfs usr/lib/systemd/system/multi-user.target.wants
 mount -t proc proc proc
 mount -t sysfs sysfs sys
 mount -t cgroup2 cgroup2 sys/fs/cgroup
 mount -t tmpfs -o mode=755 tmpfs dev
 mkdir dev/shm dev/pts
-for name in null zero full random urandom tty; do touch dev/$name; mount --bind /dev/$name dev/$name; done
+mknod -m 666 dev/null c 1 3; mknod -m 666 dev/zero c 1 5; mknod -m 666 dev/full c 1 7
+mknod -m 666 dev/random c 1 8; mknod -m 666 dev/urandom c 1 9; mknod -m 666 dev/tty c 5 0
 mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts
 mount -t tmpfs -o mode=1777 tmpfs dev/shm
 mount -t tmpfs -o mode=755 tmpfs run
@@ -63,6 +76,11 @@ EARLY = ("xheap-autologger.service", "xheap-images.service")
 REBOOT, POWEROFF = -1, -2  # the signals by which the kernel ends process 1 of a namespace
 EXIT = 7
 END = f"systemctl --no-block exit {EXIT}\n"
+
+
+def in_namespaces(script):
+    """The command that runs a shell's script in namespaces and a cgroup of its own, and ends with this process."""
+    return ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "sh", "-c", OWN_CGROUP.format(place=PLACE), "sh", script]
 
 
 class Machine:
@@ -103,7 +121,7 @@ class Machine:
         setup = SETUP.format(place=PLACE, disk=self.disk, build=BUILD, first=self.first, more=more)
         self.began = time.monotonic()
         with open(self.console, "w") as console:
-            self.process = subprocess.Popen([*NAMESPACES, setup], stdout=console, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+            self.process = subprocess.Popen(in_namespaces(setup), stdout=console, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         return self.process
 
     def end(self, status=EXIT):
@@ -122,6 +140,15 @@ class Machine:
         self.begin(script, more)
         return self.end(status)
 
+    def cut(self):
+        """Cut its power: the disk is as it is at this moment. Does nothing if it has switched itself off."""
+        first = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        pids = first.read_text().split() if first.exists() else []
+        self.process.kill()
+        self.process.wait()
+        for pid in pids:
+            wait_for(f"end of process {pid}", lambda: not os.path.exists(f"/proc/{pid}/cgroup"))
+
     def said(self):
         """What the commands of run.sh have said, at all starts."""
         said = self.out / "said"
@@ -133,14 +160,33 @@ class Machine:
         return [tuple(map(int, line.split())) for path in paths for line in path.read_text().splitlines()]
 
 
+def blocks_of(trace, *names):
+    """{pid: blocks of SERVED_BYTES} of the processes of these programs."""
+    wanted = {str(process["id"]): process["pid"] for process in told("info", trace)["processes"] if os.path.basename(process["image"]) in names}
+    made = dict.fromkeys(wanted.values(), 0)
+    for row in dump_each(trace):
+        if row["process"] in wanted and row["action"] != "Free" and row["size"] == str(SERVED_BYTES):
+            made[wanted[row["process"]]] += 1
+    return made
+
+
 def why_not():
-    """Why there can be no machine here; "" if there can."""
+    """Why there can be no machine here; "" if there can. Then the working directory is a file system of this test's own."""
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     if os.geteuid() or not SYSTEMD or not all(map(shutil.which, ("unshare", "pivot_root", "setpriv"))):
         return "a boot needs root, systemd, unshare, setpriv and pivot_root"
+    if not os.environ.get(PRIVATE):
+        if subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL).returncode:
+            return "a boot needs a mount namespace of its own"
+        os.environ[PRIVATE] = "1"
+        os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])
     PLACE.mkdir(exist_ok=True)
+    disks = PLACE.parent / "disks"
+    disks.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "test", disks], check=True)
+    os.chdir(disks)
     for part in ("units", "etc", "var", "out"):
         (PLACE.parent / "tried" / part).mkdir(parents=True, exist_ok=True)
     script = SETUP.split("{more}")[0].format(place=PLACE, disk=PLACE.parent / "tried", build=BUILD)
-    tried = subprocess.run([*NAMESPACES, script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    tried = subprocess.run(in_namespaces(script), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return "" if tried.returncode == 0 else f"namespaces for a boot cannot be made: {tried.stdout.strip()}"
