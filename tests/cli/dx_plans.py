@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 SOURCE, BUILD, XHEAP = pathlib.Path(os.environ["SOURCE"]), pathlib.Path(os.environ["BUILD"]), os.environ["XHEAP"]
-QUERIES = int(os.environ.get("DX_PLANS_QUERIES", 110))
+QUERIES = int(os.environ.get("DX_PLANS_QUERIES", 60))
 TRACES = ("reallocs", "annotated", "processes", "threads", "attached", "kept", "sampled", "circular", "forks", "cut")
 DATA = "@$cursession.TTD.Data."
 NUMBERS = {"Heap": ("Size", "Address", "PreviousAddress", "Duration", "Usable", "Index", "Heap"), "Allocations": ("Size", "Address", "Usable", "Lifetime", "Index", "Heap")}
