@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -81,6 +82,21 @@ size_t file_read(int fd, void *data, size_t size, uint64_t offset)
 		got += (size_t)part;
 	}
 	return got;
+}
+
+int file_temporary(const char *directory)
+{
+	char path[4096];
+	directory = directory ? directory : getenv("TMPDIR");
+	directory = directory && *directory ? directory : "/tmp";
+	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, FILE_PERMISSIONS);
+	if (fd >= 0 || (size_t)snprintf(path, sizeof(path), "%s/xheap-XXXXXX", directory) >= sizeof(path))
+		return fd;
+	/* A file system without files that have no name. */
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(path);
+	return fd;
 }
 
 bool file_copy(int to, int from)

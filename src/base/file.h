@@ -26,6 +26,9 @@ bool file_write(int fd, const void *data, size_t size, uint64_t offset);
 /** Read up to `size` bytes at the offset. Return how many there were. */
 size_t file_read(int fd, void *data, size_t size, uint64_t offset);
 
+/** Make a file without a name in the directory, NULL: $TMPDIR, else /tmp. Return a descriptor, or -1 with errno set. */
+int file_temporary(const char *directory);
+
 /** Copy the rest of `from` to `to`. Return false with errno set on failure. */
 bool file_copy(int to, int from);
 

@@ -66,7 +66,11 @@ static uint32_t find_by_lambda(const struct dx_keys *keys, const struct dx_value
 
 static void key_append(struct dx_keys *keys, const struct dx_value *key)
 {
+	struct dx_budget *budget = keys->arena->budget;
+	budget->used_bytes -= keys->capacity * sizeof(*keys->keys);
 	memory_grow(keys->keys, keys->count, keys->capacity);
+	budget->used_bytes += keys->capacity * sizeof(*keys->keys);
+	budget->is_exceeded |= budget->used_bytes > budget->limit_bytes;
 	keys->keys[keys->count++] = dx_value_copy(keys->arena, key);
 }
 
@@ -99,6 +103,8 @@ void dx_keys_fini(struct dx_keys *keys)
 {
 	if (keys->slots)
 		keys->arena->budget->used_bytes -= keys->slot_count * sizeof(*keys->slots);
+	if (keys->keys)
+		keys->arena->budget->used_bytes -= keys->capacity * sizeof(*keys->keys);
 	free(keys->slots);
 	free(keys->keys);
 	keys->slots = NULL;

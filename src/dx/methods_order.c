@@ -8,15 +8,42 @@
 #include "dx/keys.h"
 #include "dx/methods.h"
 #include "dx/query_plan.h"
+#include "dx/spill.h"
 
-enum { ORDER_KEYS_MAX = 8 };
+enum {
+	ORDER_KEYS_MAX = 8,
+	RUN_PART = 3,
+	BUFFERS_PART = 4,
+	HEAD_BYTES = 16 << 10,
+	BUFFER_LEAST = 1 << 10,
+	BUFFER_MOST = 256 << 10
+};
 
 /* ---- orders ---- */
 
+/* The least element of a run that is not shown yet; its keys are among those of the order. */
+struct run_head {
+	struct dx_spill_cursor cursor;
+	struct dx_arena arena;
+	struct dx_element element;
+	bool is_over;
+};
+
+struct order;
+
+/* Elements lie in memory, or sorted in runs of a file, which are merged. */
 struct order_state {
+	struct order *order;
 	struct dx_list *elements, *keys; /* `key_count` keys for each element */
-	uint32_t *numbers;               /* of elements, in order */
+	uint32_t *numbers, *scratch;     /* of elements, in order */
 	uint32_t count, next;
+	size_t used_before;  /* of the budget */
+	bool is_unspillable; /* an element refers to what cannot be written */
+	struct dx_spill spill;
+	struct run_head *heads;
+	struct dx_element *head_keys;
+	uint32_t *heap; /* numbers of runs, the one with the least head first */
+	uint32_t heap_count, head_count;
 	bool is_made;
 };
 
@@ -101,54 +128,191 @@ static uint32_t *numbers_sort(const struct order *order, uint32_t *numbers, uint
 	return numbers;
 }
 
-static void order_collect(struct dx_query *query, struct dx_iterator *iterator, const struct order *order,
-			  struct dx_iterator *source)
+/* Sort what is in memory. False: the query is to end. */
+static bool run_sort(struct dx_query *query, struct order_state *state)
+{
+	size_t count = state->count = dx_list_count(state->elements);
+	state->numbers = memory_resize(state->numbers, count + 1, sizeof(*state->numbers));
+	state->scratch = memory_resize(state->scratch, count + 1, sizeof(*state->scratch));
+	for (uint32_t i = 0; i < count; i++)
+		state->numbers[i] = i;
+	state->order->keys = dx_list_elements(state->keys);
+	uint32_t *sorted = numbers_sort(state->order, state->numbers, state->scratch, (uint32_t)count);
+	if (sorted == state->scratch) {
+		state->scratch = state->numbers;
+		state->numbers = sorted;
+	}
+	return !query->is_stopped;
+}
+
+static void spill_failed(struct dx_query *query, const struct dx_iterator *iterator, const struct dx_spill *spill)
+{
+	dx_stop(query, iterator->sequence->column, "%s: the temporary file for sorting: %s",
+		iterator->sequence->operator->name, strerror(spill->error));
+}
+
+/* Write what is in memory to the file, sorted. */
+static void run_spill(struct dx_query *query, const struct dx_iterator *iterator)
 {
 	struct order_state *state = iterator->state;
+	if (!run_sort(query, state))
+		return;
+	for (uint32_t i = 0; i < state->count && dx_step_kept(query, iterator); i++) {
+		uint32_t number = state->numbers[i];
+		const struct dx_element *element = &dx_list_elements(state->elements)[number];
+		for (uint32_t k = 0; k < state->order->count; k++)
+			dx_spill_write(&state->spill, &state->order->keys[number * state->order->count + k].value);
+		dx_spill_write(&state->spill, &element->index);
+		dx_spill_write(&state->spill, &element->value);
+	}
+	dx_list_clear(state->elements);
+	dx_list_clear(state->keys);
+	if (!dx_spill_end_run(&state->spill))
+		spill_failed(query, iterator, &state->spill);
+}
+
+/* Before one more element would take more than a part of the memory. */
+static bool is_time_to_spill(const struct dx_query *query, const struct order_state *state)
+{
+	size_t used = query->budget.used_bytes > state->used_before ? query->budget.used_bytes - state->used_before : 0;
+	used += dx_list_growth(state->elements) + dx_list_growth(state->keys);
+	return used > query->budget.limit_bytes / RUN_PART && dx_list_count(state->elements) &&
+	       !state->is_unspillable && !query->is_stopped;
+}
+
+static void order_collect(struct dx_query *query, const struct dx_iterator *iterator, struct dx_iterator *source)
+{
+	struct order_state *state = iterator->state;
+	const struct order *order = state->order;
 	struct dx_element element;
 	for (;;) {
 		struct dx_mark mark = dx_mark(query->arena);
 		if (!dx_next(query, source, &element))
 			break;
+		if (is_time_to_spill(query, state))
+			run_spill(query, iterator);
 		dx_list_add(state->elements, &element);
+		state->is_unspillable |= !dx_spill_takes(&element.value) || !dx_spill_takes(&element.index);
 		for (uint32_t i = 0; i < order->count; i++) {
 			const struct dx_element key = {dx_call(query, &order->steps[i]->arguments[0], &element.value),
 						       dx_bool(false)};
 			dx_list_add(state->keys, &key);
+			state->is_unspillable |= !dx_spill_takes(&key.value);
 		}
 		dx_release(query->arena, mark);
 		dx_step_kept(query, iterator);
 	}
 }
 
+/* ---- merging ---- */
+
+/* Equal elements keep their order: an earlier run has the earlier ones. */
+static bool is_before(const struct order_state *state, uint32_t one, uint32_t other)
+{
+	int order = keys_order(state->order, one, other);
+	return order ? order < 0 : one < other;
+}
+
+static void heap_sink(struct order_state *state, uint32_t at)
+{
+	for (;;) {
+		uint32_t least = at;
+		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < state->heap_count; child++)
+			if (is_before(state, state->heap[child], state->heap[least]))
+				least = child;
+		if (least == at)
+			return;
+		uint32_t swapped = state->heap[at];
+		state->heap[at] = state->heap[least];
+		state->heap[least] = swapped;
+		at = least;
+	}
+}
+
+/* Read the next element of a run, with its keys. */
+static void head_read(struct order_state *state, uint32_t run)
+{
+	struct run_head *head = &state->heads[run];
+	dx_arena_fini(&head->arena);
+	for (uint32_t k = 0; k < state->order->count && !head->is_over; k++)
+		head->is_over = !dx_spill_read(&head->cursor, &head->arena,
+					       &state->head_keys[run * state->order->count + k].value);
+	head->is_over = head->is_over || !dx_spill_read(&head->cursor, &head->arena, &head->element.index) ||
+			!dx_spill_read(&head->cursor, &head->arena, &head->element.value);
+}
+
+static void merge_begin(struct dx_query *query, const struct dx_iterator *iterator)
+{
+	struct order_state *state = iterator->state;
+	uint32_t count = state->spill.run_count;
+	size_t buffer = query->budget.limit_bytes / BUFFERS_PART / count;
+	/* An arena for each head, and its buffer. */
+	buffer = buffer > HEAD_BYTES ? buffer - HEAD_BYTES : 0;
+	if (buffer < BUFFER_LEAST) {
+		dx_stop(query, iterator->sequence->column, "%s: sorting needs more memory than the %zu MiB of -memory",
+			iterator->sequence->operator->name, query->budget.limit_bytes >> 20);
+		return;
+	}
+	state->heads = memory_zeroed(count, sizeof(*state->heads));
+	state->head_keys = memory_zeroed((size_t)count * state->order->count, sizeof(*state->head_keys));
+	state->heap = memory_zeroed(count, sizeof(*state->heap));
+	state->order->keys = state->head_keys;
+	for (uint32_t i = 0; i < count; i++) {
+		dx_arena_init(&state->heads[i].arena, &query->budget);
+		dx_spill_open(&state->heads[i].cursor, &state->spill, i, buffer < BUFFER_MOST ? buffer : BUFFER_MOST);
+		state->head_count = i + 1;
+		head_read(state, i);
+		if (!state->heads[i].is_over)
+			state->heap[state->heap_count++] = i;
+	}
+	for (uint32_t i = state->heap_count; i-- > 0;)
+		heap_sink(state, i);
+}
+
+static bool merge_next(struct dx_query *query, const struct dx_iterator *iterator, struct dx_element *element)
+{
+	struct order_state *state = iterator->state;
+	if (!state->heap_count || query->is_stopped)
+		return false;
+	uint32_t run = state->heap[0];
+	element->value = dx_value_copy(query->arena, &state->heads[run].element.value);
+	element->index = dx_value_copy(query->arena, &state->heads[run].element.index);
+	head_read(state, run);
+	if (state->heads[run].is_over)
+		state->heap[0] = state->heap[--state->heap_count];
+	heap_sink(state, 0);
+	if (state->spill.error)
+		spill_failed(query, iterator, &state->spill);
+	return !query->is_stopped;
+}
+
+/* ---- all of it ---- */
+
 static void order_make(struct dx_query *query, struct dx_iterator *iterator)
 {
 	struct order_state *state = iterator->state;
 	struct dx_arena *arena = query->arena;
-	struct order order;
-	const struct dx_sequence *of = order_steps(query, iterator->sequence, &order);
+	state->order = dx_new(iterator->home, struct order, 1);
+	const struct dx_sequence *of = order_steps(query, iterator->sequence, state->order);
 	state->is_made = true;
+	state->spill.fd = -1;
 	if (!of)
 		return;
 	query->arena = iterator->home;
+	state->used_before = query->budget.used_bytes;
 	state->elements = dx_list_new(query, iterator->home);
 	state->keys = dx_list_new(query, iterator->home);
 	struct dx_iterator *source = dx_open(query, of);
 	query->arena = arena;
-	order_collect(query, iterator, &order, source);
-	state->count = dx_list_count(state->elements);
-	order.keys = dx_list_elements(state->keys);
-	if (query->is_stopped || !state->count)
+	order_collect(query, iterator, source);
+	if (query->is_stopped)
 		return;
-	if (!dx_has_room(iterator->home, 2 * sizeof(uint32_t) * (size_t)state->count)) {
-		dx_step(query, "OrderBy", iterator->sequence->column);
-		return;
-	}
-	uint32_t *numbers = dx_new(iterator->home, uint32_t, state->count);
-	uint32_t *scratch = dx_new(iterator->home, uint32_t, state->count);
-	for (uint32_t i = 0; i < state->count; i++)
-		numbers[i] = i;
-	state->numbers = numbers_sort(&order, numbers, scratch, state->count);
+	if (state->spill.run_count)
+		run_spill(query, iterator);
+	else
+		run_sort(query, state);
+	if (state->spill.run_count && !query->is_stopped)
+		merge_begin(query, iterator);
 }
 
 static bool order_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
@@ -156,15 +320,36 @@ static bool order_next(struct dx_query *query, struct dx_iterator *iterator, str
 	struct order_state *state = iterator->state;
 	if (!state->is_made)
 		order_make(query, iterator);
+	if (state->heads)
+		return merge_next(query, iterator, element);
 	if (query->is_stopped || state->next == state->count)
 		return false;
 	*element = dx_list_elements(state->elements)[state->numbers[state->next++]];
 	return true;
 }
 
+static void order_close(void *context)
+{
+	struct order_state *state = context;
+	for (uint32_t i = 0; i < state->head_count; i++) {
+		dx_spill_close(&state->heads[i].cursor);
+		dx_arena_fini(&state->heads[i].arena);
+	}
+	free(state->heads);
+	free(state->head_keys);
+	free(state->heap);
+	free(state->numbers);
+	free(state->scratch);
+	if (state->is_made)
+		dx_spill_fini(&state->spill);
+}
+
 #define ORDER(id, text) \
-	const struct dx_operator id = { \
-		.name = (text), .state_bytes = sizeof(struct order_state), .opens_source = true, .next = order_next}
+	const struct dx_operator id = {.name = (text), \
+				       .state_bytes = sizeof(struct order_state), \
+				       .opens_source = true, \
+				       .next = order_next, \
+				       .close = order_close}
 ORDER(dx_order_operator, "OrderBy");
 ORDER(dx_order_descending_operator, "OrderByDescending");
 ORDER(dx_then_operator, "ThenBy");

@@ -452,6 +452,8 @@ static void call_aggregate(struct dx_query *query, struct dx_method_call *call, 
 		sum = dx_value_copy(&kept[at], &next);
 		has_sum = true;
 		dx_release(query->arena, mark);
+		if (!dx_step(query, call->method->name, call->column))
+			break;
 	}
 	*result = has_sum ? dx_value_copy(query->arena, &sum) : dx_error(query, "Aggregate: there are no elements");
 	dx_arena_fini(&kept[0]);

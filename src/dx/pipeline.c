@@ -52,7 +52,10 @@ static bool source_make(const struct dx_plan_making *making, const struct dx_seq
 		uint32_t flag = plan_apply(plan, PLAN_BITS_AND, plan_column(plan, PLAN_FLAGS),
 					   plan_number(plan, HEAP_EARLIER), PLAN_NOTHING);
 		plan->filter = plan_apply(plan, PLAN_EQUAL, flag, plan_number(plan, 0), PLAN_NOTHING);
-		return dx_session_table(making->query->session);
+		/* The session has said why. */
+		if (!dx_session_table(making->query->session))
+			dx_stop(making->query, -1, "the allocations of the trace cannot be found");
+		return !making->query->is_stopped;
 	}
 	plan_init(plan, PLAN_EVENTS);
 	plan->filter = plan_apply(plan, PLAN_AT_MOST, plan_column(plan, PLAN_ACTION), plan_number(plan, EVENT_PROTECT),

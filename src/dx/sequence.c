@@ -114,6 +114,24 @@ void dx_list_add(struct dx_list *list, const struct dx_element *element)
 							    dx_value_copy(&list->arena, &element->index)};
 }
 
+void dx_list_clear(struct dx_list *list)
+{
+	dx_arena_fini(&list->arena);
+	list->arena.budget->used_bytes -= list->capacity * sizeof(*list->elements);
+	free(list->elements);
+	list->elements = NULL;
+	list->count = 0;
+	list->capacity = 0;
+}
+
+size_t dx_list_growth(const struct dx_list *list)
+{
+	bool is_full = list->count == list->capacity;
+	return is_full ? (memory_capacity(list->capacity, list->count + (size_t)1) - list->capacity) *
+				 sizeof(*list->elements)
+		       : 0;
+}
+
 uint32_t dx_list_count(const struct dx_list *list)
 {
 	return list->count;

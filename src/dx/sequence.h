@@ -68,6 +68,11 @@ struct dx_list *dx_list_new(struct dx_query *query, struct dx_arena *arena);
 /** Add a copy of the element. */
 void dx_list_add(struct dx_list *list, const struct dx_element *element);
 
+/** Remove all elements, and give their memory back. */
+void dx_list_clear(struct dx_list *list);
+/** Return how many bytes more than the element itself the next dx_list_add() takes. */
+size_t dx_list_growth(const struct dx_list *list);
+
 /** Return the number of elements; the elements. They may be put in another order. */
 uint32_t dx_list_count(const struct dx_list *list);
 struct dx_element *dx_list_elements(const struct dx_list *list);

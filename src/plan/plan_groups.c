@@ -237,18 +237,26 @@ static bool has_absent(const struct plan_vector *vector)
 }
 
 /* One key, which every row has, of groups that are all known: as most batches are. Return false if one is not. */
-static bool sums_find(const struct plan_groups *groups, const uint64_t *keys, struct chosen_rows *chosen)
+static inline __attribute__((always_inline)) bool sums_find_in(const struct plan_groups *groups, const uint64_t *keys,
+							       struct chosen_rows *chosen, const uint16_t *rows)
 {
 	const uint32_t *dense = groups->dense, stride = groups->stride;
-	uint64_t *sums = groups->items + key_words(groups);
+	uint64_t *sums = groups->items + key_words(groups), dense_count = groups->dense_count;
 	for (uint32_t i = 0; i < chosen->count; i++) {
-		uint64_t key = keys[chosen->rows[i]];
-		uint32_t known = key < groups->dense_count ? dense[key] : 0;
+		uint64_t key = keys[rows ? rows[i] : i];
+		uint32_t known = key < dense_count ? dense[key] : 0;
 		if (!known)
 			return false;
 		chosen->sums[i] = (struct plan_sum *)(sums + (size_t)(known - 1) * stride);
 	}
 	return true;
+}
+
+static bool sums_find(const struct plan_groups *groups, const uint64_t *keys, struct chosen_rows *chosen)
+{
+	/* All rows of a batch pass, mostly: then their places are not looked up. */
+	return chosen->count == PLAN_BATCH ? sums_find_in(groups, keys, chosen, NULL)
+					   : sums_find_in(groups, keys, chosen, chosen->rows);
 }
 
 static bool groups_choose(struct plan_groups *groups, const struct plan_evaluation *evaluation,
@@ -297,11 +305,12 @@ static void rows_count(const struct chosen_rows *chosen, uint32_t number)
 /* The aggregates that most questions have, without a choice for each row. Nobody asks how many values a sum has. */
 static void rows_sum(const struct chosen_rows *chosen, uint32_t number, const struct plan_vector *vector)
 {
-	bool is_partial = has_absent(vector);
+	bool is_partial = has_absent(vector), is_whole = chosen->count == PLAN_BATCH;
+	const uint64_t *values = vector->values;
 	for (uint32_t i = 0; i < chosen->count; i++) {
-		uint32_t row = chosen->rows[i];
+		uint32_t row = is_whole ? i : chosen->rows[i];
 		struct plan_sum *sum = &chosen->sums[i][number];
-		uint64_t value = is_partial && plan_vector_is_absent(vector, row) ? 0 : vector->values[row];
+		uint64_t value = is_partial && plan_vector_is_absent(vector, row) ? 0 : values[row];
 		if (__builtin_expect(__builtin_add_overflow(sum->low, value, &sum->low), 0))
 			sum->high++;
 	}

@@ -93,27 +93,12 @@ static const uint64_t **records_sorted(const struct records *records)
 	return sorted;
 }
 
-static int spill_file(struct record_spill *spill)
-{
-	const char *directory = spill->directory ? spill->directory : getenv("TMPDIR");
-	directory = directory && *directory ? directory : "/tmp";
-	char path[4096];
-	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, FILE_PERMISSIONS);
-	if (fd >= 0 || (size_t)snprintf(path, sizeof(path), "%s/xheap-plan-XXXXXX", directory) >= sizeof(path))
-		return fd;
-	/* A file system without files that have no name. */
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd >= 0)
-		unlink(path);
-	return fd;
-}
-
 /* Reserve room in the file, which the first thread makes. Return false after an error. */
 static bool spill_reserve(struct record_spill *spill, uint64_t bytes, uint64_t *offset)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	pthread_mutex_lock(&lock);
-	if (spill->fd < 0 && !spill->error && (spill->fd = spill_file(spill)) < 0)
+	if (spill->fd < 0 && !spill->error && (spill->fd = file_temporary(spill->directory)) < 0)
 		spill->error = errno;
 	*offset = spill->end;
 	spill->end += bytes;

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What dx does with little memory, and when it is interrupted: sorting goes to the disk, other operators say what they lack and where, Ctrl-C ends a plan."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+BUILD, XHEAP = pathlib.Path(os.environ["BUILD"]), os.environ["XHEAP"]
+HEAP = "@$cursession.TTD.Data.Heap()"
+TICKS = os.sysconf("SC_CLK_TCK")
+failures = []
+# Of these every element fits, and all of them do not.
+ORDERS = (".OrderBy(h => h.Size)", ".OrderByDescending(h => h.Function).ThenBy(h => h.Index % 7).Select(h => h.Index)", ".OrderBy(h => h.Parameters.Count()).Select(h => h.Index)",
+          ".Select(h => new { A = h.Action, B = new { T = h.TimeStart, S = h.Stack } }).OrderBy(r => r.B.S).ThenByDescending(r => r.A)",
+          ".OrderBy(h => h.Index % 10, (a, b) => a < b ? 1 : a > b ? -1 : 0).Select(h => h.Index)", ".OrderByDescending(h => h.Size / 0).Select(h => h.Index)")
+# The operator, and what is asked. Collections in an order cannot be written.
+LIMITED = (("GroupBy", ".GroupBy(h => h.Index).Count()"), ("GroupBy", ".Where(h => h.Index > 3).GroupBy(h => h.Index).Select(g => new { N = g.Count(), F = g.First() }).Count()"),
+           ("Distinct", ".Distinct().Count()"), ("Distinct", ".Select(h => new { I = h.Index, S = h.Stack }).Distinct().Count()"), ("Union", f".Union({HEAP}).Count()"),
+           ("Intersect", f".Intersect({HEAP}).Count()"), ("Except", f".Skip(1).Except({HEAP}).Count()"),
+           ("Join", f".Join({HEAP}, a => a.Index, b => b.Index, (a, b) => a.Size).Count()"), ("Aggregate", '.Aggregate("", (a, h) => a + h.Stack)'),
+           ("OrderBy", ".Select(h => h.Parameters).OrderBy(p => p.Count()).Count()"), ("OrderByDescending", ".Select(h => h.Parameters).OrderByDescending(p => p.Count()).Count()"))
+
+
+def ask(trace, query, *words):
+    return subprocess.run([XHEAP, "dx", trace, *words, query], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def check(is_good, what):
+    if not is_good:
+        failures.append(what)
+
+
+def check_orders():
+    for query in ORDERS:
+        answers = {(done.returncode, done.stdout, done.stderr) for words in (("4M",), ("7M", "-noPlan"), ("4G",))
+                   for done in (ask("events.xht", HEAP + query, "-r2", "-format", "csv", "-memory", *words),)}
+        status, rows, said = answers.pop()
+        check(not answers and not status and rows.count("\n") > 9000, f"{query}: other rows with less memory: {status} {said} {[len(other[1]) for other in answers]}")
+    done = subprocess.run([XHEAP, "dx", "events.xht", "-memory", "4M", "-noPlan", HEAP + ORDERS[2]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env=dict(os.environ, TMPDIR="/no/such/directory"))
+    check(done.returncode == 2 and "OrderBy: the temporary file for sorting: No such file or directory" in done.stderr, f"no place to sort: {done.returncode} {done.stderr}")
+
+
+def check_limits():
+    for name, query in LIMITED:
+        for words in ((), ("-noPlan",)):
+            done = ask("events.xht", HEAP + query, "-memory", "1M", *words)
+            lines = done.stderr.splitlines()
+            place = (HEAP + query).index(f".{name}(") + 1
+            check(done.returncode == 2 and len(lines) == 3 and lines[0].startswith(f"xheap: dx: {name}: ") and "memory" in lines[0] and
+                  lines[2].index("^") == 4 + place, f"{query} {words}: {done.returncode} {lines}")
+
+
+def processor_seconds(pid):
+    """Of all threads of a process, up to now."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def check_interrupt():
+    query = HEAP + ".OrderByDescending(h => h.Size).Select(h => h.Index).First()"
+    begin = os.times()
+    whole = ask("many.xht", query, "-memory", "16M")
+    needed = sum(os.times()[2:4]) - sum(begin[2:4])
+    check(whole.returncode == 0, f"{query}: {whole.stderr}")
+    running = subprocess.Popen([XHEAP, "dx", "many.xht", "-memory", "16M", query], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while running.poll() is None and processor_seconds(running.pid) < needed / 4:
+        os.sched_yield()
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate()
+    used = sum(os.times()[2:4]) - sum(begin[2:4]) - needed
+    check(running.returncode == 2 and re.search("interrupted", said), f"an interrupted plan: status {running.returncode}: {said}")
+    check(used < needed * 3 / 4, f"an interrupted plan went on: {used:.2f} s of the processor of {needed:.2f}")
+
+
+def main():
+    for name, events in (("events", "10000"), ("many", "1000000")):
+        subprocess.run([BUILD / "tests/golden/make_trace", "random", f"{name}.xht", "3", events], check=True)
+    check_orders()
+    check_limits()
+    check_interrupt()
+    print("\n".join(failures[:10]) or "orders spill, limits name their operators, an interrupt ends a plan")
+    return bool(failures)
+
+
+sys.exit(main())
