@@ -47,6 +47,8 @@ struct start {
 	uint32_t option, logger;
 	pid_t tid;
 	int event, group; /**< event: descriptor of the file, which the answer needs; -1: it was answered */
+	uint32_t user;    /**< whose loggers may trace it */
+	struct control_message *waiting; /**< for a logger that begins; NULL: it was sent */
 	bool is_late;
 	uint64_t deadline_ns; /**< of the answer, then of the report */
 };
@@ -89,6 +91,12 @@ int watcher_check_deadlines(struct watcher *watcher);
 /** Report a start to the keeper. taker: its logger; NULL: none. */
 void watcher_report(const struct watcher *watcher, uint32_t option, pid_t pid, enum control_outcome outcome,
 		    const char *why, const struct taker *taker);
+
+/** Send the starts that wait for a logger, if there is one for them by now. */
+void watcher_send_waiting(struct watcher *watcher);
+
+/** Return the option with the number; NULL: it is not registered any more. */
+struct registered *watcher_registered(struct watcher *watcher, uint32_t id);
 
 /** Return the taker with the number; NULL: it is gone. */
 struct taker *watcher_taker(struct watcher *watcher, uint32_t id);
