@@ -96,6 +96,7 @@ static const struct {
 	{TRACE_OPTION_UNHOOKED, "unhooked", "not every function could be hooked"},
 	{TRACE_OPTION_UNTRACED_EXECS, "untraced_execs", "programs may have run untraced"},
 	{TRACE_OPTION_DAMAGED, "damaged_memory", "shared memory was damaged"},
+	{TRACE_OPTION_UNFINISHED, "unfinished", "the end is missing"},
 	{TRACE_OPTION_LIMITED, "limited", NULL},
 };
 enum { UNCOUNTED_KINDS = sizeof(uncounted) / sizeof(uncounted[0]) };

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "query/folded.h"
+#include "query/outside.h"
 
 static const char *symbols_word(const struct report *report, size_t without)
 {
@@ -68,13 +69,27 @@ static void json_caveats(struct json *json, const struct report *report)
 	json_end_array(json);
 }
 
+void report_json_range(struct json *json, const struct action_source *source)
+{
+	struct heap_range range = source->window->range;
+	struct heap_outside found[HEAP_OUTSIDE_MAX];
+	unsigned count = heap_outside_find(source->filter, range, source->table->duration_ns, found);
+	json_begin_object(json, "range");
+	json_time(json, "from_us", range.from_ns);
+	json_time(json, "to_us", range.to_ns);
+	json_end_object(json);
+	if (!count)
+		return;
+	json_begin_object(json, "outside");
+	for (unsigned i = 0; i < count; i++)
+		json_text(json, found[i].what, found[i].is_after ? "after" : "before");
+	json_end_object(json);
+}
+
 static void json_totals(struct json *json, const struct report *report)
 {
 	const struct heap_window *window = report_source(report)->window;
-	json_begin_object(json, "range");
-	json_time(json, "from_us", window->range.from_ns);
-	json_time(json, "to_us", window->range.to_ns);
-	json_end_object(json);
+	report_json_range(json, report_source(report));
 	json_begin_object(json, "totals");
 	json_numbers(json, report, &window->totals);
 	if (report_has_peak(report))

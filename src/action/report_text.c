@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "query/folded.h"
 #include "query/missing_symbols.h"
+#include "query/outside.h"
 
 static void text_caveat(struct sink *out, const char *name, uint64_t count, const char *meaning)
 {
@@ -50,13 +51,24 @@ static void text_without_symbols(const struct report *report, struct sink *out)
 	free(advice);
 }
 
+/* An empty answer has a reason. */
+static void text_outside(const struct report *report, struct sink *out)
+{
+	const struct action_source *source = report_source(report);
+	struct heap_outside found[HEAP_OUTSIDE_MAX];
+	unsigned count = heap_outside_find(source->filter, source->window->range, source->table->duration_ns, found);
+	for (unsigned i = 0; i < count; i++)
+		sink_format(out, "  %s\n", found[i].text);
+}
+
 void report_caveat_lines(const struct report *report, struct sink *out)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
 	const struct heap_window *window = report_source(report)->window;
 	struct losses losses = losses_sum(dictionary);
+	text_outside(report, out);
 	if (report_source(report)->session)
-		sink_format(out, "  session %s goes on: this is what it has recorded up to now\n",
+		sink_format(out, "  session %s still records: this is what it has recorded up to now\n",
 			    text_shown(report_source(report)->session));
 	else if (!dictionary->is_complete)
 		sink_format(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,

@@ -9,6 +9,7 @@
 #include "action/culled.h"
 #include "action/ends.h"
 #include "action/losses.h"
+#include "action/report_columns.h"
 #include "action/summary.h"
 
 static const char *const kind_names[] = {
@@ -51,10 +52,7 @@ static void json_totals(struct json *json, const struct summary *summary)
 {
 	const struct heap_window *window = summary->source->window;
 	const struct survey *survey = &summary->survey;
-	json_begin_object(json, "range");
-	json_time(json, "from_us", window->range.from_ns);
-	json_time(json, "to_us", window->range.to_ns);
-	json_end_object(json);
+	report_json_range(json, summary->source);
 	json_begin_object(json, "totals");
 	json_numbers(json, summary, &window->totals);
 	json_time(json, "peak_at_us", window->peak_at_ns);

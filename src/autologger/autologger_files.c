@@ -104,12 +104,22 @@ int autologger_file_write(const struct autologger *logger, struct diag *diag)
 	return write_whole(AUTOLOGGER_DIRECTORY_FILES, file, print_logger, logger, diag);
 }
 
+static void status_file(const char *name, char *file, size_t size)
+{
+	snprintf(file, size, "%s.status", name);
+}
+
 int autologger_file_remove(const char *name, struct diag *diag)
 {
-	char path[PATH_BYTES], file[AUTOLOGGER_NAME_BYTES + sizeof(TRUSTED_SUFFIX)];
+	char path[PATH_BYTES], file[AUTOLOGGER_NAME_BYTES + 8];
 	autologger_directory(AUTOLOGGER_DIRECTORY_FILES, path, sizeof(path));
 	snprintf(file, sizeof(file), "%s%s", name, TRUSTED_SUFFIX);
-	return trusted_file_remove(path, file, diag);
+	int error = trusted_file_remove(path, file, diag);
+	if (!error) {
+		status_file(name, file, sizeof(file));
+		autologger_state_remove(file);
+	}
+	return error;
 }
 
 /* ---- states ---- */
@@ -152,11 +162,6 @@ void autologger_state_remove(const char *file)
 	autologger_directory(AUTOLOGGER_DIRECTORY_STATE, directory, sizeof(directory));
 	snprintf(path, sizeof(path), "%s/%s", directory, file);
 	unlink(path);
-}
-
-static void status_file(const char *name, char *file, size_t size)
-{
-	snprintf(file, size, "%s.status", name);
 }
 
 void autologger_status_read(const char *name, struct autologger_status *status)

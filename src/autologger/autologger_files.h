@@ -46,7 +46,7 @@ struct autologger_entry *autologger_list_find(const struct autologger_list *list
 /** Write the file, whole or not at all; it survives a power loss. Return 0 or a negative errno. */
 int autologger_file_write(const struct autologger *logger, struct diag *diag);
 
-/** Remove the file. Return 0 or a negative errno. */
+/** Remove the file, and the status of its last start. Return 0 or a negative errno. */
 int autologger_file_remove(const char *name, struct diag *diag);
 
 /** The last start of an autologger. */

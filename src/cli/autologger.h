@@ -16,6 +16,10 @@ int autologger_stop_run(int count, char **arguments);
     NULL: it runs. Return 0, or a negative errno with the reason in `why`. */
 int autologger_start(const struct autologger *logger, const char *init, struct diag *why);
 
+/** Complete the trace that an earlier session of this boot has left unfinished, and keep it: the next one would
+    replace it. */
+void autologger_rest_recover(const struct autologger *logger);
+
 /** Start the watcher of image options, if there are any and nobody watches, and wait a little until its marks are in
     force. Return 0, or a negative errno with the reason in `why`. */
 int autologger_watch_start(struct diag *why);

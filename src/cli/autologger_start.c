@@ -64,6 +64,9 @@ static int session_start(const struct autologger *logger, struct diag *why)
 	struct own_words words = {.count = 0};
 	char path[AUTOLOGGER_TEXT_BYTES];
 	autologger_recording(logger, &session, path);
+	/* A file that was written by hand has no default directory yet. Where it cannot be made, the trace waits. */
+	if (!logger->values[AUTOLOGGER_FileName].text[0])
+		autologger_directory_make(AUTOLOGGER_DIRECTORY_TRACES, 0700, &(struct diag){""});
 	int error = check_appended(&session, why);
 	if (error)
 		return error;
@@ -145,22 +148,35 @@ static void attach_registered(const char *session)
 
 /* ---- process 1 before it is init ---- */
 
+#define INIT_EXECUTABLE "/proc/1/exe"
 enum { INIT_PID = 1, HELD_MS = 500, GUARD_MS = 20000, GUARD_POLL_MS = 20, ANSWER_MS = 3000 };
+
+/* Go on apart from the caller, which process 1 waits for. */
+static void become_apart(void)
+{
+	enum { FD_MAX = 256 };
+	setsid();
+	for (int fd = 0; fd < FD_MAX; fd++)
+		close(fd);
+}
+
+/* Return whether process 1 is another program than `first` by now. */
+static bool is_init(const struct stat *first)
+{
+	struct stat status;
+	return stat(INIT_EXECUTABLE, &status) == 0 &&
+	       (status.st_ino != first->st_ino || status.st_dev != first->st_dev);
+}
 
 /* Watch over the exec of process 1: a logger that holds it for too long is killed, which lets it go on. Ends when the
    real init runs. */
 _Noreturn static void guard_init(pid_t logger_pid, const struct stat *first)
 {
-	char path[] = "/proc/1/exe";
-	struct stat status;
 	unsigned held_ms = 0;
-	setsid();
-	for (int fd = 0; fd < 256; fd++)
-		close(fd);
+	become_apart();
 	for (unsigned all_ms = 0; all_ms < GUARD_MS; all_ms += GUARD_POLL_MS) {
 		char state = proc_state(INIT_PID);
-		bool is_init = stat(path, &status) == 0 && status.st_ino != first->st_ino;
-		if (is_init && state != 't')
+		if (is_init(first) && state != 't')
 			_exit(0);
 		held_ms = state == 't' ? held_ms + GUARD_POLL_MS : 0;
 		if (held_ms >= HELD_MS) {
@@ -179,19 +195,34 @@ static bool take_init(const char *name, const char *init)
 	struct control_message message = {.kind = CONTROL_LAUNCH, .pid = INIT_PID, .value = 2};
 	struct controller_state state;
 	struct stat first;
-	int socket = stat("/proc/1/exe", &first) == 0 ? session_connect(name, &diag) : -1;
+	int socket = stat(INIT_EXECUTABLE, &first) == 0 ? session_connect(name, &diag) : -1;
 	if (socket < 0 || controller_query(socket, false, &state, NULL, &diag))
 		return false;
 	pid_t logger_pid = state.logger_pid;
 	controller_state_fini(&state);
 	snprintf(message.text, sizeof(message.text), "%s", init);
-	bool is_taken = control_send(socket, &message);
-	if (is_taken && fork() == 0)
+	/* Without a guard, a logger that stands still could hold process 1 for ever. */
+	pid_t guard = fork();
+	if (guard == 0)
 		guard_init(logger_pid, &first);
+	bool is_taken = guard > 0 && control_send(socket, &message);
 	while (is_taken && control_receive(socket, &message, ANSWER_MS) > 0)
 		if (message.kind == CONTROL_LAUNCHED)
 			return message.value == 0;
 	return false;
+}
+
+/* Attach to process 1 as soon as it is the real init: it could not be taken at its exec. */
+static void attach_init(const char *name)
+{
+	struct stat first;
+	if (stat(INIT_EXECUTABLE, &first) != 0 || fork() != 0)
+		return;
+	become_apart();
+	for (unsigned all_ms = 0; all_ms < GUARD_MS && !is_init(&first); all_ms += GUARD_POLL_MS)
+		monotonic_pause(GUARD_POLL_MS * NS_PER_MS);
+	attach_running(name, NULL);
+	_exit(0);
 }
 
 int autologger_start(const struct autologger *logger, const char *init, struct diag *why)
@@ -200,10 +231,14 @@ int autologger_start(const struct autologger *logger, const char *init, struct d
 	if (autologger_is_running(logger->name))
 		return 0;
 	int error = autologger_check(logger, why);
+	if (!error)
+		autologger_rest_recover(logger);
 	error = error ? error : session_start(logger, why);
 	if (!error && logger->values[AUTOLOGGER_AllProcesses].number) {
-		if (init && !take_init(logger->name, init))
+		if (init && !take_init(logger->name, init)) {
 			cli_say("autologger %s: process 1 is not recorded from its beginning", logger->name);
+			attach_init(logger->name);
+		}
 		if (!init)
 			attach_running(logger->name, NULL);
 	} else if (!error) {

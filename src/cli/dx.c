@@ -129,16 +129,21 @@ static int run_script(const struct dx_options *options, struct dx_session *sessi
 	FILE *file = strcmp(options->script, "-") != 0 ? fopen(options->script, "re") : stdin;
 	char *line = NULL;
 	size_t capacity = 0;
+	unsigned number = 0;
 	int worst = CLI_OK;
 	if (!file)
 		return cli_fail("cannot read %s: %s", options->script, strerror(errno));
 	while (getline(&line, &capacity, file) >= 0) {
+		number++;
 		line[strcspn(line, "\r\n")] = 0;
 		const char *text = line + strspn(line, " \t");
 		if (!*text || !strncmp(text, "//", 2))
 			continue;
 		int status = dx_prompt_line(session, defaults, text);
 		worst = status > worst ? status : worst;
+		if (status == CLI_FAILED)
+			cli_say("dx: line %u of %s failed", number,
+				file == stdin ? "the standard input" : options->script);
 	}
 	if (ferror(file))
 		worst = cli_fail("cannot read %s: %s", options->script, strerror(errno));
@@ -231,18 +236,25 @@ static const struct option_group dx_groups[] = {
 	{dx_option_rows, 0, false}, {input_rows, 0, false}, {analysis_rows, 0, false}, {NULL, 0, false}};
 static const struct option_grammar grammar = {.command = "dx", .groups = dx_groups, .dashes = "-"};
 
-/* -rN and -r, which have no blank before their number, become -r=N; -h before an expression is -explain. */
+/* -rN and -r, which have no blank before their number, become -r=N; -h before an expression is -explain; a word that
+   begins with options and has an expression, too, is a command of its own. */
 static char **spell_levels(int argc, char **argv)
 {
 	char **words = memory_zeroed((size_t)argc + 1, sizeof(*words));
 	memcpy(words, argv, (size_t)argc * sizeof(*words));
 	for (int i = 1; i < argc; i++) {
-		bool is_levels = !strncmp(argv[i], "-r", 2) && strspn(argv[i] + 2, "0123456789") == strlen(argv[i] + 2);
+		/* Options with their expression in one word, as documents print them behind "dx". */
+		bool is_whole = argv[i][0] == '-' && (strchr(argv[i], ' ') || isdigit((unsigned char)argv[i][1]));
+		bool is_levels = !is_whole && !strncmp(argv[i], "-r", 2) &&
+				 strspn(argv[i] + 2, "0123456789") == strlen(argv[i] + 2);
 		if (argc > 2 && (!strcmp(argv[i], "-h") || !strcmp(argv[i], "-?")))
 			words[i] = (char *)"-explain";
 		if (is_levels) {
 			words[i] = memory_zeroed(strlen(argv[i]) + 4, 1);
 			sprintf(words[i], "-r=%s", argv[i][2] ? argv[i] + 2 : "1");
+		} else if (is_whole) {
+			words[i] = memory_zeroed(strlen(argv[i]) + 4, 1);
+			sprintf(words[i], "dx %s", argv[i]);
 		}
 	}
 	return words;
@@ -251,7 +263,7 @@ static char **spell_levels(int argc, char **argv)
 static void words_free(int argc, char **argv, char **words)
 {
 	for (int i = 1; i < argc; i++)
-		if (!strncmp(words[i], "-r=", 3) && strncmp(argv[i], "-r=", 3) != 0)
+		if (words[i] != argv[i] && strcmp(words[i], "-explain") != 0)
 			free(words[i]);
 	free(words);
 }

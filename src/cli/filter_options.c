@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "match/moment.h"
 #include "query/nearest.h"
+#include "query/outside.h"
 
 void filter_options_init(struct filter_options *options, const char *command)
 {
@@ -208,6 +209,14 @@ int filter_range(struct filter_options *options, const struct trace *trace, stru
 	if (filter_word_resolve_moment(&options->asked, start_ns, range, &diag))
 		return cli_fail("-%s: %s", filter_words[FILTER_WORD_AT].name, diag.text);
 	return resolve(options, FILTER_WORD_RANGE, trace, range);
+}
+
+void filter_say_outside(const struct filter_options *options, struct heap_range range, int64_t duration_ns)
+{
+	struct heap_outside found[HEAP_OUTSIDE_MAX];
+	unsigned count = heap_outside_find(&options->asked.filter, range, duration_ns, found);
+	for (unsigned i = 0; i < count; i++)
+		cli_say("%s", found[i].text);
 }
 
 int filter_prepare(struct filter_options *options, const struct heap_table *table, struct heap_names *names)

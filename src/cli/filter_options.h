@@ -39,6 +39,9 @@ int filter_range(struct filter_options *options, const struct trace *trace, stru
     message. */
 int filter_prepare(struct filter_options *options, const struct heap_table *table, struct heap_names *names);
 
+/** Say on stderr which times of the question lie outside of the trace: for formats whose output cannot say it. */
+void filter_say_outside(const struct filter_options *options, struct heap_range range, int64_t duration_ns);
+
 /** Print which patterns match no frame of the trace. True when none of them matches. */
 bool filter_report_patterns(const struct heap_patterns *patterns, const char *option, struct heap_names *names);
 

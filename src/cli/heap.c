@@ -352,6 +352,8 @@ static int input_show(struct heap_options *options, struct action_input *input, 
 	int status = filter_prepare(&options->filter, source->table, source->names);
 	if (status != CLI_OK)
 		return status;
+	if (options->format == REPORT_CSV || options->format == REPORT_FOLDED)
+		filter_say_outside(&options->filter, range, source->table->duration_ns);
 	struct report_part parts[PART_MAX];
 	struct diag diag = {""};
 	parts_take(options, parts);

@@ -195,6 +195,12 @@ static void list_text(const struct image_options *options, const struct image_st
 		puts("nobody watches: systemctl enable --now xheap-images, or xheap image watch");
 	if (image_status_is_kept(status))
 		unwatched_text(status);
+	if (status->overflows)
+		printf("%s time%s starts did not fit into the kernel's queue: they ran untraced, and are not counted\n",
+		       text_count(status->overflows).data, status->overflows == 1 ? "" : "s");
+	if (status->refused_marks)
+		printf("%s mark%s could not be set: some starts are not seen\n", text_count(status->refused_marks).data,
+		       status->refused_marks == 1 ? "" : "s");
 	intervals_text(status);
 }
 

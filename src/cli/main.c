@@ -3,7 +3,7 @@
  * xheap: the command. Where things are:
  *
  *     cli/main.c            the table of commands
- *     cli/NAME.c            the command NAME
+ *     cli/NAME.c            the command NAME; cli/NAME_*.c its parts
  *     cli/record*.c         parts of the command record, which sessions share
  *     cli/option_parser.c   command lines by the tables of base/option.h
  *     cli/filter_options.c  which allocations count, as options

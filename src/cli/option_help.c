@@ -43,6 +43,13 @@ static void print_option(FILE *out, const struct option *option, const char *das
 		print_choices(out, option);
 }
 
+static void print_title(FILE *out, const char *title, bool is_first)
+{
+	if (!is_first)
+		putc('\n', out);
+	cli_print_words(out, title, 0, cli_help_width(out));
+}
+
 void options_print_help(const struct option_grammar *grammar, FILE *out)
 {
 	bool is_first = true;
@@ -52,7 +59,7 @@ void options_print_help(const struct option_grammar *grammar, FILE *out)
 			if (group->is_hidden || !option->help || (option->flags & shown) != shown)
 				continue;
 			if (option->type == VALUE_TITLE)
-				fprintf(out, "%s%s\n", is_first ? "" : "\n", option->help);
+				print_title(out, option->help, is_first);
 			else
 				print_option(out, option, grammar->dashes);
 			is_first = false;

@@ -77,7 +77,9 @@ int record_check_output(const struct record *record)
 						       : cannot_write(path, ENXIO, "it is no file");
 		if (whole_file_is(record->program, &status))
 			return cannot_write(path, EBUSY, "it is the command itself");
-		return access(path, W_OK) == 0 ? 0 : cannot_write(path, errno, NULL);
+		/* Its file system may be read-only only for now. */
+		bool is_good = access(path, W_OK) == 0 || (errno == EROFS && record->session.waits_for_directory);
+		return is_good ? 0 : cannot_write(path, errno, NULL);
 	}
 	if (slash)
 		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path), path);

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/option_parser.h"
 #include "session/recover.h"
+#include "session/recover_file.h"
 #include "session/store.h"
 
 struct recover_words {
@@ -76,7 +77,7 @@ static int session_choose(const struct recover_session *sessions, int count, con
 	if (dead == 1)
 		return chosen;
 	if (path)
-		cli_fail("%s: no session has left anything for this trace", path);
+		cli_fail("%s: several sessions have left something for this trace", path);
 	else if (dead == 0)
 		cli_fail("recover: nothing to recover: no logger of yours was killed");
 	else
@@ -117,6 +118,32 @@ static int session_recover(const struct recover_session *session, const struct r
 	struct diag diag = {""};
 	int error = recover_run(session, options, result, &diag);
 	int status = error ? cli_fail("%s: %s", session->directory, diag.text) : result_print(session, options, result);
+	free(result);
+	return status;
+}
+
+/* Return whether any session has left its directory for this trace. */
+static bool has_session(const struct recover_session *sessions, int count, const char *path)
+{
+	for (int i = 0; i < count; i++)
+		if (is_same(path, sessions[i].trace_path) || is_path(path, sessions[i].trace_path))
+			return true;
+	return false;
+}
+
+/* After a power cut only the trace is left. */
+static int trace_recover(const struct recover_words *recover)
+{
+	struct recover_result *result = calloc(1, sizeof(*result));
+	struct diag diag = {""};
+	int status = CLI_OK;
+	if (recover_file(recover->what, &recover->options, result, &diag))
+		status = cli_fail("recover: no session has left anything for this trace, and %s", diag.text);
+	else
+		cli_say("%s: completed from the file alone; it has %s events, and its end is missing",
+			result->trace_path, text_count(result->total_events).data);
+	if (status == CLI_OK)
+		cli_say("next: xheap report %s", result->trace_path);
 	free(result);
 	return status;
 }
@@ -187,6 +214,10 @@ static int recover_found(const struct recover_words *recover)
 {
 	struct recover_session *sessions;
 	int count = recover_list(&sessions), status = CLI_FAILED;
+	if (recover->what && !has_session(sessions, count, recover->what)) {
+		free(sessions);
+		return trace_recover(recover);
+	}
 	int chosen = session_choose(sessions, count, recover->what);
 	if (chosen >= 0)
 		status = session_recover(&sessions[chosen], &recover->options);
@@ -215,6 +246,7 @@ const struct command command_recover = {
 		"session\n"
 		"has lost its logger. Events are in shared memory until they are in the trace, so they survive the "
 		"logger.\n"
-		"Processes that still run are detached from.\n\n"
+		"Processes that still run are detached from. After a power cut, TRACE is completed from the file "
+		"alone.\n\n"
 		"Example:\n  xheap recover xheap.jq.4711.xht\n",
 };

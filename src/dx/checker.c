@@ -157,6 +157,10 @@ static const struct known_type *check_name(struct checker *checker, const struct
 	if (!strcasecmp(node->name, "Debugger"))
 		return type_of_kind(checker, DX_OBJECT, &dx_debugger_class);
 	nearest_try(&nearest, "Debugger");
+	for (const struct dx_builtin *row = dx_builtins; row->name; row++)
+		if (!strcasecmp(row->name, node->name))
+			return complain(checker, node->column, "there is no name %s; the nearest is @$%s", node->name,
+					row->name);
 	return complain(checker, node->column, "there is no name %s%s%s", node->name,
 			nearest.best ? "; the nearest is " : "; queries begin with @$cursession or Debugger",
 			nearest.best ? nearest.best : "");
@@ -488,6 +492,16 @@ static const struct known_type *check_record(struct checker *checker, struct dx_
 		(struct known_type){.kind = DX_OBJECT, .class = &dx_record_class, .record = node, .fields = fields});
 }
 
+static const struct known_type *check_assignment(struct checker *checker, struct dx_node *node,
+						 const struct type_scope *scope)
+{
+	for (const struct dx_builtin *row = dx_builtins; row->name; row++)
+		if (!strcasecmp(row->name, node->name))
+			return complain(checker, node->column, "@$%s is always there: a variable needs another name",
+					row->name);
+	return check(checker, node->first, scope);
+}
+
 static const struct known_type *check(struct checker *checker, struct dx_node *node, const struct type_scope *scope)
 {
 	if (checker->has_failed)
@@ -520,7 +534,7 @@ static const struct known_type *check(struct checker *checker, struct dx_node *n
 	case DX_NODE_RECORD:
 		return check_record(checker, node, scope);
 	case DX_NODE_ASSIGN:
-		return check(checker, node->first, scope);
+		return check_assignment(checker, node, scope);
 	}
 	return &any;
 }

@@ -72,7 +72,7 @@ int dx_command_parse(const char *line, struct dx_command *command, struct diag *
 		const char *start = text;
 		if (take_word(&text, "-g"))
 			layout->is_grid = true;
-		else if (take_word(&text, "-gc") && take_number(&text, &layout->cell_width))
+		else if (take_word(&text, "-gc") && take_number(&text, &layout->cell_width) && layout->cell_width)
 			layout->is_grid = true;
 		else if (take_word(&text, "-c") && take_number(&text, &layout->skip))
 			;
@@ -85,12 +85,15 @@ int dx_command_parse(const char *line, struct dx_command *command, struct diag *
 		else if (take_word(&text, "-h") || take_word(&text, "-?"))
 			command->wants_help = true;
 		else if (!take_levels(&text, command))
-			return diag_fail(diag, EINVAL,
-					 "%.*s: no such option, or its number is missing: -g, -gc N, -c N, -n, -v, -h, "
-					 "-rN, -extra",
-					 (int)strcspn(start, " \t\n"), start);
+			return diag_fail(
+				diag, EINVAL,
+				"%.*s: no such option, or its number is missing or 0: -g, -gc N, -c N, -n, -v, -h, "
+				"-rN, -extra",
+				(int)strcspn(start, " \t\n"), start);
 	}
 	command->text = text;
+	if (!*text)
+		return diag_fail(diag, EINVAL, "an expression is missing, such as @$cursession.TTD.Data.Heap()");
 	return 0;
 }
 
@@ -129,7 +132,7 @@ static enum dx_status refuse(struct sink *errors, const char *text, const struct
 static void answer(struct dx_query *query, const struct dx_command *command, const char *text,
 		   const struct dx_value *value, const struct dx_layout *layout, struct sink *out)
 {
-	const char *limits = dx_limits_text(query);
+	const char *limits = command->wants_help ? "" : dx_limits_text(query);
 	if (*limits && command->format == DX_FORMAT_TEXT)
 		sink_format(out, "(%s)\n", limits);
 	if (command->wants_help)
@@ -144,26 +147,37 @@ static void answer(struct dx_query *query, const struct dx_command *command, con
 		dx_print_tree(query, text, value, layout, out);
 }
 
-/* The specifiers behind the comma, and the count that an expression in brackets asks for. */
-static int read_specifier(struct dx_query *query, const char *rest, struct dx_layout *layout,
-			  struct dx_complaint *complaint)
+/* The number of elements that an expression in brackets asks for. Columns are those of the whole command. */
+static int read_count(struct dx_query *query, const char *command, struct dx_layout *layout,
+		      struct dx_complaint *complaint)
 {
-	if (!*rest)
-		return 0;
-	int error = dx_specifier_parse(rest, &layout->specifier, &complaint->diag);
-	if (error || !layout->specifier.count_text)
-		return error;
-	const char *end;
+	int column = (int)(layout->specifier.count_text - command);
 	char *text = dx_copy_text(&query->whole, layout->specifier.count_text, layout->specifier.count_length);
+	const char *end;
 	struct dx_node *node = dx_parse(&query->whole, text, &end, complaint);
-	if (!node)
+	if (!node || !dx_check(query, node, complaint)) {
+		complaint->column += column;
 		return -EINVAL;
+	}
 	struct dx_value count = dx_evaluate(query, node, NULL);
-	if (count.kind != DX_NUMBER)
+	complaint->column = column;
+	if (*end || count.kind != DX_NUMBER)
 		return diag_fail(&complaint->diag, EINVAL, "[%s] is no number of elements", text);
 	layout->specifier.has_count = true;
 	layout->specifier.count = count.is_signed && (int64_t)count.number < 0 ? 0 : count.number;
 	return 0;
+}
+
+/* The specifiers behind the comma. */
+static int read_specifier(struct dx_query *query, const char *command, const char *rest, struct dx_layout *layout,
+			  struct dx_complaint *complaint)
+{
+	if (!*rest && (rest == command || rest[-1] != ','))
+		return 0;
+	int error = dx_specifier_parse(rest, &layout->specifier, &complaint->diag);
+	if (error)
+		complaint->column = (int)(layout->specifier.wrong_text - command);
+	return error || !layout->specifier.count_text ? error : read_count(query, command, layout, complaint);
 }
 
 static enum dx_status query_run(struct dx_query *query, const struct dx_command *command, struct sink *out,
@@ -175,9 +189,9 @@ static enum dx_status query_run(struct dx_query *query, const struct dx_command 
 	struct dx_node *node = dx_parse(&query->whole, command->text, &rest, &complaint);
 	if (!node || !dx_check(query, node, &complaint))
 		return refuse(errors, command->text, &complaint);
-	complaint.column = (int)(rest - command->text);
-	if (read_specifier(query, rest, &layout, &complaint))
+	if (read_specifier(query, command->text, rest, &layout, &complaint))
 		return refuse(errors, command->text, &complaint);
+	layout.specifier.is_raw |= layout.is_raw;
 	/* The expression without its specifiers is what the answer repeats. */
 	size_t length = *rest ? (size_t)(rest - command->text - 1) : strlen(command->text);
 	while (length && isspace((unsigned char)command->text[length - 1]))
@@ -187,7 +201,9 @@ static enum dx_status query_run(struct dx_query *query, const struct dx_command 
 	if (!query->is_stopped)
 		answer(query, command, text, &value, &layout, out);
 	if (query->is_stopped) {
-		sink_format(errors, "xheap: dx: %s\n", text_shown(query->stop_text));
+		const char *place =
+			query->stop_column < 0 ? "" : dx_format(&query->whole, "column %d: ", query->stop_column + 1);
+		sink_format(errors, "xheap: dx: %s%s\n", place, text_shown(query->stop_text));
 		put_mark(errors, command->text, query->stop_column);
 		return DX_STOPPED;
 	}

@@ -14,12 +14,18 @@ void dx_session_init(struct dx_session *session)
 {
 	session->dictionary = trace_dictionary(session->trace);
 	session->budget.limit_bytes = VARIABLES_BYTES;
-	session->process = session->dictionary->process_count ? 0 : TRACE_NONE;
-	session->thread = TRACE_NONE;
-	for (uint32_t i = 0; i < session->dictionary->thread_count && session->thread == TRACE_NONE; i++)
-		if (session->dictionary->threads[i].process == session->process)
-			session->thread = i;
+	dx_session_switch(session, session->dictionary->process_count ? 0 : TRACE_NONE, TRACE_NONE);
 	session->position = dx_position(0, 0);
+}
+
+void dx_session_switch(struct dx_session *session, uint32_t process, uint32_t thread)
+{
+	const struct trace_dictionary *dictionary = session->dictionary;
+	session->process = process;
+	session->thread = thread;
+	for (uint32_t i = 0; i < dictionary->thread_count && session->thread == TRACE_NONE; i++)
+		if (dictionary->threads[i].process == process && dictionary->threads[i].tid != TRACE_TID_NONE)
+			session->thread = i;
 }
 
 static void variable_free(struct dx_variable *variable)

@@ -43,9 +43,9 @@ struct dx_session {
 	struct heap_table *table; /**< NULL: not needed yet */
 	struct heap_names *names;
 	uint64_t *entry_addresses; /**< by entry: in its image, 0: not asked for yet, UINT64_MAX: not known; or NULL */
-	unsigned uses;   /**< bits of enum dx_use */
-	bool has_extras; /**< members beyond the documented ones are shown, too */
-	bool has_nested; /**< some heap lies in another; known once it was asked for */
+	unsigned uses;             /**< bits of enum dx_use */
+	bool has_extras;           /**< members beyond the documented ones are shown, too */
+	bool has_nested;           /**< some heap lies in another; known once it was asked for */
 	bool is_nested_known;
 	struct dx_group_cache *group; /**< of the table, read last; NULL: none */
 	struct dx_steps *steps;       /**< steps of blocks' points; NULL: none was asked for */
@@ -55,6 +55,9 @@ struct dx_session {
 /** Begin with the trace's first process. */
 void dx_session_init(struct dx_session *session);
 void dx_session_fini(struct dx_session *session);
+
+/** Make a process and its thread the current ones. thread TRACE_NONE: the first one of the process, if it has any. */
+void dx_session_switch(struct dx_session *session, uint32_t process, uint32_t thread);
 
 /** Return the table; NULL after a message. */
 struct heap_table *dx_session_table(struct dx_session *session);

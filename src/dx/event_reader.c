@@ -13,6 +13,7 @@
 
 #include "base/memory.h"
 #include "dx/objects.h"
+#include "dx/points.h"
 #include "match/point_stream.h"
 
 enum { WAITING_MAX = 3 /* ReAllocs of a thread under way: signal handlers may nest */ };
@@ -38,15 +39,20 @@ struct dx_event_reader {
 	uint32_t step;
 };
 
-struct dx_event_reader *dx_event_reader_new(const struct trace *trace)
+static struct dx_event_reader *reader_from(const struct trace *trace, int64_t from_ns)
 {
 	struct dx_event_reader *reader = memory_zeroed(1, sizeof(*reader));
 	reader->dictionary = trace_dictionary(trace);
 	reader->lanes = memory_zeroed((size_t)reader->dictionary->thread_count + 1, sizeof(*reader->lanes));
-	reader->stream = heap_stream_new(trace, HEAP_ORDER_POINTS, INT64_MIN, INT64_MAX);
+	reader->stream = heap_stream_new(trace, HEAP_ORDER_POINTS, from_ns, INT64_MAX);
 	reader->number = heap_stream_skipped(reader->stream);
 	reader->time_ns = INT64_MIN;
 	return reader;
+}
+
+struct dx_event_reader *dx_event_reader_new(const struct trace *trace)
+{
+	return reader_from(trace, INT64_MIN);
 }
 
 void dx_event_reader_free(struct dx_event_reader *reader)
@@ -151,6 +157,41 @@ int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event,
 		return 1;
 	}
 	return status;
+}
+
+/* Whether the event has the point. */
+static bool has_point(const struct dx_event *event, const struct dx_point *point)
+{
+	if (event->process != point->process || event->thread != point->thread)
+		return false;
+	if (point->is_end && event->kind == EVENT_REALLOC)
+		return event->previous == point->address && event->time_ns - event->duration_ns == point->time_ns;
+	if (event->time_ns != point->time_ns)
+		return false;
+	if (point->is_destroy && event->kind == EVENT_DESTROY)
+		return true;
+	bool is_kind =
+		point->is_end ? event->kind == EVENT_FREE : event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC;
+	return is_kind && (point->is_destroy || event->address == point->address);
+}
+
+/* A ReAlloc returns behind its first point, before any other call of its thread does, unless a signal handler's. */
+bool dx_event_find(struct dx_query *query, const struct dx_point *point, struct dx_event *event)
+{
+	struct dx_event_reader *reader = reader_from(query->session->trace, point->time_ns);
+	struct diag diag = {""};
+	bool is_found = false, is_behind = false;
+	int status = 1;
+	while (!is_found && !is_behind && dx_step(query, "Event", -1) &&
+	       (status = dx_event_reader_next(reader, event, &diag)) > 0) {
+		is_found = has_point(event, point);
+		is_behind = event->time_ns > point->time_ns && event->thread == point->thread &&
+			    !(event->flags & EVENT_IN_SIGNAL);
+	}
+	if (status < 0)
+		dx_stop(query, -1, "%s", diag.text);
+	dx_event_reader_free(reader);
+	return is_found;
 }
 
 struct dx_value dx_event_start(const struct dx_event *event)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/group_sums.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/memory.h"
 #include "dx/keys.h"
+#include "dx/pipeline.h"
 
 enum { CALLS_MAX = 16 };
 
@@ -228,8 +230,145 @@ static void cell_add(struct dx_query *query, struct dx_group_sums *sums, const s
 	}
 }
 
+/* ---- by a plan ---- */
+
+/* A group's row of a plan has its key, its first element, and what the calls want: up to two outputs each. */
+enum { OUTPUT_KEY, OUTPUT_FIRST, OUTPUT_CALLS };
+
+struct planned_call {
+	struct dx_plan_member member;
+	uint32_t output;
+};
+
+static bool needs_order(enum group_call_kind kind)
+{
+	return kind == CALL_MIN || kind == CALL_MAX;
+}
+
+/* The condition of a count, as 1 and 0. */
+static bool condition_add(const struct dx_plan_making *making, const struct dx_value *lambda)
+{
+	uint32_t condition = dx_plan_condition(making, lambda);
+	return condition != PLAN_NOTHING &&
+	       plan_aggregate(making->plan, PLAN_SUM,
+			      plan_apply(making->plan, PLAN_AS_NUMBER, condition, PLAN_NOTHING, PLAN_NOTHING));
+}
+
+static bool call_add(const struct dx_plan_making *making, const struct group_call *call, struct planned_call *planned)
+{
+	const struct dx_value lambda = {.kind = DX_LAMBDA, .closure = &call->closure};
+	struct plan *plan = making->plan;
+	planned->output = plan->key_count + plan->aggregate_count;
+	if (call->kind == CALL_FIRST || call->kind == CALL_ANY)
+		return !call->closure.node && plan_aggregate(plan, PLAN_COUNT, PLAN_NOTHING);
+	if (call->kind == CALL_COUNT)
+		return call->closure.node ? condition_add(making, &lambda)
+					  : plan_aggregate(plan, PLAN_COUNT, PLAN_NOTHING);
+	if (!call->closure.node)
+		return false;
+	planned->member = dx_plan_lambda_member(making, &lambda);
+	enum dx_plan_shape shape = planned->member.shape;
+	if (planned->member.node == PLAN_NOTHING || !dx_plan_has_order(shape))
+		return false;
+	if (needs_order(call->kind))
+		return plan_aggregate(plan, call->kind == CALL_MIN ? PLAN_LEAST : PLAN_GREATEST, planned->member.node);
+	return (shape == DX_PLAN_NUMBER || shape == DX_PLAN_ADDRESS) &&
+	       plan_aggregate(plan, PLAN_SUM, planned->member.node) &&
+	       plan_aggregate(plan, PLAN_COUNT, planned->member.node);
+}
+
+static bool groups_plan(const struct dx_plan_making *making, const struct dx_group_sums *sums,
+			struct dx_pipeline *pipeline, struct planned_call *calls, struct dx_plan_member *key)
+{
+	const struct dx_sequence *groups = sums->groups->sequence;
+	struct plan *plan = making->plan;
+	if (groups->argument_count != 1 || !dx_pipeline_make(pipeline, making, groups->source) || pipeline->selection ||
+	    pipeline->order_count || plan->skip || plan->limit != UINT64_MAX)
+		return false;
+	*key = dx_plan_lambda_member(making, &groups->arguments[0]);
+	if (key->node == PLAN_NOTHING || !plan_key(plan, key->node) ||
+	    !plan_aggregate(plan, PLAN_LEAST, plan_column(plan, PLAN_ID)))
+		return false;
+	for (uint32_t i = 0; i < sums->call_count; i++)
+		if (!call_add(making, &sums->calls[i], &calls[i]))
+			return false;
+	return plan_order(plan, OUTPUT_FIRST, false);
+}
+
+static void cell_set(const struct dx_query *query, const struct group_call *call, const struct planned_call *planned,
+		     const struct plan_rows *rows, uint32_t row, struct group_cell *cell)
+{
+	struct plan_value value = plan_cell(rows, row, planned->output);
+	if (needs_order(call->kind)) {
+		cell->value = dx_plan_value(query, &planned->member, &value);
+		return;
+	}
+	cell->sum.count = value.number;
+	if (call->kind != CALL_SUM && call->kind != CALL_AVERAGE)
+		return;
+	cell->sum.number = (__int128)value.number;
+	cell->sum.count = plan_cell(rows, row, planned->output + 1).number;
+}
+
+/* Make the group of a row; its first element is read if a call wants it. */
+static void group_set(struct dx_query *query, struct dx_group_sums *sums, const struct planned_call *calls,
+		      const struct dx_plan_member *key_of, const struct plan_rows *rows, uint32_t row,
+		      struct dx_object_reader *reader)
+{
+	struct dx_mark mark = dx_mark(query->arena);
+	struct plan_value key = plan_cell(rows, row, OUTPUT_KEY);
+	struct dx_value key_value = dx_plan_value(query, key_of, &key);
+	struct dx_element first = {.value = {.kind = DX_ABSENT}};
+	uint32_t group = dx_keys_add(&sums->keys, &key_value);
+	cells_grow(sums);
+	for (uint32_t i = 0; i < sums->call_count; i++) {
+		struct group_cell *cell = &sums->cells[(size_t)group * sums->call_count + i];
+		cell_set(query, &sums->calls[i], &calls[i], rows, row, cell);
+		if (sums->calls[i].kind != CALL_FIRST)
+			continue;
+		if (first.value.kind == DX_ABSENT)
+			dx_object_read(query, reader, plan_cell(rows, row, OUTPUT_FIRST).number, &first);
+		cell->value = dx_value_copy(&sums->arena, &first.value);
+	}
+	dx_release(query->arena, mark);
+	dx_step_kept(query, sums->groups);
+}
+
+/* Add up all groups by a plan. False: the interpreter has to, and nothing is added yet. Sums of more than 64 bits are
+   errors of single groups, and the memory of groups is the interpreter's to complain of. */
+static bool sums_plan(struct dx_query *query, struct dx_group_sums *sums)
+{
+	struct plan plan = {.filter = PLAN_NOTHING};
+	const struct dx_plan_making making = {query, &plan, &sums->arena};
+	struct dx_pipeline pipeline;
+	struct planned_call calls[CALLS_MAX];
+	struct dx_plan_member key;
+	struct plan_target target;
+	struct plan_rows rows;
+	struct diag diag = {""};
+	int status = -ENOMEM;
+	if (!query->is_naive && groups_plan(&making, sums, &pipeline, calls, &key) &&
+	    dx_pipeline_target(query, &plan, &target)) {
+		struct dx_object_reader reader = {.source = pipeline.source};
+		struct plan_run *run = plan_open(&plan, &target);
+		while ((status = plan_next(run, &rows, &diag)) > 0 && !query->is_stopped)
+			for (uint32_t i = 0; i < rows.count && !query->is_stopped; i++)
+				group_set(query, sums, calls, &key, &rows, i, &reader);
+		plan_close(run);
+		dx_object_reader_end(&reader);
+	}
+	if (status < 0 && status != -EOVERFLOW && status != -ENOMEM)
+		dx_pipeline_failed(query, sums->groups->sequence, status, diag.text);
+	plan_fini(&plan);
+	return status >= 0 || query->is_stopped;
+}
+
 static void sums_make(struct dx_query *query, struct dx_group_sums *sums)
 {
+	if (sums_plan(query, sums)) {
+		sums->is_made = true;
+		return;
+	}
 	const struct dx_value *key_of = &sums->groups->sequence->arguments[0];
 	struct dx_element element;
 	sums->is_made = true;

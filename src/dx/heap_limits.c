@@ -24,7 +24,10 @@ static const char *count_or_null(struct dx_query *query, uint64_t count)
 static const char *cut_at(struct dx_query *query)
 {
 	const struct trace_dictionary *dictionary = query->session->dictionary;
-	return dictionary->is_complete ? NULL : dx_format(query->arena, "%" PRIu64, dictionary->cut_offset);
+	const char *reason = dictionary->cut_reason ? dictionary->cut_reason : "";
+	return dictionary->is_complete ? NULL
+				       : dx_format(query->arena, "%" PRIu64 "%s%s", dictionary->cut_offset,
+						   *reason ? ": " : "", text_shown(reason));
 }
 
 static const char *ended_early(struct dx_query *query)
@@ -118,8 +121,8 @@ static const struct {
 	const char *words[DX_USE_COUNT];
 } limits[] = {
 	{cut_at,
-	 {"the file is cut at byte %s", "the file is cut at byte %s", "the file is cut at byte %s",
-	  "the file is cut at byte %s"}},
+	 {"the trace is cut at byte %s", "the trace is cut at byte %s", "the trace is cut at byte %s",
+	  "the trace is cut at byte %s"}},
 	{ended_early,
 	 {"recording ended early: %s", "recording ended early: %s", "recording ended early: %s",
 	  "recording ended early: %s"}},

@@ -19,9 +19,11 @@ int dx_key_order(struct dx_query *query, const struct dx_value *compare, const s
 		order = result.is_signed && (int64_t)result.number < 0 ? -1 : 1;
 	else if (result.kind == DX_BOOL)
 		order = result.truth ? -1 : 1;
+	else if (result.kind == DX_ERROR)
+		dx_stop(query, compare->closure->node->column, "the comparator failed: %s", result.text);
 	else if (result.kind != DX_NUMBER)
 		dx_stop(query, compare->closure->node->column, "the comparator must return -1, 0 or 1, not %s",
-			result.kind == DX_ERROR ? result.text : dx_kind_name(result.kind));
+			dx_kind_name(result.kind));
 	dx_release(query->arena, mark);
 	return order;
 }

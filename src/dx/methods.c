@@ -88,7 +88,7 @@ static const char *argument_check(struct dx_query *query, struct dx_value *argum
 	case 'p':
 		if (argument->kind == DX_TEXT && dx_position_parse(argument->text, &sequence))
 			*argument = sequence;
-		return argument->kind == DX_POSITION ? NULL : "a position";
+		return argument->kind == DX_POSITION ? NULL : "a position SEQUENCE:STEP in hexadecimal";
 	case 's':
 		if (!dx_elements(query, argument, &sequence))
 			return "a collection";

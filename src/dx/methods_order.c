@@ -7,6 +7,7 @@
 #include "dx/group_sums.h"
 #include "dx/keys.h"
 #include "dx/methods.h"
+#include "dx/query_plan.h"
 
 enum { ORDER_KEYS_MAX = 8 };
 
@@ -19,16 +20,14 @@ struct order_state {
 	bool is_made;
 };
 
-static const struct dx_operator order_operator, order_descending_operator, then_operator, then_descending_operator;
-
 static bool is_then(const struct dx_operator *operator)
 {
-	return operator== & then_operator || operator== & then_descending_operator;
+	return operator== & dx_then_operator || operator== & dx_then_descending_operator;
 }
 
 static bool is_descending(const struct dx_operator *operator)
 {
-	return operator== & order_descending_operator || operator== & then_descending_operator;
+	return operator== & dx_order_descending_operator || operator== & dx_then_descending_operator;
 }
 
 /* The steps of an order: OrderBy, then each ThenBy. */
@@ -41,7 +40,7 @@ struct order {
 
 static bool is_order(const struct dx_operator *operator)
 {
-	return is_then(operator) || operator== & order_operator || operator== & order_descending_operator;
+	return is_then(operator) || operator== & dx_order_operator || operator== & dx_order_descending_operator;
 }
 
 /* Return what the order is of; NULL after an error. */
@@ -164,12 +163,12 @@ static bool order_next(struct dx_query *query, struct dx_iterator *iterator, str
 }
 
 #define ORDER(id, text) \
-	static const struct dx_operator id = { \
+	const struct dx_operator id = { \
 		.name = (text), .state_bytes = sizeof(struct order_state), .opens_source = true, .next = order_next}
-ORDER(order_operator, "OrderBy");
-ORDER(order_descending_operator, "OrderByDescending");
-ORDER(then_operator, "ThenBy");
-ORDER(then_descending_operator, "ThenByDescending");
+ORDER(dx_order_operator, "OrderBy");
+ORDER(dx_order_descending_operator, "OrderByDescending");
+ORDER(dx_then_operator, "ThenBy");
+ORDER(dx_then_descending_operator, "ThenByDescending");
 
 /* ---- groups ---- */
 
@@ -261,13 +260,13 @@ const struct dx_operator dx_group_operator = {
 	}
 
 const struct dx_method dx_methods_of_order[] = {
-	LAZY("OrderBy", "f?g", DX_RESULT_SAME, &order_operator, "x => key [, (a, b) => order]",
+	LAZY("OrderBy", "f?g", DX_RESULT_SAME, &dx_order_operator, "x => key [, (a, b) => order]",
 	     "the elements in the order of their keys; equal keys keep their order"),
-	LAZY("OrderByDescending", "f?g", DX_RESULT_SAME, &order_descending_operator, "x => key [, (a, b) => order]",
+	LAZY("OrderByDescending", "f?g", DX_RESULT_SAME, &dx_order_descending_operator, "x => key [, (a, b) => order]",
 	     "the same, the greatest key first"),
-	LAZY("ThenBy", "f?g", DX_RESULT_SAME, &then_operator, "x => key [, (a, b) => order]",
+	LAZY("ThenBy", "f?g", DX_RESULT_SAME, &dx_then_operator, "x => key [, (a, b) => order]",
 	     "behind OrderBy: the order of elements whose keys are equal (not in the documents)"),
-	LAZY("ThenByDescending", "f?g", DX_RESULT_SAME, &then_descending_operator, "x => key [, (a, b) => order]",
+	LAZY("ThenByDescending", "f?g", DX_RESULT_SAME, &dx_then_descending_operator, "x => key [, (a, b) => order]",
 	     "the same, the greatest key first (not in the documents)"),
 	LAZY("GroupBy", "f?g", DX_RESULT_GROUPS, &dx_group_operator, "x => key [, (a, b) => order]",
 	     "collections of elements with equal keys; a group's index is its key"),

@@ -109,7 +109,7 @@ static void flatten_close(void *context)
 		dx_arena_fini(&state->arena);
 }
 
-static uint64_t count_of(const struct dx_value *value)
+uint64_t dx_count_of(const struct dx_value *value)
 {
 	if (value->kind == DX_REAL)
 		return value->real > 0 ? (uint64_t)value->real : 0;
@@ -119,7 +119,7 @@ static uint64_t count_of(const struct dx_value *value)
 static bool skip_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
 {
 	struct passed_state *state = iterator->state;
-	for (; state->passed < count_of(&iterator->sequence->arguments[0]); state->passed++) {
+	for (; state->passed < dx_count_of(&iterator->sequence->arguments[0]); state->passed++) {
 		struct dx_mark mark = dx_mark(query->arena);
 		if (!dx_next(query, iterator->source, element))
 			return false;
@@ -148,7 +148,7 @@ static bool skip_while_next(struct dx_query *query, struct dx_iterator *iterator
 static bool take_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
 {
 	struct passed_state *state = iterator->state;
-	return state->passed++ < count_of(&iterator->sequence->arguments[0]) &&
+	return state->passed++ < dx_count_of(&iterator->sequence->arguments[0]) &&
 	       dx_next(query, iterator->source, element);
 }
 
@@ -199,14 +199,16 @@ static bool concat_next(struct dx_query *query, struct dx_iterator *iterator, st
 		.name = (text), .state_bytes = sizeof(struct state), .next = id##_next}
 const struct dx_operator dx_where_operator = {
 	.name = "Where", .state_bytes = sizeof(struct passed_state), .next = where_next};
-static const struct dx_operator select_operator = {.name = "Select",
-						   .state_bytes = sizeof(struct map_state),
-						   .open = select_open,
-						   .next = select_next,
-						   .close = select_close};
-OPERATOR(skip, "Skip", passed_state);
+const struct dx_operator dx_select_operator = {.name = "Select",
+					       .state_bytes = sizeof(struct map_state),
+					       .open = select_open,
+					       .next = select_next,
+					       .close = select_close};
+const struct dx_operator dx_skip_operator = {
+	.name = "Skip", .state_bytes = sizeof(struct passed_state), .next = skip_next};
 OPERATOR(skip_while, "SkipWhile", passed_state);
-OPERATOR(take, "Take", passed_state);
+const struct dx_operator dx_take_operator = {
+	.name = "Take", .state_bytes = sizeof(struct passed_state), .next = take_next};
 OPERATOR(take_while, "TakeWhile", passed_state);
 OPERATOR(non_error, "AllNonError", passed_state);
 OPERATOR(concat, "Concat", concat_state);
@@ -467,13 +469,14 @@ static void call_aggregate(struct dx_query *query, struct dx_method_call *call, 
 
 const struct dx_method dx_methods_of_sequences[] = {
 	LAZY("Where", "f", DX_RESULT_SAME, &dx_where_operator, "x => condition", "the elements for which it is true"),
-	LAZY("Select", "f", DX_RESULT_LAMBDA, &select_operator, "x => value", "what the lambda makes of each element"),
+	LAZY("Select", "f", DX_RESULT_LAMBDA, &dx_select_operator, "x => value",
+	     "what the lambda makes of each element"),
 	LAZY("Flatten", "?f", DX_RESULT_FLAT, &flatten_operator, "[x => collection]",
 	     "the elements of all elements, one collection behind the other"),
-	LAZY("Skip", "n", DX_RESULT_SAME, &skip_operator, "count", "the elements behind the first ones"),
+	LAZY("Skip", "n", DX_RESULT_SAME, &dx_skip_operator, "count", "the elements behind the first ones"),
 	LAZY("SkipWhile", "f", DX_RESULT_SAME, &skip_while_operator, "x => condition",
 	     "the elements from the first one on for which it is false"),
-	LAZY("Take", "n", DX_RESULT_SAME, &take_operator, "count", "the first elements"),
+	LAZY("Take", "n", DX_RESULT_SAME, &dx_take_operator, "count", "the first elements"),
 	LAZY("TakeWhile", "f", DX_RESULT_SAME, &take_while_operator, "x => condition",
 	     "the elements up to the first one for which it is false"),
 	LAZY("AllNonError", "", DX_RESULT_SAME, &non_error_operator, "", "the elements that are no errors"),

@@ -44,6 +44,11 @@ struct dx_event_reader *dx_event_reader_new(const struct trace *trace);
 int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event, struct diag *diag);
 void dx_event_reader_free(struct dx_event_reader *reader);
 
+struct dx_point;
+/** Find the event that has a point at which a block begins or ends; its thread must be known. Only what lies around it
+    is read. False: no event has it. */
+bool dx_event_find(struct dx_query *query, const struct dx_point *point, struct dx_event *event);
+
 /** Return an event's positions. */
 struct dx_value dx_event_start(const struct dx_event *event);
 struct dx_value dx_event_end(const struct dx_event *event);

@@ -7,6 +7,7 @@
 #include "dx/block_pass.h"
 #include "dx/inherited.h"
 #include "dx/positions.h"
+#include "dx/query_plan.h"
 #include "query/scan.h"
 #include "table/weight.h"
 
@@ -127,6 +128,30 @@ static void get_free_thread(struct dx_query *query, const struct dx_value *objec
 		*value = dx_id_object(query, &dx_thread_class, block_of(object)->details.end_thread);
 }
 
+/* The call at which the block began, or ended. */
+static void put_event(struct dx_query *query, const struct dx_block *block, bool is_end, struct dx_value *value)
+{
+	const struct dx_point point = dx_point_of(query->session->dictionary, &block->row, &block->details, is_end);
+	struct dx_event event;
+	if (!dx_event_find(query, &point, &event))
+		return;
+	struct dx_event *kept = dx_new(query->arena, struct dx_event, 1);
+	*kept = event;
+	*value = dx_object(&dx_heap_class, kept);
+}
+
+static void get_event(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (!is_earlier(object))
+		put_event(query, block_of(object), false, value);
+}
+
+static void get_free_event(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (!is_copy(object) && block_of(object)->row.end <= HEAP_END_DESTROY)
+		put_event(query, block_of(object), true, value);
+}
+
 static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct heap_site *site = site_of(query, block_of(object)->row.site);
@@ -223,6 +248,9 @@ static const struct dx_member block_members[] = {
 	{"FreeFunction", DX_TEXT, DX_MEMBER_NO_COLUMN, get_free_function, NULL, "the function that freed it"},
 	{"Stack", DX_TEXT, DX_MEMBER_NO_COLUMN, get_stack, NULL, "the frames of the allocation, innermost first"},
 	{"FreeStack", DX_TEXT, DX_MEMBER_NO_COLUMN, get_free_stack, NULL, "the frames of the free"},
+	{"Event", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_event, &dx_heap_class, "the call that allocated it"},
+	{"FreeEvent", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_free_event, &dx_heap_class,
+	 "the call that freed, resized or destroyed it"},
 	{"Previous", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_previous, &dx_allocation_class,
 	 "the block that a realloc made this one of"},
 	{"Usable", DX_NUMBER, DX_MEMBER_NO_COLUMN, get_usable, NULL, "the bytes that the allocator really gave"},
@@ -319,6 +347,13 @@ static const struct dx_operator blocks_operator = {.name = "Allocations",
 						   .open = blocks_open,
 						   .next = blocks_next,
 						   .close = blocks_close};
+
+bool dx_blocks_are_all(const struct dx_sequence *sequence)
+{
+	return sequence->operator== & blocks_operator && sequence->arguments[DX_BLOCKS_PROCESS]
+		.number == TRACE_NONE && sequence->arguments[DX_BLOCKS_CHOICE]
+		.number == DX_BLOCKS_ALL;
+}
 
 struct dx_value dx_blocks(struct dx_query *query, uint32_t process, enum dx_block_choice choice,
 			  struct dx_value position, int column)

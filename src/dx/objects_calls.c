@@ -108,13 +108,14 @@ static void get_return_value(struct dx_query *query, const struct dx_value *obje
 {
 	const struct dx_event *event = event_of(object);
 	const struct trace_dictionary *dictionary = query->session->dictionary;
-	bool is_status = event->entry < dictionary->entry_count &&
-			 dictionary->entries[event->entry].function == FUNCTION_POSIX_MEMALIGN;
-	if (event->flags & EVENT_IN_FLIGHT)
+	unsigned function =
+		event->entry < dictionary->entry_count ? dictionary->entries[event->entry].function : FUNCTION_COUNT;
+	/* What a pool reports is no result. */
+	if (event->flags & EVENT_IN_FLIGHT || function_is_annotation(function))
 		return;
-	if (is_status)
+	if (function == FUNCTION_POSIX_MEMALIGN)
 		*value = dx_signed(event->flags & EVENT_FAILED ? event->result : 0);
-	else if (event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC)
+	else if (event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC || event->kind == EVENT_CREATE)
 		*value = dx_address(event->address);
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Heap objects: one for each heap call of the trace. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -9,10 +8,9 @@
 #include "dx/methods.h"
 #include "dx/objects.h"
 #include "dx/positions.h"
-#include "dx/query_plan.h"
 #include "trace/call_arguments.h"
 
-enum { FLAG_ZERO = 0x8, FLAGS_DOCUMENTED = 0x4001d, MALLOCX_ZERO = 0x40, PROT_WRITE_BIT = 2 };
+enum { FLAG_ZERO = 0x8, MALLOCX_ZERO = 0x40, PROT_WRITE_BIT = 2 };
 #define FLAG_NESTED UINT64_C(0x80000000)
 
 static const char *const kind_actions[] = {
@@ -202,16 +200,27 @@ static struct call_record call_of(const struct dx_query *query, const struct dx_
 				    .argument2 = event->argument2};
 }
 
+/* In its order. A pool's new block is an argument, too, which dump has in its column of addresses alone. */
+static const char *parameters_of(unsigned function)
+{
+	return function == FUNCTION_HEAP_ALLOC     ? "heap,block,size"
+	       : function == FUNCTION_HEAP_REALLOC ? "heap,pointer,block,size"
+	       : function < FUNCTION_COUNT         ? functions[function].parameters
+						   : "";
+}
+
 static void get_parameters(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
 	const struct call_record call = call_of(query, event);
 	struct dx_list *list = dx_list_new(query, query->arena);
 	uint64_t count = 0;
-	for (const char *at = call.function < FUNCTION_COUNT ? functions[call.function].parameters : ""; *at;) {
+	for (const char *at = parameters_of(call.function); *at;) {
 		size_t length = strcspn(at, ",");
-		struct dx_element element = {dx_number(call_argument(&call, at, length)), dx_number(count++)};
-		element.value.is_address = call_argument_is_address(at, length);
+		bool is_block = !strncmp(at, "block", length);
+		uint64_t argument = is_block ? event->address : call_argument(&call, at, length);
+		struct dx_element element = {dx_number(argument), dx_number(count++)};
+		element.value.is_address = is_block || call_argument_is_address(at, length);
 		dx_list_add(list, &element);
 		at += length + (at[length] == ',');
 	}
@@ -308,6 +317,11 @@ static void get_freed(struct dx_query *query, const struct dx_value *object, str
 	get_of_block(query, object, "TimeEnd", value);
 }
 
+static void get_free_event(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "FreeEvent", value);
+}
+
 static void get_before(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	get_of_block(query, object, "Previous", value);
@@ -359,6 +373,8 @@ static const struct dx_member heap_members[] = {
 	{"Lifetime", DX_NUMBER, DX_MEMBER_EXTRA, get_lifetime, NULL,
 	 "Alloc, ReAlloc: nanoseconds up to the block's end, or its age"},
 	{"FreeStack", DX_TEXT, DX_MEMBER_EXTRA, get_free_stack, NULL, "Alloc, ReAlloc: the frames of the free"},
+	{"FreeEvent", DX_OBJECT, DX_MEMBER_EXTRA | DX_MEMBER_NO_COLUMN, get_free_event, &dx_heap_class,
+	 "Alloc, ReAlloc: the call that ended the block"},
 	{"Weight", DX_NUMBER, DX_MEMBER_EXTRA, get_weight, NULL,
 	 "Alloc, ReAlloc, in a sample: the number of blocks that this one stands for"},
 	{"PreviousBlock", DX_OBJECT, DX_MEMBER_HIDDEN, get_before, &dx_allocation_class,
@@ -371,141 +387,3 @@ static const struct dx_member heap_members[] = {
 
 const struct dx_class dx_heap_class = {
 	.name = "Heap", .help = "a heap call", .members = heap_members, .data_bytes = sizeof(struct dx_event)};
-
-/* ---- the sequence ---- */
-
-enum { EVENTS_PROCESS, EVENTS_NESTED, EVENTS_ARGUMENTS };
-
-struct timed_gap {
-	int64_t from_ns;
-	uint32_t number;
-};
-
-struct events_state {
-	struct dx_event_reader *reader;
-	struct dx_event event; /* behind the gaps that are not shown yet */
-	const struct timed_gap *gaps;
-	uint32_t gap_count, next; /* next: the first gap that is not shown yet */
-	bool has_event;
-};
-
-static int gap_order(const void *one, const void *other)
-{
-	const struct timed_gap *a = one, *b = other;
-	if (a->from_ns != b->from_ns)
-		return a->from_ns < b->from_ns ? -1 : 1;
-	return (a->number > b->number) - (a->number < b->number);
-}
-
-/* The gaps in the order of their times. */
-static void gaps_sort(struct dx_query *query, struct dx_iterator *iterator, struct events_state *state)
-{
-	const struct trace_dictionary *dictionary = query->session->dictionary;
-	struct timed_gap *gaps = dx_new(iterator->home, struct timed_gap, (size_t)dictionary->gap_count + 1);
-	for (uint32_t i = 0; i < dictionary->gap_count; i++)
-		gaps[i] = (struct timed_gap){dictionary->gaps[i].from_ns, i};
-	qsort(gaps, dictionary->gap_count, sizeof(*gaps), gap_order);
-	state->gaps = gaps;
-	state->gap_count = dictionary->gap_count;
-}
-
-static void events_open(struct dx_query *query, struct dx_iterator *iterator)
-{
-	struct events_state *state = iterator->state;
-	state->reader = dx_event_reader_new(query->session->trace);
-	gaps_sort(query, iterator, state);
-}
-
-static void events_close(void *context)
-{
-	struct events_state *state = context;
-	dx_event_reader_free(state->reader);
-}
-
-static bool is_wanted(struct dx_query *query, const struct dx_sequence *sequence, const struct dx_event *event)
-{
-	uint64_t flags;
-	if (sequence->arguments[EVENTS_PROCESS].number != TRACE_NONE &&
-	    sequence->arguments[EVENTS_PROCESS].number != event->process)
-		return false;
-	return sequence->arguments[EVENTS_NESTED].truth || !dx_event_flags(query, event, &flags) ||
-	       !(flags & ~(uint64_t)FLAGS_DOCUMENTED);
-}
-
-/* A gap that lies before the next event, as an error without an index. */
-static bool gap_next(struct dx_query *query, struct dx_iterator *iterator, struct events_state *state,
-		     struct dx_element *element)
-{
-	uint64_t process = iterator->sequence->arguments[EVENTS_PROCESS].number;
-	while (state->next < state->gap_count) {
-		const struct trace_gap *gap = &query->session->dictionary->gaps[state->gaps[state->next].number];
-		uint64_t count = 0;
-		if (state->has_event && gap->from_ns > state->event.time_ns)
-			return false;
-		state->next++;
-		for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
-			count += gap->count[kind];
-		if (!count || (process != TRACE_NONE && process != gap->process))
-			continue;
-		element->value = dx_error(query, "gap: %llu events", (unsigned long long)count);
-		return true;
-	}
-	return false;
-}
-
-static void event_read(struct dx_query *query, struct dx_iterator *iterator, struct events_state *state)
-{
-	struct diag diag = {""};
-	int status;
-	state->has_event = false;
-	while ((status = dx_event_reader_next(state->reader, &state->event, &diag)) > 0) {
-		if (is_wanted(query, iterator->sequence, &state->event)) {
-			state->has_event = true;
-			return;
-		}
-		if (!dx_step(query, "Heap", iterator->sequence->column))
-			return;
-	}
-	if (status < 0)
-		dx_stop(query, iterator->sequence->column, "%s", diag.text);
-}
-
-static bool events_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
-{
-	struct events_state *state = iterator->state;
-	if (!state->has_event)
-		event_read(query, iterator, state);
-	if (state->next < state->gap_count && gap_next(query, iterator, state, element))
-		return true;
-	if (!state->has_event)
-		return false;
-	state->has_event = false;
-	struct dx_event *kept = dx_new(query->arena, struct dx_event, 1);
-	*kept = state->event;
-	*element = (struct dx_element){dx_object(&dx_heap_class, kept), dx_number(kept->number)};
-	return true;
-}
-
-static const struct dx_operator events_operator = {.name = "Heap",
-						   .state_bytes = sizeof(struct events_state),
-						   .open = events_open,
-						   .next = events_next,
-						   .close = events_close};
-
-bool dx_events_are_all(const struct dx_sequence *sequence, bool *with_nested)
-{
-	if (sequence->operator!= & events_operator || sequence->arguments[EVENTS_PROCESS].number != TRACE_NONE)
-		return false;
-	*with_nested = sequence->arguments[EVENTS_NESTED].truth;
-	return true;
-}
-
-struct dx_value dx_events(struct dx_query *query, uint32_t process, bool with_nested, int column)
-{
-	struct dx_sequence *sequence = dx_sequence_new(query, &events_operator, NULL, column);
-	query->session->uses |= 1u << DX_USE_CALLS;
-	sequence->argument_count = EVENTS_ARGUMENTS;
-	sequence->arguments[EVENTS_PROCESS] = dx_number(process);
-	sequence->arguments[EVENTS_NESTED] = dx_bool(with_nested);
-	return dx_sequence_value(sequence);
-}

@@ -275,6 +275,19 @@ static void call_set_position(struct dx_query *query, struct dx_method_call *cal
 	dx_position_seek(query, &position);
 }
 
+static void call_switch_process(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	(void)result;
+	dx_session_switch(query->session, dx_id_of(&call->receiver), TRACE_NONE);
+}
+
+static void call_switch_thread(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	uint32_t thread = dx_id_of(&call->receiver);
+	(void)result;
+	dx_session_switch(query->session, query->session->dictionary->threads[thread].process, thread);
+}
+
 #define OF(owner, name, arguments, kind, class, call, shown, help) \
 	{ \
 		name, DX_OF_CLASS, &(owner), arguments, DX_RESULT_KIND, kind, class, NULL, call, shown, help \
@@ -297,6 +310,10 @@ const struct dx_method dx_methods_of_traces[] = {
 	   "moves the current position"),
 	OF(dx_process_ttd_class, "SetPosition", "v", DX_ABSENT, NULL, call_set_position, "percent or \"SEQUENCE:STEP\"",
 	   "moves the current position"),
+	OF(dx_process_class, "SwitchTo", "", DX_ABSENT, NULL, call_switch_process, "",
+	   "makes it the current process, @$curprocess"),
+	OF(dx_thread_class, "SwitchTo", "", DX_ABSENT, NULL, call_switch_thread, "",
+	   "makes it the current thread, @$curthread, and its process the current one"),
 	OF(dx_variables_class, "Remove", "t", DX_ABSENT, NULL, call_remove, "name", "removes a variable"),
 	{"create", DX_OF_NOTHING, NULL, "t?vv", DX_RESULT_KIND, DX_POSITION, NULL, NULL, call_create,
 	 "\"Debugger.Models.TTD.Position\", sequence [, step]", "a position"},

@@ -192,7 +192,7 @@ void dx_heap_uses(struct dx_query *query, uint32_t process, struct dx_value *val
 	uses_count(query, process, uses, dictionary->heap_count);
 	for (uint32_t i = 0; i < dictionary->heap_count; i++) {
 		uses[i].heap = i;
-		if (dictionary->heaps[i].process != process)
+		if (dictionary->heaps[i].process != process && !uses[i].is_used)
 			continue;
 		const struct dx_element element = {dx_object(&dx_heap_use_class, &uses[i]), dx_number(number++)};
 		dx_list_add(list, &element);

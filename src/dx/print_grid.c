@@ -10,7 +10,7 @@
 #include "base/text_width.h"
 #include "dx/print.h"
 
-enum { COLUMNS_MAX = 64, CELL_WIDTH_MIN = 6, COLUMN_EXTRA = 3 /* the separator and its blanks */ };
+enum { COLUMNS_MAX = 64, CELL_WIDTH_MIN = 8, COLUMN_EXTRA = 3 /* the separator and its blanks */ };
 
 struct grid_column {
 	const char *name;
@@ -25,15 +25,18 @@ struct grid_print {
 	struct sink *out;
 	struct grid_column columns[COLUMNS_MAX];
 	unsigned count;
-	unsigned label_width;
+	unsigned label_width, short_width; /* short_width: of labels without "[object Object]" */
+	unsigned left_out;                 /* columns behind the last one: the terminal has no room for them */
+	bool has_short_labels;
 	bool has_cut; /* there are more members than columns */
 };
 
-static const char *label_of(const struct grid_print *print, const struct dx_element *element)
+static const char *label_of(const struct grid_print *print, const struct dx_element *element, bool is_short)
 {
 	const char *label = dx_label(print->query, &element->index, print->layout);
 	const char *text = dx_specifier_text(print->query, &element->value, &print->layout->specifier);
-	if (element->value.kind == DX_SEQUENCE)
+	bool says_nothing = element->value.kind == DX_OBJECT && !element->value.class->show;
+	if (element->value.kind == DX_SEQUENCE || (is_short && says_nothing && *label))
 		text = "";
 	if (element->value.kind == DX_POSITION || !*text)
 		return *text ? dx_format(print->query->arena, "%s : %s", label, text) : label;
@@ -92,7 +95,8 @@ static void measure(struct grid_print *print, const struct dx_element *element)
 {
 	const struct dx_value *object = &element->value;
 	uint32_t count = object->kind == DX_OBJECT || object->kind == DX_POSITION ? dx_member_count(object) : 0;
-	widen(&print->label_width, text_shown(label_of(print, element)));
+	widen(&print->label_width, text_shown(label_of(print, element, false)));
+	widen(&print->short_width, text_shown(label_of(print, element, true)));
 	for (uint32_t i = 0; i < count; i++) {
 		struct dx_value value;
 		unsigned flags;
@@ -133,7 +137,7 @@ static const char *title_of(const struct grid_print *print, const struct grid_co
 
 static void put_row(struct grid_print *print, const struct dx_element *element)
 {
-	const char *label = text_shown(label_of(print, element));
+	const char *label = text_shown(label_of(print, element, print->has_short_labels));
 	sink_text(print->out, "= ");
 	put_cell(print, shortened(print, label, print->label_width), print->label_width);
 	for (unsigned i = 0; i < print->count; i++) {
@@ -169,25 +173,45 @@ static void put_header(const struct grid_print *print)
 	put_cell(print, "", print->label_width);
 	for (unsigned i = 0; i < print->count; i++) {
 		sink_text(print->out, " = ");
-		put_cell(print, shortened(print, title_of(print, &print->columns[i]), print->columns[i].width),
-			 print->columns[i].width);
+		const char *title = title_of(print, &print->columns[i]);
+		title = text_width(title) > print->columns[i].width ? print->columns[i].name : title;
+		put_cell(print, shortened(print, title, print->columns[i].width), print->columns[i].width);
 	}
 	sink_text(print->out, " =\n");
 	put_rule(print);
 }
 
-/* On a terminal: the widest columns become narrower until all fit, or none can. */
+static bool is_too_wide(const struct grid_print *print)
+{
+	return print->layout->width && total_width(print) > print->layout->width;
+}
+
+/* On a terminal: labels become short, the widest cells narrower, and what does not fit then is left out. */
 static void narrow(struct grid_print *print)
 {
-	while (print->layout->width && total_width(print) > print->layout->width) {
+	print->has_short_labels = is_too_wide(print);
+	if (print->has_short_labels)
+		print->label_width = print->short_width;
+	while (is_too_wide(print)) {
 		unsigned *widest = &print->label_width;
 		for (unsigned i = 0; i < print->count; i++)
 			if (print->columns[i].width > *widest)
 				widest = &print->columns[i].width;
 		if (*widest <= CELL_WIDTH_MIN)
-			return;
+			break;
 		--*widest;
 	}
+	for (; is_too_wide(print) && print->count > 1; print->count--)
+		print->left_out++;
+}
+
+static void put_left_out(const struct grid_print *print)
+{
+	for (unsigned i = 0; i < print->left_out; i++)
+		sink_format(print->out, "%s%s",
+			    i ? ", " : "(columns left out: ", text_shown(print->columns[print->count + i].name));
+	if (print->left_out)
+		sink_text(print->out, "; a wider terminal or a pipe shows them)\n");
 }
 
 static bool pass(struct grid_print *print, const struct dx_sequence *sequence,
@@ -238,6 +262,7 @@ void dx_print_grid(struct dx_query *query, const char *text, const struct dx_val
 	bool has_more = pass(&print, sequence.sequence, put_row);
 	if (has_more)
 		sink_text(out, "[...]\n");
+	put_left_out(&print);
 	if (print.has_cut)
 		sink_text(out, "[more columns than 64: Select() some]\n");
 }

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "dx/query.h"
+#include "dx/query_plan.h"
 
 struct dx_sequence *dx_sequence_new(struct dx_query *query, const struct dx_operator *operator,
 				    const struct dx_sequence * source, int column)
@@ -29,6 +30,9 @@ static void iterator_close(void *context)
 struct dx_iterator *dx_open(struct dx_query *query, const struct dx_sequence *sequence)
 {
 	struct dx_iterator *source = NULL;
+	const struct dx_sequence *planned = dx_plan_sequence(query, sequence);
+	if (planned)
+		sequence = planned;
 	bool has_source = sequence->source && !sequence->operator->opens_source;
 	if (has_source && dx_enter(query))
 		source = dx_open(query, sequence->source);

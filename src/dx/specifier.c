@@ -39,9 +39,9 @@ static int refuse(const char *text, size_t length, struct diag *diag)
 {
 	return diag_fail(
 		diag, EINVAL,
-		"there is no format specifier %.*s: x, d, o, b, en, c, s, sb, s8, s8b, su, sub, !, nd, a number "
+		"there is no format specifier%s%.*s: x, d, o, b, en, c, s, sb, s8, s8b, su, sub, !, nd, a number "
 		"of elements, or [expression]",
-		(int)length, text);
+		length ? " " : "", (int)length, text);
 }
 
 static int parse_word(const char *text, size_t length, struct dx_specifier *specifier, struct diag *diag)
@@ -86,6 +86,7 @@ int dx_specifier_parse(const char *text, struct dx_specifier *specifier, struct 
 		while (end > blank && isspace((unsigned char)text[end - 1]))
 			end--;
 		int error = parse_word(text + blank, end - blank, specifier, diag);
+		specifier->wrong_text = error ? text + blank : NULL;
 		if (error || !text[length])
 			return error;
 		text += length + 1;

@@ -16,9 +16,10 @@ struct dx_specifier {
 	uint64_t count;         /**< elements that are shown */
 	const char *count_text; /**< of "[expr]": the expression, up to its bracket; NULL: none */
 	size_t count_length;
+	const char *wrong_text; /**< of a refusal: the word that is none */
 };
 
-/** Read specifiers with commas between them. 0, or -EINVAL with the reason in `diag`. */
+/** Read specifiers with commas between them. 0, or -EINVAL with the reason in `diag` and the place in wrong_text. */
 int dx_specifier_parse(const char *text, struct dx_specifier *specifier, struct diag *diag);
 
 /** Return the value as a text. */

@@ -55,10 +55,10 @@ static bool watcher_start(struct guardian *guardian)
 {
 	int sockets[2];
 	pid_t self = getpid();
+	/* The new watcher overwrites it. */
+	int64_t beat_ns = __atomic_load_n(&guardian->life->beat_ns, __ATOMIC_RELAXED);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
 		return false;
-	struct watch_life *life = guardian->life;
-	life->beat_ns[++life->watcher % WATCH_LIVES] = 0;
 	guardian->watcher = fork();
 	if (guardian->watcher == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -68,7 +68,7 @@ static bool watcher_start(struct guardian *guardian)
 	}
 	close(sockets[1]);
 	const struct watch_message message = {
-		.kind = WATCH_WATCHER, .id = life->watcher, .pid = guardian->watcher, .value = (int32_t)guardian->end};
+		.kind = WATCH_WATCHER, .pid = guardian->watcher, .value = (int32_t)guardian->end, .beat_ns = beat_ns};
 	if (guardian->watcher > 0)
 		watch_send(guardian->keeper, &message, sockets[0], true);
 	close(sockets[0]);

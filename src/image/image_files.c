@@ -39,6 +39,8 @@ static void read_one(void *cookie, int directory, const char *name)
 	struct diag reason = {""};
 	if (!error && image_option_check_domain(&option, &reason))
 		error = diag_fail(&mistake, EACCES, "%s is not in force: %s", path, reason.text);
+	if (!error && options->count == IMAGE_OPTION_MAX)
+		error = diag_fail(&mistake, ENOSPC, "%s: there are %d options already", path, IMAGE_OPTION_MAX);
 	if (error) {
 		add_mistake(options, &mistake);
 		return;

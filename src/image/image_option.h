@@ -16,6 +16,7 @@
 enum {
 	IMAGE_NAME_BYTES = 256,
 	IMAGE_PATH_BYTES = 1024,
+	IMAGE_OPTION_MAX = 1024, /* in force at once */
 	IMAGE_FLAG_HEAP = 1,
 	IMAGE_FLAG_SECTIONS = 2, /* critical sections, which Linux does not have */
 };

@@ -68,27 +68,6 @@ void image_status_interval(struct image_status *status, bool is_watching, uint32
 			(struct image_interval){.from_ns = now_ns, .end = end};
 }
 
-static size_t unwatched_kept(const struct image_status *status)
-{
-	return status->unwatched_count < IMAGE_UNWATCHED_MAX ? status->unwatched_count : IMAGE_UNWATCHED_MAX;
-}
-
-void image_status_forget_unwatched(struct image_status *status, bool is_other)
-{
-	size_t kept = unwatched_kept(status), count = 0;
-	for (size_t i = 0; i < kept; i++)
-		if ((status->unwatched[i].namespace != 0) != is_other)
-			status->unwatched[count++] = status->unwatched[i];
-	status->unwatched_count = count;
-}
-
-void image_status_add_unwatched(struct image_status *status, const struct image_unwatched *unwatched)
-{
-	if (status->unwatched_count < IMAGE_UNWATCHED_MAX)
-		status->unwatched[status->unwatched_count] = *unwatched;
-	status->unwatched_count++;
-}
-
 int image_status_await(uint64_t limit_ns, struct diag *diag)
 {
 	uint64_t from_ns = monotonic_now_ns(), asked_ns = 0, now_ns = from_ns;
@@ -110,6 +89,27 @@ int image_status_await(uint64_t limit_ns, struct diag *diag)
 		monotonic_pause(AWAIT_NS);
 	}
 	return diag_fail(diag, ETIMEDOUT, "the watcher has not taken the image options in time");
+}
+
+static size_t unwatched_kept(const struct image_status *status)
+{
+	return status->unwatched_count < IMAGE_UNWATCHED_MAX ? status->unwatched_count : IMAGE_UNWATCHED_MAX;
+}
+
+void image_status_forget_unwatched(struct image_status *status, bool is_other)
+{
+	size_t kept = unwatched_kept(status), count = 0;
+	for (size_t i = 0; i < kept; i++)
+		if ((status->unwatched[i].namespace != 0) != is_other)
+			status->unwatched[count++] = status->unwatched[i];
+	status->unwatched_count = count;
+}
+
+void image_status_add_unwatched(struct image_status *status, const struct image_unwatched *unwatched)
+{
+	if (status->unwatched_count < IMAGE_UNWATCHED_MAX)
+		status->unwatched[status->unwatched_count] = *unwatched;
+	status->unwatched_count++;
 }
 
 bool image_status_is_kept(const struct image_status *status)
@@ -220,6 +220,18 @@ static char *read_text(void)
 	return text;
 }
 
+/* Return where the row begins, from a row before it on; `text` if it is not there. With a thousand rows it takes too
+   long to search each value from the text's start. */
+static const char *row_begin(const char *text, size_t index)
+{
+	char name[64];
+	size_t length = (size_t)snprintf(name, sizeof(name), "%zu.image=", index);
+	for (const char *line = text; line; line = strchr(line, '\n'), line += line != NULL)
+		if (!strncmp(line, name, length))
+			return line;
+	return text;
+}
+
 static void read_row(struct image_status *status, const char *text, size_t index)
 {
 	char name[64], image[1024];
@@ -283,8 +295,11 @@ void image_status_read(struct image_status *status)
 	*status = read;
 	read_intervals(status, text);
 	read_unwatched(status, text);
-	for (size_t i = 0; i < rows && i < IMAGE_COUNTER_MAX; i++)
-		read_row(status, text, i);
+	const char *row = text;
+	for (size_t i = 0; i < rows && i < IMAGE_COUNTER_MAX; i++) {
+		row = row_begin(row, i);
+		read_row(status, row, i);
+	}
 	free(text);
 }
 

@@ -63,15 +63,15 @@ void image_status_fini(struct image_status *status);
 /** Begin an interval without a watcher, unless one lasts, or end the one that lasts. */
 void image_status_interval(struct image_status *status, bool is_watching, uint32_t end, int64_t now_ns);
 
+/** Wait until the options are in force as their files are now, and as the sessions are now. Return 0; -ESRCH: nobody
+    watches; -ETIMEDOUT. */
+int image_status_await(uint64_t limit_ns, struct diag *diag);
+
 /** Forget the file systems that are not watched: those of the keeper's namespace, or of all others. */
 void image_status_forget_unwatched(struct image_status *status, bool is_other);
 
 /** Note a file system that is not watched. */
 void image_status_add_unwatched(struct image_status *status, const struct image_unwatched *unwatched);
-
-/** Wait until the options are in force as their files are now, and as the sessions are now. Return 0; -ESRCH: nobody
-    watches; -ETIMEDOUT. */
-int image_status_await(uint64_t limit_ns, struct diag *diag);
 
 /** Return whether the keeper of the file runs. */
 bool image_status_is_kept(const struct image_status *status);

@@ -141,6 +141,13 @@ static void say_mistakes(struct keeper *keeper, const struct image_options *opti
 		keeper_say(keeper, "%s", options->mistakes[i].text);
 }
 
+static void write_status(struct keeper *keeper)
+{
+	keeper->counted = __atomic_load_n(&keeper->life->changes, __ATOMIC_ACQUIRE);
+	watch_life_take(keeper->life, &keeper->status);
+	keeper->is_status_new = image_status_write(&keeper->status, &(struct diag){""}) != 0;
+}
+
 static void read_options(struct keeper *keeper)
 {
 	struct image_options options = {0};
@@ -155,7 +162,8 @@ static void read_options(struct keeper *keeper)
 			keep_option(keeper, &options.items[i]);
 	say_mistakes(keeper, &options);
 	image_options_fini(&options);
-	keeper->is_status_new = true;
+	/* Counts have the numbers of its rows, and a keeper may be killed at any time. */
+	write_status(keeper);
 }
 
 static bool has_any_in_force(const struct keeper *keeper)
@@ -231,8 +239,7 @@ static void watcher_lost(struct keeper *keeper)
 	keeper->status.is_in_force = false;
 	keeper->status.in_force_ns = 0;
 	/* It lived at its last beat; nobody knows how much longer. */
-	int64_t beat_ns =
-		__atomic_load_n(&keeper->life->beat_ns[keeper->watcher_number % WATCH_LIVES], __ATOMIC_RELAXED);
+	int64_t beat_ns = __atomic_load_n(&keeper->life->beat_ns, __ATOMIC_RELAXED);
 	if (has_any_in_force(keeper))
 		image_status_interval(&keeper->status, false, WATCH_END_NONE, beat_ns ? beat_ns : realtime_ns());
 	keeper_drop_spares(keeper);
@@ -250,12 +257,15 @@ static void watcher_begun(struct keeper *keeper, const struct watch_message *mes
 	if (keeper->watcher >= 0)
 		watcher_lost(keeper);
 	if (message->value > 0 && message->value < WATCH_END_COUNT && keeper->status.interval_count) {
+		struct image_interval *last =
+			&keeper->status.intervals[(keeper->status.interval_count - 1) % IMAGE_INTERVAL_MAX];
 		keeper_say(keeper, "another watcher has begun: %s", reasons[message->value]);
-		keeper->status.intervals[(keeper->status.interval_count - 1) % IMAGE_INTERVAL_MAX].end =
-			(uint32_t)message->value;
+		last->end = (uint32_t)message->value;
+		/* The new watcher may have given a sign of life before the end of the last one was noticed. */
+		if (!last->to_ns && message->beat_ns && message->beat_ns < last->from_ns)
+			last->from_ns = message->beat_ns;
 	}
 	keeper->watcher = socket;
-	keeper->watcher_number = message->id;
 	keeper->status.watcher = message->pid;
 	keeper_scan_sessions(keeper);
 	wait_for_sessions(keeper);
@@ -289,9 +299,6 @@ static void note_start(struct keeper *keeper, const struct watch_message *messag
 	if (!kept || message->value < 0 || message->value >= CONTROL_OUTCOME_COUNT)
 		return;
 	struct image_count *row = image_status_row(&keeper->status, image_option_title(&kept->option));
-	row->outcomes[message->value]++;
-	row->shared += message->value == CONTROL_OUTCOME_TRACED && image_option_is_each(&kept->option) &&
-		       message->logger.kind == WATCH_LOGGER_OWN;
 	row->last_ns = realtime_ns();
 	if (control_outcome_is_untraced((enum control_outcome)message->value))
 		snprintf(row->last_why, sizeof(row->last_why), "%.*s", (int)sizeof(row->last_why) - 1, message->text);
@@ -428,9 +435,10 @@ static void do_regularly(struct keeper *keeper)
 	}
 	keeper_take_sessions(keeper);
 	keeper_count_sessions(keeper);
+	keeper->is_status_new |= __atomic_load_n(&keeper->life->changes, __ATOMIC_ACQUIRE) != keeper->counted;
 	if (keeper->is_status_new && now - keeper->written_ns >= WRITE_NS) {
 		keeper->written_ns = now;
-		keeper->is_status_new = image_status_write(&keeper->status, &(struct diag){""}) != 0;
+		write_status(keeper);
 	}
 }
 
@@ -488,6 +496,13 @@ static int run_directory_open(struct keeper *keeper, struct diag *diag)
 	return diag_fail(diag, EEXIST, "image options are watched already, by another xheap image watch");
 }
 
+/* A keeper that was killed could not list the time that began then. */
+static void note_last_keeper(struct keeper *keeper)
+{
+	if (keeper->status.keeper && keeper->status.is_in_force)
+		image_status_interval(&keeper->status, false, WATCH_END_KILLED, keeper->life->beat_ns);
+}
+
 static int keeper_begin(struct keeper *keeper, struct diag *diag)
 {
 	char path[IMAGE_PATH_BYTES];
@@ -503,16 +518,17 @@ static int keeper_begin(struct keeper *keeper, struct diag *diag)
 	prctl(PR_SET_NAME, "xheap-keeper");
 	limits_raise(NULL);
 	image_status_read(&keeper->status);
+	int error = watch_life_open(&keeper->life, &keeper->status, diag);
+	if (error)
+		return error;
+	note_last_keeper(keeper);
 	keeper->status.keeper = getpid();
 	keeper->status.is_early = keeper->options->is_early;
 	keeper->status.is_in_force = false;
 	keeper->status.in_force_ns = 0;
 	keeper->next_id = 1;
 	read_options(keeper);
-	keeper->life = mmap(NULL, sizeof(*keeper->life), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (keeper->life == MAP_FAILED)
-		return diag_errno(diag, "no memory to share with the guardian");
-	int error = guardian_start(keeper);
+	error = guardian_start(keeper);
 	if (!error && !has_any_in_force(keeper))
 		keeper_announce_ready();
 	return error ? diag_fail(diag, -error, "cannot start the guardian") : 0;
@@ -527,7 +543,7 @@ static void keeper_end(struct keeper *keeper)
 	keeper->status.keeper = keeper->status.watcher = 0;
 	keeper->status.is_in_force = false;
 	keeper->status.in_force_ns = 0;
-	image_status_write(&keeper->status, &(struct diag){""});
+	write_status(keeper);
 	keeper_stop_sessions(keeper);
 	waitpid(keeper->guardian, NULL, 0);
 	/* The loggers' traces are whole when they have ended. */

@@ -48,9 +48,9 @@ static _Noreturn void spare_run(struct keeper *keeper, int control)
 	const struct kept_option *kept = keeper_option(keeper, first.image.option);
 	if (!kept || image_option_recording(&kept->option, first.image.is_last ? first.pid : 0, &session, room, &diag))
 		_exit(1);
-	image_option_continue(&session);
 	/* Numbered files do not wait: starts before their directory is there are untraced, and counted. */
 	session.waits_for_directory = keeper->options->is_early && session.file_mode == SESSION_FILE_SEQUENTIAL;
+	image_option_continue(&session);
 	_exit(logger_run(&session, control));
 }
 

@@ -261,14 +261,15 @@ void keeper_mark(struct keeper *keeper)
 {
 	if (keeper->watcher < 0)
 		return;
-	for (size_t i = 0; i < keeper->kept_count; i++) {
-		const struct kept_option *kept = &keeper->kept[i];
-		if (kept->is_in_force)
-			keeper_send_option(keeper, kept);
-		else
-			watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_NO_OPTION, .id = kept->id},
-				   -1, true);
-	}
+	/* First those that end: the watcher has room for IMAGE_OPTION_MAX. */
+	for (size_t i = 0; i < keeper->kept_count; i++)
+		if (!keeper->kept[i].is_in_force)
+			watch_send(keeper->watcher,
+				   &(struct watch_message){.kind = WATCH_NO_OPTION, .id = keeper->kept[i].id}, -1,
+				   true);
+	for (size_t i = 0; i < keeper->kept_count; i++)
+		if (keeper->kept[i].is_in_force)
+			keeper_send_option(keeper, &keeper->kept[i]);
 	keeper_send_links(keeper);
 	watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_MARK_ANEW}, -1, true);
 	for (size_t i = 0; i < keeper->kept_count; i++)

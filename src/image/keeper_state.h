@@ -48,7 +48,7 @@ struct keeper {
 	int guardian_socket, watcher, changes, mounts, signals;
 	pid_t guardian;
 	struct watch_life *life; /**< shared with the guardian and the watcher */
-	uint32_t watcher_number; /**< of the watcher that is known here */
+	uint64_t counted;        /**< starts of `life`, when the status was written */
 	bool is_over;
 	bool lacks_directories;              /**< the file system of one is not there yet, or read-only */
 	uint64_t options_due_ns;             /**< when changed files are read; 0: nothing has changed */

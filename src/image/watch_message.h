@@ -24,7 +24,8 @@ enum watch_kind {
 	/** to the watcher, with a descriptor of the object: value is an enum watch_mark, `text` the object's path */
 	WATCH_MARK,
 	WATCH_MARKED, /**< to the watcher: the new marks are complete, the old ones end */
-	/** from the guardian, with a socket: a new watcher. id: its number; value: enum watch_end, of the last one */
+	/** from the guardian, with a socket: a new watcher. value: enum watch_end, of the last one; `beat_ns`: time
+	    of its last sign of life */
 	WATCH_WATCHER,
 	/** from the watcher: a start of option `id`, by `pid`. value: enum control_outcome; text: why */
 	WATCH_STARTED,
@@ -92,6 +93,7 @@ struct watch_message {
 	union {
 		struct watch_option option;
 		struct watch_logger logger;
+		int64_t beat_ns;
 	};
 	char text[1024];
 };

@@ -40,13 +40,11 @@
 
 /* ---- signs of life ---- */
 
-static void beat(const struct watcher *watcher)
+static void beat(struct watch_life *life)
 {
-	struct watch_life *life = watcher->life;
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
-	__atomic_store_n(&life->beat_ns[watcher->number % WATCH_LIVES],
-			 (int64_t)now.tv_sec * (int64_t)NS_PER_S + now.tv_nsec, __ATOMIC_RELAXED);
+	__atomic_store_n(&life->beat_ns, (int64_t)now.tv_sec * (int64_t)NS_PER_S + now.tv_nsec, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&life->beats, 1, __ATOMIC_RELAXED);
 }
 
@@ -168,7 +166,7 @@ struct registered *watcher_registered(struct watcher *watcher, uint32_t id)
 static void option_set(struct watcher *watcher, const struct watch_message *message)
 {
 	struct registered *row = watcher_registered(watcher, message->id);
-	if (!row && watcher->option_count < OPTION_MAX)
+	if (!row && watcher->option_count < IMAGE_OPTION_MAX)
 		row = &watcher->options[watcher->option_count++];
 	if (!row)
 		return;
@@ -263,7 +261,7 @@ static void keeper_messages(struct watcher *watcher)
 	int fd, got;
 	while ((got = watch_receive(watcher->keeper, &message, &fd)) > 0) {
 		/* Many marks take long. */
-		beat(watcher);
+		beat(watcher->life);
 		watcher_take_message(watcher, &message, fd);
 		if (fd >= 0)
 			close(fd);
@@ -290,7 +288,7 @@ static void wait_and_serve(struct watcher *watcher)
 	const int group = watcher->group;
 	if (poll(polled, count, watcher_check_deadlines(watcher)) < 0)
 		return;
-	beat(watcher);
+	beat(watcher->life);
 	for (nfds_t i = 3; i < count; i++)
 		if (polled[i].revents && takers[i - 3]->socket == polled[i].fd)
 			watcher_take_answers(watcher, takers[i - 3]);
@@ -327,7 +325,6 @@ int watcher_run(int keeper, struct watch_life *life, uint32_t deadline_ms)
 		watcher->inode = own.st_ino;
 	}
 	watcher->life = life;
-	watcher->number = life->watcher;
 	watcher->deadline_ns = deadline_ms * NS_PER_MS;
 	watcher->group = watcher->old_group = watcher->new_group = -1;
 	for (int i = 0; i < LOGGER_MAX; i++)

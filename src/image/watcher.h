@@ -6,16 +6,7 @@
 
 #include <stdint.h>
 
-enum { WATCH_LIVES = 64 };
-
-/** Memory of the watcher, the guardian and the keeper. */
-struct watch_life {
-	uint64_t beats;   /**< the watcher raises it at least every WATCHER_BEAT_MS */
-	uint32_t watcher; /**< number of the watcher that runs; the guardian counts them */
-	/** of each watcher, by its number modulo WATCH_LIVES: time of its last beat since the epoch, 0: none. The next
-	    watcher runs before the keeper knows of the end of the last one. */
-	int64_t beat_ns[WATCH_LIVES];
-};
+#include "image/watch_life.h"
 
 /** WATCHER_DEADLINE_MS: usually; at least, at most. */
 enum {

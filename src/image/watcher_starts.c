@@ -36,6 +36,15 @@ static void start_allow(struct watcher *watcher, struct start *start)
 	watcher->pending--;
 }
 
+static bool is_each(const struct watcher *watcher, uint32_t option)
+{
+	for (unsigned i = 0; i < watcher->option_count; i++)
+		if (watcher->options[i].id == option)
+			return watcher->options[i].option.is_each;
+	return false;
+}
+
+/* The count is exact; the message, which has the reason, may find no room. */
 void watcher_report(const struct watcher *watcher, uint32_t option, pid_t pid, enum control_outcome outcome,
 		    const char *why, const struct taker *taker)
 {
@@ -44,6 +53,9 @@ void watcher_report(const struct watcher *watcher, uint32_t option, pid_t pid, e
 		message.logger = taker->logger;
 	snprintf(message.text, sizeof(message.text), "%s", why);
 	watch_send(watcher->keeper, &message, -1, false);
+	watch_life_count(watcher->life, option, outcome,
+			 outcome == CONTROL_OUTCOME_TRACED && taker && taker->logger.kind == WATCH_LOGGER_OWN &&
+				 is_each(watcher, option));
 }
 
 static void start_end(struct watcher *watcher, struct start *start, pid_t pid, enum control_outcome outcome,

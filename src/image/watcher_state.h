@@ -8,10 +8,11 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "image/image_option.h"
 #include "image/watch_message.h"
 #include "image/watcher.h"
 
-enum { OPTION_MAX = 1024, LOGGER_MAX = 512, START_MAX = 512, EACH_MAX = 8, LINK_MAX = 2048 };
+enum { LOGGER_MAX = 512, START_MAX = 512, EACH_MAX = 8, LINK_MAX = 2048 };
 
 /** A registered image. */
 struct registered {
@@ -59,14 +60,13 @@ struct watcher {
 	int old_group; /**< its marks are replaced, but it has unanswered events; -1: none */
 	int new_group; /**< gets its marks; -1: none */
 	struct watch_life *life;
-	uint32_t number; /**< its own among all watchers, as its life has it */
-	dev_t device;    /**< with the inode: of xheap itself */
+	dev_t device; /**< with the inode: of xheap itself */
 	ino_t inode;
 	uint64_t deadline_ns; /**< time that a start may wait for its logger */
 	bool is_over, is_new, has_failed;
 	uint32_t token;
 	unsigned option_count, link_count, pending;
-	struct registered options[OPTION_MAX];
+	struct registered options[IMAGE_OPTION_MAX];
 	struct watcher_link links[LINK_MAX];
 	struct taker takers[LOGGER_MAX];
 	struct start starts[START_MAX];

@@ -144,22 +144,33 @@ static void named_init(char path[PATH_BYTES])
 		snprintf(path, PATH_BYTES, "%.*s", (int)strcspn(at + sizeof(word) - 1, " \n"), at + sizeof(word) - 1);
 }
 
-static void become_init(const char *path, char **arguments, char **environment)
+/* An init that is a link to this program would execute itself for ever. Without /proc the link is not noticed, unless
+   this program was started by that name. */
+static int is_self(const char *path, const char *own)
 {
-	if (!path[0] || access(path, X_OK) != 0)
+	struct stat status, self;
+	if (stat("/proc/self/exe", &self) != 0 && (!own || stat(own, &self) != 0))
+		return 0;
+	return stat(path, &status) == 0 && status.st_dev == self.st_dev && status.st_ino == self.st_ino;
+}
+
+static void become_init(const char *path, const char *own, char **arguments, char **environment)
+{
+	if (!path[0] || is_self(path, own))
 		return;
 	arguments[0] = (char *)path;
 	execve(path, arguments, environment);
-	say("cannot execute", path);
+	if (errno != ENOENT)
+		say("cannot execute", path);
 }
 
 /* Return the init that will be executed, if that goes well. */
-static const char *first_init(const char *named)
+static const char *first_init(const char *named, const char *own)
 {
-	if (named[0] && access(named, X_OK) == 0)
+	if (named[0] && access(named, X_OK) == 0 && !is_self(named, own))
 		return named;
 	for (size_t i = 0; i < sizeof(inits) / sizeof(inits[0]); i++)
-		if (access(inits[i], X_OK) == 0)
+		if (access(inits[i], X_OK) == 0 && !is_self(inits[i], own))
 			return inits[i];
 	return inits[0];
 }
@@ -176,10 +187,10 @@ int main(int count, char **arguments, char **environment)
 		mount_missing();
 	named_init(named);
 	if (getpid() == 1)
-		sessions_begin(own, first_init(named));
-	become_init(named, arguments, environment);
+		sessions_begin(own, first_init(named, own));
+	become_init(named, own, arguments, environment);
 	for (size_t i = 0; i < sizeof(inits) / sizeof(inits[0]); i++)
-		become_init(inits[i], arguments, environment);
+		become_init(inits[i], own, arguments, environment);
 	say("there is no", "init");
 	/* Process 1 may not end: the machine would stop without this message. */
 	while (getpid() == 1)

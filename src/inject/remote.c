@@ -56,12 +56,18 @@ enum { SYSCALL_STOP = SIGTRAP | 0x80, PAGE = 4096, EXEC_OPTIONS = PTRACE_O_TRACE
 #endif
 
 /* Set the options of a process at its exec. The filters that it has inherited are for its own calls: they would refuse
-   ours, or kill the process for them. Where the kernel does not let the logger suspend them (that takes CAP_SYS_ADMIN),
-   the calls are made under them. */
-static bool set_options(pid_t pid, uint64_t more)
+   ours, or kill the process for them. The kernel suspends them for a logger with CAP_SYS_ADMIN. Without it, calls are
+   made only under the filters that the logger has inherited, too. */
+static bool set_options(struct remote *remote, uint64_t more)
 {
-	return ptrace(PTRACE_SETOPTIONS, pid, 0, EXEC_OPTIONS | more | PTRACE_O_SUSPEND_SECCOMP) == 0 ||
-	       ptrace(PTRACE_SETOPTIONS, pid, 0, EXEC_OPTIONS | more) == 0;
+	pid_t pid = remote->pid;
+	remote->is_unfiltered = ptrace(PTRACE_SETOPTIONS, pid, 0, EXEC_OPTIONS | more | PTRACE_O_SUSPEND_SECCOMP) == 0;
+	if (remote->is_unfiltered)
+		return true;
+	remote->is_unfiltered =
+		proc_status_value(pid, "Seccomp") <= 0 ||
+		proc_status_value(pid, "Seccomp_filters") == proc_status_value(getpid(), "Seccomp_filters");
+	return ptrace(PTRACE_SETOPTIONS, pid, 0, EXEC_OPTIONS | more) == 0;
 }
 
 /* The results by which the kernel restarts an interrupted call (include/linux/errno.h), and the call that resumes one
@@ -173,7 +179,7 @@ static int gate_borrow(struct remote *remote)
 		at = places[i](remote);
 	if (!at || !remote_read(remote->memory, at, remote->borrowed, gate_bytes(remote)))
 		return -ENOTSUP;
-	if (at == at_first_instruction(remote) && !set_options(remote->pid, PTRACE_O_EXITKILL))
+	if (at == at_first_instruction(remote) && !set_options(remote, PTRACE_O_EXITKILL))
 		return -ENOTSUP;
 	if (!gate_write(remote, at))
 		return -ENOTSUP;
@@ -188,7 +194,7 @@ static void gate_return(struct remote *remote)
 		return;
 	remote_write(remote->memory, remote->borrowed_at, remote->borrowed, gate_bytes(remote));
 	if (remote->borrowed_at == at_first_instruction(remote))
-		set_options(remote->pid, 0);
+		set_options(remote, 0);
 	remote->borrowed_at = 0;
 }
 
@@ -248,11 +254,18 @@ int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
 	if (remote->memory < 0)
 		return diag_errno(diag, "cannot open the memory of process %d", (int)pid);
 	/* The stop is inside execve, whose end would overwrite the registers: resume to the call's exit. */
-	if (!set_options(pid, 0) || go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 ||
+	if (!set_options(remote, 0) || go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 ||
 	    !registers_read(pid, &remote->registers)) {
 		int error = diag_errno(diag, "cannot read the registers of process %d", (int)pid);
 		close(remote->memory);
 		return error;
+	}
+	if (!remote->is_unfiltered) {
+		close(remote->memory);
+		return diag_fail(diag, EPERM,
+				 "process %d has a seccomp filter that could end it for a call that xheap needs; "
+				 "only root's xheap can suspend it",
+				 (int)pid);
 	}
 	if (gate_borrow(remote) != 0) {
 		close(remote->memory);

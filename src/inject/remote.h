@@ -25,6 +25,8 @@ struct remote {
 	uint64_t gate;
 	uint64_t borrowed_at; /**< the gate replaces these bytes; 0: it lies in the recorder's memory */
 	unsigned char borrowed[REMOTE_GATE_BYTES];
+	/** at an exec: no seccomp filter applies to its calls but those that the calling process has, too */
+	bool is_unfiltered;
 	uint64_t postponed; /**< signals that came during the calls, from bit 0; sent again by remote_end() */
 };
 

@@ -126,6 +126,18 @@ void proc_command(pid_t pid, char *text, size_t size)
 	free(data);
 }
 
+void proc_thread_name(pid_t pid, pid_t tid, char *name, size_t size)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd >= 0 ? read(fd, name, size - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	name[length > 0 ? length : 0] = 0;
+	name[strcspn(name, "\n")] = 0;
+}
+
 void proc_image(pid_t pid, char *text, size_t size)
 {
 	char path[64];

@@ -119,12 +119,11 @@ static void truth_of_present(struct plan_vector *to)
 #define COMPARE(name, type, comparison) \
 	WIDE_REGISTERS static void compare_##name(uint64_t *truth, const uint64_t *a, const uint64_t *b) \
 	{ \
-		for (uint32_t word = 0; word < PLAN_WORDS; word++) { \
-			uint64_t bits = 0; \
-			for (uint32_t i = 0; i < 64; i++) \
-				bits |= (uint64_t)((type)a[word * 64 + i] comparison(type) b[word * 64 + i]) << i; \
-			truth[word] = bits; \
-		} \
+		uint8_t is_true[PLAN_BATCH]; \
+		for (uint32_t i = 0; i < PLAN_BATCH; i++) \
+			is_true[i] = (type)a[i] comparison(type) b[i]; \
+		for (uint32_t word = 0; word < PLAN_WORDS; word++) \
+			truth[word] = plan_bits_of_bytes(is_true + word * 64); \
 	}
 COMPARE(equal, uint64_t, ==)
 COMPARE(less, uint64_t, <)

@@ -57,7 +57,8 @@ struct execution {
 	struct record_order order;
 	uint32_t stride;
 	/* Rows as they are. */
-	uint32_t places; /* of the pass over allocations */
+	uint32_t places;        /* of the pass over allocations */
+	bool leaves_little_out; /* of them, as far as it is known before */
 	uint32_t next_range, range;
 	unsigned next_shown; /* worker whose rows come next */
 	struct heap_stream *stream;
@@ -118,9 +119,10 @@ static void late_remove(const struct plan_worker *worker, uint64_t passes[PLAN_W
 		return;
 	const struct plan_vector *key = &worker->evaluation.vectors[plan_of(worker)->outputs[output]];
 	for (uint32_t word = 0; word < PLAN_WORDS; word++) {
-		uint64_t late = 0;
+		uint8_t is_late[64] = {0};
 		for (uint32_t i = 0; key->values && i < 64; i++)
-			late |= (uint64_t)comes_late(order, key->values[word * 64 + i], threshold[output]) << i;
+			is_late[i] = comes_late(order, key->values[word * 64 + i], threshold[output]);
+		uint64_t late = plan_bits_of_bytes(is_late);
 		/* Absent values come first, or last. */
 		late = order->keys[0].is_descending ? late | key->absent[word] : late & ~key->absent[word];
 		passes[word] &= ~late;
@@ -200,13 +202,10 @@ static void allocations_work(void *context)
 	struct execution *execution = worker->execution;
 	struct heap_scan scan;
 	heap_scan_begin(&scan, execution->run->target.table, &execution->scan, NULL);
-	uint32_t places = heap_scan_places(&scan), share = heap_scan_share(execution->run->target.table);
-	while (!worker->error && !execution->memory.is_exceeded) {
-		uint32_t from = __atomic_fetch_add(&execution->shared, share, __ATOMIC_RELAXED);
-		if (from >= places)
-			break;
-		groups_scan(worker, &scan, from, places - from < share ? places : from + share);
-	}
+	uint32_t from, to;
+	while (!worker->error && !execution->memory.is_exceeded &&
+	       heap_scan_take(&scan, &execution->shared, execution->leaves_little_out, &from, &to))
+		groups_scan(worker, &scan, from, to);
 	heap_scan_end(&scan);
 	if (execution->ending == ENDING_ORDER)
 		records_sort(&worker->records);
@@ -547,6 +546,19 @@ static void worker_begin(struct execution *execution, struct plan_worker *worker
 			      plan_run_memory(execution->run));
 }
 
+static bool is_top(const struct plan *plan)
+{
+	return !plan_is_grouped(plan) && plan->order_count && plan->limit < UINT64_MAX;
+}
+
+static bool leaves_little_out(const struct execution *execution, const struct heap_scan *scan)
+{
+	uint32_t wanted = 0;
+	for (uint32_t i = 0; i < execution->places; i++)
+		wanted += plan_bounds_have(&execution->bounds, heap_scan_group(scan, i), heap_scan_sizes(scan, i));
+	return wanted > execution->places / 4 * 3;
+}
+
 /* Copies of checkpoints have no numbers (query/scan.h): details keep the pass from them. */
 static void places_find(struct execution *execution)
 {
@@ -559,6 +571,7 @@ static void places_find(struct execution *execution)
 		return;
 	heap_scan_begin(&scan, execution->run->target.table, &execution->scan, NULL);
 	execution->places = heap_scan_places(&scan);
+	execution->leaves_little_out = !is_top(plan) && leaves_little_out(execution, &scan);
 	heap_scan_end(&scan);
 }
 

@@ -5,9 +5,11 @@
 
 #include "table/weight.h"
 
-static void absent_if(struct plan_vector *to, uint32_t i, bool is_absent)
+/* From a byte for each row of a batch. */
+static void absent_set(struct plan_vector *to, const uint8_t *absent)
 {
-	to->absent[i / 64] |= (uint64_t)is_absent << i % 64;
+	for (unsigned word = 0; word < PLAN_WORDS; word++)
+		to->absent[word] = plan_bits_of_bytes(absent + word * 64);
 }
 
 /* ---- allocations ---- */
@@ -34,20 +36,25 @@ static const struct trace_thread *thread_of(const struct plan_batch *batch, uint
 
 static void absent_if_earlier(const struct plan_batch *batch, struct plan_vector *to)
 {
+	const uint64_t *states = packed(batch, PACK_STATE);
+	uint8_t absent[PLAN_BATCH] = {0};
 	for (uint32_t i = 0; i < batch->count; i++)
-		absent_if(to, i, flags_of(batch, i) & HEAP_EARLIER);
+		absent[i] = states[i] >> PACK_FLAGS_SHIFT & HEAP_EARLIER ? 1 : 0;
+	absent_set(to, absent);
 }
 
 /* A column: each row's value, and whether it is absent, from the batch and the row's number i. */
 #define ALLOCATION_COLUMN(name, value_, is_absent_) \
 	static void allocation_##name(const struct plan_batch *batch, struct plan_vector *to, uint64_t *room) \
 	{ \
+		uint8_t absent[PLAN_BATCH] = {0}; \
 		to->values = room; \
 		for (uint32_t i = 0; i < batch->count; i++) { \
 			bool is_absent = (is_absent_); \
 			room[i] = is_absent ? 0 : (uint64_t)(value_); \
-			absent_if(to, i, is_absent); \
+			absent[i] = is_absent; \
 		} \
+		absent_set(to, absent); \
 	}
 #define DETAILS batch->rows->details[i]
 #define TABLE batch->target->table
@@ -77,9 +84,12 @@ static void allocation_BIRTH(const struct plan_batch *batch, struct plan_vector 
 static void allocation_END(const struct plan_batch *batch, struct plan_vector *to, uint64_t *room)
 {
 	(void)room;
+	const uint64_t *states = packed(batch, PACK_STATE);
+	uint8_t absent[PLAN_BATCH] = {0};
 	to->values = packed(batch, PACK_END);
 	for (uint32_t i = 0; i < batch->count; i++)
-		absent_if(to, i, end_of(batch, i) == HEAP_END_OPEN);
+		absent[i] = (states[i] & PACK_END_MASK) == HEAP_END_OPEN;
+	absent_set(to, absent);
 }
 
 static void allocation_THREAD(const struct plan_batch *batch, struct plan_vector *to, uint64_t *room)
@@ -87,6 +97,20 @@ static void allocation_THREAD(const struct plan_batch *batch, struct plan_vector
 	(void)room;
 	to->values = packed(batch, PACK_THREAD);
 	absent_if_earlier(batch, to);
+}
+
+/* Sites are below the table's count (unpack_rows()). */
+static void allocation_STACK(const struct plan_batch *batch, struct plan_vector *to, uint64_t *room)
+{
+	const struct heap_site *sites = batch->target->table->sites;
+	const uint64_t *site = packed(batch, PACK_SITE);
+	uint8_t absent[PLAN_BATCH] = {0};
+	to->values = room;
+	for (uint32_t i = 0; i < batch->count; i++) {
+		room[i] = sites[site[i]].stack;
+		absent[i] = !room[i];
+	}
+	absent_set(to, absent);
 }
 
 /* The heaviest two columns of a sample: one row at a time. */
@@ -122,7 +146,6 @@ ALLOCATION_COLUMN(HEAP, DICTIONARY->heaps[HEAP_PLACE - 1].handle, !HEAP_PLACE ||
 ALLOCATION_COLUMN(HEAP_ID, HEAP_PLACE - 1, !HEAP_PLACE || HEAP_PLACE > DICTIONARY->heap_count)
 ALLOCATION_COLUMN(ADDRESS, DETAILS.address, false)
 ALLOCATION_COLUMN(USABLE, packed(batch, PACK_SIZE)[i] + DETAILS.slack_bytes, DETAILS.slack_bytes == HEAP_SLACK_UNKNOWN)
-ALLOCATION_COLUMN(STACK, stack_of(batch, packed(batch, PACK_SITE)[i]), !stack_of(batch, packed(batch, PACK_SITE)[i]))
 ALLOCATION_COLUMN(FUNCTION, function_of(batch, packed(batch, PACK_SITE)[i]),
 		  function_of(batch, packed(batch, PACK_SITE)[i]) >= HEAP_OVERHEAD)
 ALLOCATION_COLUMN(END_KIND, end_of(batch, i), false)
@@ -146,14 +169,16 @@ ALLOCATION_COLUMN(WEIGHT_BYTES, weight_of(batch, i).bytes, false)
 	{ \
 		const struct trace_block *block = batch->block; \
 		(void)block; \
+		uint8_t absent[PLAN_BATCH] = {0}; \
 		to->values = room; \
 		for (uint32_t i = 0; i < batch->count; i++) { \
 			uint32_t row = plan_batch_row(batch, i); \
 			(void)row; \
 			bool is_absent = (is_absent_); \
 			room[i] = is_absent ? 0 : (uint64_t)(value_); \
-			absent_if(to, i, is_absent); \
+			absent[i] = is_absent; \
 		} \
+		absent_set(to, absent); \
 	}
 
 static const struct trace_thread *event_thread_of(const struct plan_batch *batch)

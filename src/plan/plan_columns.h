@@ -3,6 +3,8 @@
 #ifndef XHEAP_PLAN_PLAN_COLUMNS_H
 #define XHEAP_PLAN_PLAN_COLUMNS_H
 
+#include <string.h>
+
 #include "match/point_stream.h"
 #include "plan/plan.h"
 #include "query/scan.h"
@@ -15,6 +17,19 @@ struct plan_vector {
 	uint64_t truth[PLAN_WORDS];  /**< of PLAN_TRUTH: a bit for each row; none where the value is absent */
 	uint64_t absent[PLAN_WORDS]; /**< a bit for each row */
 };
+
+/** Return the low bits of 64 bytes, each 0 or 1. */
+static inline uint64_t plan_bits_of_bytes(const uint8_t *bytes)
+{
+	uint64_t bits = 0;
+	for (unsigned i = 0; i < sizeof(uint64_t); i++) {
+		uint64_t eight;
+		memcpy(&eight, bytes + i * sizeof(eight), sizeof(eight));
+		/* Byte k's bit comes to bit 56 + k. */
+		bits |= eight * UINT64_C(0x0102040810204080) >> 56 << i * 8;
+	}
+	return bits;
+}
 
 /** Rows that are computed together: of the table, or of an event block. */
 struct plan_batch {

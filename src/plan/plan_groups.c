@@ -69,11 +69,9 @@ static void sum_merge(struct plan_sum *to, const struct plan_sum *from, enum pla
 		      enum plan_type type)
 {
 	uint64_t count = to->count + from->count;
-	if (!from->count)
-		return;
 	if (kind == PLAN_SUM || kind == PLAN_AVERAGE)
 		add_wide(to, from->low, from->high);
-	else
+	else if (from->count)
 		plan_sum_add(to, kind, type, from->low);
 	to->count = count;
 }
@@ -198,21 +196,59 @@ static inline uint32_t group_find_one(struct plan_groups *groups, uint64_t key, 
 	return group;
 }
 
+static struct plan_sum *sum_of(const struct plan_groups *groups, uint32_t group, uint32_t aggregate)
+{
+	return (struct plan_sum *)(groups->items + (size_t)group * groups->stride + key_words(groups) +
+				   aggregate * SUM_WORDS);
+}
+
 /* ---- adding rows ---- */
 
-/* The rows of a batch that pass, and their groups. */
+/* The rows of a batch that pass, and their groups: numbers, then places. */
 struct chosen_rows {
 	uint32_t count;
 	uint16_t rows[PLAN_BATCH];
 	uint32_t groups[PLAN_BATCH];
+	struct plan_sum *sums[PLAN_BATCH]; /* of the group's first aggregate */
 };
 
 static void rows_choose(struct chosen_rows *chosen, const uint64_t passes[PLAN_WORDS])
 {
 	chosen->count = 0;
-	for (uint32_t word = 0; word < PLAN_WORDS; word++)
+	for (uint32_t word = 0; word < PLAN_WORDS; word++) {
+		/* Mostly all pass. */
+		if (passes[word] == UINT64_MAX) {
+			for (uint32_t i = 0; i < 64; i++)
+				chosen->rows[chosen->count + i] = (uint16_t)(word * 64 + i);
+			chosen->count += 64;
+			continue;
+		}
 		for (uint64_t bits = passes[word]; bits; bits &= bits - 1)
 			chosen->rows[chosen->count++] = (uint16_t)(word * 64 + (uint32_t)__builtin_ctzll(bits));
+	}
+}
+
+static bool has_absent(const struct plan_vector *vector)
+{
+	uint64_t any = 0;
+	for (unsigned i = 0; i < PLAN_WORDS; i++)
+		any |= vector->absent[i];
+	return any;
+}
+
+/* One key, which every row has, of groups that are all known: as most batches are. Return false if one is not. */
+static bool sums_find(const struct plan_groups *groups, const uint64_t *keys, struct chosen_rows *chosen)
+{
+	const uint32_t *dense = groups->dense, stride = groups->stride;
+	uint64_t *sums = groups->items + key_words(groups);
+	for (uint32_t i = 0; i < chosen->count; i++) {
+		uint64_t key = keys[chosen->rows[i]];
+		uint32_t known = key < groups->dense_count ? dense[key] : 0;
+		if (!known)
+			return false;
+		chosen->sums[i] = (struct plan_sum *)(sums + (size_t)(known - 1) * stride);
+	}
+	return true;
 }
 
 static bool groups_choose(struct plan_groups *groups, const struct plan_evaluation *evaluation,
@@ -220,6 +256,9 @@ static bool groups_choose(struct plan_groups *groups, const struct plan_evaluati
 {
 	const struct plan *plan = groups->plan;
 	uint64_t keys[PLAN_OUTPUTS_MAX + 1];
+	const struct plan_vector *only = plan->key_count == 1 ? &evaluation->vectors[plan->keys[0]] : NULL;
+	if (only && only->values && !has_absent(only) && sums_find(groups, only->values, chosen))
+		return true;
 	for (uint32_t i = 0; i < chosen->count; i++) {
 		uint32_t row = chosen->rows[i];
 		if (plan->key_count == 1) {
@@ -238,13 +277,10 @@ static bool groups_choose(struct plan_groups *groups, const struct plan_evaluati
 		if (chosen->groups[i] == PLAN_NOTHING)
 			return false;
 	}
+	/* Groups that were added have moved the others. */
+	for (uint32_t i = 0; i < chosen->count; i++)
+		chosen->sums[i] = sum_of(groups, chosen->groups[i], 0);
 	return true;
-}
-
-static struct plan_sum *sum_of(const struct plan_groups *groups, uint32_t group, uint32_t aggregate)
-{
-	return (struct plan_sum *)(groups->items + (size_t)group * groups->stride + key_words(groups) +
-				   aggregate * SUM_WORDS);
 }
 
 static enum plan_type type_of(const struct plan *plan, const struct plan_aggregate *aggregate)
@@ -252,27 +288,26 @@ static enum plan_type type_of(const struct plan *plan, const struct plan_aggrega
 	return aggregate->node == PLAN_NOTHING ? PLAN_NUMBER : (enum plan_type)plan->nodes[aggregate->node].type;
 }
 
-static void rows_count(struct plan_groups *groups, const struct chosen_rows *chosen, uint32_t number)
+static void rows_count(const struct chosen_rows *chosen, uint32_t number)
 {
 	for (uint32_t i = 0; i < chosen->count; i++)
-		sum_of(groups, chosen->groups[i], number)->count++;
+		chosen->sums[i][number].count++;
 }
 
-/* The aggregates that most questions have, without a choice for each row. */
-static void rows_sum(struct plan_groups *groups, const struct chosen_rows *chosen, uint32_t number,
-		     const struct plan_vector *vector)
+/* The aggregates that most questions have, without a choice for each row. Nobody asks how many values a sum has. */
+static void rows_sum(const struct chosen_rows *chosen, uint32_t number, const struct plan_vector *vector)
 {
+	bool is_partial = has_absent(vector);
 	for (uint32_t i = 0; i < chosen->count; i++) {
 		uint32_t row = chosen->rows[i];
-		struct plan_sum *sum = sum_of(groups, chosen->groups[i], number);
-		if (plan_vector_is_absent(vector, row))
-			continue;
-		sum->count++;
-		add_wide(sum, vector->values[row], 0);
+		struct plan_sum *sum = &chosen->sums[i][number];
+		uint64_t value = is_partial && plan_vector_is_absent(vector, row) ? 0 : vector->values[row];
+		if (__builtin_expect(__builtin_add_overflow(sum->low, value, &sum->low), 0))
+			sum->high++;
 	}
 }
 
-static void rows_add(struct plan_groups *groups, const struct chosen_rows *chosen, uint32_t number,
+static void rows_add(const struct plan_groups *groups, const struct chosen_rows *chosen, uint32_t number,
 		     const struct plan_vector *vector)
 {
 	const struct plan_aggregate *aggregate = &groups->plan->aggregates[number];
@@ -280,8 +315,7 @@ static void rows_add(struct plan_groups *groups, const struct chosen_rows *chose
 	for (uint32_t i = 0; i < chosen->count; i++) {
 		uint32_t row = chosen->rows[i];
 		if (!plan_vector_is_absent(vector, row))
-			plan_sum_add(sum_of(groups, chosen->groups[i], number), aggregate->kind, type,
-				     plan_vector_bits(vector, row));
+			plan_sum_add(&chosen->sums[i][number], aggregate->kind, type, plan_vector_bits(vector, row));
 	}
 }
 
@@ -322,9 +356,9 @@ bool plan_groups_add(struct plan_groups *groups, const struct plan_evaluation *e
 		const struct plan_vector *vector =
 			aggregate->node == PLAN_NOTHING ? NULL : &evaluation->vectors[aggregate->node];
 		if (!vector)
-			rows_count(groups, &chosen, i);
+			rows_count(&chosen, i);
 		else if (aggregate->kind == PLAN_SUM && type_of(plan, aggregate) == PLAN_NUMBER)
-			rows_sum(groups, &chosen, i, vector);
+			rows_sum(&chosen, i, vector);
 		else
 			rows_add(groups, &chosen, i, vector);
 	}

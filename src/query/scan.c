@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/threads.h"
 
-enum { SHARE_LEAST = 32, SHARE_MOST = 256, SHARES = 64, GROUPS_PER_THREAD = 512, THREADS_MAX = 16 };
+enum { SHARE_LEAST = 32, SHARE_MOST = 256, SHARES = 64, AHEAD = 8, GROUPS_PER_THREAD = 512, THREADS_MAX = 16 };
 
 /* Begin with the copies of a checkpoint, which have no details, and whose numbers are not known. */
 static void begin_with_copies(struct heap_scan *scan)
@@ -85,10 +85,34 @@ void heap_scan_range(struct heap_scan *scan, uint32_t from, uint32_t to)
 	scan->shared = &scan->own_shared;
 }
 
-uint32_t heap_scan_share(const struct heap_table *table)
+/* How many places a thread takes at a time. */
+static uint32_t share_of(const struct heap_table *table)
 {
 	uint32_t share = table->groups.count / SHARES / GROUPS_PER_STRIP * GROUPS_PER_STRIP;
 	return share < SHARE_LEAST ? SHARE_LEAST : share > SHARE_MOST ? SHARE_MOST : share;
+}
+
+/* Whoever takes the first of AHEAD shares has as many behind them read: so the disk has few large pieces to read. */
+static void read_ahead(const struct heap_scan *scan, uint32_t from, uint32_t share)
+{
+	uint32_t ahead = share * AHEAD, first = from ? from + ahead : 0, last = from + 2 * ahead;
+	if (from % ahead || scan->copies)
+		return;
+	groups_read_ahead(&scan->table->groups, scan->first_group + first, scan->first_group + last,
+			  scan->plan.columns | (scan->plan.filter ? scan->plan.filter->columns : 0));
+}
+
+bool heap_scan_take(struct heap_scan *scan, uint32_t *shared, bool leaves_little_out, uint32_t *from, uint32_t *to)
+{
+	uint32_t share = share_of(scan->table), places = heap_scan_places(scan);
+	*from = __atomic_fetch_add(shared, share, __ATOMIC_RELAXED);
+	if (*from >= places)
+		return false;
+	*to = places - *from < share ? places : *from + share;
+	scan->ahead = shared == &scan->own_shared ? places : *to;
+	if (leaves_little_out)
+		read_ahead(scan, *from, share);
+	return true;
 }
 
 static bool is_wanted(const struct heap_group *group, const struct heap_scan_plan *plan)
@@ -182,19 +206,20 @@ static void rows_place(struct heap_scan *scan, uint32_t place)
 					     : PACK_ROWS;
 }
 
+static bool leaves_nothing_out(const struct heap_scan *scan)
+{
+	const struct heap_scan_plan *plan = &scan->plan;
+	return plan->from_ns == INT64_MIN && plan->to_ns == INT64_MAX && !plan->sites &&
+	       !(plan->filter && plan->filter->moment.is_asked);
+}
+
 const struct heap_rows *heap_scan_next(struct heap_scan *scan)
 {
 	const struct heap_selection *selection = scan->plan.filter ? scan->plan.filter->selection : NULL;
 	for (;; scan->next++) {
-		if (scan->next >= scan->end) {
-			uint32_t places = heap_scan_places(scan);
-			uint32_t share = heap_scan_share(scan->table);
-			scan->next = __atomic_fetch_add(scan->shared, share, __ATOMIC_RELAXED);
-			scan->end = scan->next + share < places ? scan->next + share : places;
-			scan->ahead = scan->shared == &scan->own_shared ? places : scan->end;
-			if (scan->next >= places)
-				return NULL;
-		}
+		if (scan->next >= scan->end &&
+		    !heap_scan_take(scan, scan->shared, leaves_nothing_out(scan), &scan->next, &scan->end))
+			return NULL;
 		uint32_t place = scan->next;
 		if (!is_wanted(heap_scan_group(scan, place), &scan->plan) ||
 		    (selection && is_known_empty(selection, selection_at(scan, place))))

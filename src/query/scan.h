@@ -77,14 +77,15 @@ const struct heap_sizes *heap_scan_sizes(const struct heap_scan *scan, uint32_t 
 /** Go on with the places from `from` up to, not with, `to`, and end there, or at the next heap_scan_range(). */
 void heap_scan_range(struct heap_scan *scan, uint32_t from, uint32_t to);
 
-/** Places up to, not with, `to` may be read ahead: this thread goes through most of them. */
+/** Places up to, not with, `to` may be read together: this thread goes through most of them. */
 static inline void heap_scan_ahead(struct heap_scan *scan, uint32_t to)
 {
 	scan->ahead = to;
 }
 
-/** Return how many places a thread of a shared pass takes at a time: enough to read them in few pieces. */
-uint32_t heap_scan_share(const struct heap_table *table);
+/** Take places of a pass that threads share, enough to read them in few pieces: from *from up to, not with, *to. A pass
+    that leaves little out is read ahead. Return false at the end. */
+bool heap_scan_take(struct heap_scan *scan, uint32_t *shared, bool leaves_little_out, uint32_t *from, uint32_t *to);
 
 /** Return the next allocations, in order; of a shared pass, those that this thread takes; NULL at the end. They are
     valid until the next call. Groups that cannot be read are left out, and the table is damaged from then on. */

@@ -19,8 +19,8 @@
  *     claim it, or, without progress for
  *     wait_limit_ms, count the event as lost
  *
- * A session that drops events claims or loses at once, and so does process 1 in every session. Whenever the logger dies, the region has every event that the
- * file lacks.
+ * A session that drops events claims or loses at once, and so does process 1 in every session. Whenever the logger
+ * dies, the region has every event that the file lacks.
  */
 #include "recorder/stream.h"
 

@@ -14,6 +14,7 @@
 #include "session/drain_state.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -196,6 +197,8 @@ struct drain_region *drain_adopt(struct drain *drain, struct region *region, con
 	added->region = region;
 	added->written = REGION_NONE;
 	added->pid = image->pid;
+	added->first_tid = image->first_tid;
+	snprintf(added->first_name, sizeof(added->first_name), "%s", image->first_name ? image->first_name : "");
 	added->earliest = image->start_ticks > SLACK_TICKS ? image->start_ticks - SLACK_TICKS : 0;
 	if (known) {
 		added->known_copy = *known;

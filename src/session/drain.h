@@ -24,6 +24,8 @@ struct drain_image {
 	const char *image;   /**< path of the executed file */
 	const char *command; /**< command line */
 	uint64_t start_ticks;
+	uint32_t first_tid;     /**< of the image's first thread, as the target sees it; 0: not known */
+	const char *first_name; /**< name of that thread now; NULL: not known */
 };
 
 /** Sums of one region or of all. `after`: calls made and counted after recording had ended. */

@@ -81,9 +81,11 @@ struct drain_region {
 	const struct drain_known *known;
 	struct drain_known known_copy;
 	uint32_t pid;
-	bool is_lying;       /* it has counted the impossible */
-	bool is_after;       /* recording has ended: further losses count as calls after recording */
-	bool names_are_ours; /* thread ids are the same in the logger's namespace as in the target's */
+	uint32_t first_tid;          /* of the image's first thread, as the target sees it; 0: not known */
+	char first_name[NAME_BYTES]; /* its name when the image began; "": not known */
+	bool is_lying;               /* it has counted the impossible */
+	bool is_after;               /* recording has ended: further losses count as calls after recording */
+	bool names_are_ours;         /* thread ids are the same in the logger's namespace as in the target's */
 	uint64_t earliest;
 	uint64_t event_count; /* events taken, written or not */
 	struct event_rate rate;

@@ -3,35 +3,30 @@
 #include "session/drain_state.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "os/proc.h"
 
 #define SIGNAL_MARK " (signal)"
 
-/* Read the thread's own name; "" if it is gone. */
-static void comm_read(uint32_t pid, uint32_t tid, char *name, size_t size)
+static uint32_t process_pid(const struct drain_region *region, uint32_t index)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/comm", pid, tid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd >= 0 ? read(fd, name, size - 1) : 0;
-	if (fd >= 0)
-		close(fd);
-	name[length > 0 ? length : 0] = 0;
-	name[strcspn(name, "\n")] = 0;
+	return index < REGION_PROCESS_MAX ? region->translate.process[index].row.pid : 0;
 }
 
-static void name_read(const struct drain_region *region, uint32_t process_pid, uint32_t tid, bool is_signal_stream,
+/* Write the thread's name. A short program has ended when its first events are read; its first thread then has the name
+   that it had when the program began. */
+static void name_read(const struct drain_region *region, uint32_t index, uint32_t tid, bool is_signal_stream,
 		      char name[NAME_BYTES])
 {
+	const size_t size = NAME_BYTES - sizeof(SIGNAL_MARK);
 	name[0] = 0;
 	if (region->names_are_ours)
-		comm_read(process_pid, tid, name, NAME_BYTES - sizeof(SIGNAL_MARK));
+		proc_thread_name((pid_t)process_pid(region, index), (pid_t)tid, name, size);
+	if (!name[0] && !index && tid == region->first_tid)
+		snprintf(name, size, "%.*s", (int)size - 1, region->first_name);
 	if (is_signal_stream)
 		strcat(name, SIGNAL_MARK);
 }
@@ -58,11 +53,6 @@ static uint32_t known_thread(const struct drain_region *region, const struct own
 	return row->process == owner->process && row->tid == owner->tid ? id : TRACE_NONE;
 }
 
-static uint32_t process_pid(const struct drain_region *region, uint32_t index)
-{
-	return index < REGION_PROCESS_MAX ? region->translate.process[index].row.pid : 0;
-}
-
 /* False: there are as many threads as may be. */
 bool owner_begin(struct drain_region *region, struct stream *stream, uint32_t process_index, uint32_t process,
 		 uint32_t serial, uint32_t tid, uint64_t ticks)
@@ -87,7 +77,7 @@ bool owner_begin(struct drain_region *region, struct stream *stream, uint32_t pr
 		return false;
 	}
 	if (owner->id == TRACE_NONE) {
-		name_read(region, process_pid(region, process_index), tid, is_signal_stream, owner->name);
+		name_read(region, process_index, tid, is_signal_stream, owner->name);
 		owner_row(owner, false, &row);
 		owner->id = writer_add_thread(region->drain->writer, &row);
 	}

@@ -334,7 +334,7 @@ static void flush_note(struct logger *logger, uint64_t ticks)
 
 static bool wants_flush(const struct logger *logger, uint64_t now)
 {
-	return store_wants_flush(logger->store) ||
+	return store_wants_flush(logger->store) || store_has_place(logger->store, now) ||
 	       now - logger->flushed_ns >= (uint64_t)logger->options->flush_ms * NS_PER_MS ||
 	       (logger->indexing && indexing_wants_cut(logger->indexing, writer_event_count(logger->writer)));
 }

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/** Isolate the logger, before it has threads: nothing from the terminal or the command may reach or block it. It keeps the
-    descriptor `control` and no other one. SIGTERM stays blocked in all threads, so it interrupts no call of theirs. */
+/** Isolate the logger, before it has threads: nothing from the terminal or the command may reach or block it. It keeps
+    no descriptor but `control`. SIGTERM stays blocked in all threads, so it interrupts no call of theirs. */
 void logger_isolate(int control);
 
 /** Take a SIGTERM that has come. Return whether one has. *sender: the process that sent it; 0: it is not known. */

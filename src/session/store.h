@@ -47,6 +47,9 @@ const char *store_path(const struct store *store);
     and from then on false. */
 bool store_settle_path(struct store *store);
 
+/** Return whether a trace that waits can be moved to its path. It is looked for that a few times a second. */
+bool store_has_place(struct store *store, uint64_t now_ns);
+
 /** Return whether the trace is in memory, since its directory cannot be written to. */
 bool store_is_waiting(const struct store *store);
 

@@ -75,7 +75,9 @@ struct store {
 	char path[WRITER_PATH_MAX], next_path[WRITER_PATH_MAX], snapshot_path[WRITER_PATH_MAX];
 	uint32_t counter, write_count; /* of numbered files; of writings out */
 	bool has_turned;
-	char final_path[WRITER_PATH_MAX]; /* where the trace will be once its directory is there; "": it is there */
+	char final_path[WRITER_PATH_MAX];    /* where the trace will be once its directory is there; "": it is there */
+	char mount_point[WRITER_PATH_MAX];   /* where a file system is to be mounted first; "": none */
+	uint64_t looked_ns;                  /* when it was last looked whether the directory is there */
 	uint64_t past_bytes, dropped_events; /* of earlier files that still exist; of files that were removed */
 	uint64_t piece_bytes;
 	struct piece *pieces; /* whole pieces, oldest first */

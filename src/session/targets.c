@@ -85,7 +85,8 @@ void target_end_recording(struct target *target)
 
 void target_add(struct logger *logger, struct tracer_result *result)
 {
-	char image_path[4096], command[8192];
+	char image_path[4096], command[8192], name[32];
+	pid_t inner = proc_inner_id(result->pid, result->pid);
 	struct target *target = memory_zeroed(1, sizeof(*target));
 	target->region = result->region;
 	target->inject = result->inject;
@@ -98,12 +99,15 @@ void target_add(struct logger *logger, struct tracer_result *result)
 	snprintf(target->region_path, sizeof(target->region_path), "%s", result->region_path);
 	proc_image(result->pid, image_path, sizeof(image_path));
 	proc_command(result->pid, command, sizeof(command));
+	proc_thread_name(result->pid, result->pid, name, sizeof(name));
 	struct drain_image image = {.pid = (uint32_t)result->pid,
 				    .parent = result->parent,
 				    .exec_generation = result->exec_generation,
 				    .image = image_path,
 				    .command = command,
-				    .start_ticks = region_process(&target->region, 0)->start_ticks};
+				    .start_ticks = region_process(&target->region, 0)->start_ticks,
+				    .first_tid = inner > 0 ? (uint32_t)inner : 0,
+				    .first_name = name};
 	target->drain = drain_add(logger->drain, &target->region, &image);
 	target->next = logger->targets;
 	logger->targets = target;
@@ -111,8 +115,7 @@ void target_add(struct logger *logger, struct tracer_result *result)
 	if (logger->is_recording_over)
 		target_end_recording(target);
 	/* The process stays stopped until its result is taken. */
-	member_begin(logger, target, 0, result->pid, identity_take(result->pid),
-		     proc_inner_id(result->pid, result->pid));
+	member_begin(logger, target, 0, result->pid, identity_take(result->pid), inner);
 	info_write(logger, target, &image, result->number);
 	untraced_know(logger, result->pid);
 	if (result->pause_ns)

@@ -493,7 +493,7 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 	int error = ptrace(PTRACE_SEIZE, task->tid, 0, PTRACE_O_TRACEEXEC) == 0 ? 0 : errno;
 	if (!error)
 		ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);
-	if (!is_late)
+	if (!is_late && !error)
 		answer(job, 0, "");
 	if (error) {
 		job->outcome = image_is_followed(task->tid) ? CONTROL_OUTCOME_FOLLOWED : CONTROL_OUTCOME_REFUSED;
@@ -501,6 +501,9 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 		/* It may have ended since. */
 		if (is_late && job->outcome == CONTROL_OUTCOME_REFUSED)
 			image_is_late(job, result);
+		/* Who traces it is read before it goes on. */
+		if (!is_late)
+			answer(job, 0, "");
 		return;
 	}
 	bool has_region = make_region(job, result) == 0;

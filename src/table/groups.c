@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -388,6 +389,27 @@ bool groups_read(struct groups_reader *reader, const struct heap_groups *groups,
 		unpack_details(strips, columns, details, first, count, limits, wanted)) &&
 	       (!has_ends ||
 		unpack_ends(&strips[PACK_LATE_ENDS], columns, details, count, group->end_count, limits, wanted));
+}
+
+void groups_read_ahead(const struct heap_groups *groups, uint32_t from, uint32_t to, unsigned wanted)
+{
+	uint32_t first = from / GROUPS_PER_STRIP, end = groups_strip_count(to < groups->count ? to : groups->count);
+	for (unsigned column = 0; column < PACK_LATE_ENDS && groups->fd >= 0; column++) {
+		uint64_t offset = 0, size = 0;
+		for (uint32_t i = first; i < end && wanted >> column & 1; i++) {
+			const struct heap_strip *strip = &groups->strips[i].of[column];
+			if (size && strip->offset == offset + size) {
+				size += strip->bytes;
+				continue;
+			}
+			if (size)
+				posix_fadvise(groups->fd, (off_t)offset, (off_t)size, POSIX_FADV_WILLNEED);
+			offset = strip->offset;
+			size = strip->bytes;
+		}
+		if (size)
+			posix_fadvise(groups->fd, (off_t)offset, (off_t)size, POSIX_FADV_WILLNEED);
+	}
 }
 
 void groups_reader_fini(struct groups_reader *reader)

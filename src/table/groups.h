@@ -97,7 +97,7 @@ struct heap_groups {
 };
 
 enum {
-	GROUPS_CHUNK_BYTES = 256 << 10, /* of a column that are written at a time */
+	GROUPS_CHUNK_BYTES = 512 << 10, /* of a column that are written at a time */
 	GROUPS_STRIP_MOST = 1 << 20     /* more than a strip can have */
 };
 
@@ -154,6 +154,9 @@ struct groups_reader {
 bool groups_read(struct groups_reader *reader, const struct heap_groups *groups, uint32_t group, uint32_t first,
 		 uint32_t count, const struct pack_limits *limits, unsigned wanted, struct pack_columns *columns,
 		 struct heap_details *details);
+/** Have the system read the wanted columns of groups from number `from` up to, not with, `to`: in few large pieces,
+    ahead of groups_read(). */
+void groups_read_ahead(const struct heap_groups *groups, uint32_t from, uint32_t to, unsigned wanted);
 /** Free the windows. */
 void groups_reader_fini(struct groups_reader *reader);
 

@@ -104,23 +104,30 @@ static bool sums_are_good(const struct heap_table *table)
 	return count <= table->count;
 }
 
-static void *array_read(const uint8_t **at, size_t count, size_t size)
+/* The arrays, one behind the other, as they are read. */
+struct table_reader {
+	int fd;
+	uint64_t offset;
+	XXH3_state_t *hash;
+	bool has_failed;
+};
+
+static void *array_read(struct table_reader *reader, size_t count, size_t size)
 {
-	void *array = memory_resize(NULL, count, size);
-	if (count)
-		memcpy(array, *at, count * size);
-	*at += count * size;
+	void *array = memory_zeroed(count, size);
+	reader->has_failed |= file_read(reader->fd, array, count * size, reader->offset) != count * size;
+	XXH3_64bits_update(reader->hash, array, count * size);
+	reader->offset += count * size;
 	return array;
 }
 
 static struct heap_table *table_read(int fd, const struct heap_index_head *head, const struct trace *trace)
 {
-	uint8_t *tables = memory_resize(NULL, tables_bytes(head) + 1, 1);
-	if (file_read(fd, tables, tables_bytes(head), head->tables_offset) != tables_bytes(head) ||
-	    XXH3_64bits(tables, tables_bytes(head)) != head->tables_checksum) {
-		free(tables);
-		return NULL;
-	}
+	struct table_reader at = {fd, head->tables_offset, XXH3_createState(), false};
+	if (!at.hash)
+		memory_exhausted(0);
+	XXH3_64bits_reset(at.hash);
+	posix_fadvise(fd, (off_t)head->tables_offset, (off_t)tables_bytes(head), POSIX_FADV_WILLNEED);
 	struct heap_table *table = memory_zeroed(1, sizeof(*table));
 	*table = (struct heap_table){.trace = trace,
 				     .dictionary = trace_dictionary(trace),
@@ -134,7 +141,6 @@ static struct heap_table *table_read(int fd, const struct heap_index_head *head,
 				     .nested_count = head->nested_count};
 	table->is_damaged = memory_zeroed(1, sizeof(*table->is_damaged));
 	table->groups = (struct heap_groups){.fd = -1, .count = head->group_count, .capacity = head->group_count};
-	const uint8_t *at = tables;
 	table->groups.items = array_read(&at, head->group_count, sizeof(*table->groups.items));
 	table->groups.strips = array_read(&at, groups_strip_count(head->group_count), sizeof(*table->groups.strips));
 	table->sites = array_read(&at, head->site_count, sizeof(*table->sites));
@@ -156,8 +162,9 @@ static struct heap_table *table_read(int fd, const struct heap_index_head *head,
 		array_read(&at, groups_strip_count(head->copies_count), sizeof(*table->checkpoints.copies.strips));
 	if (head->sizes_count)
 		table->checkpoints.sizes = array_read(&at, head->sizes_count, sizeof(*table->checkpoints.sizes));
-	free(tables);
-	if (sites_are_good(table) && sums_are_good(table) && heap_table_find_sum_sites(table) &&
+	bool is_good = !at.has_failed && XXH3_64bits_digest(at.hash) == head->tables_checksum;
+	XXH3_freeState(at.hash);
+	if (is_good && sites_are_good(table) && sums_are_good(table) && heap_table_find_sum_sites(table) &&
 	    heap_checkpoints_are_good(&table->checkpoints, table->groups.count))
 		return table;
 	heap_table_free(table);

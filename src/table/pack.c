@@ -200,20 +200,27 @@ WIDE_REGISTERS static void get_bits(const uint8_t *at, unsigned width, uint64_t 
 	}
 }
 
-/* numbers NULL: the column is passed over. */
-static void get_column(struct reading *reading, uint64_t *numbers, uint32_t count)
+/* The most that numbers of so many bits can be above the least one; no less than any of them. */
+static uint64_t most_of(uint64_t least, unsigned bits)
+{
+	uint64_t most = bits < WHOLE ? (UINT64_C(1) << bits) - 1 : UINT64_MAX;
+	return least > UINT64_MAX - most ? UINT64_MAX : least + most;
+}
+
+/* numbers NULL: the column is passed over. Return a limit of the numbers, which its head says. */
+static uint64_t get_column(struct reading *reading, uint64_t *numbers, uint32_t count)
 {
 	const uint8_t *head = reading_bytes(reading, HEAD_BYTES);
 	uint64_t least = reading_number(reading);
 	if (!head || (head[0] > WIDE && head[0] != WHOLE) || head[2] > sizeof(uint64_t)) {
 		reading->has_failed = true;
-		return;
+		return UINT64_MAX;
 	}
 	const uint8_t *bits = reading_bytes(reading, ((uint64_t)count * head[0] + BYTE - 1) / BYTE);
 	const uint8_t *places = reading_bytes(reading, head[1]),
 		      *exceptions = reading_bytes(reading, (uint64_t)head[1] * head[2]);
 	if (reading->has_failed || !numbers)
-		return;
+		return UINT64_MAX;
 	get_bits(bits, head[0], least, numbers, count);
 	uint64_t mask = head[2] == sizeof(uint64_t) ? UINT64_MAX : (UINT64_C(1) << head[2] * BYTE) - 1;
 	for (unsigned i = 0; i < head[1]; i++) {
@@ -222,6 +229,8 @@ static void get_column(struct reading *reading, uint64_t *numbers, uint32_t coun
 		else
 			numbers[places[i]] = least + (load64(exceptions + (size_t)i * head[2]) & mask);
 	}
+	unsigned exception_bits = head[1] ? (unsigned)head[2] * BYTE : 0;
+	return most_of(least, exception_bits > head[0] ? exception_bits : head[0]);
 }
 
 enum { ENDS_ROW, ENDS_LIFETIME, ENDS_SITE, ENDS_STATE, ENDS_THREAD, ENDS_COLUMNS };
@@ -304,8 +313,9 @@ WIDE_REGISTERS static bool has_bad_state(const uint64_t *states, uint32_t count)
 	return bad != 0;
 }
 
-static bool is_within_limits(const struct pack_columns *columns, uint32_t count, const struct pack_limits *limits,
-			     unsigned wanted)
+/* most: no number of a column is above it. The columns' heads know it, and it mostly suffices. */
+static bool is_within_limits(const struct pack_columns *columns, const uint64_t most[PACK_COLUMNS], uint32_t count,
+			     const struct pack_limits *limits, unsigned wanted)
 {
 	/* One more where it may be none. */
 	const struct {
@@ -317,7 +327,7 @@ static bool is_within_limits(const struct pack_columns *columns, uint32_t count,
 		     {PACK_THREAD, limits->threads},
 		     {PACK_HEAP, (uint64_t)limits->heaps + 1}};
 	for (unsigned i = 0; i < sizeof(below) / sizeof(*below); i++)
-		if (wanted >> below[i].column & 1 &&
+		if (wanted >> below[i].column & 1 && most[below[i].column] >= below[i].limit &&
 		    (!below[i].limit || is_above(columns->numbers[below[i].column], below[i].limit - 1, count)))
 			return false;
 	return !(wanted >> PACK_STATE & 1) || !has_bad_state(columns->numbers[PACK_STATE], count);
@@ -327,18 +337,18 @@ bool unpack_rows(const struct reading strips[PACK_STRIPS], struct pack_columns *
 		 const struct pack_limits *limits, unsigned wanted)
 {
 	assert(count <= PACK_ROWS);
-	uint64_t time_ns = 0;
+	uint64_t time_ns = 0, most[PACK_COLUMNS];
 	for (unsigned i = 0; i < PACK_COLUMNS; i++) {
 		if (!(wanted >> i & 1))
 			continue;
 		struct reading strip = strips[i];
 		if (i == PACK_BIRTH)
 			time_ns = reading_number(&strip);
-		get_column(&strip, columns->numbers[i], count);
+		most[i] = get_column(&strip, columns->numbers[i], count);
 		if (strip.has_failed)
 			return false;
 	}
-	if (count && !is_within_limits(columns, count, limits, wanted))
+	if (count && !is_within_limits(columns, most, count, limits, wanted))
 		return false;
 	if ((wanted & PACK_TIMES) == PACK_TIMES)
 		times_settle(columns, time_ns, count, (uint64_t)limits->open_ns);

@@ -65,6 +65,7 @@ struct load {
 	uint64_t hole_end;
 	char cut_reason[160];
 	struct bytes scratch, unpacked;
+	uint64_t ahead;  /* the system was asked to read the file up to here */
 	uint64_t wasted; /* bytes of payloads read since the last block that was whole */
 };
 

@@ -271,6 +271,10 @@ struct trace_option {
  *  cannot be true: what lay there is not in the trace. */
 #define TRACE_OPTION_DAMAGED "damaged-memory"
 
+/** An option that says that the end of the recording is missing, and nobody knows how many calls: the machine
+    stopped. */
+#define TRACE_OPTION_UNFINISHED "unfinished"
+
 /** An option that says which trigger made the flight recorder write the file, and why. */
 #define TRACE_OPTION_TRIGGERED "triggered"
 

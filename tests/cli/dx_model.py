@@ -46,8 +46,8 @@ class Trace:
     def rows(self, subject):
         return list(csv.DictReader(io.StringIO(run("dump", self.path, subject, "-format", "csv"))))
 
-    def ask(self, query):
-        return json.loads(run("dx", self.path, "-format", "json", "-r2", query)).get("result")
+    def ask(self, query, levels="-r2"):
+        return json.loads(run("dx", self.path, "-format", "json", levels, query)).get("result")
 
     def expect(self, query, wanted):
         global asked
@@ -177,6 +177,46 @@ def ask_live(trace):
             trace.expect(f'{process}.TTD.Data.Live(@$position("{at:X}:FFFFFFFF")).Sum(b => b.Size)', sum(int(block["size"]) for block in mine))
 
 
+def ask_processes(trace):
+    """Of each process: its threads, its parent, its events and blocks; and the heaps, as the report of heaps has them."""
+    threads = collections.defaultdict(set)
+    for row in trace.events:
+        threads[row["process"]].add(row["tid"])
+    trace.expect("@$cursession.Processes.Select(p => p.UniqueId)", [int(row["process"]) for row in trace.processes])
+    trace.expect("@$cursession.Processes.Where(p => p.ForkedFrom.UniqueId >= 0).Select(p => new { C = p.UniqueId, P = p.ForkedFrom.UniqueId })",
+                 [{"C": int(row["process"]), "P": int(row["forked_from"])} for row in trace.processes if row["forked_from"] != ""])
+    trace.expect("@$cursession.Processes.Select(p => p.TTD.Data.Heap().Count())", [sum(row["process"] == of["process"] for row in trace.events) for of in trace.processes])
+    trace.expect("@$cursession.Processes.Select(p => p.TTD.Data.Allocations().Sum(b => b.Size))",
+                 [sum(int(row["size"]) for row in trace.blocks if row["process"] == of["process"]) for of in trace.processes])
+    trace.expect("@$cursession.Processes.Select(p => p.TTD.Data.Leaks().Sum(s => s.Count))",
+                 [sum(row["process"] == of["process"] and row["end_kind"] in ("exit", "open") for row in trace.blocks) for of in trace.processes])
+    # At its fork a process has what info counts, but for blocks that lie in others. Of what a forked parent itself had freed, the counts of info may be
+    # one too many: the free of an address that was dead before its fork counts as one of a copy.
+    counts = {row["id"]: row for row in json.loads(run("info", trace.path, "-format", "json"))["processes"]}
+    for of in [row for row in trace.processes if row["forked_from"] != "" and trace.processes[int(row["forked_from"])]["forked_from"] == ""][:4]:
+        inherited_blocks = (f'@$cursession.Processes.Single(p => p.UniqueId == {of["process"]}).TTD.Data.Live(@$position("{int(of["start_ns"]):X}:0"))'
+                            ".Where(b => b.IsInherited && !b.IsNested)")
+        trace.expect(f"{inherited_blocks}.Count()", counts[int(of["process"])].get("inherited_count", 0))
+        trace.expect(f"{inherited_blocks}.Sum(b => b.Size)", counts[int(of["process"])].get("inherited_bytes", 0))
+    for of in trace.processes[:6]:
+        process = f'@$cursession.Processes.Single(p => p.UniqueId == {of["process"]})'
+        trace.expect(f"{process}.TTD.Data.Heap().Select(h => h.Thread.Id).Distinct().OrderBy(t => t)", sorted(map(int, threads[of["process"]])))
+        trace.expect(f'{process}.TTD.Calls("*!*").Where(c => c.ReturnValue > 0).Count()',
+                     sum(row["process"] == of["process"] and row["action"] in ("Alloc", "ReAlloc") and row["address"] not in ("", "0x0") and
+                         row["function"] != "posix_memalign" for row in trace.events))
+    report = json.loads(run("heap", trace.path, "-heaps", "-by", "process", "-format", "json"))["actions"][0]["rows"]
+    # An aggregated trace has no blocks of what ended, and the report no extents.
+    if any("extent_bytes" not in row for row in report):
+        return
+    wanted = sorted((int(row["heap"], 16), row["name"], row["total_count"], row["total_bytes"], row["extent_bytes"])
+                    for row in report if row["total_count"] and "heap" in row)
+    found = [(int(heap["value"]["Handle"], 16), heap["value"]["Name"], heap["value"]["Count"], heap["value"]["Bytes"], heap["value"]["Extents"])
+             for process in trace.ask("@$cursession.Processes.Select(p => new { H = p.Heaps })", "-r3") for heap in process["value"]["H"]]
+    found = sorted(row for row in found if row[2])
+    if found != wanted:
+        failures.append(f"{trace.path}: heaps: {str(found)[:300]}\n  report: {str(wanted)[:300]}")
+
+
 def check_positions(trace):
     """A call begins before it ends; the exact points of a nanosecond are numbered from 1 without a gap, but for those of rows that are no objects."""
     found = trace.ask(f"{HEAP}.Select(h => new {{ S = h.TimeStart, E = h.TimeEnd, A = h.Action, SX = h.TimeStart.IsExact, EX = h.TimeEnd.IsExact }})")
@@ -200,14 +240,20 @@ def check_positions(trace):
 
 def check_blocks_positions(trace):
     """A block begins at the exact point of its call, and ends at that of the call that freed it."""
-    begins, ends = set(), set()
+    begins, ends = {}, {}
     for element in trace.ask(f'{HEAP}.Where(h => h.Action != "Lock").Select(h => new {{ P = h.Process.UniqueId, K = h.Action, A = h.Address, O = h.PreviousAddress, '
-                             "S = h.TimeStart, E = h.TimeEnd })"):
+                             "S = h.TimeStart, E = h.TimeEnd, I = h.Index })"):
         event = element.get("value", {})
         if event.get("K") in ("Alloc", "ReAlloc"):
-            begins.add((event["P"], event["A"], event["E"]))
+            begins[event["P"], event["A"], event["E"]] = event["I"]
         if event.get("K") in ("Free", "ReAlloc"):
-            ends.add((event["P"], event["A"] if event["K"] == "Free" else event["O"], event["S"]))
+            ends[event["P"], event["A"] if event["K"] == "Free" else event["O"], event["S"]] = event["I"]
+    for element in trace.ask(f"{BLOCKS}.Take(60).Select(b => new {{ P = b.Process.UniqueId, A = b.Address, S = b.TimeStart, E = b.TimeEnd, K = b.End, "
+                             "EX = b.TimeEnd.IsExact, B = b.Event.Index, F = b.FreeEvent.Index })"):
+        block = element["value"]
+        wanted = ends[block["P"], block["A"], block["E"]] if block.get("EX") and block["K"] != "destroy" else None
+        if block["B"] != begins[block["P"], block["A"], block["S"]] or (block["K"] != "destroy" and block.get("F") != wanted):
+            failures.append(f"{trace.path}: {element}: begun by {begins[block['P'], block['A'], block['S']]}, ended by {wanted}")
     checked = 0
     for element in trace.ask(f"{BLOCKS}.Select(b => new {{ P = b.Process.UniqueId, A = b.Address, S = b.TimeStart, E = b.TimeEnd, K = b.End, "
                              "SX = b.TimeStart.IsExact, EX = b.TimeEnd.IsExact })"):
@@ -225,6 +271,43 @@ def check_blocks_positions(trace):
         failures.append(f"{trace.path}: only {checked} ends of {len(trace.blocks)} blocks are exact")
 
 
+def ask_everything(path):
+    """All questions about one trace, which is returned."""
+    trace = Trace(path)
+    ask_events(trace)
+    ask_addresses(trace)
+    ask_blocks(trace)
+    ask_processes(trace)
+    check_positions(trace)
+    check_blocks_positions(trace)
+    return trace
+
+
+# Members that every call has.
+ALWAYS = {"Action", "Heap", "TimeStart", "TimeEnd", "Parameters", "Thread", "Process", "Function", "Stack", "Index"}
+
+
+def check_members():
+    """Each action, and each member of a call: some call of the fixtures has it, and some has it not."""
+    scenes, seen, actions, total = ("plain", "losses", "actions", "sampled"), collections.Counter(), set(), 0
+    for scene in scenes:
+        subprocess.run([BUILD / "tests/golden/make_trace", scene, f"{scene}.xht"], check=True)
+        for element in json.loads(run("dx", f"{scene}.xht", "-format", "json", "-v", "-r1", "@$cursession.TTD.Data.Heap(false)"))["result"]:
+            call = element["value"]
+            if "Action" in call:
+                actions.add(call["Action"])
+                seen.update(call.keys())
+                total += 1
+    tables = subprocess.run([BUILD / "tests/golden/dx_tables", "markdown"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    names = {line.split("`")[1] for line in tables.splitlines() if line.startswith("| Heap |")}
+    for name in sorted(names):
+        if not seen[name] or (name not in ALWAYS and seen[name] == total):
+            failures.append(f"{seen[name]} of {total} calls have {name}")
+    if actions != OBJECTS:
+        failures.append(f"no call is {OBJECTS - actions}")
+    return len(names)
+
+
 def main():
     paths = [path for path in (SOURCE / "tests/golden/traces" / f"{name}.xht" for name in REAL) if path.exists()]
     for kind, words in (("plain", ()), ("forks", ()), ("nested", ()), ("random", ("7", "2000"))):
@@ -232,17 +315,13 @@ def main():
         paths.append(pathlib.Path(f"{kind}.xht"))
     if len(paths) < 7:
         failures.append(f"only {len(paths)} traces were found")
+    members = check_members()
     for path in paths:
-        trace = Trace(path)
         if path.name != "nested.xht":
-            ask_events(trace)
-            ask_addresses(trace)
-            ask_blocks(trace)
-        if path.name != "nested.xht":
-            check_positions(trace)
-            check_blocks_positions(trace)
-    print("\n".join(failures[:10]) or f"{asked} questions over {len(paths)} traces have the same answers")
+            ask_everything(path)
+    print("\n".join(failures[:10]) or f"{asked} questions over {len(paths)} traces have the same answers; {members} members of calls")
     return bool(failures)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -19,12 +19,12 @@ failures = []
 
 
 class Prompt:
-    def __init__(self, **settings):
+    def __init__(self, trace="plain.xht", columns=250, **settings):
         self.seen = ""
         self.pid, self.fd = pty.fork()
         if not self.pid:
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 250, 0, 0))
-            os.execvpe(XHEAP, [XHEAP, "dx", "plain.xht"], dict(os.environ, TERM="dumb", **settings))
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+            os.execvpe(XHEAP, [XHEAP, "dx", trace], dict(os.environ, TERM="dumb", **settings))
         self.until(PROMPT)
 
     def until(self, text, count=1):
@@ -50,6 +50,10 @@ class Prompt:
     def type(self, text):
         self.seen = ""
         os.write(self.fd, text.encode())
+
+    def ticks(self):
+        """Its processor time so far."""
+        return sum(map(int, pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
 
     def complete(self, beginning, wanted):
         """The line that a Tab makes of its beginning."""
@@ -149,6 +153,46 @@ def check_history():
         failures.append("history: it has a line of a pipe")
 
 
+def check_grid():
+    """On a terminal a grid fits it; in a pipe it is as wide as its cells."""
+    query = "@$cursession.TTD.Data.Heap()"
+    for columns in (40, 80, 250):
+        prompt = Prompt(columns=columns, HOME="")
+        prompt.type(f"dx -g {query}\n")
+        seen = prompt.until(PROMPT).replace("\r", "")
+        prompt.end()
+        # Indices are whole, and columns that have no room are named.
+        header = next(line for line in seen.splitlines() if line.startswith("= ") and "Action" in line)
+        left_out = re.search(r"\(columns left out: ([^;]*);", seen)
+        count = header.count(" = ") - 1 + (len(left_out[1].split(", ")) if left_out else 0)
+        if "[0x0]" not in seen or "[0xb]" not in seen or count != 8 or (columns == 250) == bool(left_out):
+            failures.append(f"a grid on {columns} columns: {count} columns in {seen}")
+        widths = {len(line) for line in seen.splitlines() if line.startswith("=")}
+        if len(widths) != 1 or max(widths) > columns:
+            failures.append(f"a grid on {columns} columns: lines of {sorted(widths)}")
+    piped = subprocess.run([XHEAP, "dx", "plain.xht", "-g", query], stdout=subprocess.PIPE, text=True, check=True).stdout
+    if "0x7f0000010010" not in piped or "..." in piped:
+        failures.append(f"a grid in a pipe is cut: {piped}")
+
+
+def check_interrupt():
+    """Ctrl-C stops a query at once, also one that a plan answers, and the prompt goes on."""
+    subprocess.run([BUILD / "tests/golden/make_trace", "random", "random.xht", "3", "3000"], check=True)
+    heap = "@$cursession.TTD.Data.Heap()"
+    prompt = Prompt(trace="random.xht", HOME="")
+    prompt.type(f"{heap}.Count(a => {heap}.Count(b => {heap}.Count(c => c.Size > b.Size) > 0) > 0)\n")
+    prompt.until("\n")
+    begun = prompt.ticks()
+    while prompt.ticks() < begun + 10:
+        time.sleep(0.02)
+    os.write(prompt.fd, b"\x03")
+    prompt.until("interrupted")
+    prompt.until(PROMPT)
+    prompt.type("6 * 7,d\n")
+    prompt.until(" : 42")
+    prompt.end()
+
+
 def main():
     subprocess.run([BUILD / "tests/golden/make_trace", "plain", "plain.xht"], check=True)
     os.environ.pop("XDG_STATE_HOME", None)
@@ -158,6 +202,8 @@ def main():
         return 77
     check_history()
     check_completion()
+    check_grid()
+    check_interrupt()
     print("\n".join(failures) or f"{len(COMPLETIONS)} completions, and lines of earlier prompts")
     return bool(failures)
 

@@ -69,6 +69,16 @@ def main():
     both = info("both.xht")
     parts = [info(name) for name in programs]
     expect(both["complete"], "the merged trace is not complete")
+    # Each option is there once; a value of the other recording that differs has a place of its own.
+    keys = []
+    told = json.loads(xheap("info", "both.xht", "-format", "json"), object_pairs_hook=lambda pairs: keys.append([key for key, _ in pairs]) or dict(pairs))
+    twice = [key for names in keys for key in set(names) if names.count(key) > 1]
+    expect(not twice, f"keys that occur twice in one object: {twice}")
+    commands = [json.loads(xheap("info", name, "-format", "json"))["options"].get("command") for name in ("a.xht", "b.xht")]
+    if commands[0] != commands[1]:
+        expect({told["options"]["command"], *told["other_options"]["command"]} == set(commands), f"{commands}: {told['options']} {told.get('other_options')}")
+    text = [line.split(None, 1)[-1] for line in xheap("info", "both.xht").splitlines() if "=" in line]
+    expect(len(text) == len(set(text)), f"an option occurs twice: {text}")
     for kind in both["events"]:
         expect(both["events"][kind] == sum(part["events"].get(kind, 0) for part in parts), f"{kind}: {both['events']}, of {parts}")
     expect(len(both["processes"]) == sum(len(part["processes"]) for part in parts), "processes are missing")

@@ -53,7 +53,7 @@ def prepare():
     """The traces, and the limits, that the commands name."""
     for trace in ("before.xht", "after.xht", "trace.xht"):
         run([XHEAP, "record", "-q", "-o", trace, "--", "perl", "-e", "my %h; $h{$_ % 999} .= 'x' for 1 .. 20000"])
-    run([XHEAP, "check", "trace.xht", "--budget", "limits.json", "--update"])
+    run([XHEAP, "check", "trace.xht", "--budget", "app.budget", "--update"])
 
 
 def try_command(command, pid):

@@ -10,10 +10,11 @@
 #include <string.h>
 
 #include "dx/command.h"
+#include "dx/completion.h"
 #include "match/match.h"
 #include "replay.h"
 
-enum { TRACES = 4, QUERY_MAX = 4096, STEPS_MAX = 3000, MEMORY_BYTES = 4 << 20, GRAMMAR_DEPTH = 6 };
+enum { TRACES = 4, QUERY_MAX = 4096, STEPS_MAX = 3000, MEMORY_BYTES = 4 << 20, GRAMMAR_DEPTH = 6, DOTS_MAX = 8 };
 
 static const char *const names[TRACES] = {"plain", "forks", "losses", "nested"};
 static struct opened {
@@ -88,6 +89,31 @@ static char *answer(unsigned how, const char *text, bool is_naive, enum dx_statu
 	return sink_take(&out, NULL);
 }
 
+static void name_count(void *context, const char *name, bool is_method)
+{
+	*(unsigned *)context += *name != 0 || is_method;
+}
+
+/* The names that may follow each dot of the query. */
+static void complete(unsigned how, const char *text)
+{
+	struct opened *of = open_trace(how % TRACES);
+	struct dx_session session = {.trace = of->trace, .table_get = table_get, .names_get = names_get, .context = of};
+	struct dx_query query;
+	unsigned count = 0, dots = 0;
+	dx_session_init(&session);
+	dx_query_init(&query, &session, MEMORY_BYTES, NULL);
+	for (const char *dot = strchr(text, '.'); dot && dots < DOTS_MAX; dot = strchr(dot + 1, '.'), dots++) {
+		const char *begin = dx_copy_text(&query.whole, text, (size_t)(dot + 1 - text));
+		unsigned before = count;
+		/* A known type has members or methods: each value has ToDisplayString(). */
+		if (dx_complete(&query, begin, name_count, &count) != (count > before))
+			abort();
+	}
+	dx_query_fini(&query);
+	dx_session_fini(&session);
+}
+
 /* A query never crashes, and has the same answer whether it is interpreted as it is written or not. */
 static void ask(unsigned how, const char *text)
 {
@@ -103,6 +129,7 @@ static void ask(unsigned how, const char *text)
 		free(other);
 	}
 	free(one);
+	complete(how, text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

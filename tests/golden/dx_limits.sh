@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
 # The first line of an answer: what keeps it from having every call, or every block, of the recorded time. A trace without limits has no such line.
-for scene in plain forks losses earlier circular; do
+for scene in plain forks losses earlier circular sampled; do
 	"$BUILD/tests/golden/make_trace" $scene $scene.xht
 done
+cp "$SOURCE/tests/fuzz/corpus/trace/folded" aggregated.xht
+head -c 900 plain.xht >cut.xht
 limits() {
 	echo "> $*"
 	"$XHEAP" dx "$@" 2>&1 | sed -n '1{/^(/p}'
 }
 questions='Heap() Calls Allocations() Leaks() Largest() FreedByOtherThread() Live() Growth SlowCalls(1) HeapAnalyze()'
-for trace in plain.xht forks.xht losses.xht earlier.xht circular.xht; do
+for trace in plain.xht forks.xht losses.xht earlier.xht circular.xht sampled.xht aggregated.xht cut.xht; do
 	for question in $questions; do
 		case $question in
 		Calls) limits $trace '@$cursession.TTD.Calls("*!*")' ;;

@@ -33,6 +33,7 @@ ask forks.xht -g '@$curprocess.TTD.Data.Heap()'
 ask forks.xht -g '@$cursession.TTD.Data.Live(@$position("FA0:2")).Where(b => b.IsInherited)'
 ask forks.xht '@$cursession.Processes[200].Heap'
 ask plain.xht -g '@$curprocess.Heaps'
+ask plain.xht -g '@$cursession.TTD.Data.Allocations().Select(b => new { b.Address, b.End, Begun = b.Event.Index, Ended = b.FreeEvent.Index, By = b.FreeEvent.Action })'
 ask earlier.xht -g '@$cursession.TTD.Data.Live(@$position("0:1"))'
 ask nested.xht -g '@$cursession.TTD.Data.Heap(false).SkipWhile(h => h.Index < 9),4'
 ask nested.xht '@$cursession.TTD.Data.Heap().Count()'
@@ -40,6 +41,23 @@ ask plain.xht '@$cursession.TTD.Memory(0x1000, 0x2000, "r")'
 ask plain.xht '@$curframe'
 ask plain.xht '@$cursession.TTD.Calls("app!main")'
 ask plain.xht -h '@$cursession.TTD.Utility'
+ask plain.xht -h '@$cursession.TTD.Data.Leaks().Take(2)'
+ask plain.xht -h '@$cursession.TTD.Data.Heap()[0].TimeEnd'
+ask plain.xht -h 'new { A = 1, B = "x" }'
+ask plain.xht -h '@$curframe'
+ask plain.xht '-v @$cursession.TTD.Utility'
+ask plain.xht -n '@$curprocess.Threads'
+ask plain.xht '-5,d'
+ask plain.xht 'dx'
+ask plain.xht 'dx -gc 0 1'
+ask plain.xht 'cursession.TTD'
+ask plain.xht '@$curprocess = 5'
+ask plain.xht '@$cursession.TTD.Data.Live("soon")'
+ask plain.xht '@$cursession.TTD.Data.Heap().OrderBy(h => h.Size, (a, b) => b - a)'
+ask plain.xht '@$cursession.TTD.Data.Heap().OrderBy(h => h.Size, (a, b) => "a")'
+ask plain.xht '@$cursession.TTD.Data.Heap(),d, zz'
+ask plain.xht '@$cursession.TTD.Data.Heap(),d,[@$cursession.Procesess.Count()]'
+ask plain.xht '@$cursession.TTD.Data.Heap(),'
 ask plain.xht '@$cursession.TTD.Data.Heap().Where(h => h.Sise > 1)'
 ask plain.xht '@$cursession.TTD.Data.Heap().OrdrBy(h => h.Size)'
 ask plain.xht '@$cursession.TTD.Data.Heap().Where(h => h.Action > 1)'
@@ -59,4 +77,13 @@ dx @$vars.Remove("big")
 dx @$big
 END
 ask plain.xht -f lines.dx
+cat > switch.dx <<'END'
+dx @$curprocess.Id,d
+dx @$cursession.Processes[200].SwitchTo()
+dx @$curprocess.Id,d
+dx @$curthread.Id,d
+dx @$cursession.Processes.Single(p => p.Id == 100).Threads.First().SwitchTo()
+dx @$curthread.Process.Id,d
+END
+ask forks.xht -f switch.dx
 ask plain.xht -format csv '@$cursession.TTD.Data.Live(@$position("1770:1"))'

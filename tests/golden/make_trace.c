@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended|actions|sampled FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -428,6 +428,72 @@ static void ended(struct scene *scene)
 	writer_add_option(scene->writer, TRACE_OPTION_TRIGGERED, "process 104 has hit the memory limit of its cgroup");
 }
 
+/* The last event's arguments, as the recorder stores them. */
+static void arguments(struct scene *scene, uint32_t thread, uint64_t address, uint64_t size, uint64_t argument,
+		      uint64_t argument2)
+{
+	struct writer_events *events = &scene->events[thread];
+	uint32_t i = events->count - 1;
+	events->address[i] = address;
+	events->size[i] = size;
+	events->argument[i] = argument;
+	events->argument2[i] = argument2;
+}
+
+/* A call of each action, in a heap that reports itself; calls that did not return, and one of jemalloc's. */
+static void actions(struct scene *scene)
+{
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	uint32_t plain_heap = scene->heap;
+	scene->stack = scene_stack(scene, 0x1000, 0x2000, 0);
+	scene->heap = writer_add_heap(scene->writer,
+				      &(struct trace_heap){.process = process, .handle = 0x5000, .name = "pool"});
+	scene->function = FUNCTION_HEAP_CREATE_SIZED;
+	scene_event(scene, thread, EVENT_CREATE, 1000);
+	arguments(scene, thread, 0, 0x100000, 0x7f0000100000, 0x1000);
+	scene->function = FUNCTION_HEAP_LOCK;
+	scene_event(scene, thread, EVENT_LOCK, 2000);
+	scene->function = FUNCTION_HEAP_ALLOC;
+	scene_alloc(scene, thread, 3000, 0x7f0000100010, 100);
+	scene->function = FUNCTION_HEAP_UNLOCK;
+	scene_event(scene, thread, EVENT_UNLOCK, 4000);
+	scene->function = FUNCTION_HEAP_REALLOC;
+	scene_realloc(scene, thread, 5000, 5500, 0x7f0000100010, 0x7f0000100100, 200);
+	scene->function = FUNCTION_HEAP_PROTECT;
+	scene_event(scene, thread, EVENT_PROTECT, 6000);
+	arguments(scene, thread, 0x7f0000100000, 0x1000, 1, 0);
+	scene_event(scene, thread, EVENT_PROTECT, 6500);
+	arguments(scene, thread, 0x7f0000100000, 0x1000, 3, 0);
+	scene->function = FUNCTION_HEAP_ALLOC;
+	scene_alloc(scene, thread, 6600, 0x7f0000100200, 50);
+	scene->function = FUNCTION_HEAP_FREE;
+	scene_free(scene, thread, 7000, 0x7f0000100100);
+	scene->function = FUNCTION_HEAP_DESTROY;
+	scene_event(scene, thread, EVENT_DESTROY, 8000);
+	scene->heap = plain_heap;
+	scene->function = FUNCTION_MALLOCX;
+	scene_alloc(scene, thread, 9000, 0x7f0000200000, 64);
+	arguments(scene, thread, 0x7f0000200000, 64, 0x40, 0);
+	scene->function = FUNCTION_OBJECT_NEW;
+	scene_event(scene, thread, EVENT_CREATE, 9500);
+	arguments(scene, thread, 0x7f0000300000, 0, 0, 0);
+	scene->function = FUNCTION_HEAP_LOCK;
+	scene->flags = EVENT_IN_FLIGHT | EVENT_NO_DURATION;
+	scene_event(scene, thread, EVENT_LOCK, 10000);
+	scene_end(scene, process, 11000, TRACE_END_SIGNAL, 9);
+}
+
+/* One block for each thousand bytes. */
+static void sampled(struct scene *scene)
+{
+	uint32_t process = scene_process(scene, 100, TRACE_NONE, 0), thread = scene_thread(scene, process, 100);
+	writer_add_option(scene->writer, "sample", "1000");
+	scene->stack = scene_stack(scene, 0x1000, 0x2000, 0);
+	scene_alloc(scene, thread, 1000, 0x7f0000100010, 100);
+	scene_alloc(scene, thread, 2000, 0x7f0000200010, 50000);
+	scene_free(scene, thread, 3000, 0x7f0000100010);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -435,13 +501,14 @@ int main(int argc, char **argv)
 		void (*make)(struct scene *);
 	} scenes[] = {{"plain", plain},       {"forks", forks},       {"losses", losses},   {"earlier", earlier},
 		      {"untraced", untraced}, {"circular", circular}, {"growing", growing}, {"limited", limited},
-		      {"resident", resident}, {"ended", ended}};
+		      {"resident", resident}, {"ended", ended},       {"actions", actions}, {"sampled", sampled}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
 	struct scene scene;
 	if (argc < 3) {
 		fputs("usage: make_trace "
-		      "plain|forks|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended "
+		      "plain|forks|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended|"
+		      "actions|sampled "
 		      "FILE [SEED "
 		      "[CALLS]]\n",
 		      stderr);

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -196,6 +197,26 @@ def late():
     xheap("autologger", "remove", "late")
 
 
+def killed():
+    """The next start completes what a killed logger has left, and does not replace it."""
+    xheap("autologger", "add", "killed")
+    xheap("autologger", "run", "killed")
+    allocate("killed")
+    state = json.loads(xheap("query", "killed", "--format", "json"))
+    logger = (state[0] if isinstance(state, list) else state)["logger_pid"]
+    os.kill(logger, signal.SIGKILL)
+    wait_for("its end", lambda: not listed()["killed"]["running"])
+    said = xheap("autologger", "run", "killed")
+    expect("killed.xht.earlier has what an earlier session" in said, said)
+    allocate("killed")
+    allocate("killed")
+    xheap("autologger", "stop", "killed")
+    for name, count in (("killed.xht.earlier", 1), ("killed.xht", 2)):
+        facts = json.loads(xheap("info", TRACES / name, "-format", "json"))
+        expect(len(facts["processes"]) == count and all(row["events"] for row in facts["processes"]), f"{name}: {facts['processes']}")
+    xheap("autologger", "remove", "killed")
+
+
 os.environ["XHEAP_IMAGE_ROOT"] = str(ROOT)
 FILES.mkdir(parents=True)
-sys.exit(run_tests(values, damaged, appended, generations, running, late))
+sys.exit(run_tests(values, damaged, appended, generations, running, late, killed))

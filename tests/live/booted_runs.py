@@ -8,28 +8,18 @@ import statistics
 import sys
 
 from live import expect, run_tests, told, xheap
-from machine import END, REBOOT, SERVED_BYTES, Machine, why_not
+from machine import END, REBOOT, Machine, blocks_of, why_not
 
 RUNS = 3
 # serving.service makes as many blocks as /mnt/count says, and has made them when it is started.
 SERVING = ("[Service]\nType=notify\nEnvironmentFile=/mnt/count\nStandardOutput=append:/mnt/log/serving\nExecStart=/usr/local/bin/tests/live/serving $COUNT\n")
-BOOTED = "[Service]\nType=oneshot\nStandardOutput=append:/mnt/log/booted\nExecStart=/usr/local/bin/tests/live/served 250\n"
+# Else the recording may end, without a delay, while it still starts.
+BOOTED = "[Unit]\nBefore=xheap-boottrace.service\n[Service]\nType=oneshot\nStandardOutput=append:/mnt/log/booted\nExecStart=/usr/local/bin/tests/live/served 250\n"
 TRACE_SERVICE = "xheap boottrace -trace service:serving.service -resultPath /mnt -postBootDelay {delay} {more}"
 TRACE_BOOT = "xheap boottrace -trace boot -resultPath /mnt -postBootDelay {delay} -numRuns {runs} {more} -yes"
 # All that a boottrace may change.
 STATE = ("{ find /etc/xheap /var/lib/xheap/autologger -type f; xheap sessions; systemctl is-enabled xheap-autologger.service xheap-boottrace.service;"
          " } > /mnt/%s 2>/dev/null\n")
-
-
-def blocks_of(trace, name):
-    """{pid: blocks} of the processes of this program."""
-    wanted = {str(process["id"]): process["pid"] for process in told("info", trace)["processes"] if process["image"].endswith(f"/{name}")}
-    made = dict.fromkeys(wanted.values(), 0)
-    run = xheap("dump", trace, "-events", "-format", "csv")
-    for row in csv.DictReader(run.splitlines()):
-        if row["process"] in wanted and row["action"] != "Free" and row["size"] == str(SERVED_BYTES):
-            made[wanted[row["process"]]] += 1
-    return made
 
 
 def services():

@@ -93,6 +93,18 @@ def has_events_of(image):
         return False
 
 
+def test_short_programs():
+    """The first thread of a program that has ended before the logger reads its events has the name that it began with, also that of a script."""
+    script = pathlib.Path("short-script")
+    script.write_text("#!/bin/sh\n:\n")
+    script.chmod(0o755)
+    for words, name in 6 * [(("true",), "true")] + 2 * [(("./short-script",), "short-script")]:
+        record(*words)
+        rows = json.loads(subprocess.run([XHEAP, "heap", TRACE, "-frames", "-by", "thread", "-noDefaultCull", "-format", "json"], stdout=subprocess.PIPE, check=True).stdout)
+        names = {row["thread"].split()[-1] for row in rows["actions"][0]["rows"]}
+        expect(f"threads of {words}: {names}", names <= {name})
+
+
 def test_no_follow():
     done = record("sh", "-c", f"{PROGRAMS}/churn; :", options=["--no-follow"])
     expect(f"{done.returncode} {done.stdout} {done.stderr}", done.returncode == 0 and done.stdout == "ok\n")

@@ -3,71 +3,10 @@
 """xheap-init as process 1 of a namespace of its own: the real init runs whatever fails, and is recorded from its beginning if nothing does."""
 import json
 import os
-import pathlib
-import shutil
-import subprocess
 import sys
 
-from live import BUILD, XHEAP, expect, run_tests, xheap
-
-ROOT = pathlib.Path("root").absolute()
-SETUP = """set -e
-mount --make-rprivate /
-mount -t tmpfs -o mode=755 tmpfs {root}
-cd {root}
-mkdir -p usr etc var opt/xheap root tmp dev {directories}
-chmod 755 . etc var opt
-mount --rbind /usr usr
-for name in bin lib lib64; do [ -L /$name ] && ln -s usr/$name $name || {{ mkdir $name; mount --bind /$name $name; }}; done
-mkdir sbin
-for name in null zero urandom kmsg; do touch dev/$name; done
-for name in null zero urandom; do mount --bind /dev/$name dev/$name; done
-mkdir -p etc/xheap/autologger.d {out}
-mount --bind {out} {out_inside}
-cp {init} opt/xheap/xheap-init
-touch opt/xheap/xheap
-mount --bind {xheap} opt/xheap/xheap
-cat > sbin/init <<'INIT'
-#!/bin/sh
-echo "$$ $0 $* [$MARK]" > /out/init
-[ -d /proc/1 ] && grep -q . /proc/1/stat && echo proc >> /out/init
-mountpoint -q /sys && echo sys >> /out/init
-mountpoint -q /run && echo run >> /out/init
-mountpoint -q /dev/shm && echo shm >> /out/init
-/opt/xheap/xheap autologger stop >> /out/init.log 2>&1
-exit 7
-INIT
-chmod 755 sbin/init
-{extra}
-chroot=$(PATH=$PATH:/usr/sbin:/sbin command -v chroot)
-exec env -i MARK=mark PATH=/usr/bin:/bin unshare --pid --fork --kill-child $chroot {root} /opt/xheap/xheap-init one "two words"
-"""
-LOGGER = """cat > etc/xheap/autologger.d/first.conf <<'CONF'
-[autologger]
-Guid = {{222962ab-6180-4b88-a825-346b75f2a24a}}
-Start = 1
-Boot = 1
-AllProcesses = 1
-FileName = /out/first.xht
-CONF
-"""
-
-
-def boot(name, extra="", directories="proc sys run dev/shm out"):
-    """Lines that the real init has written, and the status of process 1."""
-    out = pathlib.Path(f"out.{name}").absolute()
-    out.mkdir()
-    ROOT.mkdir(exist_ok=True)
-    script = SETUP.format(root=ROOT, out=out, out_inside="out", init=f"{BUILD}/xheap-init", xheap=XHEAP, extra=extra.format(), directories=directories)
-    run = subprocess.run(["unshare", "--mount", "sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300,
-                         stdin=subprocess.DEVNULL)
-    written = out / "init"
-    expect(written.exists(), f"{name}: the real init did not run: {run.stdout}")
-    lines = written.read_text().splitlines()
-    expect(lines[0] == "1 /sbin/init one two words [mark]", f"{name}: {lines}")
-    expect(run.returncode == 7, f"{name}: status {run.returncode}: {run.stdout}")
-    return lines[1:], out
-
+from first_root import LOGGER, ROOT, boot, need_namespaces, start
+from live import PROGRAMS, dump_each, expect, info, run_tests, xheap
 
 def replaced(content, mode="755"):
     return f"umount opt/xheap/xheap; cat > opt/xheap/xheap <<'COMMAND'\n{content}\nCOMMAND\nchmod {mode} opt/xheap/xheap\n"
@@ -86,6 +25,28 @@ def recorded():
     expect(counted > 0 and not [process for process in facts["processes"] if process.get("events", 0) == 0 and process["pid"] == 1], facts["processes"])
     names = {os.path.basename(process["image"]) for process in facts["processes"]}
     expect({"grep", "mountpoint"} <= names, names)
+
+
+def never_waits():
+    """While the logger stands still, process 1 drops events as soon as its buffers are full; they are counted, and it has not waited."""
+    blocks = 2000000
+    init = f"""cp {PROGRAMS}/denied opt/xheap/denied
+cat > sbin/init <<'INIT'
+#!/bin/sh
+for p in /proc/[0-9]*; do grep -aq start.first $p/cmdline && logger=${{{{p#/proc/}}}}; done
+exec /opt/xheap/denied stopping $logger {blocks} /bin/sh -c "/opt/xheap/xheap autologger stop; echo over >> /out/init; exit 7"
+INIT
+chmod 755 sbin/init
+"""
+    run, out = start("waits", LOGGER + init)
+    expect(run.returncode == 7, run)
+    facts = info(out / "first.xht")
+    first = [process["id"] for process in facts["processes"] if process["pid"] == 1]
+    expect(facts["lost_events"] > 0 and {gap["process"] for gap in facts["gaps"]} <= set(first) and facts["cost"]["waits"] == 0, (facts["gaps"], facts["cost"]["waits"]))
+    made = sum(row["action"] == "Alloc" and row["size"] == "777" for row in dump_each(out / "first.xht"))
+    lost = sum(gap["events"].get("alloc", 0) for gap in facts["gaps"])
+    expect(made + lost == blocks, f"{made} blocks and {lost} lost ones, not {blocks}")
+    return f"{lost} blocks lost"
 
 
 def without_sessions():
@@ -118,7 +79,5 @@ def others():
     _, out = boot("unusable", "cp sbin/init etc/init; sed -i 's,$0,/sbin/init,' etc/init; echo '#!/nowhere' > sbin/init\n")
 
 
-if os.geteuid() or not shutil.which("unshare") or subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], stderr=subprocess.DEVNULL).returncode:
-    print("namespaces cannot be made here, by root and unshare")
-    sys.exit(77)
-sys.exit(run_tests(recorded, without_sessions, failures, hangs, others))
+need_namespaces()
+sys.exit(run_tests(recorded, never_waits, without_sessions, failures, hangs, others))

@@ -49,13 +49,13 @@ def cgroups():
 class Watching:
     """xheap image watch, until the end of the block. It ends by itself, whatever becomes of this test."""
 
-    def __init__(self, *words):
-        self.words = words
+    def __init__(self, *words, xheap=XHEAP, pause=0.02):
+        self.words, self.xheap, self.pause = words, xheap, pause
 
     def __enter__(self):
-        self.process = subprocess.Popen(["setpriv", "--pdeathsig", "TERM", "timeout", "-s", "KILL", str(LIFE_SECONDS), XHEAP, "image", "watch", "--below", FILES, *self.words],
+        self.process = subprocess.Popen(["setpriv", "--pdeathsig", "TERM", "timeout", "-s", "KILL", str(LIFE_SECONDS), self.xheap, "image", "watch", "--below", FILES, *self.words],
                                         stderr=open("watch.err", "w"))
-        wait_for("watcher", lambda: self.process.poll() is not None or told("image", "list")["keeper"])
+        wait_for("watcher", lambda: self.process.poll() is not None or told("image", "list")["keeper"], pause=self.pause)
         expect(self.process.poll() is None, f"the keeper has ended: {open('watch.err').read()}")
         return self
 

@@ -15,7 +15,8 @@ from live import PROGRAMS, XHEAP, expect, run_tests, strace_is_here, wait_for, x
 PAGE = pathlib.Path(os.environ["SOURCE"], "docs/image-options.md")
 SERVED, PERL = os.path.join(PROGRAMS, "served"), FILES / "perl"
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-SESSION = "seen"
+SESSION, LINKS = "seen", FILES / "programs"
+USUAL_PATH = os.environ["PATH"]
 MOUNTED = []   # what is to be unmounted, in the order of its mounts
 
 
@@ -90,10 +91,12 @@ def symbolic_link(kind, place, name):
     (place / "in").mkdir()
     (place / "other").symlink_to(file)
     (place / "in" / name).symlink_to(place / "second")
+    (LINKS / name).symlink_to(copy(place / "third"))
     yield
     start(place / "other")
     start(place / "in" / name)
-    yield {"traced": 1}
+    start(LINKS / name)
+    yield {"traced": 1 if kind == "path" else 2}
 
 
 def bind_mount(kind, place, name):
@@ -208,12 +211,20 @@ def script(kind, place, name):
 
 
 def interpreter(kind, place, name):
-    copy(place / name, PERL)
-    (place / "script").write_text(f"#!{place / name}\nexit 0;\n")
-    (place / "script").chmod(0o755)
+    files = [copy(place / name, PERL), copy(place / f"{name}.plain", PERL)]
+    for file in files:
+        (place / f"{file.name}.script").write_text(f"#!{file}\nexit 0;\n")
+        (place / f"{file.name}.script").chmod(0o755)
+    register(files[1])
     yield
-    start(place / "script")
-    yield {"traced": 1} if kind == "name" else {"of_scripts": 1}
+    start(place / f"{name}.script")
+    if kind == "path":
+        start(place / f"{name}.plain.script")
+        wait_for("a count of a script's start", lambda: counts(files[1]) == {"of_scripts": 1})
+    yield {"traced": 1}
+
+
+interpreter.options = ["--scripts"]
 
 
 def namespaces(kind, place, name):
@@ -372,6 +383,7 @@ def prove(kind):
     """Start what each row says, and compare the counts. All starts go to one session."""
     clear()
     rows, unable = [], {}
+    LINKS.mkdir(exist_ok=True)
     for number, (text, (_, _, function)) in enumerate(TABLE.items()):
         name = f"{kind}{number}"
         place = FILES / f"{name}.d"
@@ -383,7 +395,7 @@ def prove(kind):
             unable[text] = lacking
             continue
         image = place / getattr(function, "path", "{}").format(name) if kind == "path" else name
-        register(image)
+        register(image, *(getattr(function, "options", []) if kind == "path" else []))
         rows.append((text, image, running))
     copy(FILES / f"{kind}-fence")
     register(f"{kind}-fence")
@@ -411,6 +423,7 @@ def prove(kind):
 
 
 def with_session(kind):
+    os.environ["PATH"] = f"{LINKS}:{USUAL_PATH}"
     xheap("start", SESSION, "-p", "0", "-o", f"{kind}.xht")
     try:
         return prove(kind)

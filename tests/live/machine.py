@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 
-from live import BUILD, PATIENCE, expect
+from live import BUILD, PATIENCE, dump_each, expect, told, wait_for
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 SYSTEMD = next((path for path in ("/usr/lib/systemd/systemd", "/lib/systemd/systemd") if os.path.exists(path)), None)
@@ -23,7 +23,16 @@ systemd-modules-load.service kmod-static-nodes.service systemd-repart.service sy
 systemd-initctl.socket systemd-udevd.service systemd-udev-trigger.service systemd-remount-fs.service dev-hugepages.mount dev-mqueue.mount
 sys-fs-fuse-connections.mount sys-kernel-config.mount sys-kernel-debug.mount sys-kernel-tracing.mount proc-sys-fs-binfmt_misc.automount
 systemd-ask-password-console.path cryptsetup.target integritysetup.target veritysetup.target""".split()
-NAMESPACES = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup", "--fork", "--kill-child", "sh", "-c"]
+# Machines beside each other must not share their cgroups: each systemd ends what is in those of its services.
+OWN_CGROUP = """set -e
+mount --make-rprivate /
+mount -t cgroup2 cgroup2 {place}
+find {place}/xheap-machine.* -depth -type d -exec rmdir {{}} + 2>/dev/null || true
+mkdir {place}/xheap-machine.$$
+echo $$ > {place}/xheap-machine.$$/cgroup.procs
+umount {place}
+exec unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child sh -c "$1"
+"""
 # {disk}: units, etc, var and out; {build}: xheap in place, as installed at {prefix}.
 SETUP = """set -e
 mount --make-rprivate /
@@ -65,6 +74,11 @@ EXIT = 7
 END = f"systemctl --no-block exit {EXIT}\n"
 
 
+def in_namespaces(script):
+    """The command that runs a shell's script in namespaces and a cgroup of its own, and ends with this process."""
+    return ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "sh", "-c", OWN_CGROUP.format(place=PLACE), "sh", script]
+
+
 class Machine:
     """units: {name: text}; wants: those of the target; early: services of xheap that begin before sysinit.target; etc: {path below /etc/xheap: text}."""
 
@@ -103,7 +117,7 @@ class Machine:
         setup = SETUP.format(place=PLACE, disk=self.disk, build=BUILD, first=self.first, more=more)
         self.began = time.monotonic()
         with open(self.console, "w") as console:
-            self.process = subprocess.Popen([*NAMESPACES, setup], stdout=console, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+            self.process = subprocess.Popen(in_namespaces(setup), stdout=console, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         return self.process
 
     def end(self, status=EXIT):
@@ -122,6 +136,15 @@ class Machine:
         self.begin(script, more)
         return self.end(status)
 
+    def cut(self):
+        """Cut its power: the disk is as it is at this moment. Does nothing if it has switched itself off."""
+        first = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        pids = first.read_text().split() if first.exists() else []
+        self.process.kill()
+        self.process.wait()
+        for pid in pids:
+            wait_for(f"end of process {pid}", lambda: not os.path.exists(f"/proc/{pid}/cgroup"))
+
     def said(self):
         """What the commands of run.sh have said, at all starts."""
         said = self.out / "said"
@@ -133,6 +156,16 @@ class Machine:
         return [tuple(map(int, line.split())) for path in paths for line in path.read_text().splitlines()]
 
 
+def blocks_of(trace, *names):
+    """{pid: blocks of SERVED_BYTES} of the processes of these programs."""
+    wanted = {str(process["id"]): process["pid"] for process in told("info", trace)["processes"] if os.path.basename(process["image"]) in names}
+    made = dict.fromkeys(wanted.values(), 0)
+    for row in dump_each(trace):
+        if row["process"] in wanted and row["action"] != "Free" and row["size"] == str(SERVED_BYTES):
+            made[wanted[row["process"]]] += 1
+    return made
+
+
 def why_not():
     """Why there can be no machine here; "" if there can."""
     os.environ["PATH"] += ":/usr/sbin:/sbin"
@@ -142,5 +175,5 @@ def why_not():
     for part in ("units", "etc", "var", "out"):
         (PLACE.parent / "tried" / part).mkdir(parents=True, exist_ok=True)
     script = SETUP.split("{more}")[0].format(place=PLACE, disk=PLACE.parent / "tried", build=BUILD)
-    tried = subprocess.run([*NAMESPACES, script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    tried = subprocess.run(in_namespaces(script), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return "" if tried.returncode == 0 else f"namespaces for a boot cannot be made: {tried.stdout.strip()}"

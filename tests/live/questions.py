@@ -198,4 +198,55 @@ def times_of_calls():
     expect(any(threads > 3 for _, threads in counts.values()), f"no program has threads: {counts}")
 
 
-sys.exit(run_tests(parameters_of_every_function, parameters_of_objects, parameters_as_preloaded, address_of_functions, times_of_calls))
+# ---- questions ----
+
+FORKING = ("import os, threading, json\n"
+           "def work(n): return [json.dumps({'k' * i: list(range(i % 50))}) for i in range(n)]\n"
+           "kept = work(60)\n"
+           "def child(n):\n"
+           "  pid = os.fork()\n"
+           "  if pid: return pid\n"
+           "  del kept[:n]; work(n)\n"
+           "  if n == 20:\n"
+           "    grandchild = child(10); os.waitpid(grandchild, 0)\n"
+           "  os._exit(0)\n"
+           "pids = [child(n) for n in (20, 40)]\n"
+           "threads = [threading.Thread(target=work, args=(50,)) for _ in range(3)]\n"
+           "[t.start() for t in threads]; [t.join() for t in threads]\n"
+           "[os.waitpid(pid, 0) for pid in pids]\n")
+ASKED = {  # name: command, settings, and the least number of processes, forked processes and threads
+    "python3": (["/usr/bin/python3", "-ISc", FORKING], {"PYTHONMALLOC": "malloc"}, (4, 3, 6)),
+    "perl": (["perl", "-e", 'my @a = map { "x" x ($_ % 200) } 1..300; my $p = fork; if (!$p) { @a = @a[0..50]; my %h = map { $_ => "y" x $_ } 1..50; exit 0 } waitpid $p, 0; '
+              'print `echo $p | sort`'], {}, (3, 1, 3)),
+    "sh": (["sh", "-c", "seq 300 | sort -r | uniq | wc -l; expr 1 + 1"], {}, (4, 2, 4)),
+    "jq": (["jq", "-nc", "[range(150) | {a: ., s: tostring}] | group_by(.a % 7) | map(length)"], {}, (1, 0, 1)),
+    "sqlite3": (["sqlite3", ":memory:", "create table t(a integer primary key, b text); with recursive n(i) as (select 1 union all select i+1 from n where i<200) "
+                 "insert into t select i, printf('%d-%x', i, i*7919) from n; select count(*) from t"], {}, (1, 0, 1)),
+}
+QUESTIONS_LEAST = 50  # of each trace
+
+
+def questions_over_programs():
+    """As tests/cli/dx_model.py computes them from dump's rows."""
+    sys.path.insert(0, os.path.join(HERE, "../cli"))
+    import dx_model
+    counts = {}
+    for name, (command, settings, least) in ASKED.items():
+        if not shutil.which(command[0]):
+            print(f"without {name}")
+            continue
+        record("asked.xht", *command, settings=settings.items())
+        facts = info("asked.xht")
+        expect(facts["complete"], f"{name}: not complete")
+        before = dx_model.asked
+        trace = dx_model.ask_everything("asked.xht")
+        expect(not dx_model.failures, f"{name}: " + "\n".join(dx_model.failures[:5]))
+        found = (len(trace.processes), sum(row["forked_from"] != "" for row in trace.processes), sum(process["threads"] for process in facts["processes"]))
+        expect(all(one >= other for one, other in zip(found, least)), f"{name}: processes, forked ones, threads: {found}, not {least}")
+        counts[name] = dx_model.asked - before
+        expect(counts[name] >= QUESTIONS_LEAST, f"{name}: {counts[name]} questions")
+    print("questions: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
+    expect(len(counts) == 5, f"of five programs, only {list(counts)}")
+
+
+sys.exit(run_tests(parameters_of_every_function, parameters_of_objects, parameters_as_preloaded, address_of_functions, times_of_calls, questions_over_programs))

@@ -27,9 +27,9 @@ SCENES = ("plain", "forks", "losses", "earlier", "untraced", "circular", "nested
 UNSEEN = {
     "common.json": {"kind_counts": {"alloc", "realloc", "create", "destroy", "lock", "unlock", "protect", "reserve", "release", "earlier"},
                     "inactive": {"pid", "command", "bytes", "threads"}, "culled_wrappers": {"image", "symbol", "offset", "offset_end"}},
-    "heap.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "limited", "unwritten_events", "events_without_heap"}},
-    "diff.json": {"source": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "limited", "unwritten_events", "events_without_heap"}},
-    "info.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "limited", "unwritten_events", "events_without_heap", "inactive"},
+    "heap.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "unfinished", "limited", "unwritten_events", "events_without_heap"}},
+    "diff.json": {"source": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "unfinished", "limited", "unwritten_events", "events_without_heap"}},
+    "info.json": {"": {"untraced_calls", "unhooked", "untraced_execs", "damaged_memory", "unfinished", "limited", "unwritten_events", "events_without_heap", "inactive"},
                   "cost": {"recorder_us"}},
     "query.json": {"target": {"limited"}, "": {"folding_bytes"}},
     "dump-images.json": {"": {"unload_ns"}},
@@ -232,9 +232,16 @@ def compare_split():
     """Windows of one trace, split by each property; and a trace whose symbols another one has."""
     for by in ("process", "thread", "heap", "size", "lifetime", "time", "class"):
         check("diff.json", json.loads(output("diff", "forks.xht@..2us", "forks.xht@2us..", "-by", by, "-format", "json")), f"diff -by {by}")
+    check("diff.json", json.loads(output("diff", "forks.xht@10s..20s", "forks.xht", "-format", "json")), "diff of a time behind the end")
+    for command in ("heap", "report"):
+        for words in (("-range", "10s", "20s", "-window", "AIFO", "10s", "20s"), ("-at", "20s")):
+            check(f"{command}.json", json.loads(output(command, "forks.xht", *words, "-format", "json")), f"{command} of {words}")
     pathlib.Path("bare.c").write_text("#include <stdlib.h>\nint main(void) { void *volatile p = malloc(1); (void)p; return 0; }\n")
     subprocess.run([os.environ.get("CC", "cc"), "-Wl,--build-id", "-o", "bare", "bare.c"], check=True)
     xheap("record", "-q", "-o", "named.xht", "./bare")
+    xheap("record", "-q", "-o", "other.xht", "--stack-depth", "9", "./bare")
+    xheap("merge", "named.xht", "other.xht", "-o", "merged.xht")
+    check("info.json", json.loads(output("info", "merged.xht", "-format", "json")), "info of a merged trace")
     xheap("symbols", "named.xht")
     subprocess.run(["strip", "bare"], check=True)
     xheap("record", "-q", "-o", "bare.xht", "./bare")

@@ -16,6 +16,7 @@
 
 #include "producer.h"
 
+enum { FIRST_TID = 5000000 /* above any pid */ };
 enum { ENTRY_MALLOC, ENTRY_FREE, ENTRY_REALLOC, ENTRY_CALLOC, ENTRY_POSIX_MEMALIGN, ENTRY_FREE_SIZED, PC = PC_FIRST };
 
 /* A region, the drain of it and the trace that comes out. */
@@ -90,7 +91,9 @@ static void bed_begin(struct bed *bed)
 					  .parent = TRACE_NONE,
 					  .image = "/bin/program",
 					  .command = "program -x",
-					  .start_ticks = region_process(&bed->region, 0)->start_ticks};
+					  .start_ticks = region_process(&bed->region, 0)->start_ticks,
+					  .first_tid = FIRST_TID,
+					  .first_name = "a name of sixte"};
 	bed->drained = drain_add(bed->drain, &bed->region, &bed->image);
 	assert_non_null(bed->drained);
 }
@@ -518,6 +521,26 @@ static void a_dead_threads_slot_is_drained_and_free(void **state)
 	assert_int_equal(bed->dictionary->thread_count, 2);
 	assert_int_equal(e[19].address, 20);
 	assert_int_equal(bed->dictionary->threads[e[19].thread].tid, 51);
+	free(e);
+}
+
+/* This process has no thread of such a number: what is known of the first one is what the image began with. */
+static void the_first_thread_has_a_name_after_its_end(void **state)
+{
+	struct bed *bed = *state;
+	struct producer first = producer_new(&bed->region, 0, FIRST_TID), other = producer_new(&bed->region, 0, 50);
+	size_t count;
+
+	produce(&first, 1, 10);
+	produce(&other, 11, 10);
+	drain_end_process(bed->drained, 0, TRACE_END_EXIT, 0, __rdtsc());
+	bed_finish(bed);
+	struct seen *e = read_events(bed, &count);
+	assert_int_equal(count, 20);
+	for (size_t i = 0; i < count; i++) {
+		const struct trace_thread *thread = &bed->dictionary->threads[e[i].thread];
+		assert_string_equal(thread->name, thread->tid == FIRST_TID ? "a name of sixte" : "");
+	}
 	free(e);
 }
 
@@ -1460,6 +1483,7 @@ int main(void)
 		TEST(what_lies_in_a_buffer_from_before_is_not_read_again),
 		TEST(what_was_handed_over_counts),
 		TEST(the_first_buffer_of_a_slot_comes_before_the_second),
+		TEST(the_first_thread_has_a_name_after_its_end),
 		TEST(stacks_beyond_a_limit_are_cut_and_others_are_not),
 		TEST(stacks_beyond_the_sessions_limit_are_cut),
 		TEST(threads_beyond_a_limit_are_lost_and_counted),

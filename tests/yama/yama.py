@@ -20,10 +20,12 @@ import tarfile
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "live"))
+from emulation import Missing, emulate, find_kernel, find_program, libraries  # noqa: E402
+
 BUILD = pathlib.Path(os.environ["BUILD"]).resolve()
 XHEAP, PROGRAMS = BUILD / "xheap", BUILD / "tests/live"
 COMPARE = HERE.parent / "live/compare.py"
-KERNEL_PACKAGE = "linux-image-cloud-amd64"
 LIMIT_SECONDS, SKIP = 900, 77
 REAL = """my %kept;
 for my $i (1 .. 4000) {
@@ -47,48 +49,7 @@ ALLOWED = {
 STATUS = {"forked": 5}
 
 
-class Missing(Exception):
-    """What is not here."""
-
-
-def run(*command, **more):
-    done = subprocess.run([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
-    if done.returncode:
-        raise Missing(f"{command[0]}: {done.stdout.strip().splitlines()[-1:]}")
-    return done.stdout
-
-
-def find_program(name):
-    path = shutil.which(name)
-    if not path:
-        raise Missing(f"no {name}")
-    return pathlib.Path(path)
-
-
-def find_kernel():
-    if os.environ.get("KERNEL"):
-        return pathlib.Path(os.environ["KERNEL"])
-    folder = BUILD / "tests/kernel"
-    if not (folder / "boot").is_dir():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        package = re.search(r"Depends: (linux-image-\S+)", run(find_program("apt-cache"), "depends", KERNEL_PACKAGE))
-        if not package:
-            raise Missing(f"no package {KERNEL_PACKAGE}")
-        run(find_program("apt-get"), "-q", "download", package[1], cwd=folder)
-        run(find_program("dpkg-deb"), "-x", next(folder.glob("*.deb")), folder / "unpacked")
-        (folder / "unpacked/boot").rename(folder / "boot")
-        shutil.rmtree(folder / "unpacked")
-    return next((folder / "boot").glob("vmlinuz-*"))
-
-
 # ---- the machine's files ----
-
-def libraries(path):
-    """What the loader takes for it, by the names that it looks for."""
-    told = subprocess.run(["ldd", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
-    return re.findall(r"(/\S+) \(0x", told)
-
 
 def machine_files():
     files = {"/init": HERE / "guest.sh", "/bin/busybox": find_program("busybox"), "/usr/bin/perl": find_program("perl"), "/bin/dash": find_program("dash"),
@@ -104,31 +65,9 @@ def machine_files():
     return contents
 
 
-def archive(path, contents):
-    """A file system as the kernel takes it: cpio, newc."""
-    folders = sorted({str(parent) for name in contents for parent in pathlib.PurePath(name).parents if str(parent) != "/"} | {"/proc", "/sys", "/dev", "/etc"})
-    console = ("/dev/console", 0o20600, b"", (5, 1))
-    entries = [*((folder, 0o40755, b"", (0, 0)) for folder in folders), console,
-               *((name, 0o100755, data, (0, 0)) for name, data in contents.items()), ("/TRAILER!!!", 0, b"", (0, 0))]
-    with open(path, "wb") as file:
-        for inode, (name, mode, data, device) in enumerate(entries, 1):
-            text = name[1:].encode() + b"\0"
-            fields = (inode, mode, 0, 0, 1, 0, len(data), 0, 0, *device, len(text), 0)
-            head = b"070701" + b"".join(b"%08x" % field for field in fields) + text
-            file.write(head + b"\0" * (-len(head) % 4) + data + b"\0" * (-len(data) % 4))
-
-
 def machine_run(kernel, folder):
     """What the machine left: its files, and its console's text."""
-    archive(folder / "files.cpio", machine_files())
-    command = [find_program("qemu-system-x86_64"), "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "768", "-display", "none", "-no-reboot", "-nic", "none",
-               "-kernel", kernel, "-initrd", folder / "files.cpio", "-append", "console=ttyS0 panic=-1 quiet", "-serial", f"file:{folder}/console", "-serial",
-               f"file:{folder}/out.tar.gz"]
-    try:
-        subprocess.run([*map(str, command)], stdin=subprocess.DEVNULL, timeout=LIMIT_SECONDS, check=True)
-    except subprocess.TimeoutExpired:
-        pass
-    console = (folder / "console").read_text(errors="replace")
+    console = emulate(kernel, folder, machine_files(), seconds=LIMIT_SECONDS)
     try:
         with tarfile.open(folder / "out.tar.gz") as tar:
             tar.extractall(folder / "out")

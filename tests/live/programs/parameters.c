@@ -172,9 +172,9 @@ static void use_others(struct caller *caller)
 	volatile size_t many = (size_t)1 << 40, none = 0;
 	NOTE(caller, xheap_heap_create, AS(heap));
 	xheap_heap_create(heap, "pool");
-	NOTE(caller, xheap_heap_alloc, AS(heap), size);
+	NOTE(caller, xheap_heap_alloc, AS(heap), AS(heap + 64), size);
 	xheap_heap_alloc(heap, heap + 64, size);
-	NOTE(caller, xheap_heap_realloc, AS(heap), AS(heap + 64), size + 1);
+	NOTE(caller, xheap_heap_realloc, AS(heap), AS(heap + 64), AS(heap + 1100), size + 1);
 	xheap_heap_realloc(heap, heap + 64, heap + 1100, size + 1);
 	NOTE(caller, xheap_heap_lock, AS(heap));
 	xheap_heap_lock(heap);

@@ -2,15 +2,22 @@
 /*
  * seccomp strict   nothing but read, write and exit is left, to the program and to all that lives in it
  * seccomp filter   whoever calls anything but what an allocator needs is killed; with a thread
+ * seccomp HOW BY   whoever makes a call that is xheap's alone is killed; then `seccomp after` is executed, by execve in
+ *                  the same process ("exec") or in a child of fork, posix_spawn or a bare clone ("fork", "spawn",
+ *                  "clone"). HOW: "deny", or "open" without a filter
+ * seccomp after    makes 500 blocks of 777 bytes and frees 250
  */
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "expect.h"
 
@@ -90,12 +97,69 @@ static void test_filter(void)
 	end("ok\n");
 }
 
+/* Calls that no start of a program makes. */
+static const int denied[] = {SYS_gettid, SYS_getpid,    SYS_getppid, SYS_futex,      SYS_madvise,
+			     SYS_msync,  SYS_nanosleep, SYS_prctl,   SYS_socketpair, SYS_recvmsg};
+
+static void denial_install(void)
+{
+	enum { COUNT = sizeof(denied) / sizeof(denied[0]) };
+	struct sock_filter code[COUNT + 3] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+
+	for (int i = 0; i < COUNT; i++)
+		code[i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)denied[i],
+							   (unsigned char)(COUNT - i), 0);
+	code[COUNT + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	code[COUNT + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	struct sock_fprog program = {COUNT + 3, code};
+	EXPECT(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	EXPECT(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program));
+}
+
+static void *volatile blocks[500];
+
+static void run_after(void)
+{
+	for (int i = 0; i < 500; i++)
+		blocks[i] = malloc(777);
+	for (int i = 0; i < 500; i += 2)
+		free(blocks[i]);
+	end("ok\n");
+}
+
+static void run_by(const char *how)
+{
+	char *const words[] = {"seccomp", "after", NULL};
+	pid_t pid = 0;
+	int status = 0;
+
+	if (!strcmp(how, "fork"))
+		pid = fork();
+	else if (!strcmp(how, "clone"))
+		pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	else if (!strcmp(how, "spawn"))
+		EXPECT(!posix_spawn(&pid, "/proc/self/exe", NULL, NULL, words, environ));
+	if (!pid) {
+		execv("/proc/self/exe", words);
+		syscall(SYS_exit, 3);
+	}
+	EXPECT(waitpid(pid, &status, 0) == pid);
+	syscall(SYS_exit, WIFEXITED(status) ? WEXITSTATUS(status) : 128);
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 2 && !strcmp(argv[1], "after"))
+		run_after();
 	pairs(100);
 	if (argc == 2 && !strcmp(argv[1], "strict"))
 		test_strict();
 	if (argc == 2 && !strcmp(argv[1], "filter"))
 		test_filter();
+	if (argc == 3) {
+		if (!strcmp(argv[1], "deny"))
+			denial_install();
+		run_by(argv[2]);
+	}
 	return 2;
 }

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Generated pipelines of dx have the same answers, to the byte, as plans and interpreted: -noPlan. Older traces of all kinds, and random ones."""
+import os
+import pathlib
+import random
+import subprocess
+import sys
+
+SOURCE, BUILD, XHEAP = pathlib.Path(os.environ["SOURCE"]), pathlib.Path(os.environ["BUILD"]), os.environ["XHEAP"]
+QUERIES = int(os.environ.get("DX_PLANS_QUERIES", 110))
+TRACES = ("reallocs", "annotated", "processes", "threads", "attached", "kept", "sampled", "circular", "forks", "cut")
+DATA = "@$cursession.TTD.Data."
+NUMBERS = {"Heap": ("Size", "Address", "PreviousAddress", "Duration", "Usable", "Index", "Heap"), "Allocations": ("Size", "Address", "Usable", "Lifetime", "Index", "Heap")}
+TEXTS = {"Heap": {"Action": ("Alloc", "Free", "ReAlloc", "Lock", "nothing"), "Function": ("malloc", "free", "realloc", "nothing")},
+         "Allocations": {"End": ("free", "open", "exit", "realloc"), "Function": ("malloc", "calloc", "nothing"), "FreeFunction": ("free", "realloc")}}
+TRUTHS = {"Heap": ("true", "false"), "Allocations": ("x.IsOutstanding", "x.IsRealloc", "x.IsMoved", "x.IsTemporary", "x.IsNested")}
+# Without a translation: the interpreter has them, beside parts that have one.
+OTHERS = {"Heap": ("x.Thread.UniqueId > 2", "x.Size * 2 > 100", "x.TimeStart < x.TimeEnd", "x.Size"), "Allocations": ("x.Size % 3 == 0", "x.Stack != \"\"", "x.FreeThread.Id > 0")}
+
+
+class Maker:
+    def __init__(self, seed):
+        self.choose = random.Random(seed)
+        self.source = self.choose.choice(("Heap", "Allocations"))
+
+    def one(self, of):
+        return self.choose.choice(of)
+
+    def number(self):
+        return self.one((0, 1, 7, 16, 24, 32, 100, 500, 1000, 4096, 100000, 1 << 40, (1 << 63) + 5, (1 << 64) - 1))
+
+    def comparison(self):
+        member = f"x.{self.one(NUMBERS[self.source])}"
+        other = f"x.{self.one(NUMBERS[self.source])}" if self.choose.random() < 0.2 else str(self.number())
+        operator = self.one(("<", "<=", ">", ">=", "==", "!="))
+        return f"{other} {operator} {member}" if self.choose.random() < 0.2 else f"{member} {operator} {other}"
+
+    def condition(self, depth=2):
+        kind = self.choose.random()
+        if depth and kind < 0.35:
+            return f"({self.condition(depth - 1)} {self.one(('&&', '||'))} {self.condition(depth - 1)})"
+        if depth and kind < 0.42:
+            return f"!({self.condition(depth - 1)})"
+        if kind < 0.55:
+            name, words = self.one(list(TEXTS[self.source].items()))
+            return f'x.{name} {self.one(("==", "!="))} "{self.one(words)}"'
+        if kind < 0.62:
+            return self.one(TRUTHS[self.source])
+        return self.one(OTHERS[self.source]) if kind < 0.66 else self.comparison()
+
+    def member(self):
+        return self.one(NUMBERS[self.source] + tuple(TEXTS[self.source]) + (("TimeStart", "TimeEnd", "IsOutstanding") if self.source == "Allocations" else ()))
+
+    def order(self):
+        steps = [f".{self.one(('OrderBy', 'OrderByDescending'))}(x => x.{self.one(NUMBERS[self.source])})"]
+        steps += [f".{self.one(('ThenBy', 'ThenByDescending'))}(x => x.{self.one(NUMBERS[self.source])})" for _ in range(self.choose.randrange(3))]
+        return "".join(steps)
+
+    def groups(self):
+        numbers = NUMBERS[self.source]
+        calls = ("g.Count()", f"g.Count(x => {self.condition(1)})", f"g.Sum(x => x.{self.one(numbers)})", f"g.Average(x => x.{self.one(numbers)})",
+                 f"g.Min(x => x.{self.one(numbers)})", f"g.Max(x => x.{self.one(numbers)})", f"g.First().{self.member()}", "g.Any()")
+        chosen = self.choose.sample(calls, self.choose.randrange(1, 4))
+        made = chosen[0] if len(chosen) == 1 else "new { " + ", ".join(f"C{i} = {call}" for i, call in enumerate(chosen)) + " }"
+        return f".GroupBy(x => x.{self.member()}).Select(g => {made})"
+
+    def end(self):
+        members = [self.member() for _ in range(self.choose.randrange(1, 5))]
+        record = "new { " + ", ".join(f"M{i} = x.{name}" for i, name in enumerate(members)) + " }"
+        return self.one(("", "", f".Select(x => x.{members[0]})", f".Select(x => {record})", ".Count()", f".Count(x => {self.condition(1)})",
+                         f".Sum(x => x.{self.one(NUMBERS[self.source])})", f".Select(x => x.{self.one(NUMBERS[self.source])}).Max()", ".First()"))
+
+    def query(self):
+        text = f"{DATA}{self.source}({self.one(('', 'true')) if self.source == 'Heap' else ''})"
+        for _ in range(self.choose.randrange(4)):
+            kind = self.choose.random()
+            text += self.order() if kind < 0.4 else f".Where(x => {self.condition()})" if kind < 0.85 else f".{self.one(('Skip', 'Take'))}({self.choose.randrange(60)})"
+        if self.choose.random() < 0.25:
+            return text + self.groups()
+        for _ in range(self.choose.randrange(3)):
+            text += f".{self.one(('Skip', 'Take', 'Take'))}({self.choose.randrange(40)})"
+        return text + self.end()
+
+
+def ask(trace, queries, *words):
+    with open("queries.txt", "w") as file:
+        file.write("\n".join(queries) + "\n")
+    done = subprocess.run([XHEAP, "dx", trace, "-f", "queries.txt", "-format", "json", "-c", "300", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.returncode, done.stdout
+
+
+def main():
+    paths = [SOURCE / "tests/older" / f"{name}.xht" for name in TRACES]
+    for seed in ("3", "5"):
+        subprocess.run([BUILD / "tests/golden/make_trace", "random", f"random{seed}.xht", seed, "3000"], check=True)
+        paths.append(pathlib.Path(f"random{seed}.xht"))
+    failures, answered = [], 0
+    for number, path in enumerate(paths):
+        queries = [Maker(number * QUERIES + i).query() for i in range(QUERIES)]
+        if ask(path, queries) != ask(path, queries, "-noPlan"):
+            different = [query for query in queries if ask(path, [query]) != ask(path, [query], "-noPlan")]
+            failures += [f"{path.name}: {query}" for query in different or ["all of them together"]]
+        answered += ask(path, queries)[1].count('"result"')
+    if answered < len(paths) * QUERIES * 3 // 4:
+        failures.append(f"only {answered} of {len(paths) * QUERIES} queries have a result")
+    print("\n".join(failures[:10]) or f"{answered} of {len(paths) * QUERIES} generated queries have results, and all answers are the same")
+    return bool(failures)
+
+
+sys.exit(main())
