@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <glob.h>
-#include <ini.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/settings_file.h"
 #include "base/text.h"
 #include "session/directory.h"
 #include "session/image_domain.h"
@@ -282,57 +282,20 @@ int image_option_check_domain(const struct image_option *option, struct diag *wh
 
 /* ---- reading ---- */
 
-struct option_reading {
-	struct image_option *option;
-	FILE *file;
-	const char *path;
-	unsigned line; /* of the last one that was read */
-	bool is_cut;   /* the line goes on */
-	int error;
-	struct diag *why;
-};
-
-static char *read_line(char *text, int size, void *context)
+static int store_value(void *option, const char *key, const char *value, struct diag *why)
 {
-	struct option_reading *reading = context;
-	if (reading->error || !fgets(text, size, reading->file))
-		return NULL;
-	if (reading->is_cut) {
-		reading->error = diag_fail(reading->why, E2BIG, "%s:%u: the line is longer than %d bytes",
-					   reading->path, reading->line, size - 2);
-		return NULL;
-	}
-	reading->is_cut = !strchr(text, '\n') && strlen(text) + 1 >= (size_t)size;
-	reading->line++;
-	return text;
-}
-
-static int take_value(void *context, const char *section, const char *key, const char *value)
-{
-	struct option_reading *reading = context;
-	struct diag reason = {""};
-	int error = strcasecmp(section, "image")
-			    ? diag_fail(&reason, EINVAL, "%s = %.100s is not in the section [image]", key, value)
-			    : image_option_set(reading->option, key, value, &reason);
-	if (error && !reading->error)
-		reading->error =
-			diag_fail(reading->why, -error, "%s:%u: %s", reading->path, reading->line, reason.text);
-	return !error;
+	return image_option_set(option, key, value, why);
 }
 
 int image_option_read(struct image_option *option, FILE *file, const char *path, struct diag *why)
 {
-	struct option_reading reading = {.option = option, .file = file, .path = path, .why = why};
-	image_option_init(option);
-	int line = ini_parse_stream(read_line, &reading, take_value, &reading);
-	if (reading.error)
-		return reading.error;
-	if (ferror(file))
-		return diag_errno(why, "cannot read %s", path);
-	if (line)
-		return diag_fail(why, EINVAL, "%s:%d: neither [image], nor KEY = VALUE, nor a comment", path, line);
+	const struct settings_reader reader = {"image", store_value, option};
 	struct diag reason = {""};
-	int error = image_option_check(option, &reason);
+	image_option_init(option);
+	int error = settings_read(&reader, file, path, why);
+	if (error)
+		return error;
+	error = image_option_check(option, &reason);
 	return error ? diag_fail(why, -error, "%s: %s", path, reason.text) : 0;
 }
 
