@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import time
 
 from live import BUILD, PATIENCE, dump_each, expect, told, wait_for
@@ -12,7 +13,7 @@ from live import BUILD, PATIENCE, dump_each, expect, told, wait_for
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 SYSTEMD = next((path for path in ("/usr/lib/systemd/systemd", "/lib/systemd/systemd") if os.path.exists(path)), None)
 LIMIT_S = 60 * PATIENCE
-PLACE = pathlib.Path("place").absolute()
+PLACE, PRIVATE = pathlib.Path("place").absolute(), "XHEAP_TEST_MACHINE"
 GUID = "{222962ab-6180-4b88-a825-346b75f2a24a}"
 SERVED_BYTES = 777  # programs/served.c, serving.c
 # Units of this machine that no test needs.
@@ -33,7 +34,8 @@ echo $$ > {place}/xheap-machine.$$/cgroup.procs
 umount {place}
 exec unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child sh -c "$1"
 """
-# {disk}: units, etc, var and out; {build}: xheap in place, as installed at {prefix}.
+# {disk}: units, etc, var and out; {build}: xheap in place. All file systems are the machine's own, overlays included: its watcher marks them whole, and
+# marks on one of this machine would see what others start here.
 SETUP = """set -e
 mount --make-rprivate /
 mount -t tmpfs -o mode=755 tmpfs {place}
@@ -46,15 +48,17 @@ mount --bind {disk}/units etc/systemd/system
 mount --bind {disk}/etc etc/xheap
 mount --bind {disk}/var var/lib/xheap
 mount --bind {disk}/out mnt
-mount --bind {build} opt/xheap
-mount --bind {build} usr/local/bin
+mkdir {place}/own {place}/own.work
+mount -t overlay overlay -o lowerdir={build},upperdir={place}/own,workdir={place}/own.work opt/xheap
+mount --bind opt/xheap usr/local/bin
 mount -t tmpfs -o mode=755 tmpfs usr/lib/systemd/system/multi-user.target.wants
 mount -t proc proc proc
 mount -t sysfs sysfs sys
 mount -t cgroup2 cgroup2 sys/fs/cgroup
 mount -t tmpfs -o mode=755 tmpfs dev
 mkdir dev/shm dev/pts
-for name in null zero full random urandom tty; do touch dev/$name; mount --bind /dev/$name dev/$name; done
+mknod -m 666 dev/null c 1 3; mknod -m 666 dev/zero c 1 5; mknod -m 666 dev/full c 1 7
+mknod -m 666 dev/random c 1 8; mknod -m 666 dev/urandom c 1 9; mknod -m 666 dev/tty c 5 0
 mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts
 mount -t tmpfs -o mode=1777 tmpfs dev/shm
 mount -t tmpfs -o mode=755 tmpfs run
@@ -167,11 +171,20 @@ def blocks_of(trace, *names):
 
 
 def why_not():
-    """Why there can be no machine here; "" if there can."""
+    """Why there can be no machine here; "" if there can. Then the working directory is a file system of this test's own."""
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     if os.geteuid() or not SYSTEMD or not all(map(shutil.which, ("unshare", "pivot_root", "setpriv"))):
         return "a boot needs root, systemd, unshare, setpriv and pivot_root"
+    if not os.environ.get(PRIVATE):
+        if subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL).returncode:
+            return "a boot needs a mount namespace of its own"
+        os.environ[PRIVATE] = "1"
+        os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])
     PLACE.mkdir(exist_ok=True)
+    disks = PLACE.parent / "disks"
+    disks.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "test", disks], check=True)
+    os.chdir(disks)
     for part in ("units", "etc", "var", "out"):
         (PLACE.parent / "tried" / part).mkdir(parents=True, exist_ok=True)
     script = SETUP.split("{more}")[0].format(place=PLACE, disk=PLACE.parent / "tried", build=BUILD)
