@@ -47,15 +47,25 @@ static bool is_in_service(struct match *match, const struct watch_option *option
 	return match->cgroups && cgroups_have_unit(match->cgroups, option->service);
 }
 
-/* A replaced file is found by the name that the event's directory gives it, until the keeper knows its inode. */
-static bool is_registered_file(const struct registered *row, const struct watcher_file *file)
+/* Return whether the thread sees the mounts that the keeper sees: elsewhere a path is another file. */
+static bool has_own_mounts(const struct match *match)
+{
+	char path[48];
+	struct stat status;
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)match->tid);
+	return stat(path, &status) == 0 && status.st_ino == match->watcher->mounts;
+}
+
+/* A replaced file is found by the name that the event's directory gives it, until the keeper knows its inode. Through
+   an overlay the event may have another device. */
+static bool is_registered_file(const struct match *match, const struct registered *row)
 {
 	const struct watch_option *option = &row->option;
-	if (!strcmp(row->image, file->path))
-		return true;
+	const struct watcher_file *file = match->file;
 	bool is_same_device = option->device == file->status.st_dev;
-	return is_same_device &&
-	       (option->inode == file->status.st_ino || !strcmp(row->name, text_file_name(file->path)));
+	bool is_same = is_same_device &&
+		       (option->inode == file->status.st_ino || !strcmp(row->name, text_file_name(file->path)));
+	return is_same || (!strcmp(row->image, file->path) && has_own_mounts(match));
 }
 
 /* Copy the path of the program that executes the script; "" if the file is none. */
@@ -76,7 +86,7 @@ static const struct registered *find_path(struct match *match)
 {
 	for (unsigned i = 0; i < match->watcher->option_count; i++) {
 		const struct registered *row = &match->watcher->options[i];
-		if (row->option.is_path && is_registered_file(row, match->file) && is_in_service(match, &row->option))
+		if (row->option.is_path && is_registered_file(match, row) && is_in_service(match, &row->option))
 			return row;
 	}
 	return NULL;

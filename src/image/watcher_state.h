@@ -62,6 +62,7 @@ struct watcher {
 	struct watch_life *life;
 	dev_t device; /**< with the inode: of xheap itself */
 	ino_t inode;
+	ino_t mounts;         /**< the mount namespace */
 	uint64_t deadline_ns; /**< time that a start may wait for its logger */
 	bool is_over, is_new, has_failed;
 	uint32_t token;

@@ -169,15 +169,23 @@ def mounted_later(kind, place, name):
     yield
     mount("-t", "tmpfs", "-o", "size=4m,mode=755", "own", place)
     copy(place / name)
-    yield until_traced(place / name if kind == "path" else name, lambda: start(place / name))
+    yield until_traced(kind, place / name if kind == "path" else name, lambda: start(place / name))
 
 
-def until_traced(image, starting):
+def fence(kind):
+    """Until all starts of before are counted: that of another image is counted after them."""
+    before = counts(f"{kind}-fence").get("traced", 0)
+    start(FILES / f"{kind}-fence")
+    wait_for("a count of another start", lambda: counts(f"{kind}-fence").get("traced", 0) > before)
+
+
+def until_traced(kind, image, starting):
     """Start it until it is recorded: from then on each start is."""
     def is_traced():
         starting()
         return counts(image).get("traced")
     wait_for("a start that is recorded", is_traced)
+    fence(kind)
     before = counts(image)["traced"]
     starting()
     return {"traced": before + 1}
@@ -197,7 +205,7 @@ def hidden(kind, place, name):
         one()
         yield {}
     try:
-        yield until_traced(name, one)
+        yield until_traced(kind, name, one)
     finally:
         shell.communicate()
 
@@ -408,9 +416,7 @@ def prove(kind):
                 wait_for(f"counts of {text}", lambda: sum(counts(image).values()) >= sum(expected.values()))
                 if not expected:
                     # What comes later is counted later.
-                    before = counts(f"{kind}-fence").get("traced", 0)
-                    start(FILES / f"{kind}-fence")
-                    wait_for("a count of another start", lambda: counts(f"{kind}-fence").get("traced", 0) > before)
+                    fence(kind)
                 found = counts(image)
                 if not is_as_expected(found, expected):
                     failures.append(f"{text}: {found}, not {expected}: {listed()[1][str(image)]['last_reason']}")
