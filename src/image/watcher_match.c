@@ -56,15 +56,22 @@ static bool has_own_mounts(const struct match *match)
 	return stat(path, &status) == 0 && status.st_ino == match->watcher->mounts;
 }
 
-/* A replaced file is found by the name that the event's directory gives it, until the keeper knows its inode. Through
-   an overlay the event may have another device. */
+/* Whether the file is the one at the path, and the keeper does not know that yet: it has just replaced another one. The
+   event's own path is not asked for that: it is another one through a bind mount. */
+static bool has_replaced(const struct registered *row, const struct watcher_file *file)
+{
+	struct stat now;
+	return !strcmp(row->name, text_file_name(file->path)) && stat(row->image, &now) == 0 &&
+	       now.st_dev == file->status.st_dev && now.st_ino == file->status.st_ino;
+}
+
+/* Through an overlay the event may have another device than the path. */
 static bool is_registered_file(const struct match *match, const struct registered *row)
 {
 	const struct watch_option *option = &row->option;
 	const struct watcher_file *file = match->file;
-	bool is_same_device = option->device == file->status.st_dev;
-	bool is_same = is_same_device &&
-		       (option->inode == file->status.st_ino || !strcmp(row->name, text_file_name(file->path)));
+	bool is_same = option->device == file->status.st_dev &&
+		       (option->inode == file->status.st_ino || has_replaced(row, file));
 	return is_same || (!strcmp(row->image, file->path) && has_own_mounts(match));
 }
 

@@ -172,23 +172,28 @@ def mounted_later(kind, place, name):
     yield until_traced(kind, place / name if kind == "path" else name, lambda: start(place / name))
 
 
-def fence(kind):
-    """Until all starts of before are counted: that of another image is counted after them."""
-    before = counts(f"{kind}-fence").get("traced", 0)
-    start(FILES / f"{kind}-fence")
-    wait_for("a count of another start", lambda: counts(f"{kind}-fence").get("traced", 0) > before)
-
-
 def until_traced(kind, image, starting):
     """Start it until it is recorded: from then on each start is."""
     def is_traced():
         starting()
         return counts(image).get("traced")
     wait_for("a start that is recorded", is_traced)
-    fence(kind)
+    wait_for_counts(kind)
     before = counts(image)["traced"]
     starting()
     return {"traced": before + 1}
+
+
+def fence(kind):
+    """Another program, registered as the others are: with a NAME, more would be seen of a PATH."""
+    return FILES / "path-fence" if kind == "path" else "name-fence"
+
+
+def wait_for_counts(kind):
+    """Until all starts so far are counted: what comes later is counted later."""
+    before = counts(fence(kind)).get("traced", 0)
+    start(FILES / fence(kind))
+    wait_for("a count of another start", lambda: counts(fence(kind)).get("traced", 0) > before)
 
 
 def hidden(kind, place, name):
@@ -405,8 +410,8 @@ def prove(kind):
         image = place / getattr(function, "path", "{}").format(name) if kind == "path" else name
         register(image, *(getattr(function, "options", []) if kind == "path" else []))
         rows.append((text, image, running))
-    copy(FILES / f"{kind}-fence")
-    register(f"{kind}-fence")
+    copy(FILES / fence(kind))
+    register(fence(kind))
     failures = []
     with Watching("--deadline", "10000"):
         wait_until_in_force()
@@ -415,8 +420,7 @@ def prove(kind):
                 expected = next(running)
                 wait_for(f"counts of {text}", lambda: sum(counts(image).values()) >= sum(expected.values()))
                 if not expected:
-                    # What comes later is counted later.
-                    fence(kind)
+                    wait_for_counts(kind)
                 found = counts(image)
                 if not is_as_expected(found, expected):
                     failures.append(f"{text}: {found}, not {expected}: {listed()[1][str(image)]['last_reason']}")

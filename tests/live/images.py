@@ -326,6 +326,23 @@ def replaced():
     expect(pids == traced_pids(), f"{pids} ran, {traced_pids()} are in the traces")
 
 
+def elsewhere():
+    """A PATH is one file: not another one of its name on the same file system, which a NAME makes seen."""
+    clear()
+    target, other = FILES / "one", FILES / "elsewhere/one"
+    other.parent.mkdir()
+    for file in (target, other):
+        shutil.copy(PERL, file)
+    register(target)
+    register("sort")
+    with Watching():
+        wait_until_in_force()
+        print_pid(program=other)
+        pid = print_pid(program=target)
+        row = wait_for_starts(target, 1)
+    expect(sum(row["starts"].values()) == 1 and traced_pids() == {pid}, f"{row}; {pid}; {traced_pids()} are in the traces")
+
+
 enter()
 prepare()
-sys.exit(run_tests(starts, selected, contexts, failing, threads, unchanged, edited, sessions, mounted, replaced))
+sys.exit(run_tests(starts, selected, contexts, failing, threads, unchanged, edited, sessions, mounted, replaced, elsewhere))
