@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <ini.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -12,6 +11,7 @@
 
 #include "autologger/autologger_files.h"
 #include "autologger/stack_filter.h"
+#include "base/settings_file.h"
 
 enum value_kind {
 	KIND_NUMBER,
@@ -271,55 +271,19 @@ int autologger_check(const struct autologger *logger, struct diag *why)
 
 /* ---- the file ---- */
 
-struct logger_reading {
-	struct autologger *logger;
-	FILE *file;
-	const char *path;
-	unsigned line; /* of the last one that was read */
-	bool is_cut;   /* the line goes on */
-	int error;
-	struct diag *why;
-};
-
-static char *read_line(char *text, int size, void *context)
+static int store_value(void *logger, const char *name, const char *text, struct diag *why)
 {
-	struct logger_reading *reading = context;
-	if (!fgets(text, size, reading->file))
-		return NULL;
-	reading->line += !reading->is_cut;
-	reading->is_cut = !strchr(text, '\n') && strlen(text) + 1 >= (size_t)size;
-	if (reading->is_cut && !reading->error)
-		reading->error = diag_fail(reading->why, E2BIG, "%s:%u: the line is longer than %d bytes",
-					   reading->path, reading->line, size - 2);
-	return text;
-}
-
-static int take_value(void *context, const char *section, const char *name, const char *text)
-{
-	struct logger_reading *reading = context;
-	struct diag reason = {""};
-	int error = strcasecmp(section, "autologger")
-			    ? diag_fail(&reason, EINVAL, "%s is not in the section [autologger]", name)
-			    : autologger_set(reading->logger, name, text, &reason);
-	if (error && !reading->error)
-		reading->error =
-			diag_fail(reading->why, -error, "%s:%u: %s", reading->path, reading->line, reason.text);
-	return !error;
+	return autologger_set(logger, name, text, why);
 }
 
 int autologger_read(struct autologger *logger, FILE *file, const char *path, struct diag *why)
 {
-	struct logger_reading reading = {.logger = logger, .file = file, .path = path, .why = why};
-	int line = ini_parse_stream(read_line, &reading, take_value, &reading);
-	if (reading.error)
-		return reading.error;
-	if (ferror(file))
-		return diag_errno(why, "cannot read %s", path);
-	if (line)
-		return diag_fail(why, EINVAL, "%s:%d: neither [autologger], nor NAME = VALUE, nor a comment", path,
-				 line);
+	const struct settings_reader reader = {"autologger", store_value, logger};
 	struct diag reason = {""};
-	int error = autologger_check(logger, &reason);
+	int error = settings_read(&reader, file, path, why);
+	if (error)
+		return error;
+	error = autologger_check(logger, &reason);
 	return error ? diag_fail(why, -error, "%s: %s", path, reason.text) : 0;
 }
 

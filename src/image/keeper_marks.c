@@ -276,6 +276,7 @@ void keeper_mark(struct keeper *keeper)
 		if (keeper->kept[i].is_in_force && image_option_is_path(&keeper->kept[i].option))
 			mark_file(keeper, &keeper->kept[i].option);
 	keeper_mark_systems(keeper);
+	keeper_mark_others(keeper);
 	watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_MARKED}, -1, true);
 	keeper->marks_sent++;
 	keeper->lacks_sessions = keeper_asks_sessions(keeper);

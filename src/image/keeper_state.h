@@ -13,7 +13,8 @@
 #include "image/watch_message.h"
 #include "image/watcher.h"
 
-enum { SPARE_MAX = 8, KEPT_SESSION_MAX = 256 };
+/** SPARE_MAX: for eight traces of single processes, and for the common one of the next processes. */
+enum { SPARE_MAX = 9, KEPT_SESSION_MAX = 256 };
 
 /** An option with the number that the watcher knows. */
 struct kept_option {

@@ -155,7 +155,7 @@ static void marks_swap(struct watcher *watcher)
 
 /* ---- the keeper's messages ---- */
 
-static struct registered *registered_find(struct watcher *watcher, uint32_t id)
+struct registered *watcher_registered(struct watcher *watcher, uint32_t id)
 {
 	for (unsigned i = 0; i < watcher->option_count; i++)
 		if (watcher->options[i].id == id)
@@ -165,7 +165,7 @@ static struct registered *registered_find(struct watcher *watcher, uint32_t id)
 
 static void option_set(struct watcher *watcher, const struct watch_message *message)
 {
-	struct registered *row = registered_find(watcher, message->id);
+	struct registered *row = watcher_registered(watcher, message->id);
 	if (!row && watcher->option_count < IMAGE_OPTION_MAX)
 		row = &watcher->options[watcher->option_count++];
 	if (!row)
@@ -193,7 +193,7 @@ static void link_add(struct watcher *watcher, const struct watch_message *messag
 
 static void option_remove(struct watcher *watcher, uint32_t id)
 {
-	struct registered *row = registered_find(watcher, id);
+	struct registered *row = watcher_registered(watcher, id);
 	if (!row)
 		return;
 	*row = watcher->options[--watcher->option_count];
@@ -233,6 +233,7 @@ void watcher_take_message(struct watcher *watcher, const struct watch_message *m
 		break;
 	case WATCH_LOGGER:
 		taker_add(watcher, message, fd);
+		watcher_send_waiting(watcher);
 		break;
 	case WATCH_NO_LOGGER:
 		spare_remove(watcher, message->id);
@@ -291,6 +292,7 @@ static void wait_and_serve(struct watcher *watcher)
 	for (nfds_t i = 3; i < count; i++)
 		if (polled[i].revents && takers[i - 3]->socket == polled[i].fd)
 			watcher_take_answers(watcher, takers[i - 3]);
+	watcher_send_waiting(watcher);
 	if (group >= 0 && polled[1].revents)
 		events(watcher, group);
 	close_old_group(watcher);
@@ -322,6 +324,8 @@ int watcher_run(int keeper, struct watch_life *life, uint32_t deadline_ms)
 		watcher->device = own.st_dev;
 		watcher->inode = own.st_ino;
 	}
+	if (stat("/proc/self/ns/mnt", &own) == 0)
+		watcher->mounts = own.st_ino;
 	watcher->life = life;
 	watcher->deadline_ns = deadline_ms * NS_PER_MS;
 	watcher->group = watcher->old_group = watcher->new_group = -1;

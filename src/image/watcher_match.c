@@ -47,6 +47,15 @@ static bool is_in_service(struct match *match, const struct watch_option *option
 	return match->cgroups && cgroups_have_unit(match->cgroups, option->service);
 }
 
+/* Return whether the thread sees the mounts that the keeper sees: elsewhere a path is another file. */
+static bool has_own_mounts(const struct match *match)
+{
+	char path[48];
+	struct stat status;
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)match->tid);
+	return stat(path, &status) == 0 && status.st_ino == match->watcher->mounts;
+}
+
 /* Whether the file is the one at the path, and the keeper does not know that yet: it has just replaced another one. The
    event's own path is not asked for that: it is another one through a bind mount. */
 static bool has_replaced(const struct registered *row, const struct watcher_file *file)
@@ -56,12 +65,14 @@ static bool has_replaced(const struct registered *row, const struct watcher_file
 	       now.st_dev == file->status.st_dev && now.st_ino == file->status.st_ino;
 }
 
-static bool is_registered_file(const struct registered *row, const struct watcher_file *file)
+/* Through an overlay the event may have another device than the path. */
+static bool is_registered_file(const struct match *match, const struct registered *row)
 {
 	const struct watch_option *option = &row->option;
-	bool is_same_device = option->device == file->status.st_dev;
-	return !strcmp(row->image, file->path) ||
-	       (is_same_device && (option->inode == file->status.st_ino || has_replaced(row, file)));
+	const struct watcher_file *file = match->file;
+	bool is_same = option->device == file->status.st_dev &&
+		       (option->inode == file->status.st_ino || has_replaced(row, file));
+	return is_same || (!strcmp(row->image, file->path) && has_own_mounts(match));
 }
 
 /* Copy the path of the program that executes the script; "" if the file is none. */
@@ -82,7 +93,7 @@ static const struct registered *find_path(struct match *match)
 {
 	for (unsigned i = 0; i < match->watcher->option_count; i++) {
 		const struct registered *row = &match->watcher->options[i];
-		if (row->option.is_path && is_registered_file(row, match->file) && is_in_service(match, &row->option))
+		if (row->option.is_path && is_registered_file(match, row) && is_in_service(match, &row->option))
 			return row;
 	}
 	return NULL;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -61,6 +62,8 @@ static void start_end(struct watcher *watcher, struct start *start, pid_t pid, e
 		      const char *why)
 {
 	start_allow(watcher, start);
+	free(start->waiting);
+	start->waiting = NULL;
 	watcher_report(watcher, start->option, pid, outcome, why, watcher_taker(watcher, start->logger));
 	start->token = 0;
 }
@@ -72,7 +75,9 @@ int watcher_check_deadlines(struct watcher *watcher)
 		struct start *start = &watcher->starts[i];
 		if (!start->token)
 			continue;
-		if (start->deadline_ns <= now && start->event >= 0) {
+		if (start->deadline_ns <= now && start->waiting) {
+			start_end(watcher, start, start->tid, CONTROL_OUTCOME_NO_LOGGER, "");
+		} else if (start->deadline_ns <= now && start->event >= 0) {
 			start->is_late = true;
 			start_allow(watcher, start);
 		} else if (start->deadline_ns <= now) {
@@ -133,7 +138,9 @@ static void take_answer(struct watcher *watcher, const struct taker *taker, cons
 			is_known ? (enum control_outcome)message->value : CONTROL_OUTCOME_REFUSED;
 		/* It was seized after the answer: it may have ended, or the interrupt may have stopped it behind its
 		   exec. */
-		if (start->is_late && outcome != CONTROL_OUTCOME_TRACED && outcome != CONTROL_OUTCOME_UNSELECTED)
+		bool is_missed = (control_outcome_is_untraced(outcome) && outcome != CONTROL_OUTCOME_DOMAIN) ||
+				 outcome == CONTROL_OUTCOME_EXEC_FAILED;
+		if (start->is_late && is_missed)
 			outcome = CONTROL_OUTCOME_LATE;
 		start_end(watcher, start, message->pid, outcome, message->text);
 		return;
@@ -250,41 +257,75 @@ static uint32_t user_of(pid_t tid)
 	return stat(path, &status) == 0 ? status.st_uid : 0;
 }
 
-/* Send the start to a logger. Return the reason why that is impossible; CONTROL_OUTCOME_TRACED: it is sent. */
+/* Send the start to a logger. Return false if none is there, or has room for a message. */
+static bool start_send(struct watcher *watcher, const struct registered *row, struct start *start,
+		       struct control_message *message)
+{
+	const struct taker *taker = choose_taker(watcher, row, start->user, start->tid);
+	message->image.is_last = taker && taker->logger.kind == WATCH_LOGGER_EACH;
+	bool is_sent = taker && control_send_within(taker->socket, message, 0);
+	start->logger = is_sent ? taker->logger.id : 0;
+	return is_sent;
+}
+
+void watcher_send_waiting(struct watcher *watcher)
+{
+	for (int i = 0; i < START_MAX; i++) {
+		struct start *start = &watcher->starts[i];
+		if (!start->token || !start->waiting)
+			continue;
+		const struct registered *row = watcher_registered(watcher, start->option);
+		if (!row) {
+			start_end(watcher, start, start->tid, CONTROL_OUTCOME_NO_LOGGER, "");
+		} else if (start_send(watcher, row, start, start->waiting)) {
+			free(start->waiting);
+			start->waiting = NULL;
+		}
+	}
+}
+
+static void start_describe(const struct registered *row, int event, const struct watcher_file *file,
+			   struct control_message *message)
+{
+	message->image.option = row->id;
+	/* A label that does not fit is as unknown as none. */
+	ssize_t size = fgetxattr(event, SELINUX_LABEL, message->image.label, sizeof(message->image.label) - 1);
+	message->image.label[size > 0 ? size : 0] = 0;
+	if (file->is_by_link)
+		snprintf(message->image.name, sizeof(message->image.name), "%.*s", (int)sizeof(message->image.name) - 1,
+			 row->name);
+	snprintf(message->text, sizeof(message->text), "%s", file->path);
+}
+
+/* Send the start to a logger, or let it wait for one that begins. Return the reason why that is impossible;
+   CONTROL_OUTCOME_TRACED: it is done. */
 static enum control_outcome pass_on(struct watcher *watcher, const struct registered *row, int group, int event,
 				    pid_t tid, const struct watcher_file *file)
 {
 	struct start *start = start_new(watcher);
 	if (watcher->pending >= WATCHER_PENDING_MAX || !start)
 		return CONTROL_OUTCOME_CROWDED;
-	struct taker *taker = choose_taker(watcher, row, user_of(tid), tid);
-	if (!taker)
-		return CONTROL_OUTCOME_NO_LOGGER;
 	struct control_message message = {.kind = CONTROL_LAUNCH, .pid = tid, .value = 1, .image = row->option.image};
+	start_describe(row, event, file, &message);
 	watcher->token += watcher->token == UINT32_MAX ? 2 : 1;
 	message.image.token = watcher->token;
-	message.image.option = row->id;
-	message.image.is_last = taker->logger.kind == WATCH_LOGGER_EACH;
-	/* A label that does not fit is as unknown as none. */
-	ssize_t size = fgetxattr(event, SELINUX_LABEL, message.image.label, sizeof(message.image.label) - 1);
-	message.image.label[size > 0 ? size : 0] = 0;
-	if (file->is_by_link)
-		snprintf(message.image.name, sizeof(message.image.name), "%.*s", (int)sizeof(message.image.name) - 1,
-			 row->name);
-	snprintf(message.text, sizeof(message.text), "%s", file->path);
 	*start = (struct start){.token = watcher->token,
 				.option = row->id,
-				.logger = taker->logger.id,
+				.user = user_of(tid),
 				.tid = tid,
 				.event = event,
 				.group = group,
 				.deadline_ns = monotonic_now_ns() + watcher->deadline_ns};
-	if (control_send_within(taker->socket, &message, 0)) {
-		watcher->pending++;
-		return CONTROL_OUTCOME_TRACED;
+	if (!start_send(watcher, row, start, &message)) {
+		start->waiting = malloc(sizeof(message));
+		if (!start->waiting) {
+			start->token = 0;
+			return CONTROL_OUTCOME_NO_LOGGER;
+		}
+		*start->waiting = message;
 	}
-	start->token = 0;
-	return CONTROL_OUTCOME_LOGGER_GONE;
+	watcher->pending++;
+	return CONTROL_OUTCOME_TRACED;
 }
 
 /* Return whether the file is a loader: each start opens one, and none can be registered. */

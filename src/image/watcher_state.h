@@ -48,6 +48,8 @@ struct start {
 	uint32_t option, logger;
 	pid_t tid;
 	int event, group; /**< event: descriptor of the file, which the answer needs; -1: it was answered */
+	uint32_t user;    /**< whose loggers may trace it */
+	struct control_message *waiting; /**< for a logger that begins; NULL: it was sent */
 	bool is_late;
 	uint64_t deadline_ns; /**< of the answer, then of the report */
 };
@@ -60,6 +62,7 @@ struct watcher {
 	struct watch_life *life;
 	dev_t device; /**< with the inode: of xheap itself */
 	ino_t inode;
+	ino_t mounts;         /**< the mount namespace */
 	uint64_t deadline_ns; /**< time that a start may wait for its logger */
 	bool is_over, is_new, has_failed;
 	uint32_t token;
@@ -89,6 +92,12 @@ int watcher_check_deadlines(struct watcher *watcher);
 /** Report a start to the keeper. taker: its logger; NULL: none. */
 void watcher_report(const struct watcher *watcher, uint32_t option, pid_t pid, enum control_outcome outcome,
 		    const char *why, const struct taker *taker);
+
+/** Send the starts that wait for a logger, if there is one for them by now. */
+void watcher_send_waiting(struct watcher *watcher);
+
+/** Return the option with the number; NULL: it is not registered any more. */
+struct registered *watcher_registered(struct watcher *watcher, uint32_t id);
 
 /** Return the taker with the number; NULL: it is gone. */
 struct taker *watcher_taker(struct watcher *watcher, uint32_t id);

@@ -456,6 +456,40 @@ def domains():
         expect({question[2] for question in policy.questions} == {"2"}, f"{policy.questions}")
 
 
+def crowd():
+    """A hundred starts at once: eight have traces of their own, at most; all others go to the image's common trace, and are counted as that."""
+    clear()
+    each, count, most = copied("each"), 100, 8
+    for trace in ROOT.glob("each.*.xht"):
+        trace.unlink()
+    register("each", "-o", ROOT / "each.%p.xht")
+    with Watching("--deadline", str(LONG_MS)):
+        wait_until_in_force()
+        # All live until the last one has begun.
+        started = run_crowd(each, count)
+        row = wait_for_starts("each", count)
+        started.stdin.close()
+        lines = started.stdout.read().split()
+        expect(started.wait() == 0 and len(lines) == count, f"{len(lines)} programs of {count} ran")
+        wait_for("counts of all", lambda: sum(listed()[1]["each"]["starts"].values()) == count)
+    own = sorted(ROOT.glob("each.*.xht"))
+    # The watcher lets at most 64 wait at a time.
+    expect(row["traced"] + row["starts"]["too_many_at_once"] == count and row["traced"] >= 64, f"{row}")
+    expect(len(own) == most and row["in_common_trace"] == row["traced"] - most, f"{len(own)} traces of single processes: {row}")
+    for trace in own:
+        expect([f"each.{one['pid']}.xht" for one in processes(trace)] == [trace.name], f"{trace} has {processes(trace)}")
+    pids = traced_pids("each.*.xht")
+    expect(len(pids) == row["in_common_trace"] and not pids & {int(trace.name.split(".")[1]) for trace in own}, f"{len(pids)} in the common trace: {row}")
+    expect(pids <= set(map(int, lines)), "other processes are in the common trace")
+    expect(all(told("info", trace)["complete"] for trace in [*own, *TRACES.glob("each.*.xht")]), "a trace lacks calls")
+    return f"{row['traced']} of {count} traced, {row['in_common_trace']} of them in the common trace"
+
+
+def run_crowd(program, count):
+    script = f"""for i in $(seq {count}); do {program} -e '$| = 1; print "$$\\n"; sysread(STDIN, $x, 1)' <&3 & done; wait"""
+    return subprocess.Popen(["sh", "-c", f"exec 3<&0; {script}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
 def continued():
     """A service that is started anew overwrites no trace of before."""
     clear()
@@ -496,4 +530,4 @@ def deadline():
 
 enter()
 prepare()
-sys.exit(run_tests(service, domains, scripts, links, sessions, unwatched, continued, deadline))
+sys.exit(run_tests(service, domains, scripts, links, sessions, unwatched, crowd, continued, deadline))

@@ -352,7 +352,7 @@ def images():
         os.makedirs(f"{root}/{directory}", mode=0o755)
     os.chmod(root, 0o755)
     with open(f"{root}/run/xheap-images/status", "w") as file:
-        file.write("intervals=1\ninterval.0=1 2 1\noptions=0\n")
+        file.write("intervals=1\ninterval.0=1 2 1\noptions=0\nunwatched=1\nunwatched.0.namespace=1\nunwatched.0.pid=2\nunwatched.0.place=/mnt\nunwatched.0.why=x\n")
     with open(f"{root}/etc/xheap/image.d/bad.conf", "w") as file:
         file.write("[image]\nImage = a/b\n")
     os.environ["XHEAP_IMAGE_ROOT"] = root
@@ -362,7 +362,7 @@ def images():
     finally:
         del os.environ["XHEAP_IMAGE_ROOT"]
     check("images.json", state, "image list")
-    expect(len(state["images"]) == len(state["mistakes"]) == len(state["intervals"]) == 1, f"{state}")
+    expect(len(state["images"]) == len(state["mistakes"]) == len(state["intervals"]) == len(state["not_watched"]) == 1, f"{state}")
 
 
 def everything():
