@@ -235,9 +235,12 @@ static int take_scenario(struct boottrace *scenario)
 		return cli_fail("boottrace: -trace %s: only command, service:UNIT and boot can be traced", trace);
 	if (!strncmp(trace, service, sizeof(service) - 1) && trace[sizeof(service) - 1]) {
 		scenario->kind = BOOTTRACE_SERVICE;
-		scenario->unit = trace + sizeof(service) - 1;
-		snprintf(scenario->scenario, sizeof(scenario->scenario), "service-%.150s", scenario->unit);
-		return strchr(scenario->unit, '/') ? cli_fail("boottrace: %s: not a unit", scenario->unit) : CLI_OK;
+		const char *unit = trace + sizeof(service) - 1;
+		if (strchr(unit, '/') || strlen(unit) >= BOOTTRACE_UNIT_BYTES)
+			return cli_fail("boottrace: %s: not a unit", unit);
+		boottrace_service_name(unit, scenario->unit, sizeof(scenario->unit));
+		snprintf(scenario->scenario, sizeof(scenario->scenario), "service-%.200s", scenario->unit);
+		return CLI_OK;
 	}
 	if (strcmp(trace, "command") && strcmp(trace, "boot"))
 		return cli_fail("boottrace: -trace %s: command, service:UNIT or boot is expected", trace);

@@ -9,7 +9,7 @@
 #include "cli/option_parser.h"
 #include "session/options.h"
 
-enum { BOOTTRACE_PATH_BYTES = 4096, BOOTTRACE_SCENARIO_BYTES = 200 };
+enum { BOOTTRACE_PATH_BYTES = 4096, BOOTTRACE_SCENARIO_BYTES = 300, BOOTTRACE_UNIT_BYTES = 257 };
 
 /** Of a service; and the word of the unit that goes on after a restart. */
 enum { SERVICE_DELAY_MS = 5000 };
@@ -28,7 +28,7 @@ struct boottrace {
 	char **command;   /**< of -trace command; ends with NULL */
 	enum boottrace_kind kind;
 	char scenario[BOOTTRACE_SCENARIO_BYTES];    /**< command, service-UNIT or boot: begins the names of files */
-	const char *unit;                           /**< of -trace service:UNIT */
+	char unit[BOOTTRACE_UNIT_BYTES];            /**< of -trace service:UNIT */
 	char directory[BOOTTRACE_PATH_BYTES - 600]; /**< -resultPath, absolute */
 };
 
@@ -58,6 +58,10 @@ int boottrace_run_service(const struct boottrace *scenario, struct boottrace_run
 int boottrace_boot_begin(struct boottrace *scenario);
 int boottrace_boot_continue(void);
 int boottrace_remove(void);
+
+/** Write the unit's own name: nginx is nginx.service, and an alias is another unit. Without systemd, write it as it
+    is. */
+void boottrace_service_name(const char *unit, char *name, size_t size);
 
 /** Remove the image options and end the sessions that runs of services have left. Return CLI_OK, or CLI_FAILED after a
     message. */

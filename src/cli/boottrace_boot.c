@@ -5,10 +5,12 @@
  * each start; -remove removes both files at any time.
  */
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -122,6 +124,16 @@ static void refuse_word(void *cookie, const char *word)
 		*first = !strncmp(word, "--", 2) ? "an option of a recording" : "";
 }
 
+/* Refuse a directory that is empty after the restart. */
+static int check_lasts(const char *directory)
+{
+	struct statfs system;
+	bool is_in_memory =
+		statfs(directory, &system) == 0 && (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC);
+	return is_in_memory ? cli_fail("boottrace: -resultPath %s is in memory, and empty after a restart", directory)
+			    : CLI_OK;
+}
+
 int boottrace_boot_begin(struct boottrace *scenario)
 {
 	struct boottrace other = {.run_count = 0};
@@ -137,7 +149,9 @@ int boottrace_boot_begin(struct boottrace *scenario)
 				(unsigned long long)number, (unsigned long long)other.run_count);
 	if (geteuid() != 0)
 		return cli_fail("boottrace: -trace boot is for root");
-	int status = ask(scenario);
+	int status = check_lasts(scenario->directory);
+	if (status == CLI_OK)
+		status = ask(scenario);
 	if (status != CLI_OK)
 		return status;
 	scenario->was_enabled = boottrace_shell("systemctl -q is-enabled xheap-autologger.service") == 0;

@@ -18,6 +18,7 @@
 #include "image/image_status.h"
 #include "os/monotonic.h"
 #include "session/directory.h"
+#include "trace/trace.h"
 
 enum { WORD_BYTES = 512 };
 
@@ -69,6 +70,17 @@ static int unit_do(const char *verb, const char *unit)
 	if (status == 127 || status < 0)
 		return cli_fail("boottrace: systemctl cannot be run: services are started by systemd");
 	return status ? cli_fail("boottrace: systemctl %s %s: status %d", verb, unit, status) : CLI_OK;
+}
+
+void boottrace_service_name(const char *unit, char *name, size_t size)
+{
+	char *const words[] = {"systemctl", "show", "--property=Id", "--value", "--", (char *)unit, NULL};
+	if (systemctl(words, name, size) == 0)
+		name[strcspn(name, "\n")] = 0;
+	else
+		name[0] = 0;
+	if (!name[0])
+		snprintf(name, size, "%s", unit);
 }
 
 /* Find the path of the unit's program in "{ path=/usr/sbin/nginx ; argv[]=... }". */
@@ -174,6 +186,25 @@ static int service_cycle(const struct boottrace *scenario, struct boottrace_run 
 	return unit_do("stop", scenario->unit);
 }
 
+/* Fail if the run's trace has no process: its start was not seen, or could not be recorded. */
+static int check_recorded(const struct boottrace *scenario, uint64_t number, const char *program, const char *path)
+{
+	struct trace *trace;
+	struct image_status status;
+	struct diag why = {""};
+	if (trace_open(&trace, path, &why))
+		return cli_fail("boottrace: %s", why.text);
+	bool is_empty = !trace_dictionary(trace)->process_count;
+	trace_close(trace);
+	if (!is_empty)
+		return CLI_OK;
+	image_status_read(&status);
+	snprintf(why.text, sizeof(why.text), "%s", image_status_row(&status, program)->last_why);
+	image_status_fini(&status);
+	return cli_fail("boottrace: run %llu of %s was not recorded: %s", (unsigned long long)number, scenario->unit,
+			why.text[0] ? why.text : "its program did not start while it was watched");
+}
+
 static void interrupt(int signal)
 {
 	(void)signal;
@@ -225,7 +256,9 @@ int boottrace_run_service(const struct boottrace *scenario, struct boottrace_run
 	if (is_interrupted)
 		return cli_fail("boottrace: run %llu was interrupted; the runs before have their traces",
 				(unsigned long long)run->number);
-	return status == CLI_OK ? ended : status;
+	if (status == CLI_OK)
+		status = ended;
+	return status == CLI_OK ? check_recorded(scenario, run->number, program, path) : status;
 }
 
 /* ---- -remove ---- */

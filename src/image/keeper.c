@@ -179,11 +179,8 @@ static bool has_any_in_force(const struct keeper *keeper)
 static void wait_for_sessions(struct keeper *keeper)
 {
 	for (int round = 0; round < OWN_WAIT_ROUNDS; round++) {
-		bool waits = false;
 		keeper_take_sessions(keeper);
-		for (size_t i = 0; i < keeper->session_count; i++)
-			waits |= keeper->sessions[i].socket >= 0;
-		if (!waits)
+		if (!keeper_asks_sessions(keeper))
 			return;
 		monotonic_pause(ROUND_MS * NS_PER_MS / 2);
 	}
@@ -342,7 +339,7 @@ static void watcher_message(struct keeper *keeper, const struct watch_message *m
 	case WATCH_IN_FORCE:
 		keeper->status.is_in_force = true;
 		/* Only the answer to the last marks says that the options are in force as they were read last. */
-		if (++keeper->marks_in_force == keeper->marks_sent)
+		if (++keeper->marks_in_force == keeper->marks_sent && !keeper->lacks_sessions)
 			keeper->status.in_force_ns = keeper->options_read_ns;
 		image_status_interval(&keeper->status, true, WATCH_END_NONE, realtime_ns());
 		/* Whoever waits for this reads it at once. */
@@ -436,6 +433,9 @@ static void do_regularly(struct keeper *keeper)
 		keeper_check_links(keeper);
 	}
 	keeper_take_sessions(keeper);
+	/* The options are in force only when the sessions that they name have answered. */
+	if (keeper->lacks_sessions && !keeper_asks_sessions(keeper))
+		keeper_mark(keeper);
 	keeper_count_sessions(keeper);
 	keeper->is_status_new |= __atomic_load_n(&keeper->life->changes, __ATOMIC_ACQUIRE) != keeper->counted;
 	if (keeper->is_status_new && now - keeper->written_ns >= WRITE_NS) {

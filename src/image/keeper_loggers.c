@@ -242,6 +242,14 @@ void keeper_take_sessions(struct keeper *keeper)
 			session_take(keeper, &keeper->sessions[i]);
 }
 
+bool keeper_asks_sessions(const struct keeper *keeper)
+{
+	for (size_t i = 0; i < keeper->session_count; i++)
+		if (keeper->sessions[i].socket >= 0)
+			return true;
+	return false;
+}
+
 void keeper_count_sessions(struct keeper *keeper)
 {
 	uint64_t count = 0;

@@ -278,6 +278,7 @@ void keeper_mark(struct keeper *keeper)
 	keeper_mark_systems(keeper);
 	watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_MARKED}, -1, true);
 	keeper->marks_sent++;
+	keeper->lacks_sessions = keeper_asks_sessions(keeper);
 }
 
 void keeper_mark_files(struct keeper *keeper)

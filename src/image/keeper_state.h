@@ -54,6 +54,7 @@ struct keeper {
 	uint64_t marks_due_ns;               /**< when files are marked again, since mounts have changed; 0: none has */
 	uint64_t options_read_ns;            /**< when the files were read last */
 	uint32_t marks_sent, marks_in_force; /**< how often to this watcher, and how often it has answered */
+	bool lacks_sessions;                 /**< a session had not answered when the marks were sent last */
 	uint32_t next_id;
 	struct kept_option *kept;
 	size_t kept_count, kept_capacity;
@@ -115,6 +116,8 @@ void keeper_spare_taken(struct keeper *keeper, uint32_t id);
 void keeper_scan_sessions(struct keeper *keeper);
 /** Take the answers of the sessions that were asked, and pass those that take starts to the watcher. */
 void keeper_take_sessions(struct keeper *keeper);
+/** Return whether a session has not answered yet. */
+bool keeper_asks_sessions(const struct keeper *keeper);
 /** Note in the status how many sessions take starts, beside the images' own. */
 void keeper_count_sessions(struct keeper *keeper);
 /** Consider the sessions again: options have changed. */

@@ -1,21 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The quick starts of docs/autologger.md, typed line by line as root in a machine of its own (machine.py): what the lines are said to do comes of them, and the
-last ones undo everything.
+last ones undo everything. Its table of options is true.
 
 usage: boot_quick_starts.py        SOAK=1: services run for the default time of boottrace
 """
+import os
 import pathlib
 import re
 import shlex
+import subprocess
 import sys
 
-from live import SOAK, expect, info, run_tests
+from live import SOAK, expect, info, run_tests, xheap
 from machine import END, REBOOT, SOURCE, Machine, blocks_of, why_not
 
 PAGE = SOURCE / "docs/autologger.md"
 TITLES = ("Trace the boot", "Compare ten starts of a service before and after a change", "Undo everything")
 NGINX = "[Service]\nType=notify\nEnvironmentFile=/mnt/count\nStandardOutput=append:/mnt/log/nginx\nExecStart=/usr/local/bin/tests/live/serving $COUNT\n[Install]\nWantedBy=multi-user.target\n"
+SCENARIOS = ("trace boot", "trace hibernate", "standby", "shutdown", "rebootCycle")
+# The documented options, each with a value, and the documented scenarios.
+DOCUMENTED = {**dict.fromkeys(SCENARIOS, ""), "numRuns": "2", "resultPath": "{results}", "runTag": "x", "preTraceCmd": "true",
+              "callBack": "true", "remove": "", "postBootDelay": "120", "stackWalk": "HeapAlloc", "traceFlags": "BASE", "noTraceFlagsInFileName": "", "wakeupDelay": "60",
+              "prepSystem": "", "noPrepReboot": "", "verboseReadyBoot": "", "noPopups": "", "leavePremerged": ""}
 STATE = "{ find /etc/xheap /var/lib/xheap -type f -not -name '*.xht'; xheap sessions; systemctl is-enabled xheap-autologger.service xheap-boottrace.service; } > /mnt/%s 2>/dev/null\n"
 CHANGE = "(change something)"
 
@@ -76,8 +83,34 @@ def command():
     expect(len(list(machine.out.glob("command_before_*.xht"))) == 10, sorted(machine.out.iterdir()))
 
 
+def options():
+    """The table of boottrace's options: every documented one has a row, which is true."""
+    results = pathlib.Path("options").absolute()
+    results.mkdir()
+    table = PAGE.read_text().partition("\n## Options of boottrace\n")[2]
+    rows = {}
+    for line in re.findall(r"^\| (`-.*) \| (.*) \|$", table, re.MULTILINE):
+        rows.update(dict.fromkeys(re.findall(r"`-?([^`]+)`", line[0]), line[1]))
+    missing = set(DOCUMENTED) - set(rows)
+    expect(not missing, f"no row for {missing}")
+    for name, value in DOCUMENTED.items():
+        if name == "remove":
+            xheap("boottrace", "-remove", env=dict(os.environ, XHEAP_IMAGE_ROOT=str(results)))
+            continue
+        words = ["-trace", name.removeprefix("trace "), "-resultPath", "/"]
+        if name not in SCENARIOS:
+            words = [f"-{name}", *value.format(results=results).split(), "-trace", "command", "--", "true"]
+        # Nobody allows the restart.
+        is_refused = rows[name].startswith("refused") or name == "trace boot"
+        said = xheap("boottrace", *words, status=2 if is_refused else 0, cwd=results, stdin=subprocess.DEVNULL)
+        expect(not is_refused or said.startswith("xheap: boottrace: "), f"{words}: {said}")
+        expect((name == "trace boot") == ("-yes allows it" in said), said)
+    return f"{len(DOCUMENTED)} options"
+
+
 reason = why_not()
 if reason:
+    options()
     print(reason)
     sys.exit(77)
-sys.exit(run_tests(quick_starts, command))
+sys.exit(run_tests(options, quick_starts, command))

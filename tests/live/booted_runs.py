@@ -22,6 +22,28 @@ STATE = ("{ find /etc/xheap /var/lib/xheap/autologger -type f; xheap sessions; s
          " } > /mnt/%s 2>/dev/null\n")
 
 
+NAMED = ("[Unit]\nDescription=%i\n[Service]\nType=notify\nStandardOutput=append:/mnt/log/named\nExecStart=/usr/local/bin/tests/live/serving 30\n"
+         "[Install]\nAlias=other.service\n")
+
+
+def names():
+    """A unit without its suffix, an alias, an instance of a template; units that cannot be traced, with the reason."""
+    machine = Machine("names", {"named.service": NAMED, "named@.service": NAMED, "broken.service": "[Service]\nType=oneshot\nExecStart=/bin/false\n",
+                                "nothing.target": "[Unit]\nDescription=nothing\n"})
+    (machine.disk / "units/other.service").symlink_to("named.service")
+    run = "xheap boottrace -resultPath /mnt -postBootDelay 0 -trace service:"
+    machine.start("".join(f"{run}{name} -runTag {tag}; echo {tag}: status $?\n" for tag, name in
+                          (("a", "named"), ("b", "other.service"), ("c", "named@5"), ("d", "broken"), ("e", "nothing.target"), ("f", "absent"))) + STATE % "after" + END)
+    said = machine.said()
+    expect(all(f"{tag}: status 0" in said for tag in "abc") and all(f"{tag}: status 2" in said for tag in "def"), said)
+    files = {path.name for path in machine.out.glob("*.xht")}
+    expect(files == {"service-named.service_a_1.xht", "service-named.service_b_1.xht", "service-named@5.service_c_1.xht"} | {name for name in files if "broken" in name}, files)
+    found = [blocks_of(machine.out / name, "serving") for name in sorted(files) if "broken" not in name]
+    expect(sorted(row for blocks in found for row in blocks.items()) == sorted(machine.oracle("named")), f"{found}, not {machine.oracle('named')}")
+    expect("nothing.target: systemd knows no program" in said and "absent.service: systemd knows no program" in said and "systemctl start broken.service: status 1" in said, said)
+    expect("image.d/" not in (machine.out / "after").read_text(), (machine.out / "after").read_text())
+
+
 def services():
     """Six starts of a service: a trace each, with its blocks and no other process; statistics and difference of both tags."""
     machine = Machine("services", {"serving.service": SERVING})
@@ -104,4 +126,4 @@ reason = why_not()
 if reason:
     print(reason)
     sys.exit(77)
-sys.exit(run_tests(services, aborted, boots, removed))
+sys.exit(run_tests(services, names, aborted, boots, removed))

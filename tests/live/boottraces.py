@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import statistics
+import subprocess
 import sys
 
 from live import expect, run_tests, xheap
@@ -84,7 +85,7 @@ def refused():
                           (["-trace", "command", "-runTag", "a/b", "--", "ls"], "runTag"), (["-trace", "command", "-numRuns", "0", "--", "ls"], "numRuns"),
                           (["-trace", "command", "-resultPath", "/nowhere", "--", "ls"], "nowhere"), (["-trace", "command", "-prepSystem", "--", "ls"], "trained"),
                           (["-trace", "command", "-file-mode", "circular", "--", "ls"], "one trace"), (["-remove", "-trace", "boot"], "alone"),
-                          (["-trace", "boot"], "-yes"), (["-trace", "command", "-preTraceCmd", "exit 3", "--", "ls"], "status 3"),
+                          (["-trace", "boot", "-resultPath", "/"], "-yes"), (["-trace", "command", "-preTraceCmd", "exit 3", "--", "ls"], "status 3"),
                           (["-trace", "command", "--", "/nowhere/program"], "program"), (["-trace", "service:none.service"], "none.service")):
         environment = dict(os.environ, PATH=f"{pathlib.Path('bin').absolute()}:{os.environ['PATH']}")
         said = xheap("boottrace", *words, status=2, env=environment, stdin=0)
@@ -98,6 +99,10 @@ def boots():
     results.mkdir()
     if os.geteuid():
         return "boots are for root"
+    if subprocess.run(["stat", "-f", "-c", "%T", results], stdout=subprocess.PIPE, text=True).stdout.strip() in ("tmpfs", "ramfs"):
+        return "left out: this directory is in memory"
+    said = xheap("boottrace", "-trace", "boot", "-resultPath", "/dev/shm", "-yes", status=2, env=environment)
+    expect("in memory" in said and not (STATE / "boottrace.state").exists(), said)
     calls = pathlib.Path("systemctl.log")
     calls.write_text("")
     before = {path.name for path in FILES.iterdir()}

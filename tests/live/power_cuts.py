@@ -27,7 +27,7 @@ SERVICE = (f"[Service]\nType=notify\nStandardOutput=null\nExecStart=/usr/local/b
 # The end of a program flushes its session's buffers; the last program's are in memory only. Each second program is followed by a line of /mnt/flushed, when all before it has been flushed.
 LOAD = (f"systemctl start serving.service; for n in $(seq {SERVED}); do /usr/local/bin/tests/live/served {BLOCKS} >> /mnt/log/served; lines=$(wc -l < /mnt/log/served); "
         "[ $((n % 2)) = 1 ] || { xheap flush boot && echo $lines >> /mnt/flushed; }; done; "
-        "systemctl restart serving.service; sleep 0.1\n")
+        "systemctl restart serving.service; sleep 0.1; xheap image list > /mnt/images 2>&1\n")
 
 
 def traces(machine):
@@ -118,7 +118,8 @@ def cuts():
             seconds, _ = machine.end()
             trace = new_trace(machine, before)
             expect(trace and is_whole(told("info", trace)), f"{trace}: {machine.said()}")
-            expect(blocks_of(trace, *PROGRAMS) == dict(machine.oracle("served")), f"{blocks_of(trace, 'served')}, not {machine.oracle('served')}")
+            found, oracle = blocks_of(trace, *PROGRAMS), dict(machine.oracle("served"))
+            expect(found == oracle, f"{found}, not {oracle}: {(machine.out / 'images').read_text()}")
         except Exception as failure:
             raise type(failure)(f"round {number}, SEED={SEED}: {failure}") from None
     return f"{ROUNDS} cuts, {without} before the trace began; of {made} blocks made until then {lost} were lost; seed {SEED}"
