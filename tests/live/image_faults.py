@@ -194,7 +194,7 @@ def logger():
     """A logger that is stopped delays a start by the deadline only; one that is killed is replaced."""
     clear()
     register(PERL)
-    with Watching():
+    with Watching("--deadline", "100"):
         watcher()
         start()
         wait_for_starts(PERL, 1)
