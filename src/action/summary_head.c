@@ -70,22 +70,34 @@ static void ends_put(const struct summary_screen *screen)
 	free(text);
 }
 
-/* What keeps the numbers from being exact; the first lines of it unless all are wanted. */
+/* Whether the line continues a caveat: its words stand further to the right, behind the style. */
+static bool is_continued(const char *line)
+{
+	enum { INDENT = 2 };
+	if (*line == '\033')
+		line += strcspn(line, "m") + 1;
+	return strspn(line, " ") > INDENT;
+}
+
+/* What keeps the numbers from being exact; the first caveats unless all are wanted. */
 static void caveats_put(const struct summary_screen *screen)
 {
 	const struct report report = {.input = screen->summary->input};
 	struct sink sink;
-	size_t most = screen->view->lines ? 3 : SIZE_MAX, count = 0;
+	enum { LINES_EACH = 3 };
+	size_t most = screen->view->lines ? 3 : SIZE_MAX, count = 0, lines = 0;
 	sink_to_memory(&sink);
 	report_text_caveats(&report, &sink);
 	char *text = sink_take(&sink, NULL), *next = text;
-	/* The lines are laid out already, and may have a style, which takes no columns. */
-	for (char *line; (line = strsep(&next, "\n")) && *line; count++)
-		if (count < most)
+	/* The lines are laid out already, and may have a style, which takes no columns. A caveat is there with all of
+	   its lines, or not at all; only gaps may be more than a screen has room for. */
+	for (char *line; (line = strsep(&next, "\n")) && *line;) {
+		count += !is_continued(line);
+		if (count <= most && lines++ < most * LINES_EACH)
 			sink_format(screen->out, "%s\n", line);
+	}
 	if (count > most)
-		sink_format(screen->out, "  %zu more line%s about this: -more\n", count - most,
-			    summary_plural(count - most));
+		sink_format(screen->out, "  %zu more caveat%s: -more\n", count - most, summary_plural(count - most));
 	free(text);
 }
 

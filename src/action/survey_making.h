@@ -72,7 +72,7 @@ struct survey_part {
 	struct survey_level *levels; /**< SURVEY_LEVEL_PARTS for each process */
 };
 
-/* ---- survey_candidates.c ---- */
+/* ---- survey_choice.c ---- */
 
 /** Give each thread its role, choose the processes and then the stacks that are examined for growth. */
 void survey_roles_find(struct survey_making *making);

@@ -154,7 +154,7 @@ static void print_left_out(const struct grid *grid, const struct grid_fit *fit, 
 	sink_to_memory(&line);
 	sink_format(&line, "%*scolumns left out: %s", (int)indent, "", names);
 	if (whole <= TEXT_WIDTH_MAX)
-		sink_format(&line, "; -width %u shows them", whole);
+		sink_format(&line, grid->is_of_terminal ? "; %u columns show them" : "; -width %u shows them", whole);
 	free(names);
 	char *text = sink_take(&line, NULL);
 	if (count)

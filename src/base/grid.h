@@ -25,6 +25,7 @@ struct grid {
 	bool is_colored;                     /**< rows are for a terminal */
 	enum style styles[GRID_COLUMNS_MAX]; /**< of columns, if is_colored */
 	struct text_layout layout;
+	bool is_of_terminal;                 /**< the command has no -width: the terminal decides what is left out */
 	bool is_text[GRID_COLUMNS_MAX];      /**< the column may be shortened */
 	unsigned rank[GRID_COLUMNS_MAX];     /**< columns of the highest rank are left out first; 0: never */
 	const char *names[GRID_COLUMNS_MAX]; /**< what to call the column when it is left out; NULL: its title */

@@ -5,10 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Files that are not complete yet: the number of the process that writes them follows. */
+#define TEMPORARY ".new."
 
 const char *trusted_doubt(const struct stat *status)
 {
@@ -110,6 +114,25 @@ int trusted_file_open(int directory, const char *name, const char *path, FILE **
 
 /* ---- writing ---- */
 
+static int is_temporary(const struct dirent *entry)
+{
+	return !strncmp(entry->d_name, TEMPORARY, sizeof(TEMPORARY) - 1);
+}
+
+/* Remove what processes left that ended, or lost their power, before they could rename it. */
+static void remove_stale(int directory)
+{
+	struct dirent **entries = NULL;
+	int count = scandirat(directory, ".", &entries, is_temporary, NULL);
+	for (int i = 0; i < count; i++) {
+		long writer = strtol(entries[i]->d_name + sizeof(TEMPORARY) - 1, NULL, 10);
+		if (writer > 0 && writer <= INT_MAX && kill((pid_t)writer, 0) != 0 && errno == ESRCH)
+			unlinkat(directory, entries[i]->d_name, 0);
+		free(entries[i]);
+	}
+	free(entries);
+}
+
 /* Write the temporary file, down to the disk. */
 static int write_temporary(int directory, const char *name, void (*print)(const void *content, FILE *file),
 			   const void *content, struct diag *why)
@@ -137,7 +160,8 @@ int trusted_file_write(const char *directory_path, const char *name, void (*prin
 	int directory = directory_open(directory_path, diag);
 	if (directory < 0)
 		return directory;
-	snprintf(temporary, sizeof(temporary), ".new.%d", (int)getpid());
+	remove_stale(directory);
+	snprintf(temporary, sizeof(temporary), TEMPORARY "%d", (int)getpid());
 	unlinkat(directory, temporary, 0);
 	int error = write_temporary(directory, temporary, print, content, &why);
 	if (!error && renameat(directory, temporary, directory, name) != 0)
@@ -157,6 +181,7 @@ int trusted_file_remove(const char *directory_path, const char *name, struct dia
 	int directory = directory_open(directory_path, diag), error = 0;
 	if (directory < 0)
 		return directory;
+	remove_stale(directory);
 	if (unlinkat(directory, name, 0) != 0)
 		error = diag_errno(diag, "cannot remove %s/%s", directory_path, name);
 	else if (fsync(directory) != 0)

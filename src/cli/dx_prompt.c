@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/dx_prompt.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -82,7 +85,8 @@ static int print_help(struct dx_query *query, const char *words, struct sink *ou
 		       "                        evaluate an expression; the word dx may be left out\n"
 		       "!tt POSITION|PERCENT    move the current position\n"
 		       "!positions              the position of each thread\n"
-		       "quit                    leave\n\n"
+		       "quit                    leave\n"
+		       "Tab completes names; Ctrl-C stops a query, or drops the line.\n\n"
 		       "Begin with:\n"
 		       "  dx -h @$cursession.TTD.Data        what can be asked\n"
 		       "  dx -g @$cursession.TTD.Data.Heap().Take(10)\n"
@@ -229,6 +233,41 @@ static void line_remember(const char *line)
 	add_history(line);
 }
 
+static volatile sig_atomic_t is_cancelled;
+
+static void line_cancel(int number)
+{
+	(void)number;
+	is_cancelled = 1;
+}
+
+/* The next byte of the terminal. Ctrl-C ends the line, as the end of the input does. */
+static int byte_read(FILE *file)
+{
+	unsigned char byte;
+	ssize_t count;
+	do
+		count = read(fileno(file), &byte, 1);
+	while (count < 0 && errno == EINTR && !is_cancelled);
+	return count == 1 ? byte : EOF;
+}
+
+/* A line, NULL at the end of the input. Ctrl-C gives an empty one: what was typed is dropped, and the prompt stays. */
+static char *line_edit(void)
+{
+	struct sigaction action = {.sa_handler = line_cancel}, before;
+	is_cancelled = 0;
+	sigaction(SIGINT, &action, &before);
+	char *line = readline(PROMPT);
+	sigaction(SIGINT, &before, NULL);
+	if (!is_cancelled)
+		return line;
+	free(line);
+	fputs("^C\n", stdout);
+	fflush(stdout);
+	return strdup("");
+}
+
 static char *line_read(void)
 {
 	static bool is_ready;
@@ -237,11 +276,12 @@ static char *line_read(void)
 		rl_readline_name = "xheap";
 		rl_basic_word_break_characters = " \t\n.()[]{}@$,<>=!+-*/%&|^~?:\"";
 		rl_attempted_completion_function = complete;
+		rl_getc_function = byte_read;
 		using_history();
 		dx_history_read(line_remember);
 		is_ready = true;
 	}
-	char *line = readline(PROMPT);
+	char *line = line_edit();
 	if (line && *line && (!last || strcmp(last, line) != 0)) {
 		add_history(line);
 		dx_history_append(line);

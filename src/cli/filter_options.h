@@ -23,6 +23,11 @@ void filter_options_fini(struct filter_options *options);
     others, and one that only reports have, since listings have all blocks. */
 extern const struct option filter_range_rows[], filter_moment_rows[], filter_rows[], filter_report_rows[];
 
+/** The groups of a command that reads one trace and whose struct has its filters at `offset`. */
+#define FILTER_OPTION_GROUPS(offset) \
+	{filter_range_rows, offset, false}, {filter_moment_rows, offset, false}, {filter_rows, offset, false}, \
+		{filter_report_rows, offset, false}
+
 /** Call `take` with each word of a list, which ends at the next option or --, and has one word at least. 0, or
     CLI_FAILED after a message. */
 int filter_take_list(struct filter_options *options, struct words *words, const char *option,

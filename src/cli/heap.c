@@ -226,10 +226,7 @@ static const struct option tool_rows[] = {
 
 static const struct option_group heap_groups[] = {
 	{action_rows, 0, false},
-	{filter_range_rows, offsetof(struct heap_options, filter), false},
-	{filter_moment_rows, offsetof(struct heap_options, filter), false},
-	{filter_rows, offsetof(struct heap_options, filter), false},
-	{filter_report_rows, offsetof(struct heap_options, filter), false},
+	FILTER_OPTION_GROUPS(offsetof(struct heap_options, filter)),
 	{heap_frame_rows, 0, false},
 	{input_rows, offsetof(struct heap_options, input), false},
 	{analysis_rows, 0, false},

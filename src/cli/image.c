@@ -212,6 +212,9 @@ static int change_run(int count, char **arguments)
 			      : cli_fail("image %s: %s is not registered; xheap image list shows what is", verb,
 					 arguments[1]);
 	image_options_fini(&options);
+	/* What is removed is not recorded any more when the command has ended. */
+	if (status == CLI_OK)
+		image_await();
 	return status;
 }
 

@@ -10,6 +10,9 @@
 int image_list_run(int count, char **arguments);
 int image_show_run(int count, char **arguments);
 
+/** Wait until the watcher has taken the options as they are now. Return 0; -ESRCH: nobody watches; -ETIMEDOUT. */
+int image_await(void);
+
 /** Say that the option is written, and whether starts are watched. */
 void image_say_in_force(const struct image_option *option);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* xheap image list and show: the options, and what became of the starts. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,9 @@ static const char *const end_texts[] = {
 #undef X
 };
 
+/* How long a command waits until the watcher has taken the options. */
+#define AWAIT_NS (5 * NS_PER_S)
+
 struct image_list {
 	int format;
 };
@@ -44,13 +48,19 @@ static const struct option_group list_groups[] = {{list_rows, 0, false}, {NULL, 
 static const struct option_grammar list_grammar = {
 	.command = "image list", .groups = list_groups, .dashes = "--", .takes_abbreviations = true};
 
+int image_await(void)
+{
+	return image_status_await(AWAIT_NS, &(struct diag){""});
+}
+
 void image_say_in_force(const struct image_option *option)
 {
-	struct image_status status;
-	image_status_read(&status);
 	const char *title = image_option_title(option);
-	if (image_status_is_kept(&status))
+	int error = image_await();
+	if (!error)
 		cli_say("starts of %s are recorded from now on, until xheap image remove %s", title, title);
+	else if (error == -ETIMEDOUT)
+		cli_say("%s is registered, but the watcher has not taken it yet: xheap image list", title);
 	else
 		cli_say("%s is registered, but nobody watches: systemctl enable --now xheap-images, or xheap image "
 			"watch",
@@ -58,7 +68,6 @@ void image_say_in_force(const struct image_option *option)
 	if (option->service[0])
 		cli_say("processes that %s has already are not recorded; systemctl restart %s starts it anew",
 			option->service, option->service);
-	image_status_fini(&status);
 }
 
 void image_session_has_begun(void)

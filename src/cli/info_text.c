@@ -74,7 +74,8 @@ static void text_cost(struct facts *facts, const struct info *info)
 	if (statistics->recorder_ns)
 		text = arena_format(&facts->arena, "%s, about %s in the recorder", text,
 				    text_duration((int64_t)statistics->recorder_ns).data);
-	text = arena_format(&facts->arena, "%s, %s waits for a buffer", text, text_count(statistics->waits).data);
+	text = arena_format(&facts->arena, "%s, %s wait%s for a buffer", text, text_count(statistics->waits).data,
+			    statistics->waits == 1 ? "" : "s");
 	if (statistics->waits)
 		text = arena_format(&facts->arena, "%s (%s)", text, text_duration((int64_t)statistics->wait_ns).data);
 	text_line(facts, "cost", text);

@@ -204,17 +204,13 @@ static const struct option output_rows[] = {
 	{.type = VALUE_END},
 };
 /* clang-format on */
-static const struct option_group report_groups[] = {
-	{report_rows, 0, false},
-	{filter_range_rows, offsetof(struct report_options, filter), false},
-	{filter_moment_rows, offsetof(struct report_options, filter), false},
-	{filter_rows, offsetof(struct report_options, filter), false},
-	{filter_report_rows, offsetof(struct report_options, filter), false},
-	{output_rows, 0, false},
-	{layout_rows, offsetof(struct report_options, layout), false},
-	{input_rows, offsetof(struct report_options, input), false},
-	{analysis_rows, 0, false},
-	{NULL, 0, false}};
+static const struct option_group report_groups[] = {{report_rows, 0, false},
+						    FILTER_OPTION_GROUPS(offsetof(struct report_options, filter)),
+						    {output_rows, 0, false},
+						    {layout_rows, offsetof(struct report_options, layout), false},
+						    {input_rows, offsetof(struct report_options, input), false},
+						    {analysis_rows, 0, false},
+						    {NULL, 0, false}};
 static const struct option_grammar grammar = {.command = "report", .groups = report_groups, .dashes = "-"};
 
 static int report_run(int argc, char **argv)

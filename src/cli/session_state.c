@@ -4,10 +4,13 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/grid.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/layout_options.h"
 #include "session/clocks.h"
 #include "session/options.h"
 
@@ -187,13 +190,23 @@ static void text_limits(const struct control_state *session)
 		printf("  folding  a process has %s of memory\n", text_bytes(session->folding_bytes).data);
 }
 
+/* A terminal gets the columns that fit; a pipe gets all. */
+static struct grid grid_of_terminal(void)
+{
+	return (struct grid){.layout = {.width = cli_terminal_width(STDOUT_FILENO), .has_unicode = text_has_unicode()},
+			     .is_of_terminal = true};
+}
+
 static void text_threads(const struct controller_state *state)
 {
-	struct grid grid = {.row_count = 0};
+	struct grid grid = grid_of_terminal();
+	static const unsigned ranks[] = {0, 0, 1, 2, 5, 6, 3, 4, 0};
 	static const char *const titles[] = {">pid",        ">thread", ">events", ">a second", ">truncated",
 					     ">unwindless", ">waits",  ">waited", "name"};
 	puts("");
 	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
+	memcpy(grid.rank, ranks, sizeof(ranks));
+	grid.is_text[grid.columns - 1] = true;
 	for (size_t i = 0; i < state->thread_count; i++) {
 		const struct control_thread *thread = &state->threads[i].thread;
 		char pid[16], tid[16];
@@ -239,8 +252,9 @@ void session_state_text(const char *name, const struct controller_state *state)
 	printf("  buffers  %" PRIu32 " of %s, %" PRIu32 " free; %" PRIu32 " to %" PRIu32 " a process; %s written\n",
 	       session->buffers_now, text_bytes(session->buffer_size).data, session->buffers_free, session->buffer_min,
 	       session->buffer_max, text_count(session->buffers_written).data);
-	printf("  when full  %s; %s waits, %s in all\n", waits_when_full(session) ? "wait" : "drop",
-	       text_count(session->waits).data, text_duration((int64_t)session->wait_ns).data);
+	printf("  when full  %s; %s wait%s, %s in all\n", waits_when_full(session) ? "wait" : "drop",
+	       text_count(session->waits).data, session->waits == 1 ? "" : "s",
+	       text_duration((int64_t)session->wait_ns).data);
 	printf("  logger  pid %d, %s of CPU, %s; clock %s\n", (int)state->logger_pid,
 	       text_duration((int64_t)session->logger_cpu_ns).data, text_bytes(session->logger_bytes).data,
 	       session_clock_name((enum region_clock)session->clock));
@@ -255,11 +269,14 @@ void session_state_text(const char *name, const struct controller_state *state)
 		return;
 	}
 	puts("");
-	struct grid grid = {.row_count = 0};
+	struct grid grid = grid_of_terminal();
+	static const unsigned ranks[] = {0, 8, 5, 1, 2, 4, 9, 10, 7, 6, 11, 3, 0};
 	static const char *const titles[] = {">pid",    ">processes", ">threads",    ">events", ">a second",
 					     ">lost",   ">truncated", ">unwindless", ">waits",  ">CPU",
 					     ">paused", ">resident",  "command"};
 	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
+	memcpy(grid.rank, ranks, sizeof(ranks));
+	grid.is_text[grid.columns - 1] = true;
 	for (size_t i = 0; i < state->target_count; i++) {
 		const struct control_target *target = &state->targets[i].target;
 		char pid[16];

@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include "base/bisect.h"
 #include "arch/branch_bytes.h"
 #include "arch/code.h"
 
@@ -38,15 +39,9 @@ static void search_init(struct branch_search *search)
 /* Return the target that begins at or before the address. */
 static uint32_t target_before(const struct branch_search *search, uint64_t address)
 {
-	uint32_t low = 0, high = search->count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (search->targets[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low - 1;
+	size_t place;
+	BISECT(place, search->count, i, search->targets[i].address <= address);
+	return (uint32_t)place - 1;
 }
 
 /* Return whether decoding from the beginning of its function meets an instruction at site. */

@@ -341,8 +341,10 @@ static void watcher_message(struct keeper *keeper, const struct watch_message *m
 		/* Only the answer to the last marks says that the options are in force as they were read last. */
 		if (++keeper->marks_in_force == keeper->marks_sent && !keeper->lacks_sessions)
 			keeper->status.in_force_ns = keeper->options_read_ns;
-		keeper_announce_ready();
 		image_status_interval(&keeper->status, true, WATCH_END_NONE, realtime_ns());
+		/* Whoever waits for this reads it at once. */
+		write_status(keeper);
+		keeper_announce_ready();
 		break;
 	case WATCH_OVERFLOW:
 		keeper->status.overflows++;

@@ -47,15 +47,21 @@ static bool is_in_service(struct match *match, const struct watch_option *option
 	return match->cgroups && cgroups_have_unit(match->cgroups, option->service);
 }
 
-/* A replaced file is found by the name that the event's directory gives it, until the keeper knows its inode. */
+/* Whether the file is the one at the path, and the keeper does not know that yet: it has just replaced another one. The
+   event's own path is not asked for that: it is another one through a bind mount. */
+static bool has_replaced(const struct registered *row, const struct watcher_file *file)
+{
+	struct stat now;
+	return !strcmp(row->name, text_file_name(file->path)) && stat(row->image, &now) == 0 &&
+	       now.st_dev == file->status.st_dev && now.st_ino == file->status.st_ino;
+}
+
 static bool is_registered_file(const struct registered *row, const struct watcher_file *file)
 {
 	const struct watch_option *option = &row->option;
-	if (!strcmp(row->image, file->path))
-		return true;
 	bool is_same_device = option->device == file->status.st_dev;
-	return is_same_device &&
-	       (option->inode == file->status.st_ino || !strcmp(row->name, text_file_name(file->path)));
+	return !strcmp(row->image, file->path) ||
+	       (is_same_device && (option->inode == file->status.st_ino || has_replaced(row, file)));
 }
 
 /* Copy the path of the program that executes the script; "" if the file is none. */

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bisect.h"
 #include "arch/cpu.h"
 #include "arch/patch_bytes.h"
 #include "arch/registers.h"
@@ -32,15 +33,9 @@ enum {
 
 const struct inject_jump *stacks_jump_around(const struct places *places, uint64_t address)
 {
-	uint32_t low = 0, high = places->jump_count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (places->jumps[middle].address + HOOK_PATCH_BYTES <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < places->jump_count && address > places->jumps[low].address ? &places->jumps[low] : NULL;
+	size_t place;
+	BISECT(place, places->jump_count, i, places->jumps[i].address + HOOK_PATCH_BYTES <= address);
+	return place < places->jump_count && address > places->jumps[place].address ? &places->jumps[place] : NULL;
 }
 
 static bool is_in_places(const struct places *places, uint64_t address)

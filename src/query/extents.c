@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/hash.h"
 #include "base/memory.h"
 
@@ -94,16 +95,10 @@ void heap_extents_sum(struct heap_extents *extents, uint64_t *bytes, uint32_t se
 /* Return the first extent of the set that ends behind the page, or where it would be. */
 static size_t extent_from(const struct heap_extents *extents, uint32_t set, uint64_t page)
 {
-	size_t low = 0, high = extents->count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct heap_extent *extent = &extents->items[middle];
-		if (extent->set < set || (extent->set == set && extent->last < page))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	const struct heap_extent *items = extents->items;
+	size_t place;
+	BISECT(place, extents->count, i, items[i].set < set || (items[i].set == set && items[i].last < page));
+	return place;
 }
 
 uint64_t heap_extents_within(struct heap_extents *extents, uint32_t set, uint64_t low, uint64_t high)

@@ -79,14 +79,21 @@ static int is_patient(struct patience *patience, const struct recorder *recorder
 	       now - patience->since < MESSAGE_WAIT_MOST_MS * recorder->ticks_per_ms;
 }
 
+/* Pause for some time without a system call, or until the word has changed. */
+static void quiet_wait(const uint32_t *word, uint32_t value)
+{
+	for (int i = 0; i < SLICE_PAUSES && LOAD_ACQUIRE(word) == value; i++)
+		cpu_pause();
+}
+
 /* Wait on a futex for a while. */
 static void slice_wait(const struct recorder *recorder, const uint32_t *word, uint32_t value)
 {
 	int64_t time[2] = {0, SLICE_NS};
-	if (!recorder->no_syscalls)
+	if (recorder->no_syscalls)
+		quiet_wait(word, value);
+	else
 		sys_call4(SYS_NUMBER_FUTEX, (long)word, FUTEX_WAIT, value, (long)time);
-	for (int i = 0; recorder->no_syscalls && i < SLICE_PAUSES && LOAD_ACQUIRE(word) == value; i++)
-		cpu_pause();
 }
 
 void process_wait_for_meeting(struct recorder *recorder, struct region_process *row)
@@ -144,7 +151,10 @@ static struct region_message *message_claim(struct recorder *recorder)
 				return message;
 			}
 		}
-		pause_for(recorder, patience.rounds);
+		if (recorder->no_syscalls)
+			quiet_wait(&recorder->region->heartbeat, patience.heartbeat);
+		else
+			pause_for(recorder, patience.rounds);
 	} while (is_patient(&patience, recorder));
 	return 0;
 }

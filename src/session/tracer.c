@@ -517,7 +517,9 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 		result->has_executed = true;
 		job->outcome = image_select(&task->image, task->pid);
 	}
-	if (job->outcome == CONTROL_OUTCOME_TRACED && has_region) {
+	/* Of another architecture it lacks what an injection needs, and the reason would be the first of that. */
+	bool fits = job->outcome == CONTROL_OUTCOME_TRACED && hook_inspect_running(task->pid, &result->diag) == 0;
+	if (fits && has_region) {
 		inject_held(job, result);
 	} else if (has_region) {
 		drop_region(job, result);

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/bisect.h"
 #include "base/memory.h"
 
 void span_list_add(struct span_list *list, uint64_t low, uint64_t high, uint64_t priority, uint32_t value)
@@ -114,13 +115,7 @@ void span_map_fini(struct span_map *map)
 
 uint32_t span_map_find(const struct span_map *map, uint64_t address)
 {
-	size_t low = 0, high = map->count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (map->pieces[middle].low <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? map->pieces[low - 1].value : SPAN_NONE;
+	size_t place;
+	BISECT(place, map->count, i, map->pieces[i].low <= address);
+	return place ? map->pieces[place - 1].value : SPAN_NONE;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/memory.h"
 #include "symbols/demangle.h"
 
@@ -49,15 +50,9 @@ void table_add_code(struct table *table, Elf *elf)
 
 uint64_t table_code_end(const struct table *table, uint64_t address)
 {
-	size_t low = 0, high = table->code_count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (table->code[middle].low <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && address < table->code[low - 1].high ? table->code[low - 1].high : 0;
+	size_t place;
+	BISECT(place, table->code_count, i, table->code[i].low <= address);
+	return place && address < table->code[place - 1].high ? table->code[place - 1].high : 0;
 }
 
 /** Return the symbol's name without its version. */
@@ -169,15 +164,9 @@ const struct table_symbol *table_find(const struct table *table, uint64_t addres
 
 const struct table_symbol *table_find_entry(const struct table *table, uint64_t address)
 {
-	size_t low = 0, high = table->count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (table->symbols[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < table->count && table->symbols[low].address == address ? &table->symbols[low] : NULL;
+	size_t place;
+	BISECT(place, table->count, i, table->symbols[i].address < address);
+	return place < table->count && table->symbols[place].address == address ? &table->symbols[place] : NULL;
 }
 
 void table_fini(struct table *table)

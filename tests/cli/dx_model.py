@@ -308,6 +308,20 @@ def check_members():
     return len(names)
 
 
+def check_steps():
+    """In a long trace the first steps are read around their points, and later ones are found in a list: both are the same."""
+    subprocess.run([BUILD / "tests/golden/make_trace", "random", "long.xht", "7", "90000"], check=True)
+    positions = ".Select(b => new { S = b.TimeStart, E = b.TimeEnd, X = b.TimeEnd.IsExact })"
+    listed = run("dx", "long.xht", "-format", "csv", f"{BLOCKS}{positions}").splitlines()[1:]
+    for first in (0, 5000, len(listed) - 25):
+        read = run("dx", "long.xht", "-format", "csv", f"{BLOCKS}.Skip({first}).Take(25){positions}").splitlines()[1:]
+        if read != listed[first:first + 25]:
+            failures.append(f"long.xht: from {first} on: {read} read, {listed[first:first + 25]} in the list")
+    later = sum(row.split(",")[2].rpartition(":")[2] not in ("0", "1") for row in listed)
+    if later < 1000:
+        failures.append(f"long.xht: only {later} ends are not the first point of their nanosecond")
+
+
 def main():
     paths = [path for path in (SOURCE / "tests/golden/traces" / f"{name}.xht" for name in REAL) if path.exists()]
     for kind, words in (("plain", ()), ("forks", ()), ("nested", ()), ("random", ("7", "2000"))):
@@ -316,6 +330,7 @@ def main():
     if len(paths) < 7:
         failures.append(f"only {len(paths)} traces were found")
     members = check_members()
+    check_steps()
     for path in paths:
         if path.name != "nested.xht":
             ask_everything(path)

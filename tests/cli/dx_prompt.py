@@ -188,7 +188,14 @@ def check_interrupt():
     os.write(prompt.fd, b"\x03")
     prompt.until("interrupted")
     prompt.until(PROMPT)
-    prompt.type("6 * 7,d\n")
+    # Of a line that is typed, Ctrl-C drops what there is, and the variables stay.
+    prompt.type("@$kept = 40\n")
+    prompt.until(" : 0x28")
+    prompt.type("@$cursession.TTD.")
+    prompt.until("TTD.")
+    prompt.type("\x03")
+    prompt.until(PROMPT)
+    prompt.type("@$kept + 2,d\n")
     prompt.until(" : 42")
     prompt.end()
 

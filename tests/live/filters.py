@@ -47,7 +47,19 @@ def cloned():
     check("deny", "clone")
 
 
+def unprivileged():
+    """A logger that may not suspend filters leaves the program alone, and says that one ran untraced."""
+    for by in ("exec", "fork"):
+        trace = f"unprivileged-{by}.xht"
+        run = subprocess.run(["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", XHEAP, "record", "--quiet", "-o", trace, "--", f"{PROGRAMS}/seccomp", "deny", by],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
+        expect(run.returncode == 0 and run.stdout == "ok\n", f"{by}: {run}")
+        facts = info(trace)
+        untraced = [process for process in facts["processes"] if process["command"].endswith(" after") and process.get("events")]
+        expect(not facts["complete"] and not untraced, f"{by}: {facts['processes']}")
+
+
 if os.geteuid():
     print("only root may suspend filters")
     sys.exit(77)
-sys.exit(run_tests(without_filter, executed, forked, spawned, cloned))
+sys.exit(run_tests(without_filter, executed, forked, spawned, cloned, unprivileged))

@@ -338,7 +338,7 @@ def architectures():
         state_in_force()
         expect(run(program).returncode == 5, "the program of 32 bits ended otherwise")
         row = wait_for_starts(program, 1)
-    expect(row["starts"]["cannot_be_traced"] == 1 and row["last_reason"], f"{row}")
+    expect(row["starts"]["cannot_be_traced"] == 1 and "a 32-bit program" in row["last_reason"], f"{row}")
     return row["last_reason"]
 
 

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Sessions from the shell: start, update, query, sessions, flush, stop, launch, with processes that run."""
+import fcntl
 import os
 import pathlib
+import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 
 from live import LONG_SECONDS, PROGRAMS, XHEAP, dump, expect, info, is_whole, run_tests, stop_session, told, wait_for, xheap
 
@@ -40,6 +44,17 @@ def wait_until_recorded(name, count=1):
     wait_for(f"{count} events of each of {before.keys()}", lambda: all(now >= before.get(pid, 0) + count for pid, now in events(name).items()))
 
 
+def on_terminal(columns, *words):
+    """What the command writes to a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    subprocess.run([XHEAP, *words], stdin=subprocess.DEVNULL, stdout=theirs, check=True)
+    os.close(theirs)
+    text = os.read(ours, 1 << 16).decode().replace("\r\n", "\n")
+    os.close(ours)
+    return text
+
+
 def check_threads(name, trace):
     """What is told of threads adds up to what is told of their process."""
     state = told("query", name, "-threads")
@@ -56,6 +71,10 @@ def check_threads(name, trace):
         expect(row["events_per_second"] > 0 and row["cpu_us"] > 0 and state["logger_bytes"] > 1 << 16, f"no rate, no cost: {row}")
         expect(row["pause_us"] > 0, f"how long it stood is not told: {row}")
     text = xheap("query", name, "--threads")
+    narrow = on_terminal(60, "query", name, "--threads")
+    expect(max(map(len, narrow.splitlines())) <= 100 and max(len(line) for line in narrow.splitlines() if line.split()[:1] == [str(state["targets"][0]["pid"])]) <= 60,
+           f"too wide for a terminal of 60 columns: {narrow}")
+    expect("columns left out: " in narrow and "left out" not in text, f"which columns are missing: {narrow}")
     expect(all(str(thread["tid"]) in text for row in state["targets"] for thread in row["thread_rows"]), f"threads are not told: {text}")
 
 

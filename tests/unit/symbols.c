@@ -319,6 +319,27 @@ static void inlined_calls_are_frames(void **state)
 	symbols_free(symbols);
 }
 
+/* A local name may be several functions', and a file that was replaced has others. */
+static void exported_functions_have_addresses(void **state)
+{
+	static const char *const names[] = {"outer", "__plain", "plain", "main"};
+	static const uint8_t other[] = {1, 2, 3, 4};
+	struct symbols *symbols = symbols_new();
+	uint64_t address, size, found;
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		assert_true(find_symbol("c", names[i], &address, &size));
+		assert_true(symbols_function_address(symbols, in_folder("c"), NULL, 0, names[i], &found));
+		assert_int_equal(found, address);
+	}
+	assert_true(find_symbol("c", "hidden", &address, &size));
+	assert_false(symbols_function_address(symbols, in_folder("c"), NULL, 0, "hidden", &found));
+	assert_false(symbols_function_address(symbols, in_folder("c"), NULL, 0, "oute", &found));
+	assert_false(symbols_function_address(symbols, in_folder("c"), other, sizeof(other), "outer", &found));
+	assert_false(symbols_function_address(symbols, "/nonexistent", NULL, 0, "outer", &found));
+	symbols_free(symbols);
+}
+
 static void the_plainer_name_wins(void **state)
 {
 	(void)state;
@@ -752,6 +773,7 @@ int main(void)
 		cmocka_unit_test(names_that_would_never_end_are_left_alone),
 		cmocka_unit_test(paths_have_one_spelling),
 		cmocka_unit_test(inlined_calls_are_frames),
+		cmocka_unit_test(exported_functions_have_addresses),
 		cmocka_unit_test(the_plainer_name_wins),
 		cmocka_unit_test(cxx_agrees_with_addr2line),
 		cmocka_unit_test(cxx_names_are_whole),
