@@ -124,14 +124,12 @@ static void refuse_word(void *cookie, const char *word)
 		*first = !strncmp(word, "--", 2) ? "an option of a recording" : "";
 }
 
-/* Refuse a directory that is empty after the restart. */
-static int check_lasts(const char *directory)
+/* Warn of a directory that is empty after a restart, unless something saves it. */
+static void warn_of_memory(const char *directory)
 {
 	struct statfs system;
-	bool is_in_memory =
-		statfs(directory, &system) == 0 && (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC);
-	return is_in_memory ? cli_fail("boottrace: -resultPath %s is in memory, and empty after a restart", directory)
-			    : CLI_OK;
+	if (statfs(directory, &system) == 0 && (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC))
+		cli_say("boottrace: -resultPath %s is in memory: a restart empties it", directory);
 }
 
 int boottrace_boot_begin(struct boottrace *scenario)
@@ -149,9 +147,8 @@ int boottrace_boot_begin(struct boottrace *scenario)
 				(unsigned long long)number, (unsigned long long)other.run_count);
 	if (geteuid() != 0)
 		return cli_fail("boottrace: -trace boot is for root");
-	int status = check_lasts(scenario->directory);
-	if (status == CLI_OK)
-		status = ask(scenario);
+	warn_of_memory(scenario->directory);
+	int status = ask(scenario);
 	if (status != CLI_OK)
 		return status;
 	scenario->was_enabled = boottrace_shell("systemctl -q is-enabled xheap-autologger.service") == 0;
