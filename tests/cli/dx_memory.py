@@ -50,7 +50,7 @@ def check_limits():
             done = ask("events.xht", HEAP + query, "-memory", "1M", *words)
             lines = done.stderr.splitlines()
             place = (HEAP + query).index(f".{name}(") + 1
-            check(done.returncode == 2 and len(lines) == 3 and lines[0].startswith(f"xheap: dx: {name}: ") and "memory" in lines[0] and
+            check(done.returncode == 2 and len(lines) == 3 and lines[0].startswith(f"xheap: dx: column {place + 1}: {name}: ") and "memory" in lines[0] and
                   lines[2].index("^") == 4 + place, f"{query} {words}: {done.returncode} {lines}")
 
 
