@@ -67,10 +67,16 @@ def facts(pid):
                 key, _, value = line.partition(":")
                 # How many signals wait for the whole user changes.
                 found[f"status {key}"] = value.split("/")[-1] if key == "SigQ" else value.strip()
+        elif name == "mountinfo":
+            # The first two are numbers of mounts, new in each namespace.
+            found[name] = [line.split()[2:] for line in text.splitlines()]
         else:
             found[name] = text
     for name in LINKS:
-        found[name] = os.readlink(place / name)
+        target = os.readlink(place / name)
+        # A new namespace has a new number.
+        is_other = name.startswith("ns/") and target != os.readlink(f"/proc/self/{name}")
+        found[name] = "another" if is_other else target
     fields = read(place / "stat").rpartition(")")[2].split()
     found.update({f"stat {name}": fields[index] for name, index in STAT.items()})
     for entry in sorted((place / "fd").iterdir(), key=lambda path: int(path.name)):
