@@ -13,7 +13,7 @@ HEAP = "@$cursession.TTD.Data.Heap()"
 TICKS = os.sysconf("SC_CLK_TCK")
 failures = []
 # Of these every element fits, and all of them do not.
-ORDERS = (".OrderBy(h => h.Size)", ".OrderByDescending(h => h.Function).ThenBy(h => h.Index % 7).Select(h => h.Index)", ".OrderBy(h => h.Parameters.Count()).Select(h => h.Index)",
+ORDERS = (".OrderBy(h => h.Size).Select(h => h.Index)", ".OrderByDescending(h => h.Function).ThenBy(h => h.Index % 7).Select(h => h.Index)", ".OrderBy(h => h.Parameters.Count()).Select(h => h.Index)",
           ".Select(h => new { A = h.Action, B = new { T = h.TimeStart, S = h.Stack } }).OrderBy(r => r.B.S).ThenByDescending(r => r.A)",
           ".OrderBy(h => h.Index % 10, (a, b) => a < b ? 1 : a > b ? -1 : 0).Select(h => h.Index)", ".OrderByDescending(h => h.Size / 0).Select(h => h.Index)")
 # The operator, and what is asked. Collections in an order cannot be written.

@@ -43,6 +43,14 @@ class Prompt:
             self.seen += data.decode(errors="replace")
         return self.plain()
 
+    def answered(self, text):
+        """Read until the text and then a prompt were seen: what is typed before would be read by the terminal, not by the prompt."""
+        self.until(text)
+        deadline = time.monotonic() + WAIT_SECONDS
+        while PROMPT not in self.plain().partition(text)[2] and time.monotonic() < deadline:
+            if select.select([self.fd], [], [], 0.1)[0]:
+                self.seen += os.read(self.fd, 1 << 16).decode(errors="replace")
+
     def plain(self):
         """Without colours, and without what the cursor went back over."""
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x07", "", self.seen)
@@ -186,15 +194,14 @@ def check_interrupt():
     while prompt.ticks() < begun + 10:
         time.sleep(0.02)
     os.write(prompt.fd, b"\x03")
-    prompt.until("interrupted")
-    prompt.until(PROMPT)
+    prompt.answered("interrupted")
     # Of a line that is typed, Ctrl-C drops what there is, and the variables stay.
     prompt.type("@$kept = 40\n")
-    prompt.until(" : 0x28")
+    prompt.answered(" : 0x28")
     prompt.type("@$cursession.TTD.")
     prompt.until("TTD.")
     prompt.type("\x03")
-    prompt.until(PROMPT)
+    prompt.answered("^C")
     prompt.type("@$kept + 2,d\n")
     prompt.until(" : 42")
     prompt.end()
