@@ -233,7 +233,7 @@ static int crowd_place(struct crowd *crowd, struct inject *inject, const char *r
 	int error = crowd_call(crowd, place_map, &placing, pause, diag);
 	if (error)
 		return error;
-	crowd_leave(crowd);
+	crowd_release(crowd, CROWD_LEAVE_LIMIT_NS);
 	inject_fill(inject);
 	qsort(inject->jump, inject->jump_count, sizeof(*inject->jump), jump_compare);
 	error = crowd_seize(crowd, diag);
@@ -391,7 +391,7 @@ static int attach_by_this_thread(struct inject *inject, pid_t pid, struct region
 		error = rest_remove(&crowd, pause, diag);
 	/* Threads that were looked at are not traced any more. */
 	if (!error && pause->has_removed) {
-		crowd_leave(&crowd);
+		crowd_release(&crowd, CROWD_LEAVE_LIMIT_NS);
 		error = crowd_seize(&crowd, diag);
 	}
 	if (!error) {

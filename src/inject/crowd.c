@@ -22,7 +22,6 @@
 #include "os/monotonic.h"
 #include "os/proc.h"
 
-#define LEAVE_LIMIT_NS UINT64_C(10000000000)
 enum {
 	STOP_LIMIT_NS = 1000000000,
 	STOP_FIRST_NS = 50000000,
@@ -394,12 +393,22 @@ void stand_leave(struct stand *stand)
 	stand->is_gone = true;
 }
 
-void crowd_leave(struct crowd *crowd)
+/* Forget the threads that are not traced any more. The others have been asked to stop. */
+static void crowd_forget(struct crowd *crowd)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < crowd->count; i++)
+		if (!crowd->stands[i].is_gone)
+			crowd->stands[count++] = (struct stand){.tid = crowd->stands[i].tid};
+	crowd->count = count;
+}
+
+void crowd_release(struct crowd *crowd, uint64_t limit_ns)
 {
 	/* Running threads must stop before the tracer can detach, each until that is seen; on a busy machine each needs
 	   a processor for that. */
 	enum { POLL_NS = 50000 };
-	uint64_t until_ns = monotonic_now_ns() + LEAVE_LIMIT_NS;
+	uint64_t until_ns = monotonic_now_ns() + limit_ns;
 	uint32_t left = 0;
 	for (uint32_t i = 0; i < crowd->count; i++) {
 		struct stand *stand = &crowd->stands[i];
@@ -417,6 +426,13 @@ void crowd_leave(struct crowd *crowd)
 			monotonic_pause(POLL_NS);
 		}
 	}
+	crowd_forget(crowd);
+	crowd->has_moved = false;
+}
+
+void crowd_leave(struct crowd *crowd)
+{
+	crowd_release(crowd, CROWD_LEAVE_LIMIT_NS);
 	free(crowd->stands);
 	*crowd = (struct crowd){.pid = crowd->pid};
 }

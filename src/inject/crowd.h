@@ -35,6 +35,7 @@ struct crowd {
 	bool has_moved; /**< some thread was moved into the copy of an entry */
 };
 
+#define CROWD_LEAVE_LIMIT_NS UINT64_C(10000000000)
 enum { CROWD_TURN_LIMIT_S = 30 };
 
 /** The scheduling of a thread before it was raised above other work, while threads are paused. */
@@ -65,6 +66,10 @@ void crowd_others_go_on(struct crowd *crowd, pid_t caller);
 
 /** Wait `ns`. Running threads that stop for a signal are resumed with it. */
 void crowd_wait(struct crowd *crowd, uint64_t ns);
+
+/** Detach from all threads that stop within the limit. The others stay traced, and in the crowd: the thread that traces
+    them cannot seize them again. */
+void crowd_release(struct crowd *crowd, uint64_t limit_ns);
 
 /** Detach from all threads and free the crowd's memory. A thread that does not stop stays traced until the calling
     thread ends. */

@@ -207,7 +207,7 @@ static int crowd_unmap(struct crowd *crowd, const struct originals *originals, c
 	struct remote remote;
 	struct stand *stand = calls_begin(crowd, &remote, diag);
 	if (!stand) {
-		crowd_leave(crowd);
+		crowd_release(crowd, CROWD_LEAVE_LIMIT_NS);
 		stand = crowd_seize(crowd, diag) == 0 ? calls_begin(crowd, &remote, diag) : NULL;
 	}
 	if (!stand)

@@ -173,9 +173,55 @@ static void test_thread_without_processor(void **state)
 	assert_int_equal(waitpid(busy, NULL, 0), busy);
 }
 
+/* ---- a thread that does not stop ---- */
+
+enum { BRIEF_NS = 1000000 };
+
+/* A parent in vfork does not stop before its child executes or ends. */
+static void run_vfork(struct ticks *ticks)
+{
+	ticks->own = 1;
+	if (vfork() == 0) {
+		ticks->own = 2;
+		while (ticks->own == 2)
+			usleep(TICK_US);
+		_exit(0);
+	}
+	ticks->own = 4;
+	tick(&ticks->crowd);
+}
+
+/* A thread that does not stop in time to be left stays traced: it is no other tracer's, and the next seizing finds it seized. */
+static void test_thread_that_is_not_left(void **state)
+{
+	(void)state;
+	struct ticks *ticks = mmap(NULL, sizeof(*ticks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(ticks != MAP_FAILED);
+	pid_t pid = begin(run_vfork, ticks);
+	assert_true(pid > 0);
+	while (ticks->own != 2)
+		usleep(TICK_US);
+	struct crowd crowd = {.pid = pid};
+	struct diag diag = {""};
+	assert_int_equal(crowd_seize(&crowd, &diag), 0);
+	crowd_release(&crowd, BRIEF_NS);
+	assert_int_equal(crowd.count, 1);
+	assert_int_equal(crowd_seize(&crowd, &diag), 0);
+	assert_string_equal(diag.text, "");
+	assert_int_equal(crowd.count, 1);
+	ticks->own = 3;
+	assert_int_equal(crowd_stop(&crowd, &diag), 0);
+	crowd_leave(&crowd);
+	for (uint32_t before = ticks->crowd; ticks->crowd <= before + 1;)
+		usleep(TICK_US);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads_that_end),
-					   cmocka_unit_test(test_thread_without_processor)};
+					   cmocka_unit_test(test_thread_without_processor),
+					   cmocka_unit_test(test_thread_that_is_not_left)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
