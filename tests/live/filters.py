@@ -17,7 +17,7 @@ def check(how, by):
                          timeout=LONG_SECONDS)
     expect(run.returncode == 0 and run.stdout == "ok\n", f"{how} {by}: {run}")
     facts = info(trace)
-    after = [process["id"] for process in facts["processes"] if process["command"].endswith(" after")]
+    after = [process["id"] for process in facts["processes"] if process.get("command", "").endswith(" after")]
     expect(len(after) == 1, f"{how} {by}: {facts['processes']}")
     made = sum(row["action"] == "Alloc" and row["size"] == str(BYTES) and row["process"] == str(after[0]) for row in dump_each(trace))
     expect(made == BLOCKS and facts["missing_calls"] == 0, f"{how} {by}: {made} blocks, {facts['missing_calls']} missing calls")
@@ -55,7 +55,7 @@ def unprivileged():
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
         expect(run.returncode == 0 and run.stdout == "ok\n", f"{by}: {run}")
         facts = info(trace)
-        untraced = [process for process in facts["processes"] if process["command"].endswith(" after") and process.get("events")]
+        untraced = [process for process in facts["processes"] if process.get("command", "").endswith(" after") and process.get("events")]
         expect(not facts["complete"] and not untraced, f"{by}: {facts['processes']}")
 
 
