@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 #ifdef HAS_LIBEDIT
 #include <editline/readline.h>
@@ -234,21 +236,27 @@ static void line_remember(const char *line)
 }
 
 static volatile sig_atomic_t is_cancelled;
+static int cancel_event = -1; /* so a Ctrl-C just before the wait for a byte ends that wait, too */
 
 static void line_cancel(int number)
 {
 	(void)number;
+	int error = errno;
 	is_cancelled = 1;
+	eventfd_write(cancel_event, 1);
+	errno = error;
 }
 
 /* The next byte of the terminal. Ctrl-C ends the line, as the end of the input does. */
 static int byte_read(FILE *file)
 {
 	unsigned char byte;
-	ssize_t count;
-	do
-		count = read(fileno(file), &byte, 1);
-	while (count < 0 && errno == EINTR && !is_cancelled);
+	ssize_t count = -1;
+	struct pollfd polled[] = {{fileno(file), POLLIN, 0}, {cancel_event, POLLIN, 0}};
+	errno = EINTR;
+	while (count < 0 && errno == EINTR && !is_cancelled)
+		if (poll(polled, 2, -1) > 0 && polled[0].revents)
+			count = read(fileno(file), &byte, 1);
 	return count == 1 ? byte : EOF;
 }
 
@@ -256,6 +264,10 @@ static int byte_read(FILE *file)
 static char *line_edit(void)
 {
 	struct sigaction action = {.sa_handler = line_cancel}, before;
+	eventfd_t ignored;
+	if (cancel_event < 0)
+		cancel_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	eventfd_read(cancel_event, &ignored);
 	is_cancelled = 0;
 	sigaction(SIGINT, &action, &before);
 	char *line = readline(PROMPT);
