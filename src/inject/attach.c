@@ -12,7 +12,8 @@
  *
  * The loader reports changes of the images from step 3 on. A change between step 2 and step 3 is seen in the maps while
  * all threads are paused: then all run, the new images are read, and step 3 is repeated. In a process that always loads
- * and unloads libraries, they are read during the pause.
+ * and unloads libraries, they are read during the pause; and so is one that was not as in its file, since the one that
+ * was there may have been replaced twice.
  */
 #include "arch/registers.h"
 #include "inject/inject.h"
@@ -106,6 +107,7 @@ struct patching {
 	struct stacks stacks;
 	uint32_t stale_count; /**< attempts that found other images than those that were read */
 	bool is_stale;        /**< the last attempt did */
+	bool is_certain;      /**< the images were read while all threads were paused */
 	bool is_done;
 };
 
@@ -129,8 +131,11 @@ static int crowd_patch_once(struct crowd *crowd, struct patching *patching, stru
 	if (error)
 		return error;
 	patching->is_stale = !inject_is_current(inject);
-	if (patching->is_stale && ++patching->stale_count > ATTEMPTS_TO_READ_IMAGES) {
+	patching->stale_count += patching->is_stale;
+	bool is_doubtful = inject->is_doubtful && !patching->is_certain;
+	if (patching->is_stale ? patching->stale_count > ATTEMPTS_TO_READ_IMAGES : is_doubtful) {
 		images_read(patching);
+		patching->is_certain = true;
 		stacks_prepare(&patching->stacks);
 	}
 	patching->is_done = !patching->is_stale && crowd_move(crowd, &patching->stacks);
@@ -151,6 +156,7 @@ static int crowd_patch(struct crowd *crowd, struct inject *inject, struct inject
 		if (patching.is_stale) {
 			struct diag ignored = {""};
 			images_read(&patching);
+			patching.is_certain = false;
 			crowd_call(crowd, call_to_leave_out_of_cores, inject, pause, &ignored);
 		} else if (attempt) {
 			crowd_wait(crowd, wait_ns);

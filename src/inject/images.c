@@ -95,8 +95,10 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 		      uint32_t process, uint64_t ticks)
 {
 	struct region_image row = {.process = process, .load_ticks = ticks};
-	if (!image_read_loaded(inject->memory, map->low, &row))
+	if (!image_read_loaded(inject->memory, map->low, &row)) {
+		inject->is_doubtful = true;
 		return;
+	}
 	snprintf(row.path, sizeof(row.path), "%.*s", (int)sizeof(row.path) - 1, map->path);
 	bool is_main = inject->image_count == 0;
 	uint32_t refused = inject->refused;
@@ -126,6 +128,7 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 	else if (map->inode)
 		inject_refuse(inject, "all functions", map->path, "the file cannot be read");
 	inject->image[inject->image_count].refused = inject->refused - refused;
+	inject->is_doubtful = inject->is_doubtful || inject->image[inject->image_count].is_doubtful;
 	inject->image_count++;
 }
 
@@ -166,7 +169,7 @@ static void image_forget_entries(struct inject *inject, const struct inject_imag
 	inject->refused -= image->refused;
 }
 
-/* Drop the images that are not in the maps. */
+/* Drop the images that are not in the maps, and those that are to be read again. */
 static void images_drop(struct inject *inject, const struct proc_map *maps, int count, uint64_t ticks)
 {
 	for (uint32_t i = 0; i < inject->image_count; i++)
@@ -175,7 +178,7 @@ static void images_drop(struct inject *inject, const struct proc_map *maps, int 
 		struct inject_image *known =
 			is_image(maps, count, i) ? image_known(inject, maps[i].low, maps[i].inode) : NULL;
 		if (known)
-			known->is_seen = true;
+			known->is_seen = !inject->is_gathering || !known->is_doubtful;
 	}
 	for (uint32_t i = 0; count > 0 && i < inject->image_count;) {
 		if (inject->image[i].is_seen) {
@@ -194,6 +197,7 @@ void inject_refresh(struct inject *inject, pid_t pid, uint32_t process, uint64_t
 	struct proc_map *maps;
 	int count = proc_read_maps(pid, &maps);
 	inject->images_number = images_number(maps, count);
+	inject->is_doubtful = false;
 	/* A new image may lie where another one lay. */
 	images_drop(inject, maps, count, ticks);
 	for (int i = 0; i < count; i++)

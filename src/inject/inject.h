@@ -45,6 +45,7 @@ struct inject_image {
 	bool has_glibc, has_other; /**< it defines malloc: glibc's, another one */
 	bool is_seen;              /**< used by the comparison with the maps */
 	uint32_t refused;          /**< how many of its functions could not be patched */
+	bool is_doubtful;          /**< its memory was not as in its file: it may have been replaced meanwhile */
 };
 
 /** A patched entry. */
@@ -77,6 +78,9 @@ struct inject {
 	struct inject_image *image;
 	uint32_t image_count;
 	uint64_t images_number; /**< of the images in the maps at the last inject_refresh(), and of their places */
+	/** the last inject_refresh() found an image that could not be read, or was not as in its file. If the process
+	    ran, another image may have been there for a moment; the next one reads such images again */
+	bool is_doubtful;
 	bool is_static;
 	bool has_allocator;       /**< at least one function is patched */
 	uint32_t wait_limit_ms;   /**< the longest that a thread waits for the logger */

@@ -259,6 +259,7 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 	bool is_read = remote_read(inject->memory, address, now, sizeof(now));
 	if (is_read ? is_patched(inject, address, now) : !has_memory(inject))
 		return;
+	image->is_doubtful = image->is_doubtful || !is_read || memcmp(now, target->original, sizeof(now)) != 0;
 	struct inject_island *island = island_for(inject, address);
 	if (!island) {
 		inject_refuse(inject, target->name, path, "no free memory within reach");

@@ -15,6 +15,7 @@ from live import LONG_SECONDS, PROGRAMS, XHEAP, dump, expect, info, run_tests, w
 
 # Of so many libraries one has a heap of its own, with functions to hook: a region has rows for 256.
 COUNT, WITH_HEAP, ROUNDS = 400, 8, 3
+SLOW_ROUNDS = 30
 FIRST_SIZE = 100000     # programs/loads.c
 TRACE, LIBRARIES = os.path.abspath("loads.xht"), os.path.abspath("libraries")
 
@@ -26,7 +27,7 @@ def make_libraries():
             shutil.copy(f"{PROGRAMS}/{'loaded' if i % WITH_HEAP else 'loaded_heap'}.so", f"{LIBRARIES}/{i}")
 
 
-def attach_to(how, count):
+def attach_to(how, count, **environment):
     """The libraries that are loaded in the end, each with the size of its block, as the program says; the trace is in TRACE."""
     make_libraries()
     with contextlib.suppress(FileNotFoundError):
@@ -34,7 +35,8 @@ def attach_to(how, count):
     program = subprocess.Popen([f"{PROGRAMS}/loads", how, LIBRARIES, str(count)], stdin=subprocess.PIPE, stdout=open("said", "w"), text=True)
     try:
         wait_until_begun(program)
-        logger = subprocess.Popen([XHEAP, "record", "-o", TRACE, "-p", str(program.pid)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        logger = subprocess.Popen([XHEAP, "record", "-o", TRACE, "-p", str(program.pid)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  env=dict(os.environ, **environment))
         program.stdin.write("\n")
         program.stdin.flush()
         wait_for("end of the program's work", lambda: logger.poll() is not None or pathlib.Path("said").read_text().endswith("end\n"))
@@ -82,12 +84,21 @@ def unloaded_during_the_attach():
     check("unload")
 
 
-def replaced_all_the_time():
-    """No moment is found at which the images are those that were read: then they are read while the program is paused."""
-    for _ in range(ROUNDS):
-        said = attach_to("replace", 2)
+def check_replaced(rounds, **environment):
+    for _ in range(rounds):
+        said = attach_to("replace", 2, **environment)
         found = blocks()
         expect(sum(found.values()) == len(said), f"{found}, not {len(said)} blocks")
 
 
-sys.exit(run_tests(loaded_during_the_attach, unloaded_during_the_attach, replaced_all_the_time))
+def replaced_all_the_time():
+    """No moment is found at which the images are those that were read: then they are read while the program is paused."""
+    check_replaced(ROUNDS)
+
+
+def replaced_while_it_is_read():
+    """A library is replaced by another one and comes back, at the same address, while its functions are read."""
+    check_replaced(SLOW_ROUNDS, LD_PRELOAD=f"{PROGRAMS}/slow_reads.so")
+
+
+sys.exit(run_tests(loaded_during_the_attach, unloaded_during_the_attach, replaced_all_the_time, replaced_while_it_is_read))
