@@ -5,12 +5,14 @@
  *   busy    they go on
  *   brief   as busy, but each goes on in a new thread at a time, whose cache comes and goes with it
  *   heaps   as still, but one thread fills more than a heap of its arena, and leaves at its end what is too small for a
- *   chunk and a fence forks   as still; then it forks a child that gives back what its parent had
+ *           chunk and a fence
+ *   forks   as still; then it forks a child that gives back what its parent had
  *   stale   as still, but each block is what another thread's cache had at its end, and not written to
  *   large   as still, but no block is small
  *   mapped  as still, but each block is mapped alone
  *   grows   as still, but each thread takes one block after the other from the end of its arena, GROWN_MOST at most:
- *   then its status is 3 broken  as still, but each thread has destroyed the head of a chunk
+ *           then its status is 3
+ *   broken  as still, but each thread has destroyed the head of a chunk
  * Without threads, the main one fills it.
  * When a line comes from its standard input, the threads give back what they still have, but for each seventh block,
  * and it ends. Blocks are small, large, aligned, mapped alone, and given back by other threads than those that asked
@@ -176,8 +178,11 @@ static void *worker(void *argument)
 		/* The log of all calls has its limits: a reading that takes long sees fewer of them. */
 		usleep(bursts > BURSTS_FAST ? 20000 : is_busy && !is_brief ? 300 : 1000);
 	}
+	/* A thread that ends gives back what its cache has of the others' arenas. */
 	if (broken)
 		break_head(broken);
+	if (is_broken)
+		pthread_barrier_wait(&filled);
 	free(broken);
 	return NULL;
 }
@@ -224,6 +229,8 @@ int main(int argc, char **argv)
 	if (write(1, "filled\n", 7) != 7 || read(0, line, sizeof(line)) < 0)
 		return 1;
 	is_over = 1;
+	if (is_broken)
+		pthread_barrier_wait(&filled);
 	for (unsigned i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);
 	if (!strcmp(argv[1], "forks")) {
