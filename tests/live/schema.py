@@ -191,7 +191,7 @@ def find(value, place):
 # ---- outputs ----
 
 ACTIONS = ("-stacks", "-frames", "-image", "-heaps", "-tree", "-callers", "*")
-TOP, ALIKE_MAX = 20, 50   # rows of a table; rows of a dump that have the same keys
+TOP, ALIKE_MAX = 20, 8   # rows of a table; rows of a dump that have the same keys
 
 
 def output(*words):
