@@ -129,6 +129,9 @@ int load_file(struct load *load, const char *path, struct diag *diag)
 	if (!S_ISREG(status.st_mode))
 		return diag_fail(diag, EINVAL, "%s is %s, and a trace is a file", path,
 				 S_ISFIFO(status.st_mode) ? "a pipe" : "a device");
+	if (load->size == 0)
+		return diag_fail(diag, EINVAL, "%s is empty: a recording has not begun to write it, or never did",
+				 path);
 	if (load->size < sizeof(header) || !load_bytes(load->fd, &header, sizeof(header), 0) ||
 	    header.magic != FORMAT_MAGIC)
 		return diag_fail(diag, EINVAL, "%s is not a trace", path);

@@ -99,11 +99,12 @@ def check_standard_output():
 
 
 def check_no_traces():
-    """A pipe that nobody writes to, a device, a directory, a socket."""
+    """A pipe that nobody writes to, a device, a directory, an empty file."""
     os.mkfifo("pipe.xht")
     os.mkdir("folder.xht")
+    pathlib.Path("empty.xht").touch()
     for words in READERS:
-        for name, reason in (("pipe.xht", "is a pipe, and a trace is a file"), ("/dev/null", "is a device, and a trace is a file"), ("folder.xht", "is a directory")):
+        for name, reason in (("pipe.xht", "is a pipe, and a trace is a file"), ("/dev/null", "is a device, and a trace is a file"), ("folder.xht", "is a directory"), ("empty.xht", "is empty")):
             refused(reason, words[0], name, *words[1:])
     refused("is a pipe", "merge", "u.xht", "pipe.xht", "-o", "merged.xht")
     refused("is no file", "merge", "t.xht", "u.xht", "-o", "pipe.xht")

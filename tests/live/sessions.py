@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Sessions from the shell: start, update, query, sessions, flush, stop, launch, with processes that run."""
 import fcntl
+import json
 import os
 import pathlib
 import pty
@@ -189,15 +190,24 @@ def check_end_signal():
     wait_for("the end of the session", lambda: NAME not in xheap("sessions"))
     expect(is_whole(info(trace)) and info(trace)["complete"], "the trace is not complete")
     expect(process.poll() is None and "xheap" not in pathlib.Path(f"/proc/{process.pid}/maps").read_text(), "the process was not detached from")
+    trace = "signal_attached.xht"
     recorder = subprocess.Popen([XHEAP, "record", "-o", trace, "-p", str(process.pid)], stderr=subprocess.PIPE, text=True)
     said = signal_logger_of(recorder)
     expect(recorder.returncode == 0 and "SIGTERM from process" in said and "detached from" in said, f"status {recorder.returncode}: {said}")
     expect(is_whole(info(trace)), "the trace of record -p is cut")
     end(process)
+    trace = "signal_started.xht"
     recorder = subprocess.Popen([XHEAP, "record", "-o", trace, "--", PROGRAM, "seldom"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     said = signal_logger_of(recorder, "")
     expect(recorder.returncode == 0 and "SIGTERM from process" in said, f"status {recorder.returncode}: {said}")
     expect(is_whole(info(trace)), "the trace of record is cut")
+
+
+def events_of(trace):
+    """0 while the file is not there or has no header yet."""
+    said = subprocess.run([XHEAP, "info", trace, "--format", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    expect(said.returncode == 0 or "is empty" in said.stderr or not os.path.exists(trace), f"info {trace}: {said.stderr}")
+    return sum(json.loads(said.stdout)["events"].values()) if said.returncode == 0 else 0
 
 
 def signal_logger_of(recorder, input_text=None):
@@ -207,7 +217,7 @@ def signal_logger_of(recorder, input_text=None):
         return next((int(pid) for pid in children if pathlib.Path(f"/proc/{pid}/comm").read_text() == "xheap-logger\n"), None)
     wait_for("the logger", logger)
     pid = logger()
-    wait_for("events", lambda: os.path.exists(recorder.args[3]) and sum(info(recorder.args[3])["events"].values()) > 0)
+    wait_for("events", lambda: events_of(recorder.args[3]) > 0)
     os.kill(pid, signal.SIGTERM)
     # `record` waits for it when the program has ended.
     wait_for("the end of the logger", lambda: not os.path.exists(f"/proc/{pid}") or pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z")
