@@ -381,11 +381,11 @@ static void get_number(struct dx_query *query, const struct dx_value *object, st
 static const struct dx_member heap_members[] = {
 	{"Action", DX_TEXT, 0, get_action, NULL,
 	 "what happened: Alloc, ReAlloc, Free, Create, Protect, Lock, Unlock or Destroy"},
-	{"Heap", DX_NUMBER, 0, get_heap, NULL, "the handle of the heap, as xheap heap -heaps prints it"},
+	{"Heap", DX_NUMBER, DX_MEMBER_MINOR, get_heap, NULL, "the handle of the heap, as xheap heap -heaps prints it"},
 	{"Address", DX_NUMBER, 0, get_address, NULL,
 	 "Alloc, ReAlloc: the block returned, 0x0 if the call failed; Free: the block freed"},
 	{"Size", DX_NUMBER, 0, get_size, NULL, "Alloc, ReAlloc: the bytes requested"},
-	{"Flags", DX_NUMBER, 0, get_flags, NULL,
+	{"Flags", DX_NUMBER, DX_MEMBER_MINOR, get_flags, NULL,
 	 "Alloc, ReAlloc, Free: 0x8 the call zeroes the block, 0x80000000 the heap lies in another one"},
 	{"TimeStart", DX_POSITION, 0, get_start, &dx_position_class, "the position at which the call began"},
 	{"TimeEnd", DX_POSITION, 0, get_end, &dx_position_class, "the position at which the call returned"},
