@@ -202,7 +202,7 @@ static bool find_in_stream(struct dx_query *query, const struct dx_point *point,
 
 /* A search in the trace costs as much as reading so many events in their order. Searches that together cost as much as
    a pass over the trace are a reason for that pass, which keeps all events if half of the memory holds them. */
-enum { SEARCH_EVENTS = 4096, SHARE = 2 };
+enum { SEARCH_EVENTS = 16384, SHARE = 2 };
 
 struct dx_found_events {
 	struct dx_event *items; /* all of the trace, once is_made */
