@@ -46,6 +46,7 @@ void dx_session_fini(struct dx_session *session)
 	dx_faults_free(session->faults);
 	free(session->entry_addresses);
 	dx_steps_free(session->steps);
+	dx_found_events_free(session->found);
 }
 
 struct heap_table *dx_session_table(struct dx_session *session)

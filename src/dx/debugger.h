@@ -47,9 +47,10 @@ struct dx_session {
 	bool has_extras;           /**< members beyond the documented ones are shown, too */
 	bool has_nested;           /**< some heap lies in another; known once it was asked for */
 	bool is_nested_known;
-	struct dx_group_cache *group; /**< of the table, read last; NULL: none */
-	struct dx_steps *steps;       /**< steps of blocks' points; NULL: none was asked for */
-	struct dx_faults *faults;     /**< frees that end no block; NULL: not searched yet */
+	struct dx_group_cache *group;  /**< of the table, read last; NULL: none */
+	struct dx_found_events *found; /**< the trace's events, if many are searched for; NULL: none was */
+	struct dx_steps *steps;        /**< steps of blocks' points; NULL: none was asked for */
+	struct dx_faults *faults;      /**< frees that end no block; NULL: not searched yet */
 };
 
 /** Begin with the trace's first process. */
@@ -62,10 +63,11 @@ void dx_session_switch(struct dx_session *session, uint32_t process, uint32_t th
 /** Return the table; NULL after a message. */
 struct heap_table *dx_session_table(struct dx_session *session);
 
-/** Free what block_pass.h, points.h and faults.h keep in a session; NULL is allowed. */
+/** Free what block_pass.h, points.h, faults.h and searches for events keep in a session; NULL is allowed. */
 void dx_group_cache_free(struct dx_group_cache *cache);
 void dx_faults_free(struct dx_faults *faults);
 void dx_steps_free(struct dx_steps *steps);
+void dx_found_events_free(struct dx_found_events *found);
 
 /** Return the names of the code. */
 struct heap_names *dx_session_names(struct dx_session *session);

@@ -176,22 +176,102 @@ static bool has_point(const struct dx_event *event, const struct dx_point *point
 }
 
 /* A ReAlloc returns behind its first point, before any other call of its thread does, unless a signal handler's. */
-bool dx_event_find(struct dx_query *query, const struct dx_point *point, struct dx_event *event)
+static bool is_behind(const struct dx_event *event, const struct dx_point *point)
+{
+	return event->time_ns > point->time_ns && event->thread == point->thread && !(event->flags & EVENT_IN_SIGNAL);
+}
+
+static bool find_in_stream(struct dx_query *query, const struct dx_point *point, struct dx_event *event)
 {
 	struct dx_event_reader *reader = reader_from(query->session->trace, point->time_ns);
 	struct diag diag = {""};
-	bool is_found = false, is_behind = false;
+	bool is_found = false, is_over = false;
 	int status = 1;
-	while (!is_found && !is_behind && dx_step(query, "Event", -1) &&
+	while (!is_found && !is_over && dx_step(query, "Event", -1) &&
 	       (status = dx_event_reader_next(reader, event, &diag)) > 0) {
 		is_found = has_point(event, point);
-		is_behind = event->time_ns > point->time_ns && event->thread == point->thread &&
-			    !(event->flags & EVENT_IN_SIGNAL);
+		is_over = is_behind(event, point);
 	}
 	if (status < 0)
 		dx_stop(query, -1, "%s", diag.text);
 	dx_event_reader_free(reader);
 	return is_found;
+}
+
+/* ---- many searches ---- */
+
+/* A search in the trace costs as much as reading so many events in their order. Searches that together cost as much as
+   a pass over the trace are a reason for that pass, which keeps all events if half of the memory holds them. */
+enum { SEARCH_EVENTS = 16384, SHARE = 2 };
+
+struct dx_found_events {
+	struct dx_event *items; /* all of the trace, once is_made */
+	size_t count, capacity;
+	uint64_t searches;
+	bool is_made;
+};
+
+void dx_found_events_free(struct dx_found_events *found)
+{
+	if (found)
+		free(found->items);
+	free(found);
+}
+
+static void events_keep(struct dx_query *query, struct dx_found_events *found)
+{
+	struct dx_event_reader *reader = dx_event_reader_new(query->session->trace);
+	struct dx_event event;
+	struct diag diag = {""};
+	int status = 0;
+	found->count = 0;
+	while (dx_step(query, "Event", -1) && (status = dx_event_reader_next(reader, &event, &diag)) > 0) {
+		memory_grow(found->items, found->count, found->capacity);
+		found->items[found->count++] = event;
+	}
+	if (status < 0)
+		dx_stop(query, -1, "%s", diag.text);
+	found->is_made = !query->is_stopped;
+	dx_event_reader_free(reader);
+}
+
+/* Return the trace's events if they are kept; NULL: each search reads the trace. */
+static const struct dx_found_events *events_at_hand(struct dx_query *query)
+{
+	struct dx_session *session = query->session;
+	uint64_t count = session->dictionary->event_count;
+	if (!session->found)
+		session->found = memory_zeroed(1, sizeof(*session->found));
+	struct dx_found_events *found = session->found;
+	if (!found->is_made && count <= query->budget.limit_bytes / SHARE / sizeof(struct dx_event) &&
+	    ++found->searches * SEARCH_EVENTS > count)
+		events_keep(query, found);
+	return found->is_made ? found : NULL;
+}
+
+bool dx_event_find(struct dx_query *query, const struct dx_point *point, struct dx_event *event)
+{
+	const struct dx_found_events *found = events_at_hand(query);
+	size_t first = 0;
+	if (query->is_stopped)
+		return false;
+	if (!found)
+		return find_in_stream(query, point, event);
+	for (size_t end = found->count; first < end;) {
+		size_t middle = first + (end - first) / 2;
+		if (found->items[middle].time_ns < point->time_ns)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	for (; first < found->count; first++) {
+		*event = found->items[first];
+		if (has_point(event, point))
+			return true;
+		if (is_behind(event, point))
+			return false;
+	}
+	return false;
 }
 
 struct dx_value dx_event_start(const struct dx_event *event)

@@ -235,7 +235,7 @@ static void get_inherited_by(struct dx_query *query, const struct dx_value *obje
 static const struct dx_member block_members[] = {
 	{"Address", DX_NUMBER, 0, get_address, NULL, "its first byte"},
 	{"Size", DX_NUMBER, 0, get_size, NULL, "the bytes requested"},
-	{"Heap", DX_NUMBER, 0, get_heap, NULL, "the handle of its heap"},
+	{"Heap", DX_NUMBER, DX_MEMBER_MINOR, get_heap, NULL, "the handle of its heap"},
 	{"TimeStart", DX_POSITION, 0, get_start, &dx_position_class, "its allocation: the TimeEnd of that call"},
 	{"TimeEnd", DX_POSITION, 0, get_end, &dx_position_class,
 	 "its end: the TimeStart of the free; without a step if no call ended it"},

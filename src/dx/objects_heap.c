@@ -200,13 +200,56 @@ static struct call_record call_of(const struct dx_query *query, const struct dx_
 				    .argument2 = event->argument2};
 }
 
-/* In its order. A pool's new block is an argument, too, which dump has in its column of addresses alone. */
+/* In its order. dump has a pool's new block in its column of addresses alone, and a heap's name in its row. */
 static const char *parameters_of(unsigned function)
 {
-	return function == FUNCTION_HEAP_ALLOC     ? "heap,block,size"
-	       : function == FUNCTION_HEAP_REALLOC ? "heap,pointer,block,size"
-	       : function < FUNCTION_COUNT         ? functions[function].parameters
-						   : "";
+	return function == FUNCTION_HEAP_ALLOC          ? "heap,block,size"
+	       : function == FUNCTION_HEAP_REALLOC      ? "heap,pointer,block,size"
+	       : function == FUNCTION_HEAP_CREATE       ? "heap,name"
+	       : function == FUNCTION_HEAP_CREATE_SIZED ? "heap,name,base,reserve,commit"
+	       : function < FUNCTION_COUNT              ? functions[function].parameters
+							: "";
+}
+
+/* A heap without a name of its own is "IMAGE annotated" (session/translate.c). */
+static bool is_made_name(const struct trace_dictionary *dictionary, const char *name)
+{
+	static const char suffix[] = " annotated";
+	size_t length = strlen(name);
+	if (length < strlen(suffix) || strcmp(name + length - strlen(suffix), suffix) != 0)
+		return false;
+	length -= strlen(suffix);
+	if (length == 1 && *name == '?')
+		return true;
+	for (uint32_t i = 0; i < dictionary->image_count; i++) {
+		const char *image = text_file_name(dictionary->images[i].path);
+		if (strlen(image) == length && !memcmp(image, name, length))
+			return true;
+	}
+	return false;
+}
+
+/* The name that the program gave the heap; 0: none. */
+static struct dx_value name_of(const struct dx_query *query, const struct dx_event *event)
+{
+	const struct trace_dictionary *dictionary = query->session->dictionary;
+	const char *name = event->heap < dictionary->heap_count ? dictionary->heaps[event->heap].name : "";
+	return !*name || is_made_name(dictionary, name) ? dx_address(0) : dx_text(name);
+}
+
+static struct dx_value parameter_of(struct dx_query *query, const struct dx_event *event,
+				    const struct call_record *call, const char *name, size_t length)
+{
+	if (!strncmp(name, "name", length))
+		return name_of(query, event);
+	if (!strncmp(name, "block", length))
+		return dx_address(event->address);
+	/* There were more heaps than the recorder has room for. Calls of a heap as a whole have it as their address. */
+	bool is_unknown = !strncmp(name, "heap", length) && event->heap >= query->session->dictionary->heap_count;
+	if (is_unknown && is_call_of_block(event))
+		return dx_error(query, "the heap is not recorded");
+	uint64_t argument = is_unknown ? event->address : call_argument(call, name, length);
+	return call_argument_is_address(name, length) ? dx_address(argument) : dx_number(argument);
 }
 
 static void get_parameters(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -217,10 +260,7 @@ static void get_parameters(struct dx_query *query, const struct dx_value *object
 	uint64_t count = 0;
 	for (const char *at = parameters_of(call.function); *at;) {
 		size_t length = strcspn(at, ",");
-		bool is_block = !strncmp(at, "block", length);
-		uint64_t argument = is_block ? event->address : call_argument(&call, at, length);
-		struct dx_element element = {dx_number(argument), dx_number(count++)};
-		element.value.is_address = is_block || call_argument_is_address(at, length);
+		struct dx_element element = {parameter_of(query, event, &call, at, length), dx_number(count++)};
 		dx_list_add(list, &element);
 		at += length + (at[length] == ',');
 	}
@@ -341,11 +381,11 @@ static void get_number(struct dx_query *query, const struct dx_value *object, st
 static const struct dx_member heap_members[] = {
 	{"Action", DX_TEXT, 0, get_action, NULL,
 	 "what happened: Alloc, ReAlloc, Free, Create, Protect, Lock, Unlock or Destroy"},
-	{"Heap", DX_NUMBER, 0, get_heap, NULL, "the handle of the heap, as xheap heap -heaps prints it"},
+	{"Heap", DX_NUMBER, DX_MEMBER_MINOR, get_heap, NULL, "the handle of the heap, as xheap heap -heaps prints it"},
 	{"Address", DX_NUMBER, 0, get_address, NULL,
 	 "Alloc, ReAlloc: the block returned, 0x0 if the call failed; Free: the block freed"},
 	{"Size", DX_NUMBER, 0, get_size, NULL, "Alloc, ReAlloc: the bytes requested"},
-	{"Flags", DX_NUMBER, 0, get_flags, NULL,
+	{"Flags", DX_NUMBER, DX_MEMBER_MINOR, get_flags, NULL,
 	 "Alloc, ReAlloc, Free: 0x8 the call zeroes the block, 0x80000000 the heap lies in another one"},
 	{"TimeStart", DX_POSITION, 0, get_start, &dx_position_class, "the position at which the call began"},
 	{"TimeEnd", DX_POSITION, 0, get_end, &dx_position_class, "the position at which the call returned"},

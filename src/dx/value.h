@@ -53,9 +53,10 @@ struct dx_value {
 
 /** Bits of a member. */
 enum dx_member_flag {
-	DX_MEMBER_EXTRA = 1,    /**< beyond the documented ones: shown with -extra */
-	DX_MEMBER_HIDDEN = 2,   /**< an alias: never shown, unless asked for by name */
-	DX_MEMBER_NO_COLUMN = 4 /**< in trees, not in grids */
+	DX_MEMBER_EXTRA = 1,     /**< beyond the documented ones: shown with -extra */
+	DX_MEMBER_HIDDEN = 2,    /**< an alias: never shown, unless asked for by name */
+	DX_MEMBER_NO_COLUMN = 4, /**< in trees, not in grids */
+	DX_MEMBER_MINOR = 8      /**< a column that a narrow terminal leaves out before all others */
 };
 
 /** A member of a class. The last row of a table has no name. */

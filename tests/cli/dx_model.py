@@ -309,7 +309,8 @@ def check_members():
 
 
 def check_steps():
-    """In a long trace the first steps are read around their points, and later ones are found in a list: both are the same."""
+    """In a long trace the first steps are read around their points, and later ones are found in a list: both are the same. So are the
+    calls of blocks, of which few are searched for in the trace, and many among all events."""
     subprocess.run([BUILD / "tests/golden/make_trace", "random", "long.xht", "7", "90000"], check=True)
     positions = ".Select(b => new { S = b.TimeStart, E = b.TimeEnd, X = b.TimeEnd.IsExact })"
     listed = run("dx", "long.xht", "-format", "csv", f"{BLOCKS}{positions}").splitlines()[1:]
@@ -317,6 +318,12 @@ def check_steps():
         read = run("dx", "long.xht", "-format", "csv", f"{BLOCKS}.Skip({first}).Take(25){positions}").splitlines()[1:]
         if read != listed[first:first + 25]:
             failures.append(f"long.xht: from {first} on: {read} read, {listed[first:first + 25]} in the list")
+    calls = ".Select(b => new { B = b.Event.Index, S = b.Event.TimeStart, F = b.FreeEvent.Index, E = b.FreeEvent.TimeEnd, K = b.FreeEvent.Action })"
+    kept = run("dx", "long.xht", "-format", "csv", f"{BLOCKS}.OrderBy(b => b.Address){calls}").splitlines()[1:]
+    for first in (0, 5000, len(kept) - 5):
+        read = run("dx", "long.xht", "-format", "csv", f"{BLOCKS}.OrderBy(b => b.Address).Skip({first}).Take(5){calls}").splitlines()[1:]
+        if read != kept[first:first + 5]:
+            failures.append(f"long.xht: from {first} on: {read} searched for, {kept[first:first + 5]} among all events")
     later = sum(row.split(",")[2].rpartition(":")[2] not in ("0", "1") for row in listed)
     if later < 1000:
         failures.append(f"long.xht: only {later} ends are not the first point of their nanosecond")

@@ -171,13 +171,19 @@ def check_grid():
         prompt.end()
         # Indices are whole, and columns that have no room are named.
         header = next(line for line in seen.splitlines() if line.startswith("= ") and "Action" in line)
-        left_out = re.search(r"\(columns left out: ([^;]*);", seen)
+        left_out = re.search(r"\(columns left out: ([^;]*);", re.sub(r"\n\s+", " ", seen))
         count = header.count(" = ") - 1 + (len(left_out[1].split(", ")) if left_out else 0)
         if "[0x0]" not in seen or "[0xb]" not in seen or count != 8 or (columns == 250) == bool(left_out):
             failures.append(f"a grid on {columns} columns: {count} columns in {seen}")
         widths = {len(line) for line in seen.splitlines() if line.startswith("=")}
         if len(widths) != 1 or max(widths) > columns:
             failures.append(f"a grid on {columns} columns: lines of {sorted(widths)}")
+        # A number is whole, and so is the line that names columns without room; handles and flags go first.
+        wide = [line for line in seen.splitlines() if len(line) > columns and not line.startswith((PROMPT, "dx -g"))]
+        if "..." in seen.replace("[...]", "") or wide:
+            failures.append(f"a grid on {columns} columns: a cut number, or wide lines {wide} in {seen}")
+        if columns == 80 and not left_out[1].startswith("Heap, Flags"):
+            failures.append(f"a grid on 80 columns leaves out {left_out[1]}")
     piped = subprocess.run([XHEAP, "dx", "plain.xht", "-g", query], stdout=subprocess.PIPE, text=True, check=True).stdout
     if "0x7f0000010010" not in piped or "..." in piped:
         failures.append(f"a grid in a pipe is cut: {piped}")

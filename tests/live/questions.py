@@ -44,8 +44,26 @@ def parameters_of(trace):
     """By thread: function and arguments of each call."""
     calls = collections.defaultdict(list)
     for row in rows_of(trace, f"{ALL}.Select(h => new {{ F = h.Function, T = h.Thread.Id, P = {PARAMETER_TEXT} }})"):
-        calls[int(row["T"], 0)].append((row["F"], list(map(int, row["P"].split()))))
+        calls[int(row["T"], 0)].append((row["F"], list(map(argument_of, row["P"].split()))))
     return calls
+
+
+def argument_of(word):
+    """A number, or a text: the name of a heap."""
+    return int(word) if word.isdigit() else word
+
+
+NAMES_MOST, NAME_BYTES = 255, 63
+
+
+def recorded_name(word, names):
+    """What docs/dx.md says of a heap's name: what is recorded of it, and how many a process has room for."""
+    if word.isdigit():
+        return int(word)
+    name = "".join(letter if " " <= letter != "\x7f" else "?" for letter in word)[:NAME_BYTES]
+    if len(names) < NAMES_MOST:
+        names.add(name)
+    return name if name in names else 0
 
 
 def parameters_of_every_function():
@@ -56,11 +74,11 @@ def parameters_of_every_function():
             print(f"without {preload}")
             continue
         said = record("parameters.xht", PARAMETERS, "7", settings={"LD_PRELOAD": preload}.items() if preload else ())
-        logged, names = collections.defaultdict(list), collections.defaultdict(set)
+        logged, heap_names = collections.defaultdict(list), set()
         for line in said.splitlines():
             tid, name, address, *arguments = line.split()
-            logged[int(tid)].append((name, address, list(map(int, arguments))))
-            names[name, address].add(name)
+            logged[int(tid)].append((name, address, [recorded_name(argument, heap_names) for argument in arguments]))
+        expect(len(heap_names) == NAMES_MOST, f"{len(heap_names)} heaps have names")
         found = parameters_of("parameters.xht")
         expect(len(logged) == 2, f"threads: {list(logged)}")
         for tid, calls in logged.items():

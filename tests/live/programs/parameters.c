@@ -13,7 +13,7 @@
 #include "expect.h"
 #include "xheap/heap.h"
 
-enum { ROUNDS = 12, CALLS_MAX = 4000, ARGUMENTS_MAX = 4, THREADS = 2, FLAG_ALIGN_64 = 6 };
+enum { ROUNDS = 12, CALLS_MAX = 4000, ARGUMENTS_MAX = 4, THREADS = 2, FLAG_ALIGN_64 = 6, POOLS = 300 };
 
 #define AS(value) ((uint64_t)(uintptr_t)(value))
 
@@ -22,6 +22,7 @@ struct call {
 	void *function;
 	uint64_t argument[ARGUMENTS_MAX];
 	int count;
+	char text[96]; /* a heap's name, the second argument; "": there is none */
 };
 
 struct caller {
@@ -112,7 +113,7 @@ static void note(struct caller *caller, const char *name, void *function, int co
 {
 	struct call *call = &caller->calls[caller->made++];
 	EXPECT(caller->made < CALLS_MAX);
-	*call = (struct call){name, function, {0}, count};
+	*call = (struct call){name, function, {0}, count, ""};
 	memcpy(call->argument, argument, (size_t)count * sizeof(*argument));
 }
 
@@ -163,6 +164,37 @@ static void use_row(struct caller *caller, int i)
 	note(caller, #function, NULL, (int)(sizeof((uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t)), \
 	     (const uint64_t[]){__VA_ARGS__})
 
+/* A call that names a heap. */
+#define NOTE_NAMED(caller, function, name, ...) \
+	do { \
+		NOTE(caller, function, __VA_ARGS__); \
+		snprintf((caller)->calls[(caller)->made - 1].text, 96, "%s", (name) ? (name) : "0"); \
+	} while (0)
+
+/* Names of heaps: none, control characters, one that is too long, one more than a process has room for. */
+static void name_heaps(struct caller *caller)
+{
+	static const char *const names[] = {NULL,
+					    "a\x01\x7f"
+					    "b",
+					    "long01234567890123456789012345678901234567890123456789012345678901234567890",
+					    "pool\"s\\", "annotated"};
+	static char memory[THREADS][POOLS][8];
+	char(*pools)[8] = memory[caller->tid % THREADS];
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		NOTE_NAMED(caller, xheap_heap_create, names[i], AS(pools[0]));
+		xheap_heap_create(pools[0], names[i]);
+		NOTE_NAMED(caller, xheap_heap_create_sized, names[i], AS(pools[1]), AS(pools[2]), 8, 4);
+		xheap_heap_create_sized(pools[1], names[i], pools[2], 8, 4);
+	}
+	for (int i = 0; i < POOLS; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "pool%d", i);
+		NOTE_NAMED(caller, xheap_heap_create, name, AS(pools[i]));
+		xheap_heap_create(pools[i], name);
+	}
+}
+
 /* The functions of xheap/heap.h, and calls that fail. realloc of nothing and to nothing have other effects. */
 static void use_others(struct caller *caller)
 {
@@ -170,7 +202,7 @@ static void use_others(struct caller *caller)
 	char *heap = memory[caller->tid % THREADS];
 	size_t size = 1 + random_below(&caller->seed, 1000), huge = (size_t)1 << 62;
 	volatile size_t many = (size_t)1 << 40, none = 0;
-	NOTE(caller, xheap_heap_create, AS(heap));
+	NOTE_NAMED(caller, xheap_heap_create, "pool", AS(heap));
 	xheap_heap_create(heap, "pool");
 	NOTE(caller, xheap_heap_alloc, AS(heap), AS(heap + 64), size);
 	xheap_heap_alloc(heap, heap + 64, size);
@@ -188,7 +220,7 @@ static void use_others(struct caller *caller)
 	xheap_heap_reset(heap);
 	NOTE(caller, xheap_heap_destroy, AS(heap));
 	xheap_heap_destroy(heap);
-	NOTE(caller, xheap_heap_create_sized, AS(heap), AS(heap + 8), 4096, size);
+	NOTE_NAMED(caller, xheap_heap_create_sized, "sized", AS(heap), AS(heap + 8), 4096, size);
 	xheap_heap_create_sized(heap, "sized", heap + 8, 4096, size);
 	NOTE(caller, xheap_heap_destroy, AS(heap));
 	xheap_heap_destroy(heap);
@@ -220,6 +252,7 @@ static void *run(void *argument)
 			use_row(caller, i);
 		use_others(caller);
 	}
+	name_heaps(caller);
 	return NULL;
 }
 
@@ -238,7 +271,8 @@ int main(int argc, char **argv)
 		for (const struct call *call = callers[i].calls; call < callers[i].calls + callers[i].made; call++) {
 			printf("%d %s %p", callers[i].tid, call->name, call->function);
 			for (int a = 0; a < call->count; a++)
-				printf(" %llu", (unsigned long long)call->argument[a]);
+				printf(" %llu%s%s", (unsigned long long)call->argument[a], a || !*call->text ? "" : " ",
+				       a ? "" : call->text);
 			printf("\n");
 		}
 	return 0;
