@@ -132,13 +132,13 @@ static void say_mistakes(struct keeper *keeper, const struct image_options *opti
 	char all[sizeof(keeper->said)] = "";
 	for (size_t i = 0; i < options->mistake_count; i++) {
 		size_t length = strlen(all);
-		snprintf(all + length, sizeof(all) - length, "%s\n", options->mistakes[i].text);
+		snprintf(all + length, sizeof(all) - length, "%s\n", options->mistakes[i].why.text);
 	}
 	if (!strcmp(all, keeper->said))
 		return;
 	memcpy(keeper->said, all, sizeof(all));
 	for (size_t i = 0; i < options->mistake_count; i++)
-		keeper_say(keeper, "%s", options->mistakes[i].text);
+		keeper_say(keeper, "%s", options->mistakes[i].why.text);
 }
 
 static void write_status(struct keeper *keeper)

@@ -243,6 +243,33 @@ def edited():
         expect(xheap("image", *words, status=2).startswith("xheap: "), f"{words}")
 
 
+def mistaken():
+    """A file with a mistake is shown, enabled and removed by its image and by its name: with the mistake, or as any other."""
+    texts = {"late.conf": "[image]\nFirst = x\nImage = perl\n", "unit.conf": "[image]\nService = x.timer\n", "sort.conf": "nothing\n", "open.conf": "[image]\nImage = perl\n",
+             "one.conf": "[image]\nImage = cat\n", "two.conf": "[image]\nImage = cat\n"}
+
+    def written():
+        clear()
+        OPTIONS.mkdir(parents=True)
+        for file, text in texts.items():
+            (OPTIONS / file).write_text(text)
+        (OPTIONS / "open.conf").chmod(0o666)
+        (OPTIONS / "link.conf").symlink_to("/etc/passwd")
+
+    def left(*words, status=0):
+        written()
+        said = xheap("image", *words, status=status)
+        return said, sorted({*texts, "link.conf"} - set(os.listdir(OPTIONS)))
+    for image, gone in (("perl", ["late.conf"]), ("open.conf", ["open.conf"]), ("x.timer", ["unit.conf"]), ("sort", ["sort.conf"]), ("link.conf", ["link.conf"]), ("cat", ["one.conf", "two.conf"]),
+                        ("two.conf", ["two.conf"]), ("--all", sorted([*texts, "link.conf"]))):
+        expect(left("remove", image) == ("", gone), f"remove {image}: {left('remove', image)}")
+    for words, text in ((("enable", "perl"), "late.conf:2: First = x: not a number"), (("show", "sort"), "sort.conf:1: neither"), (("remove", "dog"), "dog is not registered")):
+        said, gone = left(*words, status=2)
+        expect(text in said and not gone, f"{words}: {said} {gone}")
+    (OPTIONS / "directory.conf").mkdir()
+    expect("cannot remove" in xheap("image", "remove", "--all", status=2) and os.listdir(OPTIONS) == ["directory.conf"], f"{os.listdir(OPTIONS)}")
+
+
 def sessions():
     """A session of root that was begun with -p 0 takes the starts; a named one before it."""
     clear()
@@ -347,4 +374,4 @@ def elsewhere():
 
 enter()
 prepare()
-sys.exit(run_tests(starts, selected, contexts, failing, threads, unchanged, edited, sessions, mounted, replaced, elsewhere))
+sys.exit(run_tests(starts, selected, contexts, failing, threads, unchanged, edited, mistaken, sessions, mounted, replaced, elsewhere))
