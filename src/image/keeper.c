@@ -538,10 +538,11 @@ static int keeper_begin(struct keeper *keeper, struct diag *diag)
 
 static void keeper_end(struct keeper *keeper)
 {
-	fd_close(&keeper->guardian_socket);
-	fd_close(&keeper->watcher);
+	/* The watcher ends with either socket, and this process may be late after that. */
 	if (has_any_in_force(keeper))
 		image_status_interval(&keeper->status, false, WATCH_END_EXITED, realtime_ns());
+	fd_close(&keeper->guardian_socket);
+	fd_close(&keeper->watcher);
 	keeper->status.keeper = keeper->status.watcher = 0;
 	keeper->status.is_in_force = false;
 	keeper->status.in_force_ns = 0;
