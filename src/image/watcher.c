@@ -38,6 +38,9 @@
 #include "os/limits.h"
 #include "os/monotonic.h"
 
+/* How long a thread may be without a processor between a mark and the queue of its group. */
+#define OLD_GROUP_NS (500 * NS_PER_MS)
+
 /* ---- signs of life ---- */
 
 static void beat(struct watch_life *life)
@@ -127,29 +130,48 @@ static bool has_unanswered(const struct watcher *watcher, int group)
 	return false;
 }
 
-/* An exec that waits in the queue began before the new marks: it is in no other group. */
-static void close_old_group(struct watcher *watcher)
+/* An exec that waits in the queue began before the new marks: it is in no other group. A thread that has found an old
+   mark, and has lost its processor before its event was in the queue, is no other case. */
+static void close_old_groups(struct watcher *watcher)
 {
-	if (watcher->old_group >= 0)
-		events(watcher, watcher->old_group);
-	if (watcher->old_group < 0 || has_unanswered(watcher, watcher->old_group))
+	for (int i = 0; i < OLD_GROUP_MAX; i++) {
+		struct watcher_group *old = &watcher->old[i];
+		if (old->group < 0)
+			continue;
+		events(watcher, old->group);
+		if (monotonic_now_ns() >= old->until_ns && !has_unanswered(watcher, old->group)) {
+			group_close(old->group);
+			old->group = -1;
+		}
+	}
+}
+
+/* Let a group end. Its marks go at once, so that no exec is asked about twice. */
+static void group_retire(struct watcher *watcher, int group)
+{
+	struct watcher_group *oldest = watcher->old;
+	if (group < 0)
 		return;
-	group_close(watcher->old_group);
-	watcher->old_group = -1;
+	fanotify_mark(group, FAN_MARK_FLUSH, 0, AT_FDCWD, NULL);
+	fanotify_mark(group, FAN_MARK_FLUSH | FAN_MARK_FILESYSTEM, 0, AT_FDCWD, NULL);
+	for (int i = 0; i < OLD_GROUP_MAX; i++)
+		if (watcher->old[i].group < 0 || (oldest->group >= 0 && watcher->old[i].until_ns < oldest->until_ns))
+			oldest = &watcher->old[i];
+	if (oldest->group >= 0) {
+		events(watcher, oldest->group);
+		group_close(oldest->group);
+	}
+	*oldest = (struct watcher_group){group, monotonic_now_ns() + OLD_GROUP_NS};
 }
 
 /* The new marks are in force already: between the two groups no exec is missed. */
 static void marks_swap(struct watcher *watcher)
 {
-	if (watcher->old_group >= 0) {
-		events(watcher, watcher->old_group);
-		group_close(watcher->old_group);
-	}
-	watcher->old_group = watcher->group;
+	group_retire(watcher, watcher->group);
 	watcher->group = watcher->new_group;
 	watcher->new_group = -1;
 	watcher->is_new = false;
-	close_old_group(watcher);
+	close_old_groups(watcher);
 	watch_send(watcher->keeper, &(struct watch_message){.kind = WATCH_IN_FORCE}, -1, false);
 }
 
@@ -274,28 +296,30 @@ static void keeper_messages(struct watcher *watcher)
 
 static void wait_and_serve(struct watcher *watcher)
 {
-	struct pollfd polled[3 + LOGGER_MAX];
+	enum { TAKERS = 2 + OLD_GROUP_MAX };
+	struct pollfd polled[TAKERS + LOGGER_MAX];
 	struct taker *takers[LOGGER_MAX];
 	nfds_t count = 0;
 	polled[count++] = (struct pollfd){watcher->keeper, POLLIN, 0};
 	polled[count++] = (struct pollfd){watcher->group, POLLIN, 0};
-	polled[count++] = (struct pollfd){watcher->old_group, POLLIN, 0};
+	for (int i = 0; i < OLD_GROUP_MAX; i++)
+		polled[count++] = (struct pollfd){watcher->old[i].group, POLLIN, 0};
 	for (int i = 0; i < LOGGER_MAX; i++)
 		if (watcher->takers[i].socket >= 0) {
-			takers[count - 3] = &watcher->takers[i];
+			takers[count - TAKERS] = &watcher->takers[i];
 			polled[count++] = (struct pollfd){watcher->takers[i].socket, POLLIN, 0};
 		}
 	const int group = watcher->group;
 	if (poll(polled, count, watcher_check_deadlines(watcher)) < 0)
 		return;
 	beat(watcher->life);
-	for (nfds_t i = 3; i < count; i++)
-		if (polled[i].revents && takers[i - 3]->socket == polled[i].fd)
-			watcher_take_answers(watcher, takers[i - 3]);
+	for (nfds_t i = TAKERS; i < count; i++)
+		if (polled[i].revents && takers[i - TAKERS]->socket == polled[i].fd)
+			watcher_take_answers(watcher, takers[i - TAKERS]);
 	watcher_send_waiting(watcher);
 	if (group >= 0 && polled[1].revents)
 		events(watcher, group);
-	close_old_group(watcher);
+	close_old_groups(watcher);
 	if (polled[0].revents)
 		keeper_messages(watcher);
 }
@@ -328,7 +352,9 @@ int watcher_run(int keeper, struct watch_life *life, uint32_t deadline_ms)
 		watcher->mounts = own.st_ino;
 	watcher->life = life;
 	watcher->deadline_ns = deadline_ms * NS_PER_MS;
-	watcher->group = watcher->old_group = watcher->new_group = -1;
+	watcher->group = watcher->new_group = -1;
+	for (int i = 0; i < OLD_GROUP_MAX; i++)
+		watcher->old[i].group = -1;
 	for (int i = 0; i < LOGGER_MAX; i++)
 		watcher->takers[i].socket = -1;
 	isolate(watcher);

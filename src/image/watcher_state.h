@@ -12,7 +12,7 @@
 #include "image/watch_message.h"
 #include "image/watcher.h"
 
-enum { LOGGER_MAX = 512, START_MAX = 512, EACH_MAX = 8, LINK_MAX = 2048 };
+enum { LOGGER_MAX = 512, START_MAX = 512, EACH_MAX = 8, LINK_MAX = 2048, OLD_GROUP_MAX = 8 };
 
 /** A registered image. */
 struct registered {
@@ -54,11 +54,17 @@ struct start {
 	uint64_t deadline_ns; /**< of the answer, then of the report */
 };
 
+/** A group without marks, which may have unanswered events, or get some. */
+struct watcher_group {
+	int group;         /**< -1: the row is free */
+	uint64_t until_ns; /**< when no exec can be on its way to it any more */
+};
+
 struct watcher {
 	int keeper;
 	int group;     /**< fanotify; -1: nothing is marked */
-	int old_group; /**< its marks are replaced, but it has unanswered events; -1: none */
 	int new_group; /**< gets its marks; -1: none */
+	struct watcher_group old[OLD_GROUP_MAX];
 	struct watch_life *life;
 	dev_t device; /**< with the inode: of xheap itself */
 	ino_t inode;
