@@ -41,6 +41,9 @@
 /* How long a thread may be without a processor between a mark and the queue of its group. */
 #define OLD_GROUP_NS (500 * NS_PER_MS)
 
+/* Events that are read by one call. Each takes a descriptor. */
+enum { EVENTS_AT_ONCE = 16 };
+
 /* ---- signs of life ---- */
 
 static void beat(struct watch_life *life)
@@ -95,7 +98,7 @@ static void mark(struct watcher *watcher, const struct watch_message *message, i
 	watch_send(watcher->keeper, &refusal, -1, false);
 }
 
-/* Return whether a descriptor is free. Without one the kernel would deny the exec whose event is read. */
+/* Return whether a descriptor is free. */
 static bool has_free_descriptor(const struct watcher *watcher)
 {
 	int fd = fcntl(watcher->keeper, F_DUPFD_CLOEXEC, 0);
@@ -105,20 +108,35 @@ static bool has_free_descriptor(const struct watcher *watcher)
 	return true;
 }
 
+/* Return how many events may be read: without a descriptor for each one the kernel would deny its exec. Far below the
+   limit, which may change at any time, one call is enough to know that. */
+static unsigned readable_events(const struct watcher *watcher)
+{
+	enum { KEPT = 64 }; /* the standard ones, the groups and the keeper's */
+	struct rlimit limit;
+	unsigned used = KEPT + watcher->taker_count + watcher->pending;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= used + EVENTS_AT_ONCE)
+		return EVENTS_AT_ONCE;
+	return has_free_descriptor(watcher);
+}
+
+/* Take what is in the group's queue, some rounds at most. */
 static void events(struct watcher *watcher, int group)
 {
-	enum { AT_ONCE = 64 };
-	struct fanotify_event_metadata event;
-	for (int i = 0; i < AT_ONCE; i++) {
+	enum { ROUNDS = 4 };
+	struct fanotify_event_metadata read_events[EVENTS_AT_ONCE];
+	unsigned count = EVENTS_AT_ONCE, readable = count;
+	for (int round = 0; round < ROUNDS && count == readable; round++) {
+		readable = readable_events(watcher);
 		/* The end of this process allows every exec that waits. */
-		if (!has_free_descriptor(watcher)) {
+		if (!readable) {
 			watcher->is_over = watcher->has_failed = true;
 			return;
 		}
-		ssize_t got = read(group, &event, sizeof(event));
-		if (got != (ssize_t)sizeof(event))
-			return;
-		watcher_take_event(watcher, group, &event);
+		ssize_t got = read(group, read_events, readable * sizeof(*read_events));
+		count = got > 0 ? (unsigned)((size_t)got / sizeof(*read_events)) : 0;
+		for (unsigned i = 0; i < count; i++)
+			watcher_take_event(watcher, group, &read_events[i]);
 	}
 }
 
@@ -227,6 +245,7 @@ static void taker_add(struct watcher *watcher, const struct watch_message *messa
 	for (int i = 0; i < LOGGER_MAX; i++)
 		if (watcher->takers[i].socket < 0) {
 			watcher->takers[i] = (struct taker){message->logger, fcntl(socket, F_DUPFD_CLOEXEC, 0)};
+			watcher->taker_count += watcher->takers[i].socket >= 0;
 			return;
 		}
 }
@@ -234,12 +253,16 @@ static void taker_add(struct watcher *watcher, const struct watch_message *messa
 static void spare_remove(struct watcher *watcher, uint32_t id)
 {
 	struct taker *taker = watcher_taker(watcher, id);
-	if (taker && taker->logger.kind == WATCH_LOGGER_SPARE)
-		fd_close(&taker->socket);
+	if (!taker || taker->logger.kind != WATCH_LOGGER_SPARE)
+		return;
+	fd_close(&taker->socket);
+	watcher->taker_count--;
 }
 
 void watcher_take_message(struct watcher *watcher, const struct watch_message *message, int fd)
 {
+	/* Whatever it says, files may belong to an option now. */
+	watcher_forget_unregistered(watcher);
 	switch (message->kind) {
 	case WATCH_OPTION:
 		option_set(watcher, message);
@@ -304,7 +327,7 @@ static void wait_and_serve(struct watcher *watcher)
 	polled[count++] = (struct pollfd){watcher->group, POLLIN, 0};
 	for (int i = 0; i < OLD_GROUP_MAX; i++)
 		polled[count++] = (struct pollfd){watcher->old[i].group, POLLIN, 0};
-	for (int i = 0; i < LOGGER_MAX; i++)
+	for (int i = 0; count < TAKERS + watcher->taker_count && i < LOGGER_MAX; i++)
 		if (watcher->takers[i].socket >= 0) {
 			takers[count - TAKERS] = &watcher->takers[i];
 			polled[count++] = (struct pollfd){watcher->takers[i].socket, POLLIN, 0};
