@@ -176,26 +176,55 @@ static int add_run(int count, char **arguments)
 
 /* ---- remove, enable, disable ---- */
 
+static int remove_file(const char *file)
+{
+	struct diag diag = {""};
+	return image_file_remove(file, &diag) ? cli_fail("image remove: %s", diag.text) : CLI_OK;
+}
+
+/* Remove all files, those with mistakes too. */
 static int remove_all(const struct image_options *options)
 {
 	int status = CLI_OK;
-	for (size_t i = 0; i < options->count; i++) {
-		struct diag diag = {""};
-		if (image_file_remove(options->items[i].file, &diag))
-			status = cli_fail("image remove: %s", diag.text);
+	for (size_t i = 0; i < options->count; i++)
+		status |= remove_file(options->items[i].file);
+	for (size_t i = 0; i < options->mistake_count; i++) {
+		const struct image_mistake *mistake = &options->mistakes[i];
+		status |=
+			mistake->file[0] ? remove_file(mistake->file) : cli_fail("image remove: %s", mistake->why.text);
 	}
-	for (size_t i = 0; i < options->mistake_count; i++)
-		cli_say("this file stays: %s", options->mistakes[i].text);
 	return status;
 }
 
-static int change(const struct image_option *old, const char *verb)
+/* Remove all files of the image: one that had a mistake because of another one would be in force after that. */
+static int remove_image(struct image_options *options, const char *image)
+{
+	int status = CLI_OK;
+	for (bool is_first = true;; is_first = false) {
+		const struct image_option *option = image_options_find(options, image);
+		const struct image_mistake *mistake = image_options_find_mistake(options, image);
+		if ((!option && !mistake) || status != CLI_OK)
+			return is_first ? cli_fail("image remove: %s is not registered; xheap image list shows what is",
+						   image)
+					: status;
+		status = remove_file(option ? option->file : mistake->file);
+		image_options_fini(options);
+		image_options_read(options);
+	}
+}
+
+static int enable(const struct image_options *options, const char *verb, const char *image)
 {
 	struct diag diag = {""};
+	const struct image_option *old = image_options_find(options, image);
+	const struct image_mistake *mistake = old ? NULL : image_options_find_mistake(options, image);
+	if (mistake)
+		return cli_fail("image %s: %s", verb, mistake->why.text);
+	if (!old)
+		return cli_fail("image %s: %s is not registered; xheap image list shows what is", verb, image);
 	struct image_option option = *old;
 	option.is_enabled = !strcmp(verb, "enable");
-	int error = !strcmp(verb, "remove") ? image_file_remove(option.file, &diag) : image_file_write(&option, &diag);
-	return error ? cli_fail("image %s: %s", verb, diag.text) : CLI_OK;
+	return image_file_write(&option, &diag) ? cli_fail("image %s: %s", verb, diag.text) : CLI_OK;
 }
 
 static int change_run(int count, char **arguments)
@@ -206,11 +235,9 @@ static int change_run(int count, char **arguments)
 	if (count != 2 || (is_all && strcmp(verb, "remove")) || (!is_all && arguments[1][0] == '-'))
 		return cli_fail("image %s: one image%s is expected", verb, strcmp(verb, "remove") ? "" : ", or --all,");
 	image_options_read(&options);
-	const struct image_option *option = is_all ? NULL : image_options_find(&options, arguments[1]);
-	int status = is_all   ? remove_all(&options)
-		     : option ? change(option, verb)
-			      : cli_fail("image %s: %s is not registered; xheap image list shows what is", verb,
-					 arguments[1]);
+	int status = is_all                   ? remove_all(&options)
+		     : strcmp(verb, "remove") ? enable(&options, verb, arguments[1])
+					      : remove_image(&options, arguments[1]);
 	image_options_fini(&options);
 	/* What is removed is not recorded any more when the command has ended. */
 	if (status == CLI_OK)

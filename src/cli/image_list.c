@@ -199,7 +199,7 @@ static void list_text(const struct image_options *options, const struct image_st
 	if (!options->count)
 		puts("no image is registered; xheap image add NAME registers one");
 	for (size_t i = 0; i < options->mistake_count; i++)
-		printf("not in force: %s\n", text_shown(options->mistakes[i].text));
+		printf("not in force: %s\n", text_shown(options->mistakes[i].why.text));
 	if (!image_status_is_kept(status) && options->count)
 		puts("nobody watches: systemctl enable --now xheap-images, or xheap image watch");
 	if (image_status_is_kept(status))
@@ -293,7 +293,7 @@ static void list_json(const struct image_options *options, const struct image_st
 	json_end_array(&json);
 	json_begin_array(&json, "mistakes");
 	for (size_t i = 0; i < options->mistake_count; i++)
-		json_text(&json, NULL, options->mistakes[i].text);
+		json_text(&json, NULL, options->mistakes[i].why.text);
 	json_end_array(&json);
 	json_number(&json, "interval_count", (int64_t)status->interval_count);
 	json_begin_array(&json, "intervals");
@@ -340,9 +340,11 @@ int image_show_run(int count, char **arguments)
 	image_options_read(&options);
 	image_status_read(&status);
 	const struct image_option *option = image_options_find(&options, arguments[1]);
+	const struct image_mistake *mistake = option ? NULL : image_options_find_mistake(&options, arguments[1]);
 	int result =
-		option ? CLI_OK
-		       : cli_fail("image show: %s is not registered; xheap image list shows what is", arguments[1]);
+		option    ? CLI_OK
+		: mistake ? cli_fail("image show: %s", mistake->why.text)
+			  : cli_fail("image show: %s is not registered; xheap image list shows what is", arguments[1]);
 	if (option) {
 		option_text_line(option, count_of(&status, image_option_title(option)));
 		image_option_write(option, stdout);

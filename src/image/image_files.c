@@ -12,10 +12,14 @@
 
 /* ---- reading ---- */
 
-static void add_mistake(struct image_options *options, const struct diag *mistake)
+/* file: "" for the directory; title: of the option, as far as it could be read. */
+static void add_mistake(struct image_options *options, const char *file, const char *title, const struct diag *why)
 {
 	memory_grow(options->mistakes, options->mistake_count, options->mistake_capacity);
-	options->mistakes[options->mistake_count++] = *mistake;
+	struct image_mistake *mistake = &options->mistakes[options->mistake_count++];
+	*mistake = (struct image_mistake){.why = *why};
+	snprintf(mistake->file, sizeof(mistake->file), "%s", file);
+	snprintf(mistake->title, sizeof(mistake->title), "%s", title);
 }
 
 static void read_one(void *cookie, int directory, const char *name)
@@ -24,6 +28,7 @@ static void read_one(void *cookie, int directory, const char *name)
 	char directory_path[IMAGE_PATH_BYTES], path[IMAGE_PATH_BYTES + IMAGE_NAME_BYTES];
 	struct image_option option;
 	struct diag mistake = {""};
+	image_option_init(&option);
 	image_directory(IMAGE_DIRECTORY_OPTIONS, directory_path, sizeof(directory_path));
 	snprintf(path, sizeof(path), "%s/%s", directory_path, name);
 	FILE *file;
@@ -42,7 +47,7 @@ static void read_one(void *cookie, int directory, const char *name)
 	if (!error && options->count == IMAGE_OPTION_MAX)
 		error = diag_fail(&mistake, ENOSPC, "%s: there are %d options already", path, IMAGE_OPTION_MAX);
 	if (error) {
-		add_mistake(options, &mistake);
+		add_mistake(options, name, image_option_title(&option), &mistake);
 		return;
 	}
 	snprintf(option.file, sizeof(option.file), "%s", name);
@@ -56,7 +61,7 @@ void image_options_read(struct image_options *options)
 	struct diag mistake = {""};
 	image_directory(IMAGE_DIRECTORY_OPTIONS, path, sizeof(path));
 	if (trusted_files_visit(path, read_one, options, &mistake))
-		add_mistake(options, &mistake);
+		add_mistake(options, "", "", &mistake);
 }
 
 void image_options_fini(struct image_options *options)
@@ -71,6 +76,23 @@ struct image_option *image_options_find(const struct image_options *options, con
 	for (size_t i = 0; i < options->count; i++)
 		if (!strcmp(image_option_title(&options->items[i]), image) || !strcmp(options->items[i].file, image))
 			return &options->items[i];
+	return NULL;
+}
+
+const struct image_mistake *image_options_find_mistake(const struct image_options *options, const char *image)
+{
+	struct image_option named;
+	char usual[IMAGE_NAME_BYTES];
+	/* Of a file whose Image cannot be read, the name says what it is for. */
+	image_option_init(&named);
+	snprintf(named.image, sizeof(named.image), "%s", image);
+	image_option_file_name(&named, usual);
+	for (size_t i = 0; i < options->mistake_count; i++) {
+		const struct image_mistake *mistake = &options->mistakes[i];
+		bool is_usual = !mistake->title[0] && !strcmp(mistake->file, usual);
+		if (mistake->file[0] && (is_usual || !strcmp(mistake->title, image) || !strcmp(mistake->file, image)))
+			return mistake;
+	}
 	return NULL;
 }
 

@@ -7,11 +7,18 @@
 #include "image/image_option.h"
 #include "session/image_start.h"
 
+/** A file that is not in force, or a directory of which none is. */
+struct image_mistake {
+	char file[IMAGE_NAME_BYTES];  /**< "": the directory */
+	char title[IMAGE_PATH_BYTES]; /**< what its option would be called; "": it has no readable Image or Service */
+	struct diag why;              /**< names the file, and the line if one is wrong */
+};
+
 /** Options as they are read from the directory. Zero it first. */
 struct image_options {
 	struct image_option *items;
 	size_t count, capacity;
-	struct diag *mistakes; /**< of each file that is not in force */
+	struct image_mistake *mistakes;
 	size_t mistake_count, mistake_capacity;
 };
 
@@ -23,6 +30,9 @@ void image_options_fini(struct image_options *options);
 
 /** Return the option whose image or file has this name; NULL: there is none. */
 struct image_option *image_options_find(const struct image_options *options, const char *image);
+
+/** Return the first mistake whose file has this name, or whose option has, or would have; NULL: there is none. */
+const struct image_mistake *image_options_find_mistake(const struct image_options *options, const char *image);
 
 /** Write the option's file, whole or not at all; it survives a power loss. Makes the directory. Return 0 or a negative
     errno. */

@@ -132,13 +132,13 @@ static void say_mistakes(struct keeper *keeper, const struct image_options *opti
 	char all[sizeof(keeper->said)] = "";
 	for (size_t i = 0; i < options->mistake_count; i++) {
 		size_t length = strlen(all);
-		snprintf(all + length, sizeof(all) - length, "%s\n", options->mistakes[i].text);
+		snprintf(all + length, sizeof(all) - length, "%s\n", options->mistakes[i].why.text);
 	}
 	if (!strcmp(all, keeper->said))
 		return;
 	memcpy(keeper->said, all, sizeof(all));
 	for (size_t i = 0; i < options->mistake_count; i++)
-		keeper_say(keeper, "%s", options->mistakes[i].text);
+		keeper_say(keeper, "%s", options->mistakes[i].why.text);
 }
 
 static void write_status(struct keeper *keeper)
@@ -538,10 +538,11 @@ static int keeper_begin(struct keeper *keeper, struct diag *diag)
 
 static void keeper_end(struct keeper *keeper)
 {
-	fd_close(&keeper->guardian_socket);
-	fd_close(&keeper->watcher);
+	/* The watcher ends with either socket, and this process may be late after that. */
 	if (has_any_in_force(keeper))
 		image_status_interval(&keeper->status, false, WATCH_END_EXITED, realtime_ns());
+	fd_close(&keeper->guardian_socket);
+	fd_close(&keeper->watcher);
 	keeper->status.keeper = keeper->status.watcher = 0;
 	keeper->status.is_in_force = false;
 	keeper->status.in_force_ns = 0;

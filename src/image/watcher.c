@@ -38,6 +38,12 @@
 #include "os/limits.h"
 #include "os/monotonic.h"
 
+/* How long a thread may be without a processor between a mark and the queue of its group. */
+#define OLD_GROUP_NS (500 * NS_PER_MS)
+
+/* Events that are read by one call. Each takes a descriptor. */
+enum { EVENTS_AT_ONCE = 16 };
+
 /* ---- signs of life ---- */
 
 static void beat(struct watch_life *life)
@@ -92,7 +98,7 @@ static void mark(struct watcher *watcher, const struct watch_message *message, i
 	watch_send(watcher->keeper, &refusal, -1, false);
 }
 
-/* Return whether a descriptor is free. Without one the kernel would deny the exec whose event is read. */
+/* Return whether a descriptor is free. */
 static bool has_free_descriptor(const struct watcher *watcher)
 {
 	int fd = fcntl(watcher->keeper, F_DUPFD_CLOEXEC, 0);
@@ -102,20 +108,35 @@ static bool has_free_descriptor(const struct watcher *watcher)
 	return true;
 }
 
+/* Return how many events may be read: without a descriptor for each one the kernel would deny its exec. Far below the
+   limit, which may change at any time, one call is enough to know that. */
+static unsigned readable_events(const struct watcher *watcher)
+{
+	enum { KEPT = 64 }; /* the standard ones, the groups and the keeper's */
+	struct rlimit limit;
+	unsigned used = KEPT + watcher->taker_count + watcher->pending;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= used + EVENTS_AT_ONCE)
+		return EVENTS_AT_ONCE;
+	return has_free_descriptor(watcher);
+}
+
+/* Take what is in the group's queue, some rounds at most. */
 static void events(struct watcher *watcher, int group)
 {
-	enum { AT_ONCE = 64 };
-	struct fanotify_event_metadata event;
-	for (int i = 0; i < AT_ONCE; i++) {
+	enum { ROUNDS = 4 };
+	struct fanotify_event_metadata read_events[EVENTS_AT_ONCE];
+	unsigned count = EVENTS_AT_ONCE, readable = count;
+	for (int round = 0; round < ROUNDS && count == readable; round++) {
+		readable = readable_events(watcher);
 		/* The end of this process allows every exec that waits. */
-		if (!has_free_descriptor(watcher)) {
+		if (!readable) {
 			watcher->is_over = watcher->has_failed = true;
 			return;
 		}
-		ssize_t got = read(group, &event, sizeof(event));
-		if (got != (ssize_t)sizeof(event))
-			return;
-		watcher_take_event(watcher, group, &event);
+		ssize_t got = read(group, read_events, readable * sizeof(*read_events));
+		count = got > 0 ? (unsigned)((size_t)got / sizeof(*read_events)) : 0;
+		for (unsigned i = 0; i < count; i++)
+			watcher_take_event(watcher, group, &read_events[i]);
 	}
 }
 
@@ -127,29 +148,48 @@ static bool has_unanswered(const struct watcher *watcher, int group)
 	return false;
 }
 
-/* An exec that waits in the queue began before the new marks: it is in no other group. */
-static void close_old_group(struct watcher *watcher)
+/* An exec that waits in the queue began before the new marks: it is in no other group. A thread that has found an old
+   mark, and has lost its processor before its event was in the queue, is no other case. */
+static void close_old_groups(struct watcher *watcher)
 {
-	if (watcher->old_group >= 0)
-		events(watcher, watcher->old_group);
-	if (watcher->old_group < 0 || has_unanswered(watcher, watcher->old_group))
+	for (int i = 0; i < OLD_GROUP_MAX; i++) {
+		struct watcher_group *old = &watcher->old[i];
+		if (old->group < 0)
+			continue;
+		events(watcher, old->group);
+		if (monotonic_now_ns() >= old->until_ns && !has_unanswered(watcher, old->group)) {
+			group_close(old->group);
+			old->group = -1;
+		}
+	}
+}
+
+/* Let a group end. Its marks go at once, so that no exec is asked about twice. */
+static void group_retire(struct watcher *watcher, int group)
+{
+	struct watcher_group *oldest = watcher->old;
+	if (group < 0)
 		return;
-	group_close(watcher->old_group);
-	watcher->old_group = -1;
+	fanotify_mark(group, FAN_MARK_FLUSH, 0, AT_FDCWD, NULL);
+	fanotify_mark(group, FAN_MARK_FLUSH | FAN_MARK_FILESYSTEM, 0, AT_FDCWD, NULL);
+	for (int i = 0; i < OLD_GROUP_MAX; i++)
+		if (watcher->old[i].group < 0 || (oldest->group >= 0 && watcher->old[i].until_ns < oldest->until_ns))
+			oldest = &watcher->old[i];
+	if (oldest->group >= 0) {
+		events(watcher, oldest->group);
+		group_close(oldest->group);
+	}
+	*oldest = (struct watcher_group){group, monotonic_now_ns() + OLD_GROUP_NS};
 }
 
 /* The new marks are in force already: between the two groups no exec is missed. */
 static void marks_swap(struct watcher *watcher)
 {
-	if (watcher->old_group >= 0) {
-		events(watcher, watcher->old_group);
-		group_close(watcher->old_group);
-	}
-	watcher->old_group = watcher->group;
+	group_retire(watcher, watcher->group);
 	watcher->group = watcher->new_group;
 	watcher->new_group = -1;
 	watcher->is_new = false;
-	close_old_group(watcher);
+	close_old_groups(watcher);
 	watch_send(watcher->keeper, &(struct watch_message){.kind = WATCH_IN_FORCE}, -1, false);
 }
 
@@ -205,6 +245,7 @@ static void taker_add(struct watcher *watcher, const struct watch_message *messa
 	for (int i = 0; i < LOGGER_MAX; i++)
 		if (watcher->takers[i].socket < 0) {
 			watcher->takers[i] = (struct taker){message->logger, fcntl(socket, F_DUPFD_CLOEXEC, 0)};
+			watcher->taker_count += watcher->takers[i].socket >= 0;
 			return;
 		}
 }
@@ -212,12 +253,16 @@ static void taker_add(struct watcher *watcher, const struct watch_message *messa
 static void spare_remove(struct watcher *watcher, uint32_t id)
 {
 	struct taker *taker = watcher_taker(watcher, id);
-	if (taker && taker->logger.kind == WATCH_LOGGER_SPARE)
-		fd_close(&taker->socket);
+	if (!taker || taker->logger.kind != WATCH_LOGGER_SPARE)
+		return;
+	fd_close(&taker->socket);
+	watcher->taker_count--;
 }
 
 void watcher_take_message(struct watcher *watcher, const struct watch_message *message, int fd)
 {
+	/* Whatever it says, files may belong to an option now. */
+	watcher_forget_unregistered(watcher);
 	switch (message->kind) {
 	case WATCH_OPTION:
 		option_set(watcher, message);
@@ -274,28 +319,30 @@ static void keeper_messages(struct watcher *watcher)
 
 static void wait_and_serve(struct watcher *watcher)
 {
-	struct pollfd polled[3 + LOGGER_MAX];
+	enum { TAKERS = 2 + OLD_GROUP_MAX };
+	struct pollfd polled[TAKERS + LOGGER_MAX];
 	struct taker *takers[LOGGER_MAX];
 	nfds_t count = 0;
 	polled[count++] = (struct pollfd){watcher->keeper, POLLIN, 0};
 	polled[count++] = (struct pollfd){watcher->group, POLLIN, 0};
-	polled[count++] = (struct pollfd){watcher->old_group, POLLIN, 0};
-	for (int i = 0; i < LOGGER_MAX; i++)
+	for (int i = 0; i < OLD_GROUP_MAX; i++)
+		polled[count++] = (struct pollfd){watcher->old[i].group, POLLIN, 0};
+	for (int i = 0; count < TAKERS + watcher->taker_count && i < LOGGER_MAX; i++)
 		if (watcher->takers[i].socket >= 0) {
-			takers[count - 3] = &watcher->takers[i];
+			takers[count - TAKERS] = &watcher->takers[i];
 			polled[count++] = (struct pollfd){watcher->takers[i].socket, POLLIN, 0};
 		}
 	const int group = watcher->group;
 	if (poll(polled, count, watcher_check_deadlines(watcher)) < 0)
 		return;
 	beat(watcher->life);
-	for (nfds_t i = 3; i < count; i++)
-		if (polled[i].revents && takers[i - 3]->socket == polled[i].fd)
-			watcher_take_answers(watcher, takers[i - 3]);
+	for (nfds_t i = TAKERS; i < count; i++)
+		if (polled[i].revents && takers[i - TAKERS]->socket == polled[i].fd)
+			watcher_take_answers(watcher, takers[i - TAKERS]);
 	watcher_send_waiting(watcher);
 	if (group >= 0 && polled[1].revents)
 		events(watcher, group);
-	close_old_group(watcher);
+	close_old_groups(watcher);
 	if (polled[0].revents)
 		keeper_messages(watcher);
 }
@@ -328,7 +375,9 @@ int watcher_run(int keeper, struct watch_life *life, uint32_t deadline_ms)
 		watcher->mounts = own.st_ino;
 	watcher->life = life;
 	watcher->deadline_ns = deadline_ms * NS_PER_MS;
-	watcher->group = watcher->old_group = watcher->new_group = -1;
+	watcher->group = watcher->new_group = -1;
+	for (int i = 0; i < OLD_GROUP_MAX; i++)
+		watcher->old[i].group = -1;
 	for (int i = 0; i < LOGGER_MAX; i++)
 		watcher->takers[i].socket = -1;
 	isolate(watcher);

@@ -180,7 +180,7 @@ const struct registered *watcher_match(const struct watcher *watcher, int event,
 	struct match match = {.watcher = watcher, .file = file, .tid = tid};
 	file->path[0] = 0;
 	file->is_by_link = false;
-	if (fstat(event, &file->status) != 0 || !event_path(event, file->path))
+	if (!event_path(event, file->path))
 		return NULL;
 	const struct registered *row = find(&match, event);
 	free(match.cgroups);

@@ -66,12 +66,13 @@ static void start_end(struct watcher *watcher, struct start *start, pid_t pid, e
 	start->waiting = NULL;
 	watcher_report(watcher, start->option, pid, outcome, why, watcher_taker(watcher, start->logger));
 	start->token = 0;
+	watcher->start_count--;
 }
 
 int watcher_check_deadlines(struct watcher *watcher)
 {
 	uint64_t now = monotonic_now_ns(), next = now + WATCHER_BEAT_MS * NS_PER_MS;
-	for (int i = 0; i < START_MAX; i++) {
+	for (int i = 0; watcher->start_count && i < START_MAX; i++) {
 		struct start *start = &watcher->starts[i];
 		if (!start->token)
 			continue;
@@ -111,6 +112,7 @@ void watcher_taker_gone(struct watcher *watcher, struct taker *taker)
 		   -1, false);
 	close(taker->socket);
 	taker->socket = -1;
+	watcher->taker_count--;
 }
 
 static void take_answer(struct watcher *watcher, const struct taker *taker, const struct control_message *message)
@@ -227,7 +229,7 @@ static bool is_privileged(int event, const struct stat *status)
 /* Return the start that the thread has under way; NULL: none. Its end may have been reported just now. */
 static struct start *start_of_thread(struct watcher *watcher, pid_t tid)
 {
-	for (int i = 0; i < START_MAX; i++) {
+	for (int i = 0; watcher->start_count && i < START_MAX; i++) {
 		struct start *start = &watcher->starts[i];
 		if (!start->token || start->tid != tid)
 			continue;
@@ -270,7 +272,7 @@ static bool start_send(struct watcher *watcher, const struct registered *row, st
 
 void watcher_send_waiting(struct watcher *watcher)
 {
-	for (int i = 0; i < START_MAX; i++) {
+	for (int i = 0; watcher->start_count && i < START_MAX; i++) {
 		struct start *start = &watcher->starts[i];
 		if (!start->token || !start->waiting)
 			continue;
@@ -325,6 +327,7 @@ static enum control_outcome pass_on(struct watcher *watcher, const struct regist
 		*start->waiting = message;
 	}
 	watcher->pending++;
+	watcher->start_count++;
 	return CONTROL_OUTCOME_TRACED;
 }
 
@@ -337,23 +340,26 @@ static bool is_loader(const char *path)
 
 /* The kernel need not ask again about a loader, nor about a file beside a registered one. That lasts until the keeper
    sets all marks anew, as it does when a file of the directory is renamed. With a registered name a link could make any
-   other file a registered one, and a service may start a file that others start, too. */
-static void ignore_file(const struct watcher *watcher, int group, int event, const char *path)
+   other file a registered one, and a service may start a file that others start, too. Return whether it is so. */
+static bool ignore_file(const struct watcher *watcher, int group, int event, const char *path)
 {
 	for (unsigned i = 0; i < watcher->option_count && !is_loader(path); i++)
 		if (watcher->options[i].option.image.has_scripts || watcher->options[i].option.service[0])
-			return;
+			return false;
 	fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_IGNORED_MASK | FAN_MARK_IGNORED_SURV_MODIFY | FAN_MARK_EVICTABLE,
 		      FAN_OPEN_EXEC_PERM, event, NULL);
+	return true;
 }
 
 /* Handle the event of a file. Return whether it was answered, or is waited for. */
 static bool take_file(struct watcher *watcher, int group, const struct fanotify_event_metadata *event)
 {
 	struct watcher_file file;
+	if (!watcher_file_status(event->fd, &file) || watcher_is_unregistered(watcher, &file))
+		return false;
 	const struct registered *row = watcher_match(watcher, event->fd, event->pid, &file);
-	if (!row)
-		ignore_file(watcher, group, event->fd, file.path);
+	if (!row && !ignore_file(watcher, group, event->fd, file.path))
+		watcher_note_unregistered(watcher, event->fd, &file);
 	if (!row || start_of_thread(watcher, event->pid))
 		return false;
 	enum control_outcome outcome = event->pid <= 0 ? CONTROL_OUTCOME_UNSEEN

@@ -4,6 +4,7 @@
 #define XHEAP_IMAGE_WATCHER_STATE_H
 
 #include <stdbool.h>
+#include <time.h>
 #include <sys/fanotify.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -12,7 +13,15 @@
 #include "image/watch_message.h"
 #include "image/watcher.h"
 
-enum { LOGGER_MAX = 512, START_MAX = 512, EACH_MAX = 8, LINK_MAX = 2048 };
+enum {
+	LOGGER_MAX = 512,
+	START_MAX = 512,
+	EACH_MAX = 8,
+	LINK_MAX = 2048,
+	OLD_GROUP_MAX = 8,
+	UNREGISTERED_MAX = 1024,
+	MOUNT_MAX = 1024
+};
 
 /** A registered image. */
 struct registered {
@@ -32,8 +41,16 @@ struct watcher_link {
 /** The file of an event. */
 struct watcher_file {
 	struct stat status;
+	uint64_t mount;  /**< number of the mount through which it is executed; 0: unknown */
+	bool is_mounted; /**< it is the root of its mount, whose place gives its name, or that is unknown */
 	char path[1024]; /**< as the kernel has it; "": unknown */
 	bool is_by_link; /**< only an exec by the option's name is meant */
+};
+
+/** A file that belongs to no option, as it was then. */
+struct unregistered_file {
+	uint64_t device, inode;
+	struct timespec changed; /**< with any change of its name, too */
 };
 
 /** A session that takes starts. */
@@ -54,11 +71,17 @@ struct start {
 	uint64_t deadline_ns; /**< of the answer, then of the report */
 };
 
+/** A group without marks, which may have unanswered events, or get some. */
+struct watcher_group {
+	int group;         /**< -1: the row is free */
+	uint64_t until_ns; /**< when no exec can be on its way to it any more */
+};
+
 struct watcher {
 	int keeper;
 	int group;     /**< fanotify; -1: nothing is marked */
-	int old_group; /**< its marks are replaced, but it has unanswered events; -1: none */
 	int new_group; /**< gets its marks; -1: none */
+	struct watcher_group old[OLD_GROUP_MAX];
 	struct watch_life *life;
 	dev_t device; /**< with the inode: of xheap itself */
 	ino_t inode;
@@ -67,10 +90,14 @@ struct watcher {
 	bool is_over, is_new, has_failed;
 	uint32_t token;
 	unsigned option_count, link_count, pending;
+	unsigned start_count, taker_count; /**< rows that are not free */
 	struct registered options[IMAGE_OPTION_MAX];
 	struct watcher_link links[LINK_MAX];
 	struct taker takers[LOGGER_MAX];
 	struct start starts[START_MAX];
+	struct unregistered_file unregistered[UNREGISTERED_MAX]; /**< each at its place; inode 0: the row is free */
+	bool has_unregistered;
+	uint64_t mount_ids[MOUNT_MAX]; /**< of mounts that the keeper knows of, each at its place */
 };
 
 /** Take a message of the keeper. */
@@ -79,9 +106,21 @@ void watcher_take_message(struct watcher *watcher, const struct watch_message *m
 /** Answer, or pass on, what the kernel asks. */
 void watcher_take_event(struct watcher *watcher, int group, const struct fanotify_event_metadata *event);
 
-/** Return the option that the event's file belongs to, for this thread, and describe the file. A path goes before a
+/** Return the option that the event's file belongs to, for this thread, and find the file's path. A path goes before a
     name, a name before a service. NULL: none. */
 const struct registered *watcher_match(const struct watcher *watcher, int event, pid_t tid, struct watcher_file *file);
+
+/** Describe the file of an event but for its path. Return false if that is impossible. */
+bool watcher_file_status(int event, struct watcher_file *file);
+
+/** Return whether the file belongs to no option, as far as that was found out before. */
+bool watcher_is_unregistered(const struct watcher *watcher, const struct watcher_file *file);
+
+/** Note that the file belongs to no option, if only a change of it or a message of the keeper can change that. */
+void watcher_note_unregistered(struct watcher *watcher, int event, const struct watcher_file *file);
+
+/** Forget what was noted of all files. */
+void watcher_forget_unregistered(struct watcher *watcher);
 
 /** Take the messages of a logger. */
 void watcher_take_answers(struct watcher *watcher, struct taker *taker);

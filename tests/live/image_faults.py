@@ -17,6 +17,7 @@ from live import XHEAP, expect, run_tests, told, wait_for, xheap
 
 PERL, KILLS = FILES / "perl", SOAK_KILLS or 100
 SHORT = [PERL, "-e", "1"]
+REMARKED_STARTS = 400
 
 
 def start(**more):
@@ -141,6 +142,25 @@ def unseen():
     expect(not rows[str(PERL)]["traced"] and in_a_gap(state["intervals"], begin, end), f"{begin} to {end} is not in {state['intervals']}")
 
 
+def marked_anew():
+    """The keeper sets all marks anew, again and again, under a storm of starts: none is missed between the old marks and the new ones."""
+    clear()
+    register("perl")
+    with Watching():
+        wait_until_in_force()
+        keeper = listed()[0]["keeper"]
+        with Storm() as storm:
+            while len(storm.starts) < REMARKED_STARTS:
+                os.kill(keeper, signal.SIGHUP)
+                time.sleep(0.02)
+        expect(not storm.failures, f"programs failed: {storm.failures[:3]}")
+        state, rows = wait_for("all counts", lambda: settled())
+    # A watcher that is late on a busy machine is killed by its guardian.
+    counted, watched = sum(rows["perl"]["starts"].values()), [one for one in storm.starts if not in_a_gap(state["intervals"], one[1], one[2])]
+    expect(counted >= len(watched), f"{len(storm.starts)} starts, {len(watched)} of them beside a watcher, {counted} counted: {rows['perl']['starts']}")
+    return f"{len(storm.starts)} starts, {len(watched)} of them beside a watcher, {counted} counted"
+
+
 def settled():
     before = listed()
     time.sleep(0.2)
@@ -253,4 +273,4 @@ def debugged():
 
 enter()
 prepare()
-sys.exit(run_tests(killed, unseen, stopped, guardian, descriptors, logger, full, debugged))
+sys.exit(run_tests(killed, marked_anew, unseen, stopped, guardian, descriptors, logger, full, debugged))

@@ -6,6 +6,7 @@ import os
 import pathlib
 import random
 import resource
+import select
 import shutil
 import signal
 import subprocess
@@ -291,7 +292,7 @@ def upgraded():
     clear()
     register("perl")
     installed = ROOT.parent / "installed-xheap"
-    results, is_over = [], threading.Event()
+    results, is_over, first_ns = [], threading.Event(), 0
 
     def storm():
         while not is_over.is_set():
@@ -308,6 +309,8 @@ def upgraded():
             os.rename(f"{installed}.new", installed)
             with Watching("--deadline", "5000", xheap=installed):
                 state_in_force()
+                # Starts before the first marks fall into no interval, though one of them may begin later than another one that is traced.
+                first_ns = first_ns or time.time_ns()
                 before = row_of("perl")["traced"] if "perl" in listed()[1] else 0
                 wait_for("traced starts", lambda: row_of("perl")["traced"] > before + 10)
     finally:
@@ -318,11 +321,39 @@ def upgraded():
     state, rows = listed()
     traced = {int(row["pid"]) for trace in TRACES.glob("*.xht") for row in processes(trace)}
     counted = sum(count for outcome, count in rows["perl"]["starts"].items() if outcome != "traced")
-    first = min(row[1] for row in results if row[0] in traced)
-    missing = [row for row in results if row[0] not in traced and row[1] > first and
+    missing = [row for row in results if row[0] not in traced and row[1] > first_ns and
                not any(gap["from_ns"] <= row[2] and row[1] <= (gap["to_ns"] or 1 << 62) for gap in state["intervals"])]
     expect(len(missing) <= counted, f"{len(missing)} of {len(results)} starts are neither traced nor counted ({counted}): {missing[:3]} {state['intervals']}")
     return f"{len(results)} starts, {len(traced)} traced"
+
+
+def ended():
+    """A service that ends slowly: starts fall into the listed time, from the moment on at which nothing waits for the watcher any more."""
+    if not strace_is_here():
+        return "skipped: there is no strace"
+    clear()
+    register("perl")
+    with Watching():
+        state = state_in_force()
+        start()
+        wait_for_starts("perl", 1)
+        watcher = os.pidfd_open(state["watcher"])
+        # Each of the keeper's closes takes a while: that of its guardian's socket, by which the watcher ends, and that of the watcher's.
+        tracer = subprocess.Popen(["strace", "-qq", "-p", str(state["keeper"]), "-o", "/dev/null", "-e", "trace=close", "-e", "inject=close:delay_exit=500000"], stderr=subprocess.PIPE)
+        try:
+            wait_for("strace", lambda: "TracerPid:\t0" not in open(f"/proc/{state['keeper']}/status").read())
+            os.kill(state["keeper"], signal.SIGTERM)
+            wait_for("the watcher's end", lambda: select.select([watcher], [], [], 0)[0])
+            begin_ns = time.time_ns()
+            start()
+            end_ns = time.time_ns()
+        finally:
+            tracer.kill()
+            tracer.wait()
+            tracer.stderr.close()
+            os.close(watcher)
+    state = listed()[0]
+    expect(covers(state, end_ns), f"a start without a watcher, from {begin_ns} to {end_ns}, is not in {state['intervals']}")
 
 
 def architectures():
@@ -373,4 +404,4 @@ def memory():
 
 enter()
 prepare()
-sys.exit(run_tests(keeper_stopped, keeper_killed, frozen, overflow, logger_steps, damaged, many, upgraded, architectures, memory))
+sys.exit(run_tests(keeper_stopped, keeper_killed, frozen, overflow, logger_steps, damaged, many, upgraded, ended, architectures, memory))

@@ -8,9 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 from image_lab import FILES, OPTIONS, ROOT, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
-from live import expect, run_tests, told, wait_for, xheap
+from live import expect, run_tests, strace_is_here, told, wait_for, xheap
 
 PERL = FILES / "perl"
 # On a busy machine a logger may be late.
@@ -243,6 +244,33 @@ def edited():
         expect(xheap("image", *words, status=2).startswith("xheap: "), f"{words}")
 
 
+def mistaken():
+    """A file with a mistake is shown, enabled and removed by its image and by its name: with the mistake, or as any other."""
+    texts = {"late.conf": "[image]\nFirst = x\nImage = perl\n", "unit.conf": "[image]\nService = x.timer\n", "sort.conf": "nothing\n", "open.conf": "[image]\nImage = perl\n",
+             "one.conf": "[image]\nImage = cat\n", "two.conf": "[image]\nImage = cat\n"}
+
+    def written():
+        clear()
+        OPTIONS.mkdir(parents=True)
+        for file, text in texts.items():
+            (OPTIONS / file).write_text(text)
+        (OPTIONS / "open.conf").chmod(0o666)
+        (OPTIONS / "link.conf").symlink_to("/etc/passwd")
+
+    def left(*words, status=0):
+        written()
+        said = xheap("image", *words, status=status)
+        return said, sorted({*texts, "link.conf"} - set(os.listdir(OPTIONS)))
+    for image, gone in (("perl", ["late.conf"]), ("open.conf", ["open.conf"]), ("x.timer", ["unit.conf"]), ("sort", ["sort.conf"]), ("link.conf", ["link.conf"]), ("cat", ["one.conf", "two.conf"]),
+                        ("two.conf", ["two.conf"]), ("--all", sorted([*texts, "link.conf"]))):
+        expect(left("remove", image) == ("", gone), f"remove {image}: {left('remove', image)}")
+    for words, text in ((("enable", "perl"), "late.conf:2: First = x: not a number"), (("show", "sort"), "sort.conf:1: neither"), (("remove", "dog"), "dog is not registered")):
+        said, gone = left(*words, status=2)
+        expect(text in said and not gone, f"{words}: {said} {gone}")
+    (OPTIONS / "directory.conf").mkdir()
+    expect("cannot remove" in xheap("image", "remove", "--all", status=2) and os.listdir(OPTIONS) == ["directory.conf"], f"{os.listdir(OPTIONS)}")
+
+
 def sessions():
     """A session of root that was begun with -p 0 takes the starts; a named one before it."""
     clear()
@@ -345,6 +373,62 @@ def elsewhere():
     expect(sum(row["starts"].values()) == 1 and traced_pids() == {pid}, f"{row}; {pid}; {traced_pids()} are in the traces")
 
 
+def unregistered():
+    """The watcher does not ask for the path of a file again that belongs to no option. Another name of the file, or another option, makes it a registered one at once."""
+    clear()
+    plain, wanted, script = FILES / "plain", FILES / "wanted", FILES / "some-script"
+    shutil.copy(PERL, plain)
+    script.write_text(f"#!{PERL}\nprint \"$$\\n\";\n")
+    script.chmod(0o755)
+    # Files that have just been changed are not remembered.
+    wait_for("files that were changed long ago", lambda: time.time() - max(os.stat(file).st_ctime for file in (plain, script)) > 4)
+    register("wanted")
+    with Watching(*PATIENT):
+        wait_until_in_force()
+        watcher = listed()[0]["watcher"]
+
+        def twice():
+            for _ in range(2):
+                print_pid(program=plain)
+                run(script)
+        twice()
+        if strace_is_here():
+            tracer = subprocess.Popen(["strace", "-qq", "-p", str(watcher), "-o", "calls", "-e", "trace=statx,readlink,pread64"], stderr=subprocess.PIPE)
+            wait_for("strace", lambda: "TracerPid:\t0" not in open(f"/proc/{watcher}/status").read())
+            twice()
+            tracer.send_signal(signal.SIGINT)
+            tracer.communicate()
+            calls = pathlib.Path("calls").read_text()
+            expect(calls.count("statx(") >= 4 and not calls.count("readlink(") and not calls.count("pread64("), f"the watcher asks again: {calls}")
+        pids = set()
+
+        def is_seen(program, way):
+            pids.add(print_pid(program=program))
+            row = wait_for_starts("wanted", len(pids))
+            expect(row["traced"] == len(pids), f"{way}: {row}")
+        os.link(plain, wanted)
+        is_seen(wanted, "another link")
+        wanted.unlink()
+        os.rename(plain, wanted)
+        is_seen(wanted, "another name")
+        os.rename(wanted, plain)
+        wait_for("a file that was changed long ago", lambda: time.time() - os.stat(plain).st_ctime > 4)
+        twice()
+        wanted.write_text("")
+        subprocess.run(["mount", "--bind", plain, wanted], check=True)
+        is_seen(wanted, "a mount of the file")
+        subprocess.run(["umount", wanted], check=True)
+        wanted.unlink()
+        script.write_text(f"#!{wanted}\nprint \"$$\\n\";\n")
+        os.symlink(plain, wanted)
+        pids.add(int(run(script).stdout))
+        expect(wait_for_starts("wanted", len(pids))["traced"] == len(pids), "a script with another interpreter")
+        register("plain")
+        pids.add(print_pid(program=plain))
+        expect(wait_for_starts("plain", 1)["traced"] == 1, "another option")
+    expect(pids == traced_pids(), f"{pids} ran, {traced_pids()} are in the traces {sorted(TRACES.glob('*'))}: {open('watch.err').read()}")
+
+
 enter()
 prepare()
-sys.exit(run_tests(starts, selected, contexts, failing, threads, unchanged, edited, sessions, mounted, replaced, elsewhere))
+sys.exit(run_tests(starts, selected, contexts, failing, threads, unchanged, edited, mistaken, sessions, mounted, replaced, elsewhere, unregistered))

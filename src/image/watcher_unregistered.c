@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files that belong to no option. With a registered name the kernel asks about each exec, and nearly all of them are of
+ * a few files that are none of ours. A file's own numbers and the time of its last change say so, without its path.
+ * That time changes with each name that a file gets or loses, on the file systems below.
+ */
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <fcntl.h>
+
+#include "base/text.h"
+#include "image/watcher_state.h"
+
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x4000U
+#endif
+#ifndef XFS_SUPER_MAGIC
+#define XFS_SUPER_MAGIC 0x58465342
+#endif
+
+/* A file that was changed later than so long ago may be changed again without another time of change. */
+enum { SETTLED_S = 2 };
+
+bool watcher_file_status(int event, struct watcher_file *file)
+{
+	struct statx found;
+	if (statx(event, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID_UNIQUE, &found) != 0)
+		return false;
+	file->status = (struct stat){.st_dev = makedev(found.stx_dev_major, found.stx_dev_minor),
+				     .st_ino = found.stx_ino,
+				     .st_mode = found.stx_mode,
+				     .st_nlink = found.stx_nlink,
+				     .st_ctim = {found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec}};
+	/* The kernel has a number that is never used again from 6.8 on. */
+	file->mount = found.stx_mask & STATX_MNT_ID_UNIQUE ? found.stx_mnt_id : 0;
+	file->is_mounted =
+		!(found.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) || (found.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+	return true;
+}
+
+static size_t place_of(const struct watcher_file *file)
+{
+	return (file->status.st_ino ^ file->status.st_ino >> 10 ^ file->status.st_dev) % UNREGISTERED_MAX;
+}
+
+/* A file with one link, which is no mount, has one name. */
+static bool has_one_name(const struct watcher_file *file)
+{
+	return file->status.st_nlink == 1 && !file->is_mounted && file->status.st_ino;
+}
+
+bool watcher_is_unregistered(const struct watcher *watcher, const struct watcher_file *file)
+{
+	const struct unregistered_file *noted = &watcher->unregistered[place_of(file)];
+	return noted->inode == file->status.st_ino && noted->device == file->status.st_dev &&
+	       noted->changed.tv_sec == file->status.st_ctim.tv_sec &&
+	       noted->changed.tv_nsec == file->status.st_ctim.tv_nsec && has_one_name(file);
+}
+
+/* Return whether the thread, or the file's directories, do not matter: no option has a whole service, or has the name
+   of the file at all. */
+static bool is_by_file_only(const struct watcher *watcher, const char *name)
+{
+	for (unsigned i = 0; i < watcher->option_count; i++)
+		if (watcher->options[i].option.is_any || !strcmp(watcher->options[i].name, name))
+			return false;
+	for (unsigned i = 0; i < watcher->link_count; i++)
+		if (!strcmp(text_file_name(watcher->links[i].path), name))
+			return false;
+	return true;
+}
+
+/* Return whether the file system gives a renamed file another time of change. */
+static bool dates_names(int event)
+{
+	struct statfs system;
+	if (fstatfs(event, &system) != 0)
+		return false;
+	switch (system.f_type) {
+	case BTRFS_SUPER_MAGIC:
+	case EXT4_SUPER_MAGIC:
+	case F2FS_SUPER_MAGIC:
+	case TMPFS_MAGIC:
+	case XFS_SUPER_MAGIC:
+		return true;
+	default:
+		return false;
+	}
+}
+
+void watcher_note_unregistered(struct watcher *watcher, int event, const struct watcher_file *file)
+{
+	struct timespec now;
+	size_t length = strlen(file->path);
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (!has_one_name(file) || !length || length + 1 == sizeof(file->path) ||
+	    now.tv_sec - file->status.st_ctim.tv_sec <= SETTLED_S ||
+	    !is_by_file_only(watcher, text_file_name(file->path)) || !dates_names(event))
+		return;
+	watcher->unregistered[place_of(file)] =
+		(struct unregistered_file){file->status.st_dev, file->status.st_ino, file->status.st_ctim};
+	watcher->has_unregistered = true;
+}
+
+void watcher_forget_unregistered(struct watcher *watcher)
+{
+	if (watcher->has_unregistered)
+		memset(watcher->unregistered, 0, sizeof(watcher->unregistered));
+	watcher->has_unregistered = false;
+}
