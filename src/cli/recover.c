@@ -63,13 +63,19 @@ static bool is_path(const char *path, const char *full)
 	return is_same(folder, other);
 }
 
+/* Return whether the file is the session's trace: a later session may have given its own trace the same name. */
+static bool is_trace_of(const struct recover_session *session, const char *path)
+{
+	return (is_same(path, session->trace_path) || is_path(path, session->trace_path)) &&
+	       !recover_is_replaced(session);
+}
+
 /* The session whose trace is `path` (when it is not NULL) or the only one without a logger; -1 after a message. */
 static int session_choose(const struct recover_session *sessions, int count, const char *path)
 {
 	int chosen = -1, dead = 0;
 	for (int i = 0; i < count; i++) {
-		if (path ? is_same(path, sessions[i].trace_path) || is_path(path, sessions[i].trace_path)
-			 : !sessions[i].has_logger) {
+		if (path ? is_trace_of(&sessions[i], path) : !sessions[i].has_logger) {
 			chosen = i;
 			dead++;
 		}
@@ -126,7 +132,7 @@ static int session_recover(const struct recover_session *session, const struct r
 static bool has_session(const struct recover_session *sessions, int count, const char *path)
 {
 	for (int i = 0; i < count; i++)
-		if (is_same(path, sessions[i].trace_path) || is_path(path, sessions[i].trace_path))
+		if (is_trace_of(&sessions[i], path))
 			return true;
 	return false;
 }

@@ -389,7 +389,7 @@ static void loop(struct logger *logger)
 			logger->flushed_ns = now;
 			drain_note_rates(logger->drain, logger->clock.ticks_per_ms);
 			flush_note(logger, flush_ticks);
-			if (store_settle_path(logger->store))
+			if (store_settle_path(logger->store, false))
 				logger_session_write(logger);
 		}
 		has_any |= flight_check(logger, now);
@@ -637,7 +637,7 @@ static void logger_end(struct logger *logger)
 	if (logger->is_recording_over)
 		end_describe(logger, end_text, sizeof(end_text));
 	statistics.logger_cpu_ns = logger_cpu();
-	store_settle_path(logger->store);
+	store_settle_path(logger->store, true);
 	bool is_waiting = store_is_waiting(logger->store);
 	int close_error = store_close(logger->store, &statistics, &close_diag);
 	if (is_waiting && !close_error)

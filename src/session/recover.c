@@ -23,6 +23,7 @@
 #include "session/drain.h"
 #include "session/ended.h"
 #include "session/options.h"
+#include "session/recover_id.h"
 #include "session/region_files.h"
 #include "session/session_clock.h"
 #include "session/store.h"
@@ -113,6 +114,9 @@ int recover_read_session(struct recover_session *session, const char *directory,
 	if (!session_path_is_numbered(session->pattern))
 		session->pattern[0] = 0;
 	session->counter = (uint32_t)fields_number(text, "counter", 0);
+	char id[RECOVER_ID_TEXT];
+	fields_value(text, "id", id, sizeof(id));
+	session->has_id = recover_id_parse(id, session->id);
 	snprintf(session->pieces, sizeof(session->pieces), "%s", directory);
 	if (file_mode == SESSION_FILE_KEEP)
 		session_pieces_path(session->pieces, sizeof(session->pieces), session->trace_path);
@@ -189,6 +193,7 @@ struct recovery {
 	uint32_t region_count;
 	uint32_t counter; /* of files that follow each other: the newest one's number */
 	bool has_ended;   /* before the logger was killed */
+	bool is_replaced; /* the trace is a later session's */
 	int error;
 	struct diag diag;
 };
@@ -257,7 +262,7 @@ static void newest_find(struct recovery *recovery, char path[4096])
 	char next[4096];
 	snprintf(path, 4096, "%s", session->trace_path);
 	recovery->counter = session->counter;
-	if (!session->pattern[0] || trace_open_as_written(&trace, path, &ignored) != 0)
+	if (!session->pattern[0] || recovery->is_replaced || trace_open_as_written(&trace, path, &ignored) != 0)
 		return;
 	const uint8_t *id = trace_dictionary(trace)->id;
 	enum file_state state;
@@ -305,12 +310,20 @@ static int output_check(const struct recovery *recovery, const char *output, con
 	return error ? error : region_output_check(recovery, output, diag);
 }
 
+/* Return whether the file is another session's. A trace that waits in memory is always this one's. */
+static bool newest_is_other(const struct recovery *recovery, const char *newest)
+{
+	return recovery->is_replaced && !strcmp(newest, recovery->session->trace_path);
+}
+
 /* Begin the output and leave the trace as it is. */
 static int output_begin(struct recovery *recovery, const char *output, const char *newest, struct diag *diag)
 {
 	int error = output_check(recovery, output, newest, diag);
 	error = error ? error : whole_file_open(&recovery->output, output, FILE_PERMISSIONS, diag);
-	return error || recovery->session->is_in_pieces ? error : copy_file(newest, recovery->output.fd, output, diag);
+	return error || recovery->session->is_in_pieces || newest_is_other(recovery, newest)
+		       ? error
+		       : copy_file(newest, recovery->output.fd, output, diag);
 }
 
 /* Read the files before the newest one: their buffers may not have been released. */
@@ -344,8 +357,14 @@ static int trace_begin(struct recovery *recovery, const struct recover_options *
 	struct writer_options writer = {.resolution_ns = SESSION_RESOLUTION_NS};
 	char newest[4096];
 	recovery->has_ended = ended_has(session->directory, &writer.max_file_bytes);
+	recovery->is_replaced = recover_is_replaced(session);
 	newest_find(recovery, newest);
 	const char *output = options->output;
+	if (recovery->is_replaced && !output)
+		return diag_fail(diag, EEXIST,
+				 "%s has the trace of a later session by now; -o FILE writes elsewhere what is left of "
+				 "this one",
+				 session->trace_path);
 	if (waiting_find(session, newest) && !output)
 		output = session->trace_path;
 	int error = output ? output_begin(recovery, output, newest, diag) : 0;
@@ -371,6 +390,9 @@ static int trace_begin(struct recovery *recovery, const struct recover_options *
 			(struct drain_known){.dictionary = trace_dictionary(recovery->before), .clock = session->clock};
 	writer_add_option(recovery->writer, "recovered",
 			  session->had_no_memory ? "the logger ended for want of memory" : "the logger was killed");
+	if (newest_is_other(recovery, newest) && !session->is_in_pieces)
+		writer_add_option(recovery->writer, TRACE_OPTION_UNFINISHED,
+				  "the beginning is missing: a later session replaced the trace");
 	if (recovery->has_ended)
 		ended_tell(session->directory, recovery->writer);
 	return 0;

@@ -26,6 +26,8 @@ struct recover_session {
 	bool does_follow;             /**< executed programs were to be recorded, too */
 	char pattern[4096];           /**< of the names of numbered files; "": the session has one file */
 	uint32_t counter;             /**< the number in trace_path */
+	uint8_t id[16];               /**< of the trace */
+	bool has_id;                  /**< sessions of older versions have none */
 	char pieces[WRITER_PATH_MAX]; /**< the directory of the pieces */
 };
 
@@ -53,9 +55,13 @@ int recover_read_session(struct recover_session *session, const char *directory,
 /** List this user's sessions that have a directory. *sessions is the caller's to free(). Return their number. */
 int recover_list(struct recover_session **sessions);
 
+/** Return whether trace_path holds the trace of another session, which began later: both had one name for their traces,
+    and this session's is gone. */
+bool recover_is_replaced(const struct recover_session *session);
+
 /** Drain what the regions still hold, complete the trace, remove the directory. Processes that still run are detached:
     their committed events are taken, and they stay open in the trace. Return 0, or a negative errno; then nothing was
-    removed. */
+    removed. The trace of a later session is never changed: -EEXIST, unless there is an output. */
 int recover_run(const struct recover_session *session, const struct recover_options *options,
 		struct recover_result *result, struct diag *diag);
 

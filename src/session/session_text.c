@@ -10,14 +10,18 @@
 #include "os/proc.h"
 #include "session/fields.h"
 #include "session/logger_state.h"
+#include "session/recover_id.h"
 
 void logger_session_write(struct logger *logger)
 {
 	const struct session_options *options = logger->options;
 	const struct writer_clock *clock = &logger->clock.writer;
 	struct fields fields = {.text = NULL};
+	char id[RECOVER_ID_TEXT];
 	fields_add(&fields, "trace", store_next_path(logger->store));
 	fields_add(&fields, "pattern", options->trace_path);
+	recover_id_text(writer_id(logger->writer), id);
+	fields_add(&fields, "id", id);
 	fields_add_number(&fields, "counter", store_counter(logger->store));
 	fields_add(&fields, "file_mode", session_file_mode_name(options->file_mode));
 	fields_add(&fields, "name", options->session_name ? options->session_name : "");

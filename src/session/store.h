@@ -43,9 +43,10 @@ void store_while_waiting(struct store *store, void (*tell)(void *cookie), void (
 /** Return the path of the file that is being written, or was last written out; "" if none was. */
 const char *store_path(const struct store *store);
 
-/** Move a trace that waits for its directory to its path, if the directory is there now. Return true once, after that,
-    and from then on false. */
-bool store_settle_path(struct store *store);
+/** Move a trace that waits for its directory to its path, if the directory is there now. At the end of the session
+    (is_last), a file system that was not mounted is waited for no longer. Return true once, after that, and from then
+    on false. */
+bool store_settle_path(struct store *store, bool is_last);
 
 /** Return whether a trace that waits can be moved to its path. It is looked for that a few times a second. */
 bool store_has_place(struct store *store, uint64_t now_ns);

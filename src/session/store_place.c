@@ -5,57 +5,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <mntent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#ifndef STATX_ATTR_MOUNT_ROOT
-#define STATX_ATTR_MOUNT_ROOT 0x2000
-#endif
-
-static bool is_mounted(const char *path)
-{
-	struct statx facts, above;
-	char parent[WRITER_PATH_MAX + 4];
-	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, STATX_TYPE, &facts) != 0)
-		return false;
-	if (facts.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT)
-		return facts.stx_attributes & STATX_ATTR_MOUNT_ROOT;
-	snprintf(parent, sizeof(parent), "%s/..", path);
-	return statx(AT_FDCWD, parent, AT_NO_AUTOMOUNT, STATX_TYPE, &above) == 0 &&
-	       (facts.stx_dev_major != above.stx_dev_major || facts.stx_dev_minor != above.stx_dev_minor);
-}
-
-static bool is_below(const char *path, const char *directory)
-{
-	size_t length = strlen(directory);
-	return length > 1 && !strncmp(path, directory, length) && path[length] == '/';
-}
-
-/* Find the file system that the path will lie on, by the table of file systems that are mounted at the boot. Early in
-   the boot its directory may be there, on the file system below: a trace made there would be hidden later. */
-static void find_mount_point(const char *path, char found[WRITER_PATH_MAX])
-{
-	struct mntent entry, *row;
-	char room[8192];
-	FILE *table = setmntent("/etc/fstab", "re");
-	found[0] = 0;
-	while (table && (row = getmntent_r(table, &entry, room, sizeof(room))))
-		if (is_below(path, row->mnt_dir) && strlen(row->mnt_dir) > strlen(found) &&
-		    strlen(row->mnt_dir) < WRITER_PATH_MAX && !hasmntopt(row, "noauto"))
-			snprintf(found, WRITER_PATH_MAX, "%s", row->mnt_dir);
-	if (table)
-		endmntent(table);
-}
+#include "session/mount_point.h"
 
 /* Return whether a file can be made beside the path. */
 static bool has_directory(const struct store *store)
 {
 	char directory[WRITER_PATH_MAX];
 	const char *path = store->options->trace_path, *slash = strrchr(path, '/');
-	if (store->mount_point[0] && !is_mounted(store->mount_point))
+	if (store->mount_point[0] && !mount_point_is_mounted(store->mount_point))
 		return false;
 	snprintf(directory, sizeof(directory), "%.*s", slash == path ? 1 : (int)(slash - path), path);
 	return access(directory, W_OK | X_OK) == 0;
@@ -94,7 +56,7 @@ int one_file_open(struct store *store, struct writer_options *how, struct writer
 	(void)clock;
 	store->counter++;
 	if (options->waits_for_directory)
-		find_mount_point(options->trace_path, store->mount_point);
+		mount_point_find(options->trace_path, store->mount_point);
 	if (!options->waits_for_directory || has_directory(store)) {
 		take_path(options, store->path, sizeof(store->path));
 		return writer_open(&store->writer, store->path, how, diag);
@@ -121,12 +83,19 @@ bool store_has_place(struct store *store, uint64_t now_ns)
 	return has_directory(store);
 }
 
-bool store_settle_path(struct store *store)
+bool store_settle_path(struct store *store, bool is_last)
 {
 	const struct session_options *options = store->options;
 	struct diag diag = {""};
 	char path[WRITER_PATH_MAX];
-	if (!store_is_waiting(store) || !has_directory(store))
+	if (!store_is_waiting(store))
+		return false;
+	/* Before process 1, systemd's generators have not run: they may have named a file system since. */
+	mount_point_find(options->trace_path, store->mount_point);
+	/* A file system that never came must not keep the trace in memory, which a shutdown empties. */
+	if (is_last)
+		store->mount_point[0] = 0;
+	if (!has_directory(store))
 		return false;
 	take_path(options, path, sizeof(path));
 	/* Without room on its disk it stays in memory: there may be room later. */

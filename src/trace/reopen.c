@@ -98,6 +98,7 @@ static int adopt_rows(struct writer *writer, struct load *load, struct diag *dia
 	}
 	/* Merged traces are numbered anew: our rows are then of a trace of their own. */
 	memcpy(writer->trace_id, load->trace_id, sizeof(writer->trace_id));
+	memcpy(writer->file_id, load->trace_id, sizeof(writer->file_id));
 	if (load->segment_count)
 		memcpy(writer->trace_id, load->segments[load->segment_count - 1].head.trace_id,
 		       sizeof(writer->trace_id));

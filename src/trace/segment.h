@@ -51,7 +51,8 @@ struct writer {
 	struct writer_options options;
 	struct writer_clock clock;
 	char *clock_name;
-	uint8_t trace_id[16];
+	uint8_t trace_id[16]; /* of new segments */
+	uint8_t file_id[16];  /* of the file; a merged one has an id of its own */
 	bool has_segment, is_head_due; /* a segment has begun; its head is not in `out` yet */
 	bool has_rows;                 /* sections have something to write */
 	uint64_t segment_offset, segment_first, segment_ticks_max;

@@ -501,6 +501,11 @@ uint32_t writer_last_part(const struct writer *writer, uint64_t region, uint32_t
 	return found && found->part_events && found->part_sequence == sequence ? found->part_events : 0;
 }
 
+const uint8_t *writer_id(const struct writer *writer)
+{
+	return writer->file_id;
+}
+
 uint64_t writer_size_bytes(const struct writer *writer)
 {
 	return writer->output.size;
@@ -633,6 +638,7 @@ int writer_write_header(struct writer *writer, const char *path, struct diag *di
 	    getrandom(writer->trace_id, sizeof(writer->trace_id), 0) != (ssize_t)sizeof(writer->trace_id))
 		return diag_errno(diag, "no random number for %s", path);
 	memcpy(header.trace_id, writer->trace_id, sizeof(header.trace_id));
+	memcpy(writer->file_id, writer->trace_id, sizeof(writer->file_id));
 	header.checksum = XXH3_64bits(&header, offsetof(struct format_header, checksum));
 	bytes_add(&writer->out, &header, sizeof(header));
 	int error = segment_flush(writer, false);

@@ -238,6 +238,9 @@ uint32_t writer_last_sequence(const struct writer *writer, uint64_t region, uint
 /** Likewise the part_events written last for buffer `sequence` of (region, slot); 0 when none. */
 uint32_t writer_last_part(const struct writer *writer, uint64_t region, uint32_t slot, uint32_t sequence);
 
+/** Return the id of the file, of 16 bytes: the one that a reader gives as trace_dictionary(trace)->id. */
+const uint8_t *writer_id(const struct writer *writer);
+
 /** Return the bytes of the file. */
 uint64_t writer_size_bytes(const struct writer *writer);
 

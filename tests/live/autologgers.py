@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 
-from live import PROGRAMS, expect, run_tests, wait_for, wait_until_begun, xheap
+from live import PROGRAMS, expect, run_tests, told, wait_for, wait_until_begun, xheap
 
 GUID = "{222962ab-6180-4b88-a825-346b75f2a24a}"
 ROOT = pathlib.Path("root").absolute()
@@ -207,7 +207,7 @@ def killed():
     os.kill(logger, signal.SIGKILL)
     wait_for("its end", lambda: not listed()["killed"]["running"])
     said = xheap("autologger", "run", "killed")
-    expect("killed.xht.earlier has what an earlier session" in said, said)
+    expect("killed.xht.earlier has the events of an earlier session" in said, said)
     allocate("killed")
     allocate("killed")
     xheap("autologger", "stop", "killed")
@@ -217,6 +217,62 @@ def killed():
     xheap("autologger", "remove", "killed")
 
 
+def kill_logger(name, process):
+    """Kill the logger of a session that records the process. The session's directory."""
+    xheap("update", name, "-p", process.pid)
+    wait_for("events", lambda: any(target["pid"] == process.pid and target["events"] for target in told("query", name)["targets"]))
+    state = told("query", name)
+    os.kill(state["logger_pid"], signal.SIGKILL)
+    wait_for("its end", lambda: "gone" in xheap("query", name, status=None))
+    return next(path.parent for path in pathlib.Path(os.environ["XHEAP_RUNTIME_DIR"]).rglob("session") if f"pid={state['logger_pid']}\n" in path.read_text())
+
+
+def replaced():
+    """The trace of a later session is never changed by what an earlier one has left, which gets a file of its own."""
+    trace, rest = (pathlib.Path(name).absolute() for name in ("replaced.xht", "rest.xht"))
+    targets = [subprocess.Popen([f"{PROGRAMS}/attached", "seldom"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) for _ in range(2)]
+
+    def pids(path):
+        return [process["pid"] for process in told("info", path)["processes"] if process["events"]]
+
+    try:
+        for target in targets:
+            wait_until_begun(target)
+        one, two = targets
+        for words in ([], ["--file-mode", "circular", "--max-file", "1M"], ["--file-mode", "flight"]):
+            xheap("start", "one", "-o", trace, *words)
+            kill_logger("one", one)
+            xheap("start", "two", "-o", trace, "-p", two.pid)
+            wait_for("events", lambda: xheap("flush", "two") is not None and pids(trace) == [two.pid])
+            shutil.rmtree(kill_logger("two", two))
+            before = trace.read_bytes()
+            said = xheap("recover", status=2)
+            expect("later session" in said and trace.read_bytes() == before, f"{words}: {said}")
+            # The name of the trace means the trace that is there.
+            said = xheap("recover", trace)
+            expect("from the file alone" in said and pids(trace) == [two.pid] and "unfinished" in told("info", trace), f"{words}: {said}: {told('info', trace)}")
+            before = trace.read_bytes()
+            said = xheap("recover", trace, status=2)
+            expect("is whole" in said, f"{words}: {said}")
+            xheap("recover", "-o", rest)
+            expect(pids(rest) == [one.pid] and told("info", rest)["complete"] == ("flight" in words), f"{words}: {told('info', rest)}")
+            expect(trace.read_bytes() == before, words)
+        # So does the next start of an autologger.
+        xheap("autologger", "add", "late", "--FileName", trace)
+        xheap("autologger", "run", "late")
+        kill_logger("late", one)
+        xheap("start", "two", "-o", trace)
+        xheap("stop", "two")
+        said = xheap("autologger", "run", "late")
+        expect("replaced.xht.earlier has the events of an earlier session" in said and pids(f"{trace}.earlier") == [one.pid], said)
+        xheap("autologger", "stop", "late")
+    finally:
+        for target in targets:
+            target.kill()
+            target.wait()
+        xheap("autologger", "remove", "late", status=None)
+
+
 os.environ["XHEAP_IMAGE_ROOT"] = str(ROOT)
 FILES.mkdir(parents=True)
-sys.exit(run_tests(values, damaged, appended, generations, running, late, killed))
+sys.exit(run_tests(values, damaged, appended, generations, running, late, killed, replaced))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A session whose file system is mounted later, or is read-only at first: its events are in the trace, and nothing is left below the mount."""
+"""A session whose file system is mounted later, by a table or a unit, or is read-only at first: its events are in the trace, and nothing is left below the mount."""
 import os
 import pathlib
 import subprocess
@@ -10,7 +10,7 @@ from live import XHEAP, expect, info, run_tests, told, wait_for, xheap
 
 PRIVATE, ROOT = "XHEAP_TEST_MOUNTS", pathlib.Path("root").absolute()
 PLACE = pathlib.Path("place").absolute()
-TABLE = pathlib.Path("fstab").absolute()
+TABLE, UNITS = pathlib.Path("fstab").absolute(), pathlib.Path("units").absolute()
 
 
 def mount(*words):
@@ -54,6 +54,40 @@ def mounted_later():
     subprocess.run(["umount", var], check=True)
     expect(not list((var / "log").iterdir()), f"below the mount: {list((var / 'log').iterdir())}")
     TABLE.write_text("")
+
+
+def unit_name(directory):
+    """Of the mount unit for a directory, as systemd.unit(5) says."""
+    return "-".join("".join(c if c.isalnum() or c in ":_." else f"\\x{ord(c):02x}" for c in part) for part in directory.parts[1:]) + ".mount"
+
+
+def units_later():
+    """A mount unit without a line in the table, which another unit wants. Units that are masked, missing, or wanted by none are not waited for."""
+    data = PLACE / "my-data"
+    trace = data / "masked/missing/unwanted/boot.xht"
+    trace.parent.mkdir(parents=True)
+    wants = UNITS / "local-fs.target.wants"
+    wants.mkdir()
+    for directory in (data, data / "masked", data / "masked/missing"):
+        (wants / unit_name(directory)).symlink_to(f"../{unit_name(directory)}")
+    (UNITS / unit_name(data / "masked")).symlink_to("/dev/null")
+    for directory in (data, trace.parent):
+        (UNITS / unit_name(directory)).write_text(f"[Mount]\nWhat=test\nWhere={directory}\nType=tmpfs\n")
+    session("units", trace)
+    allocate("units")
+    mount("-t", "tmpfs", "test", data)
+    expect(not trace.exists(), "the directory is missing")
+    trace.parent.mkdir(parents=True)
+    wait_for("the trace", trace.exists)
+    allocate("units")
+    finish("units", trace, 2)
+    subprocess.run(["umount", data], check=True)
+    expect(not list(trace.parent.iterdir()), f"below the mount: {list(trace.parent.iterdir())}")
+    # A file system that never comes: the trace is there at the end, rather than in memory.
+    session("never", trace)
+    allocate("never")
+    expect(not trace.exists(), "the file system is not mounted")
+    finish("never", trace, 1)
 
 
 def read_only():
@@ -111,4 +145,11 @@ if not os.path.exists("/etc/fstab"):
     print("there is no /etc/fstab to replace")
     sys.exit(77)
 mount("--bind", TABLE, "/etc/fstab")
-sys.exit(run_tests(mounted_later, read_only, limited))
+UNITS.mkdir()
+tests = [mounted_later, read_only, limited]
+if os.path.isdir("/etc/systemd/system"):
+    mount("--bind", UNITS, "/etc/systemd/system")
+    tests.append(units_later)
+else:
+    print("units_later: there is no /etc/systemd/system to replace")
+sys.exit(run_tests(*tests))

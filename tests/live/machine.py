@@ -24,13 +24,16 @@ systemd-modules-load.service kmod-static-nodes.service systemd-repart.service sy
 systemd-initctl.socket systemd-udevd.service systemd-udev-trigger.service systemd-remount-fs.service dev-hugepages.mount dev-mqueue.mount
 sys-fs-fuse-connections.mount sys-kernel-config.mount sys-kernel-debug.mount sys-kernel-tracing.mount proc-sys-fs-binfmt_misc.automount
 systemd-ask-password-console.path cryptsetup.target integritysetup.target veritysetup.target""".split()
-# Machines beside each other must not share their cgroups: each systemd ends what is in those of its services.
+# Machines beside each other must not share their cgroups: each systemd ends what is in those of its services. Cgroups of ended machines are removed, and no others: a
+# service of a running machine has an empty one for a moment, and cannot start without it.
 OWN_CGROUP = """set -e
 mount --make-rprivate /
 mount -t cgroup2 cgroup2 {place}
-find {place}/xheap-machine.* -depth -type d -exec rmdir {{}} + 2>/dev/null || true
-mkdir {place}/xheap-machine.$$
-echo $$ > {place}/xheap-machine.$$/cgroup.procs
+for old in {place}/xheap-machine.*; do
+    [ -e "/proc/${{old##*.}}" ] || ! grep -q "populated 0" "$old/cgroup.events" || find "$old" -depth -type d -exec rmdir {{}} + || true
+done 2>/dev/null
+own={place}/xheap-machine.$$ tries=0
+until mkdir -p $own && echo $$ > $own/cgroup.procs; do tries=$((tries + 1)); [ $tries -lt 100 ]; done
 umount {place}
 exec unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child sh -c "$1"
 """
