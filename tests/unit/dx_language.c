@@ -217,7 +217,8 @@ static void test_actions(void **state)
 	value_is("@$cursession.TTD.Data.Heap()[0].BaseAddress", "0x5000");
 	value_is("@$cursession.TTD.Data.Heap()[0].ReserveSize", "0x100000");
 	value_is("@$cursession.TTD.Data.Heap()[0].CommitSize", "0x2000");
-	value_is("@$cursession.TTD.Data.Heap()[0].Parameters.Select(p => p).Skip(1).First()", "0x5000");
+	value_is("@$cursession.TTD.Data.Heap()[0].Parameters.Select(p => p).Skip(1).First()", "main arena");
+	value_is("@$cursession.TTD.Data.Heap()[0].Parameters.Select(p => p).Skip(2).First()", "0x5000");
 	value_is("@$cursession.TTD.Data.Heap()[1].Action + @$cursession.TTD.Data.Heap()[1].Result", "Lock0x1");
 	value_is("@$cursession.TTD.Data.Heap()[2].MakeReadOnly", "0x1");
 	value_is("@$cursession.TTD.Data.Heap()[3].MakeReadOnly", "0x0");

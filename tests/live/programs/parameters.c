@@ -164,11 +164,17 @@ static void use_row(struct caller *caller, int i)
 	note(caller, #function, NULL, (int)(sizeof((uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t)), \
 	     (const uint64_t[]){__VA_ARGS__})
 
+static void note_name(struct caller *caller, const char *name)
+{
+	struct call *call = &caller->calls[caller->made - 1];
+	snprintf(call->text, sizeof(call->text), "%s", name ? name : "0");
+}
+
 /* A call that names a heap. */
 #define NOTE_NAMED(caller, function, name, ...) \
 	do { \
 		NOTE(caller, function, __VA_ARGS__); \
-		snprintf((caller)->calls[(caller)->made - 1].text, 96, "%s", (name) ? (name) : "0"); \
+		note_name(caller, name); \
 	} while (0)
 
 /* Names of heaps: none, control characters, one that is too long, one more than a process has room for. */
