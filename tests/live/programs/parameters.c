@@ -180,11 +180,12 @@ static void note_name(struct caller *caller, const char *name)
 /* Names of heaps: none, control characters, one that is too long, one more than a process has room for. */
 static void name_heaps(struct caller *caller)
 {
-	static const char *const names[] = {NULL,
-					    "a\x01\x7f"
-					    "b",
-					    "long01234567890123456789012345678901234567890123456789012345678901234567890",
-					    "pool\"s\\", "annotated"};
+	static const char *const names[] = {
+		NULL,
+		"a\x01\x7f"
+		"b",
+		"long01234567890123456789012345678901234567890123456789012345678901234567890", "pool\"s\\",
+		"annotated"};
 	static char memory[THREADS][POOLS][8];
 	char(*pools)[8] = memory[caller->tid % THREADS];
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
