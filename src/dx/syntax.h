@@ -45,11 +45,13 @@ enum dx_operation {
 	DX_OR
 };
 
-enum { DX_PARAMETERS_MAX = 2 };
+/** DX_DEPTH_MAX: levels of an evaluation, and of a tree. */
+enum { DX_PARAMETERS_MAX = 2, DX_DEPTH_MAX = 400 };
 
 struct dx_node {
 	uint8_t kind;      /**< enum dx_node_kind */
 	uint8_t operation; /**< enum dx_operation, of unary and binary nodes */
+	uint16_t height;   /**< nodes from here down to the lowest one, this one included */
 	int column;        /**< in the text, from 0 */
 	int name_column;   /**< of `name`, of members and calls */
 	const char *name;

@@ -50,33 +50,43 @@ static int close_trace(void **state)
 }
 
 /* The answer's text, or the refusal's, is in `answer`. */
-static enum dx_status ask(const char *text)
+static enum dx_status ask_in(struct dx_session *session, const char *text)
 {
-	struct dx_session session = {.trace = trace};
 	struct dx_command command = {.memory_bytes = MEMORY_BYTES};
 	struct diag diag = {""};
 	struct sink out;
 	size_t length;
-	dx_session_init(&session);
 	sink_to_memory(&out);
 	assert_int_equal(dx_command_parse(text, &command, &diag), 0);
-	enum dx_status status = dx_command_run(&session, &command, &out, &out);
-	dx_session_fini(&session);
+	enum dx_status status = dx_command_run(session, &command, &out, &out);
 	char *taken = sink_take(&out, &length);
 	snprintf(answer, sizeof(answer), "%.*s", (int)length, taken);
 	free(taken);
 	return status;
 }
 
+static enum dx_status ask(const char *text)
+{
+	struct dx_session session = {.trace = trace};
+	dx_session_init(&session);
+	enum dx_status status = ask_in(&session, text);
+	dx_session_fini(&session);
+	return status;
+}
+
 /* The value behind the repeated text and its blanks. */
-static void value_is(const char *text, const char *value)
+static void answer_is(enum dx_status status, const char *text, const char *value)
 {
 	char wanted[ANSWER_MAX];
-	enum dx_status status = ask(text);
 	const char *found = strstr(answer, "                 : ");
 	snprintf(wanted, sizeof(wanted), "%s\n", value);
 	if (status > DX_FAILED || !found || strcmp(found + 19, wanted) != 0)
 		fail_msg("%s is %s, not %s", text, answer, value);
+}
+
+static void value_is(const char *text, const char *value)
+{
+	answer_is(ask(text), text, value);
 }
 
 static void refused_at(const char *text, int column, const char *part)
@@ -275,12 +285,41 @@ static void test_depth(void **state)
 	assert_int_equal(ask(text), DX_REFUSED);
 }
 
+/* Chains in parentheses, each of which begins the next: a tree of so many levels would take the stack of all that goes
+   down it, whether it is evaluated or not. */
+static void test_chains(void **state)
+{
+	static const char *const links[] = {"+1", ".A", "[0]"};
+	enum { LEVELS = 190, LINKS = 150 };
+	(void)state;
+	for (size_t kind = 0; kind < sizeof(links) / sizeof(links[0]); kind++) {
+		struct sink text;
+		size_t length;
+		sink_to_memory(&text);
+		sink_text(&text, "@$f = x => ");
+		for (int i = 0; i < LEVELS; i++)
+			sink_text(&text, "(");
+		sink_text(&text, "x");
+		for (int i = 0; i < LEVELS; i++) {
+			for (int link = 0; link < LINKS; link++)
+				sink_text(&text, links[kind]);
+			sink_text(&text, ")");
+		}
+		char *query = sink_take(&text, &length);
+		assert_int_equal(ask(query), DX_REFUSED);
+		assert_non_null(strstr(answer, "nested too deep"));
+		free(query);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers),   cmocka_unit_test(test_operators),   cmocka_unit_test(test_texts),
 		cmocka_unit_test(test_positions), cmocka_unit_test(test_collections), cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_actions),   cmocka_unit_test(test_memory),      cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_chains),
+
 	};
 	return cmocka_run_group_tests(tests, open_trace, close_trace);
 }
