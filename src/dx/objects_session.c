@@ -203,6 +203,7 @@ static void variables_elements(struct dx_query *query, const struct dx_value *ob
 	(void)object;
 	for (const struct dx_variable *at = query->session->variables; at; at = at->next) {
 		const struct dx_element element = {at->value, dx_text(at->name)};
+		query->session->uses |= at->uses;
 		dx_list_add(list, &element);
 	}
 	*sequence = dx_list_value(query, list, 0, dx_list_count(list));

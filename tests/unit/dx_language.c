@@ -89,6 +89,11 @@ static void value_is(const char *text, const char *value)
 	answer_is(ask(text), text, value);
 }
 
+static void value_is_in(struct dx_session *session, const char *text, const char *value)
+{
+	answer_is(ask_in(session, text), text, value);
+}
+
 static void refused_at(const char *text, int column, const char *part)
 {
 	char wanted[64];
@@ -192,6 +197,61 @@ static void test_collections(void **state)
 	value_is("@$cursession.TTD.Data.Heap().Last().Index,d", "59999");
 	value_is("@$cursession.TTD.Data.Heap().Take(4).Select(h => 1 / h.Index).AllNonError().Count()", "0x3");
 	value_is("@$cursession.TTD.Data.Heap().Take(5).Concat(@$cursession.TTD.Data.Heap().Take(5)).Count(),d", "10");
+}
+
+/* What a variable has is kept when its query is over: lambdas, names, kept elements, and other variables' values. */
+static void test_variables(void **state)
+{
+	static const char big[] = "@$cursession.TTD.Data.Heap().Where(h => h.Size > 50)";
+	struct dx_session session = {.trace = trace};
+	char text[256];
+	(void)state;
+	dx_session_init(&session);
+	snprintf(text, sizeof(text), "@$big = %s.Select(h => new { S = h.Size, \"T\" })", big);
+	assert_int_equal(ask_in(&session, text), DX_REFUSED);
+	snprintf(text, sizeof(text), "@$big = %s.Select(h => new { Bytes = h.Size, Name = \"text\" + h.Size })", big);
+	assert_int_equal(ask_in(&session, text), DX_DONE);
+	value_is_in(&session, "\"another text, which takes the memory of the first one\".Length", "0x35");
+	value_is_in(&session, "@$big.Count(),d", "15000");
+	value_is_in(&session, "@$big.First().Bytes", "0x33");
+	value_is_in(&session, "@$big.First().Name", "text0x33");
+	assert_int_equal(ask_in(&session, "@$more = @$big.Where(x => x.Bytes > 90).Select(x => x.Bytes)"), DX_DONE);
+	assert_int_equal(ask_in(&session, "@$big = new { Deep = new { Last = @$big.Last(), At = (x => x) } }"),
+			 DX_DONE);
+	value_is_in(&session, "@$more.Count(),d", "3000");
+	value_is_in(&session, "@$big.Deep.Last.Bytes,d", "100");
+	assert_int_equal(
+		ask_in(&session, "@$groups = @$cursession.TTD.Data.Heap().Take(40).GroupBy(h => h.Action).First()"),
+		DX_DONE);
+	value_is_in(&session, "@$groups.Count(),d", "20");
+	value_is_in(&session, "@$groups.Where(h => h.Index > 20).Count(),d", "9");
+	value_is_in(&session, "@$is = (h => h.Size > 50)", "[lambda]");
+	value_is_in(&session, "@$cursession.TTD.Data.Heap().Count(@$is),d", "15000");
+	/* A value that is replaced or removed while it is used. */
+	value_is_in(&session, "@$more.Count(x => (@$more = x) > 0),d", "3000");
+	value_is_in(&session, "@$more,d", "100");
+	value_is_in(&session, "@$groups.Count(x => @$vars.Remove(\"groups\").ToDisplayString().Length > 1),d", "19");
+	assert_int_equal(ask_in(&session, "@$groups"), DX_REFUSED);
+	/* More than variables may have: the next query has room again. */
+	assert_int_equal(ask_in(&session, "@$cursession.TTD.Data.Heap().Count(h => (@$t = \"text\") == \"\")"),
+			 DX_STOPPED);
+	assert_non_null(strstr(answer, "user variables take more than"));
+	value_is_in(&session, "@$t = \"text\"", "text");
+	dx_session_fini(&session);
+}
+
+/* Loops put values around values: that ends before the stack does. */
+static void test_values_in_values(void **state)
+{
+	(void)state;
+	value_is("@$cursession.TTD.Data.Heap().Aggregate((x => x), (f, h) => (y => f)).ToDisplayString().Length > 0",
+		 "true");
+	value_is("@$cursession.TTD.Data.Heap().Aggregate(0, (a, h) => new { A = a }).ToDisplayString().Length > 0",
+		 "true");
+	assert_int_equal(
+		ask("@$cursession.TTD.Data.Heap().Aggregate(@$cursession.Processes, (s, h) => s.Skip(0)).Count()"),
+		DX_FAILED);
+	assert_non_null(strstr(answer, "nested too deep"));
 }
 
 /* Each action, with its members and without those of others. */
@@ -315,11 +375,12 @@ static void test_chains(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),   cmocka_unit_test(test_operators),   cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_positions), cmocka_unit_test(test_collections), cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_actions),   cmocka_unit_test(test_memory),      cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_chains),
-
+		cmocka_unit_test(test_numbers),     cmocka_unit_test(test_operators),
+		cmocka_unit_test(test_texts),       cmocka_unit_test(test_positions),
+		cmocka_unit_test(test_collections), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_actions),     cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_depth),       cmocka_unit_test(test_chains),
+		cmocka_unit_test(test_variables),   cmocka_unit_test(test_values_in_values),
 	};
 	return cmocka_run_group_tests(tests, open_trace, close_trace);
 }
