@@ -162,6 +162,14 @@ const struct dx_builtin dx_builtins[] = {
 	{NULL},
 };
 
+const struct dx_variable *dx_session_find(const struct dx_session *session, const char *name)
+{
+	const struct dx_variable *at = session->variables;
+	while (at && strcmp(at->name, name) != 0)
+		at = at->next;
+	return at;
+}
+
 struct dx_value dx_session_variable(struct dx_query *query, const char *name)
 {
 	struct dx_value value = {.kind = DX_ABSENT};
@@ -170,12 +178,11 @@ struct dx_value dx_session_variable(struct dx_query *query, const char *name)
 			row->get(query, &value);
 			return value;
 		}
-	for (const struct dx_variable *at = query->session->variables; at; at = at->next)
-		if (!strcmp(at->name, name)) {
-			query->session->uses |= at->uses;
-			return at->value;
-		}
-	return dx_error(query, "there is no variable @$%s", name);
+	const struct dx_variable *variable = dx_session_find(query->session, name);
+	if (!variable)
+		return dx_error(query, "there is no variable @$%s", name);
+	query->session->uses |= variable->uses;
+	return variable->value;
 }
 
 bool dx_session_name(struct dx_query *query, const char *name, struct dx_value *value)

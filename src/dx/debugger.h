@@ -77,6 +77,9 @@ struct heap_names *dx_session_names(struct dx_session *session);
 /** Set what a name at the top, such as Debugger, stands for. False: nothing. */
 bool dx_session_name(struct dx_query *query, const char *name, struct dx_value *value);
 
+/** Return the user variable, NULL: there is none. */
+const struct dx_variable *dx_session_find(const struct dx_session *session, const char *name);
+
 /** Return the value of @$name. */
 struct dx_value dx_session_variable(struct dx_query *query, const char *name);
 

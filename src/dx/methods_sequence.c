@@ -308,6 +308,21 @@ static void call_all(struct dx_query *query, struct dx_method_call *call, struct
 	*result = dx_bool(is_true);
 }
 
+/* With a condition: whether all that are no errors pass. Without one: these elements. */
+static void call_all_non_error(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	struct element_pass pass;
+	bool is_true = true;
+	if (!call->count) {
+		*result = dx_sequence_value(
+			dx_sequence_new(query, &non_error_operator, call->receiver.sequence, call->column));
+		return;
+	}
+	for (pass_begin(&pass, query, call); is_true && pass_next(&pass); pass_forget(&pass))
+		is_true = pass.value.kind == DX_ERROR || pass_passes(&pass);
+	*result = dx_bool(is_true);
+}
+
 static void call_any(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
 	struct element_pass pass;
@@ -481,7 +496,6 @@ const struct dx_method dx_methods_of_sequences[] = {
 	LAZY("Take", "n", DX_RESULT_SAME, &dx_take_operator, "count", "the first elements"),
 	LAZY("TakeWhile", "f", DX_RESULT_SAME, &take_while_operator, "x => condition",
 	     "the elements up to the first one for which it is false"),
-	LAZY("AllNonError", "", DX_RESULT_SAME, &non_error_operator, "", "the elements that are no errors"),
 	LAZY("Concat", "s", DX_RESULT_SAME, &concat_operator, "collection", "these elements, then those"),
 	EAGER("Count", "?f", DX_RESULT_KIND, DX_NUMBER, call_count, "[x => condition]", "the number of elements"),
 	EAGER("Sum", "?f", DX_RESULT_KIND, DX_ANY, call_sum, "[x => number]",
@@ -491,6 +505,8 @@ const struct dx_method dx_methods_of_sequences[] = {
 	EAGER("Aggregate", "v?v", DX_RESULT_KIND, DX_ANY, call_aggregate, "[start,] (sum, x) => value",
 	      "the last value of a running computation (not in the documents)"),
 	EAGER("All", "f", DX_RESULT_KIND, DX_BOOL, call_all, "x => condition", "whether it is true for all elements"),
+	EAGER("AllNonError", "?f", DX_RESULT_PASSES, DX_ANY, call_all_non_error, "[x => condition]",
+	      "whether it is true for all elements but errors; without a condition: these elements"),
 	EAGER("Any", "?f", DX_RESULT_KIND, DX_BOOL, call_any, "[x => condition]", "whether there is such an element"),
 	EAGER("First", "?f", DX_RESULT_ELEMENT, DX_ANY, call_first, "[x => condition]", "the first such element"),
 	EAGER("Last", "?f", DX_RESULT_ELEMENT, DX_ANY, call_last, "[x => condition]", "the last such element"),

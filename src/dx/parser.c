@@ -134,7 +134,6 @@ static void children_store(struct parser *parser, struct dx_node *node, const st
 static void parse_arguments(struct parser *parser, struct dx_node *call)
 {
 	struct children children = {.count = 0};
-	call->kind = DX_NODE_CALL;
 	if (!is_sign(parser, ")"))
 		do
 			children_add(parser, &children, NULL, parse_expression(parser));
@@ -242,8 +241,10 @@ static struct dx_node *parse_variable(struct parser *parser, const struct dx_tok
 {
 	struct dx_node *node = node_new(parser, DX_NODE_VARIABLE, token->column);
 	node->name = token->text;
-	if (accept(parser, "("))
+	if (accept(parser, "(")) {
+		node->kind = DX_NODE_CALL;
 		parse_arguments(parser, node);
+	}
 	return node_finish(parser, node);
 }
 
@@ -288,9 +289,17 @@ static struct dx_node *parse_postfix(struct parser *parser)
 			if (parser->token.kind != DX_TOKEN_NAME && parser->token.kind != DX_TOKEN_ODD_NAME)
 				fail(parser, parser->token.column, "a member's name is missing behind the dot");
 			advance(parser);
-			if (accept(parser, "("))
+			if (accept(parser, "(")) {
+				member->kind = DX_NODE_CALL;
 				parse_arguments(parser, member);
+			}
 			node = node_finish(parser, member);
+		} else if (accept(parser, "(")) {
+			struct dx_node *application = node_new(parser, DX_NODE_APPLY, node->column);
+			application->name_column = column;
+			application->first = node;
+			parse_arguments(parser, application);
+			node = node_finish(parser, application);
 		} else if (accept(parser, "[")) {
 			struct dx_node *index = node_new(parser, DX_NODE_INDEX, node->column);
 			index->name_column = column;

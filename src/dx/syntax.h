@@ -11,6 +11,7 @@ enum dx_node_kind {
 	DX_NODE_VARIABLE,    /**< @$name */
 	DX_NODE_MEMBER,      /**< first.name */
 	DX_NODE_CALL,        /**< first.name(children), or @$name(children) without first */
+	DX_NODE_APPLY,       /**< first(children): first is a lambda */
 	DX_NODE_INDEX,       /**< first[second] */
 	DX_NODE_UNARY,       /**< operation first */
 	DX_NODE_BINARY,      /**< first operation second */

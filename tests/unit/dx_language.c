@@ -240,6 +240,58 @@ static void test_variables(void **state)
 	dx_session_fini(&session);
 }
 
+/* Lambdas are called where they stand, as variables and as parameters; variables are members of @$vars. */
+static void test_lambdas(void **state)
+{
+	struct dx_session session = {.trace = trace};
+	(void)state;
+	dx_session_init(&session);
+	value_is("((x, y) => (x + y))(\"Hello\", \"World\")", "HelloWorld");
+	value_is("(x => y => x - y)(7)(2)", "0x5");
+	value_is("@$cursession.TTD.Data.Heap().Count(h => (f => f(h.Size))(s => s > 50)),d", "15000");
+	value_is_in(&session, "@$add = (x, y) => x + y", "[lambda]");
+	value_is_in(&session, "@$add(3, 4)", "0x7");
+	value_is_in(&session, "(@$vars.add)(3, 4)", "0x7");
+	value_is_in(&session, "Debugger.State.UserVariables.add", "[lambda]");
+	value_is_in(&session, "@$one = (x => 1 / x)", "[lambda]");
+	value_is_in(&session, "@$cursession.TTD.Data.Heap().Take(3).Select(h => @$one(h.Index)).AllNonError().Sum()",
+		    "0x1");
+	value_is_in(&session, "@$one(@$one(0))", "[error: division by zero]");
+	value_is_in(&session, "@$again = (x => x)", "[lambda]");
+	value_is_in(&session, "@$again = (x => @$again(x))", "[lambda]");
+	assert_int_equal(ask_in(&session, "@$again(1)"), DX_STOPPED);
+	assert_non_null(strstr(answer, "nested too deep"));
+	assert_int_equal(ask_in(&session, "@$add(1)"), DX_REFUSED);
+	assert_non_null(strstr(answer, "the lambda takes 2 arguments, not 1"));
+	assert_int_equal(ask_in(&session, "@$cursession.TTD.Data.Heap().Select(@$add)"), DX_FAILED);
+	assert_non_null(strstr(answer, "a lambda of one parameter, x => ..., not one of 2"));
+	refused_at("(x => x)(1, 2)", 9, "the lambda takes 1 argument, not 2");
+	refused_at("5(1)", 2, "only a lambda can be called, not a number");
+	refused_at("@$add(1)", 1, "no function or variable @$add");
+	refused_at("(h => h.Size)(@$cursession.TTD.Data.Heap()[0].Sise)", 47, "the nearest is Size");
+	refused_at("@$vars.add", 8, "no member add");
+	dx_session_fini(&session);
+}
+
+/* With a condition, AllNonError asks whether it is true for all but errors. */
+static void test_errors_left_out(void **state)
+{
+	static const char inverse[] = "@$cursession.TTD.Data.Heap().Take(4).Select(h => 6 / h.Index)";
+	char text[256];
+	(void)state;
+	snprintf(text, sizeof(text), "%s.AllNonError(x => x > 1)", inverse);
+	value_is(text, "true");
+	snprintf(text, sizeof(text), "%s.AllNonError(x => 1 / (x - 6) == 0)", inverse);
+	value_is(text, "true");
+	snprintf(text, sizeof(text), "%s.AllNonError(x => x > 2)", inverse);
+	value_is(text, "false");
+	snprintf(text, sizeof(text), "%s.AllNonError().Count()", inverse);
+	value_is(text, "0x3");
+	refused_at("@$cursession.TTD.Data.Heap().AllNonError(h => h.Size > 1).Where(x => 1)", 59,
+		   "a bool has no method Where");
+	refused_at("@$cursession.TTD.Data.Heap().AllNonError().Where(h => h.Sise > 1)", 57, "the nearest is Size");
+}
+
 /* Loops put values around values: that ends before the stack does. */
 static void test_values_in_values(void **state)
 {
@@ -381,6 +433,7 @@ int main(void)
 		cmocka_unit_test(test_actions),     cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_depth),       cmocka_unit_test(test_chains),
 		cmocka_unit_test(test_variables),   cmocka_unit_test(test_values_in_values),
+		cmocka_unit_test(test_lambdas),     cmocka_unit_test(test_errors_left_out),
 	};
 	return cmocka_run_group_tests(tests, open_trace, close_trace);
 }
