@@ -72,9 +72,12 @@ dx @$curprocess.Heap
 dx -g @$curprocess.Heap.ByHeap,d
 !tt 50
 !tt 101
+!tt FFFFFFFFFF:0
 dx Debugger.State.UserVariables
 dx @$vars.Remove("big")
 dx @$big
+quit
+dx "behind the end"
 END
 ask plain.xht -f lines.dx
 cat > switch.dx <<'END'
