@@ -246,6 +246,9 @@ static const struct known_type *check_member(struct checker *checker, struct dx_
 	}
 	if (object->record)
 		return check_field(checker, node, object);
+	/* A lambda is called when its collection is shown, and the limits are said before. */
+	if (scope && class == &dx_process_class)
+		checker->query->session->uses |= dx_limits_of_process_member(node->name);
 	nearest_begin(&nearest, node->name);
 	for (const struct dx_member *row = class ? class->members : NULL; row && row->name; row++) {
 		if (!strcasecmp(row->name, node->name))
@@ -452,6 +455,8 @@ static const struct known_type *check_call(struct checker *checker, struct dx_no
 {
 	struct call_types types = {.receiver = node->first ? check(checker, node->first, scope) : &any};
 	unsigned least, most;
+	if (scope && node->first)
+		checker->query->session->uses |= dx_limits_of_method(node->name);
 	const struct dx_method *method =
 		node->first ? method_for(types.receiver, node->name) : dx_method_find(DX_OF_NOTHING, NULL, node->name);
 	if (checker->has_failed)

@@ -26,6 +26,10 @@ enum dx_use {
 	DX_USE_COUNT
 };
 
+/** Return the bits of what a method, or a member of a process, asks for; 0: nothing that has limits. */
+unsigned dx_limits_of_method(const char *name);
+unsigned dx_limits_of_process_member(const char *name);
+
 /** Zero it, set the first fields, and call dx_session_init(). */
 struct dx_session {
 	const struct trace *trace;
