@@ -193,6 +193,9 @@ static struct dx_value apply(struct dx_query *query, unsigned operation, const s
 		return compare(query, operation, one, other);
 	if (operation == DX_ADD && (one->kind == DX_TEXT || other->kind == DX_TEXT))
 		return join_texts(query, one, other);
+	/* What is made of a member that an object lacks is lacking, too: sums leave it out. */
+	if (one->kind == DX_ABSENT || other->kind == DX_ABSENT)
+		return (struct dx_value){.kind = DX_ABSENT};
 	bool is_real = one->kind == DX_REAL || other->kind == DX_REAL;
 	if ((!is_integer(one) && one->kind != DX_REAL) || (!is_integer(other) && other->kind != DX_REAL))
 		return dx_error(query, "this operator is for numbers, not for %s",
@@ -222,6 +225,8 @@ static struct dx_value evaluate_unary(struct dx_query *query, const struct dx_no
 		return value;
 	if (node->operation == DX_NOT)
 		return dx_bool(!dx_is_true(&value));
+	if (value.kind == DX_ABSENT)
+		return value;
 	if (value.kind == DX_REAL)
 		return node->operation == DX_MINUS  ? dx_real(-value.real)
 		       : node->operation == DX_PLUS ? value

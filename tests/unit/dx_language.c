@@ -273,6 +273,19 @@ static void test_lambdas(void **state)
 	dx_session_fini(&session);
 }
 
+/* A Free has no Size: what is computed from it is absent, too, so all ways of counting agree. */
+static void test_absent(void **state)
+{
+	(void)state;
+	value_is("@$cursession.TTD.Data.Heap().Count(h => h.Size * 2 > 100),d", "15000");
+	value_is("@$cursession.TTD.Data.Heap().Where(h => h.Size * 2 > 100).Count(),d", "15000");
+	value_is("@$cursession.TTD.Data.Heap().Where(h => -h.Size < -50).Count(),d", "15000");
+	value_is("@$cursession.TTD.Data.Heap().Sum(h => h.Size + 1),d", "1545000");
+	value_is("@$cursession.TTD.Data.Heap().Max(h => h.Size * 2.0)", "200.0");
+	value_is("@$cursession.TTD.Data.Heap().Average(h => h.Size * 2)", "101.0");
+	value_is("@$cursession.TTD.Data.Heap().Take(4).Select(h => h.Size << 1).AllNonError().Count()", "0x4");
+}
+
 /* With a condition, AllNonError asks whether it is true for all but errors. */
 static void test_errors_left_out(void **state)
 {
@@ -427,13 +440,14 @@ static void test_chains(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),     cmocka_unit_test(test_operators),
-		cmocka_unit_test(test_texts),       cmocka_unit_test(test_positions),
-		cmocka_unit_test(test_collections), cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_actions),     cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_depth),       cmocka_unit_test(test_chains),
-		cmocka_unit_test(test_variables),   cmocka_unit_test(test_values_in_values),
-		cmocka_unit_test(test_lambdas),     cmocka_unit_test(test_errors_left_out),
+		cmocka_unit_test(test_numbers),         cmocka_unit_test(test_operators),
+		cmocka_unit_test(test_texts),           cmocka_unit_test(test_positions),
+		cmocka_unit_test(test_collections),     cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_actions),         cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_depth),           cmocka_unit_test(test_chains),
+		cmocka_unit_test(test_variables),       cmocka_unit_test(test_values_in_values),
+		cmocka_unit_test(test_lambdas),         cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_errors_left_out),
 	};
 	return cmocka_run_group_tests(tests, open_trace, close_trace);
 }
