@@ -257,6 +257,12 @@ static bool pass_passes(const struct element_pass *pass)
 	return !pass->lambda || dx_is_true(&pass->value);
 }
 
+/* Whether the condition itself is an error: then nobody knows whether the element passes. */
+static bool pass_failed(const struct element_pass *pass)
+{
+	return pass->lambda && pass->value.kind == DX_ERROR && pass->element.value.kind != DX_ERROR;
+}
+
 static void call_count(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
 	struct element_pass pass;
@@ -269,8 +275,13 @@ static void call_count(struct dx_query *query, struct dx_method_call *call, stru
 	}
 	if (dx_plan_count(query, call, result))
 		return;
-	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass))
+	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass)) {
+		if (pass_failed(&pass)) {
+			*result = pass.value;
+			return;
+		}
 		count += pass_passes(&pass);
+	}
 	*result = dx_number(count);
 }
 
@@ -303,8 +314,13 @@ static void call_all(struct dx_query *query, struct dx_method_call *call, struct
 {
 	struct element_pass pass;
 	bool is_true = true;
-	for (pass_begin(&pass, query, call); is_true && pass_next(&pass); pass_forget(&pass))
+	for (pass_begin(&pass, query, call); is_true && pass_next(&pass); pass_forget(&pass)) {
+		if (pass.value.kind == DX_ERROR) {
+			*result = pass.value;
+			return;
+		}
 		is_true = pass_passes(&pass);
+	}
 	*result = dx_bool(is_true);
 }
 
@@ -327,8 +343,13 @@ static void call_any(struct dx_query *query, struct dx_method_call *call, struct
 {
 	struct element_pass pass;
 	bool is_true = false;
-	for (pass_begin(&pass, query, call); !is_true && pass_next(&pass); pass_forget(&pass))
+	for (pass_begin(&pass, query, call); !is_true && pass_next(&pass); pass_forget(&pass)) {
+		if (pass_failed(&pass)) {
+			*result = pass.value;
+			return;
+		}
 		is_true = pass_passes(&pass);
+	}
 	*result = dx_bool(is_true);
 }
 
@@ -337,9 +358,10 @@ static void find_first(struct dx_query *query, struct dx_method_call *call, bool
 	struct element_pass pass;
 	*result = dx_error(query, "%s: there is no such element", call->method->name);
 	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass)) {
-		if ((skips_errors && pass.value.kind == DX_ERROR) || !pass_passes(&pass))
+		bool has_failed = !skips_errors && pass_failed(&pass);
+		if (!has_failed && ((skips_errors && pass.value.kind == DX_ERROR) || !pass_passes(&pass)))
 			continue;
-		*result = pass.element.value;
+		*result = has_failed ? pass.value : pass.element.value;
 		return;
 	}
 }
@@ -355,12 +377,15 @@ static void find_last(struct dx_query *query, struct dx_method_call *call, bool 
 	dx_arena_init(&kept[0], &query->budget);
 	dx_arena_init(&kept[1], &query->budget);
 	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass)) {
-		if ((skips_errors && pass.value.kind == DX_ERROR) || !pass_passes(&pass))
+		bool has_failed = !skips_errors && pass_failed(&pass);
+		if (!has_failed && ((skips_errors && pass.value.kind == DX_ERROR) || !pass_passes(&pass)))
 			continue;
 		at ^= 1;
 		dx_release(&kept[at], (struct dx_mark){NULL, NULL, NULL});
-		last = dx_value_copy(&kept[at], &pass.element.value);
+		last = dx_value_copy(&kept[at], has_failed ? &pass.value : &pass.element.value);
 		has_any = true;
+		if (has_failed)
+			break;
 	}
 	*result = has_any ? dx_value_copy(query->arena, &last)
 			  : dx_error(query, "%s: there is no such element", call->method->name);
@@ -391,6 +416,10 @@ static void call_single(struct dx_query *query, struct dx_method_call *call, str
 	bool has_one = false;
 	*result = dx_error(query, "Single: there is no such element");
 	for (pass_begin(&pass, query, call); pass_next(&pass);) {
+		if (pass_failed(&pass)) {
+			*result = pass.value;
+			return;
+		}
 		if (!pass_passes(&pass)) {
 			pass_forget(&pass);
 			continue;

@@ -286,6 +286,31 @@ static void test_absent(void **state)
 	value_is("@$cursession.TTD.Data.Heap().Take(4).Select(h => h.Size << 1).AllNonError().Count()", "0x4");
 }
 
+/* A condition that is an error for an element that is asked about: the answer is that error, in a group, too. */
+static void test_failed_conditions(void **state)
+{
+	static const char *const calls[] = {"Count", "Any", "All", "First", "Last", "Single"};
+	static const char heap[] = "@$cursession.TTD.Data.Heap().Take(8)";
+	char text[256];
+	(void)state;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		snprintf(text, sizeof(text), "%s.%s(h => 1 / (h.Index - 4) > %d)", heap, calls[i], i == 2 ? -2 : 2);
+		value_is(text, "[error: division by zero]");
+		if (i >= 2 && i != 3)
+			continue;
+		snprintf(text, sizeof(text), "%s.GroupBy(h => 1).Select(g => g.%s(h => 1 / (h.Index - 4) > 2)).Last()",
+			 heap, calls[i]);
+		value_is(text, "[error: division by zero]");
+	}
+	value_is("@$cursession.TTD.Data.Heap().Any(h => 1 / (h.Index - 4) == 0)", "true");
+	value_is("@$cursession.TTD.Data.Heap().First(h => 1 / (h.Index - 4) == 0).Index", "0x0");
+	value_is("@$cursession.TTD.Data.Heap().All(h => 1 / (h.Index - 4) == 1)", "false");
+	value_is("@$cursession.TTD.Data.Heap().FirstNonError(h => 1 / (h.Index - 4) == 1).Index", "0x5");
+	value_is("@$cursession.TTD.Data.Heap().Take(8).Select(h => 1 / h.Index).All(x => x >= 0)",
+		 "[error: division by zero]");
+	value_is("@$cursession.TTD.Data.Heap().Take(8).Select(h => 1 / h.Index).Count(x => x >= 0)", "0x7");
+}
+
 /* With a condition, AllNonError asks whether it is true for all but errors. */
 static void test_errors_left_out(void **state)
 {
@@ -440,13 +465,21 @@ static void test_chains(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),         cmocka_unit_test(test_operators),
-		cmocka_unit_test(test_texts),           cmocka_unit_test(test_positions),
-		cmocka_unit_test(test_collections),     cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_actions),         cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_depth),           cmocka_unit_test(test_chains),
-		cmocka_unit_test(test_variables),       cmocka_unit_test(test_values_in_values),
-		cmocka_unit_test(test_lambdas),         cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_operators),
+		cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_positions),
+		cmocka_unit_test(test_collections),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_actions),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_chains),
+		cmocka_unit_test(test_variables),
+		cmocka_unit_test(test_values_in_values),
+		cmocka_unit_test(test_lambdas),
+		cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_failed_conditions),
 		cmocka_unit_test(test_errors_left_out),
 	};
 	return cmocka_run_group_tests(tests, open_trace, close_trace);
