@@ -18,16 +18,19 @@ struct settings_reading {
 	struct diag *why;
 };
 
+/* The library takes an indented line for a part of the value before it: its blanks are left out. */
 static char *read_line(char *text, int size, void *context)
 {
 	struct settings_reading *reading = context;
 	if (!fgets(text, size, reading->file))
 		return NULL;
+	size_t blanks = reading->is_cut ? 0 : strspn(text, " \t");
 	reading->line += !reading->is_cut;
 	reading->is_cut = !strchr(text, '\n') && strlen(text) + 1 >= (size_t)size;
 	if (reading->is_cut && !reading->error)
 		reading->error = diag_fail(reading->why, E2BIG, "%s:%u: the line is longer than %d bytes",
 					   reading->path, reading->line, size - 2);
+	memmove(text, text + blanks, strlen(text + blanks) + 1);
 	return text;
 }
 

@@ -73,7 +73,8 @@ def selected():
     register("each", "-o", ROOT / "each.%p.xht")
     with Watching(*PATIENT):
         wait_until_in_force()
-        wanted = {print_pid("wanted") for _ in range(2)}
+        # The whole command line is compared, however long it is.
+        wanted = {print_pid("wanted"), print_pid(*["x" * 1000] * 200, "wanted")}
         print_pid("other")
         print_pid(program=privileged)
         numbered = [print_pid(program=FILES / "numbered") for _ in range(10)]
@@ -89,6 +90,9 @@ def selected():
         expect(found["each"]["traced"] == 3, f"each with its trace: {found}")
         names = {ROOT / f"each.{pid}.xht" for pid in each}
         wait_for("whole traces", lambda: all(name.exists() and told("info", name)["complete"] for name in names))
+    xheap("image", "remove", "numbered")
+    said = xheap("image", "add", "numbered", "--first", "2")
+    expect("none is recorded before the next boot: 10 matching starts of numbered" in said, said)
     expect(traced_pids("numbered.*") == {numbered[2], numbered[5]}, f"{traced_pids('numbered.*')} of {numbered}")
     expect(wanted <= traced_pids(), "a selected process is in no trace")
     expect(all({int(row["pid"]) for row in processes(ROOT / f"each.{pid}.xht")} == {pid} for pid in each), "a trace has another process")
@@ -234,6 +238,17 @@ def edited():
         for text in ("bad.conf:3: TracingFlags = 0x2: 0x2 traces critical sections", "odd.conf:4: ", "own.conf: Image = xheap: xheap does not trace",
                      "open.conf is not in force: others may write to it"):
             expect(text in mistakes, f"{text!r} is not among {mistakes}")
+        before = listed()[1]["other"]["traced"]
+        (OPTIONS / "good.conf").write_text("\t[image]\n  Image = other\n\n\tUser = nobody\n")
+
+        def unselected():
+            print_pid(program=FILES / "other")
+            return listed()[1]["other"]["starts"]["not_selected"]
+        wait_for("a start that an indented line does not select", unselected)
+        OPTIONS.rename(ROOT / "moved")
+        OPTIONS.mkdir()
+        (OPTIONS / "good.conf").write_text("[image]\nImage = other\n")
+        wait_for("a start by an option in another directory", lambda: recorded() > before)
         (OPTIONS / "good.conf").write_text("[image]\nImage = other\nEnabled = no\n")
         wait_for("session's end", lambda: not re.search(r"^image-[0-9a-f]{8}\.other: ", xheap("sessions"), re.M))
         before = listed()[1]["other"]["traced"]
@@ -243,6 +258,21 @@ def edited():
                   ("add", "perl", "--for", "2x"), ("add", "perl", "--user", "no-such-user"), ("add", "perl", "--file-mode", "flight"), ("remove", "nobody"), ("show",), ("x",), ("list", "x"),
                   ("add", "perl", "--session", "a", "-o", "/b"), ("add", "/" + "x" * 300), ("add", "perl", "--arguments", "a ; b"), ("add", "perl", "--arguments", "a ")):
         expect(xheap("image", *words, status=2).startswith("xheap: "), f"{words}")
+
+
+def reminded():
+    """info and report say which options are on, and how many they leave out; not those that are off."""
+    clear()
+    xheap("record", "-q", "-o", "reminded.xht", PERL, "-e", "1")
+    for number in range(30):
+        register(f"some-other-image-{number}")
+    xheap("image", "disable", "some-other-image-7")
+    for command in ("info", "report"):
+        said = re.search("^xheap: starts are recorded of (.*), and ([0-9]+) more; xheap image list$", xheap(command, "reminded.xht"), re.M)
+        names = said and said[1].split(", ")
+        expect(said and len(names) + int(said[2]) == 29 and set(names) < {f"some-other-image-{number}" for number in range(30) if number != 7}, f"{command}: {said}")
+    clear()
+    expect("starts are recorded" not in xheap("info", "reminded.xht"), "an option that is gone is on")
 
 
 def mistaken():
@@ -484,4 +514,4 @@ def tried_before():
 
 enter()
 prepare()
-sys.exit(run_tests(starts, selected, contexts, failing, threads, unchanged, edited, mistaken, sessions, mounted, replaced, elsewhere, unregistered, tried_before))
+sys.exit(run_tests(starts, selected, contexts, failing, threads, unchanged, edited, reminded, mistaken, sessions, mounted, replaced, elsewhere, unregistered, tried_before))
