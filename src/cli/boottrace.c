@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "cli/own_command.h"
+#include "os/monotonic.h"
 #include "trace/trace.h"
 
 enum { RUNS_MAX = 1000, BOOT_DELAY_MS = 120000, STATUS_SIGNALLED = 128, DELAY_MS_MAX = 24 * 3600 * 1000 };
@@ -24,27 +25,6 @@ void boottrace_trace_path(const struct boottrace *scenario, const char *tag, uin
 {
 	snprintf(path, BOOTTRACE_PATH_BYTES, "%s/%s%s%s_%llu.xht", scenario->directory, scenario->scenario,
 		 tag[0] ? "_" : "", tag, (unsigned long long)number);
-}
-
-void boottrace_runs_path(const struct boottrace *scenario, const char *tag, char path[BOOTTRACE_PATH_BYTES])
-{
-	snprintf(path, BOOTTRACE_PATH_BYTES, "%s/%s%s%s.csv", scenario->directory, scenario->scenario,
-		 tag[0] ? "_" : "", tag);
-}
-
-int boottrace_add_run(const struct boottrace *scenario, const struct boottrace_run *run)
-{
-	char path[BOOTTRACE_PATH_BYTES];
-	boottrace_runs_path(scenario, scenario->tag, path);
-	FILE *file = fopen(path, run->number == 1 ? "we" : "ae");
-	if (!file)
-		return cli_fail("cannot write %s: %s", path, strerror(errno));
-	if (run->number == 1)
-		fputs("run,time_us,status\n", file);
-	fprintf(file, "%llu,%llu,%d\n", (unsigned long long)run->number, (unsigned long long)run->time_us, run->status);
-	bool is_written = fflush(file) == 0 && !ferror(file);
-	fclose(file);
-	return is_written ? CLI_OK : cli_fail("cannot write %s: %s", path, strerror(errno));
 }
 
 /* ---- running ---- */
@@ -71,7 +51,18 @@ int boottrace_shell(const char *command)
 	return wait_for(pid);
 }
 
-/* How long the first process of the trace ran, else how long the trace is. */
+/* Return the last program that the first process of the trace executed; NULL if the trace has no process. */
+static const struct trace_process *last_program(const struct trace_dictionary *dictionary)
+{
+	const struct trace_process *last = dictionary->process_count ? &dictionary->processes[0] : NULL;
+	for (uint32_t i = 1; i < dictionary->process_count && last->end == TRACE_END_EXEC; i++)
+		if (dictionary->processes[i].pid == last->pid)
+			last = &dictionary->processes[i];
+	return last;
+}
+
+/* Set the time that the first process of the trace ran. Leave the time of the whole run if the trace does not have the
+   process's end. */
 static int trace_time(const char *path, uint64_t *time_us)
 {
 	struct trace *trace;
@@ -79,10 +70,10 @@ static int trace_time(const char *path, uint64_t *time_us)
 	if (trace_open(&trace, path, &diag))
 		return cli_fail("%s", diag.text);
 	const struct trace_dictionary *dictionary = trace_dictionary(trace);
-	const struct trace_process *first = dictionary->process_count ? &dictionary->processes[0] : NULL;
-	bool is_known = first && trace_process_end_is_known(first) && first->end_ns >= first->start_ns;
-	int64_t time_ns = is_known ? first->end_ns - first->start_ns : dictionary->duration_ns;
-	*time_us = (uint64_t)time_ns / 1000;
+	const struct trace_process *last = last_program(dictionary);
+	if (last && last->end != TRACE_END_EXEC && trace_process_end_is_known(last) &&
+	    last->end_ns >= dictionary->processes[0].start_ns)
+		*time_us = (uint64_t)(last->end_ns - dictionary->processes[0].start_ns) / 1000;
 	trace_close(trace);
 	return CLI_OK;
 }
@@ -103,12 +94,14 @@ int boottrace_run_command(const struct boottrace *scenario, struct boottrace_run
 		own_words_add(&words, *word);
 	unlink(path);
 	fflush(stdout);
+	uint64_t before_ns = monotonic_now_ns();
 	pid_t pid = fork();
 	if (pid == 0) {
 		execv("/proc/self/exe", words.items);
 		_exit(127);
 	}
 	run->status = wait_for(pid);
+	run->time_us = (monotonic_now_ns() - before_ns) / 1000;
 	own_words_fini(&words);
 	if (access(path, R_OK) != 0)
 		return cli_fail("boottrace: run %llu has no trace", (unsigned long long)run->number);
@@ -127,17 +120,6 @@ static int run_once(const struct boottrace *scenario, struct boottrace_run *run)
 						   : boottrace_run_command(scenario, run);
 }
 
-/* Of the runs of a tag, some may be left of an earlier time. */
-static void remove_rest(const struct boottrace *scenario, uint64_t number)
-{
-	char path[BOOTTRACE_PATH_BYTES];
-	for (;; number++) {
-		boottrace_trace_path(scenario, scenario->tag, number, path);
-		if (unlink(path) != 0)
-			return;
-	}
-}
-
 static int run_all(const struct boottrace *scenario)
 {
 	int status = CLI_OK;
@@ -151,7 +133,7 @@ static int run_all(const struct boottrace *scenario)
 	}
 	if (status != CLI_OK)
 		return status;
-	remove_rest(scenario, scenario->run_count + 1);
+	boottrace_remove_rest(scenario);
 	status = boottrace_report(scenario);
 	int called = status == CLI_OK && scenario->after_command ? boottrace_shell(scenario->after_command) : 0;
 	return called ? cli_fail("boottrace: -callBack ended with status %d", called) : status;

@@ -70,6 +70,9 @@ int boottrace_service_remove(void);
 /** Add a run to the list of runs, or begin a new list with run 1. Return CLI_OK, or CLI_FAILED after a message. */
 int boottrace_add_run(const struct boottrace *scenario, const struct boottrace_run *run);
 
+/** Remove the traces of an earlier time that had more runs of the tag. */
+void boottrace_remove_rest(const struct boottrace *scenario);
+
 /** Print statistics over the runs of the list, and what differs to the runs of other tags. Return CLI_OK, or CLI_FAILED
     after a message. */
 int boottrace_report(const struct boottrace *scenario);

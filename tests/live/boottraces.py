@@ -68,6 +68,18 @@ def runs():
     expect(len(times) == 7 and min(times) > 0, times)
 
 
+def times():
+    """The time of a run is that of its first process, whatever it executes; else that of the whole run."""
+    for tag, words in (("exec", ("sh", "-c", "exec sleep 0.3")), ("twice", ("env", "sh", "-c", "exec sleep 0.3")), ("plain", ("sleep", "0.3"))):
+        xheap("boottrace", "-trace", "command", "-resultPath", RESULTS, "-runTag", tag, "--", *words)
+        (row,) = csv.DictReader((RESULTS / f"command_{tag}.csv").open())
+        processes = json.loads(xheap("info", RESULTS / f"command_{tag}_1.xht", "-format", "json"))["processes"]
+        ran_us = processes[-1]["end_us"] - processes[0]["start_us"]
+        expect(processes[-1]["end"] == "exit" and ran_us >= 300000 and abs(int(row["time_us"]) - ran_us) <= 1, f"{tag}: {row}, not {ran_us}: {processes}")
+        for file in RESULTS.glob(f"command_{tag}*"):
+            file.unlink()
+
+
 def tags():
     """Another tag is compared with the one before, as diff does; more runs than now are removed."""
     pathlib.Path("n").write_text("0")
@@ -139,4 +151,4 @@ FILES.mkdir(parents=True)
 pathlib.Path("bin").mkdir()
 pathlib.Path("bin/systemctl").write_text('#!/bin/sh\ncase "$*" in\nshow*) exit 1 ;;\nesac\necho "$*" >> systemctl.log\n[ "$1" = reboot ] && grep -q fail systemctl.log && exit 1\nexit 0\n')
 pathlib.Path("bin/systemctl").chmod(0o755)
-sys.exit(run_tests(runs, tags, refused, boots))
+sys.exit(run_tests(runs, times, tags, refused, boots))
