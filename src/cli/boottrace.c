@@ -108,7 +108,7 @@ int boottrace_run_command(const struct boottrace *scenario, struct boottrace_run
 	return run->status < 0 ? CLI_FAILED : trace_time(path, &run->time_us);
 }
 
-static int run_once(const struct boottrace *scenario, struct boottrace_run *run)
+static int run_once(const struct boottrace *scenario, struct boottrace_run *run, int lock)
 {
 	if (scenario->before_command) {
 		int status = boottrace_shell(scenario->before_command);
@@ -116,27 +116,46 @@ static int run_once(const struct boottrace *scenario, struct boottrace_run *run)
 			return cli_fail("boottrace: -preTraceCmd ended with status %d before run %llu", status,
 					(unsigned long long)run->number);
 	}
+	if (run->number == 1)
+		boottrace_runs_begin(lock);
 	return scenario->kind == BOOTTRACE_SERVICE ? boottrace_run_service(scenario, run)
 						   : boottrace_run_command(scenario, run);
 }
 
-static int run_all(const struct boottrace *scenario)
+/* Make the runs of a list that is locked. */
+static int run_listed(const struct boottrace *scenario, int lock)
 {
 	int status = CLI_OK;
 	for (uint64_t number = 1; number <= scenario->run_count && status == CLI_OK; number++) {
 		struct boottrace_run run = {.number = number};
-		status = run_once(scenario, &run);
+		status = run_once(scenario, &run, lock);
 		if (status == CLI_OK)
 			status = boottrace_add_run(scenario, &run);
 		if (status == CLI_OK && run.status)
 			cli_say("run %llu ended with status %d", (unsigned long long)number, run.status);
 	}
-	if (status != CLI_OK)
-		return status;
-	boottrace_remove_rest(scenario);
-	status = boottrace_report(scenario);
-	int called = status == CLI_OK && scenario->after_command ? boottrace_shell(scenario->after_command) : 0;
+	if (status == CLI_OK)
+		boottrace_remove_rest(scenario);
+	return status;
+}
+
+int boottrace_end(const struct boottrace *scenario)
+{
+	int status = boottrace_report(scenario);
+	int called = scenario->after_command ? boottrace_shell(scenario->after_command) : 0;
 	return called ? cli_fail("boottrace: -callBack ended with status %d", called) : status;
+}
+
+static int run_all(const struct boottrace *scenario)
+{
+	int lock = boottrace_runs_lock(scenario);
+	if (lock < 0)
+		return CLI_FAILED;
+	int status = run_listed(scenario, lock);
+	if (status == CLI_OK)
+		status = boottrace_end(scenario);
+	boottrace_runs_unlock(scenario, lock);
+	return status;
 }
 
 /* ---- the command line ---- */

@@ -15,6 +15,9 @@ enum { BOOTTRACE_PATH_BYTES = 4096, BOOTTRACE_SCENARIO_BYTES = 300, BOOTTRACE_UN
 enum { SERVICE_DELAY_MS = 5000 };
 #define BOOTTRACE_CONTINUE_WORD "-continue"
 
+/** The first line of a list of runs. */
+#define BOOTTRACE_RUNS_HEAD "run,time_us,status\n"
+
 enum boottrace_kind { BOOTTRACE_COMMAND, BOOTTRACE_SERVICE, BOOTTRACE_BOOT };
 
 struct boottrace {
@@ -67,6 +70,14 @@ void boottrace_service_name(const char *unit, char *name, size_t size);
     message. */
 int boottrace_service_remove(void);
 
+/** Lock the list of runs: another boottrace cannot replace the traces of this tag. Return a descriptor for the two
+    functions below, or -1 after a message. */
+int boottrace_runs_lock(const struct boottrace *scenario);
+/** Empty the list, before the first trace of an earlier time is replaced. */
+void boottrace_runs_begin(int lock);
+/** Unlock the list. An empty one is removed. */
+void boottrace_runs_unlock(const struct boottrace *scenario, int lock);
+
 /** Add a run to the list of runs, or begin a new list with run 1. Return CLI_OK, or CLI_FAILED after a message. */
 int boottrace_add_run(const struct boottrace *scenario, const struct boottrace_run *run);
 
@@ -76,5 +87,8 @@ void boottrace_remove_rest(const struct boottrace *scenario);
 /** Print statistics over the runs of the list, and what differs to the runs of other tags. Return CLI_OK, or CLI_FAILED
     after a message. */
 int boottrace_report(const struct boottrace *scenario);
+
+/** Print the report, and run -callBack, after all runs. Return CLI_OK, or CLI_FAILED after a message. */
+int boottrace_end(const struct boottrace *scenario);
 
 #endif

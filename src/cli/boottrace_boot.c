@@ -191,9 +191,7 @@ static int finish(const struct boottrace *scenario)
 	/* The commands that compare the runs inherit it. */
 	if (!freopen(path, "w", stdout))
 		return cli_fail("cannot write %s: %s", path, strerror(errno));
-	int status = boottrace_report(scenario);
-	int called = status == CLI_OK && scenario->after_command ? boottrace_shell(scenario->after_command) : 0;
-	return called ? cli_fail("boottrace: -callBack ended with status %d", called) : status;
+	return boottrace_end(scenario);
 }
 
 int boottrace_boot_continue(void)

@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import sys
 
-from live import expect, run_tests, xheap
+from live import XHEAP, expect, run_tests, wait_for, xheap
 
 ROOT = pathlib.Path("root").absolute()
 STATE, FILES = ROOT / "var/lib/xheap/autologger", ROOT / "etc/xheap/autologger.d"
@@ -92,6 +92,53 @@ def tags():
     expect(own.strip().splitlines()[-12:] == said.strip().splitlines()[-12:], f"{own}\n----\n{said}")
 
 
+def at_once():
+    """Two at once never write the same traces; a run without an end leaves no list that another tag is compared with."""
+    place = pathlib.Path("at_once").absolute()
+    place.mkdir()
+    words = ["boottrace", "-trace", "command", "-resultPath", place, "-runTag"]
+    one = subprocess.Popen([XHEAP, *words, "one", "-preTraceCmd", "touch began; until [ -e go ]; do sleep 0.02; done", "--", "true"], stdout=subprocess.DEVNULL)
+    try:
+        wait_for("the first", pathlib.Path("began").exists)
+        said = xheap(*words, "one", "--", "true", status=2)
+        expect("another boottrace writes" in said and "command_one.csv" in said, said)
+        expect("1 run in" in xheap(*words, "two", "--", "true") and sorted(path.name for path in place.glob("*_one*")) == ["command_one.csv"], list(place.iterdir()))
+    finally:
+        pathlib.Path("go").touch()
+        status = one.wait()
+    expect(status == 0 and len(list(csv.DictReader((place / "command_one.csv").open()))) == 1, f"status {status}")
+    xheap(*words, "three", "--", "/nowhere/program", status=2)
+    expect(not (place / "command_three.csv").exists(), "an empty list stays")
+
+
+def others():
+    """Files that only have the name of a list, and removed traces, keep no comparison from being made, nor -callBack from its run."""
+    place = pathlib.Path("others").absolute()
+    place.mkdir()
+    words = ["boottrace", "-trace", "command", "-resultPath", place, "-runTag"]
+    for tag, count in (("a", 2), ("b", 1), ("c", 1)):
+        xheap(*words, tag, "-numRuns", count, "--", "true")
+    for name, text in (("x", "number,1\n"), ("empty", ""), ("y" * 200, "run,time_us,status\n1,2,0\n")):
+        (place / f"command_{name}.csv").write_text(text)
+    for name in ("a_1", "b_1"):
+        (place / f"command_{name}.xht").unlink()
+    said = xheap(*words, "d", "--", "true")
+    expect(re.findall("From tag .*:", said) == [f"From tag {tag} (1 run) to tag d (1 run):" for tag in "ac"], said)
+    expect("command_a_1.xht was removed" in said and "command_b_1.xht was removed" in said, said)
+    (place / "command_c_1.xht").write_bytes(b"damaged")
+    said = xheap(*words, "e", "-callBack", "echo called", "--", "true", status=2)
+    expect("From tag d (1 run) to tag e (1 run):" in said and "\ncalled\n" in said, said)
+
+
+def incomplete():
+    """A run whose recording ended before its command is named below the statistics."""
+    said = xheap("boottrace", "-trace", "command", "-resultPath", RESULTS, "-runTag", "cut", "-numRuns", "2", "-max-file", "64K", "--", "env", "PYTHONMALLOC=malloc",
+                 sys.executable, "-S", "-c", "[str(i) * 3 for i in range(30000)]")
+    expect(len(re.findall("run [12] is not complete: recording ended at", said.partition("From run")[0])) == 2, said)
+    for file in RESULTS.glob("command_cut*"):
+        file.unlink()
+
+
 def refused():
     for words, reason in ((["-trace", "command"], "command is missing"), (["-trace", "standby"], "only command"), (["-trace", "service:"], "expected"),
                           (["-trace", "command", "-runTag", "a/b", "--", "ls"], "runTag"), (["-trace", "command", "-numRuns", "0", "--", "ls"], "numRuns"),
@@ -151,4 +198,4 @@ FILES.mkdir(parents=True)
 pathlib.Path("bin").mkdir()
 pathlib.Path("bin/systemctl").write_text('#!/bin/sh\ncase "$*" in\nshow*) exit 1 ;;\nesac\necho "$*" >> systemctl.log\n[ "$1" = reboot ] && grep -q fail systemctl.log && exit 1\nexit 0\n')
 pathlib.Path("bin/systemctl").chmod(0o755)
-sys.exit(run_tests(runs, times, tags, refused, boots))
+sys.exit(run_tests(runs, times, tags, at_once, others, incomplete, refused, boots))
