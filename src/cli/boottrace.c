@@ -3,7 +3,9 @@
    boottrace_boot.c restarts the machine, boottrace_report.c compares the runs. */
 #include "cli/boottrace.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,47 @@ void boottrace_trace_path(const struct boottrace *scenario, const char *tag, uin
 {
 	snprintf(path, BOOTTRACE_PATH_BYTES, "%s/%s%s%s_%llu.xht", scenario->directory, scenario->scenario,
 		 tag[0] ? "_" : "", tag, (unsigned long long)number);
+}
+
+/* ---- signals ---- */
+
+enum { ENDS_COUNT = 3 };
+static const int end_signals[ENDS_COUNT] = {SIGINT, SIGTERM, SIGHUP};
+static struct sigaction saved_ends[ENDS_COUNT];
+
+/* Set by a signal that ends the run; and the process that records a command, 0: none. */
+static volatile sig_atomic_t is_interrupted, recording_pid;
+
+/* A terminal sends its signals to the recording and its command, too; one that only we have is passed on. The recording
+   ignores SIGINT, and passes SIGTERM on. */
+static void interrupt(int signal, siginfo_t *information, void *context)
+{
+	(void)context;
+	is_interrupted = 1;
+	if (recording_pid > 0 && (information->si_code == SI_USER || information->si_code == SI_QUEUE))
+		kill((pid_t)recording_pid, signal == SIGINT ? SIGTERM : signal);
+}
+
+/* Let a signal end the run only after everything is as before. Nohup's SIGHUP stays ignored; the SIGINT that a shell
+   ignores for its background does not. */
+static void signals_take(void)
+{
+	const struct sigaction action = {.sa_sigaction = interrupt, .sa_flags = SA_SIGINFO | SA_RESTART};
+	for (int i = 0; i < ENDS_COUNT; i++)
+		if (sigaction(end_signals[i], NULL, &saved_ends[i]) == 0 &&
+		    (end_signals[i] != SIGHUP || saved_ends[i].sa_handler != SIG_IGN))
+			sigaction(end_signals[i], &action, NULL);
+}
+
+static void signals_give_back(void)
+{
+	for (int i = 0; i < ENDS_COUNT; i++)
+		sigaction(end_signals[i], &saved_ends[i], NULL);
+}
+
+bool boottrace_is_interrupted(void)
+{
+	return is_interrupted;
 }
 
 /* ---- running ---- */
@@ -100,9 +143,16 @@ int boottrace_run_command(const struct boottrace *scenario, struct boottrace_run
 		execv("/proc/self/exe", words.items);
 		_exit(127);
 	}
+	recording_pid = pid;
+	/* The signal may have come before this process. */
+	if (is_interrupted && pid > 0)
+		kill(pid, SIGTERM);
 	run->status = wait_for(pid);
+	recording_pid = 0;
 	run->time_us = (monotonic_now_ns() - before_ns) / 1000;
 	own_words_fini(&words);
+	if (is_interrupted)
+		return CLI_FAILED;
 	if (access(path, R_OK) != 0)
 		return cli_fail("boottrace: run %llu has no trace", (unsigned long long)run->number);
 	return run->status < 0 ? CLI_FAILED : trace_time(path, &run->time_us);
@@ -118,8 +168,13 @@ static int run_once(const struct boottrace *scenario, struct boottrace_run *run,
 	}
 	if (run->number == 1)
 		boottrace_runs_begin(lock);
-	return scenario->kind == BOOTTRACE_SERVICE ? boottrace_run_service(scenario, run)
-						   : boottrace_run_command(scenario, run);
+	signals_take();
+	int status = scenario->kind == BOOTTRACE_SERVICE ? boottrace_run_service(scenario, run)
+							 : boottrace_run_command(scenario, run);
+	signals_give_back();
+	return is_interrupted ? cli_fail("boottrace: run %llu was interrupted; the runs before have their traces",
+					 (unsigned long long)run->number)
+			      : status;
 }
 
 /* Make the runs of a list that is locked. */

@@ -52,7 +52,11 @@ void boottrace_runs_path(const struct boottrace *scenario, const char *tag, char
 /** Run a shell's command and wait. Return its exit status, 128 and the signal's number, or -1 after a message. */
 int boottrace_shell(const char *command);
 
-/** Run the scenario once and record it. Return CLI_OK, or CLI_FAILED after a message. */
+/** Return whether a signal asks for the end of the run. */
+bool boottrace_is_interrupted(void);
+
+/** Run the scenario once and record it. Return CLI_OK, or CLI_FAILED after a message; an interrupted run may leave the
+    message to the caller. */
 int boottrace_run_command(const struct boottrace *scenario, struct boottrace_run *run);
 int boottrace_run_service(const struct boottrace *scenario, struct boottrace_run *run);
 

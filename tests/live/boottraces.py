@@ -6,11 +6,12 @@ import json
 import os
 import pathlib
 import re
+import signal
 import statistics
 import subprocess
 import sys
 
-from live import XHEAP, expect, run_tests, wait_for, xheap
+from live import LONG_SECONDS, XHEAP, expect, run_tests, runs as runs_process, wait_for, xheap
 
 ROOT = pathlib.Path("root").absolute()
 STATE, FILES = ROOT / "var/lib/xheap/autologger", ROOT / "etc/xheap/autologger.d"
@@ -130,6 +131,41 @@ def others():
     expect("From tag d (1 run) to tag e (1 run):" in said and "\ncalled\n" in said, said)
 
 
+def interrupted():
+    """A signal ends the command and its recording, and then the boottrace: by name or by a terminal. The runs before are listed. With nohup, SIGHUP ends nothing."""
+    place = pathlib.Path("interrupted").absolute()
+    place.mkdir()
+    # The second run waits.
+    program = "[ -e second ] || { touch second; exit; }; echo $$ > pid.new; mv pid.new pid; exec sleep 1000"
+
+    def wait_and_ask(number, to_group):
+        one = subprocess.Popen([XHEAP, "boottrace", "-trace", "command", "-numRuns", "3", "-resultPath", place, "-runTag", "x", "--", "sh", "-c", program],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        pid = int(wait_for("second run", lambda: pathlib.Path("pid").exists() and pathlib.Path("pid").read_text()))
+        (os.killpg if to_group else os.kill)(one.pid, number)
+        try:
+            said = one.communicate(timeout=LONG_SECONDS)[1]
+            expect(one.returncode == 2 and "run 2 was interrupted" in said, f"{number}: {one.returncode}: {said}")
+            expect(not runs_process(pid), f"{number}: the command goes on")
+        finally:
+            if runs_process(pid):
+                os.killpg(one.pid, signal.SIGKILL)
+            for name in ("pid", "second"):
+                pathlib.Path(name).unlink(missing_ok=True)
+        rows = list(csv.DictReader((place / "command_x.csv").open()))
+        expect([row["run"] for row in rows] == ["1"], rows)
+
+    for number, to_group in ((signal.SIGTERM, False), (signal.SIGINT, False), (signal.SIGINT, True), (signal.SIGTERM, True)):
+        wait_and_ask(number, to_group)
+    pathlib.Path("began").unlink(missing_ok=True)
+    one = subprocess.Popen(["nohup", XHEAP, "boottrace", "-trace", "command", "-resultPath", place, "-runTag", "y", "--", "sh", "-c", "touch began; until [ -e go_on ]; do sleep 0.02; done"],
+                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    wait_for("run", pathlib.Path("began").exists)
+    os.killpg(one.pid, signal.SIGHUP)
+    pathlib.Path("go_on").touch()
+    expect(one.wait() == 0, f"nohup: status {one.returncode}")
+
+
 def incomplete():
     """A run whose recording ended before its command is named below the statistics."""
     said = xheap("boottrace", "-trace", "command", "-resultPath", RESULTS, "-runTag", "cut", "-numRuns", "2", "-max-file", "64K", "--", "env", "PYTHONMALLOC=malloc",
@@ -198,4 +234,4 @@ FILES.mkdir(parents=True)
 pathlib.Path("bin").mkdir()
 pathlib.Path("bin/systemctl").write_text('#!/bin/sh\ncase "$*" in\nshow*) exit 1 ;;\nesac\necho "$*" >> systemctl.log\n[ "$1" = reboot ] && grep -q fail systemctl.log && exit 1\nexit 0\n')
 pathlib.Path("bin/systemctl").chmod(0o755)
-sys.exit(run_tests(runs, times, tags, at_once, others, incomplete, refused, boots))
+sys.exit(run_tests(runs, times, tags, at_once, others, interrupted, incomplete, refused, boots))
