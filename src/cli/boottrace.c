@@ -279,6 +279,9 @@ static const struct option_grammar grammar = {.command = "boottrace", .groups = 
 
 static bool is_plain(const char *text)
 {
+	for (const char *at = text; *at; at++)
+		if (iscntrl((unsigned char)*at))
+			return false;
 	return !text[strcspn(text, "/ \t\n_%")] && text[0] != '.' && strlen(text) <= 64;
 }
 
@@ -308,14 +311,15 @@ static int take_scenario(struct boottrace *scenario)
 static int take_directory(struct boottrace *scenario)
 {
 	struct stat status;
-	char *full = realpath(scenario->result_path ? scenario->result_path : ".", NULL);
+	const char *asked = scenario->result_path ? scenario->result_path : ".";
+	char *full = realpath(asked, NULL);
 	if (!full || stat(full, &status) != 0)
-		return cli_fail("boottrace: -resultPath %s: %s", scenario->result_path, strerror(errno));
+		return cli_fail("boottrace: -resultPath %s: %s", asked, strerror(errno));
 	bool fits = snprintf(scenario->directory, sizeof(scenario->directory), "%s", full) <
 		    (int)sizeof(scenario->directory);
 	free(full);
 	if (!S_ISDIR(status.st_mode))
-		return cli_fail("boottrace: -resultPath %s: it is no directory", scenario->result_path);
+		return cli_fail("boottrace: -resultPath %s: it is no directory", asked);
 	if (access(scenario->directory, W_OK | X_OK) != 0)
 		return cli_fail("boottrace: -resultPath: cannot write into %s: %s", scenario->directory,
 				strerror(errno));
@@ -334,8 +338,8 @@ static int settle(struct boottrace *scenario)
 	if (scenario->kind != BOOTTRACE_COMMAND && scenario->command[0])
 		return cli_fail("boottrace: %s: only -trace command has a command", scenario->command[0]);
 	if (scenario->tag && (!is_plain(scenario->tag) || !scenario->tag[0]))
-		return cli_fail("boottrace: -runTag %s: up to 64 characters without blanks, /, _ and %%",
-				scenario->tag);
+		return cli_fail("boottrace: -runTag %s: up to 64 characters without blanks, /, _, %% and controls",
+				text_shown(scenario->tag));
 	if (scenario->session.file_mode != SESSION_FILE_SEQUENTIAL || scenario->session.generations)
 		return cli_fail("boottrace: each run has one trace; -file-mode and -generations are not for it");
 	scenario->tag = scenario->tag ? scenario->tag : "";
@@ -356,7 +360,7 @@ static int boottrace_run(int count, char **arguments)
 	if (status != CLI_OK)
 		return status;
 	if (scenario.wants_remove)
-		return scenario.trace ? cli_fail("boottrace: -remove stands alone") : boottrace_remove();
+		return count > 2 ? cli_fail("boottrace: -remove stands alone") : boottrace_remove();
 	status = settle(&scenario);
 	if (status != CLI_OK)
 		return status;

@@ -179,7 +179,9 @@ def refused():
     for words, reason in ((["-trace", "command"], "command is missing"), (["-trace", "standby"], "only command"), (["-trace", "service:"], "expected"),
                           (["-trace", "command", "-runTag", "a/b", "--", "ls"], "runTag"), (["-trace", "command", "-numRuns", "0", "--", "ls"], "numRuns"),
                           (["-trace", "command", "-resultPath", "/nowhere", "--", "ls"], "nowhere"), (["-trace", "command", "-prepSystem", "--", "ls"], "trained"),
-                          (["-trace", "command", "-file-mode", "circular", "--", "ls"], "one trace"), (["-remove", "-trace", "boot"], "alone"),
+                          (["-trace", "command", "-file-mode", "circular", "--", "ls"], "one trace"), (["-remove", "-trace", "boot"], "alone"), (["-remove", "-numRuns", "3"], "alone"),
+                          (["-trace", "command", "-runTag", "a\x1b[31m", "--", "ls"], "-runTag a?[31m"), (["-trace", "boot", "-yes", "-preTraceCmd", "x" * 4096], "longer than 4095"),
+                          (["-trace", "boot", "-yes", "-callBack", "x" * 4096], "longer than 4095"),
                           (["-trace", "boot", "-resultPath", "/"], "-yes"), (["-trace", "command", "-preTraceCmd", "exit 3", "--", "ls"], "status 3"),
                           (["-trace", "command", "--", "/nowhere/program"], "program"), (["-trace", "service:none.service"], "none.service")):
         environment = dict(os.environ, PATH=f"{pathlib.Path('bin').absolute()}:{os.environ['PATH']}")
@@ -199,6 +201,7 @@ def boots():
     calls = pathlib.Path("systemctl.log")
     calls.write_text("")
     before = {path.name for path in FILES.iterdir()}
+    (results / "boot_x_3.xht").write_bytes(b"of an earlier time")
     xheap("boottrace", "-trace", "boot", "-numRuns", "2", "-resultPath", results, "-runTag", "x", "-postBootDelay", "0", "-callBack", "echo > called", "-yes",
           env=environment)
     expect(calls.read_text().split("\n")[:3] == ["-q is-enabled xheap-autologger.service", "enable -q xheap-autologger.service xheap-boottrace.service", "reboot"], calls.read_text())
@@ -223,6 +226,13 @@ def boots():
     expect({path.name for path in FILES.iterdir()} == before and not (STATE / "boottrace.state").exists(), "-remove")
     xheap("boottrace", "-continue", env=environment)
     expect(calls.read_text().count("reboot\n") == 3, "after -remove nothing goes on")
+    # So does a run that cannot be listed: the next start of the machine would go on with it.
+    (results / "boot_z.csv").mkdir()
+    xheap("boottrace", "-trace", "boot", "-numRuns", "2", "-resultPath", results, "-runTag", "z", "-postBootDelay", "0", "-yes", env=environment)
+    file.write_text(file.read_text().replace("AllProcesses = 1\n", ""))
+    xheap("autologger", "run", env=environment)
+    said = xheap("boottrace", "-continue", status=2, env=environment)
+    expect("boot_z.csv" in said and {path.name for path in FILES.iterdir()} == before and not (STATE / "boottrace.state").exists(), said)
     # A restart that fails resets everything, too.
     calls.write_text("fail\n")
     said = xheap("boottrace", "-trace", "boot", "-resultPath", results, "-yes", status=2, env=environment)
