@@ -211,7 +211,8 @@ int autologger_set(struct autologger *logger, const char *name, const char *text
 				    ? diag_fail(&reason, ENAMETOOLONG, "longer than %d characters",
 						AUTOLOGGER_TEXT_BYTES - 1)
 			    : !text[0] ? diag_fail(&reason, EINVAL, "the value is empty")
-				       : parse_value(&rows[i], text, &logger->values[i].number, &reason);
+				       : settings_check_value(text, &reason);
+		error = error ? error : parse_value(&rows[i], text, &logger->values[i].number, &reason);
 		if (!error)
 			snprintf(logger->values[i].text, sizeof(logger->values[i].text), "%s", text);
 		return error ? diag_fail(why, -error, "%s = %.200s: %s", rows[i].name, text, reason.text) : 0;

@@ -70,9 +70,6 @@ static int set_text(char *text, size_t size, const char *value, struct diag *why
 {
 	if (strlen(value) >= size)
 		return diag_fail(why, E2BIG, "longer than %zu bytes", size - 1);
-	for (const char *at = value; *at; at++)
-		if ((unsigned char)*at < ' ' || *at == 127)
-			return diag_fail(why, EINVAL, "a control character in it");
 	snprintf(text, size, "%s", value);
 	return 0;
 }
@@ -146,7 +143,8 @@ int image_option_set(struct image_option *option, const char *key, const char *v
 		if (strcasecmp(rows[i].key, key))
 			continue;
 		struct diag reason = {""};
-		int error = set_value(&rows[i], member(option, &rows[i]), value, &reason);
+		int error = settings_check_value(value, &reason);
+		error = error ? error : set_value(&rows[i], member(option, &rows[i]), value, &reason);
 		return error ? diag_fail(why, -error, "%s = %.200s: %s", rows[i].key, value, reason.text) : 0;
 	}
 	return diag_fail(why, EINVAL, "%.100s: no such value", key);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "image/keeper_state.h"
 #include "os/fd.h"
 #include "os/monotonic.h"
@@ -309,13 +310,23 @@ void keeper_stop_sessions(struct keeper *keeper)
 
 struct trace_file {
 	char name[NAME_MAX + 1];
+	size_t prefix; /**< length of its name without ".NNNNN.xht" */
 	struct timespec changed;
 	uint64_t size_bytes;
 };
 
-static int compare_newest_first(const void *one, const void *other)
+struct trace_list {
+	struct trace_file *items;
+	size_t count, capacity;
+};
+
+/* The traces of an image are together, the newest one first. */
+static int compare_traces(const void *one, const void *other)
 {
 	const struct trace_file *a = one, *b = other;
+	int prefix = a->prefix != b->prefix ? (a->prefix < b->prefix ? -1 : 1) : memcmp(a->name, b->name, a->prefix);
+	if (prefix)
+		return prefix;
 	if (a->changed.tv_sec != b->changed.tv_sec)
 		return a->changed.tv_sec < b->changed.tv_sec ? 1 : -1;
 	if (a->changed.tv_nsec != b->changed.tv_nsec)
@@ -323,51 +334,76 @@ static int compare_newest_first(const void *one, const void *other)
 	return strcmp(b->name, a->name);
 }
 
-/* Remove the oldest files of one image, "PREFIX.NNNNN.xht". The newest one is being written. */
-static void trim(int directory, const char *prefix)
+/* Return the length of a trace's name without ".NNNNN.xht"; 0: it is none. */
+static size_t trace_prefix(const char *name)
 {
-	enum { FILES_MAX = 256 };
-	struct trace_file *files = calloc(FILES_MAX, sizeof(*files));
-	int own = files ? dup(directory) : -1;
+	enum { DIGITS = 5 };
+	static const char suffix[] = ".xht";
+	size_t length = strlen(name), tail = DIGITS + sizeof(suffix);
+	const char *number = length > tail ? name + length - tail : "";
+	bool is_trace =
+		number[0] == '.' && strspn(number + 1, "0123456789") == DIGITS && !strcmp(number + 1 + DIGITS, suffix);
+	return is_trace ? length - tail : 0;
+}
+
+static void traces_find(int directory, struct trace_list *traces)
+{
+	int own = dup(directory);
 	DIR *list = own >= 0 ? fdopendir(own) : NULL;
-	size_t count = 0, length = strlen(prefix);
-	uint64_t bytes = 0;
-	if (list)
-		rewinddir(list);
-	for (const struct dirent *entry; list && count < FILES_MAX && (entry = readdir(list));) {
+	for (const struct dirent *entry; list && (entry = readdir(list));) {
 		struct stat status;
-		unsigned number;
-		char end;
-		if (strncmp(entry->d_name, prefix, length) ||
-		    sscanf(entry->d_name + length, ".%5u.xh%c", &number, &end) != 2 || end != 't' ||
-		    fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode))
+		size_t prefix = trace_prefix(entry->d_name);
+		if (!prefix || fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    !S_ISREG(status.st_mode))
 			continue;
-		files[count].changed = status.st_mtim;
-		files[count].size_bytes = (uint64_t)status.st_size;
-		snprintf(files[count++].name, sizeof(files->name), "%s", entry->d_name);
-	}
-	if (count)
-		qsort(files, count, sizeof(*files), compare_newest_first);
-	for (size_t i = 0; i < count; i++) {
-		bytes += files[i].size_bytes;
-		if (i && (i >= TRACE_FILES_MAX || bytes > TRACE_BYTES_MAX))
-			unlinkat(directory, files[i].name, 0);
+		memory_grow(traces->items, traces->count, traces->capacity);
+		struct trace_file *file = &traces->items[traces->count++];
+		*file = (struct trace_file){
+			.prefix = prefix, .changed = status.st_mtim, .size_bytes = (uint64_t)status.st_size};
+		snprintf(file->name, sizeof(file->name), "%s", entry->d_name);
 	}
 	if (list)
 		closedir(list);
-	free(files);
+	else if (own >= 0)
+		close(own);
 }
 
+/* Return whether the trace is of an image that is, or was, registered. */
+static bool is_of_image(const struct keeper *keeper, const struct trace_file *file)
+{
+	char name[65];
+	for (size_t i = 0; i < keeper->kept_count; i++) {
+		image_option_session_name(&keeper->kept[i].option, name);
+		const char *prefix = name + strlen(image_session_prefix());
+		if (strlen(prefix) == file->prefix && !memcmp(prefix, file->name, file->prefix))
+			return true;
+	}
+	return false;
+}
+
+/* The newest trace of an image is being written. With many images, most have none: the directory is read once. */
 void keeper_trim_traces(const struct keeper *keeper)
 {
-	char path[IMAGE_PATH_BYTES], name[65];
+	char path[IMAGE_PATH_BYTES];
+	struct trace_list traces = {.count = 0};
 	image_directory(IMAGE_DIRECTORY_TRACES, path, sizeof(path));
 	int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (directory < 0)
 		return;
-	for (size_t i = 0; i < keeper->kept_count; i++) {
-		image_option_session_name(&keeper->kept[i].option, name);
-		trim(directory, name + strlen(image_session_prefix()));
+	traces_find(directory, &traces);
+	if (traces.count)
+		qsort(traces.items, traces.count, sizeof(*traces.items), compare_traces);
+	size_t files = 0;
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < traces.count; i++) {
+		const struct trace_file *file = &traces.items[i], *last = i ? file - 1 : NULL;
+		bool is_first =
+			!last || last->prefix != file->prefix || memcmp(last->name, file->name, file->prefix) != 0;
+		files = is_first ? 1 : files + 1;
+		bytes = is_first ? file->size_bytes : bytes + file->size_bytes;
+		if (!is_first && (files > TRACE_FILES_MAX || bytes > TRACE_BYTES_MAX) && is_of_image(keeper, file))
+			unlinkat(directory, file->name, 0);
 	}
+	free(traces.items);
 	close(directory);
 }

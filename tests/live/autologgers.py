@@ -99,6 +99,45 @@ def damaged():
     xheap("autologger", "remove", "--all", status=None)
 
 
+def written(length):
+    """A path of so many bytes, whose directory is there."""
+    path = str(pathlib.Path("long").absolute())
+    while length - len(path) > 200:
+        path += "/" + "d" * 90
+    os.makedirs(path, exist_ok=True)
+    return pathlib.Path(path + "/" + "n" * (length - len(path) - 5) + ".xht")
+
+
+def long_names():
+    """FileName of up to 1,024 bytes, written by `add` and by hand: `show`, `list` and the session have the same path."""
+    names = [written(length) for length in (189, 190, 198, 199, 200, 399, 1023, 1024)]
+    for number, name in enumerate(names):
+        if number % 2:
+            xheap("autologger", "add", "long", "--FileName", name)
+        else:
+            (FILES / "long.conf").write_bytes(f"\ufeff; by hand\r\n  [AutoLogger]\r\n\tguid : {GUID} ; the heap provider\r\n\r\n Start=1\r\n # {'c' * 300}\r\n  FileName\t=  {name} \t".encode())
+        row = listed()["long"]
+        expect(row["valid"] and row["file"] == str(name), f"{len(str(name))}: {row}")
+        expect(f"  FileName = {name}\n" in xheap("autologger", "show", "long"), xheap("autologger", "show", "long"))
+        xheap("autologger", "run", "long")
+        expect(listed()["long"]["running"] and listed()["long"]["status"] == 0, listed()["long"])
+        allocate("long")
+        xheap("autologger", "stop", "long")
+        expect(len(told("info", name)["processes"]) == 1, name)
+    (FILES / "long.conf").write_text(f"[autologger]\nGuid = {GUID}\nStart = 1\n# {'c' * 9000}\nFlushTimer = 1\n")
+    row = listed()["long"]
+    expect("long.conf:4" in row["error"] and "8191 bytes" in row["error"] and row["values"]["FlushTimer"] == "1", row)
+    # A value that its file could not give back is refused.
+    place = pathlib.Path("long").absolute()
+    for name, reason in (("a\nStart = 0", "control"), ("a ;b", "comment"), ("a ", "blank"), ("a\x1b[2J", "control")):
+        said = xheap("autologger", "add", "odd", "--FileName", f"{place}/{name}", status=2)
+        expect(reason in said and not (FILES / "odd.conf").exists(), said)
+    for name in ("a;b", "a#b", "a = [b]", "\u00e4 : \u4e2d"):
+        xheap("autologger", "add", "odd", "--FileName", f"{place}/{name}")
+        expect(listed()["odd"]["file"] == f"{place}/{name}", listed()["odd"])
+    xheap("autologger", "remove", "--all")
+
+
 def appended():
     """APPEND goes on in a file with equal buffers, and refuses one with others."""
     xheap("autologger", "add", "more", "--LogFileMode", "APPEND", "--BufferSize", "64")
@@ -275,4 +314,4 @@ def replaced():
 
 os.environ["XHEAP_IMAGE_ROOT"] = str(ROOT)
 FILES.mkdir(parents=True)
-sys.exit(run_tests(values, damaged, appended, generations, running, late, killed, replaced))
+sys.exit(run_tests(values, damaged, long_names, appended, generations, running, late, killed, replaced))

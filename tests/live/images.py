@@ -240,7 +240,7 @@ def edited():
         expect(listed()[1]["other"]["traced"] == before, "a disabled option is in force")
     for words in (("add",), ("add", "a/b"), ("add", "perl", "-o", "relative"), ("add", "xheap"), ("add", "perl", "--tracing-flags", "2"), ("add", "perl", "--first", "x"),
                   ("add", "perl", "--for", "2x"), ("add", "perl", "--user", "no-such-user"), ("add", "perl", "--file-mode", "flight"), ("remove", "nobody"), ("show",), ("x",), ("list", "x"),
-                  ("add", "perl", "--session", "a", "-o", "/b"), ("add", "/" + "x" * 300), ("add", "perl", "--arguments", "a ; b"), ("add", "perl", "--arguments", "a ")):
+                  ("add", "perl", "--session", "a", "-o", "/b"), ("add", "/" + "x" * 5000), ("add", "perl", "--arguments", "a ; b"), ("add", "perl", "--arguments", "a ")):
         expect(xheap("image", *words, status=2).startswith("xheap: "), f"{words}")
 
 
@@ -373,6 +373,33 @@ def elsewhere():
     expect(sum(row["starts"].values()) == 1 and traced_pids() == {pid}, f"{row}; {pid}; {traced_pids()} are in the traces")
 
 
+def trimmed():
+    """Of each image's own traces the newest 16 and 1 GiB are kept. Other files are left alone."""
+    clear()
+    register("perl")
+    register("sort")
+    TRACES.mkdir(parents=True)
+
+    def make(pattern, count, size=1):
+        for number in range(1, count + 1):
+            file = TRACES / (pattern % number)
+            file.touch()
+            os.truncate(file, size)
+            os.utime(file, (number, number))
+
+    make("perl.%05d.xht", 20)
+    make("sort.%05d.xht", 6, 300 << 20)
+    make("nobody.%05d.xht", 20)
+    make("perl.%06d.xht", 20)
+    (TRACES / "perl.00021.xht").symlink_to("/nonexistent")
+    with Watching(*PATIENT):
+        wait_until_in_force()
+        wait_for("fewer traces", lambda: len(list(TRACES.glob("*"))) <= 16 + 3 + 41)
+    found = sorted(file.name for file in TRACES.glob("*"))
+    wanted = [pattern % number for pattern, first, end in (("perl.%05d.xht", 5, 22), ("sort.%05d.xht", 4, 7), ("nobody.%05d.xht", 1, 21), ("perl.%06d.xht", 1, 21)) for number in range(first, end)]
+    expect(found == sorted(wanted), f"{found}")
+
+
 def unregistered():
     """The watcher does not ask for the path of a file again that belongs to no option. Another name of the file, or another option, makes it a registered one at once."""
     clear()
@@ -431,4 +458,4 @@ def unregistered():
 
 enter()
 prepare()
-sys.exit(run_tests(starts, selected, contexts, failing, threads, unchanged, edited, mistaken, sessions, mounted, replaced, elsewhere, unregistered))
+sys.exit(run_tests(starts, selected, contexts, failing, threads, unchanged, edited, mistaken, sessions, mounted, replaced, elsewhere, trimmed, unregistered))
