@@ -2,8 +2,10 @@
 /* xheap autologger list and show, and what they say of the kernel's command line. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -188,24 +190,50 @@ static void show_note(void *cookie, const char *text)
 	printf("  note  %s\n", text);
 }
 
+/* Return the number of the newest trace that FileMax keeps; 0: none. */
+static uint32_t newest_generation(const struct autologger *logger, const char *path)
+{
+	struct timespec newest = {0};
+	uint32_t found = 0;
+	for (uint32_t number = 1; number <= logger->values[AUTOLOGGER_FileMax].number; number++) {
+		char name[AUTOLOGGER_TEXT_BYTES + 12];
+		struct stat status;
+		snprintf(name, sizeof(name), "%s.%04" PRIu32, path, number);
+		if (stat(name, &status) != 0 ||
+		    (found && (status.st_mtim.tv_sec < newest.tv_sec ||
+			       (status.st_mtim.tv_sec == newest.tv_sec && status.st_mtim.tv_nsec < newest.tv_nsec))))
+			continue;
+		found = number;
+		newest = status.st_mtim;
+	}
+	return found;
+}
+
 static void show(const struct autologger_entry *entry)
 {
 	const struct autologger *logger = &entry->logger;
 	struct autologger_status status;
-	char path[AUTOLOGGER_TEXT_BYTES], text[sizeof(status.text) + 40], at[40], word[PATH_BYTES + 100];
+	char path[AUTOLOGGER_TEXT_BYTES], text[sizeof(status.text) + 40], at[40], word[PATH_BYTES + 100], counter[12];
 	autologger_status_read(logger->name, &status);
 	autologger_path(logger, path);
 	status_text(entry, &status, text, sizeof(text));
 	time_text(&status, at, sizeof(at));
+	snprintf(counter, sizeof(counter), "%" PRIu32, newest_generation(logger, path));
 	printf("%s: %s\n", logger->name,
 	       autologger_is_running(logger->name) ? "the session runs" : "the session does not run");
 	for (int i = 0; i < AUTOLOGGER_VALUE_COUNT; i++) {
 		const char *value = autologger_text(logger, (enum autologger_value)i);
 		const char *unit = autologger_value_unit((enum autologger_value)i);
-		value = i == AUTOLOGGER_Status ? text : i == AUTOLOGGER_FileName ? path : value[0] ? value : "all";
+		value = i == AUTOLOGGER_Status        ? text
+			: i == AUTOLOGGER_FileName    ? path
+			: i == AUTOLOGGER_FileCounter ? counter
+			: value[0]                    ? value
+						      : "all";
 		printf("  %s = %s%s%s%s\n", autologger_value_name((enum autologger_value)i), text_shown(value),
 		       unit[0] ? " " : "", unit,
-		       logger->values[i].text[0] || i == AUTOLOGGER_Status ? "" : " (default)");
+		       logger->values[i].text[0] || i == AUTOLOGGER_Status || i == AUTOLOGGER_FileCounter
+			       ? ""
+			       : " (default)");
 	}
 	printf("  last start  %s\n", at);
 	autologger_notes(logger, show_note, NULL);

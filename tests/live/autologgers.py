@@ -162,6 +162,7 @@ def generations():
         for _ in range(number):
             allocate("three")
         xheap("autologger", "stop", "three")
+        expect(f"FileCounter = {(number - 1) % 3 + 1}\n" in xheap("autologger", "show", "three"), "FileCounter")
         files = sorted(TRACES.glob("three.xht*"))
         expect([file.name for file in files] == [f"three.xht.{n:04}" for n in range(1, min(number, 3) + 1)], files)
         newest[f"three.xht.{(number - 1) % 3 + 1:04}"] = number
