@@ -265,8 +265,6 @@ int autologger_check(const struct autologger *logger, struct diag *why)
 				 autologger_text(logger, AUTOLOGGER_LogFileMode));
 	if ((mode & AUTOLOGGER_MODE_CIRCULAR) && !number_of(logger, AUTOLOGGER_MaxFileSize))
 		return diag_fail(why, EINVAL, "LogFileMode has CIRCULAR, which needs a MaxFileSize");
-	if (number_of(logger, AUTOLOGGER_Boot) && !number_of(logger, AUTOLOGGER_Start))
-		return diag_fail(why, EINVAL, "Boot = 1 needs Start = 1");
 	return 0;
 }
 

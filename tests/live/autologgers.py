@@ -70,6 +70,29 @@ def values():
     expect(not listed(), "remove --all")
 
 
+def edited():
+    """disable and enable change Start in a file that was edited by hand, and nothing else; Boot has no effect without Start."""
+    text = f"# Mine: Start = 1\n[AutoLogger]\n Guid={GUID}\n\tstart: %s ; not always\n\n; next\nBoot = 1\nFileMax = 2\r\nBufferSize = 65\nMaximumBuffers = 2"
+    file = FILES / "mine.conf"
+    file.write_text(text % "0x1", newline="")
+    xheap("autologger", "disable", "mine")
+    expect(file.read_bytes().decode() == text % "0", file.read_text())
+    row = listed()["mine"]
+    expect(row["valid"] and (row["values"]["Start"], row["values"]["Boot"]) == ("0", "1"), row)
+    xheap("autologger", "run", "--boot")
+    expect(not listed()["mine"]["running"], "it was started")
+    xheap("autologger", "enable", "--all")
+    expect(file.read_bytes().decode() == text % "1", file.read_text())
+    said = xheap("autologger", "show", "mine")
+    expect("BufferSize = 65 becomes 68 KB, whole pages" in said and f"MaximumBuffers = 2 becomes {2 * os.sysconf('SC_NPROCESSORS_ONLN')}" in said, said)
+    xheap("autologger", "run", "mine")
+    state = json.loads(xheap("query", "mine", "--format", "json"))
+    state = state[0] if isinstance(state, list) else state
+    expect((state["buffer_size"], state["max_buffers"]) == (68 << 10, 2 * os.sysconf("SC_NPROCESSORS_ONLN")), state)
+    xheap("autologger", "stop", "mine")
+    xheap("autologger", "remove", "mine")
+
+
 def damaged():
     """Files with mistakes are named in Status, with file and line; the other sessions start all the same."""
     xheap("autologger", "add", "whole")
@@ -315,4 +338,4 @@ def replaced():
 
 os.environ["XHEAP_IMAGE_ROOT"] = str(ROOT)
 FILES.mkdir(parents=True)
-sys.exit(run_tests(values, damaged, long_names, appended, generations, running, late, killed, replaced))
+sys.exit(run_tests(values, edited, damaged, long_names, appended, generations, running, late, killed, replaced))
