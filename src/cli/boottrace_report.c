@@ -411,11 +411,14 @@ int boottrace_report(const struct boottrace *scenario)
 		       list.count, list.count == 1 ? "" : "s", text_shown(scenario->directory));
 		print_statistics(&list);
 		print_missing(&list);
-		fflush(stdout);
-		status = compare_runs(scenario, &list);
+		status = cli_stdout_flush();
 	}
 	if (status == CLI_OK)
+		status = compare_runs(scenario, &list);
+	if (status == CLI_OK)
 		status = compare_all(scenario, &list);
+	if (status == CLI_OK)
+		status = cli_stdout_flush();
 	free(list.items);
 	return status;
 }

@@ -61,12 +61,16 @@ def runs():
                     if fact[key] < low - 1.5 * (high - low) or fact[key] > high + 1.5 * (high - low)]
         expect(table[title][4] == (", ".join(outliers) or "none"), f"{title}: {table[title]}, not {outliers}")
         if "bytes" not in key:
-            wanted = [round(statistics.median(values) + 0.0001), values[0], values[-1]]
-            expect([int(cell.replace(",", "")) for cell in table[title][:3]] == wanted, f"{title}: {table[title]}, not {wanted}")
+            wanted = [round(statistics.median(values) + 0.0001), values[0], values[-1], int(high - low + 0.5)]
+            expect([int(cell.replace(",", "")) for cell in table[title][:4]] == wanted, f"{title}: {table[title]}, not {wanted}")
     expect("run 6" in table["allocated"][4], table)
     expect("to run 6, which is furthest from it" in said, said)
     times = [int(row["time_us"]) for row in csv.DictReader((RESULTS / "command_before.csv").open())]
     expect(len(times) == 7 and min(times) > 0, times)
+    values = sorted(times)
+    wanted = [statistics.median(values), values[0], values[-1], quantile(values, 0.75) - quantile(values, 0.25)]
+    shown = [float(cell.split()[0]) * {"ns": 0.001, "us": 1, "ms": 1000, "s": 1000000}[cell.split()[1]] for cell in table["time"][:4]]
+    expect(all(abs(cell - number) <= number / 100 + 1 for cell, number in zip(shown, wanted)), f"{table['time']}, not {wanted}")
 
 
 def times():
@@ -175,6 +179,13 @@ def incomplete():
         file.unlink()
 
 
+def full():
+    """Statistics that cannot be written are an error."""
+    with open("/dev/full", "w") as output:
+        run = subprocess.run([XHEAP, "boottrace", "-trace", "command", "-resultPath", RESULTS, "-runTag", "full", "--", "true"], stdout=output, stderr=subprocess.PIPE, text=True)
+    expect((run.returncode, run.stderr) == (2, "xheap: cannot write the output: No space left on device\n"), run)
+
+
 def refused():
     for words, reason in ((["-trace", "command"], "command is missing"), (["-trace", "standby"], "only command"), (["-trace", "service:"], "expected"),
                           (["-trace", "command", "-runTag", "a/b", "--", "ls"], "runTag"), (["-trace", "command", "-numRuns", "0", "--", "ls"], "numRuns"),
@@ -244,4 +255,4 @@ FILES.mkdir(parents=True)
 pathlib.Path("bin").mkdir()
 pathlib.Path("bin/systemctl").write_text('#!/bin/sh\ncase "$*" in\nshow*) exit 1 ;;\nesac\necho "$*" >> systemctl.log\n[ "$1" = reboot ] && grep -q fail systemctl.log && exit 1\nexit 0\n')
 pathlib.Path("bin/systemctl").chmod(0o755)
-sys.exit(run_tests(runs, times, tags, at_once, others, interrupted, incomplete, refused, boots))
+sys.exit(run_tests(runs, times, tags, at_once, others, interrupted, incomplete, full, refused, boots))
