@@ -15,6 +15,8 @@
 #include "cli/autologger.h"
 #include "cli/autologger_init.h"
 #include "cli/formats.h"
+#include "session/controller.h"
+#include "session/directory.h"
 
 enum { COMMAND_LINE_BYTES = 8192, PATH_BYTES = 4096 };
 
@@ -56,6 +58,22 @@ void autologger_init_say(void)
 		cli_say("the kernel was started with %s", word);
 	else
 		cli_say("Boot = 1 needs %s on the kernel's command line, which xheap does not change", word);
+}
+
+/* ---- the session ---- */
+
+/* Return whether the session runs, but has reached its limit, or cannot write its trace. */
+static bool has_ended(const char *name)
+{
+	struct diag diag = {""};
+	struct controller_state state;
+	int socket = session_connect(name, &diag);
+	if (socket < 0)
+		return false;
+	bool is_ended = !controller_query(socket, false, &state, NULL, &diag) && state.error;
+	controller_state_fini(&state);
+	close(socket);
+	return is_ended;
 }
 
 /* ---- list ---- */
@@ -115,7 +133,9 @@ static void list_text(const struct autologger_list *list)
 		grid_cell(&grid, entry->logger.name);
 		grid_cell(&grid, autologger_text(&entry->logger, AUTOLOGGER_Start));
 		grid_cell(&grid, autologger_text(&entry->logger, AUTOLOGGER_Boot));
-		grid_cell(&grid, autologger_is_running(entry->logger.name) ? "runs" : "-");
+		grid_cell(&grid, !autologger_is_running(entry->logger.name) ? "-"
+				 : has_ended(entry->logger.name)            ? "ended"
+									    : "runs");
 		grid_cell(&grid, at);
 		grid_cell(&grid, path);
 		grid_cell(&grid, text);
@@ -134,6 +154,7 @@ static void entry_json(struct json *json, const struct autologger_entry *entry)
 	json_text(json, "name", entry->logger.name);
 	json_bool(json, "valid", !entry->error);
 	json_bool(json, "running", autologger_is_running(entry->logger.name));
+	json_bool(json, "recording_ended", has_ended(entry->logger.name));
 	json_text(json, "file", path);
 	json_count(json, "status", entry->error ? autologger_error_number(entry->error) : status.number);
 	status_text(entry, &status, text, sizeof(text));
@@ -220,7 +241,9 @@ static void show(const struct autologger_entry *entry)
 	time_text(&status, at, sizeof(at));
 	snprintf(counter, sizeof(counter), "%" PRIu32, newest_generation(logger, path));
 	printf("%s: %s\n", logger->name,
-	       autologger_is_running(logger->name) ? "the session runs" : "the session does not run");
+	       !autologger_is_running(logger->name) ? "the session does not run"
+	       : has_ended(logger->name) ? "the session runs, but its recording has ended: xheap query has the reason"
+					 : "the session runs");
 	for (int i = 0; i < AUTOLOGGER_VALUE_COUNT; i++) {
 		const char *value = autologger_text(logger, (enum autologger_value)i);
 		const char *unit = autologger_value_unit((enum autologger_value)i);
