@@ -219,9 +219,9 @@ static int run_all(const struct boottrace *scenario)
 enum documented { FLAGS, STANDBY, PREPARATION, WINDOWS, MERGE };
 static const char *const foreign_reasons[] = {
 	[FLAGS] = "xheap records heap calls only; -stackwalk KINDS chooses those with stacks",
-	[STANDBY] = "hibernation and standby are not traced: heaps stay as they are",
-	[PREPARATION] = "Linux has nothing that is trained by boots before",
-	[WINDOWS] = "there are no windows; messages go to standard error",
+	[STANDBY] = "hibernation and standby are not traced: heaps survive them",
+	[PREPARATION] = "Linux is not trained by earlier boots",
+	[WINDOWS] = "xheap opens no windows; messages go to standard error",
 	[MERGE] = "a trace is one file from the beginning",
 };
 
@@ -236,7 +236,7 @@ static int refuse(void *context, struct words *words, int number)
 /* clang-format off */
 static const struct option boottrace_rows[] = {
 	{"trace", .type = VALUE_TEXT, AT(trace), .value = "SCENARIO",
-	 .help = "what is run: command, service:UNIT, or boot"},
+	 .help = "the scenario: command, service:UNIT, or boot"},
 	{"numRuns", .type = VALUE_NUMBER, AT(run_count), .value = "N", .least = 1, .most = RUNS_MAX,
 	 .initial = 1,
 	 .help = "how often; 3 at least, better 10, for statistics"},
@@ -251,7 +251,7 @@ static const struct option boottrace_rows[] = {
 	 .help = "record so long after the start of the machine or the service"},
 	{"callBack", .type = VALUE_TEXT, AT(after_command), .value = "CMD",
 	 .help = "a shell's command after all runs"},
-	{"remove", .type = VALUE_ON, AT(wants_remove), .help = "abort what runs, and reset everything"},
+	{"remove", .type = VALUE_ON, AT(wants_remove), .help = "abort all runs, and reset everything"},
 	{"yes", .type = VALUE_ON, AT(is_sure), .help = "restart the machine without a question"},
 	{.type = VALUE_END},
 };

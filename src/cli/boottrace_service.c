@@ -166,7 +166,8 @@ static int check_watcher(void)
 	bool is_kept = image_status_is_kept(&status);
 	image_status_fini(&status);
 	return is_kept ? CLI_OK
-		       : cli_fail("boottrace: nobody watches for starts: systemctl start xheap-images, or xheap image "
+		       : cli_fail("boottrace: the watcher of image options does not run: systemctl start xheap-images, "
+				  "or xheap image "
 				  "watch");
 }
 
