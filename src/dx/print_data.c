@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Results for programs: CSV and JSON. Numbers are decimal in JSON; addresses and positions are texts. */
+#include <float.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/grid.h"
@@ -66,8 +68,12 @@ static void json_number_of(struct json *json, const char *key, const struct dx_v
 
 static void json_real(struct json *json, const char *key, double real)
 {
+	/* As few digits as give the number back. */
 	char text[40];
-	snprintf(text, sizeof(text), "%.15g", real);
+	int digits = DBL_DIG;
+	do
+		snprintf(text, sizeof(text), "%.*g", digits, real);
+	while (digits++ < DBL_DECIMAL_DIG && strtod(text, NULL) != real);
 	if (strpbrk(text, "ni"))
 		json_text(json, key, text);
 	else

@@ -74,6 +74,7 @@ def ask_events(trace):
         trace.expect(f'{HEAP}.Count(h => h.Action == "{action}")', counts[action])
     trace.expect(f"{HEAP}.Sum(h => h.Size)", sum(map(size, sized)))
     if sized:
+        trace.expect(f"{HEAP}.Average(h => h.Size)", sum(map(size, sized)) / len(sized))
         trace.expect(f"{HEAP}.Max(h => h.Size)", max(map(size, sized)))
         trace.expect(f"{HEAP}.OrderByDescending(h => h.Size).Where(h => h.Size >= 0).Take(7).Select(h => h.Index)",
                      [int(row["seq"]) for row in sorted(sized, key=lambda row: -size(row))[:7]])
