@@ -265,8 +265,6 @@ int autologger_check(const struct autologger *logger, struct diag *why)
 				 autologger_text(logger, AUTOLOGGER_LogFileMode));
 	if ((mode & AUTOLOGGER_MODE_CIRCULAR) && !number_of(logger, AUTOLOGGER_MaxFileSize))
 		return diag_fail(why, EINVAL, "LogFileMode has CIRCULAR, which needs a MaxFileSize");
-	if (number_of(logger, AUTOLOGGER_Boot) && !number_of(logger, AUTOLOGGER_Start))
-		return diag_fail(why, EINVAL, "Boot = 1 needs Start = 1");
 	return 0;
 }
 
@@ -360,6 +358,19 @@ void autologger_notes(const struct autologger *logger, void (*say)(void *cookie,
 	if (number_of(logger, AUTOLOGGER_BufferSize) < BUFFER_KB_MIN) {
 		snprintf(text, sizeof(text), "BufferSize = %s becomes %d KB, the least",
 			 autologger_text(logger, AUTOLOGGER_BufferSize), BUFFER_KB_MIN);
+		say(cookie, text);
+	}
+	uint64_t buffer_kb = number_of(logger, AUTOLOGGER_BufferSize);
+	if (buffer_kb > BUFFER_KB_MIN && buffer_kb % (PAGE_BYTES / KB)) {
+		snprintf(text, sizeof(text), "BufferSize = %s becomes %llu KB, whole pages",
+			 autologger_text(logger, AUTOLOGGER_BufferSize),
+			 (unsigned long long)((buffer_kb + PAGE_BYTES / KB - 1) / (PAGE_BYTES / KB) *
+					      (PAGE_BYTES / KB)));
+		say(cookie, text);
+	}
+	if (number_of(logger, AUTOLOGGER_MaximumBuffers) < buffer_min_of(logger)) {
+		snprintf(text, sizeof(text), "MaximumBuffers = %s becomes %llu, two for each processor",
+			 autologger_text(logger, AUTOLOGGER_MaximumBuffers), (unsigned long long)buffer_min_of(logger));
 		say(cookie, text);
 	}
 	if (is_set(logger, AUTOLOGGER_MinimumBuffers) &&

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -102,6 +103,67 @@ int autologger_file_write(const struct autologger *logger, struct diag *diag)
 	char file[AUTOLOGGER_NAME_BYTES + sizeof(TRUSTED_SUFFIX)];
 	snprintf(file, sizeof(file), "%s%s", logger->name, TRUSTED_SUFFIX);
 	return write_whole(AUTOLOGGER_DIRECTORY_FILES, file, print_logger, logger, diag);
+}
+
+/* Return where the value of a line "Start = 1" begins; NULL if it is another line. */
+static const char *start_value(const char *line)
+{
+	static const char key[] = "Start", blanks[] = " \t";
+	line += strspn(line, blanks);
+	if (strncasecmp(line, key, sizeof(key) - 1))
+		return NULL;
+	line += sizeof(key) - 1;
+	line += strspn(line, blanks);
+	return *line == '=' || *line == ':' ? line + 1 + strspn(line + 1, blanks) : NULL;
+}
+
+/* The text of a file, whose Start is set anew. */
+struct start_change {
+	const char *text;
+	bool is_on;
+};
+
+static void print_changed(const void *content, FILE *file)
+{
+	const struct start_change *change = content;
+	for (const char *line = change->text; *line;) {
+		const char *end = line + strcspn(line, "\n"), *value = start_value(line);
+		if (value && value < end) {
+			fprintf(file, "%.*s%d", (int)(value - line), line, change->is_on);
+			line = value + strcspn(value, " \t\r\n;");
+		}
+		end += *end == '\n';
+		fwrite(line, 1, (size_t)(end - line), file);
+		line = end;
+	}
+}
+
+int autologger_file_start(const char *name, bool is_on, struct diag *diag)
+{
+	char directory[PATH_BYTES], path[PATH_BYTES + NAME_MAX + 2],
+		file[AUTOLOGGER_NAME_BYTES + sizeof(TRUSTED_SUFFIX)];
+	struct start_change change = {.is_on = is_on};
+	char *text = NULL;
+	size_t size = 0;
+	FILE *opened;
+	autologger_directory(AUTOLOGGER_DIRECTORY_FILES, directory, sizeof(directory));
+	snprintf(file, sizeof(file), "%s%s", name, TRUSTED_SUFFIX);
+	snprintf(path, sizeof(path), "%s/%s", directory, file);
+	int directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (directory_fd < 0)
+		return diag_errno(diag, "cannot open %s", directory);
+	int error = trusted_file_open(directory_fd, file, path, &opened, diag);
+	close(directory_fd);
+	if (error)
+		return error;
+	/* No valid file has a zero byte. */
+	if (getdelim(&text, &size, 0, opened) < 0)
+		error = diag_fail(diag, EIO, "cannot read %s", path);
+	fclose(opened);
+	change.text = text;
+	error = error ? error : trusted_file_write(directory, file, print_changed, &change, diag);
+	free(text);
+	return error;
 }
 
 static void status_file(const char *name, char *file, size_t size)

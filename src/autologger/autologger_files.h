@@ -43,6 +43,9 @@ void autologger_list_fini(struct autologger_list *list);
 /** Return the file with this name, or NULL. */
 struct autologger_entry *autologger_list_find(const struct autologger_list *list, const char *name);
 
+/** Set Start in the file, and leave the rest as it is, comments too. Return 0 or a negative errno. */
+int autologger_file_start(const char *name, bool is_on, struct diag *diag);
+
 /** Write the file, whole or not at all; it survives a power loss. Return 0 or a negative errno. */
 int autologger_file_write(const struct autologger *logger, struct diag *diag);
 

@@ -81,7 +81,11 @@ static int set_values(const struct autologger_add *add, struct autologger *logge
 		if (word)
 			error = autologger_set(logger, autologger_value_name((enum autologger_value)i), word, why);
 	}
-	return error ? error : autologger_check(logger, why);
+	error = error ? error : autologger_check(logger, why);
+	/* A file may have it: disable leaves Boot as it is. */
+	if (!error && logger->values[AUTOLOGGER_Boot].number && !logger->values[AUTOLOGGER_Start].number)
+		error = diag_fail(why, EINVAL, "Boot = 1 needs Start = 1");
+	return error;
 }
 
 /* Refuse a trace that cannot be written: its directory must be there. The default directory is made. */
@@ -131,16 +135,11 @@ static int add_run(int count, char **arguments)
 
 static int change(struct autologger_entry *entry, const char *verb, struct diag *why)
 {
-	bool is_on = !strcmp(verb, "enable");
 	if (!strcmp(verb, "remove"))
 		return autologger_file_remove(entry->logger.name, why);
 	if (entry->error)
 		return diag_fail(why, -entry->error, "%s", entry->reason.text);
-	int error = autologger_set(&entry->logger, "Start", is_on ? "1" : "0", why);
-	/* An earlier start is a start, too. */
-	if (!error && !is_on && entry->logger.values[AUTOLOGGER_Boot].number)
-		error = autologger_set(&entry->logger, "Boot", "0", why);
-	return error ? error : autologger_file_write(&entry->logger, why);
+	return autologger_file_start(entry->logger.name, !strcmp(verb, "enable"), why);
 }
 
 static int change_all(struct autologger_list *list, const char *verb)

@@ -2,8 +2,10 @@
 /* xheap autologger list and show, and what they say of the kernel's command line. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,6 +15,8 @@
 #include "cli/autologger.h"
 #include "cli/autologger_init.h"
 #include "cli/formats.h"
+#include "session/controller.h"
+#include "session/directory.h"
 
 enum { COMMAND_LINE_BYTES = 8192, PATH_BYTES = 4096 };
 
@@ -54,6 +58,22 @@ void autologger_init_say(void)
 		cli_say("the kernel was started with %s", word);
 	else
 		cli_say("Boot = 1 needs %s on the kernel's command line, which xheap does not change", word);
+}
+
+/* ---- the session ---- */
+
+/* Return whether the session runs, but has reached its limit, or cannot write its trace. */
+static bool has_ended(const char *name)
+{
+	struct diag diag = {""};
+	struct controller_state state;
+	int socket = session_connect(name, &diag);
+	if (socket < 0)
+		return false;
+	bool is_ended = !controller_query(socket, false, &state, NULL, &diag) && state.error;
+	controller_state_fini(&state);
+	close(socket);
+	return is_ended;
 }
 
 /* ---- list ---- */
@@ -113,7 +133,9 @@ static void list_text(const struct autologger_list *list)
 		grid_cell(&grid, entry->logger.name);
 		grid_cell(&grid, autologger_text(&entry->logger, AUTOLOGGER_Start));
 		grid_cell(&grid, autologger_text(&entry->logger, AUTOLOGGER_Boot));
-		grid_cell(&grid, autologger_is_running(entry->logger.name) ? "runs" : "-");
+		grid_cell(&grid, !autologger_is_running(entry->logger.name) ? "-"
+				 : has_ended(entry->logger.name)            ? "ended"
+									    : "runs");
 		grid_cell(&grid, at);
 		grid_cell(&grid, path);
 		grid_cell(&grid, text);
@@ -132,6 +154,7 @@ static void entry_json(struct json *json, const struct autologger_entry *entry)
 	json_text(json, "name", entry->logger.name);
 	json_bool(json, "valid", !entry->error);
 	json_bool(json, "running", autologger_is_running(entry->logger.name));
+	json_bool(json, "recording_ended", has_ended(entry->logger.name));
 	json_text(json, "file", path);
 	json_count(json, "status", entry->error ? autologger_error_number(entry->error) : status.number);
 	status_text(entry, &status, text, sizeof(text));
@@ -177,7 +200,7 @@ int autologger_list_run(int count, char **arguments)
 	else
 		puts("no autologgers; xheap autologger add NAME makes one");
 	autologger_list_fini(&list);
-	return CLI_OK;
+	return cli_stdout_flush();
 }
 
 /* ---- show ---- */
@@ -188,24 +211,52 @@ static void show_note(void *cookie, const char *text)
 	printf("  note  %s\n", text);
 }
 
+/* Return the number of the newest trace that FileMax keeps; 0: none. */
+static uint32_t newest_generation(const struct autologger *logger, const char *path)
+{
+	struct timespec newest = {0};
+	uint32_t found = 0;
+	for (uint32_t number = 1; number <= logger->values[AUTOLOGGER_FileMax].number; number++) {
+		char name[AUTOLOGGER_TEXT_BYTES + 12];
+		struct stat status;
+		snprintf(name, sizeof(name), "%s.%04" PRIu32, path, number);
+		if (stat(name, &status) != 0 ||
+		    (found && (status.st_mtim.tv_sec < newest.tv_sec ||
+			       (status.st_mtim.tv_sec == newest.tv_sec && status.st_mtim.tv_nsec < newest.tv_nsec))))
+			continue;
+		found = number;
+		newest = status.st_mtim;
+	}
+	return found;
+}
+
 static void show(const struct autologger_entry *entry)
 {
 	const struct autologger *logger = &entry->logger;
 	struct autologger_status status;
-	char path[AUTOLOGGER_TEXT_BYTES], text[sizeof(status.text) + 40], at[40], word[PATH_BYTES + 100];
+	char path[AUTOLOGGER_TEXT_BYTES], text[sizeof(status.text) + 40], at[40], word[PATH_BYTES + 100], counter[12];
 	autologger_status_read(logger->name, &status);
 	autologger_path(logger, path);
 	status_text(entry, &status, text, sizeof(text));
 	time_text(&status, at, sizeof(at));
+	snprintf(counter, sizeof(counter), "%" PRIu32, newest_generation(logger, path));
 	printf("%s: %s\n", logger->name,
-	       autologger_is_running(logger->name) ? "the session runs" : "the session does not run");
+	       !autologger_is_running(logger->name) ? "the session does not run"
+	       : has_ended(logger->name) ? "the session runs, but its recording has ended: xheap query has the reason"
+					 : "the session runs");
 	for (int i = 0; i < AUTOLOGGER_VALUE_COUNT; i++) {
 		const char *value = autologger_text(logger, (enum autologger_value)i);
 		const char *unit = autologger_value_unit((enum autologger_value)i);
-		value = i == AUTOLOGGER_Status ? text : i == AUTOLOGGER_FileName ? path : value[0] ? value : "all";
+		value = i == AUTOLOGGER_Status        ? text
+			: i == AUTOLOGGER_FileName    ? path
+			: i == AUTOLOGGER_FileCounter ? counter
+			: value[0]                    ? value
+						      : "all";
 		printf("  %s = %s%s%s%s\n", autologger_value_name((enum autologger_value)i), text_shown(value),
 		       unit[0] ? " " : "", unit,
-		       logger->values[i].text[0] || i == AUTOLOGGER_Status ? "" : " (default)");
+		       logger->values[i].text[0] || i == AUTOLOGGER_Status || i == AUTOLOGGER_FileCounter
+			       ? ""
+			       : " (default)");
 	}
 	printf("  last start  %s\n", at);
 	autologger_notes(logger, show_note, NULL);
@@ -226,7 +277,7 @@ int autologger_show_run(int count, char **arguments)
 	const struct autologger_entry *entry = autologger_list_find(&list, arguments[1]);
 	if (entry)
 		show(entry);
-	int status = entry ? CLI_OK
+	int status = entry ? cli_stdout_flush()
 			   : cli_fail("autologger show: there is no autologger %s; xheap autologger list shows them",
 				      arguments[1]);
 	autologger_list_fini(&list);

@@ -312,9 +312,12 @@ static int check_names(const struct start_options *options, const struct autolog
 
 static bool has_boot_session(const struct autologger_list *list)
 {
-	for (size_t i = 0; i < list->count; i++)
-		if (!list->items[i].error && list->items[i].logger.values[AUTOLOGGER_Boot].number)
+	for (size_t i = 0; i < list->count; i++) {
+		const struct autologger *logger = &list->items[i].logger;
+		if (!list->items[i].error && logger->values[AUTOLOGGER_Boot].number &&
+		    logger->values[AUTOLOGGER_Start].number)
 			return true;
+	}
 	return false;
 }
 

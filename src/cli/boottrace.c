@@ -3,7 +3,9 @@
    boottrace_boot.c restarts the machine, boottrace_report.c compares the runs. */
 #include "cli/boottrace.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,7 @@
 
 #include "base/text.h"
 #include "cli/own_command.h"
+#include "os/monotonic.h"
 #include "trace/trace.h"
 
 enum { RUNS_MAX = 1000, BOOT_DELAY_MS = 120000, STATUS_SIGNALLED = 128, DELAY_MS_MAX = 24 * 3600 * 1000 };
@@ -26,25 +29,45 @@ void boottrace_trace_path(const struct boottrace *scenario, const char *tag, uin
 		 tag[0] ? "_" : "", tag, (unsigned long long)number);
 }
 
-void boottrace_runs_path(const struct boottrace *scenario, const char *tag, char path[BOOTTRACE_PATH_BYTES])
+/* ---- signals ---- */
+
+enum { ENDS_COUNT = 3 };
+static const int end_signals[ENDS_COUNT] = {SIGINT, SIGTERM, SIGHUP};
+static struct sigaction saved_ends[ENDS_COUNT];
+
+/* Set by a signal that ends the run; and the process that records a command, 0: none. */
+static volatile sig_atomic_t is_interrupted, recording_pid;
+
+/* A terminal sends its signals to the recording and its command, too; one that only we have is passed on. The recording
+   ignores SIGINT, and passes SIGTERM on. */
+static void interrupt(int signal, siginfo_t *information, void *context)
 {
-	snprintf(path, BOOTTRACE_PATH_BYTES, "%s/%s%s%s.csv", scenario->directory, scenario->scenario,
-		 tag[0] ? "_" : "", tag);
+	(void)context;
+	is_interrupted = 1;
+	if (recording_pid > 0 && (information->si_code == SI_USER || information->si_code == SI_QUEUE))
+		kill((pid_t)recording_pid, signal == SIGINT ? SIGTERM : signal);
 }
 
-int boottrace_add_run(const struct boottrace *scenario, const struct boottrace_run *run)
+/* Let a signal end the run only after everything is as before. Nohup's SIGHUP stays ignored; the SIGINT that a shell
+   ignores for its background does not. */
+static void signals_take(void)
 {
-	char path[BOOTTRACE_PATH_BYTES];
-	boottrace_runs_path(scenario, scenario->tag, path);
-	FILE *file = fopen(path, run->number == 1 ? "we" : "ae");
-	if (!file)
-		return cli_fail("cannot write %s: %s", path, strerror(errno));
-	if (run->number == 1)
-		fputs("run,time_us,status\n", file);
-	fprintf(file, "%llu,%llu,%d\n", (unsigned long long)run->number, (unsigned long long)run->time_us, run->status);
-	bool is_written = fflush(file) == 0 && !ferror(file);
-	fclose(file);
-	return is_written ? CLI_OK : cli_fail("cannot write %s: %s", path, strerror(errno));
+	const struct sigaction action = {.sa_sigaction = interrupt, .sa_flags = SA_SIGINFO | SA_RESTART};
+	for (int i = 0; i < ENDS_COUNT; i++)
+		if (sigaction(end_signals[i], NULL, &saved_ends[i]) == 0 &&
+		    (end_signals[i] != SIGHUP || saved_ends[i].sa_handler != SIG_IGN))
+			sigaction(end_signals[i], &action, NULL);
+}
+
+static void signals_give_back(void)
+{
+	for (int i = 0; i < ENDS_COUNT; i++)
+		sigaction(end_signals[i], &saved_ends[i], NULL);
+}
+
+bool boottrace_is_interrupted(void)
+{
+	return is_interrupted;
 }
 
 /* ---- running ---- */
@@ -71,7 +94,18 @@ int boottrace_shell(const char *command)
 	return wait_for(pid);
 }
 
-/* How long the first process of the trace ran, else how long the trace is. */
+/* Return the last program that the first process of the trace executed; NULL if the trace has no process. */
+static const struct trace_process *last_program(const struct trace_dictionary *dictionary)
+{
+	const struct trace_process *last = dictionary->process_count ? &dictionary->processes[0] : NULL;
+	for (uint32_t i = 1; i < dictionary->process_count && last->end == TRACE_END_EXEC; i++)
+		if (dictionary->processes[i].pid == last->pid)
+			last = &dictionary->processes[i];
+	return last;
+}
+
+/* Set the time that the first process of the trace ran. Leave the time of the whole run if the trace does not have the
+   process's end. */
 static int trace_time(const char *path, uint64_t *time_us)
 {
 	struct trace *trace;
@@ -79,10 +113,10 @@ static int trace_time(const char *path, uint64_t *time_us)
 	if (trace_open(&trace, path, &diag))
 		return cli_fail("%s", diag.text);
 	const struct trace_dictionary *dictionary = trace_dictionary(trace);
-	const struct trace_process *first = dictionary->process_count ? &dictionary->processes[0] : NULL;
-	bool is_known = first && trace_process_end_is_known(first) && first->end_ns >= first->start_ns;
-	int64_t time_ns = is_known ? first->end_ns - first->start_ns : dictionary->duration_ns;
-	*time_us = (uint64_t)time_ns / 1000;
+	const struct trace_process *last = last_program(dictionary);
+	if (last && last->end != TRACE_END_EXEC && trace_process_end_is_known(last) &&
+	    last->end_ns >= dictionary->processes[0].start_ns)
+		*time_us = (uint64_t)(last->end_ns - dictionary->processes[0].start_ns) / 1000;
 	trace_close(trace);
 	return CLI_OK;
 }
@@ -103,19 +137,28 @@ int boottrace_run_command(const struct boottrace *scenario, struct boottrace_run
 		own_words_add(&words, *word);
 	unlink(path);
 	fflush(stdout);
+	uint64_t before_ns = monotonic_now_ns();
 	pid_t pid = fork();
 	if (pid == 0) {
 		execv("/proc/self/exe", words.items);
 		_exit(127);
 	}
+	recording_pid = pid;
+	/* The signal may have come before this process. */
+	if (is_interrupted && pid > 0)
+		kill(pid, SIGTERM);
 	run->status = wait_for(pid);
+	recording_pid = 0;
+	run->time_us = (monotonic_now_ns() - before_ns) / 1000;
 	own_words_fini(&words);
+	if (is_interrupted)
+		return CLI_FAILED;
 	if (access(path, R_OK) != 0)
 		return cli_fail("boottrace: run %llu has no trace", (unsigned long long)run->number);
 	return run->status < 0 ? CLI_FAILED : trace_time(path, &run->time_us);
 }
 
-static int run_once(const struct boottrace *scenario, struct boottrace_run *run)
+static int run_once(const struct boottrace *scenario, struct boottrace_run *run, int lock)
 {
 	if (scenario->before_command) {
 		int status = boottrace_shell(scenario->before_command);
@@ -123,38 +166,51 @@ static int run_once(const struct boottrace *scenario, struct boottrace_run *run)
 			return cli_fail("boottrace: -preTraceCmd ended with status %d before run %llu", status,
 					(unsigned long long)run->number);
 	}
-	return scenario->kind == BOOTTRACE_SERVICE ? boottrace_run_service(scenario, run)
-						   : boottrace_run_command(scenario, run);
+	if (run->number == 1)
+		boottrace_runs_begin(lock);
+	signals_take();
+	int status = scenario->kind == BOOTTRACE_SERVICE ? boottrace_run_service(scenario, run)
+							 : boottrace_run_command(scenario, run);
+	signals_give_back();
+	return is_interrupted ? cli_fail("boottrace: run %llu was interrupted; the runs before have their traces",
+					 (unsigned long long)run->number)
+			      : status;
 }
 
-/* Of the runs of a tag, some may be left of an earlier time. */
-static void remove_rest(const struct boottrace *scenario, uint64_t number)
-{
-	char path[BOOTTRACE_PATH_BYTES];
-	for (;; number++) {
-		boottrace_trace_path(scenario, scenario->tag, number, path);
-		if (unlink(path) != 0)
-			return;
-	}
-}
-
-static int run_all(const struct boottrace *scenario)
+/* Make the runs of a list that is locked. */
+static int run_listed(const struct boottrace *scenario, int lock)
 {
 	int status = CLI_OK;
 	for (uint64_t number = 1; number <= scenario->run_count && status == CLI_OK; number++) {
 		struct boottrace_run run = {.number = number};
-		status = run_once(scenario, &run);
+		status = run_once(scenario, &run, lock);
 		if (status == CLI_OK)
 			status = boottrace_add_run(scenario, &run);
 		if (status == CLI_OK && run.status)
 			cli_say("run %llu ended with status %d", (unsigned long long)number, run.status);
 	}
-	if (status != CLI_OK)
-		return status;
-	remove_rest(scenario, scenario->run_count + 1);
-	status = boottrace_report(scenario);
-	int called = status == CLI_OK && scenario->after_command ? boottrace_shell(scenario->after_command) : 0;
+	if (status == CLI_OK)
+		boottrace_remove_rest(scenario);
+	return status;
+}
+
+int boottrace_end(const struct boottrace *scenario)
+{
+	int status = boottrace_report(scenario);
+	int called = scenario->after_command ? boottrace_shell(scenario->after_command) : 0;
 	return called ? cli_fail("boottrace: -callBack ended with status %d", called) : status;
+}
+
+static int run_all(const struct boottrace *scenario)
+{
+	int lock = boottrace_runs_lock(scenario);
+	if (lock < 0)
+		return CLI_FAILED;
+	int status = run_listed(scenario, lock);
+	if (status == CLI_OK)
+		status = boottrace_end(scenario);
+	boottrace_runs_unlock(scenario, lock);
+	return status;
 }
 
 /* ---- the command line ---- */
@@ -163,9 +219,9 @@ static int run_all(const struct boottrace *scenario)
 enum documented { FLAGS, STANDBY, PREPARATION, WINDOWS, MERGE };
 static const char *const foreign_reasons[] = {
 	[FLAGS] = "xheap records heap calls only; -stackwalk KINDS chooses those with stacks",
-	[STANDBY] = "hibernation and standby are not traced: heaps stay as they are",
-	[PREPARATION] = "Linux has nothing that is trained by boots before",
-	[WINDOWS] = "there are no windows; messages go to standard error",
+	[STANDBY] = "hibernation and standby are not traced: heaps survive them",
+	[PREPARATION] = "Linux is not trained by earlier boots",
+	[WINDOWS] = "xheap opens no windows; messages go to standard error",
 	[MERGE] = "a trace is one file from the beginning",
 };
 
@@ -180,7 +236,7 @@ static int refuse(void *context, struct words *words, int number)
 /* clang-format off */
 static const struct option boottrace_rows[] = {
 	{"trace", .type = VALUE_TEXT, AT(trace), .value = "SCENARIO",
-	 .help = "what is run: command, service:UNIT, or boot"},
+	 .help = "the scenario: command, service:UNIT, or boot"},
 	{"numRuns", .type = VALUE_NUMBER, AT(run_count), .value = "N", .least = 1, .most = RUNS_MAX,
 	 .initial = 1,
 	 .help = "how often; 3 at least, better 10, for statistics"},
@@ -195,7 +251,7 @@ static const struct option boottrace_rows[] = {
 	 .help = "record so long after the start of the machine or the service"},
 	{"callBack", .type = VALUE_TEXT, AT(after_command), .value = "CMD",
 	 .help = "a shell's command after all runs"},
-	{"remove", .type = VALUE_ON, AT(wants_remove), .help = "abort what runs, and reset everything"},
+	{"remove", .type = VALUE_ON, AT(wants_remove), .help = "abort all runs, and reset everything"},
 	{"yes", .type = VALUE_ON, AT(is_sure), .help = "restart the machine without a question"},
 	{.type = VALUE_END},
 };
@@ -223,6 +279,9 @@ static const struct option_grammar grammar = {.command = "boottrace", .groups = 
 
 static bool is_plain(const char *text)
 {
+	for (const char *at = text; *at; at++)
+		if (iscntrl((unsigned char)*at))
+			return false;
 	return !text[strcspn(text, "/ \t\n_%")] && text[0] != '.' && strlen(text) <= 64;
 }
 
@@ -252,14 +311,15 @@ static int take_scenario(struct boottrace *scenario)
 static int take_directory(struct boottrace *scenario)
 {
 	struct stat status;
-	char *full = realpath(scenario->result_path ? scenario->result_path : ".", NULL);
+	const char *asked = scenario->result_path ? scenario->result_path : ".";
+	char *full = realpath(asked, NULL);
 	if (!full || stat(full, &status) != 0)
-		return cli_fail("boottrace: -resultPath %s: %s", scenario->result_path, strerror(errno));
+		return cli_fail("boottrace: -resultPath %s: %s", asked, strerror(errno));
 	bool fits = snprintf(scenario->directory, sizeof(scenario->directory), "%s", full) <
 		    (int)sizeof(scenario->directory);
 	free(full);
 	if (!S_ISDIR(status.st_mode))
-		return cli_fail("boottrace: -resultPath %s: it is no directory", scenario->result_path);
+		return cli_fail("boottrace: -resultPath %s: it is no directory", asked);
 	if (access(scenario->directory, W_OK | X_OK) != 0)
 		return cli_fail("boottrace: -resultPath: cannot write into %s: %s", scenario->directory,
 				strerror(errno));
@@ -278,8 +338,8 @@ static int settle(struct boottrace *scenario)
 	if (scenario->kind != BOOTTRACE_COMMAND && scenario->command[0])
 		return cli_fail("boottrace: %s: only -trace command has a command", scenario->command[0]);
 	if (scenario->tag && (!is_plain(scenario->tag) || !scenario->tag[0]))
-		return cli_fail("boottrace: -runTag %s: up to 64 characters without blanks, /, _ and %%",
-				scenario->tag);
+		return cli_fail("boottrace: -runTag %s: up to 64 characters without blanks, /, _, %% and controls",
+				text_shown(scenario->tag));
 	if (scenario->session.file_mode != SESSION_FILE_SEQUENTIAL || scenario->session.generations)
 		return cli_fail("boottrace: each run has one trace; -file-mode and -generations are not for it");
 	scenario->tag = scenario->tag ? scenario->tag : "";
@@ -300,7 +360,7 @@ static int boottrace_run(int count, char **arguments)
 	if (status != CLI_OK)
 		return status;
 	if (scenario.wants_remove)
-		return scenario.trace ? cli_fail("boottrace: -remove stands alone") : boottrace_remove();
+		return count > 2 ? cli_fail("boottrace: -remove stands alone") : boottrace_remove();
 	status = settle(&scenario);
 	if (status != CLI_OK)
 		return status;

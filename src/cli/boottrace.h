@@ -15,6 +15,9 @@ enum { BOOTTRACE_PATH_BYTES = 4096, BOOTTRACE_SCENARIO_BYTES = 300, BOOTTRACE_UN
 enum { SERVICE_DELAY_MS = 5000 };
 #define BOOTTRACE_CONTINUE_WORD "-continue"
 
+/** The first line of a list of runs. */
+#define BOOTTRACE_RUNS_HEAD "run,time_us,status\n"
+
 enum boottrace_kind { BOOTTRACE_COMMAND, BOOTTRACE_SERVICE, BOOTTRACE_BOOT };
 
 struct boottrace {
@@ -49,7 +52,11 @@ void boottrace_runs_path(const struct boottrace *scenario, const char *tag, char
 /** Run a shell's command and wait. Return its exit status, 128 and the signal's number, or -1 after a message. */
 int boottrace_shell(const char *command);
 
-/** Run the scenario once and record it. Return CLI_OK, or CLI_FAILED after a message. */
+/** Return whether a signal asks for the end of the run. */
+bool boottrace_is_interrupted(void);
+
+/** Run the scenario once and record it. Return CLI_OK, or CLI_FAILED after a message; an interrupted run may leave the
+    message to the caller. */
 int boottrace_run_command(const struct boottrace *scenario, struct boottrace_run *run);
 int boottrace_run_service(const struct boottrace *scenario, struct boottrace_run *run);
 
@@ -67,11 +74,25 @@ void boottrace_service_name(const char *unit, char *name, size_t size);
     message. */
 int boottrace_service_remove(void);
 
+/** Lock the list of runs: another boottrace cannot replace the traces of this tag. Return a descriptor for the two
+    functions below, or -1 after a message. */
+int boottrace_runs_lock(const struct boottrace *scenario);
+/** Empty the list, before the first trace of an earlier time is replaced. */
+void boottrace_runs_begin(int lock);
+/** Unlock the list. An empty one is removed. */
+void boottrace_runs_unlock(const struct boottrace *scenario, int lock);
+
 /** Add a run to the list of runs, or begin a new list with run 1. Return CLI_OK, or CLI_FAILED after a message. */
 int boottrace_add_run(const struct boottrace *scenario, const struct boottrace_run *run);
+
+/** Remove the traces of an earlier time that had more runs of the tag. */
+void boottrace_remove_rest(const struct boottrace *scenario);
 
 /** Print statistics over the runs of the list, and what differs to the runs of other tags. Return CLI_OK, or CLI_FAILED
     after a message. */
 int boottrace_report(const struct boottrace *scenario);
+
+/** Print the report, and run -callBack, after all runs. Return CLI_OK, or CLI_FAILED after a message. */
+int boottrace_end(const struct boottrace *scenario);
 
 #endif

@@ -132,6 +132,15 @@ static void warn_of_memory(const char *directory)
 		cli_say("boottrace: -resultPath %s is in memory: a restart empties it", directory);
 }
 
+/* Refuse a command that the state does not keep whole. */
+static int check_length(const char *option, const char *command)
+{
+	const size_t most = sizeof(((struct state_texts *)NULL)->before_command) - 1;
+	return command && strlen(command) > most
+		       ? cli_fail("boottrace: -trace boot: -%s is longer than %zu bytes", option, most)
+		       : CLI_OK;
+}
+
 int boottrace_boot_begin(struct boottrace *scenario)
 {
 	struct boottrace other = {.run_count = 0};
@@ -141,6 +150,9 @@ int boottrace_boot_begin(struct boottrace *scenario)
 	session_options_each_word(&scenario->session, refuse_word, &word);
 	if (word)
 		return cli_fail("boottrace: -trace boot takes no options of a recording");
+	if (check_length("preTraceCmd", scenario->before_command) != CLI_OK ||
+	    check_length("callBack", scenario->after_command) != CLI_OK)
+		return CLI_FAILED;
 	if (state_read(&other, &texts, &number))
 		return cli_fail("boottrace: a boot trace is under way, run %llu of %llu; xheap boottrace -remove "
 				"aborts it",
@@ -186,14 +198,13 @@ static int finish(const struct boottrace *scenario)
 {
 	char path[BOOTTRACE_PATH_BYTES];
 	boottrace_remove();
+	boottrace_remove_rest(scenario);
 	boottrace_runs_path(scenario, scenario->tag, path);
 	snprintf(path + strlen(path) - strlen("csv"), sizeof("txt"), "txt");
 	/* The commands that compare the runs inherit it. */
 	if (!freopen(path, "w", stdout))
 		return cli_fail("cannot write %s: %s", path, strerror(errno));
-	int status = boottrace_report(scenario);
-	int called = status == CLI_OK && scenario->after_command ? boottrace_shell(scenario->after_command) : 0;
-	return called ? cli_fail("boottrace: -callBack ended with status %d", called) : status;
+	return boottrace_end(scenario);
 }
 
 int boottrace_boot_continue(void)
@@ -219,8 +230,10 @@ int boottrace_boot_continue(void)
 		return cli_fail("boottrace: run %llu was not recorded: %s", (unsigned long long)run.number,
 				error == -ENOENT ? "its session does not run" : why.text);
 	}
-	int status = boottrace_add_run(&scenario, &run);
-	if (status != CLI_OK)
-		return status;
+	/* Else the next start of the machine would go on with the runs. */
+	if (boottrace_add_run(&scenario, &run) != CLI_OK) {
+		boottrace_remove();
+		return CLI_FAILED;
+	}
 	return run.number < scenario.run_count ? restart(&scenario, run.number + 1) : finish(&scenario);
 }

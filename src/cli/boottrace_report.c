@@ -3,11 +3,14 @@
    by xheap diff. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "action/losses.h"
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -30,11 +33,12 @@ enum run_number {
 		RUN_NUMBER_COUNT
 };
 
-enum { OUTLIER_RUNS_MIN = 4, TAGS_MAX = 64, PART_BYTES = 80 };
+enum { OUTLIER_RUNS_MIN = 4, NAMED_RUNS_MAX = 10, TAGS_MAX = 64, PART_BYTES = 80 };
 
 struct run_values {
 	struct boottrace_run run;
 	uint64_t values[RUN_NUMBER_COUNT];
+	struct text missing; /* from the trace; "" if it is complete */
 };
 
 struct run_list {
@@ -46,16 +50,9 @@ struct run_list {
 
 /* ---- reading ---- */
 
-static int read_list(struct run_list *list, const struct boottrace *scenario, const char *tag)
+static int take_lines(struct run_list *list, FILE *file)
 {
-	char path[BOOTTRACE_PATH_BYTES], line[200];
-	struct stat status;
-	snprintf(list->tag, sizeof(list->tag), "%s", tag);
-	boottrace_runs_path(scenario, tag, path);
-	FILE *file = fopen(path, "re");
-	if (!file || fstat(fileno(file), &status) != 0)
-		return cli_fail("cannot read %s: %s", path, strerror(errno));
-	list->changed = status.st_mtim;
+	char line[200];
 	while (fgets(line, sizeof(line), file)) {
 		unsigned long long number, time_us;
 		int run_status;
@@ -65,8 +62,24 @@ static int read_list(struct run_list *list, const struct boottrace *scenario, co
 		list->items[list->count++] =
 			(struct run_values){.run = {.number = number, .time_us = time_us, .status = run_status}};
 	}
+	return ferror(file) ? -errno : 0;
+}
+
+static int read_list(struct run_list *list, const struct boottrace *scenario, const char *tag)
+{
+	char path[BOOTTRACE_PATH_BYTES];
+	struct stat status;
+	snprintf(list->tag, sizeof(list->tag), "%s", tag);
+	boottrace_runs_path(scenario, tag, path);
+	FILE *file = fopen(path, "re");
+	if (!file || fstat(fileno(file), &status) != 0)
+		return cli_fail("cannot read %s: %s", path, strerror(errno));
+	list->changed = status.st_mtim;
+	int error = take_lines(list, file);
 	fclose(file);
-	return list->count ? CLI_OK : cli_fail("%s has no runs", path);
+	return error         ? cli_fail("cannot read %s: %s", path, strerror(-error))
+	       : list->count ? CLI_OK
+			     : cli_fail("%s has no runs", path);
 }
 
 static int take_values(struct run_values *values, const char *path)
@@ -85,6 +98,7 @@ static int take_values(struct run_values *values, const char *path)
 	values->values[RUN_PEAK_BYTES] = window.totals.peak_bytes;
 	values->values[RUN_LEFT_BYTES] = window.totals.outstanding_bytes;
 	values->values[RUN_LEFT_COUNT] = window.totals.outstanding_count;
+	values->missing = losses_missing_text(trace_dictionary(analysis.trace));
 	heap_window_fini(&window);
 	heap_filter_fini(&filter);
 	analysis_close(&analysis);
@@ -158,12 +172,14 @@ static struct text number_text(enum run_number number, double value)
 static void add_outliers(struct grid *grid, const struct run_list *list, const struct run_statistics *statistics,
 			 enum run_number number)
 {
-	char text[200] = "";
-	size_t length = 0;
-	for (size_t i = 0; i < list->count && length + 24 < sizeof(text); i++)
-		if (is_outlier(list, statistics, list->items[i].values[number]))
+	char text[40 * NAMED_RUNS_MAX] = "";
+	size_t length = 0, count = 0;
+	for (size_t i = 0; i < list->count; i++)
+		if (is_outlier(list, statistics, list->items[i].values[number]) && ++count <= NAMED_RUNS_MAX)
 			length += (size_t)snprintf(text + length, sizeof(text) - length, "%srun %llu",
 						   length ? ", " : "", (unsigned long long)list->items[i].run.number);
+	if (count > NAMED_RUNS_MAX)
+		snprintf(text + length, sizeof(text) - length, " and %zu more", count - NAMED_RUNS_MAX);
 	grid_cell(grid, length ? text : list->count >= OUTLIER_RUNS_MIN ? "none" : "-");
 }
 
@@ -190,6 +206,18 @@ static void print_statistics(const struct run_list *list)
 	}
 	grid_print(&grid, cli_stdout(), 2);
 	grid_fini(&grid);
+}
+
+/* Name the runs whose numbers are too small. */
+static void print_missing(const struct run_list *list)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < list->count; i++)
+		if (list->items[i].missing.data[0] && ++count <= NAMED_RUNS_MAX)
+			printf("  run %llu is not complete: %s\n", (unsigned long long)list->items[i].run.number,
+			       list->items[i].missing.data);
+	if (count > NAMED_RUNS_MAX)
+		printf("  %zu more runs are not complete\n", count - NAMED_RUNS_MAX);
 }
 
 /* ---- differences ---- */
@@ -272,8 +300,9 @@ static int compare_runs(const struct boottrace *scenario, const struct run_list 
 static int compare_tags(const struct boottrace *scenario, const struct run_list *one, const struct run_list *other)
 {
 	struct own_words words = {.count = 0};
-	printf("\nFrom tag %s (%zu runs) to tag %s (%zu runs):\n", one->tag[0] ? one->tag : "(none)", one->count,
-	       other->tag[0] ? other->tag : "(none)", other->count);
+	printf("\nFrom tag %s (%zu run%s) to tag %s (%zu run%s):\n", one->tag[0] ? one->tag : "(none)", one->count,
+	       one->count == 1 ? "" : "s", other->tag[0] ? other->tag : "(none)", other->count,
+	       other->count == 1 ? "" : "s");
 	own_words_add(&words, "diff");
 	add_runs(&words, scenario, one);
 	own_words_add(&words, "--");
@@ -291,7 +320,7 @@ static bool take_tag(const struct boottrace *scenario, const char *name, char *t
 	if (all < length + tail || strncmp(name, scenario->scenario, length) || strcmp(name + all - tail, suffix))
 		return false;
 	bool has_tag = name[length] == '_';
-	if (!has_tag && all != length + tail)
+	if ((!has_tag && all != length + tail) || all - tail - length >= size)
 		return false;
 	snprintf(tag, size, "%.*s", (int)(all - tail - length - has_tag), name + length + has_tag);
 	return true;
@@ -302,25 +331,62 @@ static int list_has_name(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-/* Compare with each other tag of the directory; the older runs are the first side. */
+/* Return whether the file begins as a list of runs. Another file may have such a name, and a list without runs is
+   empty. */
+static bool is_list(const char *path)
+{
+	char line[sizeof(BOOTTRACE_RUNS_HEAD) + 1] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool is_read = fd >= 0 && read(fd, line, sizeof(line) - 1) > 0;
+	if (fd >= 0)
+		close(fd);
+	return is_read && !strncmp(line, BOOTTRACE_RUNS_HEAD, sizeof(BOOTTRACE_RUNS_HEAD) - 1);
+}
+
+/* Leave out the runs of another tag whose traces were removed. */
+static void leave_out_removed(struct run_list *list, const struct boottrace *scenario)
+{
+	char path[BOOTTRACE_PATH_BYTES];
+	size_t kept = 0;
+	for (size_t i = 0; i < list->count; i++) {
+		boottrace_trace_path(scenario, list->tag, list->items[i].run.number, path);
+		if (access(path, F_OK) == 0)
+			list->items[kept++] = list->items[i];
+		else
+			cli_say("boottrace: %s was removed: the run is not compared", path);
+	}
+	list->count = kept;
+}
+
+static int compare_with(const struct boottrace *scenario, const struct run_list *list, const char *tag)
+{
+	struct run_list other = {.count = 0};
+	char path[BOOTTRACE_PATH_BYTES];
+	boottrace_runs_path(scenario, tag, path);
+	if (!is_list(path))
+		return CLI_OK;
+	int status = read_list(&other, scenario, tag);
+	bool is_older = other.changed.tv_sec < list->changed.tv_sec ||
+			(other.changed.tv_sec == list->changed.tv_sec && other.changed.tv_nsec < list->changed.tv_nsec);
+	if (status == CLI_OK)
+		leave_out_removed(&other, scenario);
+	if (status == CLI_OK && other.count)
+		status = is_older ? compare_tags(scenario, &other, list) : compare_tags(scenario, list, &other);
+	free(other.items);
+	return status;
+}
+
+/* Compare with each other tag of the directory; the older runs are the first side. A tag that cannot be compared keeps
+   none of the others from it. */
 static int compare_all(const struct boottrace *scenario, const struct run_list *list)
 {
 	struct dirent **entries;
 	int count = scandir(scenario->directory, &entries, list_has_name, alphasort), status = CLI_OK;
 	for (int i = 0; i < count; i++) {
 		char tag[PART_BYTES];
-		struct run_list other = {.count = 0};
-		if (status == CLI_OK && take_tag(scenario, entries[i]->d_name, tag, sizeof(tag)) &&
-		    strcmp(tag, scenario->tag)) {
-			status = read_list(&other, scenario, tag);
-			bool is_older = other.changed.tv_sec < list->changed.tv_sec ||
-					(other.changed.tv_sec == list->changed.tv_sec &&
-					 other.changed.tv_nsec < list->changed.tv_nsec);
-			if (status == CLI_OK)
-				status = is_older ? compare_tags(scenario, &other, list)
-						  : compare_tags(scenario, list, &other);
-			free(other.items);
-		}
+		if (take_tag(scenario, entries[i]->d_name, tag, sizeof(tag)) && strcmp(tag, scenario->tag) &&
+		    compare_with(scenario, list, tag) != CLI_OK)
+			status = CLI_FAILED;
 		free(entries[i]);
 	}
 	if (count >= 0)
@@ -344,11 +410,15 @@ int boottrace_report(const struct boottrace *scenario)
 		printf("%s%s%s: %zu run%s in %s\n", scenario->scenario, scenario->tag[0] ? ", tag " : "", scenario->tag,
 		       list.count, list.count == 1 ? "" : "s", text_shown(scenario->directory));
 		print_statistics(&list);
-		fflush(stdout);
-		status = compare_runs(scenario, &list);
+		print_missing(&list);
+		status = cli_stdout_flush();
 	}
 	if (status == CLI_OK)
+		status = compare_runs(scenario, &list);
+	if (status == CLI_OK)
 		status = compare_all(scenario, &list);
+	if (status == CLI_OK)
+		status = cli_stdout_flush();
 	free(list.items);
 	return status;
 }

@@ -27,9 +27,6 @@ static const char session_prefix[] = "boottrace.";
 #define IN_FORCE_NS (30 * NS_PER_S)
 #define INTERRUPT_NS (100 * NS_PER_MS)
 
-/* Set by a signal that ends the run. */
-static volatile sig_atomic_t is_interrupted;
-
 /* ---- systemctl ---- */
 
 /* Run systemctl with these words; take the first line of its output. Return its exit status, or -1. */
@@ -65,7 +62,7 @@ static int unit_do(const char *verb, const char *unit)
 	char *const words[] = {"systemctl", (char *)verb, "--", (char *)unit, NULL};
 	int status = systemctl(words, line, sizeof(line));
 	/* Ctrl-C ends systemctl, too. */
-	if (status && is_interrupted)
+	if (status && boottrace_is_interrupted())
 		return CLI_FAILED;
 	if (status == 127 || status < 0)
 		return cli_fail("boottrace: systemctl cannot be run: services are started by systemd");
@@ -136,17 +133,22 @@ static int session_end(const struct boottrace *scenario, uint64_t number)
 
 /* ---- the image option ---- */
 
-static int image_add(const struct boottrace *scenario, uint64_t number, const char *program,
-		     struct image_option *option)
+/* Fail if the program is registered, as it is while another boottrace runs the service. */
+static int check_free(const char *program)
 {
 	struct image_options options = {0};
-	struct diag why = {""};
-	char name[AUTOLOGGER_NAME_BYTES];
 	image_options_read(&options);
 	bool is_taken = image_options_find(&options, program) != NULL;
 	image_options_fini(&options);
-	if (is_taken)
-		return cli_fail("boottrace: %s is registered already: xheap image remove %s", program, program);
+	return is_taken ? cli_fail("boottrace: %s is registered already: xheap image remove %s", program, program)
+			: CLI_OK;
+}
+
+static int image_add(const struct boottrace *scenario, uint64_t number, const char *program,
+		     struct image_option *option)
+{
+	struct diag why = {""};
+	char name[AUTOLOGGER_NAME_BYTES];
 	session_name(scenario, number, name);
 	image_option_init(option);
 	int error = image_option_set(option, "Image", program, &why);
@@ -164,7 +166,8 @@ static int check_watcher(void)
 	bool is_kept = image_status_is_kept(&status);
 	image_status_fini(&status);
 	return is_kept ? CLI_OK
-		       : cli_fail("boottrace: nobody watches for starts: systemctl start xheap-images, or xheap image "
+		       : cli_fail("boottrace: the watcher of image options does not run: systemctl start xheap-images, "
+				  "or xheap image "
 				  "watch");
 }
 
@@ -181,7 +184,7 @@ static int service_cycle(const struct boottrace *scenario, struct boottrace_run 
 		return status;
 	}
 	for (uint64_t until_ns = monotonic_now_ns() + scenario->delay_ms * NS_PER_MS, now_ns;
-	     !is_interrupted && (now_ns = monotonic_now_ns()) < until_ns;)
+	     !boottrace_is_interrupted() && (now_ns = monotonic_now_ns()) < until_ns;)
 		monotonic_pause(until_ns - now_ns < INTERRUPT_NS ? until_ns - now_ns : INTERRUPT_NS);
 	return unit_do("stop", scenario->unit);
 }
@@ -205,21 +208,6 @@ static int check_recorded(const struct boottrace *scenario, uint64_t number, con
 			why.text[0] ? why.text : "its program did not start while it was watched");
 }
 
-static void interrupt(int signal)
-{
-	(void)signal;
-	is_interrupted = 1;
-}
-
-/* From here on a signal ends the run only after everything is as before. */
-static void interrupts_catch(void)
-{
-	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-	const struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART};
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-		sigaction(numbers[i], &action, NULL);
-}
-
 /* Record a start while the program is registered. */
 static int cycle_registered(const struct boottrace *scenario, const char *program, struct boottrace_run *run)
 {
@@ -230,7 +218,7 @@ static int cycle_registered(const struct boottrace *scenario, const char *progra
 		return status;
 	if (image_status_await(IN_FORCE_NS, &why))
 		status = cli_fail("boottrace: %s", why.text);
-	if (status == CLI_OK && !is_interrupted)
+	if (status == CLI_OK && !boottrace_is_interrupted())
 		status = service_cycle(scenario, run);
 	if (image_file_remove(option.file, &why))
 		status = cli_fail("boottrace: %s", why.text);
@@ -241,21 +229,21 @@ int boottrace_run_service(const struct boottrace *scenario, struct boottrace_run
 {
 	char program[IMAGE_PATH_BYTES], path[BOOTTRACE_PATH_BYTES];
 	boottrace_trace_path(scenario, scenario->tag, run->number, path);
-	interrupts_catch();
 	int status = unit_program(scenario->unit, program, sizeof(program));
 	if (status == CLI_OK)
 		status = check_watcher();
 	if (status == CLI_OK)
+		status = check_free(program);
+	if (status == CLI_OK)
 		status = unit_do("stop", scenario->unit);
 	if (status == CLI_OK)
-		status = is_interrupted ? CLI_FAILED : session_begin(scenario, run->number, path);
+		status = boottrace_is_interrupted() ? CLI_FAILED : session_begin(scenario, run->number, path);
 	if (status != CLI_OK)
 		return status;
 	status = cycle_registered(scenario, program, run);
 	int ended = session_end(scenario, run->number);
-	if (is_interrupted)
-		return cli_fail("boottrace: run %llu was interrupted; the runs before have their traces",
-				(unsigned long long)run->number);
+	if (boottrace_is_interrupted())
+		return CLI_FAILED;
 	if (status == CLI_OK)
 		status = ended;
 	return status == CLI_OK ? check_recorded(scenario, run->number, program, path) : status;

@@ -89,6 +89,10 @@ int cli_output_close(struct cli_output *output);
 struct sink *cli_stdout(void);
 struct sink *cli_stderr(void);
 
+/** Write what standard output still has. Return CLI_OK, or CLI_FAILED after a message if a part of it could not be
+    written. */
+int cli_stdout_flush(void);
+
 /** Show how far something is, on a line of its own of a terminal, in place of what was shown before; elsewhere nothing.
  *  One thread at a time. An interrupt clears the line. */
 __attribute__((format(printf, 1, 2))) void cli_progress(const char *format, ...);

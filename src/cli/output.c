@@ -150,6 +150,11 @@ struct sink *cli_stdout(void)
 	return &sink;
 }
 
+int cli_stdout_flush(void)
+{
+	return fflush(stdout) || ferror(stdout) ? cli_fail("cannot write the output: %s", strerror(errno)) : CLI_OK;
+}
+
 struct sink *cli_stderr(void)
 {
 	static struct sink sink;

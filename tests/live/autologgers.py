@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 
-from live import PROGRAMS, expect, run_tests, told, wait_for, wait_until_begun, xheap
+from live import PROGRAMS, XHEAP, expect, run_tests, told, wait_for, wait_until_begun, xheap
 
 GUID = "{222962ab-6180-4b88-a825-346b75f2a24a}"
 ROOT = pathlib.Path("root").absolute()
@@ -68,6 +68,50 @@ def values():
     expect(listed()["good"]["values"]["Start"] == "1", "enable")
     xheap("autologger", "remove", "--all")
     expect(not listed(), "remove --all")
+
+
+def limited():
+    """At MaxFileSize the recording ends, which list and show say; later calls are counted."""
+    xheap("autologger", "add", "limited", "--MaxFileSize", "1")
+    xheap("autologger", "run", "limited")
+    expect(not listed()["limited"]["recording_ended"], listed())
+    # Sizes at random, or the events take few bytes.
+    program = "import random; x = {}\nfor i in range(150000): x[random.getrandbits(12)] = 'x' * random.getrandbits(12)"
+    xheap("launch", "limited", "--", "env", "PYTHONMALLOC=malloc", sys.executable, "-S", "-c", program)
+    row = wait_for("end", lambda: listed()["limited"]["recording_ended"] and listed()["limited"])
+    expect(row["running"] and row["status"] == 0, row)
+    expect("  ended  " in xheap("autologger", "list") and "its recording has ended" in xheap("autologger", "show", "limited"), xheap("autologger", "list"))
+    with open("/dev/full", "w") as output:
+        run = subprocess.run([XHEAP, "autologger", "list"], stdout=output, stderr=subprocess.PIPE, text=True)
+    expect((run.returncode, run.stderr) == (2, "xheap: cannot write the output: No space left on device\n"), run)
+    xheap("autologger", "stop", "limited", status=2)
+    trace = TRACES / "limited.xht"
+    facts = json.loads(xheap("info", trace, "-format", "json"))
+    expect(trace.stat().st_size <= 1 << 20 and facts["event_count"] and facts["ended_early"][0]["calls_after"], facts)
+    xheap("autologger", "remove", "limited")
+
+
+def edited():
+    """disable and enable change Start in a file that was edited by hand, and nothing else; Boot has no effect without Start."""
+    text = f"# Mine: Start = 1\n[AutoLogger]\n Guid={GUID}\n\tstart: %s ; not always\n\n; next\nBoot = 1\nFileMax = 2\r\nBufferSize = 65\nMaximumBuffers = 2"
+    file = FILES / "mine.conf"
+    file.write_text(text % "0x1", newline="")
+    xheap("autologger", "disable", "mine")
+    expect(file.read_bytes().decode() == text % "0", file.read_text())
+    row = listed()["mine"]
+    expect(row["valid"] and (row["values"]["Start"], row["values"]["Boot"]) == ("0", "1"), row)
+    xheap("autologger", "run", "--boot")
+    expect(not listed()["mine"]["running"], "it was started")
+    xheap("autologger", "enable", "--all")
+    expect(file.read_bytes().decode() == text % "1", file.read_text())
+    said = xheap("autologger", "show", "mine")
+    expect("BufferSize = 65 becomes 68 KB, whole pages" in said and f"MaximumBuffers = 2 becomes {2 * os.sysconf('SC_NPROCESSORS_ONLN')}" in said, said)
+    xheap("autologger", "run", "mine")
+    state = json.loads(xheap("query", "mine", "--format", "json"))
+    state = state[0] if isinstance(state, list) else state
+    expect((state["buffer_size"], state["max_buffers"]) == (68 << 10, 2 * os.sysconf("SC_NPROCESSORS_ONLN")), state)
+    xheap("autologger", "stop", "mine")
+    xheap("autologger", "remove", "mine")
 
 
 def damaged():
@@ -162,6 +206,7 @@ def generations():
         for _ in range(number):
             allocate("three")
         xheap("autologger", "stop", "three")
+        expect(f"FileCounter = {(number - 1) % 3 + 1}\n" in xheap("autologger", "show", "three"), "FileCounter")
         files = sorted(TRACES.glob("three.xht*"))
         expect([file.name for file in files] == [f"three.xht.{n:04}" for n in range(1, min(number, 3) + 1)], files)
         newest[f"three.xht.{(number - 1) % 3 + 1:04}"] = number
@@ -314,4 +359,4 @@ def replaced():
 
 os.environ["XHEAP_IMAGE_ROOT"] = str(ROOT)
 FILES.mkdir(parents=True)
-sys.exit(run_tests(values, damaged, long_names, appended, generations, running, late, killed, replaced))
+sys.exit(run_tests(values, limited, edited, damaged, long_names, appended, generations, running, late, killed, replaced))

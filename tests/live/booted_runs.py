@@ -73,15 +73,17 @@ def services():
 
 
 def aborted():
-    """A run that is interrupted, or killed, leaves what -remove resets; so does a restart in between."""
+    """A run that is interrupted, or killed, leaves what -remove resets; so does a restart in between. A second boottrace leaves the service of the first alone."""
     machine = Machine("aborted", {"serving.service": SERVING})
     (machine.out / "count").write_text("COUNT=10\n")
     begin = TRACE_SERVICE.format(delay="1000s", more="& one=$!; until systemctl is-active -q serving.service; do sleep 0.02; done\n")
-    machine.start(STATE % "before" + begin + "kill -INT $one; wait $one; echo $? > /mnt/status\n" + STATE % "interrupted" +
+    machine.start(STATE % "before" + begin + TRACE_SERVICE.format(delay=0, more="-runTag second") +
+                  "; echo second: status $?, $(systemctl is-active serving.service)\n" + "kill -INT $one; wait $one; echo $? > /mnt/status\n" + STATE % "interrupted" +
                   begin + "kill -KILL $one; wait $one; xheap boottrace -remove || echo failed\n" + STATE % "killed" +
                   begin + "kill -KILL $one; systemctl reboot\n", status=REBOOT)
     machine.start("xheap boottrace -remove || echo failed\n" + STATE % "restarted" + END)
     expect("failed" not in machine.said(), machine.said())
+    expect("is registered already" in machine.said() and "second: status 2, active\n" in machine.said() and not list(machine.out.glob("*_second*")), machine.said())
     expect((machine.out / "status").read_text().strip() in ("2", "130"), (machine.out / "status").read_text())
     before = (machine.out / "before").read_text()
     for name in ("interrupted", "killed", "restarted"):
