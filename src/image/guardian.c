@@ -24,13 +24,18 @@
 /* A round without a beat counts only if this process had its rounds: on a machine that stood still nobody is stuck. */
 enum { ROUND_MS = 25, ROUNDS_WITHOUT_BEAT = 10, RESTART_MS = 100 };
 
+/* Before its first beat a watcher has no marks, and keeps no program from starting. One that a busy machine lets begin
+   slowly must not be killed again and again. */
+enum { ROUNDS_BEFORE_BEAT = 200 };
+
 struct guardian {
 	int keeper;
 	pid_t watcher;
 	int watcher_fd; /* pidfd; -1: the kernel has none, and an end is noticed a round later */
 	struct watch_life *life;
 	uint32_t deadline_ms;
-	enum watch_end end; /* of the last watcher */
+	enum watch_end end;   /* of the last watcher */
+	uint64_t first_beats; /* of all watchers before this one */
 };
 
 static void isolate(int keeper)
@@ -47,7 +52,8 @@ static void isolate(int keeper)
 	/* Without the right to these it works, but may come late. */
 	mlockall(MCL_CURRENT | MCL_FUTURE);
 	setpriority(PRIO_PROCESS, 0, -20);
-	sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &(struct sched_param){.sched_priority = 1});
+	/* Before the watcher, which may be stuck in a loop. */
+	sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &(struct sched_param){.sched_priority = 2});
 }
 
 /* Start a watcher and send the keeper its socket. */
@@ -59,6 +65,7 @@ static bool watcher_start(struct guardian *guardian)
 	int64_t beat_ns = __atomic_load_n(&guardian->life->beat_ns, __ATOMIC_RELAXED);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
 		return false;
+	guardian->first_beats = __atomic_load_n(&guardian->life->beats, __ATOMIC_RELAXED);
 	guardian->watcher = fork();
 	if (guardian->watcher == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -104,14 +111,14 @@ static bool round_wait(const struct guardian *guardian, int milliseconds)
 /* Return true when the watcher has ended, false when the keeper is gone. */
 static bool watcher_guard(struct guardian *guardian)
 {
-	uint64_t beats = __atomic_load_n(&guardian->life->beats, __ATOMIC_RELAXED);
+	uint64_t beats = guardian->first_beats;
 	for (int silent = 0; round_wait(guardian, ROUND_MS);) {
 		if (watcher_has_ended(guardian))
 			return true;
 		uint64_t now = __atomic_load_n(&guardian->life->beats, __ATOMIC_RELAXED);
 		silent = now == beats ? silent + 1 : 0;
 		beats = now;
-		if (silent >= ROUNDS_WITHOUT_BEAT) {
+		if (silent >= (now == guardian->first_beats ? ROUNDS_BEFORE_BEAT : ROUNDS_WITHOUT_BEAT)) {
 			watcher_kill(guardian);
 			return true;
 		}

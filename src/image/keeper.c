@@ -273,14 +273,14 @@ static void watcher_begun(struct keeper *keeper, const struct watch_message *mes
 static void guardian_messages(struct keeper *keeper)
 {
 	struct watch_message message;
-	int fd, got;
-	while ((got = watch_receive(keeper->guardian_socket, &message, &fd)) > 0) {
-		if (message.kind == WATCH_WATCHER && fd >= 0)
-			watcher_begun(keeper, &message, fd);
-		else if (fd >= 0)
-			close(fd);
-	}
-	if (got == 0)
+	int fd;
+	/* One at a time: others wait for the keeper, too, and what it does for a watcher takes long. */
+	int got = watch_receive(keeper->guardian_socket, &message, &fd);
+	if (got > 0 && message.kind == WATCH_WATCHER && fd >= 0)
+		watcher_begun(keeper, &message, fd);
+	else if (got > 0 && fd >= 0)
+		close(fd);
+	if (got >= 0)
 		return;
 	/* It was killed; its watcher ended with it. */
 	fd_close(&keeper->guardian_socket);

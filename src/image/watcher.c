@@ -23,6 +23,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -360,8 +361,17 @@ static void isolate(const struct watcher *watcher)
 	limits_raise(NULL);
 }
 
+/* The kernel takes the guardian's priority from its child. Without one, all that follows takes long beside busy
+   programs, which must not delay starts. A nice value counts only within a session or a cgroup. */
+static void raise_priority(void)
+{
+	setpriority(PRIO_PROCESS, 0, -20);
+	sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &(struct sched_param){.sched_priority = 1});
+}
+
 int watcher_run(int keeper, struct watch_life *life, uint32_t deadline_ms)
 {
+	raise_priority();
 	struct watcher *watcher = calloc(1, sizeof(*watcher));
 	if (!watcher)
 		return 1;
@@ -383,7 +393,6 @@ int watcher_run(int keeper, struct watch_life *life, uint32_t deadline_ms)
 	isolate(watcher);
 	/* Without the right to that, or without room, pages may have to be read again. */
 	mlockall(MCL_CURRENT | MCL_FUTURE);
-	setpriority(PRIO_PROCESS, 0, -20);
 	while (!watcher->is_over)
 		wait_and_serve(watcher);
 	return watcher->has_failed;

@@ -118,6 +118,50 @@ def service():
         expect(xheap("image", "add", "--service", unit, status=2).startswith("xheap: image add: "), f"{unit}")
 
 
+def by_cgroup():
+    """--cgroup compares with the whole path of a process's cgroup, and with its last part. Only starts that fit in all other ways are counted for --every."""
+    clear()
+    with Cgroups() as cgroups:
+        if not cgroups:
+            return "skipped: no cgroup can be made here"
+        places = {place: cgroups.make(place) for place in ("xt.service", "xt.service/worker", "box.scope/xt.service")}
+        for name, options in (("by-part", ("--cgroup", "xt.serv*")), ("by-path", ("--cgroup", f"/*{cgroups.base.name}/xt.*")),
+                              ("by-all", ("--cgroup", "worker", "--arguments", "*wanted*", "--user", "root", "--every", "2", "--first", "1"))):
+            shutil.copy(PERL, FILES / name)
+            register(name, *options)
+        with Watching():
+            wait_until_in_force()
+            for name, recorded in (("by-part", ("xt.service", "box.scope/xt.service")), ("by-path", ("xt.service", "xt.service/worker"))):
+                pids = {print_pid(path, FILES / name): place for place, path in places.items()}
+                row = wait_for_starts(name, len(places))
+                expect(row["traced"] == 2 and row["starts"]["not_selected"] == 1, f"{name}: {row}")
+                wait_for(f"{name}: {recorded}", lambda: {pids.get(pid) for pid in traced_pids(f"{name}*.xht")} == set(recorded))
+            for place in ("xt.service", "xt.service/worker"):
+                for word in ("other", "wanted", "wanted", "wanted", "wanted"):
+                    run_in(places[place], FILES / "by-all", "-e", "1", word)
+            row = wait_for_starts("by-all", 10)
+            expect(row["traced"] == 1 and row["starts"]["not_selected"] == 9, f"{row}")
+
+
+def limited():
+    """An option with --for ends by itself: list says so, its session ends, and no start is counted any more."""
+    clear()
+    with Watching():
+        register(PERL, "--for", "4s")
+        register(FILES / "sort")
+        wait_until_in_force()
+        run(PERL, "-e", "1")
+        expect(wait_for_starts(PERL, 1)["traced"] == 1, "a start within the time is not traced")
+        wait_for("the end of the time", lambda: listed()[1][str(PERL)]["state"] == "its time is over")
+        wait_for("the end of its session", lambda: not any(row["alive"] for row in told("sessions") if row["name"].rpartition(".")[2].startswith("perl-")))
+        wait_until_in_force()
+        before = listed()[1][str(PERL)]["starts"]
+        run(PERL, "-e", "1")
+        run(FILES / "sort", "/dev/null")
+        expect(wait_for_starts(FILES / "sort", 1)["traced"] == 1 and listed()[1][str(PERL)]["starts"] == before, f"{listed()}")
+        expect("its time is over" in xheap("image", "list"), xheap("image", "list"))
+
+
 def copied(name):
     shutil.copy(PERL, FILES / name)
     return FILES / name
@@ -530,4 +574,4 @@ def deadline():
 
 enter()
 prepare()
-sys.exit(run_tests(service, domains, scripts, links, sessions, unwatched, crowd, continued, deadline))
+sys.exit(run_tests(service, by_cgroup, limited, domains, scripts, links, sessions, unwatched, crowd, continued, deadline))

@@ -15,7 +15,7 @@ import threading
 import time
 
 from image_lab import FILES, OPTIONS, ROOT, TRACES, Watching, cgroups, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
-from live import XHEAP, expect, run_tests, strace_is_here, told, wait_for, xheap
+from live import PATIENCE, XHEAP, expect, run_tests, strace_is_here, told, wait_for, xheap
 
 PERL = FILES / "perl"
 SHORT = [str(PERL), "-e", "1"]
@@ -164,6 +164,57 @@ def frozen():
             wait_until_traced()
     finally:
         (cgroup / "cgroup.freeze").write_text("0")
+        wait_for("an empty cgroup", lambda: not (cgroup / "cgroup.procs").read_text())
+        cgroup.rmdir()
+
+
+def small_share():
+    """A cgroup of this test's, whose processes may have a thousandth of a processor."""
+    for line in open("/proc/self/mounts"):
+        _, place, kind, options, _ = line.split(None, 4)
+        if kind == "cgroup2" or (kind == "cgroup" and "cpu" in options.split(",")):
+            cgroup = pathlib.Path(place, f"xheap-starved-{os.getpid()}")
+            try:
+                cgroup.mkdir()
+            except OSError:
+                continue
+            for file, value in (("cpu.max", "1000 1000000"), ("cpu.cfs_period_us", "1000000"), ("cpu.cfs_quota_us", "1000"), ("cpu.rt_runtime_us", "200000")):
+                if (cgroup / file).exists():
+                    (cgroup / file).write_text(value)
+            if (cgroup / "cpu.stat").exists() and "nr_throttled" in (cgroup / "cpu.stat").read_text():
+                return cgroup
+            cgroup.rmdir()
+    return None
+
+
+def starved():
+    """A watcher has the processor although others have used up its cgroup's share: it is not killed as one that is stuck."""
+    cgroup = small_share()
+    if not cgroup:
+        return "skipped: no cgroup with a share of the processor can be made"
+    clear()
+    register(PERL)
+    busy = subprocess.Popen(["timeout", str(30 * PATIENCE), "sh", "-c", "while :; do :; done"], start_new_session=True)
+
+    def waits():
+        return int(next(line.split()[1] for line in (cgroup / "cpu.stat").read_text().splitlines() if line.startswith("nr_throttled ")))
+    try:
+        with Watching():
+            state = state_in_force()
+            try:
+                for pid in (parent(state["watcher"]), state["watcher"]):
+                    (cgroup / "cgroup.procs").write_text(str(pid))
+            except OSError as error:
+                return f"skipped: no real-time process may be in the cgroup: {error}"
+            spinning = wait_for("a busy shell", lambda: [pid for pid in processes_named("sh") if parent(pid) == busy.pid])
+            (cgroup / "cgroup.procs").write_text(str(spinning[0]))
+            wait_for("a share that is used up", lambda: waits() >= 2)
+            wait_until_traced()
+            now = listed()[0]
+            expect(now["watcher"] == state["watcher"] and not now["interval_count"], f"{state['watcher']} was the watcher: {now}")
+    finally:
+        os.killpg(busy.pid, signal.SIGKILL)
+        busy.wait()
         wait_for("an empty cgroup", lambda: not (cgroup / "cgroup.procs").read_text())
         cgroup.rmdir()
 
@@ -404,4 +455,4 @@ def memory():
 
 enter()
 prepare()
-sys.exit(run_tests(keeper_stopped, keeper_killed, frozen, overflow, logger_steps, damaged, many, upgraded, ended, architectures, memory))
+sys.exit(run_tests(keeper_stopped, keeper_killed, frozen, starved, overflow, logger_steps, damaged, many, upgraded, ended, architectures, memory))
