@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 
-from live import PROGRAMS, XHEAP, expect, run_tests, told, wait_for, wait_until_begun, xheap
+from live import PROGRAMS, XHEAP, expect, run_tests, runs, told, wait_for, wait_until_begun, xheap
 
 GUID = "{222962ab-6180-4b88-a825-346b75f2a24a}"
 ROOT = pathlib.Path("root").absolute()
@@ -281,6 +281,20 @@ def late():
     xheap("autologger", "remove", "late")
 
 
+def stopped():
+    """When stop has failed, no logger is left that keeps recover from the session."""
+    place = pathlib.Path("stopped").absolute()
+    for _ in range(12):
+        xheap("start", "stopped", "-o", place / "trace.xht", "--late-file")
+        xheap("launch", "stopped", "--", "true")
+        state = told("query", "stopped")
+        xheap("stop", "stopped", status=2)
+        expect(not runs(state["logger_pid"]), "the logger runs")
+        place.mkdir()
+        xheap("recover", place / "trace.xht")
+        shutil.rmtree(place)
+
+
 def killed():
     """The next start completes what a killed logger has left, and does not replace it."""
     xheap("autologger", "add", "killed")
@@ -359,4 +373,4 @@ def replaced():
 
 os.environ["XHEAP_IMAGE_ROOT"] = str(ROOT)
 FILES.mkdir(parents=True)
-sys.exit(run_tests(values, limited, edited, damaged, long_names, appended, generations, running, late, killed, replaced))
+sys.exit(run_tests(values, limited, edited, damaged, long_names, appended, generations, running, late, stopped, killed, replaced))
