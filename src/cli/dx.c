@@ -139,6 +139,8 @@ static int run_script(const struct dx_options *options, struct dx_session *sessi
 		const char *text = line + strspn(line, " \t");
 		if (!*text || !strncmp(text, "//", 2))
 			continue;
+		if (dx_prompt_leaves(text))
+			break;
 		int status = dx_prompt_line(session, defaults, text);
 		worst = status > worst ? status : worst;
 		if (status == CLI_FAILED)

@@ -112,6 +112,12 @@ int dx_prompt_line(struct dx_session *session, const struct dx_command *defaults
 	return dx_answer(session, defaults, text, false);
 }
 
+bool dx_prompt_leaves(const char *line)
+{
+	const char *text = dx_skip_prompt(line);
+	return !strcasecmp(text, "quit") || !strcasecmp(text, "q") || !strcasecmp(text, "exit");
+}
+
 /* ---- reading ---- */
 
 #ifdef HAS_LIBEDIT
@@ -346,7 +352,7 @@ int dx_prompt(struct dx_session *session, const struct dx_command *defaults)
 	for (char *line; (line = is_terminal ? line_read() : plain_read()); free(line)) {
 		line[strcspn(line, "\r\n")] = 0;
 		const char *text = dx_skip_prompt(line);
-		if (!strcasecmp(text, "quit") || !strcasecmp(text, "q") || !strcasecmp(text, "exit")) {
+		if (dx_prompt_leaves(text)) {
 			free(line);
 			break;
 		}

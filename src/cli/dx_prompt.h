@@ -11,6 +11,9 @@ int dx_answer(struct dx_session *session, const struct dx_command *defaults, con
 /** Do what a line of the prompt or a script says: dx, !tt, !positions, help. An exit status. */
 int dx_prompt_line(struct dx_session *session, const struct dx_command *defaults, const char *line);
 
+/** Return whether the line leaves the prompt, or ends a script. */
+bool dx_prompt_leaves(const char *line);
+
 /** Ask for lines until the input ends. An exit status. */
 int dx_prompt(struct dx_session *session, const struct dx_command *defaults);
 

@@ -16,8 +16,10 @@ static bool is_live(const struct dx_block_pass *pass, const struct trace_diction
 	const struct dx_point begin = dx_point_of(dictionary, row, details, false),
 			      end = dx_point_of(dictionary, row, details, true);
 	bool is_bare = instant->step == UINT32_MAX;
+	/* At the trace's end all calls are over, and processes that end then are still there. */
 	if (instant->time_ns == INT64_MAX)
-		return row->end == HEAP_END_OPEN;
+		return row->end == HEAP_END_OPEN ||
+		       (row->end == HEAP_END_EXIT && row->end_ns >= dictionary->duration_ns);
 	if (!(row->flags & HEAP_EARLIER) && row->birth_ns > instant->time_ns)
 		return false;
 	if (!(row->flags & HEAP_EARLIER) && row->birth_ns == instant->time_ns && !is_bare &&
@@ -25,8 +27,11 @@ static bool is_live(const struct dx_block_pass *pass, const struct trace_diction
 		return false;
 	if (row->end == HEAP_END_OPEN || row->end_ns > instant->time_ns)
 		return true;
-	return row->end_ns == instant->time_ns && !is_bare && row->end <= HEAP_END_DESTROY &&
-	       dx_points_step(&instant->points, &end) >= instant->step;
+	if (row->end_ns != instant->time_ns || is_bare)
+		return false;
+	/* The end of a process is behind its calls. */
+	return row->end == HEAP_END_EXIT ||
+	       (row->end <= HEAP_END_DESTROY && dx_points_step(&instant->points, &end) >= instant->step);
 }
 
 /* A position behind all points of its nanosecond needs none of them. */

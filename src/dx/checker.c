@@ -246,12 +246,19 @@ static const struct known_type *check_member(struct checker *checker, struct dx_
 	}
 	if (object->record)
 		return check_field(checker, node, object);
+	/* A lambda is called when its collection is shown, and the limits are said before. */
+	if (scope && class == &dx_process_class)
+		checker->query->session->uses |= dx_limits_of_process_member(node->name);
 	nearest_begin(&nearest, node->name);
 	for (const struct dx_member *row = class ? class->members : NULL; row && row->name; row++) {
 		if (!strcasecmp(row->name, node->name))
 			return type_of_kind(checker, row->type, row->class);
 		nearest_try(&nearest, row->name);
 	}
+	const struct dx_variable *variable =
+		class == &dx_variables_class ? dx_session_find(checker->query->session, node->name) : NULL;
+	if (variable)
+		return type_of_value(checker, &variable->value);
 	const struct dx_method *method = method_for(object, node->name);
 	if (method && method->receiver == DX_OF_TEXT && !*method->arguments)
 		return type_of_kind(checker, method->kind, NULL);
@@ -386,9 +393,61 @@ static const struct known_type *result_of(struct checker *checker, const struct 
 		return sequence_of(checker, element->kind == DX_SEQUENCE ? element_of(checker, element) : &any);
 	case DX_RESULT_OF_LAMBDA:
 		return types->last_lambda ? types->last_lambda : element;
+	case DX_RESULT_PASSES:
+		return types->last_lambda ? type_of_kind(checker, DX_BOOL, NULL) : sequence_of(checker, element);
 	default:
 		return type_of_kind(checker, method->kind, method->result_class);
 	}
+}
+
+static void check_children(struct checker *checker, struct dx_node *node, const struct type_scope *scope)
+{
+	for (uint32_t i = 0; i < node->count; i++)
+		check(checker, node->children[i], scope);
+}
+
+static const struct known_type *refuse_count(struct checker *checker, const struct dx_node *node, uint32_t wanted)
+{
+	return complain(checker, node->name_column, "the lambda takes %u argument%s, not %u", wanted,
+			wanted == 1 ? "" : "s", node->count);
+}
+
+/* f(1), if f is no variable. */
+static const struct known_type *check_application(struct checker *checker, struct dx_node *node,
+						  const struct type_scope *scope)
+{
+	struct dx_node *lambda = node->first;
+	const struct known_type *types[DX_PARAMETERS_MAX] = {&any, &any};
+	if (lambda->kind == DX_NODE_LAMBDA && lambda->count != node->count)
+		return refuse_count(checker, node, lambda->count);
+	if (lambda->kind == DX_NODE_LAMBDA) {
+		for (uint32_t i = 0; i < node->count; i++)
+			types[i] = check(checker, node->children[i], scope);
+		return check_lambda(checker, lambda, scope, types[0], types[1]);
+	}
+	const struct known_type *type = check(checker, lambda, scope);
+	check_children(checker, node, scope);
+	if (type->kind != DX_ANY && type->kind != DX_LAMBDA)
+		return complain(checker, node->name_column, "only a lambda can be called, not %s", type_name(type));
+	return &any;
+}
+
+/* @$f(1), where @$f is no function of the language. */
+static const struct known_type *check_variable_call(struct checker *checker, struct dx_node *node,
+						    const struct type_scope *scope)
+{
+	const struct dx_variable *variable = dx_session_find(checker->query->session, node->name);
+	if (variable && variable->value.kind == DX_LAMBDA && variable->value.closure->node->count != node->count)
+		return refuse_count(checker, node, variable->value.closure->node->count);
+	if (variable && variable->value.kind != DX_LAMBDA && variable->value.kind != DX_ERROR)
+		return complain(checker, node->column, "only a lambda can be called, not %s",
+				dx_kind_name(variable->value.kind));
+	if (variable) {
+		check_children(checker, node, scope);
+		return &any;
+	}
+	return complain(checker, node->column,
+			"there is no function or variable @$%s; functions are @$create and @$position", node->name);
 }
 
 static const struct known_type *check_call(struct checker *checker, struct dx_node *node,
@@ -396,13 +455,14 @@ static const struct known_type *check_call(struct checker *checker, struct dx_no
 {
 	struct call_types types = {.receiver = node->first ? check(checker, node->first, scope) : &any};
 	unsigned least, most;
+	if (scope && node->first)
+		checker->query->session->uses |= dx_limits_of_method(node->name);
 	const struct dx_method *method =
 		node->first ? method_for(types.receiver, node->name) : dx_method_find(DX_OF_NOTHING, NULL, node->name);
 	if (checker->has_failed)
 		return &any;
 	if (!method && !node->first)
-		return complain(checker, node->column, "there is no function @$%s; there are @$create and @$position",
-				node->name);
+		return check_variable_call(checker, node, scope);
 	if (!method && refuse_method(checker, node, types.receiver) && checker->has_failed)
 		return &any;
 	if (!method) {
@@ -517,6 +577,8 @@ static const struct known_type *check(struct checker *checker, struct dx_node *n
 		return check_member(checker, node, scope);
 	case DX_NODE_CALL:
 		return check_call(checker, node, scope);
+	case DX_NODE_APPLY:
+		return check_application(checker, node, scope);
 	case DX_NODE_INDEX:
 		return check_index(checker, node, scope);
 	case DX_NODE_UNARY:

@@ -223,5 +223,6 @@ enum dx_status dx_command_run(struct dx_session *session, const struct dx_comman
 	enum dx_status status = query_run(&query, command, out, errors);
 	session->out = NULL;
 	dx_query_fini(&query);
+	dx_session_clean(session);
 	return status;
 }

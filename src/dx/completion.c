@@ -19,7 +19,7 @@ static bool brackets_open(struct dx_query *query, const char *text, char closing
 	static const char pairs[] = "()[]{}";
 	struct dx_lexer lexer = {.text = text, .arena = &query->whole, .is_decimal = true};
 	struct dx_token token;
-	struct diag diag;
+	struct diag diag = {""};
 	char open[BRACKETS_MAX];
 	size_t depth = 0;
 	while (!dx_lex(&lexer, &token, &diag)) {

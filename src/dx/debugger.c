@@ -35,13 +35,19 @@ static void variable_free(struct dx_variable *variable)
 	free(variable);
 }
 
-void dx_session_fini(struct dx_session *session)
+static void variables_free(struct dx_variable **variables)
 {
-	for (struct dx_variable *variable = session->variables, *next; variable; variable = next) {
+	for (struct dx_variable *variable = *variables, *next; variable; variable = next) {
 		next = variable->next;
 		variable_free(variable);
 	}
-	session->variables = NULL;
+	*variables = NULL;
+}
+
+void dx_session_fini(struct dx_session *session)
+{
+	variables_free(&session->variables);
+	variables_free(&session->removed);
 	dx_group_cache_free(session->group);
 	dx_faults_free(session->faults);
 	free(session->entry_addresses);
@@ -70,14 +76,17 @@ void dx_session_assign(struct dx_query *query, const char *name, const struct dx
 	struct dx_session *session = query->session;
 	struct dx_variable *variable = memory_zeroed(1, sizeof(*variable));
 	dx_arena_init(&variable->arena, &session->budget);
+	variable->arena.is_lasting = true;
 	variable->name = strcpy(memory_resize(NULL, 1, strlen(name) + 1), name);
-	/* Before an earlier value of the name is freed: this one may refer to it. */
 	variable->value = dx_value_copy(&variable->arena, value);
+	variable->uses = session->uses;
 	dx_session_remove(session, name);
 	variable->next = session->variables;
 	session->variables = variable;
-	if (session->budget.is_exceeded)
+	if (session->budget.is_exceeded) {
+		dx_session_remove(session, name);
 		dx_stop(query, -1, "user variables take more than %d MiB", VARIABLES_BYTES >> 20);
+	}
 }
 
 bool dx_session_remove(struct dx_session *session, const char *name)
@@ -86,10 +95,22 @@ bool dx_session_remove(struct dx_session *session, const char *name)
 		if (!strcmp((*at)->name, name)) {
 			struct dx_variable *variable = *at;
 			*at = variable->next;
-			variable_free(variable);
+			variable->next = session->removed;
+			session->removed = variable;
+			/* Nothing refers to a value without memory: loops may assign many numbers. */
+			if (!variable->arena.chunks) {
+				session->removed = variable->next;
+				variable_free(variable);
+			}
 			return true;
 		}
 	return false;
+}
+
+void dx_session_clean(struct dx_session *session)
+{
+	variables_free(&session->removed);
+	session->budget.is_exceeded = session->budget.used_bytes > session->budget.limit_bytes;
 }
 
 static void get_session(struct dx_query *query, struct dx_value *value)
@@ -141,6 +162,14 @@ const struct dx_builtin dx_builtins[] = {
 	{NULL},
 };
 
+const struct dx_variable *dx_session_find(const struct dx_session *session, const char *name)
+{
+	const struct dx_variable *at = session->variables;
+	while (at && strcmp(at->name, name) != 0)
+		at = at->next;
+	return at;
+}
+
 struct dx_value dx_session_variable(struct dx_query *query, const char *name)
 {
 	struct dx_value value = {.kind = DX_ABSENT};
@@ -149,10 +178,11 @@ struct dx_value dx_session_variable(struct dx_query *query, const char *name)
 			row->get(query, &value);
 			return value;
 		}
-	for (const struct dx_variable *at = query->session->variables; at; at = at->next)
-		if (!strcmp(at->name, name))
-			return at->value;
-	return dx_error(query, "there is no variable @$%s", name);
+	const struct dx_variable *variable = dx_session_find(query->session, name);
+	if (!variable)
+		return dx_error(query, "there is no variable @$%s", name);
+	query->session->uses |= variable->uses;
+	return variable->value;
 }
 
 bool dx_session_name(struct dx_query *query, const char *name, struct dx_value *value)

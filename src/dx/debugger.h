@@ -14,6 +14,7 @@ struct dx_variable {
 	struct dx_arena arena;
 	char *name;
 	struct dx_value value;
+	unsigned uses; /**< enum dx_use, of the query that made the value: its limits are those of what is made of it */
 };
 
 /** What a query has asked for: its limits are to be printed with the answer. */
@@ -24,6 +25,10 @@ enum dx_use {
 	DX_USE_LIVE_SUMS, /**< sums of those */
 	DX_USE_COUNT
 };
+
+/** Return the bits of what a method, or a member of a process, asks for; 0: nothing that has limits. */
+unsigned dx_limits_of_method(const char *name);
+unsigned dx_limits_of_process_member(const char *name);
 
 /** Zero it, set the first fields, and call dx_session_init(). */
 struct dx_session {
@@ -38,7 +43,8 @@ struct dx_session {
 
 	struct dx_budget budget; /**< of variables */
 	struct dx_variable *variables;
-	uint32_t process, thread; /**< the current ones, ids; TRACE_NONE: the trace has none */
+	struct dx_variable *removed; /**< in this query, which may still use their values */
+	uint32_t process, thread;    /**< the current ones, ids; TRACE_NONE: the trace has none */
 	struct dx_value position;
 	struct heap_table *table; /**< NULL: not needed yet */
 	struct heap_names *names;
@@ -75,14 +81,20 @@ struct heap_names *dx_session_names(struct dx_session *session);
 /** Set what a name at the top, such as Debugger, stands for. False: nothing. */
 bool dx_session_name(struct dx_query *query, const char *name, struct dx_value *value);
 
+/** Return the user variable, NULL: there is none. */
+const struct dx_variable *dx_session_find(const struct dx_session *session, const char *name);
+
 /** Return the value of @$name. */
 struct dx_value dx_session_variable(struct dx_query *query, const char *name);
 
-/** Store a copy of the value as @$name. */
+/** Store a copy of the value as @$name. The copy refers to nothing of the query. */
 void dx_session_assign(struct dx_query *query, const char *name, const struct dx_value *value);
 
-/** Remove @$name. False: there is none. */
+/** Remove @$name. False: there is none. Its value ends with the query. */
 bool dx_session_remove(struct dx_session *session, const char *name);
+
+/** Free what a query has removed, after dx_query_fini(). */
+void dx_session_clean(struct dx_session *session);
 
 /** The variables that are always there: name, class of the value or NULL, help. The last row has no name. */
 struct dx_builtin {

@@ -210,6 +210,13 @@ static void cell_add(struct dx_query *query, struct dx_group_sums *sums, const s
 	if (has_lambda && value.kind != DX_ERROR)
 		value = dx_call(query, &lambda, element);
 	bool passes = !has_lambda || dx_is_true(&value);
+	bool is_condition = call->kind == CALL_COUNT || call->kind == CALL_ANY || call->kind == CALL_FIRST;
+	if (is_condition && cell->sum.error.kind == DX_ERROR)
+		return;
+	if (is_condition && value.kind == DX_ERROR && element->kind != DX_ERROR) {
+		cell->sum.error = dx_value_copy(&sums->arena, &value);
+		return;
+	}
 	switch (call->kind) {
 	case CALL_COUNT:
 	case CALL_ANY:
@@ -414,6 +421,8 @@ struct dx_value dx_group_sums_result(struct dx_query *query, const struct dx_val
 	if (i == sums->call_count)
 		return dx_error(query, "the group has no such result");
 	const struct group_cell *cell = &sums->cells[(size_t)at->group * sums->call_count + i];
+	if (cell->sum.error.kind == DX_ERROR)
+		return cell->sum.error;
 	switch (sums->calls[i].kind) {
 	case CALL_COUNT:
 		return dx_number(cell->sum.count);

@@ -2,6 +2,7 @@
 /* What keeps an answer from having every call, or every block, of the recorded time. */
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/text.h"
 #include "dx/command.h"
@@ -178,4 +179,46 @@ const char *dx_limits_text(struct dx_query *query)
 		}
 	}
 	return *text ? text + 2 : text;
+}
+
+/* ---- what is only asked for when elements are shown ---- */
+
+struct name_use {
+	const char *name;
+	uint8_t use; /* enum dx_use */
+};
+
+static unsigned use_of(const struct name_use *rows, const char *name)
+{
+	while (rows->name && strcasecmp(rows->name, name) != 0)
+		rows++;
+	return rows->name ? 1u << rows->use : 0;
+}
+
+unsigned dx_limits_of_method(const char *name)
+{
+	static const struct name_use rows[] = {
+		{"Heap", DX_USE_CALLS},
+		{"HeapAnalyze", DX_USE_CALLS},
+		{"GetHeapAddress", DX_USE_CALLS},
+		{"SlowCalls", DX_USE_CALLS},
+		{"Calls", DX_USE_CALLS},
+		{"Allocations", DX_USE_BLOCKS},
+		{"Leaks", DX_USE_BLOCKS},
+		{"FreedByOtherThread", DX_USE_BLOCKS},
+		{"ReallocChurn", DX_USE_BLOCKS},
+		{"MostFrequent", DX_USE_BLOCKS},
+		{"Largest", DX_USE_BLOCKS},
+		{"Longest", DX_USE_BLOCKS},
+		{"Live", DX_USE_LIVE},
+		{"Growth", DX_USE_LIVE_SUMS},
+		{NULL},
+	};
+	return use_of(rows, name);
+}
+
+unsigned dx_limits_of_process_member(const char *name)
+{
+	static const struct name_use rows[] = {{"Heap", DX_USE_LIVE_SUMS}, {"Heaps", DX_USE_BLOCKS}, {NULL}};
+	return use_of(rows, name);
 }

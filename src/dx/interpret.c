@@ -9,6 +9,7 @@
 #include "dx/methods.h"
 #include "dx/debugger.h"
 #include "dx/group_sums.h"
+#include "dx/objects.h"
 
 /* ---- the query ---- */
 
@@ -192,6 +193,9 @@ static struct dx_value apply(struct dx_query *query, unsigned operation, const s
 		return compare(query, operation, one, other);
 	if (operation == DX_ADD && (one->kind == DX_TEXT || other->kind == DX_TEXT))
 		return join_texts(query, one, other);
+	/* What is made of a member that an object lacks is lacking, too: sums leave it out. */
+	if (one->kind == DX_ABSENT || other->kind == DX_ABSENT)
+		return (struct dx_value){.kind = DX_ABSENT};
 	bool is_real = one->kind == DX_REAL || other->kind == DX_REAL;
 	if ((!is_integer(one) && one->kind != DX_REAL) || (!is_integer(other) && other->kind != DX_REAL))
 		return dx_error(query, "this operator is for numbers, not for %s",
@@ -221,6 +225,8 @@ static struct dx_value evaluate_unary(struct dx_query *query, const struct dx_no
 		return value;
 	if (node->operation == DX_NOT)
 		return dx_bool(!dx_is_true(&value));
+	if (value.kind == DX_ABSENT)
+		return value;
 	if (value.kind == DX_REAL)
 		return node->operation == DX_MINUS  ? dx_real(-value.real)
 		       : node->operation == DX_PLUS ? value
@@ -253,6 +259,9 @@ static struct dx_value evaluate_member(struct dx_query *query, const struct dx_n
 	if (object.kind == DX_ERROR || object.kind == DX_ABSENT)
 		return object;
 	struct dx_value value = dx_member_get(query, &object, node->name, &is_known);
+	bool is_variable = object.kind == DX_OBJECT && object.class == &dx_variables_class;
+	if (is_variable && !is_known && dx_session_find(query->session, node->name))
+		return dx_session_variable(query, node->name);
 	/* A text's Length is documented as a member, too. */
 	const struct dx_method *method = is_known ? NULL : dx_method_of(&object, node->name);
 	if (method) {
@@ -271,37 +280,6 @@ static struct dx_value evaluate_member(struct dx_query *query, const struct dx_n
 }
 
 /* ---- calls ---- */
-
-static struct dx_value evaluate_call(struct dx_query *query, const struct dx_node *node, const struct dx_scope *scope)
-{
-	struct dx_method_call call = {.column = node->name_column};
-	struct dx_value result = {.kind = DX_ABSENT};
-	if (node->first) {
-		call.receiver = dx_evaluate(query, node->first, scope);
-		if (call.receiver.kind == DX_ERROR && !dx_method_find(DX_OF_ANY, NULL, node->name))
-			return call.receiver;
-	}
-	if (call.receiver.kind == DX_OBJECT && call.receiver.class == &dx_group_sums_class)
-		return dx_group_sums_result(query, &call.receiver, node);
-	call.method = node->first ? dx_method_of(&call.receiver, node->name)
-				  : dx_method_find(DX_OF_NOTHING, NULL, node->name);
-	if (!call.method)
-		return dx_error(query, "%s has no method %s",
-				call.receiver.kind == DX_OBJECT ? call.receiver.class->name
-								: dx_kind_name(call.receiver.kind),
-				node->name);
-	unsigned least, most;
-	dx_method_arity(call.method, &least, &most);
-	if (node->count < least || node->count > most)
-		return dx_error(query, "%s takes %s", call.method->name, call.method->shown_arguments);
-	for (unsigned i = 0; i < node->count && i < DX_ARGUMENTS_MAX; i++) {
-		call.arguments[call.count++] = dx_evaluate(query, node->children[i], scope);
-		if (call.arguments[i].kind == DX_ERROR && dx_method_letter(call.method, i) != 'v')
-			return call.arguments[i];
-	}
-	dx_method_call(query, &call, &result);
-	return result;
-}
 
 static struct dx_value apply_lambda(struct dx_query *query, const struct dx_value *lambda,
 				    const struct dx_value *arguments, uint32_t count)
@@ -333,6 +311,68 @@ struct dx_value dx_call_two(struct dx_query *query, const struct dx_value *lambd
 {
 	const struct dx_value arguments[] = {*one, *other};
 	return apply_lambda(query, lambda, arguments, 2);
+}
+
+/* f(1): f is a variable, a parameter, or a lambda in parentheses. */
+static struct dx_value apply_value(struct dx_query *query, const struct dx_value *lambda, const struct dx_node *node,
+				   const struct dx_scope *scope)
+{
+	struct dx_value arguments[DX_PARAMETERS_MAX];
+	if (lambda->kind == DX_ERROR)
+		return *lambda;
+	if (lambda->kind != DX_LAMBDA)
+		return dx_error(query, "only a lambda can be called, not %s", dx_kind_name(lambda->kind));
+	if (lambda->closure->node->count != node->count)
+		return dx_error(query, "the lambda takes %u argument%s, not %u", lambda->closure->node->count,
+				lambda->closure->node->count == 1 ? "" : "s", node->count);
+	for (uint32_t i = 0; i < node->count; i++) {
+		arguments[i] = dx_evaluate(query, node->children[i], scope);
+		if (arguments[i].kind == DX_ERROR)
+			return arguments[i];
+	}
+	return apply_lambda(query, lambda, arguments, node->count);
+}
+
+static struct dx_value evaluate_application(struct dx_query *query, const struct dx_node *node,
+					    const struct dx_scope *scope)
+{
+	struct dx_value lambda = dx_evaluate(query, node->first, scope);
+	return apply_value(query, &lambda, node, scope);
+}
+
+static struct dx_value evaluate_call(struct dx_query *query, const struct dx_node *node, const struct dx_scope *scope)
+{
+	struct dx_method_call call = {.column = node->name_column};
+	struct dx_value result = {.kind = DX_ABSENT};
+	if (node->first) {
+		call.receiver = dx_evaluate(query, node->first, scope);
+		if (call.receiver.kind == DX_ERROR && !dx_method_find(DX_OF_ANY, NULL, node->name))
+			return call.receiver;
+	}
+	if (call.receiver.kind == DX_OBJECT && call.receiver.class == &dx_group_sums_class)
+		return dx_group_sums_result(query, &call.receiver, node);
+	call.method = node->first ? dx_method_of(&call.receiver, node->name)
+				  : dx_method_find(DX_OF_NOTHING, NULL, node->name);
+	if (!call.method && !node->first) {
+		struct dx_value lambda = dx_session_variable(query, node->name);
+		return apply_value(query, &lambda, node, scope);
+	}
+	if (!call.method)
+		return dx_error(query, "%s has no method %s",
+				call.receiver.kind == DX_OBJECT ? call.receiver.class->name
+								: dx_kind_name(call.receiver.kind),
+				node->name);
+	unsigned least, most;
+	dx_method_arity(call.method, &least, &most);
+	if (node->count < least || node->count > most)
+		return dx_error(query, "%s takes %s", call.method->name, call.method->shown_arguments);
+	for (unsigned i = 0; i < node->count && i < DX_ARGUMENTS_MAX; i++) {
+		call.arguments[call.count++] = dx_evaluate(query, node->children[i], scope);
+		if (call.arguments[i].kind == DX_ERROR && dx_method_letter(call.method, i) != 'v')
+			return call.arguments[i];
+	}
+	dx_method_call(query, &call, &result);
+	return result;
 }
 
 static struct dx_value evaluate_lambda(struct dx_query *query, const struct dx_node *node, const struct dx_scope *scope)
@@ -424,6 +464,9 @@ struct dx_value dx_evaluate(struct dx_query *query, const struct dx_node *node, 
 		break;
 	case DX_NODE_CALL:
 		value = evaluate_call(query, node, scope);
+		break;
+	case DX_NODE_APPLY:
+		value = evaluate_application(query, node, scope);
 		break;
 	case DX_NODE_INDEX:
 		value = evaluate_index(query, node, scope);

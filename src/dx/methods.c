@@ -65,6 +65,11 @@ char dx_method_letter(const struct dx_method *method, unsigned number)
 	return last;
 }
 
+static bool is_lambda_letter(char letter)
+{
+	return letter == 'f' || letter == 'k' || letter == 'g';
+}
+
 /* Return what the argument should be, or NULL if it is that. A sequence may be an object with elements. */
 static const char *argument_check(struct dx_query *query, struct dx_value *argument, char letter)
 {
@@ -104,6 +109,11 @@ void dx_method_call(struct dx_query *query, struct dx_method_call *call, struct 
 	const struct dx_method *method = call->method;
 	for (unsigned i = 0; i < call->count; i++) {
 		const char *wanted = argument_check(query, &call->arguments[i], dx_method_letter(method, i));
+		if (wanted && call->arguments[i].kind == DX_LAMBDA && is_lambda_letter(dx_method_letter(method, i))) {
+			*result = dx_error(query, "%s: argument %u must be %s, not one of %u", method->name, i + 1,
+					   wanted, call->arguments[i].closure->node->count);
+			return;
+		}
 		if (wanted) {
 			*result = dx_error(query, "%s: argument %u must be %s, not %s", method->name, i + 1, wanted,
 					   dx_kind_name(call->arguments[i].kind));

@@ -257,6 +257,12 @@ static bool pass_passes(const struct element_pass *pass)
 	return !pass->lambda || dx_is_true(&pass->value);
 }
 
+/* Whether the condition itself is an error: then nobody knows whether the element passes. */
+static bool pass_failed(const struct element_pass *pass)
+{
+	return pass->lambda && pass->value.kind == DX_ERROR && pass->element.value.kind != DX_ERROR;
+}
+
 static void call_count(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
 	struct element_pass pass;
@@ -269,8 +275,13 @@ static void call_count(struct dx_query *query, struct dx_method_call *call, stru
 	}
 	if (dx_plan_count(query, call, result))
 		return;
-	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass))
+	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass)) {
+		if (pass_failed(&pass)) {
+			*result = pass.value;
+			return;
+		}
 		count += pass_passes(&pass);
+	}
 	*result = dx_number(count);
 }
 
@@ -303,8 +314,28 @@ static void call_all(struct dx_query *query, struct dx_method_call *call, struct
 {
 	struct element_pass pass;
 	bool is_true = true;
-	for (pass_begin(&pass, query, call); is_true && pass_next(&pass); pass_forget(&pass))
+	for (pass_begin(&pass, query, call); is_true && pass_next(&pass); pass_forget(&pass)) {
+		if (pass.value.kind == DX_ERROR) {
+			*result = pass.value;
+			return;
+		}
 		is_true = pass_passes(&pass);
+	}
+	*result = dx_bool(is_true);
+}
+
+/* With a condition: whether all that are no errors pass. Without one: these elements. */
+static void call_all_non_error(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	struct element_pass pass;
+	bool is_true = true;
+	if (!call->count) {
+		*result = dx_sequence_value(
+			dx_sequence_new(query, &non_error_operator, call->receiver.sequence, call->column));
+		return;
+	}
+	for (pass_begin(&pass, query, call); is_true && pass_next(&pass); pass_forget(&pass))
+		is_true = pass.value.kind == DX_ERROR || pass_passes(&pass);
 	*result = dx_bool(is_true);
 }
 
@@ -312,8 +343,13 @@ static void call_any(struct dx_query *query, struct dx_method_call *call, struct
 {
 	struct element_pass pass;
 	bool is_true = false;
-	for (pass_begin(&pass, query, call); !is_true && pass_next(&pass); pass_forget(&pass))
+	for (pass_begin(&pass, query, call); !is_true && pass_next(&pass); pass_forget(&pass)) {
+		if (pass_failed(&pass)) {
+			*result = pass.value;
+			return;
+		}
 		is_true = pass_passes(&pass);
+	}
 	*result = dx_bool(is_true);
 }
 
@@ -322,9 +358,10 @@ static void find_first(struct dx_query *query, struct dx_method_call *call, bool
 	struct element_pass pass;
 	*result = dx_error(query, "%s: there is no such element", call->method->name);
 	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass)) {
-		if ((skips_errors && pass.value.kind == DX_ERROR) || !pass_passes(&pass))
+		bool has_failed = !skips_errors && pass_failed(&pass);
+		if (!has_failed && ((skips_errors && pass.value.kind == DX_ERROR) || !pass_passes(&pass)))
 			continue;
-		*result = pass.element.value;
+		*result = has_failed ? pass.value : pass.element.value;
 		return;
 	}
 }
@@ -340,12 +377,15 @@ static void find_last(struct dx_query *query, struct dx_method_call *call, bool 
 	dx_arena_init(&kept[0], &query->budget);
 	dx_arena_init(&kept[1], &query->budget);
 	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass)) {
-		if ((skips_errors && pass.value.kind == DX_ERROR) || !pass_passes(&pass))
+		bool has_failed = !skips_errors && pass_failed(&pass);
+		if (!has_failed && ((skips_errors && pass.value.kind == DX_ERROR) || !pass_passes(&pass)))
 			continue;
 		at ^= 1;
 		dx_release(&kept[at], (struct dx_mark){NULL, NULL, NULL});
-		last = dx_value_copy(&kept[at], &pass.element.value);
+		last = dx_value_copy(&kept[at], has_failed ? &pass.value : &pass.element.value);
 		has_any = true;
+		if (has_failed)
+			break;
 	}
 	*result = has_any ? dx_value_copy(query->arena, &last)
 			  : dx_error(query, "%s: there is no such element", call->method->name);
@@ -376,6 +416,10 @@ static void call_single(struct dx_query *query, struct dx_method_call *call, str
 	bool has_one = false;
 	*result = dx_error(query, "Single: there is no such element");
 	for (pass_begin(&pass, query, call); pass_next(&pass);) {
+		if (pass_failed(&pass)) {
+			*result = pass.value;
+			return;
+		}
 		if (!pass_passes(&pass)) {
 			pass_forget(&pass);
 			continue;
@@ -481,7 +525,6 @@ const struct dx_method dx_methods_of_sequences[] = {
 	LAZY("Take", "n", DX_RESULT_SAME, &dx_take_operator, "count", "the first elements"),
 	LAZY("TakeWhile", "f", DX_RESULT_SAME, &take_while_operator, "x => condition",
 	     "the elements up to the first one for which it is false"),
-	LAZY("AllNonError", "", DX_RESULT_SAME, &non_error_operator, "", "the elements that are no errors"),
 	LAZY("Concat", "s", DX_RESULT_SAME, &concat_operator, "collection", "these elements, then those"),
 	EAGER("Count", "?f", DX_RESULT_KIND, DX_NUMBER, call_count, "[x => condition]", "the number of elements"),
 	EAGER("Sum", "?f", DX_RESULT_KIND, DX_ANY, call_sum, "[x => number]",
@@ -491,6 +534,8 @@ const struct dx_method dx_methods_of_sequences[] = {
 	EAGER("Aggregate", "v?v", DX_RESULT_KIND, DX_ANY, call_aggregate, "[start,] (sum, x) => value",
 	      "the last value of a running computation (not in the documents)"),
 	EAGER("All", "f", DX_RESULT_KIND, DX_BOOL, call_all, "x => condition", "whether it is true for all elements"),
+	EAGER("AllNonError", "?f", DX_RESULT_PASSES, DX_ANY, call_all_non_error, "[x => condition]",
+	      "whether it is true for all elements but errors; without a condition: these elements"),
 	EAGER("Any", "?f", DX_RESULT_KIND, DX_BOOL, call_any, "[x => condition]", "whether there is such an element"),
 	EAGER("First", "?f", DX_RESULT_ELEMENT, DX_ANY, call_first, "[x => condition]", "the first such element"),
 	EAGER("Last", "?f", DX_RESULT_ELEMENT, DX_ANY, call_last, "[x => condition]", "the last such element"),

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/events.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "dx/methods.h"
@@ -196,6 +197,22 @@ static bool entry_matches(const struct trace_dictionary *dictionary, const struc
 	return !*function || !fnmatch(function, entry->name, FNM_CASEFOLD);
 }
 
+/* Whether the pattern is of heap functions, and of an image that was mapped: their calls would be here. */
+static bool is_recorded(const struct trace_dictionary *dictionary, const char *pattern)
+{
+#define X(id, name, kind, parameters) name,
+	static const char *const names[] = {HEAP_FUNCTIONS(X)};
+#undef X
+	const char *mark = strchr(pattern, '!'), *function = mark ? mark + 1 : pattern;
+	bool has_image = !mark, has_function = false;
+	for (uint32_t i = 0; i < dictionary->image_count && !has_image; i++)
+		has_image =
+			image_matches(pattern, (size_t)(mark - pattern), text_file_name(dictionary->images[i].path));
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !has_function; i++)
+		has_function = !fnmatch(function, names[i], FNM_CASEFOLD);
+	return has_image && has_function;
+}
+
 /* ---- the sequence ---- */
 
 struct calls_state {
@@ -239,6 +256,8 @@ static const char *known_functions(struct dx_query *query)
 {
 	const struct trace_dictionary *dictionary = query->session->dictionary;
 	const char *text = "";
+	if (!dictionary->entry_count)
+		return "none";
 	for (uint32_t i = 0; i < dictionary->entry_count && strlen(text) < 200; i++)
 		text = dx_format(query->arena, "%s%s%s", text, *text ? ", " : "",
 				 entry_text(query, &dictionary->entries[i]));
@@ -250,7 +269,7 @@ void dx_calls(struct dx_query *query, struct dx_method_call *call, struct dx_val
 	const struct trace_dictionary *dictionary = query->session->dictionary;
 	uint32_t process = call->receiver.data ? dx_id_of(&call->receiver) : TRACE_NONE;
 	for (unsigned k = 0; k < call->count; k++) {
-		bool has_any = false;
+		bool has_any = is_recorded(dictionary, call->arguments[k].text);
 		for (uint32_t i = 0; i < dictionary->entry_count; i++)
 			has_any |= entry_matches(dictionary, &dictionary->entries[i], call->arguments[k].text);
 		if (!has_any) {

@@ -203,6 +203,7 @@ static void variables_elements(struct dx_query *query, const struct dx_value *ob
 	(void)object;
 	for (const struct dx_variable *at = query->session->variables; at; at = at->next) {
 		const struct dx_element element = {at->value, dx_text(at->name)};
+		query->session->uses |= at->uses;
 		dx_list_add(list, &element);
 	}
 	*sequence = dx_list_value(query, list, 0, dx_list_count(list));
@@ -305,6 +306,12 @@ const struct dx_method dx_methods_of_traces[] = {
 	OF(dx_process_ttd_class, "Calls", "t*", DX_SEQUENCE, &dx_call_class, dx_calls, "\"image!function\", ...",
 	   "the same, of this process"),
 	OF(dx_process_ttd_class, "Memory", "v*", DX_ANY, NULL, call_memory, "begin, end, mask",
+	   "an error: not recorded"),
+	OF(dx_process_ttd_class, "MemoryForPositionRange", "v*", DX_ANY, NULL, call_memory,
+	   "begin, end, mask, min, max", "an error: not recorded"),
+	OF(dx_process_ttd_class, "NextMemoryAccess", "v*", DX_ANY, NULL, call_memory, "mask, address, size",
+	   "an error: not recorded"),
+	OF(dx_process_ttd_class, "PrevMemoryAccess", "v*", DX_ANY, NULL, call_memory, "mask, address, size",
 	   "an error: not recorded"),
 	OF(dx_session_ttd_class, "SetPosition", "v", DX_ABSENT, NULL, call_set_position, "percent or \"SEQUENCE:STEP\"",
 	   "moves the current position"),

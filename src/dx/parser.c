@@ -8,7 +8,8 @@
 
 #include "dx/lexer.h"
 
-enum { DEPTH_MAX = 200, CHILDREN_MAX = 64 };
+/* HEIGHT_MAX bounds what goes down the tree after the parser: more levels than that are never evaluated. */
+enum { DEPTH_MAX = 200, HEIGHT_MAX = DX_DEPTH_MAX, CHILDREN_MAX = 64 };
 
 struct parser {
 	struct dx_lexer lexer;
@@ -77,6 +78,29 @@ static struct dx_node *node_new(struct parser *parser, enum dx_node_kind kind, i
 	struct dx_node *node = dx_new(parser->lexer.arena, struct dx_node, 1);
 	node->kind = kind;
 	node->column = node->name_column = column;
+	node->height = 1;
+	return node;
+}
+
+static unsigned height_of(const struct dx_node *node)
+{
+	return node ? node->height : 0;
+}
+
+/* The node, now that all below it stands. A chain is as high as it is long, so its links add to the depth. */
+static struct dx_node *node_finish(struct parser *parser, struct dx_node *node)
+{
+	const struct dx_node *const parts[] = {node->first, node->second, node->third};
+	unsigned height = 0;
+	if (parser->has_failed)
+		return node;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		height = height_of(parts[i]) > height ? height_of(parts[i]) : height;
+	for (uint32_t i = 0; node->children && i < node->count; i++)
+		height = height_of(node->children[i]) > height ? height_of(node->children[i]) : height;
+	if (height >= HEIGHT_MAX)
+		fail(parser, node->name_column, "the expression is nested too deep");
+	node->height = (uint16_t)(height + 1);
 	return node;
 }
 
@@ -110,7 +134,6 @@ static void children_store(struct parser *parser, struct dx_node *node, const st
 static void parse_arguments(struct parser *parser, struct dx_node *call)
 {
 	struct children children = {.count = 0};
-	call->kind = DX_NODE_CALL;
 	if (!is_sign(parser, ")"))
 		do
 			children_add(parser, &children, NULL, parse_expression(parser));
@@ -145,7 +168,7 @@ static struct dx_node *parse_record(struct parser *parser, int column)
 		while (accept(parser, ",") && !parser->has_failed && !is_sign(parser, "}"));
 	expect(parser, "}");
 	children_store(parser, node, &children);
-	return node;
+	return node_finish(parser, node);
 }
 
 /* ---- lambdas ---- */
@@ -157,7 +180,7 @@ static struct dx_node *parse_lambda(struct parser *parser, int column, const cha
 	node->names = dx_new(parser->lexer.arena, const char *, DX_PARAMETERS_MAX);
 	memcpy(node->names, names, count * sizeof(*names));
 	node->first = parse_expression(parser);
-	return node;
+	return node_finish(parser, node);
 }
 
 /* The names of "(a, b) =>", if that is what stands here; otherwise nothing is read. */
@@ -218,9 +241,11 @@ static struct dx_node *parse_variable(struct parser *parser, const struct dx_tok
 {
 	struct dx_node *node = node_new(parser, DX_NODE_VARIABLE, token->column);
 	node->name = token->text;
-	if (accept(parser, "("))
+	if (accept(parser, "(")) {
+		node->kind = DX_NODE_CALL;
 		parse_arguments(parser, node);
-	return node;
+	}
+	return node_finish(parser, node);
 }
 
 static struct dx_node *parse_primary(struct parser *parser)
@@ -264,16 +289,24 @@ static struct dx_node *parse_postfix(struct parser *parser)
 			if (parser->token.kind != DX_TOKEN_NAME && parser->token.kind != DX_TOKEN_ODD_NAME)
 				fail(parser, parser->token.column, "a member's name is missing behind the dot");
 			advance(parser);
-			if (accept(parser, "("))
+			if (accept(parser, "(")) {
+				member->kind = DX_NODE_CALL;
 				parse_arguments(parser, member);
-			node = member;
+			}
+			node = node_finish(parser, member);
+		} else if (accept(parser, "(")) {
+			struct dx_node *application = node_new(parser, DX_NODE_APPLY, node->column);
+			application->name_column = column;
+			application->first = node;
+			parse_arguments(parser, application);
+			node = node_finish(parser, application);
 		} else if (accept(parser, "[")) {
 			struct dx_node *index = node_new(parser, DX_NODE_INDEX, node->column);
 			index->name_column = column;
 			index->first = node;
 			index->second = parse_expression(parser);
 			expect(parser, "]");
-			node = index;
+			node = node_finish(parser, index);
 		} else {
 			break;
 		}
@@ -296,7 +329,7 @@ static struct dx_node *parse_unary(struct parser *parser)
 				fail(parser, column, "the expression is nested too deep");
 			node->first = parser->has_failed ? node : parse_unary(parser);
 			parser->depth--;
-			return node;
+			return node_finish(parser, node);
 		}
 	return parse_postfix(parser);
 }
@@ -317,7 +350,7 @@ static struct dx_node *parse_binary(struct parser *parser, unsigned least)
 		node->operation = binaries[i].operation;
 		node->first = left;
 		node->second = parse_binary(parser, binaries[i].precedence + 1u);
-		left = node;
+		left = node_finish(parser, node);
 		i = 0;
 	}
 	return left;
@@ -334,7 +367,7 @@ static struct dx_node *parse_ternary(struct parser *parser)
 	node->second = parse_expression(parser);
 	expect(parser, ":");
 	node->third = parse_expression(parser);
-	return node;
+	return node_finish(parser, node);
 }
 
 static struct dx_node *parse_expression(struct parser *parser)
@@ -350,7 +383,7 @@ static struct dx_node *parse_expression(struct parser *parser)
 		struct dx_node *assignment = node_new(parser, DX_NODE_ASSIGN, node->column);
 		assignment->name = node->name;
 		assignment->first = parse_expression(parser);
-		node = assignment;
+		node = node_finish(parser, assignment);
 	}
 	parser->depth--;
 	return node;

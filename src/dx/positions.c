@@ -132,10 +132,11 @@ struct dx_value dx_position_range(struct dx_query *query, struct dx_value min, s
 void dx_position_seek(struct dx_query *query, const struct dx_value *position)
 {
 	struct dx_session *session = query->session;
-	session->position = *position;
+	bool is_behind = position->sequence_ns > session->dictionary->duration_ns;
+	session->position = is_behind ? dx_position(INT64_MAX, 0) : *position;
 	if (session->out)
-		sink_format(session->out, "Position: %s (%.2f %%)\n", dx_position_text(query->arena, position),
-			    percent_of(query, position));
+		sink_format(session->out, "Position: %s (%.2f %%)\n",
+			    dx_position_text(query->arena, &session->position), percent_of(query, &session->position));
 }
 
 struct dx_value dx_position_at_percent(struct dx_query *query, double percent)

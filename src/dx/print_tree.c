@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "dx/methods.h"
+#include "dx/objects.h"
 #include "dx/print.h"
 
 enum { INDENT = 4, NAME_WIDTH = 16, ROOT_BLANKS = 16 };
@@ -100,9 +101,11 @@ static void put_methods(const struct tree_print *tree, unsigned level, const str
 						   row->help));
 }
 
-/* The count that a specifier asks for, or what a screen takes. */
-static void put_elements(const struct tree_print *tree, unsigned level, const struct dx_sequence *sequence)
+/* The count that a specifier asks for, or what a screen takes. User variables are printed as members, by name. */
+static void put_elements(const struct tree_print *tree, unsigned level, const struct dx_value *owner,
+			 const struct dx_sequence *sequence)
 {
+	bool have_names = owner->kind == DX_OBJECT && owner->class == &dx_variables_class;
 	const struct dx_specifier *specifier = &tree->layout->specifier;
 	uint64_t most = specifier->has_count ? specifier->count : DX_ELEMENTS_SHOWN;
 	uint64_t skip = level == 1 ? tree->layout->skip : 0, passed = 0;
@@ -117,7 +120,9 @@ static void put_elements(const struct tree_print *tree, unsigned level, const st
 			return;
 		}
 		if (passed >= skip)
-			put_value(tree, level, dx_label(tree->query, &element.index, tree->layout), &element.value);
+			put_value(tree, level,
+				  have_names ? element.index.text : dx_label(tree->query, &element.index, tree->layout),
+				  &element.value);
 		dx_release(tree->query->arena, mark);
 	}
 }
@@ -129,7 +134,7 @@ static void put_below(const struct tree_print *tree, unsigned level, const struc
 	if (value->kind == DX_OBJECT || value->kind == DX_POSITION)
 		put_members(tree, level, value);
 	if (dx_elements(tree->query, value, &sequence))
-		put_elements(tree, level, sequence.sequence);
+		put_elements(tree, level, value, sequence.sequence);
 	if (tree->layout->is_verbose && value->kind != DX_ERROR && value->kind != DX_ABSENT)
 		put_methods(tree, level, value);
 	dx_release(tree->query->arena, mark);

@@ -14,8 +14,6 @@
 
 struct dx_session;
 
-enum { DX_DEPTH_MAX = 400 };
-
 /** The variables that are in sight: parameters of lambdas, the innermost first. */
 struct dx_scope {
 	const struct dx_scope *outer;

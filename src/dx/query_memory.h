@@ -10,7 +10,8 @@
 /** What all arenas of a query have together. */
 struct dx_budget {
 	size_t used_bytes, limit_bytes;
-	bool is_exceeded; /**< set once; the query ends at its next step, so the excess is small */
+	bool is_exceeded;    /**< set once; the query ends at its next step, so the excess is small */
+	unsigned copy_depth; /**< of values in values, while one is copied */
 };
 
 struct dx_chunk;
@@ -22,6 +23,7 @@ struct dx_arena {
 	struct dx_chunk *chunks, *spare;
 	char *next, *end;
 	struct dx_cleanup *cleanups;
+	bool is_lasting; /**< lives longer than queries: copies of values refer to nothing of a query */
 };
 
 /** A place in an arena. */

@@ -192,13 +192,37 @@ bool dx_sequence_is_list(const struct dx_sequence *sequence, const struct dx_ele
 	return true;
 }
 
+/* The part of the list that the sequence has, in memory that lasts as long as the arena. */
+static void list_copy(struct dx_arena *arena, struct dx_sequence *copy)
+{
+	const struct dx_list *list = copy->arguments[LIST_ITSELF].data;
+	uint64_t first = copy->arguments[LIST_FIRST].number, end = copy->arguments[LIST_END].number;
+	struct dx_list *made = memory_zeroed(1, sizeof(*made));
+	dx_arena_init(&made->arena, arena->budget);
+	made->arena.is_lasting = true;
+	list_hold(made, arena);
+	for (uint64_t at = first; at < end && !arena->budget->is_exceeded; at++)
+		dx_list_add(made, &list->elements[at]);
+	copy->arguments[LIST_FIRST] = dx_number(0);
+	copy->arguments[LIST_END] = dx_number(made->count);
+	copy->arguments[LIST_ITSELF].data = made;
+}
+
 const struct dx_sequence *dx_sequence_copy(struct dx_arena *arena, const struct dx_sequence *sequence)
 {
 	if (!sequence)
 		return NULL;
 	struct dx_sequence *copy = dx_new(arena, struct dx_sequence, 1);
 	*copy = *sequence;
+	if (arena->is_lasting)
+		copy->column = -1; /* of another text than the query that uses it */
+	arena->budget->copy_depth++;
 	copy->source = dx_sequence_copy(arena, sequence->source);
+	arena->budget->copy_depth--;
+	if (sequence->operator== & list_operator && arena->is_lasting) {
+		list_copy(arena, copy);
+		return copy;
+	}
 	if (sequence->operator== & list_operator) {
 		list_hold((struct dx_list *)sequence->arguments[LIST_ITSELF].data, arena);
 		return copy;

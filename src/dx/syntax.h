@@ -11,6 +11,7 @@ enum dx_node_kind {
 	DX_NODE_VARIABLE,    /**< @$name */
 	DX_NODE_MEMBER,      /**< first.name */
 	DX_NODE_CALL,        /**< first.name(children), or @$name(children) without first */
+	DX_NODE_APPLY,       /**< first(children): first is a lambda */
 	DX_NODE_INDEX,       /**< first[second] */
 	DX_NODE_UNARY,       /**< operation first */
 	DX_NODE_BINARY,      /**< first operation second */
@@ -45,11 +46,13 @@ enum dx_operation {
 	DX_OR
 };
 
-enum { DX_PARAMETERS_MAX = 2 };
+/** DX_DEPTH_MAX: levels of an evaluation, and of a tree. */
+enum { DX_PARAMETERS_MAX = 2, DX_DEPTH_MAX = 400 };
 
 struct dx_node {
 	uint8_t kind;      /**< enum dx_node_kind */
 	uint8_t operation; /**< enum dx_operation, of unary and binary nodes */
+	uint16_t height;   /**< nodes from here down to the lowest one, this one included */
 	int column;        /**< in the text, from 0 */
 	int name_column;   /**< of `name`, of members and calls */
 	const char *name;

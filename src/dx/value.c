@@ -27,12 +27,56 @@ struct dx_value dx_error(struct dx_query *query, const char *format, ...)
 
 /* ---- copies ---- */
 
+static const char *name_copy(struct dx_arena *arena, const char *name)
+{
+	return name && arena->is_lasting ? dx_copy_text(arena, name, strlen(name)) : name;
+}
+
+static const char **names_copy(struct dx_arena *arena, const char *const *names, uint32_t count)
+{
+	const char **copies = dx_new(arena, const char *, count + 1);
+	for (uint32_t i = 0; i < count; i++)
+		copies[i] = name_copy(arena, names[i]);
+	return copies;
+}
+
+static struct dx_node *node_copy(struct dx_arena *arena, const struct dx_node *node)
+{
+	if (!node)
+		return NULL;
+	struct dx_node *copy = dx_new(arena, struct dx_node, 1);
+	*copy = *node;
+	copy->column = copy->name_column = -1; /* of another text than the query that uses it */
+	copy->name = name_copy(arena, node->name);
+	copy->first = node_copy(arena, node->first);
+	copy->second = node_copy(arena, node->second);
+	copy->third = node_copy(arena, node->third);
+	copy->literal = dx_value_copy(arena, &node->literal);
+	if (node->names)
+		copy->names = names_copy(arena, node->names, node->count);
+	if (node->children) {
+		copy->children = dx_new(arena, struct dx_node *, node->count + 1);
+		for (uint32_t i = 0; i < node->count; i++)
+			copy->children[i] = node_copy(arena, node->children[i]);
+	}
+	return copy;
+}
+
 static const struct dx_scope *scope_copy(struct dx_arena *arena, const struct dx_scope *scope)
 {
 	if (!scope)
 		return NULL;
 	struct dx_scope *copy = dx_new(arena, struct dx_scope, 1);
-	*copy = (struct dx_scope){scope_copy(arena, scope->outer), scope->name, dx_value_copy(arena, &scope->value)};
+	*copy = (struct dx_scope){scope_copy(arena, scope->outer), name_copy(arena, scope->name),
+				  dx_value_copy(arena, &scope->value)};
+	return copy;
+}
+
+static const struct dx_closure *closure_copy(struct dx_arena *arena, const struct dx_closure *closure)
+{
+	struct dx_closure *copy = dx_new(arena, struct dx_closure, 1);
+	*copy = (struct dx_closure){arena->is_lasting ? node_copy(arena, closure->node) : closure->node,
+				    scope_copy(arena, closure->scope)};
 	return copy;
 }
 
@@ -49,13 +93,27 @@ static const void *data_copy(struct dx_arena *arena, const struct dx_value *valu
 	for (uint32_t i = 0; i < record->count; i++)
 		values[i] = dx_value_copy(arena, &record->values[i]);
 	record->values = values;
+	if (arena->is_lasting)
+		record->names = names_copy(arena, record->names, record->count);
 	return record;
+}
+
+/* Values lie in objects, collections and lambdas; loops such as Aggregate put more and more of them around one. */
+static bool is_too_deep(const struct dx_arena *arena, const struct dx_value *value)
+{
+	unsigned depth = arena->budget->copy_depth;
+	if (value->kind == DX_SEQUENCE)
+		for (const struct dx_sequence *at = value->sequence; at && depth <= DX_DEPTH_MAX; at = at->source)
+			depth++;
+	return depth > DX_DEPTH_MAX;
 }
 
 struct dx_value dx_value_copy(struct dx_arena *arena, const struct dx_value *value)
 {
 	struct dx_value copy = *value;
-	struct dx_closure *closure;
+	if (is_too_deep(arena, value))
+		return (struct dx_value){.kind = DX_ERROR, .text = "the value is nested too deep"};
+	arena->budget->copy_depth++;
 	switch (value->kind) {
 	case DX_TEXT:
 	case DX_ERROR:
@@ -68,13 +126,12 @@ struct dx_value dx_value_copy(struct dx_arena *arena, const struct dx_value *val
 		copy.sequence = dx_sequence_copy(arena, value->sequence);
 		break;
 	case DX_LAMBDA:
-		closure = dx_new(arena, struct dx_closure, 1);
-		*closure = (struct dx_closure){value->closure->node, scope_copy(arena, value->closure->scope)};
-		copy.closure = closure;
+		copy.closure = closure_copy(arena, value->closure);
 		break;
 	default:
 		break;
 	}
+	arena->budget->copy_depth--;
 	return copy;
 }
 

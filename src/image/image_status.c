@@ -51,6 +51,25 @@ struct image_count *image_status_row(struct image_status *status, const char *im
 	return row;
 }
 
+uint64_t image_status_counted(const struct image_status *status, const char *image)
+{
+	char directory[IMAGE_PATH_BYTES], path[IMAGE_PATH_BYTES + 16];
+	uint64_t number = 0;
+	size_t row = 0;
+	while (row < status->count && strcmp(status->counts[row].image, image))
+		row++;
+	image_directory(IMAGE_DIRECTORY_RUN, directory, sizeof(directory));
+	snprintf(path, sizeof(path), "%s/%s", directory, IMAGE_COUNTER_FILE);
+	int fd = row < status->count ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+	if (fd < 0)
+		return 0;
+	if (pread(fd, &number, sizeof(number), (off_t)(row % IMAGE_COUNTER_MAX * sizeof(number))) !=
+	    (ssize_t)sizeof(number))
+		number = 0;
+	close(fd);
+	return number;
+}
+
 static size_t intervals_kept(const struct image_status *status)
 {
 	return status->interval_count < IMAGE_INTERVAL_MAX ? status->interval_count : IMAGE_INTERVAL_MAX;

@@ -53,6 +53,9 @@ struct image_status {
 /** Return the row of the image; make it if it is not there. */
 struct image_count *image_status_row(struct image_status *status, const char *image);
 
+/** Return how many matching starts of the image were counted since the boot; 0 if --first and --every did not ask. */
+uint64_t image_status_counted(const struct image_status *status, const char *image);
+
 /** Write the file. Return 0 or a negative errno. */
 int image_status_write(const struct image_status *status, struct diag *diag);
 

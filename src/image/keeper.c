@@ -380,6 +380,22 @@ static void take_changes(struct keeper *keeper)
 		keeper->options_due_ns = monotonic_now_ns() + DEBOUNCE_NS;
 }
 
+/* Watch the directory of options, which may be another one now, or gone. */
+static void watch_options(struct keeper *keeper)
+{
+	char path[IMAGE_PATH_BYTES];
+	image_directory(IMAGE_DIRECTORY_OPTIONS, path, sizeof(path));
+	int watch =
+		inotify_add_watch(keeper->changes, path,
+				  IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | IN_ONLYDIR);
+	if (watch == keeper->options_watch)
+		return;
+	inotify_rm_watch(keeper->changes, keeper->options_watch);
+	keeper->options_watch = watch;
+	if (!keeper->options_due_ns)
+		keeper->options_due_ns = monotonic_now_ns();
+}
+
 /* A mount may hide a registered file, or bring one. */
 static void take_mounts(struct keeper *keeper)
 {
@@ -426,6 +442,7 @@ static void do_regularly(struct keeper *keeper)
 		keeper_trim_traces(keeper);
 		if (keeper->lacks_directories)
 			directories_make(keeper, &(struct diag){""});
+		watch_options(keeper);
 	}
 	if (now - keeper->searched_ns >= SEARCH_NS) {
 		keeper->searched_ns = now;
@@ -507,12 +524,7 @@ static void note_last_keeper(struct keeper *keeper)
 
 static int keeper_begin(struct keeper *keeper, struct diag *diag)
 {
-	char path[IMAGE_PATH_BYTES];
-	image_directory(IMAGE_DIRECTORY_OPTIONS, path, sizeof(path));
 	keeper->changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (keeper->changes >= 0)
-		inotify_add_watch(keeper->changes, path,
-				  IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | IN_ONLYDIR);
 	keeper->mounts = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 	keeper->signals = keeper_signals_open();
 	if (keeper->changes < 0 || keeper->mounts < 0 || keeper->signals < 0)
@@ -529,6 +541,8 @@ static int keeper_begin(struct keeper *keeper, struct diag *diag)
 	keeper->status.is_in_force = false;
 	keeper->status.in_force_ns = 0;
 	keeper->next_id = 1;
+	watch_options(keeper);
+	keeper->options_due_ns = 0;
 	read_options(keeper);
 	error = guardian_start(keeper);
 	if (!error && !has_any_in_force(keeper))
@@ -560,7 +574,7 @@ int keeper_run(const struct keeper_options *options, struct diag *diag)
 {
 	static struct keeper memory;
 	struct keeper *keeper = &memory;
-	*keeper = (struct keeper){.options = options, .guardian_socket = -1, .watcher = -1};
+	*keeper = (struct keeper){.options = options, .guardian_socket = -1, .watcher = -1, .options_watch = -1};
 	if (geteuid() != 0)
 		return diag_fail(diag, EPERM, "only root may watch the starts of images");
 	int lock = run_directory_open(keeper, diag);

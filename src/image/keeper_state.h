@@ -50,6 +50,7 @@ struct keeper {
 	struct watch_life *life; /**< shared with the guardian and the watcher */
 	uint64_t counted;        /**< starts of `life`, when the status was written */
 	bool is_over;
+	int options_watch;                   /**< of the directory of options; -1: there is none */
 	bool lacks_directories;              /**< the file system of one is not there yet, or read-only */
 	uint64_t options_due_ns;             /**< when changed files are read; 0: nothing has changed */
 	uint64_t marks_due_ns;               /**< when files are marked again, since mounts have changed; 0: none has */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which option the file belongs to that a thread is about to execute. */
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,19 +20,21 @@ struct match {
 	bool has_cgroups;
 };
 
-/* Copy the path of the event's file as the kernel has it. */
-static bool event_path(int event, char path[1024])
+/* Copy the path of the event's file as the kernel has it, and its name, which is whole if the path is too long. */
+static bool event_path(int event, struct watcher_file *file)
 {
 	static const char deleted[] = " (deleted)";
-	char link[40];
+	char link[40], path[PATH_MAX];
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", event);
-	ssize_t length = readlink(link, path, 1023);
+	ssize_t length = readlink(link, path, sizeof(path) - 1);
 	if (length <= 0)
 		return false;
 	path[length] = 0;
 	size_t tail = sizeof(deleted) - 1;
 	if ((size_t)length > tail && !strcmp(path + length - tail, deleted))
 		path[(size_t)length - tail] = 0;
+	snprintf(file->path, sizeof(file->path), "%.*s", (int)sizeof(file->path) - 1, path);
+	snprintf(file->name, sizeof(file->name), "%.*s", (int)sizeof(file->name) - 1, text_file_name(path));
 	return true;
 }
 
@@ -61,8 +64,8 @@ static bool has_own_mounts(const struct match *match)
 static bool has_replaced(const struct registered *row, const struct watcher_file *file)
 {
 	struct stat now;
-	return !strcmp(row->name, text_file_name(file->path)) && stat(row->image, &now) == 0 &&
-	       now.st_dev == file->status.st_dev && now.st_ino == file->status.st_ino;
+	return !strcmp(row->name, file->name) && stat(row->image, &now) == 0 && now.st_dev == file->status.st_dev &&
+	       now.st_ino == file->status.st_ino;
 }
 
 /* Through an overlay the event may have another device than the path. */
@@ -139,9 +142,8 @@ static const struct registered *find_link(struct match *match, enum watch_link k
    service's. */
 static bool is_never_of_service(const struct watcher *watcher, const struct watcher_file *file)
 {
-	const char *name = text_file_name(file->path);
 	bool is_own = file->status.st_ino == watcher->inode && file->status.st_dev == watcher->device;
-	return is_own || !strcmp(name, "xheap") || !strcmp(name, "systemd-executor");
+	return is_own || !strcmp(file->name, "xheap") || !strcmp(file->name, "systemd-executor");
 }
 
 static const struct registered *find_service(struct match *match)
@@ -159,10 +161,11 @@ static const struct registered *find(struct match *match, int event)
 {
 	char interpreter[256];
 	const struct registered *row = find_path(match);
-	row = row ? row : find_name(match, text_file_name(match->file->path));
+	row = row ? row : find_name(match, match->file->name);
 	if (!row) {
 		/* When the interpreter is opened, it is too late to seize the thread. */
 		interpreter_path(event, interpreter);
+		match->file->is_script = interpreter[0] != 0;
 		row = interpreter[0] ? find_name(match, text_file_name(interpreter)) : NULL;
 		row = row || !interpreter[0] ? row : find_link(match, WATCH_LINK_INTERPRETER, interpreter);
 	}
@@ -178,9 +181,9 @@ static const struct registered *find(struct match *match, int event)
 const struct registered *watcher_match(const struct watcher *watcher, int event, pid_t tid, struct watcher_file *file)
 {
 	struct match match = {.watcher = watcher, .file = file, .tid = tid};
-	file->path[0] = 0;
-	file->is_by_link = false;
-	if (!event_path(event, file->path))
+	file->path[0] = file->name[0] = 0;
+	file->is_by_link = file->is_script = false;
+	if (!event_path(event, file))
 		return NULL;
 	const struct registered *row = find(&match, event);
 	free(match.cgroups);

@@ -16,6 +16,9 @@
 
 #define REPORT_NS (10 * NS_PER_S)
 
+/* How long a file is new after its name has changed. */
+enum { NEW_S = 60 };
+
 /* ---- answers ---- */
 
 static void allow(int group, int event)
@@ -332,18 +335,22 @@ static enum control_outcome pass_on(struct watcher *watcher, const struct regist
 }
 
 /* Return whether the file is a loader: each start opens one, and none can be registered. */
-static bool is_loader(const char *path)
+static bool is_loader(const char *name)
 {
-	const char *name = text_file_name(path);
 	return !strncmp(name, "ld-linux", strlen("ld-linux")) || !strncmp(name, "ld-musl", strlen("ld-musl"));
 }
 
 /* The kernel need not ask again about a loader, nor about a file beside a registered one. That lasts until the keeper
-   sets all marks anew, as it does when a file of the directory is renamed. With a registered name a link could make any
-   other file a registered one, and a service may start a file that others start, too. Return whether it is so. */
-static bool ignore_file(const struct watcher *watcher, int group, int event, const char *path)
+   sets all marks anew, as it does some time after a file of the directory is renamed. A new file may be started right
+   after it is tried and renamed, so the kernel goes on asking. With a registered name a link could make any other file
+   a registered one, and a service may start a file that others start, too. Return whether it is so. */
+static bool ignore_file(const struct watcher *watcher, int group, int event, const struct watcher_file *file)
 {
-	for (unsigned i = 0; i < watcher->option_count && !is_loader(path); i++)
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (now.tv_sec - file->status.st_ctim.tv_sec < NEW_S)
+		return false;
+	for (unsigned i = 0; i < watcher->option_count && !is_loader(file->name); i++)
 		if (watcher->options[i].option.image.has_scripts || watcher->options[i].option.service[0])
 			return false;
 	fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_IGNORED_MASK | FAN_MARK_IGNORED_SURV_MODIFY | FAN_MARK_EVICTABLE,
@@ -358,7 +365,7 @@ static bool take_file(struct watcher *watcher, int group, const struct fanotify_
 	if (!watcher_file_status(event->fd, &file) || watcher_is_unregistered(watcher, &file))
 		return false;
 	const struct registered *row = watcher_match(watcher, event->fd, event->pid, &file);
-	if (!row && !ignore_file(watcher, group, event->fd, file.path))
+	if (!row && !ignore_file(watcher, group, event->fd, &file))
 		watcher_note_unregistered(watcher, event->fd, &file);
 	if (!row || start_of_thread(watcher, event->pid))
 		return false;

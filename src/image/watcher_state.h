@@ -13,15 +13,7 @@
 #include "image/watch_message.h"
 #include "image/watcher.h"
 
-enum {
-	LOGGER_MAX = 512,
-	START_MAX = 512,
-	EACH_MAX = 8,
-	LINK_MAX = 2048,
-	OLD_GROUP_MAX = 8,
-	UNREGISTERED_MAX = 1024,
-	MOUNT_MAX = 1024
-};
+enum { LOGGER_MAX = 512, START_MAX = 512, EACH_MAX = 8, LINK_MAX = 2048, OLD_GROUP_MAX = 8, UNREGISTERED_MAX = 1024 };
 
 /** A registered image. */
 struct registered {
@@ -41,10 +33,11 @@ struct watcher_link {
 /** The file of an event. */
 struct watcher_file {
 	struct stat status;
-	uint64_t mount;  /**< number of the mount through which it is executed; 0: unknown */
 	bool is_mounted; /**< it is the root of its mount, whose place gives its name, or that is unknown */
-	char path[1024]; /**< as the kernel has it; "": unknown */
+	char path[1024]; /**< as the kernel has it, without what does not fit; "": unknown */
+	char name[256];  /**< its part after the last slash */
 	bool is_by_link; /**< only an exec by the option's name is meant */
+	bool is_script;  /**< its content names another program, which may belong to an option */
 };
 
 /** A file that belongs to no option, as it was then. */
@@ -97,7 +90,6 @@ struct watcher {
 	struct start starts[START_MAX];
 	struct unregistered_file unregistered[UNREGISTERED_MAX]; /**< each at its place; inode 0: the row is free */
 	bool has_unregistered;
-	uint64_t mount_ids[MOUNT_MAX]; /**< of mounts that the keeper knows of, each at its place */
 };
 
 /** Take a message of the keeper. */
@@ -116,7 +108,7 @@ bool watcher_file_status(int event, struct watcher_file *file);
 /** Return whether the file belongs to no option, as far as that was found out before. */
 bool watcher_is_unregistered(const struct watcher *watcher, const struct watcher_file *file);
 
-/** Note that the file belongs to no option, if only a change of it or a message of the keeper can change that. */
+/** Note that the file belongs to no option, if only a change of its name or a message of the keeper can change that. */
 void watcher_note_unregistered(struct watcher *watcher, int event, const struct watcher_file *file);
 
 /** Forget what was noted of all files. */

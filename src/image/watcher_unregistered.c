@@ -2,7 +2,8 @@
 /*
  * Files that belong to no option. With a registered name the kernel asks about each exec, and nearly all of them are of
  * a few files that are none of ours. A file's own numbers and the time of its last change say so, without its path.
- * That time changes with each name that a file gets or loses, on the file systems below.
+ * That time changes with each name that a file gets or loses, on the file systems below. It need not change with the
+ * content, which a mapping may write: a script, whose content decides, is never noted.
  */
 #include <linux/magic.h>
 #include <string.h>
@@ -15,9 +16,6 @@
 #include "base/text.h"
 #include "image/watcher_state.h"
 
-#ifndef STATX_MNT_ID_UNIQUE
-#define STATX_MNT_ID_UNIQUE 0x4000U
-#endif
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342
 #endif
@@ -28,15 +26,13 @@ enum { SETTLED_S = 2 };
 bool watcher_file_status(int event, struct watcher_file *file)
 {
 	struct statx found;
-	if (statx(event, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID_UNIQUE, &found) != 0)
+	if (statx(event, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &found) != 0)
 		return false;
 	file->status = (struct stat){.st_dev = makedev(found.stx_dev_major, found.stx_dev_minor),
 				     .st_ino = found.stx_ino,
 				     .st_mode = found.stx_mode,
 				     .st_nlink = found.stx_nlink,
 				     .st_ctim = {found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec}};
-	/* The kernel has a number that is never used again from 6.8 on. */
-	file->mount = found.stx_mask & STATX_MNT_ID_UNIQUE ? found.stx_mnt_id : 0;
 	file->is_mounted =
 		!(found.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) || (found.stx_attributes & STATX_ATTR_MOUNT_ROOT);
 	return true;
@@ -95,11 +91,11 @@ static bool dates_names(int event)
 void watcher_note_unregistered(struct watcher *watcher, int event, const struct watcher_file *file)
 {
 	struct timespec now;
-	size_t length = strlen(file->path);
 	clock_gettime(CLOCK_REALTIME, &now);
-	if (!has_one_name(file) || !length || length + 1 == sizeof(file->path) ||
-	    now.tv_sec - file->status.st_ctim.tv_sec <= SETTLED_S ||
-	    !is_by_file_only(watcher, text_file_name(file->path)) || !dates_names(event))
+	/* Times in whole seconds are the same again after the clock is set back a little. */
+	if (!has_one_name(file) || !file->name[0] || file->is_script || !file->status.st_ctim.tv_nsec ||
+	    now.tv_sec - file->status.st_ctim.tv_sec <= SETTLED_S || !is_by_file_only(watcher, file->name) ||
+	    !dates_names(event))
 		return;
 	watcher->unregistered[place_of(file)] =
 		(struct unregistered_file){file->status.st_dev, file->status.st_ino, file->status.st_ctim};

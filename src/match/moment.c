@@ -122,6 +122,12 @@ int heap_moment_find(struct heap_moment *moment, const struct heap_table *table,
 	struct instant instant = {.count = 0};
 	uint64_t step = moment->at.step;
 	moment_clear(moment);
+	/* At the trace's end all calls are over, and processes that end then are still there. */
+	if (moment->is_asked && moment->at.time_ns >= POSITION_END_NS) {
+		moment->at.time_ns = table->duration_ns;
+		moment->exits_are_later = true;
+		return 0;
+	}
 	if (!moment->is_asked || step == POSITION_LAST)
 		return 0;
 	int error = points_read(&instant, table->trace, moment->at.time_ns, diag);

@@ -83,7 +83,8 @@ enum control_outcome image_wait_for_exec(struct image_stop *stop)
 
 static bool has_arguments(const char *pattern, pid_t pid)
 {
-	enum { COMMAND_BYTES = 64 << 10 };
+	/* The kernel takes no longer one. */
+	enum { COMMAND_BYTES = 8 << 20 };
 	char *text = malloc(COMMAND_BYTES);
 	if (!text)
 		return false;

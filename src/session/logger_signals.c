@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,9 +29,22 @@ bool logger_take_end_signal(pid_t *sender)
 	return has_come;
 }
 
+/* Leave the process group and the terminal, but not the session: in a session of its own, the logger got no processor
+   for more than ten seconds on a busy machine (docs/decisions/042-session-of-the-logger.md). */
+static void leave_terminal(void)
+{
+	setpgid(0, 0);
+	/* A leader that leaves its terminal would take it from all others. */
+	int terminal = getsid(0) == getpid() ? -1 : open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (terminal < 0)
+		return;
+	ioctl(terminal, TIOCNOTTY);
+	close(terminal);
+}
+
 void logger_isolate(int control)
 {
-	setsid();
+	leave_terminal();
 	limits_raise(NULL);
 	prctl(PR_SET_NAME, "xheap-logger");
 	static const int ignored[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU,

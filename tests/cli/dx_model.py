@@ -122,6 +122,7 @@ def ask_blocks(trace):
     longest = sorted(blocks, key=lambda row: (-max(number(row["lifetime_ns"]), 0), int(row["id"])))[:6]
     trace.expect("@$cursession.TTD.Data.Longest(6).Select(b => b.Index)", [int(row["id"]) for row in longest])
     ask_live(trace)
+    ask_end(trace)
 
 
 def touched(trace, process, until):
@@ -175,6 +176,17 @@ def ask_live(trace):
             mine = [block for block in own if block["process"] == row["process"]] + held.get(row["process"], [])
             process = f'@$cursession.Processes.Single(p => p.UniqueId == {row["process"]})'
             trace.expect(f'{process}.TTD.Data.Live(@$position("{at:X}:FFFFFFFF")).Sum(b => b.Size)', sum(int(block["size"]) for block in mine))
+
+
+def ask_end(trace):
+    """At the trace's end all calls are over, and processes that end then are still there: what has grown since the start is what they have."""
+    duration = round(json.loads(run("info", trace.path, "-format", "json"))["duration_us"] * 1000)
+    last = [row for row in trace.all_blocks if row["end_kind"] == "open" or (row["end_kind"] == "exit" and int(row["end_ns"]) >= duration)]
+    first = [row for row in trace.all_blocks if row["birth_ns"] == "" or int(row["birth_ns"]) < 0]
+    live = "@$cursession.TTD.Data.Live(@$cursession.TTD.Lifetime.MaxPosition).Where(b => !b.IsInherited)"
+    trace.expect(f"{live}.Count()", len(last))
+    trace.expect(f"{live}.Sum(b => b.Size)", sum(int(row["size"]) for row in last))
+    trace.expect('@$cursession.TTD.Data.Growth(@$position("0:0")).Sum(s => s.Bytes)', sum(int(row["size"]) for row in last) - sum(int(row["size"]) for row in first))
 
 
 def ask_processes(trace):

@@ -59,6 +59,24 @@ static struct opened *open_trace(unsigned number)
 	return &opened[number];
 }
 
+/* A query whose answer nobody reads, with the variables of the session. */
+static void run_beside(struct dx_session *session, const struct dx_command *how, const char *text)
+{
+	struct dx_command command = *how;
+	struct diag diag = {""};
+	struct sink out;
+	sink_to_memory(&out);
+	if (!dx_command_parse(text, &command, &diag))
+		dx_command_run(session, &command, &out, &out);
+	sink_end(&out);
+}
+
+/* The variable @$v is there before the query, and what it is behind the query can still be used. */
+static const char *const variables[] = {"@$v = 7", "@$v = x => x.Size", "@$v = (x, y) => y",
+					"@$v = @$cursession.TTD.Data.Heap().Where(h => h.Size > 8)",
+					"@$v = new { A = 1, F = (x => x) }"};
+static const char *const uses[] = {"@$v", "@$w = @$v.Take(3)", "@$v(@$w)", "@$vars"};
+
 /* The answer as a text, which the caller frees. */
 static char *answer(unsigned how, const char *text, bool is_naive, enum dx_status *status)
 {
@@ -78,12 +96,15 @@ static char *answer(unsigned how, const char *text, bool is_naive, enum dx_statu
 	sink_to_memory(&errors);
 	dx_session_init(&session);
 	*status = DX_REFUSED;
+	run_beside(&session, &command, variables[how % (sizeof(variables) / sizeof(variables[0]))]);
 	if (!dx_command_parse(text, &command, &diag)) {
 		*status = dx_command_run(&session, &command, &out, &errors);
 		/* A refusal says why; an answer says something. */
 		if ((*status == DX_REFUSED || *status == DX_STOPPED) ? !errors.used : !out.used)
 			abort();
 	}
+	for (size_t i = 0; strstr(text, "@$v") && i < sizeof(uses) / sizeof(uses[0]); i++)
+		run_beside(&session, &command, uses[i]);
 	dx_session_fini(&session);
 	sink_end(&errors);
 	return sink_take(&out, NULL);
@@ -188,6 +209,9 @@ static void make_groups(struct maker *maker, unsigned depth)
 					       "g.Any(h => h.Size > 8)",
 					       "g.Average(h => h.Size)",
 					       "g.Count(h => h.Size)",
+					       "g.Count(h => 1 / (h.Index - 2) > 0)",
+					       "g.Any(h => 16 % h.Size == 1)",
+					       "g.First(h => h.Size / 0 == 1)",
 					       "g.Last().Action",
 					       "g.Max(h => h.Action)",
 					       "g.Sum(h => h.Action)",
@@ -264,7 +288,7 @@ static void make_sequence(struct maker *maker, unsigned depth)
 	static const char *const of_lambda[] = {"Where",     "Select",    "OrderBy", "GroupBy", "OrderByDescending",
 						"SkipWhile", "TakeWhile", "Flatten", "ThenBy",  "Count",
 						"Sum",       "First",     "Last",    "Min",     "Max",
-						"All",       "Any",       "Average", "Single"};
+						"All",       "Any",       "Average", "Single",  "AllNonError"};
 	static const char *const plain[] = {
 		"Count()",
 		"Distinct()",
@@ -330,7 +354,7 @@ static void make_value(struct maker *maker, unsigned depth)
 					     "y"};
 	static const char *const operators[] = {"+",  "-",  "*",  "/",  "%", "<<", ">>", "<",  ">",
 						"<=", ">=", "==", "!=", "&", "|",  "^",  "&&", "||"};
-	unsigned form = depth < GRAMMAR_DEPTH ? any_below(maker, 12) : 0;
+	unsigned form = depth < GRAMMAR_DEPTH ? any_below(maker, 13) : 0;
 	if (form < 4) {
 		PICK(maker, leaves);
 	} else if (form < 7) {
@@ -356,6 +380,14 @@ static void make_value(struct maker *maker, unsigned depth)
 		put(maker, " : ");
 		make_value(maker, depth + 1);
 		put(maker, ")");
+	} else if (form == 10) {
+		bool is_lambda = any_below(maker, 2);
+		put(maker, is_lambda ? "(" : "@$v");
+		if (is_lambda)
+			make_lambda(maker, depth + 1);
+		put(maker, is_lambda ? ")(" : "(");
+		make_value(maker, depth + 1);
+		put(maker, any_below(maker, 4) ? ")" : ", 1)");
 	} else {
 		make_sequence(maker, depth + 1);
 	}

@@ -22,4 +22,9 @@ for trace in plain.xht forks.xht losses.xht earlier.xht circular.xht sampled.xht
 	limits $trace '@$curprocess.Heap'
 	limits $trace '@$curprocess.Heaps'
 	limits $trace '@$cursession.Processes'
+	# Lambdas are called behind the first line.
+	limits $trace '@$cursession.Processes.Select(p => p.TTD.Data.Heap().Count())'
+	limits $trace '@$cursession.Processes.Select(p => new { L = p.TTD.Data.Leaks(), H = p.Heap.Bytes })'
 done
+# What is made of a variable has the limits of its value.
+printf '@$calls = @$cursession.TTD.Data.Heap()\n@$calls.Count()\n1 + 1\n' | "$XHEAP" dx forks.xht | grep '^(\|Count\|1 + 1'

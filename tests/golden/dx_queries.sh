@@ -38,8 +38,14 @@ ask earlier.xht -g '@$cursession.TTD.Data.Live(@$position("0:1"))'
 ask nested.xht -g '@$cursession.TTD.Data.Heap(false).SkipWhile(h => h.Index < 9),4'
 ask nested.xht '@$cursession.TTD.Data.Heap().Count()'
 ask plain.xht '@$cursession.TTD.Memory(0x1000, 0x2000, "r")'
+ask plain.xht '@$curprocess.TTD.MemoryForPositionRange(0x1000, 0x2000, "r", 0, 5)'
+ask plain.xht '@$curprocess.TTD.NextMemoryAccess("r", 0x1000, 4)'
+ask plain.xht '@$curprocess.TTD.PrevMemoryAccess("r", 0x1000, 4)'
 ask plain.xht '@$curframe'
 ask plain.xht '@$cursession.TTD.Calls("app!main")'
+ask c.xht '@$cursession.TTD.Calls("libc!aligned_alloc").Count()'
+ask c.xht '@$cursession.TTD.Calls("libc!printf")'
+ask c.xht '@$cursession.TTD.Calls("nosuch!aligned_alloc")'
 ask plain.xht -h '@$cursession.TTD.Utility'
 ask plain.xht -h '@$cursession.TTD.Data.Leaks().Take(2)'
 ask plain.xht -h '@$cursession.TTD.Data.Heap()[0].TimeEnd'
@@ -72,9 +78,12 @@ dx @$curprocess.Heap
 dx -g @$curprocess.Heap.ByHeap,d
 !tt 50
 !tt 101
+!tt FFFFFFFFFF:0
 dx Debugger.State.UserVariables
 dx @$vars.Remove("big")
 dx @$big
+quit
+dx "behind the end"
 END
 ask plain.xht -f lines.dx
 cat > switch.dx <<'END'

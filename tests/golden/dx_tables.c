@@ -33,8 +33,11 @@ static void man_methods(enum dx_receiver receiver, const struct dx_class *class)
 {
 	for (const struct dx_method *const *table = dx_method_tables; *table; table++)
 		for (const struct dx_method *row = *table; row->name; row++)
-			if (row->receiver == receiver && row->class == class)
-				man_item(row->name, row->shown_arguments, row->help);
+			if (row->receiver == receiver && row->class == class) {
+				char name[64];
+				snprintf(name, sizeof(name), "%s%s", receiver == DX_OF_NOTHING ? "@$" : "", row->name);
+				man_item(name, row->shown_arguments, row->help);
+			}
 }
 
 static void man_section(const char *title, enum dx_receiver receiver)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Image options: programs that are recorded whenever they start, and those that are not."""
+import mmap
 import os
 import pathlib
 import re
@@ -72,7 +73,8 @@ def selected():
     register("each", "-o", ROOT / "each.%p.xht")
     with Watching(*PATIENT):
         wait_until_in_force()
-        wanted = {print_pid("wanted") for _ in range(2)}
+        # The whole command line is compared, however long it is.
+        wanted = {print_pid("wanted"), print_pid(*["x" * 1000] * 200, "wanted")}
         print_pid("other")
         print_pid(program=privileged)
         numbered = [print_pid(program=FILES / "numbered") for _ in range(10)]
@@ -88,6 +90,9 @@ def selected():
         expect(found["each"]["traced"] == 3, f"each with its trace: {found}")
         names = {ROOT / f"each.{pid}.xht" for pid in each}
         wait_for("whole traces", lambda: all(name.exists() and told("info", name)["complete"] for name in names))
+    xheap("image", "remove", "numbered")
+    said = xheap("image", "add", "numbered", "--first", "2")
+    expect("none is recorded before the next boot: 10 matching starts of numbered" in said, said)
     expect(traced_pids("numbered.*") == {numbered[2], numbered[5]}, f"{traced_pids('numbered.*')} of {numbered}")
     expect(wanted <= traced_pids(), "a selected process is in no trace")
     expect(all({int(row["pid"]) for row in processes(ROOT / f"each.{pid}.xht")} == {pid} for pid in each), "a trace has another process")
@@ -233,6 +238,17 @@ def edited():
         for text in ("bad.conf:3: TracingFlags = 0x2: 0x2 traces critical sections", "odd.conf:4: ", "own.conf: Image = xheap: xheap does not trace",
                      "open.conf is not in force: others may write to it"):
             expect(text in mistakes, f"{text!r} is not among {mistakes}")
+        before = listed()[1]["other"]["traced"]
+        (OPTIONS / "good.conf").write_text("\t[image]\n  Image = other\n\n\tUser = nobody\n")
+
+        def unselected():
+            print_pid(program=FILES / "other")
+            return listed()[1]["other"]["starts"]["not_selected"]
+        wait_for("a start that an indented line does not select", unselected)
+        OPTIONS.rename(ROOT / "moved")
+        OPTIONS.mkdir()
+        (OPTIONS / "good.conf").write_text("[image]\nImage = other\n")
+        wait_for("a start by an option in another directory", lambda: recorded() > before)
         (OPTIONS / "good.conf").write_text("[image]\nImage = other\nEnabled = no\n")
         wait_for("session's end", lambda: not re.search(r"^image-[0-9a-f]{8}\.other: ", xheap("sessions"), re.M))
         before = listed()[1]["other"]["traced"]
@@ -242,6 +258,21 @@ def edited():
                   ("add", "perl", "--for", "2x"), ("add", "perl", "--user", "no-such-user"), ("add", "perl", "--file-mode", "flight"), ("remove", "nobody"), ("show",), ("x",), ("list", "x"),
                   ("add", "perl", "--session", "a", "-o", "/b"), ("add", "/" + "x" * 5000), ("add", "perl", "--arguments", "a ; b"), ("add", "perl", "--arguments", "a ")):
         expect(xheap("image", *words, status=2).startswith("xheap: "), f"{words}")
+
+
+def reminded():
+    """info and report say which options are on, and how many they leave out; not those that are off."""
+    clear()
+    xheap("record", "-q", "-o", "reminded.xht", PERL, "-e", "1")
+    for number in range(30):
+        register(f"some-other-image-{number}")
+    xheap("image", "disable", "some-other-image-7")
+    for command in ("info", "report"):
+        said = re.search("^xheap: starts are recorded of (.*), and ([0-9]+) more; xheap image list$", xheap(command, "reminded.xht"), re.M)
+        names = said and said[1].split(", ")
+        expect(said and len(names) + int(said[2]) == 29 and set(names) < {f"some-other-image-{number}" for number in range(30) if number != 7}, f"{command}: {said}")
+    clear()
+    expect("starts are recorded" not in xheap("info", "reminded.xht"), "an option that is gone is on")
 
 
 def mistaken():
@@ -417,6 +448,7 @@ def unregistered():
         def twice():
             for _ in range(2):
                 print_pid(program=plain)
+                # A script's content decides, and may change without another time of change: it is read each time.
                 run(script)
         twice()
         if strace_is_here():
@@ -426,7 +458,7 @@ def unregistered():
             tracer.send_signal(signal.SIGINT)
             tracer.communicate()
             calls = pathlib.Path("calls").read_text()
-            expect(calls.count("statx(") >= 4 and not calls.count("readlink(") and not calls.count("pread64("), f"the watcher asks again: {calls}")
+            expect(calls.count("statx(") >= 4 and calls.count("readlink(") <= 2 and calls.count("pread64(") <= 2, f"the watcher asks again: {calls}")
         pids = set()
 
         def is_seen(program, way):
@@ -456,6 +488,57 @@ def unregistered():
     expect(pids == traced_pids(), f"{pids} ran, {traced_pids()} are in the traces {sorted(TRACES.glob('*'))}: {open('watch.err').read()}")
 
 
+def tried_before():
+    """A program that was started under another name, or with another content, is seen when it becomes a registered one, before anybody notices its change."""
+    clear()
+    shutil.copy(PERL, FILES / "wanted")
+    directory, loader, plain = FILES / "tried", FILES / "ld-linux-wanted", FILES / "before"
+    deep = FILES.joinpath(*(letter * 200 for letter in "abcdef"))
+    deep.mkdir(parents=True)
+    directory.mkdir()
+    for file in (directory / "target", directory / "new", loader, plain, deep / "wanted"):
+        shutil.copy(PERL, file)
+    script = FILES / "script"
+    script.write_text("#!/bin/true\n" + "#" * 900)
+    script.chmod(0o755)
+    with open(script, "r+b") as writer, mmap.mmap(writer.fileno(), 0) as mapping:
+        mapping[-1:] = b"\n"
+        changed = os.stat(script).st_ctime_ns
+        wait_for("files that were changed long ago", lambda: time.time() - os.stat(script).st_ctime > 4)
+
+        def tried(*options, program=None):
+            """Start all files under a watcher with this option, then those of the block."""
+            clear()
+            register(*options)
+            with Watching(*PATIENT):
+                wait_until_in_force()
+                for file in filter(os.path.exists, (loader, plain, directory / "new")):
+                    for _ in range(2):
+                        print_pid(program=file)
+                subprocess.run(["sh", "-c", f"{script}; {script}"], stderr=subprocess.DEVNULL)
+                for count, one in enumerate(program()):
+                    row = wait_for_starts(options[0], count + 1)
+                    expect(row["traced"] == count + 1, f"{one}: {row}")
+
+        def as_path():
+            os.rename(directory / "new", directory / "target")
+            yield print_pid(program=directory / "target")
+        tried(directory / "target", program=as_path)
+
+        def as_name():
+            yield print_pid(program=deep / "wanted"), "a path that is too long"
+            for file in (loader, plain):
+                os.rename(file, FILES / "wanted")
+                yield print_pid(program=FILES / "wanted"), file
+            line = f"#!{FILES}/wanted\n".encode()
+            mapping[:len(line)] = line
+            expect(os.stat(script).st_ctime_ns == changed, "the file system dates a mapping's changes")
+            mapping.close()
+            writer.close()
+            yield run(script).returncode, "a script that was mapped"
+        tried("wanted", program=as_name)
+
+
 enter()
 prepare()
-sys.exit(run_tests(starts, selected, contexts, failing, threads, unchanged, edited, mistaken, sessions, mounted, replaced, elsewhere, trimmed, unregistered))
+sys.exit(run_tests(starts, selected, contexts, failing, threads, unchanged, edited, reminded, mistaken, sessions, mounted, replaced, elsewhere, trimmed, unregistered, tried_before))

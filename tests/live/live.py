@@ -96,10 +96,11 @@ def xheap(*words, status=0, **more):
 def attach(*words):
     """As xheap(). Where a thread gets no processor for a second, it does not stop in time: that is tried again."""
     for _ in range(PATIENCE):
-        said = xheap(*words, status=None)
+        run = subprocess.run([XHEAP, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
+        said = run.stdout + run.stderr
         if "did not stop within" not in said:
             break
-    expect("did not stop within" not in said, f"{words}: {said}")
+    expect(run.returncode == 0 and "did not stop within" not in said, f"{words}: status {run.returncode}: {said}")
     return said
 
 

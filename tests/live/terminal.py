@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Ctrl-C, Ctrl-Z and fg act on the traced program as they do without xheap: in an interactive shell on a terminal."""
+"""Ctrl-C, Ctrl-Z and fg act on the traced program as they do without xheap: in an interactive shell on a terminal. A session
+goes on when the terminal ends in which it began."""
 import glob
+import json
 import os
 import pty
 import re
 import select
 import signal
+import subprocess
 import sys
 import time
 
@@ -94,6 +97,28 @@ def play(command):
     return status
 
 
+def outlive():
+    """The logger leaves its terminal's foreground and the terminal, and neither its keys nor its end reach it."""
+    name = f"terminal-{os.getpid()}"
+    terminal = Terminal()
+    terminal.type(f"{XHEAP} start {name} -q -o outlive.xht; echo status=$?\n")
+    terminal.expect(r"\nstatus=0")
+    logger = json.loads(subprocess.check_output([XHEAP, "query", name, "--format", "json"]))["logger_pid"]
+    with open(f"/proc/{logger}/stat") as file:
+        group, _, device, foreground = map(int, file.read().rpartition(")")[2].split()[2:6])
+    # Of a process without a terminal.
+    lone = (group, device, foreground) == (logger, 0, -1)
+    terminal.type("\x03\x1a\x1c")
+    os.kill(terminal.pid, signal.SIGKILL)
+    os.close(terminal.fd)
+    os.waitpid(terminal.pid, 0)
+    launched = subprocess.run([XHEAP, "launch", name, "--", "true"]).returncode
+    stopped = subprocess.run([XHEAP, "stop", name]).returncode
+    facts = json.loads(subprocess.check_output([XHEAP, "info", "outlive.xht", "--format", "json"]))
+    print(f"alone {lone}, launch {launched}, stop {stopped}, complete {facts['complete']}, {len(facts['processes'])} process")
+    return lone and not launched and not stopped and facts["complete"] and len(facts["processes"]) == 1
+
+
 def main():
     for name, text in (("script.sh", SCRIPT), ("program.py", PROGRAM)):
         with open(name, "w") as file:
@@ -103,7 +128,7 @@ def main():
     # A shell that uses vfork does not stop, untraced, if its child gets the stop before its exec. Traced it must.
     statuses.append(play(f"{record} dash script.sh"))
     print(f"statuses {statuses}")
-    return 0 if statuses == ["3"] * 3 else 1
+    return 0 if statuses == ["3"] * 3 and outlive() else 1
 
 
 if __name__ == "__main__":

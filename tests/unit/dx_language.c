@@ -50,33 +50,48 @@ static int close_trace(void **state)
 }
 
 /* The answer's text, or the refusal's, is in `answer`. */
-static enum dx_status ask(const char *text)
+static enum dx_status ask_in(struct dx_session *session, const char *text)
 {
-	struct dx_session session = {.trace = trace};
 	struct dx_command command = {.memory_bytes = MEMORY_BYTES};
 	struct diag diag = {""};
 	struct sink out;
 	size_t length;
-	dx_session_init(&session);
 	sink_to_memory(&out);
 	assert_int_equal(dx_command_parse(text, &command, &diag), 0);
-	enum dx_status status = dx_command_run(&session, &command, &out, &out);
-	dx_session_fini(&session);
+	enum dx_status status = dx_command_run(session, &command, &out, &out);
 	char *taken = sink_take(&out, &length);
 	snprintf(answer, sizeof(answer), "%.*s", (int)length, taken);
 	free(taken);
 	return status;
 }
 
+static enum dx_status ask(const char *text)
+{
+	struct dx_session session = {.trace = trace};
+	dx_session_init(&session);
+	enum dx_status status = ask_in(&session, text);
+	dx_session_fini(&session);
+	return status;
+}
+
 /* The value behind the repeated text and its blanks. */
-static void value_is(const char *text, const char *value)
+static void answer_is(enum dx_status status, const char *text, const char *value)
 {
 	char wanted[ANSWER_MAX];
-	enum dx_status status = ask(text);
 	const char *found = strstr(answer, "                 : ");
 	snprintf(wanted, sizeof(wanted), "%s\n", value);
 	if (status > DX_FAILED || !found || strcmp(found + 19, wanted) != 0)
 		fail_msg("%s is %s, not %s", text, answer, value);
+}
+
+static void value_is(const char *text, const char *value)
+{
+	answer_is(ask(text), text, value);
+}
+
+static void value_is_in(struct dx_session *session, const char *text, const char *value)
+{
+	answer_is(ask_in(session, text), text, value);
 }
 
 static void refused_at(const char *text, int column, const char *part)
@@ -184,6 +199,151 @@ static void test_collections(void **state)
 	value_is("@$cursession.TTD.Data.Heap().Take(5).Concat(@$cursession.TTD.Data.Heap().Take(5)).Count(),d", "10");
 }
 
+/* What a variable has is kept when its query is over: lambdas, names, kept elements, and other variables' values. */
+static void test_variables(void **state)
+{
+	static const char big[] = "@$cursession.TTD.Data.Heap().Where(h => h.Size > 50)";
+	struct dx_session session = {.trace = trace};
+	char text[256];
+	(void)state;
+	dx_session_init(&session);
+	snprintf(text, sizeof(text), "@$big = %s.Select(h => new { S = h.Size, \"T\" })", big);
+	assert_int_equal(ask_in(&session, text), DX_REFUSED);
+	snprintf(text, sizeof(text), "@$big = %s.Select(h => new { Bytes = h.Size, Name = \"text\" + h.Size })", big);
+	assert_int_equal(ask_in(&session, text), DX_DONE);
+	value_is_in(&session, "\"another text, which takes the memory of the first one\".Length", "0x35");
+	value_is_in(&session, "@$big.Count(),d", "15000");
+	value_is_in(&session, "@$big.First().Bytes", "0x33");
+	value_is_in(&session, "@$big.First().Name", "text0x33");
+	assert_int_equal(ask_in(&session, "@$more = @$big.Where(x => x.Bytes > 90).Select(x => x.Bytes)"), DX_DONE);
+	assert_int_equal(ask_in(&session, "@$big = new { Deep = new { Last = @$big.Last(), At = (x => x) } }"),
+			 DX_DONE);
+	value_is_in(&session, "@$more.Count(),d", "3000");
+	value_is_in(&session, "@$big.Deep.Last.Bytes,d", "100");
+	assert_int_equal(
+		ask_in(&session, "@$groups = @$cursession.TTD.Data.Heap().Take(40).GroupBy(h => h.Action).First()"),
+		DX_DONE);
+	value_is_in(&session, "@$groups.Count(),d", "20");
+	value_is_in(&session, "@$groups.Where(h => h.Index > 20).Count(),d", "9");
+	value_is_in(&session, "@$is = (h => h.Size > 50)", "[lambda]");
+	value_is_in(&session, "@$cursession.TTD.Data.Heap().Count(@$is),d", "15000");
+	/* A value that is replaced or removed while it is used. */
+	value_is_in(&session, "@$more.Count(x => (@$more = x) > 0),d", "3000");
+	value_is_in(&session, "@$more,d", "100");
+	value_is_in(&session, "@$groups.Count(x => @$vars.Remove(\"groups\").ToDisplayString().Length > 1),d", "19");
+	assert_int_equal(ask_in(&session, "@$groups"), DX_REFUSED);
+	/* More than variables may have: the next query has room again. */
+	assert_int_equal(ask_in(&session, "@$cursession.TTD.Data.Heap().Count(h => (@$t = \"text\") == \"\")"),
+			 DX_STOPPED);
+	assert_non_null(strstr(answer, "user variables take more than"));
+	value_is_in(&session, "@$t = \"text\"", "text");
+	dx_session_fini(&session);
+}
+
+/* Lambdas are called where they stand, as variables and as parameters; variables are members of @$vars. */
+static void test_lambdas(void **state)
+{
+	struct dx_session session = {.trace = trace};
+	(void)state;
+	dx_session_init(&session);
+	value_is("((x, y) => (x + y))(\"Hello\", \"World\")", "HelloWorld");
+	value_is("(x => y => x - y)(7)(2)", "0x5");
+	value_is("@$cursession.TTD.Data.Heap().Count(h => (f => f(h.Size))(s => s > 50)),d", "15000");
+	value_is_in(&session, "@$add = (x, y) => x + y", "[lambda]");
+	value_is_in(&session, "@$add(3, 4)", "0x7");
+	value_is_in(&session, "(@$vars.add)(3, 4)", "0x7");
+	value_is_in(&session, "Debugger.State.UserVariables.add", "[lambda]");
+	value_is_in(&session, "@$one = (x => 1 / x)", "[lambda]");
+	value_is_in(&session, "@$cursession.TTD.Data.Heap().Take(3).Select(h => @$one(h.Index)).AllNonError().Sum()",
+		    "0x1");
+	value_is_in(&session, "@$one(@$one(0))", "[error: division by zero]");
+	value_is_in(&session, "@$again = (x => x)", "[lambda]");
+	value_is_in(&session, "@$again = (x => @$again(x))", "[lambda]");
+	assert_int_equal(ask_in(&session, "@$again(1)"), DX_STOPPED);
+	assert_non_null(strstr(answer, "nested too deep"));
+	assert_int_equal(ask_in(&session, "@$add(1)"), DX_REFUSED);
+	assert_non_null(strstr(answer, "the lambda takes 2 arguments, not 1"));
+	assert_int_equal(ask_in(&session, "@$cursession.TTD.Data.Heap().Select(@$add)"), DX_FAILED);
+	assert_non_null(strstr(answer, "a lambda of one parameter, x => ..., not one of 2"));
+	refused_at("(x => x)(1, 2)", 9, "the lambda takes 1 argument, not 2");
+	refused_at("5(1)", 2, "only a lambda can be called, not a number");
+	refused_at("@$add(1)", 1, "no function or variable @$add");
+	refused_at("(h => h.Size)(@$cursession.TTD.Data.Heap()[0].Sise)", 47, "the nearest is Size");
+	refused_at("@$vars.add", 8, "no member add");
+	dx_session_fini(&session);
+}
+
+/* A Free has no Size: what is computed from it is absent, too, so all ways of counting agree. */
+static void test_absent(void **state)
+{
+	(void)state;
+	value_is("@$cursession.TTD.Data.Heap().Count(h => h.Size * 2 > 100),d", "15000");
+	value_is("@$cursession.TTD.Data.Heap().Where(h => h.Size * 2 > 100).Count(),d", "15000");
+	value_is("@$cursession.TTD.Data.Heap().Where(h => -h.Size < -50).Count(),d", "15000");
+	value_is("@$cursession.TTD.Data.Heap().Sum(h => h.Size + 1),d", "1545000");
+	value_is("@$cursession.TTD.Data.Heap().Max(h => h.Size * 2.0)", "200.0");
+	value_is("@$cursession.TTD.Data.Heap().Average(h => h.Size * 2)", "101.0");
+	value_is("@$cursession.TTD.Data.Heap().Take(4).Select(h => h.Size << 1).AllNonError().Count()", "0x4");
+}
+
+/* A condition that is an error for an element that is asked about: the answer is that error, in a group, too. */
+static void test_failed_conditions(void **state)
+{
+	static const char *const calls[] = {"Count", "Any", "All", "First", "Last", "Single"};
+	static const char heap[] = "@$cursession.TTD.Data.Heap().Take(8)";
+	char text[256];
+	(void)state;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		snprintf(text, sizeof(text), "%s.%s(h => 1 / (h.Index - 4) > %d)", heap, calls[i], i == 2 ? -2 : 2);
+		value_is(text, "[error: division by zero]");
+		if (i >= 2 && i != 3)
+			continue;
+		snprintf(text, sizeof(text), "%s.GroupBy(h => 1).Select(g => g.%s(h => 1 / (h.Index - 4) > 2)).Last()",
+			 heap, calls[i]);
+		value_is(text, "[error: division by zero]");
+	}
+	value_is("@$cursession.TTD.Data.Heap().Any(h => 1 / (h.Index - 4) == 0)", "true");
+	value_is("@$cursession.TTD.Data.Heap().First(h => 1 / (h.Index - 4) == 0).Index", "0x0");
+	value_is("@$cursession.TTD.Data.Heap().All(h => 1 / (h.Index - 4) == 1)", "false");
+	value_is("@$cursession.TTD.Data.Heap().FirstNonError(h => 1 / (h.Index - 4) == 1).Index", "0x5");
+	value_is("@$cursession.TTD.Data.Heap().Take(8).Select(h => 1 / h.Index).All(x => x >= 0)",
+		 "[error: division by zero]");
+	value_is("@$cursession.TTD.Data.Heap().Take(8).Select(h => 1 / h.Index).Count(x => x >= 0)", "0x7");
+}
+
+/* With a condition, AllNonError asks whether it is true for all but errors. */
+static void test_errors_left_out(void **state)
+{
+	static const char inverse[] = "@$cursession.TTD.Data.Heap().Take(4).Select(h => 6 / h.Index)";
+	char text[256];
+	(void)state;
+	snprintf(text, sizeof(text), "%s.AllNonError(x => x > 1)", inverse);
+	value_is(text, "true");
+	snprintf(text, sizeof(text), "%s.AllNonError(x => 1 / (x - 6) == 0)", inverse);
+	value_is(text, "true");
+	snprintf(text, sizeof(text), "%s.AllNonError(x => x > 2)", inverse);
+	value_is(text, "false");
+	snprintf(text, sizeof(text), "%s.AllNonError().Count()", inverse);
+	value_is(text, "0x3");
+	refused_at("@$cursession.TTD.Data.Heap().AllNonError(h => h.Size > 1).Where(x => 1)", 59,
+		   "a bool has no method Where");
+	refused_at("@$cursession.TTD.Data.Heap().AllNonError().Where(h => h.Sise > 1)", 57, "the nearest is Size");
+}
+
+/* Loops put values around values: that ends before the stack does. */
+static void test_values_in_values(void **state)
+{
+	(void)state;
+	value_is("@$cursession.TTD.Data.Heap().Aggregate((x => x), (f, h) => (y => f)).ToDisplayString().Length > 0",
+		 "true");
+	value_is("@$cursession.TTD.Data.Heap().Aggregate(0, (a, h) => new { A = a }).ToDisplayString().Length > 0",
+		 "true");
+	assert_int_equal(
+		ask("@$cursession.TTD.Data.Heap().Aggregate(@$cursession.Processes, (s, h) => s.Skip(0)).Count()"),
+		DX_FAILED);
+	assert_non_null(strstr(answer, "nested too deep"));
+}
+
 /* Each action, with its members and without those of others. */
 static void test_actions(void **state)
 {
@@ -275,12 +435,52 @@ static void test_depth(void **state)
 	assert_int_equal(ask(text), DX_REFUSED);
 }
 
+/* Chains in parentheses, each of which begins the next: a tree of so many levels would take the stack of all that goes
+   down it, whether it is evaluated or not. */
+static void test_chains(void **state)
+{
+	static const char *const links[] = {"+1", ".A", "[0]"};
+	enum { LEVELS = 190, LINKS = 150 };
+	(void)state;
+	for (size_t kind = 0; kind < sizeof(links) / sizeof(links[0]); kind++) {
+		struct sink text;
+		size_t length;
+		sink_to_memory(&text);
+		sink_text(&text, "@$f = x => ");
+		for (int i = 0; i < LEVELS; i++)
+			sink_text(&text, "(");
+		sink_text(&text, "x");
+		for (int i = 0; i < LEVELS; i++) {
+			for (int link = 0; link < LINKS; link++)
+				sink_text(&text, links[kind]);
+			sink_text(&text, ")");
+		}
+		char *query = sink_take(&text, &length);
+		assert_int_equal(ask(query), DX_REFUSED);
+		assert_non_null(strstr(answer, "nested too deep"));
+		free(query);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),   cmocka_unit_test(test_operators),   cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_positions), cmocka_unit_test(test_collections), cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_actions),   cmocka_unit_test(test_memory),      cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_operators),
+		cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_positions),
+		cmocka_unit_test(test_collections),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_actions),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_chains),
+		cmocka_unit_test(test_variables),
+		cmocka_unit_test(test_values_in_values),
+		cmocka_unit_test(test_lambdas),
+		cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_failed_conditions),
+		cmocka_unit_test(test_errors_left_out),
 	};
 	return cmocka_run_group_tests(tests, open_trace, close_trace);
 }
