@@ -46,8 +46,10 @@ static void fault_add(struct dx_query *query, struct dx_faults *faults, const st
 		return;
 	}
 	memory_grow(faults->items, faults->count, faults->capacity);
-	faults->items[faults->count++] =
-		(struct dx_fault){*event, known == ADDRESS_DEAD ? DX_FAULT_DOUBLE : DX_FAULT_UNKNOWN};
+	/* With the bytes between its members: objects are compared, and hashed, by all of their bytes. */
+	struct dx_fault *fault = &faults->items[faults->count++];
+	memcpy(&fault->event, event, sizeof(*event));
+	fault->kind = known == ADDRESS_DEAD ? DX_FAULT_DOUBLE : DX_FAULT_UNKNOWN;
 }
 
 static void event_apply(struct dx_query *query, struct dx_faults *faults, struct map *addresses,
