@@ -162,6 +162,8 @@ static int stop_run(int count, char **arguments)
 	record_wait_for_summary(record);
 	if (!record->has_summary)
 		return cli_fail("the logger of session %s has died; xheap recover saves what it recorded", name);
+	if (record->summary.error)
+		controller_await_end(record->control);
 	record_print_summary(record, 0);
 	return record->summary.error ? CLI_FAILED : CLI_OK;
 }

@@ -5,13 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/grow.h"
+#include "os/identity.h"
 #include "os/monotonic.h"
 
 /* How long a controller waits. An attach pauses a process's threads, one process after another; an end writes
    everything in buffers. A logger that says it is busy gets more time, but not without limit. */
-enum { ANSWER_MS = 10000, ATTACH_MS = 60000, STOP_MS = 600000, BUSY_MS = 600000 };
+enum { ANSWER_MS = 10000, ATTACH_MS = 60000, STOP_MS = 600000, BUSY_MS = 600000, END_MS = 5000, END_POLL_MS = 5 };
 
 static void tell_ear(const struct controller_listener *listener, enum controller_word word, const char *text)
 {
@@ -309,6 +311,19 @@ int controller_update(int socket, const struct controller_update *update, const 
 	return error;
 }
 
+void controller_await_end(int socket)
+{
+	struct ucred peer = {.pid = 0};
+	socklen_t size = sizeof(peer);
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid <= 0)
+		return;
+	struct identity logger = identity_take(peer.pid);
+	for (unsigned waited_ms = 0; waited_ms < END_MS && identity_is_known(&logger) && !identity_has_ended(&logger);
+	     waited_ms += END_POLL_MS)
+		monotonic_pause(END_POLL_MS * NS_PER_MS);
+	identity_drop(&logger);
+}
+
 int controller_stop(int socket, struct control_summary *summary, const struct controller_listener *listener,
 		    struct diag *diag)
 {
@@ -319,6 +334,9 @@ int controller_stop(int socket, struct control_summary *summary, const struct co
 	if (error)
 		return error;
 	*summary = message.summary;
+	/* The caller may recover the rest at once, which no logger may have open then. */
+	if (message.summary.error)
+		controller_await_end(socket);
 	return message.summary.error
 		       ? diag_fail(diag, EIO, "%s", message.text[0] ? message.text : "recording ended early")
 		       : 0;

@@ -88,6 +88,9 @@ int controller_update_set(struct controller_update *update, const struct control
 int controller_update(int socket, const struct controller_update *update, const struct controller_listener *listener,
 		      struct diag *diag);
 
+/** Wait up to 5 s for the end of the logger, which has sent its summary: recover refuses a session with a logger. */
+void controller_await_end(int socket);
+
 /** Stop the session: detach from its processes and complete the trace. Fill *summary; return -EIO if summary->error is
     set. */
 int controller_stop(int socket, struct control_summary *summary, const struct controller_listener *listener,

@@ -179,6 +179,14 @@ def incomplete():
         file.unlink()
 
 
+def many_outliers():
+    """Ten outliers are named, and the others are counted."""
+    place = pathlib.Path("outliers").absolute()
+    place.mkdir()
+    said = xheap("boottrace", "-trace", "command", "-resultPath", place, "-numRuns", "60", "--", "sh", "-c", "n=$(cat m 2>/dev/null); echo $((n + 1)) > m; [ $((n % 5)) = 0 ] && exec seq 9 > /dev/null || :")
+    expect(table_of(said)["allocations"][4] == ", ".join(f"run {number}" for number in range(1, 51, 5)) + " and 2 more", said[:2000])
+
+
 def full():
     """Statistics that cannot be written are an error."""
     with open("/dev/full", "w") as output:
@@ -255,4 +263,4 @@ FILES.mkdir(parents=True)
 pathlib.Path("bin").mkdir()
 pathlib.Path("bin/systemctl").write_text('#!/bin/sh\ncase "$*" in\nshow*) exit 1 ;;\nesac\necho "$*" >> systemctl.log\n[ "$1" = reboot ] && grep -q fail systemctl.log && exit 1\nexit 0\n')
 pathlib.Path("bin/systemctl").chmod(0o755)
-sys.exit(run_tests(runs, times, tags, at_once, others, interrupted, incomplete, full, refused, boots))
+sys.exit(run_tests(runs, times, tags, at_once, others, interrupted, incomplete, many_outliers, full, refused, boots))
