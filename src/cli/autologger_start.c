@@ -350,14 +350,14 @@ int autologger_start_run(int count, char **arguments)
 
 int autologger_stop(const char *name, struct diag *why)
 {
-	struct control_summary summary;
+	struct control_summary summary = {.error = 0};
 	struct diag diag = {""};
 	int socket = session_connect(name, &diag);
 	if (socket < 0)
 		return -ENOENT;
 	int error = controller_stop(socket, &summary, &session_listener, why);
 	close(socket);
-	return error;
+	return summary.error && !controller_is_failure(&summary) ? 0 : error;
 }
 
 int autologger_stop_run(int count, char **arguments)

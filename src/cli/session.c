@@ -165,7 +165,7 @@ static int stop_run(int count, char **arguments)
 	if (record->summary.error)
 		controller_await_end(record->control);
 	record_print_summary(record, 0);
-	return record->summary.error ? CLI_FAILED : CLI_OK;
+	return controller_is_failure(&record->summary) ? CLI_FAILED : CLI_OK;
 }
 
 static int launch_run(int count, char **arguments)

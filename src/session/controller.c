@@ -324,6 +324,11 @@ void controller_await_end(int socket)
 	identity_drop(&logger);
 }
 
+bool controller_is_failure(const struct control_summary *summary)
+{
+	return summary->error && !(summary->error == -EFBIG && summary->is_end);
+}
+
 int controller_stop(int socket, struct control_summary *summary, const struct controller_listener *listener,
 		    struct diag *diag)
 {

@@ -96,4 +96,7 @@ void controller_await_end(int socket);
 int controller_stop(int socket, struct control_summary *summary, const struct controller_listener *listener,
 		    struct diag *diag);
 
+/** Return whether the recording failed: its end at the size that its user gave is none. */
+bool controller_is_failure(const struct control_summary *summary);
+
 #endif

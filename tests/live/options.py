@@ -145,7 +145,7 @@ def greatest_size():
     with Recorded("--max-file", "128K") as recorded:
         wait_for("end of recording", lambda: "error" in recorded.state() or recorded.state().get("calls_after_end", 0) > 0, 60)
         expect(recorded.process.poll() is None, "the process has ended")
-        said = xheap("stop", NAME, status=2)
+        said = xheap("stop", NAME, status=0)
     facts = info(TRACE)
     expect("has reached its greatest size, 131072 bytes" in said, said)
     expect(is_whole(facts) and facts["size_bytes"] <= 128 << 10 and facts["lost_events"] == 0, f"{facts['size_bytes']} bytes, {facts['lost_events']} lost")
