@@ -15,6 +15,7 @@
 
 #include "base/text.h"
 #include "cli/own_command.h"
+#include "cli/record.h"
 #include "os/monotonic.h"
 #include "trace/trace.h"
 
@@ -158,6 +159,15 @@ int boottrace_run_command(const struct boottrace *scenario, struct boottrace_run
 	return run->status < 0 ? CLI_FAILED : trace_time(path, &run->time_us);
 }
 
+/* Before traces of an earlier time are replaced: the command may be mistyped. -preTraceCmd may make it. */
+static int check_command(const struct boottrace *scenario)
+{
+	static struct record record;
+	record.command = scenario->command;
+	int status = record_find_program(&record);
+	return status == CLI_OK ? record_check_program(&record) : status;
+}
+
 static int run_once(const struct boottrace *scenario, struct boottrace_run *run, int lock)
 {
 	if (scenario->before_command) {
@@ -166,6 +176,8 @@ static int run_once(const struct boottrace *scenario, struct boottrace_run *run,
 			return cli_fail("boottrace: -preTraceCmd ended with status %d before run %llu", status,
 					(unsigned long long)run->number);
 	}
+	if (scenario->kind == BOOTTRACE_COMMAND && check_command(scenario) != CLI_OK)
+		return CLI_FAILED;
 	if (run->number == 1)
 		boottrace_runs_begin(lock);
 	signals_take();

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,5 +86,8 @@ int own_command_run(const struct own_words *words, int is_shown, struct diag *di
 		return diag_errno(diag, "cannot start a process");
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
+	/* Its reader has seen enough. */
+	if (is_shown && WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE)
+		return 0;
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : take_said(said, diag);
 }

@@ -206,6 +206,17 @@ def refused():
         environment = dict(os.environ, PATH=f"{pathlib.Path('bin').absolute()}:{os.environ['PATH']}")
         said = xheap("boottrace", *words, status=2, env=environment, stdin=0)
         expect(reason in said, f"{words}: {said}")
+    # A mistyped command replaces nothing.
+    pathlib.Path("typed").mkdir()
+    words = ("boottrace", "-trace", "command", "-resultPath", "typed", "-runTag", "kept", "--")
+    xheap(*words, "ls")
+    before = {path.name: path.read_bytes() for path in pathlib.Path("typed").iterdir()}
+    expect("lss: no such command" in xheap(*words, "lss", status=2), "it was run")
+    expect(len(before) == 2 and before == {path.name: path.read_bytes() for path in pathlib.Path("typed").iterdir()}, before.keys())
+    # A reader that has seen enough is no mistake.
+    with open("typed/errors", "w") as errors:
+        subprocess.run(f"'{XHEAP}' {' '.join(words)} true | true", shell=True, stderr=errors)
+    expect(not pathlib.Path("typed/errors").read_text(), pathlib.Path("typed/errors").read_text())
 
 
 def boots():
