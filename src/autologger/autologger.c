@@ -91,14 +91,18 @@ static int set_guid(const char *text, struct diag *why)
 	return diag_fail(why, EINVAL, "only %s, the heap provider, can be traced", guid);
 }
 
+/* The documented names are EVENT_TRACE_FILE_MODE_CIRCULAR and EVENT_TRACE_BUFFERING_MODE, for instance. */
 static int add_mode(const char *word, size_t length, uint64_t *bits, struct diag *why)
 {
-	static const char prefix[] = "EVENT_TRACE_", suffix[] = "FILE_MODE_";
+	static const char prefix[] = "EVENT_TRACE_", infix[] = "FILE_MODE_", suffix[] = "_MODE";
 	const char *name = word;
-	for (const char *skip = prefix; skip; skip = skip == prefix ? suffix : NULL)
+	for (const char *skip = prefix; skip; skip = skip == prefix ? infix : NULL)
 		if (!strncasecmp(name, skip, strlen(skip)))
 			name += strlen(skip);
 	length -= (size_t)(name - word);
+	size_t tail = sizeof(suffix) - 1;
+	if (length > tail && !strncasecmp(name + length - tail, suffix, tail))
+		length -= tail;
 	for (int i = 0; i < MODE_COUNT; i++)
 		if (strlen(modes[i].name) == length && !strncasecmp(name, modes[i].name, length)) {
 			*bits |= modes[i].bits;
@@ -139,11 +143,14 @@ static int check_modes(uint64_t bits, struct diag *why)
 
 static int set_modes(const char *text, uint64_t *bits, struct diag *why)
 {
+	static const char dividers[] = "+|, ";
 	*bits = 0;
 	if (parse_number(text, bits))
 		return check_modes(*bits, why);
+	if (!text[strspn(text, dividers)])
+		return diag_fail(why, EINVAL, "it names no mode");
 	for (const char *at = text; *at;) {
-		size_t length = strcspn(at, "+|, ");
+		size_t length = strcspn(at, dividers);
 		int error = length ? add_mode(at, length, bits, why) : 0;
 		if (error)
 			return error;

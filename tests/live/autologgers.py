@@ -46,10 +46,11 @@ def values():
     expect(not (FILES / "bad.conf").exists(), "a refused file was written")
     xheap("autologger", "add", "../bad", status=2)
     xheap("autologger", "remove", "bad", status=2)
-    said = xheap("autologger", "add", "good", "--bufferSIZE", "0x20", "--StackWalkingFilter", "62 02 00 00, 21 10 00 00", "--LogFileMode", "EVENT_TRACE_REAL_TIME_MODE",
-                 status=2)
-    expect("no mode" in said, said)
-    said = xheap("autologger", "add", "good", "--bufferSIZE", "0x20", "--StackWalkingFilter", "62 02 00 00, 21 10 00 00", "--LogFileMode", "real_time")
+    for mode in ("EVENT_TRACE_REAL_TIME", "REAL_TIME_MODES", "+", "MODE", "_MODE"):
+        said = xheap("autologger", "add", "other", "--LogFileMode", mode, status=0 if mode == "EVENT_TRACE_REAL_TIME" else 2)
+        expect(("no mode" in said) == (mode != "EVENT_TRACE_REAL_TIME"), said)
+    xheap("autologger", "remove", "other")
+    said = xheap("autologger", "add", "good", "--bufferSIZE", "0x20", "--StackWalkingFilter", "62 02 00 00, 21 10 00 00", "--LogFileMode", "EVENT_TRACE_REAL_TIME_MODE+event_trace_file_mode_sequential")
     expect("becomes 64 KB" in said and "0x0262" in said, said)
     text = (FILES / "good.conf").read_text()
     expect(f"Guid = {GUID}\n" in text and "Start = 1\n" in text and "BufferSize = 0x20\n" in text, text)
