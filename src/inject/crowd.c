@@ -255,11 +255,12 @@ static uint64_t turn_limit_ns(void)
 	return monotonic_now_ns() + CROWD_TURN_LIMIT_S * UINT64_C(1000000000);
 }
 
-/* Return whether a thread only waits for its turn on a processor. One that has run since it was asked to stop, and has
-   not stopped, is in a call that takes long. */
+/* Return whether a thread only waits for its turn on a processor, or has stopped just now. One that has run since it
+   was asked to stop, and has not stopped, is in a call that takes long. */
 static bool stand_is_ready(const struct crowd *crowd, const struct stand *stand)
 {
-	return proc_state(stand->tid) == 'R' &&
+	char state = proc_state(stand->tid);
+	return (state == 'R' || state == 't') &&
 	       (!stand->is_late || proc_thread_ran_ns(crowd->pid, stand->tid) - stand->ran_ns < TURN_RAN_MOST_NS);
 }
 
@@ -269,10 +270,10 @@ static int did_not_stop(const struct crowd *crowd, const struct stand *stand, st
 		return diag_fail(diag, EBUSY,
 				 "thread %d of process %d did not stop within %d seconds: it got no processor",
 				 (int)stand->tid, (int)crowd->pid, CROWD_TURN_LIMIT_S);
-	return diag_fail(
-		diag, EBUSY,
-		"thread %d of process %d did not stop within a second (in vfork, or in an uninterruptible call)",
-		(int)stand->tid, (int)crowd->pid);
+	return diag_fail(diag, EBUSY,
+			 "thread %d of process %d did not stop within a second (state %c: in vfork, or in an "
+			 "uninterruptible call)",
+			 (int)stand->tid, (int)crowd->pid, proc_state(stand->tid) ? proc_state(stand->tid) : '?');
 }
 
 /* Return 0, or -EBUSY: some threads are late. */

@@ -313,7 +313,7 @@ def in_vfork():
     target.process.stdin.flush()
     wait_for("the child", lambda: pathlib.Path(f"/proc/{target.pid}/task/{target.pid}/children").read_text())
     said = record("vfork.xht", "-p", target.pid, "--duration", "100ms", status=2)
-    expect(f"thread {target.pid} of process {target.pid} did not stop within a second (in vfork, or in an uninterruptible call)" in said, said)
+    expect(f"thread {target.pid} of process {target.pid} did not stop within a second (state D: in vfork, or in an uninterruptible call)" in said, said)
     target.process.stdin.write("x")
     target.process.stdin.flush()
     wait_for("the child's end", lambda: not pathlib.Path(f"/proc/{target.pid}/task/{target.pid}/children").read_text())
