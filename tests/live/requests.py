@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from live import LONG_SECONDS
+from live import LONG_SECONDS, attach
 
 XHEAP, SOURCE = os.environ["XHEAP"], pathlib.Path(os.environ["SOURCE"])
 NUMBERS = ("total_count", "total_bytes", "outstanding_count", "outstanding_bytes")
@@ -84,10 +84,10 @@ def check_attached():
     program.communicate(timeout=LONG_SECONDS)
     expect("its end", program.returncode, 0)
 
-    busy = subprocess.Popen(["./plain", "4", "1000000"], stdout=subprocess.DEVNULL)
+    busy = subprocess.Popen(["./plain", "4", "100000000"], stdout=subprocess.DEVNULL)
     run(XHEAP, "start", name, "-o", "busy.xht", "--stackwalk", "none")
     for _ in range(20):
-        run(XHEAP, "update", name, "--add-pid", busy.pid)
+        attach("update", name, "--add-pid", busy.pid)
         time.sleep(0.02)
         run(XHEAP, "update", name, "--remove-pid", busy.pid)
     run(XHEAP, "stop", name)
