@@ -96,21 +96,30 @@ def killed():
     """A watcher that is killed again and again under a storm of starts."""
     clear()
     register("perl")
-    chance = random.Random(17)
+    chance, intervals = random.Random(17), {}
+
+    def note_intervals():
+        """The list has the last 128. The newest one may have no end yet."""
+        state = listed()[0]
+        intervals.update((gap["from_ns"], gap) for gap in state["intervals"])
+        return state
     with Watching():
         wait_until_in_force()
         with Storm() as storm:
             last = 0
-            for _ in range(KILLS):
+            for number in range(KILLS):
+                if number % 50 == 49:
+                    note_intervals()
                 # An ended process can be killed, too, and the state that is read may be older.
                 last = wait_for("another watcher", lambda: (pid := watcher()) != last and kill(pid) and pid)
                 time.sleep(chance.random() / 50)
         expect(not storm.failures, f"programs failed: {storm.failures[:3]}")
         wait_for("another watcher", lambda: watcher() != last)
-        state, rows = wait_for("all counts", lambda: settled())
+        _, rows = wait_for("all counts", lambda: settled())
+        state = note_intervals()
     traced = {int(row["pid"]) for trace in TRACES.glob("*.xht") for row in processes(trace)}
     counted = sum(count for outcome, count in rows["perl"]["starts"].items() if outcome != "traced")
-    missing = [one for one in storm.starts if one[0] not in traced and not in_a_gap(state["intervals"], one[1], one[2])]
+    missing = [one for one in storm.starts if one[0] not in traced and not in_a_gap(intervals.values(), one[1], one[2])]
     said = open("watch.err").read()
     begun, stuck = said.count("another watcher has begun"), said.count("it gave no sign of life")
     # A watcher that its guardian takes for stuck, on a busy machine, may be gone already when it is killed here, or had no marks yet.
