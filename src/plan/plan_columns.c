@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/wide_registers.h"
 #include "table/weight.h"
 
 /* From a byte for each row of a batch. */
@@ -10,6 +11,15 @@ static void absent_set(struct plan_vector *to, const uint8_t *absent)
 {
 	for (unsigned word = 0; word < PLAN_WORDS; word++)
 		to->absent[word] = plan_bits_of_bytes(absent + word * 64);
+}
+
+/* Zeros are absent. */
+WIDE_REGISTERS static void absent_zeros(struct plan_vector *to, const uint64_t *values, uint32_t count)
+{
+	uint8_t absent[PLAN_BATCH] = {0};
+	for (uint32_t i = 0; i < count; i++)
+		absent[i] = !values[i];
+	absent_set(to, absent);
 }
 
 /* ---- allocations ---- */
@@ -104,13 +114,10 @@ static void allocation_STACK(const struct plan_batch *batch, struct plan_vector 
 {
 	const struct heap_site *sites = batch->target->table->sites;
 	const uint64_t *site = packed(batch, PACK_SITE);
-	uint8_t absent[PLAN_BATCH] = {0};
 	to->values = room;
-	for (uint32_t i = 0; i < batch->count; i++) {
+	for (uint32_t i = 0; i < batch->count; i++)
 		room[i] = sites[site[i]].stack;
-		absent[i] = !room[i];
-	}
-	absent_set(to, absent);
+	absent_zeros(to, room, batch->count);
 }
 
 /* The heaviest two columns of a sample: one row at a time. */

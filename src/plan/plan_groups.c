@@ -328,6 +328,68 @@ static void rows_add(const struct plan_groups *groups, const struct chosen_rows 
 	}
 }
 
+/* The aggregates of a plan that only counts rows, or sums numbers, or both: their places, or PLAN_NOTHING. */
+struct simple_aggregates {
+	uint32_t count, sum;
+};
+
+static bool has_simple_aggregates(const struct plan *plan, struct simple_aggregates *simple)
+{
+	*simple = (struct simple_aggregates){PLAN_NOTHING, PLAN_NOTHING};
+	for (uint32_t i = 0; i < plan->aggregate_count; i++) {
+		const struct plan_aggregate *aggregate = &plan->aggregates[i];
+		bool is_sum = aggregate->kind == PLAN_SUM && type_of(plan, aggregate) == PLAN_NUMBER,
+		     is_count = aggregate->kind == PLAN_COUNT && aggregate->node == PLAN_NOTHING;
+		uint32_t *place = is_sum ? &simple->sum : &simple->count;
+		if ((!is_sum && !is_count) || *place != PLAN_NOTHING)
+			return false;
+		*place = i;
+	}
+	return simple->count != PLAN_NOTHING && simple->sum != PLAN_NOTHING;
+}
+
+/* Add a whole batch with one key in one pass. Return false if the memory is exceeded. */
+static bool batch_add(struct plan_groups *groups, const uint64_t *keys, const uint64_t *values,
+		      const struct simple_aggregates *simple)
+{
+	const uint32_t *dense = groups->dense;
+	size_t dense_count = groups->dense_count, stride = groups->stride * sizeof(*groups->items);
+	char *first = (char *)sum_of(groups, 0, 0);
+	uint32_t count_at = simple->count, sum_at = simple->sum;
+	for (uint32_t i = 0; i < PLAN_BATCH; i++) {
+		uint64_t key = keys[i];
+		uint32_t known = key < dense_count ? dense[key] : 0;
+		if (__builtin_expect(!known, 0)) {
+			known = group_find_one(groups, key, false) + 1;
+			if (known == PLAN_NOTHING + 1)
+				return false;
+			dense = groups->dense;
+			dense_count = groups->dense_count;
+			first = (char *)sum_of(groups, 0, 0);
+		}
+		struct plan_sum *sums = (struct plan_sum *)(first + (known - 1) * stride);
+		sums[count_at].count++;
+		if (__builtin_expect(__builtin_add_overflow(sums[sum_at].low, values[i], &sums[sum_at].low), 0))
+			sums[sum_at].high++;
+	}
+	return true;
+}
+
+/* Return whether all rows of the batch pass, and have the key and the number that is summed: as in most batches. */
+static bool is_simple_batch(const struct plan_groups *groups, const struct plan_evaluation *evaluation,
+			    const uint64_t passes[PLAN_WORDS], struct simple_aggregates *simple)
+{
+	const struct plan *plan = groups->plan;
+	uint64_t all = UINT64_MAX;
+	for (unsigned i = 0; i < PLAN_WORDS; i++)
+		all &= passes[i];
+	if (all != UINT64_MAX || plan->key_count != 1 || !has_simple_aggregates(plan, simple))
+		return false;
+	const struct plan_vector *key = &evaluation->vectors[plan->keys[0]],
+				 *number = &evaluation->vectors[plan->aggregates[simple->sum].node];
+	return key->values && number->values && !has_absent(key) && !has_absent(number);
+}
+
 static bool counts_only(const struct plan *plan)
 {
 	for (uint32_t i = 0; i < plan->aggregate_count; i++)
@@ -355,8 +417,12 @@ bool plan_groups_add(struct plan_groups *groups, const struct plan_evaluation *e
 {
 	const struct plan *plan = groups->plan;
 	struct chosen_rows chosen;
+	struct simple_aggregates simple;
 	if (counts_only(plan))
 		return bits_count(groups, passes);
+	if (is_simple_batch(groups, evaluation, passes, &simple))
+		return batch_add(groups, evaluation->vectors[plan->keys[0]].values,
+				 evaluation->vectors[plan->aggregates[simple.sum].node].values, &simple);
 	rows_choose(&chosen, passes);
 	if (!groups_choose(groups, evaluation, &chosen))
 		return false;

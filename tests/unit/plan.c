@@ -487,17 +487,24 @@ static void test_no_directory(void **state)
 	target.directory = NULL;
 }
 
+/* Of all rows, and of groups with a count, which are added in whole batches. */
 static void test_overflow(void **state)
 {
 	struct plan plan;
 	struct plan_rows rows;
 	(void)state;
-	plan_init(&plan, PLAN_ALLOCATIONS);
-	plan_aggregate(&plan, PLAN_SUM, plan_number(&plan, UINT64_MAX));
-	struct plan_run *run = plan_open(&plan, &target);
-	assert_int_equal(plan_next(run, &rows, &diag), -EOVERFLOW);
-	plan_close(run);
-	plan_fini(&plan);
+	for (int is_grouped = 0; is_grouped < 2; is_grouped++) {
+		plan_init(&plan, PLAN_ALLOCATIONS);
+		if (is_grouped) {
+			plan_key(&plan, plan_column(&plan, PLAN_SITE));
+			plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING);
+		}
+		plan_aggregate(&plan, PLAN_SUM, plan_number(&plan, UINT64_MAX));
+		struct plan_run *run = plan_open(&plan, &target);
+		assert_int_equal(plan_next(run, &rows, &diag), -EOVERFLOW);
+		plan_close(run);
+		plan_fini(&plan);
+	}
 }
 
 /* Groups of other times are not read. */
