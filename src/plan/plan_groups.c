@@ -329,13 +329,13 @@ static void rows_add(const struct plan_groups *groups, const struct chosen_rows 
 }
 
 /* The aggregates of a plan that only counts rows, or sums numbers, or both: their places, or PLAN_NOTHING. */
-struct simple_aggregates {
+struct aggregate_places {
 	uint32_t count, sum;
 };
 
-static bool has_simple_aggregates(const struct plan *plan, struct simple_aggregates *simple)
+static bool has_simple_aggregates(const struct plan *plan, struct aggregate_places *simple)
 {
-	*simple = (struct simple_aggregates){PLAN_NOTHING, PLAN_NOTHING};
+	*simple = (struct aggregate_places){PLAN_NOTHING, PLAN_NOTHING};
 	for (uint32_t i = 0; i < plan->aggregate_count; i++) {
 		const struct plan_aggregate *aggregate = &plan->aggregates[i];
 		bool is_sum = aggregate->kind == PLAN_SUM && type_of(plan, aggregate) == PLAN_NUMBER,
@@ -350,7 +350,7 @@ static bool has_simple_aggregates(const struct plan *plan, struct simple_aggrega
 
 /* Add a whole batch with one key in one pass. Return false if the memory is exceeded. */
 static bool batch_add(struct plan_groups *groups, const uint64_t *keys, const uint64_t *values,
-		      const struct simple_aggregates *simple)
+		      const struct aggregate_places *simple)
 {
 	const uint32_t *dense = groups->dense;
 	size_t dense_count = groups->dense_count, stride = groups->stride * sizeof(*groups->items);
@@ -377,7 +377,7 @@ static bool batch_add(struct plan_groups *groups, const uint64_t *keys, const ui
 
 /* Return whether all rows of the batch pass, and have the key and the number that is summed: as in most batches. */
 static bool is_simple_batch(const struct plan_groups *groups, const struct plan_evaluation *evaluation,
-			    const uint64_t passes[PLAN_WORDS], struct simple_aggregates *simple)
+			    const uint64_t passes[PLAN_WORDS], struct aggregate_places *simple)
 {
 	const struct plan *plan = groups->plan;
 	uint64_t all = UINT64_MAX;
@@ -417,7 +417,7 @@ bool plan_groups_add(struct plan_groups *groups, const struct plan_evaluation *e
 {
 	const struct plan *plan = groups->plan;
 	struct chosen_rows chosen;
-	struct simple_aggregates simple;
+	struct aggregate_places simple;
 	if (counts_only(plan))
 		return bits_count(groups, passes);
 	if (is_simple_batch(groups, evaluation, passes, &simple))
