@@ -72,7 +72,7 @@ void record_take(struct record *record, const struct control_message *message)
 	if (message->kind == CONTROL_SUMMARY) {
 		record->summary = message->summary;
 		record->has_summary = true;
-		if (message->summary.error && message->text[0] && !(message->summary.is_end && record->is_end_shown))
+		if (message->summary.error && message->text[0] && !(message->summary.end && record->is_end_shown))
 			cli_say("%s", message->text);
 		/* A counter has its number now. */
 		if (!message->summary.error && record_is_numbered(record) && message->text[0])

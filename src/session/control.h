@@ -104,6 +104,14 @@ struct control_image {
 	char label[256];        /**< SELinux's context of the file; "": it has none */
 };
 
+/** How a recording ended before its session did. */
+enum control_end {
+	CONTROL_END_NONE,
+	/** the error is that recording ended early, which a CONTROL_NOTE has already reported; the trace is whole */
+	CONTROL_END_EARLY,
+	CONTROL_END_AT_LIMIT, /**< the same, at the greatest size that the user gave */
+};
+
 /** The totals of a session that has ended. */
 struct control_summary {
 	/* after: calls made after recording had ended, here and below. Units are in the names; `waits` counts calls
@@ -113,8 +121,7 @@ struct control_summary {
 	uint64_t index_bytes; /**< of the index that was made during the recording; 0: none was made */
 	uint32_t processes, untraced_processes;
 	int32_t error;
-	/** 1: the error is that recording ended early, which a CONTROL_NOTE has already reported; the trace is whole */
-	uint32_t is_end;
+	uint32_t end; /**< enum control_end */
 	struct stack_ends ends; /**< of the events' stacks */
 };
 

@@ -326,7 +326,7 @@ void controller_await_end(int socket)
 
 bool controller_is_failure(const struct control_summary *summary)
 {
-	return summary->error && !(summary->error == -EFBIG && summary->is_end);
+	return summary->error && summary->end != CONTROL_END_AT_LIMIT;
 }
 
 int controller_stop(int socket, struct control_summary *summary, const struct controller_listener *listener,

@@ -636,6 +636,7 @@ static void logger_end(struct logger *logger)
 	recording_check(logger);
 	if (logger->is_recording_over)
 		end_describe(logger, end_text, sizeof(end_text));
+	bool is_at_limit = logger->is_recording_over && writer_is_full(logger->writer);
 	statistics.logger_cpu_ns = logger_cpu();
 	store_settle_path(logger->store, true);
 	bool is_waiting = store_is_waiting(logger->store);
@@ -677,7 +678,9 @@ static void logger_end(struct logger *logger)
 						   .error = logger->error ? logger->error
 							    : error       ? error
 									  : close_error,
-						   .is_end = logger->is_recording_over && !close_error};
+						   .end = !logger->is_recording_over || close_error ? CONTROL_END_NONE
+							  : is_at_limit ? CONTROL_END_AT_LIMIT
+									: CONTROL_END_EARLY};
 	message.summary.size_bytes = logger->options->file_mode == SESSION_FILE_NEWFILE
 					     ? store_size_bytes(logger->store)
 				     : stat(store_path(logger->store), &status) == 0 ? (uint64_t)status.st_size
