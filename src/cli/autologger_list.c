@@ -200,7 +200,7 @@ int autologger_list_run(int count, char **arguments)
 	else
 		puts("no autologgers; xheap autologger add NAME makes one");
 	autologger_list_fini(&list);
-	return cli_stdout_flush();
+	return CLI_OK;
 }
 
 /* ---- show ---- */
@@ -277,7 +277,7 @@ int autologger_show_run(int count, char **arguments)
 	const struct autologger_entry *entry = autologger_list_find(&list, arguments[1]);
 	if (entry)
 		show(entry);
-	int status = entry ? cli_stdout_flush()
+	int status = entry ? CLI_OK
 			   : cli_fail("autologger show: there is no autologger %s; xheap autologger list shows them",
 				      arguments[1]);
 	autologger_list_fini(&list);

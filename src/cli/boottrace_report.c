@@ -417,8 +417,6 @@ int boottrace_report(const struct boottrace *scenario)
 		status = compare_runs(scenario, &list);
 	if (status == CLI_OK)
 		status = compare_all(scenario, &list);
-	if (status == CLI_OK)
-		status = cli_stdout_flush();
 	free(list.items);
 	return status;
 }

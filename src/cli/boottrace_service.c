@@ -167,8 +167,7 @@ static int check_watcher(void)
 	image_status_fini(&status);
 	return is_kept ? CLI_OK
 		       : cli_fail("boottrace: the watcher of image options does not run: systemctl start xheap-images, "
-				  "or xheap image "
-				  "watch");
+				  "or xheap image watch");
 }
 
 /* ---- a run ---- */

@@ -183,8 +183,6 @@ static int clean(const struct clean_options *options)
 		       text_count(cleaned.count).data, cleaned.count == 1 ? "" : "s", text_bytes(cleaned.bytes).data);
 	else if (status == CLI_OK && !cleaned.has_failed)
 		puts("there is nothing to remove");
-	if (fflush(stdout) || ferror(stdout))
-		return cli_fail("cannot write the output: %s", strerror(errno));
 	return cleaned.has_failed ? CLI_FAILED : status;
 }
 

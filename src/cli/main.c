@@ -152,7 +152,7 @@ static void print_error_number(void)
 		fprintf(stderr, DIAG_NUMBER_LINE "\n", cli_error_number());
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	memory_set_end(end_without_memory);
 	if (argc > 2 && !strcmp(argv[1], DIAG_NUMBER_WORD)) {
@@ -186,4 +186,11 @@ int main(int argc, char **argv)
 	}
 	argv[1] = (char *)command->name;
 	return command->run(argc - 1, argv + 1);
+}
+
+/* A command may end with 0 before the system has refused what it printed. */
+int main(int argc, char **argv)
+{
+	int status = run(argc, argv);
+	return status != CLI_FAILED && cli_stdout_flush() != CLI_OK ? CLI_FAILED : status;
 }

@@ -96,6 +96,10 @@ def check_standard_output():
         run = subprocess.run([XHEAP, words[0], "u.xht", *words[1:]], stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=LIMIT_SECONDS)
         os.close(theirs)
         expect(run.returncode == -signal.SIGPIPE and not run.stderr, f"{words}, nobody reads: {run.returncode}: {run.stderr}")
+    for words in (("image", "list"), ("sessions",), ("autologger", "list"), ("help",), ("version",), ("heap", "--help")):
+        with open("/dev/full", "w") as full:
+            run = subprocess.run([XHEAP, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=LIMIT_SECONDS)
+        expect(run.returncode == 2 and run.stderr == "xheap: cannot write the output: No space left on device\n", f"{words}, a full disk: {run.returncode}: {run.stderr}")
 
 
 def check_no_traces():
