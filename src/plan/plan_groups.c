@@ -10,9 +10,28 @@
 enum { DENSE_KEYS = 1 << 20, FIRST_BITS = 8, SUM_WORDS = 3 };
 _Static_assert(sizeof(struct plan_sum) == SUM_WORDS * sizeof(uint64_t), "sums lie in words");
 
+static enum plan_type type_of(const struct plan *plan, const struct plan_aggregate *aggregate)
+{
+	return aggregate->node == PLAN_NOTHING ? PLAN_NUMBER : (enum plan_type)plan->nodes[aggregate->node].type;
+}
+
+static struct aggregate_places places_find(const struct plan *plan)
+{
+	struct aggregate_places places = {.count = PLAN_NOTHING, .sum = PLAN_NOTHING};
+	for (uint32_t i = 0; i < plan->aggregate_count; i++) {
+		const struct plan_aggregate *aggregate = &plan->aggregates[i];
+		if (aggregate->kind == PLAN_COUNT && aggregate->node == PLAN_NOTHING)
+			places.count = i;
+		if (aggregate->kind == PLAN_SUM && type_of(plan, aggregate) == PLAN_NUMBER)
+			places.sum = i;
+	}
+	places.is_pair = plan->aggregate_count == 2 && places.count != PLAN_NOTHING && places.sum != PLAN_NOTHING;
+	return places;
+}
+
 void plan_groups_begin(struct plan_groups *groups, const struct plan *plan, struct plan_memory *memory)
 {
-	*groups = (struct plan_groups){.plan = plan, .memory = memory};
+	*groups = (struct plan_groups){.plan = plan, .memory = memory, .places = places_find(plan)};
 	groups->stride = plan->key_count + 1 + plan->aggregate_count * SUM_WORDS;
 }
 
@@ -237,26 +256,18 @@ static bool has_absent(const struct plan_vector *vector)
 }
 
 /* One key, which every row has, of groups that are all known: as most batches are. Return false if one is not. */
-static inline __attribute__((always_inline)) bool sums_find_in(const struct plan_groups *groups, const uint64_t *keys,
-							       struct chosen_rows *chosen, const uint16_t *rows)
+static bool sums_find(const struct plan_groups *groups, const uint64_t *keys, struct chosen_rows *chosen)
 {
 	const uint32_t *dense = groups->dense, stride = groups->stride;
 	uint64_t *sums = groups->items + key_words(groups), dense_count = groups->dense_count;
 	for (uint32_t i = 0; i < chosen->count; i++) {
-		uint64_t key = keys[rows ? rows[i] : i];
+		uint64_t key = keys[chosen->rows[i]];
 		uint32_t known = key < dense_count ? dense[key] : 0;
 		if (!known)
 			return false;
 		chosen->sums[i] = (struct plan_sum *)(sums + (size_t)(known - 1) * stride);
 	}
 	return true;
-}
-
-static bool sums_find(const struct plan_groups *groups, const uint64_t *keys, struct chosen_rows *chosen)
-{
-	/* All rows of a batch pass, mostly: then their places are not looked up. */
-	return chosen->count == PLAN_BATCH ? sums_find_in(groups, keys, chosen, NULL)
-					   : sums_find_in(groups, keys, chosen, chosen->rows);
 }
 
 static bool groups_choose(struct plan_groups *groups, const struct plan_evaluation *evaluation,
@@ -291,11 +302,6 @@ static bool groups_choose(struct plan_groups *groups, const struct plan_evaluati
 	return true;
 }
 
-static enum plan_type type_of(const struct plan *plan, const struct plan_aggregate *aggregate)
-{
-	return aggregate->node == PLAN_NOTHING ? PLAN_NUMBER : (enum plan_type)plan->nodes[aggregate->node].type;
-}
-
 static void rows_count(const struct chosen_rows *chosen, uint32_t number)
 {
 	for (uint32_t i = 0; i < chosen->count; i++)
@@ -305,10 +311,10 @@ static void rows_count(const struct chosen_rows *chosen, uint32_t number)
 /* The aggregates that most questions have, without a choice for each row. Nobody asks how many values a sum has. */
 static void rows_sum(const struct chosen_rows *chosen, uint32_t number, const struct plan_vector *vector)
 {
-	bool is_partial = has_absent(vector), is_whole = chosen->count == PLAN_BATCH;
+	bool is_partial = has_absent(vector);
 	const uint64_t *values = vector->values;
 	for (uint32_t i = 0; i < chosen->count; i++) {
-		uint32_t row = is_whole ? i : chosen->rows[i];
+		uint32_t row = chosen->rows[i];
 		struct plan_sum *sum = &chosen->sums[i][number];
 		uint64_t value = is_partial && plan_vector_is_absent(vector, row) ? 0 : values[row];
 		if (__builtin_expect(__builtin_add_overflow(sum->low, value, &sum->low), 0))
@@ -328,34 +334,13 @@ static void rows_add(const struct plan_groups *groups, const struct chosen_rows 
 	}
 }
 
-/* The aggregates of a plan that only counts rows, or sums numbers, or both: their places, or PLAN_NOTHING. */
-struct aggregate_places {
-	uint32_t count, sum;
-};
-
-static bool has_simple_aggregates(const struct plan *plan, struct aggregate_places *simple)
-{
-	*simple = (struct aggregate_places){PLAN_NOTHING, PLAN_NOTHING};
-	for (uint32_t i = 0; i < plan->aggregate_count; i++) {
-		const struct plan_aggregate *aggregate = &plan->aggregates[i];
-		bool is_sum = aggregate->kind == PLAN_SUM && type_of(plan, aggregate) == PLAN_NUMBER,
-		     is_count = aggregate->kind == PLAN_COUNT && aggregate->node == PLAN_NOTHING;
-		uint32_t *place = is_sum ? &simple->sum : &simple->count;
-		if ((!is_sum && !is_count) || *place != PLAN_NOTHING)
-			return false;
-		*place = i;
-	}
-	return simple->count != PLAN_NOTHING && simple->sum != PLAN_NOTHING;
-}
-
 /* Add a whole batch with one key in one pass. Return false if the memory is exceeded. */
-static bool batch_add(struct plan_groups *groups, const uint64_t *keys, const uint64_t *values,
-		      const struct aggregate_places *simple)
+static bool batch_add(struct plan_groups *groups, const uint64_t *keys, const uint64_t *values)
 {
 	const uint32_t *dense = groups->dense;
 	size_t dense_count = groups->dense_count, stride = groups->stride * sizeof(*groups->items);
 	char *first = (char *)sum_of(groups, 0, 0);
-	uint32_t count_at = simple->count, sum_at = simple->sum;
+	uint32_t count_at = groups->places.count, sum_at = groups->places.sum;
 	for (uint32_t i = 0; i < PLAN_BATCH; i++) {
 		uint64_t key = keys[i];
 		uint32_t known = key < dense_count ? dense[key] : 0;
@@ -377,16 +362,16 @@ static bool batch_add(struct plan_groups *groups, const uint64_t *keys, const ui
 
 /* Return whether all rows of the batch pass, and have the key and the number that is summed: as in most batches. */
 static bool is_simple_batch(const struct plan_groups *groups, const struct plan_evaluation *evaluation,
-			    const uint64_t passes[PLAN_WORDS], struct aggregate_places *simple)
+			    const uint64_t passes[PLAN_WORDS])
 {
 	const struct plan *plan = groups->plan;
 	uint64_t all = UINT64_MAX;
 	for (unsigned i = 0; i < PLAN_WORDS; i++)
 		all &= passes[i];
-	if (all != UINT64_MAX || plan->key_count != 1 || !has_simple_aggregates(plan, simple))
+	if (all != UINT64_MAX || plan->key_count != 1 || !groups->places.is_pair)
 		return false;
 	const struct plan_vector *key = &evaluation->vectors[plan->keys[0]],
-				 *number = &evaluation->vectors[plan->aggregates[simple->sum].node];
+				 *number = &evaluation->vectors[plan->aggregates[groups->places.sum].node];
 	return key->values && number->values && !has_absent(key) && !has_absent(number);
 }
 
@@ -417,12 +402,11 @@ bool plan_groups_add(struct plan_groups *groups, const struct plan_evaluation *e
 {
 	const struct plan *plan = groups->plan;
 	struct chosen_rows chosen;
-	struct aggregate_places simple;
 	if (counts_only(plan))
 		return bits_count(groups, passes);
-	if (is_simple_batch(groups, evaluation, passes, &simple))
+	if (is_simple_batch(groups, evaluation, passes))
 		return batch_add(groups, evaluation->vectors[plan->keys[0]].values,
-				 evaluation->vectors[plan->aggregates[simple.sum].node].values, &simple);
+				 evaluation->vectors[plan->aggregates[groups->places.sum].node].values);
 	rows_choose(&chosen, passes);
 	if (!groups_choose(groups, evaluation, &chosen))
 		return false;

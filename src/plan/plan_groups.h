@@ -17,11 +17,18 @@ struct plan_sum {
 	uint64_t count, low, high;
 };
 
+/** The aggregates of a plan that counts rows and sums a number, and does nothing else. */
+struct aggregate_places {
+	bool is_pair; /**< the plan is such a one */
+	uint32_t count, sum;
+};
+
 /** The groups of one thread. A group is a record: the keys, a word with a bit for each absent one, and a struct
     plan_sum for each aggregate. */
 struct plan_groups {
 	const struct plan *plan;
 	struct plan_memory *memory;
+	struct aggregate_places places;
 	uint32_t stride; /* words of a group */
 	uint64_t *items;
 	uint32_t count;
