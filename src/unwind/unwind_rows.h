@@ -28,9 +28,9 @@ enum row_kind {
 enum row_bp { ROW_BP_SAME, ROW_BP_FROM_CFA, ROW_BP_FROM_BP };
 
 /* A row in 40 bits: kind 3 | bp rule 2 | cfa offset / 8 (20, signed) | bp offset / 8 (13, signed) | 2 unused. */
-typedef uint64_t row_bits; /* the low 40 bits; a cache keeps an id of 24 bits above */
+typedef uint64_t row_bits;
 
-enum { ROW_ID_SHIFT = 40 };
+enum { ROW_BITS = 40 };
 
 /** Return the kind of a row. */
 static inline enum row_kind row_kind(row_bits row)
