@@ -44,8 +44,9 @@ static void region_rows(struct region *region)
 		uint8_t function;
 		const char *name;
 	} functions[] = {{FUNCTION_MALLOC, "malloc"}, {FUNCTION_FREE, "free"}, {FUNCTION_REALLOC, "realloc"}};
-	struct region_image image = {.base = 0x400000, .end = 0x800000, .bias = 0x400000, .path = "/usr/bin/program"};
-	region_add_image(region, &image);
+	struct region_image image = {.base = 0x400000, .end = 0x800000, .bias = 0x400000};
+	struct region_file file = {.path = "/usr/bin/program"};
+	region_add_image(region, &image, &file);
 	for (size_t i = 0; i < 3; i++) {
 		struct region_entry entry = {.address = 0x400100 + 16 * i, .function = functions[i].function};
 		snprintf(entry.name, sizeof(entry.name), "%s", functions[i].name);
@@ -54,7 +55,7 @@ static void region_rows(struct region *region)
 	*region_heap(region, 0) = (struct region_heap){.handle = 0x500000, .kind = HEAP_GLIBC_MAIN};
 	region->header->heap_count = 1;
 	for (uint32_t i = PC_FIRST; i < PC_COUNT; i++)
-		*region_pc(region, i) = (struct region_pc){.pc = 0x400200 + 64 * i};
+		region_pc(region, i)->key = region_pc_key(0, 0x200 + 64 * (uint64_t)i);
 	region->header->pc_count = PC_COUNT;
 	region_process(region, 0)->state = PROCESS_LIVE;
 	region_process(region, 0)->pid = (uint32_t)getpid();

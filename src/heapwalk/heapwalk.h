@@ -36,7 +36,7 @@ struct heapwalk_thread {
 struct heapwalk {
 	pid_t pid;
 	uint64_t base, end; /**< of the image with glibc's malloc; 0: there is none */
-	uint32_t image;     /**< index of that image in the region */
+	uint32_t file;      /**< index of that image's file in the region */
 	bool has_odd_heaps; /**< arenas do not lie as they do by default */
 	bool has_no_heap;   /**< the process has not begun: its loader has mapped no allocator yet */
 	char other[128];    /**< a library with an allocator of its own, whose blocks are unknown; "" */

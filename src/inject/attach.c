@@ -310,9 +310,9 @@ static void walk_prepare(struct heapwalk *walk, const struct crowd *crowd, const
 		if (image->has_glibc) {
 			walk->base = image->base;
 			walk->end = image->end;
-			walk->image = image->index;
+			walk->file = image->file;
 		} else if (image->has_other) {
-			const char *path = region_image(inject->region, image->index)->path,
+			const char *path = region_file(inject->region, image->file)->path,
 				   *slash = strrchr(path, '/');
 			snprintf(walk->other, sizeof(walk->other), "%.*s", (int)sizeof(walk->other) - 1,
 				 slash ? slash + 1 : path);

@@ -13,7 +13,7 @@
 
 enum { PAGE = 4096 };
 
-bool image_read_loaded(int memory, uint64_t base, struct region_image *image)
+bool image_read_loaded(int memory, uint64_t base, struct region_image *image, struct region_file *file)
 {
 	Elf64_Ehdr header;
 	Elf64_Phdr segments[REMOTE_SEGMENT_MAX];
@@ -28,10 +28,11 @@ bool image_read_loaded(int memory, uint64_t base, struct region_image *image)
 		if (segments[i].p_vaddr + segments[i].p_memsz > last)
 			last = segments[i].p_vaddr + segments[i].p_memsz;
 	}
-	if (first >= last || last - first > (1ull << 40))
+	if (first >= last || last - first >= 1ull << PC_OFFSET_BITS)
 		return false;
 	image->base = base;
-	image->bias = base - (first & ~(uint64_t)(PAGE - 1));
+	file->first = first & ~(uint64_t)(PAGE - 1);
+	image->bias = base - file->first;
 	image->end = image->bias + ((last + PAGE - 1) & ~(uint64_t)(PAGE - 1));
 	for (int i = 0; i < header.e_phnum; i++) {
 		uint64_t at = image->bias + segments[i].p_vaddr;
@@ -50,9 +51,9 @@ bool image_read_loaded(int memory, uint64_t base, struct region_image *image)
 				if (note.n_namesz > size || note.n_descsz > size || text + note.n_descsz > size)
 					break;
 				if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-				    memcmp(notes + name, "GNU", 4) == 0 && note.n_descsz <= sizeof(image->build_id)) {
-					image->build_id_size = (uint8_t)note.n_descsz;
-					memcpy(image->build_id, notes + text, note.n_descsz);
+				    memcmp(notes + name, "GNU", 4) == 0 && note.n_descsz <= sizeof(file->build_id)) {
+					file->build_id_size = (uint8_t)note.n_descsz;
+					memcpy(file->build_id, notes + text, note.n_descsz);
 				}
 				n = text + ((note.n_descsz + 3ull) & ~3ull);
 			}
@@ -95,17 +96,18 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 		      uint32_t process, uint64_t ticks)
 {
 	struct region_image row = {.process = process, .load_ticks = ticks};
-	if (!image_read_loaded(inject->memory, map->low, &row)) {
+	struct region_file file = {0};
+	if (!image_read_loaded(inject->memory, map->low, &row, &file)) {
 		inject->is_doubtful = true;
 		return;
 	}
-	snprintf(row.path, sizeof(row.path), "%.*s", (int)sizeof(row.path) - 1, map->path);
+	snprintf(file.path, sizeof(file.path), "%.*s", (int)sizeof(file.path) - 1, map->path);
 	bool is_main = inject->image_count == 0;
 	uint32_t refused = inject->refused;
 	struct hook_image *hooks = map->inode ? inject->find_hooks(inject->cookie, pid, map, is_main) : NULL;
 	if (hooks && hooks->target_count)
 		tell_code(&row, map, end);
-	uint32_t index = region_add_image(inject->region, &row);
+	uint32_t index = region_add_image(inject->region, &row, &file);
 	struct inject_image *larger = realloc(inject->image, (inject->image_count + 1) * sizeof(*larger));
 	inject->image = larger ? larger : inject->image;
 	if (index == UINT32_MAX || !larger) {
@@ -120,6 +122,7 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 		.bias = row.bias,
 		.inode = map->inode,
 		.index = index,
+		.file = region_image(inject->region, index)->file,
 		.is_seen = true,
 		.has_glibc = hooks && hooks->defines_malloc && hooks->flavour == HOOK_FLAVOUR_GLIBC,
 		.has_other = hooks && hooks->defines_malloc && hooks->flavour != HOOK_FLAVOUR_GLIBC};
@@ -185,7 +188,7 @@ static void images_drop(struct inject *inject, const struct proc_map *maps, int 
 			i++;
 			continue;
 		}
-		STORE(&region_image(inject->region, inject->image[i].index)->unload_ticks, ticks);
+		region_unload_image(inject->region, inject->image[i].index, ticks);
 		if (inject->is_gathering)
 			image_forget_entries(inject, &inject->image[i]);
 		inject->image[i] = inject->image[--inject->image_count];

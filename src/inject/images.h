@@ -7,6 +7,6 @@
 
 /** Read the loaded headers of the image at `base`: its end, bias, tables and build-id. Return false if no ELF image is
     there. */
-bool image_read_loaded(int memory, uint64_t base, struct region_image *image);
+bool image_read_loaded(int memory, uint64_t base, struct region_image *image, struct region_file *file);
 
 #endif

@@ -185,8 +185,7 @@ void inject_push_images(struct inject *inject)
 	for (uint32_t i = 0; i < inject->image_count && count < RECORDER_IMAGE_MAX; i++) {
 		const struct region_image *row = region_image(inject->region, inject->image[i].index);
 		struct recorder_image image = {
-			row->base, row->end, row->eh_frame_header, row->eh_frame_header_bytes, inject->image[i].index,
-			0};
+			row->base, row->end, row->eh_frame_header, row->eh_frame_header_bytes, row->number, row->file};
 		context_write(inject, offsetof(struct recorder, image) + count * sizeof(image), &image, sizeof(image));
 		count++;
 	}

@@ -40,7 +40,7 @@ struct inject_doors {
 /** A known file image in the target. */
 struct inject_image {
 	uint64_t base, end, bias, inode;
-	uint32_t index;            /**< of its row in the region */
+	uint32_t index, file;      /**< of its row and its file's row in the region */
 	uint64_t requests;         /**< address of the contexts of its requests to Valgrind; 0: none yet */
 	bool has_glibc, has_other; /**< it defines malloc: glibc's, another one */
 	bool is_seen;              /**< used by the comparison with the maps */

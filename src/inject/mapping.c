@@ -187,8 +187,9 @@ static int islands_add(struct inject *inject, struct remote *remote, uint64_t ne
 {
 	struct region_image loader = {.base = near, .end = near},
 			    image = {.base = executable->low, .end = executable->low};
-	image_read_loaded(inject->memory, near, &loader);
-	image_read_loaded(inject->memory, executable->low, &image);
+	struct region_file file;
+	image_read_loaded(inject->memory, near, &loader, &file);
+	image_read_loaded(inject->memory, executable->low, &image, &file);
 	bool is_far = (image.base > near ? image.base - near : near - image.base) > PLACE_REACH / 2;
 	bool is_asked = is_far || image.end <= LOW_CODE_END;
 	uint32_t count =

@@ -163,16 +163,15 @@ static uint64_t hook_address(const struct inject *inject, const struct hook_targ
 	return inject->text + recorder_symbol(name);
 }
 
-/* Add an entry. Each source file that includes xheap/heap.h has functions of its own; all of an image are one entry,
-   also if the image is loaded again. */
+/* Return the row of an entry, which is added if its file was not loaded before. Each source file that includes
+   xheap/heap.h has functions of its own; all of a file are one entry. */
 static uint32_t entry_add(struct region *region, const struct region_entry *entry)
 {
-	const char *path = region_image(region, entry->image)->path;
-	for (uint32_t i = 0; function_is_annotation(entry->function) && i < region->entry_ready; i++) {
+	for (uint32_t i = 0; i < region->entry_ready; i++) {
 		const struct region_entry *known = region_entry(region, i);
-		if (known->function == entry->function && known->image < region->image_ready &&
-		    !strncmp(known->name, entry->name, sizeof(known->name)) &&
-		    !strncmp(region_image(region, known->image)->path, path, REGION_PATH_BYTES))
+		if (known->function == entry->function && known->file == entry->file &&
+		    (known->address == entry->address || function_is_annotation(entry->function)) &&
+		    !strncmp(known->name, entry->name, sizeof(known->name)))
 			return i;
 	}
 	return region_add_entry(region, entry);
@@ -201,7 +200,7 @@ static uint64_t requests_add(struct inject *inject, struct inject_island *island
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct hook_context *context = &contexts[rows[i].number - REQUEST_FIRST];
 		struct region_entry entry = {
-			.address = image->base, .image = image->index, .function = rows[i].function};
+			.file = image->file, .function = rows[i].function};
 		snprintf(entry.name, sizeof(entry.name), "%s", rows[i].name);
 		uint32_t index = entry_add(inject->region, &entry);
 		if (index >= REGION_ENTRY_MAX) {
@@ -287,8 +286,8 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 	stub.region_address = inject->region_address;
 	tell_silent_calls(&stub.context, hooks, image->bias);
 	if (target->function < FUNCTION_COUNT) {
-		struct region_entry entry = {.address = address,
-					     .image = image->index,
+		struct region_entry entry = {.address = target->address,
+					     .file = image->file,
 					     .function = target->function,
 					     .is_separate = !hooks->defines_malloc && target->is_operator};
 		memcpy(entry.name, target->name, sizeof(entry.name));

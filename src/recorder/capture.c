@@ -17,6 +17,11 @@
  * restores it; then it need be neither compared nor kept. `bp_end` divides the remembered frames. The outer ones,
  * before it, have their bp, or the mark of a dead one, and are verified with it; from it on every bp is dead.
  *
+ * A stack of more frames than an event may have is cut at its outer end, and begins with a mark there. All of its frames
+ * are counted once; after that the remembered ones lead to the number of all. Where it is cut depends on that number
+ * only, so that equal stacks are cut alike. The cut moves by many frames at once, since each move is a whole walk. Fewer
+ * frames are kept than an event may have: each event compares the words of all of them.
+ *
  * Remembered addresses are safe to read: only when the stack pointer is on the thread's own stack ("home"), in the part
  * that a complete walk has once proved to be one piece up to its base. The home stack is mapped as long as its thread
  * runs. On any other stack (coroutines, alternate stacks) nothing is remembered, and each page is probed before it is
@@ -30,6 +35,9 @@
 
 enum {
 	PAGE = 4096,
+	PC_STEPS_MAX = 64,
+	CUT_FRAMES = RECORDER_DEPTH_MAX / 2,
+	CUT_STEP = RECORDER_DEPTH_MAX / 4,
 	HOME_SLACK = 64 * 1024,
 	START_BYTES = 64,
 	START_FRAMES_BYTES = 512,
@@ -89,44 +97,105 @@ static struct stack_bounds bounds_at(const struct thread *thread, uint64_t sp)
 	return bounds;
 }
 
+/* Return the file of the image at pc, or REGION_NONE, with the image's place and table in *tables. */
 static uint32_t image_of(struct recorder *recorder, uint64_t pc, struct unwind_tables *tables)
 {
 	for (;;) {
-		uint32_t sequence = LOAD_ACQUIRE(&recorder->image_sequence), found = UINT32_MAX;
+		uint32_t sequence = LOAD_ACQUIRE(&recorder->image_sequence), found = REGION_NONE;
 		for (uint32_t i = 0; i < recorder->image_count && i < RECORDER_IMAGE_MAX; i++) {
 			const struct recorder_image *image = &recorder->image[i];
 			if (pc >= image->base && pc < image->end) {
 				*tables = (struct unwind_tables){image->base, image->end, image->header,
 								 image->header_bytes};
-				found = image->index;
+				found = image->file;
 				break;
 			}
 		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		/* Being changed, perhaps by the thread that a signal has interrupted here. */
 		if (LOAD(&recorder->fork_wiped->is_listing))
-			return UINT32_MAX;
+			return REGION_NONE;
 		if (sequence == LOAD(&recorder->image_sequence))
 			return found;
 	}
 }
 
-/* Return a new id for pc in the region's table, or PC_TRUNCATED if the table is full. */
-static uint32_t pc_add(struct recorder *recorder, uint64_t pc, uint32_t image)
+/* The place in the tree of program counters that a search has come to. */
+struct pc_search {
+	uint32_t *link;
+	uint64_t ways; /* the next branch is the highest bit */
+	uint32_t steps;
+};
+
+static struct region_pc *pc_row(const struct recorder *recorder, uint32_t id)
+{
+	return region_pc_at(recorder->region, &recorder->limits, id % recorder->limits.pc_max);
+}
+
+/* Search for a key from the place on. Return its id, or 0 with the empty link in the search. */
+static uint32_t pc_search_on(const struct recorder *recorder, uint64_t key, struct pc_search *search)
+{
+	const struct region_header *region = recorder->region;
+	/* Random ways through a million rows have some 25 steps; links that another process has damaged have no end. */
+	while (search->steps++ < PC_STEPS_MAX) {
+		uint32_t id = LOAD_ACQUIRE(search->link);
+		if (!id || id >= LOAD(&region->pc_ready))
+			return 0;
+		struct region_pc *row = pc_row(recorder, id);
+		/* A row whose id is not retired after its key was read has the id's key. */
+		if (LOAD_ACQUIRE(&row->key) == key && id >= LOAD_ACQUIRE(&region->pc_low))
+			return id;
+		search->link = &row->child[search->ways >> 63];
+		search->ways <<= 1;
+	}
+	return 0;
+}
+
+/* Take a new id and give it the key. Return 0 if there is no room. */
+static uint32_t pc_take(struct recorder *recorder, uint64_t key)
 {
 	struct region_header *region = recorder->region;
-	uint32_t id = LOAD(&region->pc_count);
-	do {
-		uint32_t ready = LOAD_ACQUIRE(&region->pc_ready);
-		if (id < PC_FIRST || id >= recorder->limits.pc_max ||
-		    (id >= ready && !room_wait(recorder, ROOM_PCS, &region->pc_ready, ready)))
-			return PC_TRUNCATED;
-	} while (id >= LOAD_ACQUIRE(&region->pc_ready) || !swap_if_expected(&region->pc_count, &id, id + 1));
-	struct region_pc *place = region_pc_at(region, &recorder->limits, id);
-	STORE(&place->image, image);
-	STORE(&place->process, LOAD(&recorder->fork_wiped->process) - 1);
-	STORE_RELEASE(&place->pc, pc);
-	return id;
+	for (;;) {
+		uint32_t id = LOAD(&region->pc_count);
+		do {
+			uint32_t ready = LOAD_ACQUIRE(&region->pc_ready);
+			if (id < PC_FIRST ||
+			    (id >= ready && !room_wait(recorder, ROOM_PCS, &region->pc_ready, ready))) {
+				COUNT(&region->pcs_refused, 1);
+				return 0;
+			}
+		} while (id >= LOAD_ACQUIRE(&region->pc_ready) || !swap_if_expected(&region->pc_count, &id, id + 1));
+		uint64_t *place = &pc_row(recorder, id)->key, empty = 0;
+		/* A thread that has slept since it took its id may be too late. */
+		int is_mine = __atomic_compare_exchange_n(place, &empty, key, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+		/* Pairs with region_retire_pcs(). */
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		if (is_mine && id >= LOAD(&region->pc_low))
+			return id;
+	}
+}
+
+/* Return the id of a program counter, which all processes of the region share, or PC_TRUNCATED if there is no room. */
+static uint32_t pc_id(struct recorder *recorder, uint64_t key)
+{
+	struct pc_search search = {&recorder->region->pc_root, region_pc_hash(key), 0};
+	uint32_t id = pc_search_on(recorder, key, &search), nobody = 0;
+	if (id)
+		return id;
+	id = pc_take(recorder, key);
+	while (id && search.steps < PC_STEPS_MAX && !swap_if(search.link, nobody, id)) {
+		/* Another thread was quicker, perhaps with the same key: then that one's id is used. */
+		uint32_t other = pc_search_on(recorder, key, &search);
+		if (other)
+			return other;
+	}
+	return id ? id : PC_TRUNCATED;
+}
+
+/* Return the id of a return address; file: of its image, which begins at `base`, or REGION_NONE. */
+static uint32_t pc_id_of(struct recorder *recorder, uint64_t pc, uint32_t file, uint64_t base)
+{
+	return pc_id(recorder, file == REGION_NONE ? region_pc_key_outside(pc) : region_pc_key(file, pc - base));
 }
 
 static inline uint32_t row_hash(uint64_t pc)
@@ -176,21 +245,26 @@ static enum row_step step_of(row_bits row)
 	return row_kind(row) != ROW_SP ? STEP_SLOWLY : is_saved ? STEP_PLAIN_WITH_BP : STEP_PLAIN;
 }
 
-/* Return the packed row and id of pc, making them; keep them if there is room. */
-__attribute__((noinline)) static uint64_t row_make_for(struct recorder *recorder, uint64_t pc)
+/* A return address as a walk needs it: how to unwind there, and the id. */
+struct known_pc {
+	row_bits row;
+	uint32_t id;
+};
+
+/* Return the row and id of pc, making them; keep them if there is room. */
+__attribute__((noinline)) static struct known_pc row_make_for(struct recorder *recorder, uint64_t pc)
 {
 	struct row_slot *claimed, *found = row_find(recorder, pc, &claimed);
 	if (found)
-		return found->row;
+		return (struct known_pc){found->row, (uint32_t)found->what};
 	struct unwind_tables tables = {0, 0, 0, 0};
-	uint32_t image = image_of(recorder, pc - 1, &tables);
-	uint64_t row = image == UINT32_MAX ? row_make(ROW_POINTERS, ROW_BP_SAME, 0, 0) : unwind_row(&tables, pc - 1);
+	uint32_t file = image_of(recorder, pc - 1, &tables);
+	row_bits row = file == REGION_NONE ? row_make(ROW_POINTERS, ROW_BP_SAME, 0, 0) : unwind_row(&tables, pc - 1);
 	/* No call returns to the first byte of a function: a coroutine's stack was made so (makecontext), and begins
 	   here. */
-	if (image != UINT32_MAX && row_kind(row) == ROW_POINTERS && row_kind(unwind_row(&tables, pc)) != ROW_POINTERS)
+	if (file != REGION_NONE && row_kind(row) == ROW_POINTERS && row_kind(unwind_row(&tables, pc)) != ROW_POINTERS)
 		row = row_make(ROW_END, ROW_BP_SAME, 0, 0);
-	uint32_t id = pc_add(recorder, pc, image);
-	uint64_t packed = row | (uint64_t)id << ROW_ID_SHIFT;
+	uint32_t id = pc_id_of(recorder, pc, file, tables.base);
 	if (claimed && id == PC_TRUNCATED) {
 		STORE_RELEASE(&claimed->pc, ROW_SLOT_FORGOTTEN);
 	} else if (claimed) {
@@ -198,16 +272,18 @@ __attribute__((noinline)) static uint64_t row_make_for(struct recorder *recorder
 			id | (uint64_t)step_of(row) << ROW_STEP_SHIFT | (uint64_t)bp_use_of(row) << FRESH_USE_SHIFT;
 		claimed->cfa_offset = (int32_t)row_cfa_offset(row);
 		claimed->bp_offset = (int32_t)row_bp_offset(row);
-		claimed->row = packed;
+		claimed->row = row;
 		STORE_RELEASE(&claimed->pc, pc);
 	}
-	return packed;
+	return (struct known_pc){row, id};
 }
 
-static inline uint64_t row_of(struct recorder *recorder, uint64_t pc)
+static inline struct known_pc row_of(struct recorder *recorder, uint64_t pc)
 {
 	const struct row_slot *slot = &recorder->row[row_hash(pc)];
-	return LIKELY(LOAD_ACQUIRE(&slot->pc) == pc) ? slot->row : row_make_for(recorder, pc);
+	if (LIKELY(LOAD_ACQUIRE(&slot->pc) == pc))
+		return (struct known_pc){slot->row, (uint32_t)slot->what};
+	return row_make_for(recorder, pc);
 }
 
 void capture_forget(struct recorder *recorder, uint64_t low, uint64_t high)
@@ -268,7 +344,7 @@ static int is_tabled_return(struct recorder *recorder, uint64_t pc)
 {
 	struct unwind_tables tables;
 	/* An unused word may still name an image that is unmapped, before the recorder has learnt of that. */
-	if (image_of(recorder, pc - 1, &tables) == UINT32_MAX || !tables.header || !page_is_readable(tables.header) ||
+	if (image_of(recorder, pc - 1, &tables) == REGION_NONE || !tables.header || !page_is_readable(tables.header) ||
 	    row_kind(unwind_row(&tables, pc - 1)) == ROW_POINTERS)
 		return 0;
 	uint64_t row = unwind_row(&tables, pc);
@@ -281,7 +357,7 @@ static int is_thread_start(struct recorder *recorder, uint64_t pc)
 	/* mov %eax, %edi; xor %eax, %eax; mov $60, %al; syscall: exit(function(argument)) */
 	static const uint8_t code[8] = {0x89, 0xc7, 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05};
 	struct unwind_tables tables;
-	return image_of(recorder, pc, &tables) != UINT32_MAX && pc + sizeof(code) <= tables.end &&
+	return image_of(recorder, pc, &tables) != REGION_NONE && pc + sizeof(code) <= tables.end &&
 	       page_is_readable(pc) && page_is_readable(pc + sizeof(code) - 1) &&
 	       __builtin_memcmp((const void *)pc, code, sizeof(code)) == 0;
 }
@@ -317,8 +393,8 @@ static int is_chained(struct recorder *recorder, struct walk *walk)
 	    !bounds_allow(&walk->bounds, at->bp + 8))
 		return 0;
 	uint64_t pc = load(at->bp + 8);
-	return image_of(recorder, pc - 1, &tables) != UINT32_MAX ||
-	       (image_of(recorder, at->pc - 1, &tables) == UINT32_MAX &&
+	return image_of(recorder, pc - 1, &tables) != REGION_NONE ||
+	       (image_of(recorder, at->pc - 1, &tables) == REGION_NONE &&
 		pc - at->pc + NEAR_CODE <= 2 * (uint64_t)NEAR_CODE);
 }
 
@@ -483,6 +559,7 @@ struct walk_progress {
 	uint64_t bp_slot;
 	uint32_t joint; /* the remembered frame to meet next + 1; 0: none */
 	uint32_t count; /* frames in thread->fresh */
+	int reads_bp;   /* one of these needs its bp */
 };
 
 /* Merge the values besides pc and bp that remembered frames depend on: those of the kept frames, then the new ones.
@@ -580,24 +657,55 @@ static int is_base(struct walk *walk)
 	return 1;
 }
 
+/* Return how many frames of a stack are cut off at its outer end. */
+static uint32_t cut_of(uint32_t frames)
+{
+	return frames <= RECORDER_DEPTH_MAX ? 0 : (frames - CUT_FRAMES + CUT_STEP - 1) / CUT_STEP * CUT_STEP;
+}
+
+/* End the first `count` of all frames found by a mark. The mark has the place of the outermost of them, and depends on
+   its word: whatever changes that makes a walk go beyond it. use: what becomes of bp beyond the frames that have room.
+   Return the number with the mark. */
+static uint32_t cut_mark(struct thread *thread, struct walk *walk, uint32_t count, enum row_bp_use use)
+{
+	const struct fresh *last = &thread->fresh[count - 1];
+	for (uint32_t i = RECORDER_DEPTH_MAX; i-- > count;)
+		if (thread->fresh[i].id >> FRESH_USE_SHIFT != BP_IS_PASSED)
+			use = (enum row_bp_use)(thread->fresh[i].id >> FRESH_USE_SHIFT);
+	while (walk->extra_count && walk->extra_count <= RECORDER_EXTRA_MAX &&
+	       thread->fresh_extra[walk->extra_count - 1].index >= count)
+		walk->extra_count--;
+	if (walk->extra_count < RECORDER_EXTRA_MAX)
+		thread->fresh_extra[walk->extra_count] = (struct extra){last->sp - 8, last->pc, count, 0};
+	walk->extra_count++;
+	thread->fresh[count] = (struct fresh){last->pc, last->sp, last->bp, last->bp_slot,
+					      PC_TRUNCATED | (uint64_t)use << FRESH_USE_SHIFT};
+	return count + 1;
+}
+
 /* Capture by any kind of walk, from its beginning or from where the fast loop has left it. */
-__attribute__((noinline)) static uint32_t capture_slowly(struct thread *thread, uint64_t start_sp,
-							 struct walk_progress progress, uint32_t depth,
-							 int is_remembered)
+__attribute__((noinline)) static uint32_t capture_slowly(struct thread *thread, struct walk_progress progress,
+							 uint32_t depth, int is_remembered)
 {
 	struct recorder *recorder = thread->recorder;
+	const struct fresh *first = thread->fresh;
+	const struct frame_state start =
+		progress.count ? (struct frame_state){first->pc, first->sp, first->bp} : progress.at;
 	uint32_t generation = LOAD_ACQUIRE(&recorder->generation), count = progress.count, kept = 0;
-	struct walk walk = {.at = progress.at, .bp_slot = progress.bp_slot, .bounds = bounds_at(thread, start_sp)};
+	struct walk walk = {.at = progress.at, .bp_slot = progress.bp_slot, .bounds = bounds_at(thread, start.sp)};
 	struct memo *joint = thread->memo + progress.joint - 1;
-	int on_home = is_home(thread, start_sp);
-	/* Other processes can write the options: the arrays have this much room, whatever the options say. */
-	if (depth > RECORDER_DEPTH_MAX)
-		depth = RECORDER_DEPTH_MAX;
+	int on_home = is_home(thread, start.sp), is_whole = depth >= RECORDER_DEPTH_MAX;
+	uint32_t marks = thread->cut != 0;
+	uint64_t outermost_sp = 0;
+	enum row_bp_use use_beyond = BP_IS_PASSED;
+	int reads_bp = progress.reads_bp;
 
 	for (;;) {
 		while (joint->sp < walk.at.sp)
 			joint--;
-		if (memo_is_met(thread, joint, walk.at.pc, walk.at.sp, walk.at.bp)) {
+		/* Beyond the mark of a cut stack nothing is remembered. */
+		if (joint >= thread->memo + marks &&
+		    memo_is_met(thread, joint, walk.at.pc, walk.at.sp, walk.at.bp)) {
 			kept = memo_join(thread, joint, walk.bp_slot);
 			break;
 		}
@@ -606,7 +714,7 @@ __attribute__((noinline)) static uint32_t capture_slowly(struct thread *thread, 
 			walk.is_over = !thread_grow(thread);
 			joint = thread->memo + at - 1;
 		}
-		walk.is_over |= count >= depth;
+		walk.is_over |= count >= depth && !is_whole;
 		if (is_base(&walk) || walk.is_over)
 			break;
 		if (walk.crossed_signal && is_ours(recorder, walk.at.pc - 1)) {
@@ -615,39 +723,72 @@ __attribute__((noinline)) static uint32_t capture_slowly(struct thread *thread, 
 				break;
 			continue;
 		}
-		uint64_t row = row_of(recorder, walk.at.pc);
-		thread->fresh[count++] =
-			(struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, walk.bp_slot,
-				       row >> ROW_ID_SHIFT | (uint64_t)bp_use_of(row) << FRESH_USE_SHIFT};
+		const struct known_pc known = row_of(recorder, walk.at.pc);
+		/* No room for its id: the frames inside it are kept. */
+		walk.is_over = known.id < PC_FIRST;
+		if (walk.is_over)
+			break;
 		uint32_t extras = walk.extra_count;
-		walk.is_over = !step(thread, &walk, row, thread->fresh_extra);
-		if (walk.extra_count != extras && extras < RECORDER_EXTRA_MAX)
+		outermost_sp = walk.at.sp;
+		reads_bp |= bp_use_of(known.row) == BP_IS_READ;
+		if (count < RECORDER_DEPTH_MAX)
+			thread->fresh[count] =
+				(struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, walk.bp_slot,
+					       known.id | (uint64_t)bp_use_of(known.row) << FRESH_USE_SHIFT};
+		else if (use_beyond == BP_IS_PASSED)
+			use_beyond = bp_use_of(known.row);
+		count++;
+		walk.is_over = !step(thread, &walk, known.row, thread->fresh_extra);
+		if (count > RECORDER_DEPTH_MAX)
+			walk.extra_count = extras;
+		else if (walk.extra_count != extras && extras < RECORDER_EXTRA_MAX)
 			thread->fresh_extra[extras].index = count - 1;
 		if (walk.is_over)
 			break;
 	}
 
 	int is_truncated = walk.is_over && !walk.is_complete;
-	uint32_t mark = mark_of(&walk);
-	/* Too deep: keep what was walked, the inner part, and say that it is cut. */
-	if (kept + count > RECORDER_DEPTH_MAX || (kept + count > thread->capacity && !thread_grow(thread))) {
-		kept = 0;
-		is_truncated = 1;
-		mark = PC_TRUNCATED;
+	uint32_t mark = mark_of(&walk), all = count + (kept ? thread->cut + kept - marks : 0), cut = cut_of(all);
+	if (kept && (cut != thread->cut || (kept + count > thread->capacity && !thread_grow(thread))))
+		return capture_slowly(thread, (struct walk_progress){.at = start}, depth, 0);
+	if (!kept) {
+		thread->cut = cut;
+		if (cut)
+			count = cut_mark(thread, &walk, all - cut, use_beyond);
+		else if (is_truncated)
+			thread->fresh[count++] = (struct fresh){~0ull, ~0ull, 0, 0, mark};
 	}
-	if (is_truncated) {
-		thread->fresh[count++] = (struct fresh){~0ull, ~0ull, 0, 0, mark};
-		BUMP(&thread->slot->truncated, mark == PC_TRUNCATED);
-	}
+	BUMP(&thread->slot->truncated, cut || (is_truncated && mark == PC_TRUNCATED));
 	if (!is_remembered || !kept)
 		thread->extra_count = 0;
 	int has_room = walk.extra_count <= RECORDER_EXTRA_MAX && extras_merge(thread, &walk, kept, count);
-	memo_store(thread, kept, count);
+	if (kept > thread->bp_end && !reads_bp)
+		memo_store_without_bp(thread, kept, count);
+	else
+		memo_store(thread, kept, count);
 	thread->generation = generation;
 	if (!on_home && walk.is_complete && !walk.crossed_signal)
-		home_prove(thread, start_sp, thread->memo[0].sp);
-	thread->memo_is_home = is_home(thread, start_sp) && !is_truncated && !walk.crossed_signal && has_room;
+		home_prove(thread, start.sp, outermost_sp);
+	/* The stack has grown, and leads to the proved part of it. */
+	else if (!on_home && kept && !walk.crossed_signal)
+		thread->home_low = start.sp & ~(uint64_t)(PAGE - 1);
+	thread->memo_is_home = is_home(thread, start.sp) && !is_truncated && !walk.crossed_signal && has_room;
 	return kept;
+}
+
+/* Capture when the fast loop cannot begin: nothing is remembered that holds, or the stack has grown beyond the part
+   that is proved. */
+__attribute__((noinline)) static uint32_t capture_anew(struct thread *thread, struct frame_state start, uint32_t depth)
+{
+	struct walk_progress progress = {.at = start};
+	int is_remembered = thread->memo_is_home && thread->home_low - start.sp < HOME_SLACK &&
+			    depth >= RECORDER_DEPTH_MAX &&
+			    thread->generation == LOAD_ACQUIRE(&thread->recorder->generation);
+	if (is_remembered) {
+		uint32_t good = memo_verify(thread, start.sp);
+		progress.joint = good + (good != thread->memo_count);
+	}
+	return capture_slowly(thread, progress, depth, is_remembered);
 }
 
 /* Capture the stack. Not inlined into each hook: one copy stays in the instruction cache. */
@@ -659,7 +800,7 @@ __attribute__((noinline)) uint32_t capture_stack(struct thread *thread, struct f
 	const uint64_t low = thread->home_low, high = thread->home_high;
 	if (UNLIKELY(sp - low >= high - low) || UNLIKELY(!thread->memo_is_home) ||
 	    UNLIKELY(depth < RECORDER_DEPTH_MAX) || UNLIKELY(thread->generation != LOAD_ACQUIRE(&recorder->generation)))
-		return capture_slowly(thread, sp, (struct walk_progress){start, 0, 0, 0}, depth, 0);
+		return capture_anew(thread, start, depth);
 
 	uint32_t good = memo_verify(thread, sp);
 	/* memo[-1] is a sentinel with the highest sp */
@@ -703,10 +844,13 @@ __attribute__((noinline)) uint32_t capture_stack(struct thread *thread, struct f
 	}
 	uint32_t kept = memo_join(thread, joint, bp_slot), count = (uint32_t)(fresh - thread->fresh);
 	if (UNLIKELY(thread->extra_count) || UNLIKELY(kept + count > thread->capacity))
-		return capture_slowly(
-			thread, start.sp,
-			(struct walk_progress){{pc, sp, bp}, bp_slot, (uint32_t)(joint - thread->memo) + 1, count},
-			depth, 1);
+		return capture_slowly(thread,
+				      (struct walk_progress){{pc, sp, bp},
+							     bp_slot,
+							     (uint32_t)(joint - thread->memo) + 1,
+							     count,
+							     reads_bp},
+				      depth, 1);
 	if (LIKELY(kept > thread->bp_end) && LIKELY(!reads_bp))
 		memo_store_without_bp(thread, kept, count);
 	else
@@ -714,11 +858,13 @@ __attribute__((noinline)) uint32_t capture_stack(struct thread *thread, struct f
 	return kept;
 
 slow:
-	return capture_slowly(
-		thread, start.sp,
-		(struct walk_progress){
-			{pc, sp, bp}, bp_slot, (uint32_t)(joint - thread->memo) + 1, (uint32_t)(fresh - thread->fresh)},
-		depth, 1);
+	return capture_slowly(thread,
+			      (struct walk_progress){{pc, sp, bp},
+						     bp_slot,
+						     (uint32_t)(joint - thread->memo) + 1,
+						     (uint32_t)(fresh - thread->fresh),
+						     reads_bp},
+			      depth, 1);
 }
 
 /* Walk again, from nothing, and compare: the test mode's proof that remembering changes nothing. */
@@ -741,7 +887,7 @@ __attribute__((noinline)) void capture_check(struct thread *thread, struct frame
 			break;
 		}
 		left--;
-		if (!step(thread, &walk, row_of(thread->recorder, walk.at.pc), 0)) {
+		if (!step(thread, &walk, row_of(thread->recorder, walk.at.pc).row, 0)) {
 			is_equal = left == 0 || thread->id[left - 1] < PC_FIRST;
 			break;
 		}
@@ -789,11 +935,11 @@ uint32_t capture_whole(struct thread *thread, struct frame_state start, struct f
 		}
 		if (is_base(&walk))
 			break;
-		uint64_t row = row_of(recorder, walk.at.pc);
-		is_cut |= count + 1 >= max;
+		const struct known_pc known = row_of(recorder, walk.at.pc);
+		is_cut |= count + 1 >= max || known.id < PC_FIRST;
 		if (!is_cut)
-			fresh[count++] = (struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, 0, row >> ROW_ID_SHIFT};
-		if (!step(thread, &walk, row, 0))
+			fresh[count++] = (struct fresh){walk.at.pc, walk.at.sp, walk.at.bp, 0, known.id};
+		if (!step(thread, &walk, known.row, 0))
 			break;
 	}
 	if (!walk.is_complete || is_cut)

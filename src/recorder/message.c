@@ -223,43 +223,85 @@ static int is_image(const struct recorder *recorder, const struct region_image *
 	       sys_call4(SYS_NUMBER_MSYNC, (long)page, (long)(header + bytes - page), MS_ASYNC, 0) == 0;
 }
 
-/* Bring the list of images up to date with the region. The loader's lock is held, so no other thread runs this. */
+/* Get an image of this process that is loaded. Return 0 if there is none with this number. */
+static int image_get(const struct recorder *recorder, uint32_t number, struct region_image *image)
+{
+	const struct region_image *row = region_image_at(recorder->region, &recorder->limits,
+							 number % recorder->limits.image_max);
+	if (LOAD_ACQUIRE(&row->number) != number)
+		return 0;
+	*image = *row;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return LOAD(&row->number) == number && image->process == recorder->fork_wiped->process - 1 &&
+	       !image->unload_ticks;
+}
+
+/* Take an image of the parent's, which this process has at the same place, for its own. Return 0 if there is none. */
+static int image_adopt(struct recorder *recorder, const struct region_image *image)
+{
+	for (uint32_t i = 0; i < recorder->image_count && !recorder->fork_wiped->has_images; i++) {
+		struct recorder_image *known = &recorder->image[i];
+		if (known->base == image->base && known->end == image->end && known->file == image->file) {
+			known->number = image->number;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* Drop the images that this process does not have any more: unloaded ones and, once it has a list of its own, those of
+   its parent. Return whether there were any. */
+static int images_drop(struct recorder *recorder)
+{
+	struct region_image image;
+	int has_changed = 0;
+	for (uint32_t i = 0; i < recorder->image_count;) {
+		struct recorder_image *known = &recorder->image[i];
+		if (image_get(recorder, known->number, &image)) {
+			i++;
+			continue;
+		}
+		rows_forget(recorder, known->base, known->end);
+		*known = recorder->image[--recorder->image_count];
+		has_changed = 1;
+	}
+	return has_changed;
+}
+
+/* Bring the list of images up to date with the region. The logger lists all images of a forked process when it is asked
+   for the first time. The loader's lock is held, so no other thread runs this. */
 static void images_refresh(struct recorder *recorder)
 {
 	struct region_header *region = recorder->region;
-	uint32_t ready = LOAD_ACQUIRE(&region->image_ready), process = recorder->fork_wiped->process - 1;
-	int has_changed = 0;
+	uint32_t ready = LOAD_ACQUIRE(&region->image_ready), own = 0;
 	list_begin(recorder);
-	for (uint32_t i = 0; i < recorder->image_count;) {
-		struct recorder_image *image = &recorder->image[i];
-		if (image->index < recorder->limits.image_max &&
-		    LOAD(&region_image_at(region, &recorder->limits, image->index)->unload_ticks)) {
-			rows_forget(recorder, image->base, image->end);
-			*image = recorder->image[--recorder->image_count];
-			has_changed = 1;
-		} else {
-			i++;
-		}
-	}
-	for (; recorder->image_seen < ready && recorder->image_seen < recorder->limits.image_max;
-	     recorder->image_seen++) {
-		/* Only unload_ticks changes once a row is ready. */
-		const struct region_image *row = region_image_at(region, &recorder->limits, recorder->image_seen),
-					  image = *row;
-		if (image.process != process || LOAD(&row->unload_ticks) ||
-		    recorder->image_count == RECORDER_IMAGE_MAX || !is_image(recorder, &image))
+	int has_changed = recorder->fork_wiped->has_images && images_drop(recorder);
+	if (ready - recorder->image_seen > recorder->limits.image_max)
+		recorder->image_seen = ready - recorder->limits.image_max;
+	while (recorder->image_seen != ready) {
+		struct region_image image;
+		if (!image_get(recorder, ++recorder->image_seen, &image))
+			continue;
+		own++;
+		if (image_adopt(recorder, &image) || recorder->image_count == RECORDER_IMAGE_MAX ||
+		    !is_image(recorder, &image))
 			continue;
 		/* This code may have had no image before, and have rows from then. */
 		rows_forget(recorder, image.base, image.end);
-		recorder->image[recorder->image_count++] = (struct recorder_image){
-			image.base,           image.end, image.eh_frame_header, image.eh_frame_header_bytes,
-			recorder->image_seen, 0};
+		recorder->image[recorder->image_count++] =
+			(struct recorder_image){image.base,         image.end,
+						image.eh_frame_header, image.eh_frame_header_bytes,
+						image.number,       image.file};
 		has_changed = 1;
 		/* A core file needs no patched code: the image's file has the original. */
 		if (image.code_high > image.code_low && image.code_low >= image.base && image.code_high <= image.end &&
 		    !recorder->no_syscalls)
 			sys_call4(SYS_NUMBER_MADVISE, (long)image.code_low, (long)(image.code_high - image.code_low),
 				  MADVISE_DONTDUMP, 0);
+	}
+	if (own && !recorder->fork_wiped->has_images) {
+		has_changed |= images_drop(recorder);
+		STORE(&recorder->fork_wiped->has_images, 1);
 	}
 	list_end(recorder);
 	if (has_changed)
@@ -282,11 +324,13 @@ HOOK hook_loader(uint64_t a, uint64_t b, uint64_t c, uint64_t d, const struct ho
 	}
 	message->kind = MESSAGE_LOADED;
 	message->value[0] = recorder->fork_wiped->process - 1;
-	if (message_ask(recorder, message))
+	/* Without an answer the rows in the region are not those of this process. */
+	if (message_ask(recorder, message)) {
 		message_release(message);
-	else
+		images_refresh(recorder);
+	} else {
 		COUNT(&recorder->region->unanswered_loads, 1);
-	images_refresh(recorder);
+	}
 	return result;
 }
 

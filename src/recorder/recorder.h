@@ -81,8 +81,7 @@ struct address_range {
 struct recorder_image {
 	uint64_t base, end;
 	uint64_t header, header_bytes;
-	uint32_t index; /**< in the region */
-	uint32_t reserved;
+	uint32_t number, file; /**< struct region_image */
 };
 
 /** A slot in the cache of rows. Its fields are complete while it has a pc, and constant as long as it has that pc. */
@@ -92,7 +91,7 @@ struct row_slot {
 	/** id of the pc, in the region; enum row_step << ROW_STEP_SHIFT; enum row_bp_use << FRESH_USE_SHIFT */
 	uint64_t what;
 	int32_t cfa_offset, bp_offset;
-	uint64_t row; /**< the same row, packed */
+	uint64_t row; /**< row_bits */
 };
 _Static_assert(sizeof(struct row_slot) == 32, "two to a cache line");
 enum { ROW_SLOT_FREE, ROW_SLOT_FORGOTTEN, ROW_SLOT_BUSY };
@@ -164,6 +163,8 @@ struct thread {
 	uint32_t memo_is_home; /**< the remembered frames lie on the home stack and can be verified */
 	uint32_t extra_count;
 	uint32_t stacks_given_up; /**< under pressure: events are recorded without stacks */
+	uint32_t cut;             /**< frames of the remembered stack that are cut off; then memo[0] is the mark */
+	uint32_t reserved_word;
 	struct signal_stream *signal_stream;
 	struct thread *next_free;
 	struct extra extra[RECORDER_EXTRA_MAX], fresh_extra[RECORDER_EXTRA_MAX];
@@ -211,7 +212,9 @@ struct fork_wiped {
 	uint32_t process;    /**< index in the region + 1; 0: not registered yet */
 	uint32_t is_listing; /**< the recorder's list of images is being changed */
 	uint32_t pid;
-	uint64_t reserved[6];
+	uint32_t has_images; /**< the list of images has this process's own; before that, the parent's */
+	uint32_t reserved_word;
+	uint64_t reserved[5];
 	struct thread_place threads[RECORDER_THREAD_TABLE];
 };
 
@@ -264,7 +267,7 @@ struct recorder {
 	/* Changed only while the loader's lock is held (hook_loader), or before the program runs. */
 	uint32_t image_sequence; /**< changes at the beginning and at the end of each change of the list */
 	uint32_t image_count;
-	uint32_t image_seen; /**< images of the region that were handled */
+	uint32_t image_seen; /**< the number of the newest image of the region that was handled */
 	/** the pid of parent_process in its own namespace; a process that has another parent may be in another one */
 	uint32_t parent_pid;
 	struct recorder_image image[RECORDER_IMAGE_MAX];

@@ -14,6 +14,7 @@
 	}
 REGION_ARRAY(region_process_at, region_process, process_offset)
 REGION_ARRAY(region_entry_at, region_entry, entry_offset)
+REGION_ARRAY(region_file_at, region_file, file_offset)
 REGION_ARRAY(region_image_at, region_image, image_offset)
 REGION_ARRAY(region_heap_at, region_heap, heap_offset)
 REGION_ARRAY(region_heap_name_at, region_heap_name, name_offset)

@@ -8,8 +8,10 @@
  *     | processes       |
  *     +-----------------+ entry_offset       struct region_entry[ENTRY_MAX]
  *     | entries         |  patched functions; index = `entry` of a record
+ *     +-----------------+ file_offset        struct region_file[file_max]
+ *     | files           |  append-only, written by the logger
  *     +-----------------+ image_offset       struct region_image[image_max]
- *     | images          |  append-only, written by the logger
+ *     | images          |  files in processes, written by the logger, rows are reused
  *     +-----------------+ heap_offset        struct region_heap[HEAP_MAX]
  *     | heaps           |
  *     +-----------------+ name_offset        struct region_heap_name[NAME_MAX]
@@ -17,7 +19,7 @@
  *     +-----------------+ slot_offset        struct region_slot[slot_max]
  *     | thread slots    |
  *     +-----------------+ pc_offset          struct region_pc[pc_max]
- *     | program counters|  append-only; index = pc id
+ *     | program counters|  id modulo pc_max
  *     +-----------------+ head_offset        struct region_buffer[buffer_max]
  *     | buffer heads    |
  *     +-----------------+ buffer_offset      buffer_size bytes each
@@ -51,6 +53,7 @@
  *     The stack after the event is the stack after the previous one of the same buffer less `pop` frames of
  *     its inner end, plus the pushed ones. pc id 0 is invalid, PC_TRUNCATED stands for frames not walked,
  *     PC_UNWINDLESS for those beyond a frame without unwind data.
+ *     An id means one program counter for as long as the region exists; see struct region_pc.
  *     delta: ticks of the point since the previous point in this buffer (from BEGIN's ticks for the first);
  *     wraps are avoided by another BEGIN. The point of Alloc and ReAlloc is the return, of Free the entry.
  *     duration: coarse, see region_duration_encode(); ReAlloc also has it exactly.
@@ -73,7 +76,7 @@
 #include "base/events.h"
 
 #define REGION_MAGIC 0x6e6f696765725858u /* "XXregion" */
-#define REGION_VERSION 2u
+#define REGION_VERSION 3u
 
 enum {
 	REGION_HEADER_BYTES = 8192,
@@ -194,9 +197,9 @@ _Static_assert(sizeof(struct region_message) == REGION_MAIL_BYTES, "layout");
     region decide nothing. */
 struct region_limits {
 	uint64_t region_bytes, buffer_offset;
-	uint32_t process_offset, entry_offset, image_offset, heap_offset, slot_offset, pc_offset, head_offset,
-		name_offset;
-	uint32_t process_max, entry_max, image_max, heap_max, slot_max, pc_max, buffer_max, name_max;
+	uint32_t process_offset, entry_offset, file_offset, image_offset, heap_offset, slot_offset, pc_offset,
+		head_offset, name_offset;
+	uint32_t process_max, entry_max, file_max, image_max, heap_max, slot_max, pc_max, buffer_max, name_max;
 	uint32_t buffer_size;
 	/** threads in lower slots keep their buffer from call to call; the others hand it over at the end of each
 	    call */
@@ -231,10 +234,15 @@ struct region_header {
 	uint32_t untraced_execs; /**< execs that went on without an answer, counted by recorders */
 	uint32_t slot_room;      /**< the logger adds one when a slot becomes free or is added */
 
-	uint32_t process_ready, entry_ready, image_ready, heap_ready, name_ready, slot_ready, pc_ready, buffer_ready;
+	uint32_t process_ready, entry_ready, file_ready, heap_ready, name_ready, slot_ready, buffer_ready;
+	uint32_t image_ready; /**< the number of the newest image */
 
-	/** ids given out by recorders, from PC_FIRST; may exceed pc_ready (such ids were refused) */
-	uint32_t pc_count;
+	uint32_t pc_count; /**< next id, taken by recorders, from PC_FIRST */
+	uint32_t pc_ready; /**< ids below it may be taken; may exceed pc_max */
+	uint32_t pc_low;   /**< ids below it have no row any more: the logger knows what they mean */
+	/** id of the first row of the tree in which recorders search; 0: none. The logger may set 0 */
+	uint32_t pc_root;
+	uint32_t pcs_refused;    /**< how often a program counter found no row, counted by recorders */
 	uint32_t heap_count;     /**< rows taken by recorders; may exceed heap_ready */
 	uint32_t thread_serial;  /**< next serial, taken by recorders */
 	uint64_t untraced_calls; /**< calls of threads that run untraced, counted by recorders */
@@ -300,8 +308,8 @@ static inline int region_exit_decode(uint64_t word, uint32_t pid)
 
 /** A patched function. */
 struct region_entry {
-	uint64_t address; /**< run-time */
-	uint32_t image;
+	uint64_t address; /**< in its file */
+	uint32_t file;    /**< that has it */
 	uint8_t function; /**< enum heap_function */
 	/** 1: it gets its memory from the system, so calls of other heap functions below it are events, too */
 	uint8_t is_separate;
@@ -310,20 +318,34 @@ struct region_entry {
 };
 _Static_assert(sizeof(struct region_entry) == 128, "layout");
 
-/** An image of a process. Written by the logger before image_ready is raised; unload_ticks later. */
+/** A file that processes of the region have loaded, or the vDSO. Written by the logger before file_ready is raised. */
+struct region_file {
+	uint64_t first; /**< link-time address of the first byte: an image's base less its bias */
+	uint8_t build_id_size;
+	uint8_t build_id[35];
+	char path[REGION_PATH_BYTES];
+	uint8_t reserved[20];
+};
+_Static_assert(sizeof(struct region_file) == 448, "layout");
+
+/**
+ * An image: a file in the memory of a process. Written by the logger, `number` last, before image_ready is raised;
+ * unload_ticks later. Images are numbered from 1 in the order of their loads; image n is in row n % image_max. The
+ * logger reuses a row when its image is unloaded or its process has ended, and the trace has that. Whoever reads a row
+ * compares `number` before and after.
+ */
 struct region_image {
+	uint32_t number;  /**< 0: none */
+	uint32_t process; /**< index; forked children inherit the images loaded at the fork */
 	uint64_t base, end, bias;
 	uint64_t eh_frame_header; /**< run-time address of .eh_frame_hdr; 0: none, walk by frame pointers */
 	uint64_t eh_frame_header_bytes;
 	uint64_t load_ticks, unload_ticks; /**< unload_ticks: 0 while loaded */
-	uint32_t process;                  /**< index; forked children inherit the images loaded at the fork */
-	uint8_t build_id_size;
-	uint8_t build_id[35];
-	char path[REGION_PATH_BYTES];
 	uint64_t code_low, code_high; /**< the pages with patched code, which would be in core files; both 0: none */
-	uint64_t reserved[2];
+	uint32_t file;                /**< index */
+	uint32_t reserved;
 };
-_Static_assert(sizeof(struct region_image) == 512, "layout");
+_Static_assert(sizeof(struct region_image) == 88, "layout");
 
 /** Kinds of heaps. */
 enum region_heap_kind {
@@ -353,13 +375,51 @@ struct region_heap_name {
 	char text[REGION_NAME_BYTES]; /**< the first byte is written last */
 };
 
-/** A program counter. The recorder writes it. */
+/**
+ * A program counter, by a key that is the same in all processes: its file and its place in the file. The recorder
+ * writes it; recorders find it by its key in a binary tree, whose branches are the bits of region_pc_hash().
+ *
+ * Ids are never used again, rows are: row `id % pc_max` belongs to the id from pc_low up to pc_ready that leads there.
+ * So an id can lie for hours in the memory of a sleeping thread, of a forked child, or in a buffer, and is right.
+ *
+ *     recorder                                       logger (session/translate.c), when ids become short
+ *     --------                                       ---------------------------------------------------
+ *     take an id below pc_ready                      raise pc_low: ids below it get no row
+ *     row.key: 0 -> key by compare-and-swap          fence
+ *     fence                                          remember what the ids below pc_low mean. Those without a
+ *     if the id is below pc_low, take another one      key are nobody's
+ *     link the row to the tree                       empty their rows, raise pc_ready
+ *
+ * If both fences find nothing, the recorder has seen no pc_low and the logger no key, which the order of the two
+ * excludes. A search compares a row's key, and then pc_low: a key that it has found is that of the id.
+ */
 struct region_pc {
-	uint64_t pc;    /**< run-time return address; written last, by a release store */
-	uint32_t image; /**< index, or REGION_NONE */
-	uint32_t process;
+	uint64_t key;      /**< region_pc_key(); 0: none yet */
+	uint32_t child[2]; /**< ids; 0: none */
 };
 _Static_assert(sizeof(struct region_pc) == 16, "layout");
+
+enum { PC_OFFSET_BITS = 40 };
+#define PC_NO_FILE (UINT64_C(1) << 63)
+
+/** Return the key of a return address `offset` bytes behind its image's first byte. */
+static inline uint64_t region_pc_key(uint32_t file, uint64_t offset)
+{
+	return (uint64_t)(file + 1) << PC_OFFSET_BITS | offset;
+}
+
+/** Return the key of a return address in no image. */
+static inline uint64_t region_pc_key_outside(uint64_t pc)
+{
+	return PC_NO_FILE | pc;
+}
+
+/** Return a number whose bits, from the highest, are the key's way through the tree. */
+static inline uint64_t region_pc_hash(uint64_t key)
+{
+	key *= UINT64_C(0x9e3779b97f4a7c15);
+	return (key ^ key >> 32) * UINT64_C(0xd6e8feb86659fd93);
+}
 
 /** States of a slot. CLAIMING: a recorder is about to take it, or died while it did so. */
 enum region_slot_state { SLOT_FREE, SLOT_LIVE, SLOT_RETIRED, SLOT_CLAIMING };

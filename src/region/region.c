@@ -22,9 +22,11 @@ enum {
 	PAGE = 4096,
 	SLOT_DEFAULT = 8192,
 	PC_DEFAULT = 1 << 20,
-	IMAGE_DEFAULT = 4096,
+	FILE_DEFAULT = 8192,
+	IMAGE_DEFAULT = 16384,
 	SLOT_LIMIT = 1 << 16,
 	PC_LIMIT = 1 << 24,
+	FILE_LIMIT = 1 << 20,
 	IMAGE_LIMIT = 1 << 16,
 	BUFFER_LIMIT = 1 << 20,
 	BUFFER_SIZE_LIMIT = 1 << 20,
@@ -32,6 +34,7 @@ enum {
 	   them. */
 	PROCESS_FIRST = 64,
 	ENTRY_FIRST = 32,
+	FILE_FIRST = 8,
 	IMAGE_FIRST = 8,
 	HEAP_FIRST = 256,
 	NAME_FIRST = 64,
@@ -45,6 +48,8 @@ enum {
 };
 
 /* ---- where things lie: a function of the limits, the same when a region is made and when it is adopted ---- */
+
+#define PC_LAST (UINT32_MAX - 1)
 
 /** One array of the region. */
 struct region_part {
@@ -60,6 +65,7 @@ struct region_part {
 static const struct region_part parts[] = {
 	PART(process, region_process),
 	PART(entry, region_entry),
+	PART(file, region_file),
 	PART(image, region_image),
 	PART(heap, region_heap),
 	PART(name, region_heap_name),
@@ -86,8 +92,9 @@ static bool layout_compute(struct region_limits *limits)
 	uint64_t at = REGION_HEADER_BYTES;
 	if (limits->process_max == 0 || limits->process_max > REGION_PROCESS_MAX || limits->entry_max == 0 ||
 	    limits->entry_max > REGION_ENTRY_MAX || limits->heap_max == 0 || limits->heap_max > REGION_HEAP_MAX ||
-	    limits->name_max == 0 || limits->name_max > REGION_NAME_MAX || limits->image_max == 0 ||
-	    limits->image_max > IMAGE_LIMIT || limits->slot_max == 0 || limits->slot_max > SLOT_LIMIT ||
+	    limits->name_max == 0 || limits->name_max > REGION_NAME_MAX || limits->file_max == 0 ||
+	    limits->file_max > FILE_LIMIT || limits->image_max == 0 || limits->image_max > IMAGE_LIMIT ||
+	    limits->slot_max == 0 || limits->slot_max > SLOT_LIMIT ||
 	    limits->pc_max <= PC_FIRST || limits->pc_max > PC_LIMIT || limits->buffer_max == 0 ||
 	    limits->buffer_max > BUFFER_LIMIT || limits->own_keepers >= limits->buffer_max ||
 	    limits->signal_keepers >= limits->buffer_max || limits->buffer_size == 0 ||
@@ -150,6 +157,27 @@ static int raise(struct region *region, uint32_t *ready, uint32_t *shared, uint6
 	return 0;
 }
 
+static int raise_pc(struct region *region, uint64_t want)
+{
+	const struct region_limits *limits = &region->limits;
+	const uint64_t most = (uint64_t)region->pc_low - PC_FIRST + limits->pc_max;
+	uint32_t ready = at_most(want < most ? want : most, PC_LAST);
+	/* The first time round the rows have no memory yet. */
+	int error = region->pc_room < limits->pc_max && ready > region->pc_room
+			    ? allocate(region, limits->pc_offset, sizeof(struct region_pc), region->pc_room,
+				       at_most(ready, limits->pc_max))
+			    : 0;
+	region->is_short |= error != 0;
+	if (error || ready <= region->pc_ready)
+		return error;
+	region->pc_room = at_most(ready, limits->pc_max);
+	region->pc_ready = ready;
+	/* Pairs with the recorder's acquire: the rows of these ids are allocated and empty. */
+	STORE_RELEASE(&region->header->pc_ready, ready);
+	region_note_progress(region);
+	return 0;
+}
+
 /* The parts of which both sides only know a number of rows that are ready. */
 #define RAISE(name, type) \
 	static int raise_##name(struct region *region, uint64_t want) \
@@ -162,7 +190,6 @@ RAISE(process, region_process)
 RAISE(heap, region_heap)
 RAISE(name, region_heap_name)
 RAISE(slot, region_slot)
-RAISE(pc, region_pc)
 #undef RAISE
 
 static int raise_buffers(struct region *region, uint64_t want)
@@ -197,6 +224,9 @@ static int allocate_first(struct region *region, const struct region_config *con
 	error = error ? error
 		      : make_room(region, &region->entry_room, limits->entry_offset, sizeof(struct region_entry),
 				  ENTRY_FIRST, limits->entry_max);
+	error = error ? error
+		      : make_room(region, &region->file_room, limits->file_offset, sizeof(struct region_file),
+				  FILE_FIRST, limits->file_max);
 	error = error ? error
 		      : make_room(region, &region->image_room, limits->image_offset, sizeof(struct region_image),
 				  IMAGE_FIRST, limits->image_max);
@@ -247,6 +277,7 @@ static struct region_limits limits_of(const struct region_config *config)
 		.entry_max = REGION_ENTRY_MAX,
 		.heap_max = REGION_HEAP_MAX,
 		.name_max = REGION_NAME_MAX,
+		.file_max = config->file_max ? config->file_max : FILE_DEFAULT,
 		.image_max = config->image_max ? config->image_max : IMAGE_DEFAULT,
 		.slot_max = config->slot_max ? config->slot_max : SLOT_DEFAULT,
 		.pc_max = config->pc_max ? config->pc_max : PC_DEFAULT,
@@ -263,7 +294,9 @@ static struct region_header header_of(const struct region_config *config, const 
 				       .options = config->options,
 				       .limits = *limits,
 				       .name_count = 1,
-				       .pc_count = PC_FIRST};
+				       .pc_count = PC_FIRST,
+				       .pc_ready = PC_FIRST,
+				       .pc_low = PC_FIRST};
 	boot_id_read(header.boot_id);
 	if (getrandom(&header.region_id, sizeof(header.region_id), 0) != sizeof(header.region_id))
 		header.region_id = (uint64_t)getpid() << 32 ^ config->start_ticks;
@@ -294,6 +327,10 @@ static int create(struct region *region, const char *path, const struct region_c
 	const struct region_header header = header_of(config, &region->limits);
 	memcpy(region->header, &header, offsetof(struct region_header, message));
 	region->id = header.region_id;
+	region->pc_low = region->pc_ready = PC_FIRST;
+	region->image_number = calloc(region->limits.image_max, sizeof(*region->image_number));
+	if (!region->image_number)
+		return diag_fail(diag, ENOMEM, "cannot make %s: no memory", path);
 	error = allocate_first(region, config);
 	if (error)
 		return diag_fail(diag, -error, "cannot allocate %s: %s", path, strerror(-error));
@@ -330,6 +367,19 @@ int region_create_in(struct region *region, int directory, const char *name, con
 
 /* ---- adopting ---- */
 
+/* Find which rows of images are in use. */
+static int adopt_images(struct region *region, struct diag *diag)
+{
+	region->image_number = calloc(region->limits.image_max, sizeof(*region->image_number));
+	if (!region->image_number)
+		return diag_fail(diag, ENOMEM, "no memory");
+	for (uint32_t row = 0; row < region->limits.image_max; row++) {
+		uint32_t number = LOAD_ACQUIRE(&region_image(region, row)->number);
+		region->image_number[row] = number % region->limits.image_max == row ? number : 0;
+	}
+	return 0;
+}
+
 /* Adopt the region, as far as its header describes it; the rest is checked when it is read. */
 static int adopt(struct region *region, const char *path, struct diag *diag)
 {
@@ -359,13 +409,16 @@ static int adopt(struct region *region, const char *path, struct diag *diag)
 	region->id = found.region_id;
 	region->process_ready = at_most(found.process_ready, limits->process_max);
 	region->entry_ready = region->entry_room = at_most(found.entry_ready, limits->entry_max);
-	region->image_ready = region->image_room = at_most(found.image_ready, limits->image_max);
+	region->file_ready = region->file_room = at_most(found.file_ready, limits->file_max);
+	region->image_ready = found.image_ready;
+	region->image_room = limits->image_max;
 	region->name_ready = at_most(found.name_ready, limits->name_max);
 	region->heap_ready = at_most(found.heap_ready, limits->heap_max);
 	region->slot_ready = at_most(found.slot_ready, limits->slot_max);
-	region->pc_ready = at_most(found.pc_ready, limits->pc_max);
+	region->pc_low = found.pc_low >= PC_FIRST ? found.pc_low : PC_FIRST;
+	region->pc_ready = at_most(found.pc_ready, at_most((uint64_t)region->pc_low + limits->pc_max, PC_LAST));
 	region->buffer_ready = at_most(found.buffer_ready, limits->buffer_max);
-	return 0;
+	return adopt_images(region, diag);
 }
 
 int region_open(struct region *region, const char *path, struct diag *diag)
@@ -411,6 +464,9 @@ void region_close(struct region *region)
 		close(region->fd);
 	free(region->idle);
 	region->idle = NULL;
+	free(region->image_number);
+	region->image_number = NULL;
+	intern_fini(&region->files);
 	region->header = NULL;
 	region->fd = -1;
 }
@@ -546,19 +602,104 @@ void region_trim(struct region *region, uint32_t intervals)
 
 /* ---- the logger's rows ---- */
 
-uint32_t region_add_image(struct region *region, const struct region_image *image)
+/* Return the index of a file, which is added if it is new, or REGION_NONE. */
+static uint32_t file_find(struct region *region, const struct region_file *file)
 {
-	assert(region->image_ready <= region->image_room);
-	uint32_t index = region->image_ready;
-	if (index >= region->limits.image_max ||
-	    make_room(region, &region->image_room, region->limits.image_offset, sizeof(*image),
-		      index < region->image_room ? 0 : 2 * (uint64_t)index, region->limits.image_max) != 0)
+	assert(region->file_ready <= region->file_room);
+	if (region->files.count > region->file_ready)
 		return REGION_NONE;
-	*region_image(region, index) = *image;
-	region->image_ready = index + 1;
-	/* Pairs with the recorder's acquire: the row is whole. */
-	STORE_RELEASE(&region->header->image_ready, index + 1);
+	uint32_t index = intern_bytes(&region->files, file, sizeof(*file));
+	if (index < region->file_ready)
+		return index;
+	if (index >= region->limits.file_max ||
+	    make_room(region, &region->file_room, region->limits.file_offset, sizeof(*file),
+		      index < region->file_room ? 0 : 2 * (uint64_t)index, region->limits.file_max) != 0)
+		return REGION_NONE;
+	*region_file(region, index) = *file;
+	region->file_ready = index + 1;
+	STORE_RELEASE(&region->header->file_ready, index + 1);
 	return index;
+}
+
+/* Return the number for a new image, after the newest one's, whose row is free; 0: there is none. */
+static uint32_t image_number_find(struct region *region)
+{
+	const uint32_t max = region->limits.image_max;
+	for (uint32_t i = 1; i <= max; i++) {
+		uint32_t number = region->image_ready + i, row = number % max;
+		if (!number || region->image_number[row])
+			continue;
+		return make_room(region, &region->image_room, region->limits.image_offset, sizeof(struct region_image),
+				 row < region->image_room ? 0 : 2 * (uint64_t)row, max) == 0
+			       ? number
+			       : 0;
+	}
+	return 0;
+}
+
+uint32_t region_add_image(struct region *region, const struct region_image *image, const struct region_file *file)
+{
+	uint32_t index = file_find(region, file), number = index == REGION_NONE ? 0 : image_number_find(region);
+	if (!number)
+		return REGION_NONE;
+	uint32_t row = number % region->limits.image_max;
+	struct region_image *added = region_image(region, row);
+	region->image_number[row] = number;
+	/* Readers that see other fields of the new row find another number than before. */
+	STORE(&added->number, 0);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	struct region_image filled = *image;
+	filled.number = 0;
+	filled.file = index;
+	*added = filled;
+	STORE_RELEASE(&added->number, number);
+	region->image_ready = number;
+	/* Pairs with the recorder's acquire: the row is whole. */
+	STORE_RELEASE(&region->header->image_ready, number);
+	return row;
+}
+
+void region_unload_image(struct region *region, uint32_t row, uint64_t ticks)
+{
+	STORE(&region_image(region, row)->unload_ticks, ticks);
+	region->has_unloads = true;
+}
+
+void region_free_image(struct region *region, uint32_t row)
+{
+	assert(row < region->limits.image_max);
+	STORE_RELEASE(&region_image(region, row)->number, 0);
+	region->image_number[row] = 0;
+}
+
+/* ---- program counters ---- */
+
+uint32_t region_retire_pcs(struct region *region)
+{
+	const uint32_t count = LOAD(&region->header->pc_count), step = region->limits.pc_max / 8;
+	const uint64_t end = (uint64_t)region->pc_low - PC_FIRST + region->limits.pc_max;
+	if (count > region->pc_ready || count + step <= end || end >= PC_LAST)
+		return region->pc_low;
+	uint32_t low = region->pc_low + step;
+	STORE(&region->header->pc_low, low);
+	/* A tree leads from older rows to newer ones. */
+	if (LOAD(&region->header->pc_root) < low)
+		STORE(&region->header->pc_root, 0);
+	/* Pairs with the recorder's fence: it sees pc_low, or its key is seen now. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return low;
+}
+
+void region_reuse_pcs(struct region *region, uint32_t low)
+{
+	for (uint32_t id = region->pc_low; id < low; id++) {
+		struct region_pc *row = region_pc(region, id);
+		STORE(&row->key, 0);
+		STORE(&row->child[0], 0);
+		STORE(&row->child[1], 0);
+	}
+	region->pc_low = low;
+	raise_pc(region, PC_LAST);
 }
 
 uint32_t region_add_entry(struct region *region, const struct region_entry *entry)
@@ -584,13 +725,18 @@ uint32_t region_add_entry(struct region *region, const struct region_entry *entr
 	}
 VIEW(region_process)
 VIEW(region_entry)
+VIEW(region_file)
 VIEW(region_image)
 VIEW(region_heap)
 VIEW(region_heap_name)
 VIEW(region_slot)
-VIEW(region_pc)
 VIEW(region_buffer)
 #undef VIEW
+
+struct region_pc *region_pc(const struct region *region, uint32_t id)
+{
+	return region_pc_at(region->header, &region->limits, id % region->limits.pc_max);
+}
 
 uint8_t *region_buffer_bytes(const struct region *region, uint32_t index)
 {

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/diag.h"
+#include "base/intern.h"
 #include "region/access.h"
 #include "region/layout.h"
 
@@ -15,8 +16,8 @@
 struct region_config {
 	uint32_t buffer_size; /**< bytes, a multiple of 4096 */
 	uint32_t buffer_min, buffer_max;
-	uint32_t slot_max, pc_max, image_max; /**< 0: defaults (8192, 1 Mi, 4096) */
-	uint32_t options;                     /**< enum region_option */
+	uint32_t slot_max, pc_max, file_max, image_max; /**< 0: defaults (8192, 1 Mi, 8192, 16384) */
+	uint32_t options;                               /**< enum region_option */
 	uint32_t clock;
 	bool never_waits; /**< its process drops events rather than waits: there is more room from the beginning */
 	uint64_t start_ticks;
@@ -30,8 +31,14 @@ struct region {
 	uint64_t id;
 	struct region_limits limits; /**< as made by region_create(), or checked by region_open() */
 	/** the logger's private copy */
-	uint32_t process_ready, entry_ready, image_ready, heap_ready, name_ready, slot_ready, pc_ready, buffer_ready;
-	uint32_t entry_room, image_room; /**< allocated rows; those below *_ready are filled */
+	uint32_t process_ready, entry_ready, file_ready, heap_ready, name_ready, slot_ready, pc_ready, buffer_ready;
+	uint32_t image_ready;                       /**< the number of the newest image */
+	uint32_t pc_low;                            /**< ids below it have no row any more */
+	uint32_t entry_room, file_room, image_room; /**< allocated rows; those below *_ready are filled */
+	uint32_t pc_room;
+	uint32_t *image_number; /**< by row: the number of its image; 0: the row is free */
+	struct intern files;    /**< the rows of files; a file's id is its index */
+	bool has_unloads;       /**< images were unloaded whose rows are not free yet */
 	uint32_t buffer_min;             /**< how many buffers keep their memory when unused */
 	uint32_t buffers_away;           /**< of buffer_ready, buffers without memory */
 	/** the most buffers in use since the last region_grow(); noted by the drain when it releases buffers */
@@ -85,9 +92,19 @@ void region_trim(struct region *region, uint32_t intervals);
 /** Answer a message that tid has posted and wake it; do nothing if the message is another one by now. */
 void region_answer(struct region_message *message, uint32_t tid);
 
-/** Append an image's row, complete before image_ready is raised. Return its index, or UINT32_MAX if the array is
-    full. */
-uint32_t region_add_image(struct region *region, const struct region_image *image);
+/** Add an image and, if it is new, its file (unused bytes zero). image: all but its number and file. Return the row, or
+    REGION_NONE if there is no room. */
+uint32_t region_add_image(struct region *region, const struct region_image *image, const struct region_file *file);
+/** Note that the image of a row was unloaded at `ticks`. The row stays until region_free_image(). */
+void region_unload_image(struct region *region, uint32_t row, uint64_t ticks);
+/** Free the row of an image that is unloaded, or whose process has ended, for another image. */
+void region_free_image(struct region *region, uint32_t row);
+
+/** Retire the oldest ids of program counters if few new ones are left. Return a number; ids below it get no program
+    counter any more. The caller takes what those from region->pc_low on mean, and calls region_reuse_pcs(). */
+uint32_t region_retire_pcs(struct region *region);
+/** Use the rows of ids below `low`, the result of region_retire_pcs(), for new ids. */
+void region_reuse_pcs(struct region *region, uint32_t low);
 /** Append an entry's row, complete before entry_ready is raised. Return its index, or UINT32_MAX if the array is
     full. */
 uint32_t region_add_entry(struct region *region, const struct region_entry *entry);
@@ -97,6 +114,8 @@ uint32_t region_add_entry(struct region *region, const struct region_entry *entr
 struct region_process *region_process(const struct region *region, uint32_t index);
 /** Return an entry's row. */
 struct region_entry *region_entry(const struct region *region, uint32_t index);
+/** Return a file's row. */
+struct region_file *region_file(const struct region *region, uint32_t index);
 /** Return an image's row. */
 struct region_image *region_image(const struct region *region, uint32_t index);
 /** Return a heap's row. */
@@ -105,8 +124,8 @@ struct region_heap *region_heap(const struct region *region, uint32_t index);
 struct region_heap_name *region_heap_name(const struct region *region, uint32_t index);
 /** Return a thread's slot. */
 struct region_slot *region_slot(const struct region *region, uint32_t index);
-/** Return a program counter's row. */
-struct region_pc *region_pc(const struct region *region, uint32_t index);
+/** Return the row of a program counter, whose id is at least pc_low and below pc_ready. */
+struct region_pc *region_pc(const struct region *region, uint32_t id);
 /** Return the head of a buffer. */
 struct region_buffer *region_buffer(const struct region *region, uint32_t index);
 /** Return the first byte of a buffer. */

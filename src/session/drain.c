@@ -261,7 +261,6 @@ bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag
 	bool has_any = full_take(region);
 	peak_note(region->drain);
 	if (flush) {
-		translate_refresh_unloads(&region->translate);
 		gaps_take(region);
 		full_take(region);
 		if (!region->known)

@@ -62,7 +62,7 @@ void drain_earlier(struct drain_region *region, const struct heapwalk *walk)
 		return;
 	}
 	for (uint32_t i = 0; i < walk->heap_count; i++)
-		heaps[i] = translate_heap_of(&region->translate, walk->image, walk->heaps[i].kind,
+		heaps[i] = translate_heap_of(&region->translate, walk->file, walk->heaps[i].kind,
 					     walk->heaps[i].handle, process);
 	const struct trace_thread thread = {.process = process,
 					    .tid = TRACE_TID_NONE,

@@ -101,8 +101,8 @@ struct drain_region {
 	/* buffers; owned: those that threads are filling; held_count: unwritten or unflushed */
 	uint32_t in_use, owned, held_count;
 	struct drain_totals own; /* this region's part of drain.past: events, lost, ends */
-	/* a limit was reported: of stacks, and of rows */
-	bool is_cut_reported, is_refusal_reported;
+	/* a limit was reported: of stacks, of rows, and of program counters */
+	bool is_cut_reported, is_refusal_reported, is_shortage_reported;
 	int error; /* negative errno, not yet reported */
 	struct diag diag;
 };

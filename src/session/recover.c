@@ -434,8 +434,8 @@ static void image_read(const struct recover_session *session, const struct regio
 		image->parent = (uint32_t)fields_number(text, "parent", TRACE_NONE);
 		image->exec_generation = (uint32_t)fields_number(text, "exec_generation", 0);
 		image->start_ticks = fields_number(text, "start_ticks", image->start_ticks);
-	} else if (region->image_ready > 0) {
-		snprintf(path, 4096, "%.*s", REGION_PATH_BYTES - 1, region_image(region, 0)->path);
+	} else if (region->file_ready > 0) {
+		snprintf(path, 4096, "%.*s", REGION_PATH_BYTES - 1, region_file(region, 0)->path);
 	}
 	free(text);
 }

@@ -103,6 +103,20 @@ uint32_t translate_process_id(struct translate *translate, uint32_t index)
 	return forked_process_add(translate, index, &copy);
 }
 
+static void image_free(struct translate *translate, uint32_t row)
+{
+	region_free_image(translate->region, row);
+	translate->image[row].number = 0;
+}
+
+/* Free the rows of a process's images: nobody asks for them any more. What it has forked has a list of its own. */
+static void images_end(struct translate *translate, uint32_t process)
+{
+	for (uint32_t row = 0; row < translate->image_count; row++)
+		if (translate->image[row].number && translate->image[row].process == process)
+			image_free(translate, row);
+}
+
 /* Offer the index of an ended process to another one, but late. A child that has not called the heap yet will name the
    ended process as its parent. */
 static void place_end(struct translate *translate, uint32_t index)
@@ -140,8 +154,10 @@ void translate_end_process(struct translate *translate, uint32_t index, uint8_t 
 	process->row.end_ns = (int64_t)(ticks ? ticks : process->last_ticks);
 	process->has_ended = true;
 	writer_update_process(translate->writer, process->id, &process->row);
-	if (index > 0)
+	if (index > 0) {
+		images_end(translate, index);
 		place_end(translate, index);
+	}
 }
 
 /* ---- images ---- */
@@ -159,48 +175,105 @@ static uint32_t known_mapping(const struct translate *translate, const struct tr
 	return TRACE_NONE;
 }
 
-static void image_add(struct translate *translate, const struct region_image *shared)
+static void file_add(struct translate *translate, const struct region_file *shared)
 {
-	memory_grow(translate->image, translate->image_count, translate->image_capacity);
-	struct region_image row = *shared;
+	memory_grow(translate->file, translate->file_count, translate->file_capacity);
+	struct region_file row = *shared;
 	row.path[sizeof(row.path) - 1] = 0;
 	uint32_t id_size = row.build_id_size <= sizeof(row.build_id) ? row.build_id_size : 0;
 	struct trace_image image = {
 		.path = row.path, .build_id = id_size ? row.build_id : NULL, .build_id_size = id_size};
-	struct translate_image *added = &translate->image[translate->image_count++];
-	added->name = copy_text(file_name(row.path));
-	added->mapping = (struct trace_mapping){.process = translate_process_id(translate, row.process),
-						.image = writer_add_image(translate->writer, &image),
-						.base = row.base,
-						.end = row.end,
-						.bias = row.bias,
-						.load_ns = (int64_t)row.load_ticks,
-						.unload_ns = INT64_MAX};
-	added->mapping_id = TRACE_NONE;
-	if (added->mapping.process != TRACE_NONE) {
-		added->mapping_id = known_mapping(translate, &added->mapping);
-		if (added->mapping_id == TRACE_NONE)
-			added->mapping_id = writer_add_mapping(translate->writer, &added->mapping);
+	translate->file[translate->file_count++] =
+		(struct translate_file){.first = row.first,
+					.image = writer_add_image(translate->writer, &image),
+					.name = copy_text(file_name(row.path))};
+}
+
+/* Return the file of this index, or NULL. */
+static const struct translate_file *file_at(struct translate *translate, uint32_t index)
+{
+	uint32_t ready = LOAD_ACQUIRE(&translate->region->file_ready);
+	while (translate->file_count < ready && translate->file_count <= index)
+		file_add(translate, region_file(translate->region, translate->file_count));
+	return index < translate->file_count ? &translate->file[index] : NULL;
+}
+
+/* Take the image of a row into the trace. */
+static void image_add(struct translate *translate, uint32_t row)
+{
+	while (translate->image_count <= row) {
+		memory_grow(translate->image, translate->image_count, translate->image_capacity);
+		translate->image[translate->image_count++] = (struct translate_image){.number = 0};
+	}
+	const struct region_image shared = *region_image(translate->region, row);
+	const struct translate_file *file = file_at(translate, shared.file);
+	struct translate_image *added = &translate->image[row];
+	*added = (struct translate_image){
+		.mapping = {.process = translate_process_id(translate, shared.process),
+			    .image = file ? file->image : TRACE_NONE,
+			    .base = shared.base,
+			    .end = shared.end,
+			    .bias = shared.bias,
+			    .load_ns = (int64_t)shared.load_ticks,
+			    .unload_ns = INT64_MAX},
+		.mapping_id = TRACE_NONE,
+		.process = shared.process,
+		.number = translate->region->image_number[row]};
+	if (added->mapping.process == TRACE_NONE || added->mapping.image == TRACE_NONE)
+		return;
+	added->mapping_id = known_mapping(translate, &added->mapping);
+	if (added->mapping_id == TRACE_NONE)
+		added->mapping_id = writer_add_mapping(translate->writer, &added->mapping);
+}
+
+/* Record the unloading of images, and free their rows. */
+static void images_unload(struct translate *translate)
+{
+	translate->region->has_unloads = false;
+	for (uint32_t row = 0; row < translate->image_count; row++) {
+		struct translate_image *image = &translate->image[row];
+		uint64_t ticks = image->number ? LOAD(&region_image(translate->region, row)->unload_ticks) : 0;
+		if (ticks == 0)
+			continue;
+		image->mapping.unload_ns = (int64_t)ticks;
+		if (image->mapping_id != TRACE_NONE)
+			writer_update_mapping(translate->writer, image->mapping_id, &image->mapping);
+		image_free(translate, row);
 	}
 }
 
-void translate_refresh_unloads(struct translate *translate)
+/* Read images that were added. */
+static void images_follow(struct translate *translate)
 {
-	for (uint32_t i = 0; i < translate->image_count; i++) {
-		struct translate_image *image = &translate->image[i];
-		uint64_t ticks = LOAD(&region_image(translate->region, i)->unload_ticks);
-		if (ticks == 0 || image->mapping.unload_ns != INT64_MAX || image->mapping_id == TRACE_NONE)
-			continue;
-		image->mapping.unload_ns = (int64_t)ticks;
-		writer_update_mapping(translate->writer, image->mapping_id, &image->mapping);
+	const struct region *region = translate->region;
+	const uint32_t newest = region->image_ready, max = region->limits.image_max;
+	if (newest - translate->image_seen > max)
+		translate->image_seen = newest - max;
+	while (translate->image_seen != newest) {
+		uint32_t number = ++translate->image_seen;
+		if (number && region->image_number[number % max] == number)
+			image_add(translate, number % max);
 	}
+}
+
+/* When ids of program counters become short, take what the oldest ones mean and let their rows be used again. */
+static void pcs_follow(struct translate *translate)
+{
+	struct region *region = translate->region;
+	uint32_t low = region_retire_pcs(region);
+	if (low == region->pc_low)
+		return;
+	for (uint32_t id = region->pc_low; id < low; id++)
+		translate_frame_id(translate, id);
+	region_reuse_pcs(region, low);
 }
 
 void translate_refresh(struct translate *translate)
 {
-	uint32_t ready = LOAD_ACQUIRE(&translate->region->image_ready);
-	while (translate->image_count < ready)
-		image_add(translate, region_image(translate->region, translate->image_count));
+	images_follow(translate);
+	if (translate->region->has_unloads)
+		images_unload(translate);
+	pcs_follow(translate);
 	/* Forked processes take the lowest free places. */
 	for (uint32_t i = 1; i < translate->region->process_ready; i++) {
 		uint32_t state = LOAD(&region_process(translate->region, i)->state);
@@ -209,14 +282,6 @@ void translate_refresh(struct translate *translate)
 		else if (state == PROCESS_FREE && translate->process[i].id == TRACE_NONE)
 			break;
 	}
-}
-
-/* Return the image of this index, or NULL. */
-static const struct translate_image *image_at(struct translate *translate, uint32_t index)
-{
-	if (index >= translate->image_count)
-		translate_refresh(translate);
-	return index < translate->image_count ? &translate->image[index] : NULL;
 }
 
 /* ---- rows that events refer to ---- */
@@ -233,6 +298,12 @@ static void frame_room(struct translate *translate, uint32_t id)
 	assert(id < translate->frame_capacity);
 }
 
+static uint32_t frame_cut(struct translate *translate)
+{
+	translate->keep.has_cut_stacks = true;
+	return TRANSLATE_FRAME_CUT;
+}
+
 uint32_t translate_frame_slowly(struct translate *translate, uint32_t id)
 {
 	uint32_t image_id = TRACE_NONE;
@@ -240,24 +311,27 @@ uint32_t translate_frame_slowly(struct translate *translate, uint32_t id)
 	uint64_t offset = id == PC_TRUNCATED ? TRACE_FRAME_TRUNCATED : TRACE_FRAME_UNWINDLESS;
 	if (id >= translate->region->pc_ready || (id < PC_FIRST && !is_mark))
 		return UINT32_MAX;
-	frame_room(translate, id);
+	/* Only a logger that is gone knew what this one means. */
+	if (!is_mark && id < translate->region->pc_low)
+		return frame_cut(translate);
 	if (!is_mark) {
-		const struct region_pc *shared = region_pc(translate->region, id);
-		uint64_t pc = LOAD_ACQUIRE(&shared->pc);
-		if (pc == 0)
+		uint64_t key = LOAD_ACQUIRE(&region_pc(translate->region, id)->key);
+		const struct translate_file *file = NULL;
+		if (key == 0)
 			return UINT32_MAX;
-		uint32_t index = LOAD(&shared->image);
-		const struct translate_image *image = index == UINT32_MAX ? NULL : image_at(translate, index);
-		/* A return address lies behind its call, at the image's end at the latest. */
-		bool is_inside = image && pc > image->mapping.base && pc <= image->mapping.end;
-		image_id = is_inside ? image->mapping.image : TRACE_NONE;
-		offset = is_inside ? pc - image->mapping.bias : pc;
+		offset = key & ~PC_NO_FILE;
+		if (!(key & PC_NO_FILE)) {
+			file = file_at(translate, (uint32_t)(key >> PC_OFFSET_BITS) - 1);
+			if (!file)
+				return UINT32_MAX;
+			image_id = file->image;
+			offset = (key & ((UINT64_C(1) << PC_OFFSET_BITS) - 1)) + file->first;
+		}
 	}
+	frame_room(translate, id);
 	uint32_t frame = writer_intern_frame(translate->writer, image_id, offset);
-	if (frame == TRACE_NONE) {
-		translate->keep.has_cut_stacks = true;
-		return TRANSLATE_FRAME_CUT;
-	}
+	if (frame == TRACE_NONE)
+		return frame_cut(translate);
 	translate->frame[id] = frame + 1;
 	return frame;
 }
@@ -276,9 +350,9 @@ bool translate_entry_slowly(struct translate *translate, uint32_t index)
 	row.name[sizeof(row.name) - 1] = 0;
 	if (row.function >= FUNCTION_COUNT)
 		return false;
-	const struct translate_image *image = image_at(translate, row.image);
+	const struct translate_file *file = file_at(translate, row.file);
 	struct trace_entry entry = {
-		.image = image ? image->mapping.image : TRACE_NONE, .function = row.function, .name = row.name};
+		.image = file ? file->image : TRACE_NONE, .function = row.function, .name = row.name};
 	uint32_t id = writer_add_entry(translate->writer, &entry);
 	if (id > UINT16_MAX)
 		return false;
@@ -336,9 +410,9 @@ uint32_t translate_heap_of(struct translate *translate, uint32_t index, uint32_t
 			   uint32_t process)
 {
 	assert(kind < sizeof(heap_kinds) / sizeof(heap_kinds[0]));
-	const struct translate_image *image = image_at(translate, index);
+	const struct translate_file *file = file_at(translate, index);
 	char name[REGION_PATH_BYTES + 16];
-	snprintf(name, sizeof(name), "%s%s", image && image->name ? image->name : "?", heap_kinds[kind]);
+	snprintf(name, sizeof(name), "%s%s", file ? file->name : "?", heap_kinds[kind]);
 	struct trace_heap heap = {.process = process, .handle = handle, .name = name};
 	return heap_add(translate, &heap);
 }
@@ -359,7 +433,7 @@ uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint
 	heap_given_name(translate, &row, given);
 	struct trace_heap named = {.process = process, .handle = handle, .name = given};
 	uint32_t id = given[0] ? heap_add(translate, &named)
-			       : translate_heap_of(translate, region_entry(translate->region, row.entry)->image,
+			       : translate_heap_of(translate, region_entry(translate->region, row.entry)->file,
 						   row.kind, handle, process);
 	translate->heap[index] = (struct translate_heap){process, id};
 	return translate->heap[index].id;
@@ -367,7 +441,7 @@ uint32_t translate_heap_slowly(struct translate *translate, uint32_t index, uint
 
 /* ---- beginning and end ---- */
 
-void translate_init(struct translate *translate, struct writer *writer, const struct region *region,
+void translate_init(struct translate *translate, struct writer *writer, struct region *region,
 		    const struct drain_image *image, const struct drain_known *known, const struct keep_limits *limits)
 {
 	assert(writer && limits);
@@ -396,8 +470,9 @@ void translate_init(struct translate *translate, struct writer *writer, const st
 
 void translate_fini(struct translate *translate)
 {
-	for (uint32_t i = 0; i < translate->image_count; i++)
-		free(translate->image[i].name);
+	for (uint32_t i = 0; i < translate->file_count; i++)
+		free(translate->file[i].name);
+	free(translate->file);
 	free(translate->image);
 	free(translate->frame);
 	free(translate->heap);

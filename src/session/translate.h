@@ -24,11 +24,19 @@ struct translate_heap {
 	uint32_t process, id;
 };
 
-/** An image of the region. */
+/** A file of the region. */
+struct translate_file {
+	uint64_t first; /**< link-time address of its first byte */
+	uint32_t image; /**< in the trace */
+	char *name;     /**< without directories, for the names of heaps */
+};
+
+/** A row of the region's images. */
 struct translate_image {
 	struct trace_mapping mapping;
 	uint32_t mapping_id;
-	char *name; /**< its file's name, for the names of heaps */
+	uint32_t process; /**< index in the region */
+	uint32_t number;  /**< of the image; 0: the row is free */
 };
 
 /** A process of the region. */
@@ -44,7 +52,7 @@ struct translate {
 	struct writer *writer;
 	struct keep keep;
 	uint32_t cut_frame, cut_node; /**< frame and node of the stack of which only the mark "cut" is kept */
-	const struct region *region;
+	struct region *region;
 	const struct drain_known *known; /**< NULL unless the region is recovered */
 	uint32_t *frame;                 /**< by pc id: frame id + 1; 0: not read yet */
 	uint32_t frame_capacity;
@@ -52,8 +60,11 @@ struct translate {
 	struct translate_entry entry[256];
 	struct translate_heap *heap;
 	uint32_t heap_capacity;
-	struct translate_image *image;
+	struct translate_file *file;
+	uint32_t file_count, file_capacity;
+	struct translate_image *image; /**< by row */
 	uint32_t image_count, image_capacity;
+	uint32_t image_seen; /**< number of the newest image that was read */
 	struct translate_process process[REGION_PROCESS_MAX];
 	/** indexes of ended processes, in that order, from first_ended on */
 	uint16_t ended[REGION_PROCESS_MAX];
@@ -63,7 +74,7 @@ struct translate {
 
 /** Prepare the ids of a region and register its process 0. The pointers stay the caller's and must outlive
     *translate. */
-void translate_init(struct translate *translate, struct writer *writer, const struct region *region,
+void translate_init(struct translate *translate, struct writer *writer, struct region *region,
 		    const struct drain_image *image, const struct drain_known *known, const struct keep_limits *limits);
 /** Free the arrays. */
 void translate_fini(struct translate *translate);
@@ -72,16 +83,14 @@ void translate_fini(struct translate *translate);
     process. */
 uint32_t translate_process_id(struct translate *translate, uint32_t index);
 
-/** Register forked processes and images that the region has added. */
+/** Register forked processes and images that the region has added; free rows of images and of program counters for
+    others. */
 void translate_refresh(struct translate *translate);
-
-/** Record the unloading of images since the last call. */
-void translate_refresh_unloads(struct translate *translate);
 
 /** Record the end of a process in the trace. Its index may come again as another process. */
 void translate_end_process(struct translate *translate, uint32_t index, uint8_t end, int32_t status, uint64_t ticks);
 
-/** Return the trace id of the heap with that kind (enum region_heap_kind) and handle, whose allocator is image
+/** Return the trace id of the heap with that kind (enum region_heap_kind) and handle, whose allocator is in file
     `index`. */
 uint32_t translate_heap_of(struct translate *translate, uint32_t index, uint32_t kind, uint64_t handle,
 			   uint32_t process);

@@ -53,8 +53,9 @@ static void region_rows(struct region *region)
 					    FUNCTION_CALLOC,      FUNCTION_POSIX_MEMALIGN, FUNCTION_HEAP_CREATE,
 					    FUNCTION_HEAP_ALLOC,  FUNCTION_HEAP_REALLOC,   FUNCTION_HEAP_FREE,
 					    FUNCTION_HEAP_DESTROY};
-	struct region_image image = {.base = 0x400000, .end = 0x500000, .bias = 0x400000, .path = "/usr/lib/libc.so.6"};
-	region_add_image(region, &image);
+	struct region_image image = {.base = 0x400000, .end = 0x500000, .bias = 0x400000};
+	struct region_file file = {.path = "/usr/lib/libc.so.6"};
+	region_add_image(region, &image, &file);
 	for (size_t i = 0; i < sizeof(functions); i++) {
 		struct region_entry entry = {.address = 0x400100, .function = functions[i], .name = "function"};
 		region_add_entry(region, &entry);
@@ -64,7 +65,8 @@ static void region_rows(struct region *region)
 		(struct region_heap){.handle = 0x450000, .kind = HEAP_ANNOTATED, .entry = 5, .name = 1};
 	*region_heap_name(region, 1) = (struct region_heap_name){"pool"};
 	for (uint32_t i = PC_FIRST; i < PC_COUNT; i++)
-		*region_pc(region, i) = (struct region_pc){.pc = 0x401000 + 16 * i, .image = i % 8 ? 0 : UINT32_MAX};
+		region_pc(region, i)->key =
+			i % 8 ? region_pc_key(0, 0x1000 + 16 * i) : region_pc_key_outside(0x401000 + 16 * i);
 	region->header->pc_count = PC_COUNT;
 	for (uint32_t i = 0; i < 4; i++)
 		*region_slot(region, i) = (struct region_slot){.state = SLOT_LIVE,
@@ -86,6 +88,7 @@ static void bench_make(struct bench *bench)
 				       .buffer_max = 8,
 				       .slot_max = 8,
 				       .pc_max = 64,
+				       .file_max = 4,
 				       .image_max = 4,
 				       .options = OPTION_ENABLED};
 	snprintf(bench->region_path, sizeof(bench->region_path), "/dev/shm/xheap-fuzz-%d", (int)getpid());
@@ -121,6 +124,7 @@ static void bench_begin(struct bench *bench)
 	bench->adoptions = 0;
 	memcpy(bench->made.header, bench->clean, bench->made.bytes);
 	bench->region = bench->made;
+	bench->region.image_number[1] = 1;
 	if (writer_open(&bench->writer, bench->trace_path, &options, &bench->diag) != 0)
 		exit(2);
 	writer_set_clock(bench->writer, &clock);

@@ -55,13 +55,10 @@ static void region_rows(struct region *region)
 			 {FUNCTION_CALLOC, "calloc"},
 			 {FUNCTION_POSIX_MEMALIGN, "posix_memalign"},
 			 {FUNCTION_FREE_SIZED, "free_sized"}};
-	struct region_image image = {.base = 0x400000,
-				     .end = 0x500000,
-				     .bias = 0x3ff000,
-				     .build_id_size = 4,
-				     .build_id = {1, 2, 3, 4},
-				     .path = "/usr/lib/libc.so.6"};
-	region_add_image(region, &image);
+	struct region_image image = {.base = 0x400000, .end = 0x500000, .bias = 0x3ff000};
+	struct region_file file = {
+		.first = 0x1000, .build_id_size = 4, .build_id = {1, 2, 3, 4}, .path = "/usr/lib/libc.so.6"};
+	region_add_image(region, &image, &file);
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
 		struct region_entry entry = {.address = 0x400100 + 16 * i, .function = functions[i].function};
 		snprintf(entry.name, sizeof(entry.name), "%s", functions[i].name);
@@ -71,10 +68,10 @@ static void region_rows(struct region *region)
 	*region_heap(region, 1) = (struct region_heap){.handle = 0x7f0000000000, .kind = HEAP_GLIBC_ARENA};
 	region->header->heap_count = 2;
 	for (uint32_t i = PC; i < PC + 1000; i++)
-		*region_pc(region, i) = (struct region_pc){.pc = 0x401000 + 16 * i};
-	/* Code of no image, and outside of its image. */
-	region_pc(region, PC + 900)->image = UINT32_MAX;
-	region_pc(region, PC + 901)->pc = 0x900000;
+		region_pc(region, i)->key = region_pc_key(0, 0x1000 + 16 * (uint64_t)i);
+	/* Code of no image. */
+	region_pc(region, PC + 900)->key = region_pc_key_outside(0x401000 + 16 * (PC + 900));
+	region_pc(region, PC + 901)->key = region_pc_key_outside(0x900000);
 	region->header->pc_count = PC + 1000;
 	*region_process(region, 0) = (struct region_process){
 		.state = PROCESS_LIVE, .pid = (uint32_t)getpid(), .parent = UINT32_MAX, .start_ticks = __rdtsc()};

@@ -101,6 +101,7 @@ static int image_add(struct dl_phdr_info *info, size_t size, void *cookie)
 {
 	struct recorder *recorder = cookie;
 	struct region_image row = {.base = UINT64_MAX};
+	struct region_file file = {0};
 	(void)size;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
@@ -116,10 +117,11 @@ static int image_add(struct dl_phdr_info *info, size_t size, void *cookie)
 	}
 	if (row.base == UINT64_MAX)
 		return 0;
-	snprintf(row.path, sizeof(row.path), "%s", info->dlpi_name[0] ? info->dlpi_name : "/bin/program");
-	uint32_t index = region_add_image(&scene.region, &row);
-	recorder->image[recorder->image_count++] =
-		(struct recorder_image){row.base, row.end, row.eh_frame_header, row.eh_frame_header_bytes, index, 0};
+	snprintf(file.path, sizeof(file.path), "%s", info->dlpi_name[0] ? info->dlpi_name : "/bin/program");
+	const struct region_image *added =
+		region_image(&scene.region, region_add_image(&scene.region, &row, &file));
+	recorder->image[recorder->image_count++] = (struct recorder_image){
+		row.base, row.end, row.eh_frame_header, row.eh_frame_header_bytes, added->number, added->file};
 	return 0;
 }
 

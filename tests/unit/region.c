@@ -70,7 +70,7 @@ static void a_new_region_has_its_first_pages_and_no_more(void **state)
 	assert_true(allocated_bytes(&region) >= 32 * 65536);
 	assert_true(allocated_bytes(&region) < 32 * 65536 + (128u << 10));
 	/* All of it: what a target's address space grows by, beside 8 MiB of the recorder's own. */
-	assert_true(region.bytes <= 1024ull * 65536 + (22u << 20));
+	assert_true(region.bytes <= 1024ull * 65536 + (26u << 20));
 	struct stat status;
 	assert_int_equal(stat(path, &status), 0);
 	assert_int_equal(status.st_mode & 0777, 0600);
@@ -211,7 +211,7 @@ static void tables_grow_ahead_of_their_counts(void **state)
 	region.header->pc_count = UINT32_MAX;
 	region_grow(&region);
 	region_grow(&region);
-	assert_int_equal(region.pc_ready, 65536);
+	assert_true(region.pc_ready <= 65536);
 	region_close(&region);
 }
 
@@ -221,20 +221,75 @@ static void rows_are_added_up_to_their_limits(void **state)
 	struct region region;
 	struct diag diag = {0};
 	struct region_image image = {.base = 4096, .end = 8192};
+	struct region_file file = {.path = "/usr/lib/libc.so.6"};
 	struct region_entry entry = {.function = FUNCTION_MALLOC, .name = "malloc"};
 
 	assert_int_equal(region_create(&region, path, &small, &diag), 0);
-	for (uint32_t i = 0; i < 200; i++) {
+	for (uint32_t i = 1; i <= 200; i++) {
 		image.bias = i;
-		assert_int_equal(region_add_image(&region, &image), i);
+		assert_int_equal(region_add_image(&region, &image, &file), i % 200);
 	}
-	assert_int_equal(region_add_image(&region, &image), UINT32_MAX);
+	assert_int_equal(region_add_image(&region, &image, &file), UINT32_MAX);
 	assert_int_equal(region.header->image_ready, 200);
 	assert_int_equal(region_image(&region, 150)->bias, 150);
+	assert_int_equal(region_image(&region, 150)->number, 150);
+	/* Equal files are one. */
+	assert_int_equal(region.file_ready, 1);
+	/* A free row is used again, by the next number that leads there. */
+	region_free_image(&region, 30);
+	assert_int_equal(region_image(&region, 30)->number, 0);
+	assert_int_equal(region_add_image(&region, &image, &file), 30);
+	assert_int_equal(region_image(&region, 30)->number, 230);
+	assert_int_equal(region.header->image_ready, 230);
+	/* Files stay as long as the region. */
+	for (uint32_t files = 1, row = 0; row != UINT32_MAX; files += row != UINT32_MAX) {
+		assert_int_equal(region.file_ready, files);
+		region_free_image(&region, (region.image_ready + 1) % 200);
+		snprintf(file.path, sizeof(file.path), "/usr/lib/%u", files);
+		row = region_add_image(&region, &image, &file);
+	}
+	assert_int_equal(region.file_ready, region.limits.file_max);
 	for (uint32_t i = 0; i < REGION_ENTRY_MAX; i++)
 		assert_int_equal(region_add_entry(&region, &entry), i);
 	assert_int_equal(region_add_entry(&region, &entry), UINT32_MAX);
 	assert_string_equal(region_entry(&region, 7)->name, "malloc");
+	region_close(&region);
+}
+
+static void ids_of_program_counters_are_new_ones_for_ever(void **state)
+{
+	(void)state;
+	struct region region;
+	struct diag diag = {0};
+	assert_int_equal(region_create(&region, path, &small, &diag), 0);
+	struct region_header *header = region.header;
+	const uint32_t max = region.limits.pc_max;
+	uint32_t low = PC_FIRST;
+	header->pc_root = PC_FIRST;
+	for (uint32_t id = PC_FIRST; id < 5 * max; id++) {
+		if (id >= header->pc_ready)
+			region_grow(&region);
+		if (region_retire_pcs(&region) != region.pc_low) {
+			low += max / 8;
+			assert_int_equal(header->pc_low, low);
+			/* They can be read until they are used again. */
+			assert_int_equal(region_pc(&region, low - 1)->key, low - 1);
+			assert_true(header->pc_root == 0 || header->pc_root >= low);
+			header->pc_root = header->pc_root ? header->pc_root : id - 1;
+			region_reuse_pcs(&region, low);
+			assert_int_equal(region_pc(&region, low - 1)->key, 0);
+			assert_int_equal(region_pc(&region, low)->key, low);
+		}
+		assert_true(id < header->pc_ready && header->pc_ready - low <= max);
+		assert_int_equal(region_pc(&region, id)->key, 0);
+		region_pc(&region, id)->key = id;
+		header->pc_count = id + 1;
+	}
+	region_close(&region);
+	/* Another logger knows those that have a row. */
+	assert_int_equal(region_open(&region, path, &diag), 0);
+	assert_int_equal(region.pc_low, low);
+	assert_int_equal(region_pc(&region, 5 * max - 1)->key, 5 * max - 1);
 	region_close(&region);
 }
 
@@ -244,9 +299,10 @@ static void another_logger_can_adopt_it(void **state)
 	struct region region, adopted;
 	struct diag diag = {0};
 	struct region_image image = {.base = 4096};
+	struct region_file file = {.path = "/usr/lib/libc.so.6"};
 
 	assert_int_equal(region_create(&region, path, &small, &diag), 0);
-	region_add_image(&region, &image);
+	region_add_image(&region, &image, &file);
 	region_buffer_bytes(&region, 1)[5] = 42;
 	region_slot(&region, 3)->tid = 77;
 	uint64_t id = region.id;
@@ -255,6 +311,8 @@ static void another_logger_can_adopt_it(void **state)
 	assert_int_equal(region_open(&adopted, path, &diag), 0);
 	assert_int_equal(adopted.id, id);
 	assert_int_equal(adopted.image_ready, 1);
+	assert_int_equal(adopted.image_number[1], 1);
+	assert_int_equal(adopted.file_ready, 1);
 	assert_int_equal(adopted.buffer_ready, 4);
 	assert_int_equal(region_buffer_bytes(&adopted, 1)[5], 42);
 	assert_int_equal(region_slot(&adopted, 3)->tid, 77);
@@ -282,7 +340,7 @@ static void a_spoiled_header_is_refused_or_harmless(void **state)
 			}
 			assert_true(adopted.buffer_ready <= adopted.limits.buffer_max);
 			assert_true(adopted.slot_ready <= adopted.limits.slot_max);
-			assert_true(adopted.pc_ready <= adopted.limits.pc_max);
+			assert_true(adopted.pc_ready <= (uint64_t)adopted.pc_low + adopted.limits.pc_max);
 			const uint8_t *end = region_buffer_bytes(&adopted, adopted.limits.buffer_max);
 			assert_true(end == (const uint8_t *)adopted.header + adopted.bytes);
 			region_close(&adopted);
@@ -331,6 +389,7 @@ int main(void)
 		TEST(buffers_grow_before_they_run_out),
 		TEST(tables_grow_ahead_of_their_counts),
 		TEST(rows_are_added_up_to_their_limits),
+		TEST(ids_of_program_counters_are_new_ones_for_ever),
 		TEST(another_logger_can_adopt_it),
 		TEST(a_spoiled_header_is_refused_or_harmless),
 		TEST(a_file_cut_short_is_refused),

@@ -287,7 +287,8 @@ static void rows_write(const struct shared *shared)
 		uint32_t count;
 	} parts[] = {{limits->process_offset, sizeof(struct region_process), 64},
 		     {limits->entry_offset, sizeof(struct region_entry), shared->header.entry_ready},
-		     {limits->image_offset, sizeof(struct region_image), shared->header.image_ready},
+		     {limits->file_offset, sizeof(struct region_file), shared->header.file_ready},
+		     {limits->image_offset, sizeof(struct region_image), 8},
 		     {limits->heap_offset, sizeof(struct region_heap), 64},
 		     {limits->name_offset, sizeof(struct region_heap_name), shared->header.name_ready},
 		     {limits->pc_offset, sizeof(struct region_pc), shared->header.pc_ready}};
