@@ -9,6 +9,7 @@ enum {
 	MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022,
 	PLACE_PROBES = 16,
 	PROCESS_WAIT_MS = 50,
+	PROCESS_WAIT_ROUNDS = 2, /* of the logger, which may have no processor for longer */
 	PLACE_IS_TAKEN = 1 /* no fs base is odd */,
 	MADVISE_DONTDUMP = 16,
 	POOL_ALIGNMENT = 64,
@@ -175,13 +176,16 @@ static int process_register(struct recorder *recorder, uint32_t tid)
 {
 	struct waiting waiting = {.round = 0};
 	uint64_t since = clock_now(recorder), most = PROCESS_WAIT_MS * recorder->ticks_per_ms;
+	uint32_t heartbeat = LOAD(&recorder->region->heartbeat);
 	uint32_t pid = recorder->no_syscalls ? tid : (uint32_t)sys_call4(SYS_NUMBER_GETPID, 0, 0, 0, 0);
 	uint32_t flags = process_flags(recorder);
 	while (!process_begin(recorder, pid, flags)) {
 		uint32_t ready = LOAD_ACQUIRE(&recorder->region->process_ready);
 		if (ready < recorder->limits.process_max
 			    ? !room_wait(recorder, ROOM_PROCESSES, &recorder->region->process_ready, ready)
-			    : clock_now(recorder) - since >= most || !logger_wait(recorder, &waiting))
+			    : (clock_now(recorder) - since >= most &&
+			       LOAD(&recorder->region->heartbeat) - heartbeat >= PROCESS_WAIT_ROUNDS) ||
+				      !logger_wait(recorder, &waiting))
 			return 0;
 	}
 	return 1;
