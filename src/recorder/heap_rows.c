@@ -3,6 +3,32 @@
 
 #include "recorder/stream.h"
 
+static uint32_t file_of_entry(const struct recorder *recorder, uint32_t entry)
+{
+	return entry < recorder->limits.entry_max
+		       ? LOAD(&region_entry_at(recorder->region, &recorder->limits, entry)->file)
+		       : REGION_NONE;
+}
+
+/* Return the row in which a relative of this forked process has met the heap: children of one parent have the same
+   arenas. REGION_HEAP_NONE: there is none. */
+static uint32_t heap_row_of_relative(const struct recorder *recorder, const struct hook_context *context, uint64_t key)
+{
+	enum { FIRST_PLACE = 1 };
+	const uint32_t count = LOAD(&recorder->region->heap_count), ready = LOAD_ACQUIRE(&recorder->region->heap_ready);
+	if (LOAD(&recorder->fork_wiped->process) == FIRST_PLACE)
+		return REGION_HEAP_NONE;
+	for (uint32_t i = 0; i < count && i < ready && i < recorder->limits.heap_max; i++) {
+		const struct region_heap *row = region_heap_at(recorder->region, &recorder->limits, i);
+		if (LOAD_ACQUIRE(&row->handle) == (key & HEAP_HANDLE_BITS) &&
+		    LOAD(&row->kind) == (uint8_t)(key >> HEAP_KEY_KIND) &&
+		    LOAD(&row->name) == (uint8_t)(key >> RECORDER_HEAP_KEY_NAME) &&
+		    file_of_entry(recorder, LOAD(&row->entry)) == file_of_entry(recorder, context->entry))
+			return i;
+	}
+	return REGION_HEAP_NONE;
+}
+
 /* Take a new row for a heap; REGION_HEAP_NONE if none is ready. */
 static uint32_t heap_row_add(struct thread *thread, const struct hook_context *context, uint64_t key)
 {
@@ -26,6 +52,12 @@ static uint32_t heap_row_add(struct thread *thread, const struct hook_context *c
 	return i;
 }
 
+static uint32_t heap_row_find(struct thread *thread, const struct hook_context *context, uint64_t key)
+{
+	uint32_t found = heap_row_of_relative(thread->recorder, context, key);
+	return found == REGION_HEAP_NONE ? heap_row_add(thread, context, key) : found;
+}
+
 __attribute__((noinline)) struct heap_place *heap_place_find(struct thread *thread, const struct hook_context *context,
 							     uint64_t key)
 {
@@ -41,7 +73,7 @@ __attribute__((noinline)) struct heap_place *heap_place_find(struct thread *thre
 			continue;
 		/* A heap that was never created has no name. */
 		uint32_t index = key & HEAP_CURRENT ? heap_lookup(thread, context, key & ~HEAP_CURRENT)
-						    : heap_row_add(thread, context, key);
+						    : heap_row_find(thread, context, key);
 		STORE(&place->index, index);
 		/* A heap that found no row is tried again. */
 		STORE_RELEASE(&place->key, index == REGION_HEAP_NONE ? 0 : key);

@@ -357,8 +357,8 @@ enum region_heap_kind {
 	HEAP_OBJECT
 };
 
-/** A heap, named by events by its index and written by the recorder. (process, kind, handle, name) is unique except for
-    races, which make equal rows. A forked child continues to use its parent's rows. */
+/** A heap, named by events by its index and written by the recorder. Processes share a row if kind, handle, name and
+    the allocator's file are the same, except for races, which make equal rows. */
 struct region_heap {
 	/** address of the arena or heap object; for an annotated heap, the program's handle; otherwise the run-time
 	    base of the allocator's image */

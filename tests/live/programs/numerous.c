@@ -7,7 +7,7 @@
  * and the stack is printed as another unwinder sees it: `SIZE IMAGE+OFFSET ...`, from the caller of the function that
  * allocates.
  *
- *     forks N CALLS SITES      children that call so many functions of the shared object SITES (sites.c)
+ *     forks N CALLS SITES      children that call so many functions of the shared object SITES (sites.c), and use arenas
  *     threads N                threads that allocate and free
  *     loads N CALLS SITES...   loads of the shared objects in turn, with so many calls each
  *     execs N                  children that execute this program again, which then allocates once
@@ -95,6 +95,25 @@ static void wait_for(pid_t child)
 	EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+static void *together(void *cookie)
+{
+	free(malloc(40));
+	pthread_barrier_wait(cookie);
+	return NULL;
+}
+
+/* One of three threads at once has an arena that the parent made, two make their own. */
+static void use_arenas(void)
+{
+	pthread_barrier_t barrier;
+	pthread_t id[3];
+	EXPECT(!pthread_barrier_init(&barrier, NULL, 3));
+	for (int i = 0; i < 3; i++)
+		EXPECT(!pthread_create(&id[i], NULL, together, &barrier));
+	for (int i = 0; i < 3; i++)
+		EXPECT(!pthread_join(id[i], NULL));
+}
+
 static void do_forks(int count, char **sites)
 {
 	void *handle;
@@ -103,6 +122,7 @@ static void do_forks(int count, char **sites)
 		pid_t child = fork();
 		if (!child) {
 			run(i * 7, atoi(sites[0]));
+			use_arenas();
 			_exit(0);
 		}
 		wait_for(child);
