@@ -26,8 +26,8 @@ static void json_members(struct json *json, struct dx_query *query, const struct
 		struct dx_mark mark = dx_mark(query->arena);
 		struct dx_value member;
 		unsigned flags;
-		const char *name = dx_member_at(query, value, i, &flags, &member);
-		if (member.kind != DX_ABSENT && dx_is_shown(flags, layout, false))
+		const char *name = dx_shown_at(query, value, i, layout, false, &flags, &member);
+		if (name)
 			json_value(json, query, name, &member, layout, level + 1);
 		dx_release(query->arena, mark);
 	}
@@ -197,8 +197,8 @@ static void csv_measure(struct csv_print *csv, const struct dx_element *element)
 	for (uint32_t i = 0; i < count; i++) {
 		struct dx_value value;
 		unsigned flags;
-		const char *name = dx_member_at(csv->query, &element->value, i, &flags, &value);
-		if (value.kind != DX_ABSENT && dx_is_shown(flags, csv->layout, true))
+		const char *name = dx_shown_at(csv->query, &element->value, i, csv->layout, true, &flags, &value);
+		if (name)
 			csv_column(csv, name, i);
 	}
 }

@@ -134,8 +134,8 @@ static void measure(struct grid_print *print, const struct dx_element *element)
 	for (uint32_t i = 0; i < count; i++) {
 		struct dx_value value;
 		unsigned flags;
-		const char *name = dx_member_at(print->query, object, i, &flags, &value);
-		if (value.kind == DX_ABSENT || !dx_is_shown(flags, print->layout, true))
+		const char *name = dx_shown_at(print->query, object, i, print->layout, true, &flags, &value);
+		if (!name)
 			continue;
 		struct grid_column *column = column_of(print, name, i);
 		if (!column)
