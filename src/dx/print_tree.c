@@ -18,7 +18,7 @@ const char *dx_label(struct dx_query *query, const struct dx_value *index, const
 					: dx_format(query->arena, "[%s]", dx_specifier_text(query, index, &specifier));
 }
 
-static bool is_shown(unsigned flags, const struct dx_layout *layout, bool is_column)
+bool dx_is_shown(unsigned flags, const struct dx_layout *layout, bool is_column)
 {
 	if (layout->is_verbose)
 		return true;
@@ -30,24 +30,10 @@ const char *dx_shown_at(struct dx_query *query, const struct dx_value *object, u
 			const struct dx_layout *layout, bool is_column, unsigned *flags, struct dx_value *value)
 {
 	dx_member_at(query, object, number, flags, NULL);
-	if (!is_shown(*flags, layout, is_column))
+	if (!dx_is_shown(*flags, layout, is_column))
 		return NULL;
 	const char *name = dx_member_at(query, object, number, NULL, value);
 	return value->kind == DX_ABSENT ? NULL : name;
-}
-
-struct dx_value dx_shown_member(struct dx_query *query, const struct dx_value *object, const char *name,
-				const struct dx_layout *layout)
-{
-	struct dx_value value = {.kind = DX_ABSENT};
-	uint32_t count = dx_member_count(object);
-	for (uint32_t i = 0; i < count && value.kind == DX_ABSENT; i++) {
-		unsigned flags;
-		const char *member = dx_member_at(query, object, i, &flags, NULL);
-		if (!strcmp(member, name) && is_shown(flags, layout, true))
-			dx_member_at(query, object, i, NULL, &value);
-	}
-	return value;
 }
 
 struct tree_print {

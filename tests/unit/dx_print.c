@@ -70,10 +70,11 @@ static const struct {
 	void (*print)(struct dx_query *query, const struct dx_value *value, const struct dx_layout *layout,
 		      struct sink *out);
 	bool has_columns;
-} printers[] = {{"tree", print_tree, false},
-		{"grid", print_grid, true},
-		{"CSV", dx_print_csv, true},
-		{"JSON", print_json, false}};
+	unsigned times; /* a member of all rows is computed */
+} printers[] = {{"tree", print_tree, false, ROWS},
+		{"grid", print_grid, true, ROWS},
+		{"CSV", dx_print_csv, true, ROWS + 1 /* the first row's, for the columns */},
+		{"JSON", print_json, false, ROWS}};
 
 enum { PRINTERS = sizeof(printers) / sizeof(printers[0]) };
 
@@ -93,7 +94,7 @@ static void members_asked(struct dx_layout layout, bool extra, bool hidden, bool
 		memset(asked, 0, sizeof(asked));
 		sink_to_memory(&out);
 		printers[i].print(&query, &rows, &layout, &out);
-		bool is_right = asked[SHOWN] && !asked[EXTRA] == !extra && !asked[HIDDEN] == !hidden &&
+		bool is_right = asked[SHOWN] == printers[i].times && !asked[EXTRA] == !extra && !asked[HIDDEN] == !hidden &&
 				!asked[NO_COLUMN] == !(no_column || !printers[i].has_columns);
 		if (!is_right)
 			fail_msg("%s: asked %u, -extra %u, hidden %u, not in grids %u", printers[i].name, asked[SHOWN],
