@@ -141,14 +141,15 @@ static void get_lifetime(struct dx_query *query, const struct dx_value *object, 
 static void get_default(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)object;
-	*value = query->session->position;
+	*value = dx_position_current(query, TRACE_NONE);
 }
 
 static const struct dx_member session_ttd_members[] = {
 	{"Data", DX_OBJECT, 0, get_data, &dx_data_class, "collections of what was recorded"},
 	{"Utility", DX_OBJECT, 0, get_utility, &dx_utility_class, "searches"},
 	{"Lifetime", DX_OBJECT, 0, get_lifetime, &dx_position_range_class, "the time of the trace"},
-	{"Position", DX_POSITION, DX_MEMBER_EXTRA, get_default, &dx_position_class, "the current position"},
+	{"Position", DX_POSITION, DX_MEMBER_EXTRA, get_default, &dx_position_class,
+	 "the current position; until one is set, the trace's end"},
 	{NULL},
 };
 

@@ -187,6 +187,12 @@ def ask_live(trace):
         live = f'@$cursession.Processes.Single(p => p.UniqueId == {process}).TTD.Data.Live(@$position("{int(end):X}:'
         trace.expect(f'{live}0")).Count()', len(held))
         trace.expect(f'{live}FFFFFFFF")).Count()', 0)
+    # Without a position, a process has what it never gave back, and copies.
+    for number_of, row in enumerate(trace.processes[:4]):
+        kept = [block for block in trace.all_blocks if block["process"] == str(number_of) and block["end_kind"] in ("exit", "open")]
+        process = f"@$cursession.Processes.Single(p => p.UniqueId == {number_of})"
+        trace.expect(f"new {{ N = {process}.TTD.Data.Live().Where(b => !b.IsInherited).Count(), B = {process}.Heap.Bytes }}",
+                     {"N": len(kept), "B": sum(int(block["size"]) for block in kept)})
 
 
 def ask_end(trace):
@@ -196,9 +202,10 @@ def ask_end(trace):
     first = [row for row in trace.all_blocks if row["birth_ns"] == "" or int(row["birth_ns"]) < 0]
     there = [str(number) for number, row in enumerate(trace.processes) if row["end_ns"] == "" or int(row["end_ns"]) >= duration]
     copied = [block for process in there for block in inherited(trace, process, duration)]
-    live = "@$cursession.TTD.Data.Live(@$cursession.TTD.Lifetime.MaxPosition)"
-    trace.expect(f"{live}.Count()", len(last + copied))
-    trace.expect(f"{live}.Sum(b => b.Size)", sum(int(row["size"]) for row in last + copied))
+    for position in ("@$cursession.TTD.Lifetime.MaxPosition", ""):
+        live = f"@$cursession.TTD.Data.Live({position})"
+        trace.expect(f"{live}.Count()", len(last + copied))
+        trace.expect(f"{live}.Sum(b => b.Size)", sum(int(row["size"]) for row in last + copied))
     trace.expect('@$cursession.TTD.Data.Growth(@$position("0:0")).Sum(s => s.Bytes)', sum(int(row["size"]) for row in last) - sum(int(row["size"]) for row in first))
 
 

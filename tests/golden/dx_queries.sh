@@ -90,6 +90,20 @@ quit
 dx "behind the end"
 END
 ask plain.xht -f lines.dx
+# Until a position is set, it is the end: of the trace, or of the process.
+cat > end.dx <<'END'
+dx @$cursession.TTD.Data.Live().Count(),d
+dx @$cursession.Processes[200].TTD.Data.Live().Count(),d
+dx @$cursession.Processes[200].Heap
+dx @$curprocess.Heap.Count,d
+!positions
+dx -extra @$cursession.TTD
+!tt 0
+dx @$cursession.TTD.Data.Live().Count(),d
+dx @$curprocess.Heap.Count,d
+dx @$cursession.Processes[200].Heap.Position
+END
+ask forks.xht -f end.dx
 cat > switch.dx <<'END'
 dx @$curprocess.Id,d
 dx @$cursession.Processes[200].SwitchTo()
