@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Help of every command, of every verb of a command, and of what only xheap itself starts."""
+"""Help of every command, of every verb of a command, and of what only xheap itself starts; and what bash offers behind each."""
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
 SOURCE, XHEAP = pathlib.Path(os.environ["SOURCE"]), os.environ["XHEAP"]
 HELP_WORDS = ("--help", "-help", "-h", "-?", "--HELP")
 NOBODY = "no-such-name-of-a-session-or-file"
+# Before the options of these stands a name.
+NAMED = {"start", "update", "query", "stop", "top"}
+# Second spellings and short ones, which bash need not offer; and those that xheap itself uses.
+SECOND = {"h", "help", "images", "init", "continue"}
+BASH = 'source "$1"; shift; COMP_WORDS=(xheap "$@"); COMP_CWORD=$#; _xheap; printf "%s\\n" "${COMPREPLY[@]}"'
 failures = []
 
 
@@ -52,6 +58,30 @@ def check_help(words, is_listed):
         failures.append(f"xheap {' '.join(words)} {NOBODY} --help: status {done.returncode}: {done.stderr[:200]!r}")
 
 
+def options_of(words):
+    """The options that a help lists, each without its dashes."""
+    rows = re.findall(r"^  (-.*?)(?:  |$)", run(*words, "--help").stdout, re.M)
+    return {option.lower() for row in rows for option in re.findall(r"(?<![\w-])--?([a-zA-Z][\w-]+)", row)}
+
+
+def offered(*line):
+    """What bash offers for the last word."""
+    done = subprocess.run(["bash", "-c", BASH, "bash", SOURCE / "completions/xheap.bash", *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env=dict(os.environ, PATH=f"{pathlib.Path(XHEAP).resolve().parent}:{os.environ['PATH']}"))
+    if done.stderr:
+        failures.append(f"bash behind xheap {' '.join(line)}: {done.stderr[:200]}")
+    return {word.lstrip("-").lower() for word in done.stdout.split()}
+
+
+def check_completion(words, verbs):
+    """Behind a dash, each option; of a command with verbs, whose options are those of a verb, the verbs."""
+    line = [*words, *([NOBODY] if words[0] in NAMED else []), "-"]
+    wanted = {"help"} if verbs else {"help"} | (options_of(words) - SECOND)
+    missing = wanted - offered(*line) | (verbs - offered(*words, "") if verbs else set())
+    if missing:
+        failures.append(f"bash behind xheap {' '.join(line)} does not offer {sorted(missing)}")
+
+
 def main():
     listed, hidden = list(commands()), list(workers())
     if len(listed) < 40 or len(hidden) < 2 or ("image", "list") not in listed:
@@ -63,6 +93,11 @@ def main():
     # Words that continue a measurement, which no table has.
     if run("boottrace", "-continue", "--help").returncode not in (0, 2):
         failures.append("xheap boottrace -continue --help")
+    has_bash = shutil.which("bash")
+    if not has_bash:
+        print("completions were not tried: bash is not installed")
+    for words in listed if has_bash else ():
+        check_completion(words, {other[1] for other in listed if len(other) == 2 and other[:1] == words})
     print("\n".join(failures) or f"{len(listed)} commands and verbs, {len(hidden)} of xheap's own")
     return bool(failures)
 
