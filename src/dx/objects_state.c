@@ -379,21 +379,30 @@ static void get_life_module(struct dx_query *query, const struct dx_value *objec
 		*value = dx_id_object(query, &dx_module_class, life_of(object)->id);
 }
 
+/* The documents ask for it. */
+static void get_no_exception(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query, (void)object, (void)value;
+}
+
+/* As the documents print events. */
 static const char *life_show(struct dx_query *query, const struct dx_value *object)
 {
-	struct dx_value type, subject = {.kind = DX_ABSENT};
-	get_type(query, object, &type);
-	get_life_thread(query, object, &subject);
-	get_life_module(query, object, &subject);
-	return dx_format(query->arena, "%s: %s", type.text, dx_show(query, &subject, 0));
+	static const char *const words[] = {"Thread created at", "Thread terminated at", "Module Loaded at position:",
+					    "Module Unloaded at position:"};
+	struct dx_value position;
+	get_life_position(query, object, &position);
+	return dx_format(query->arena, "%s %s", words[life_of(object)->kind],
+			 dx_position_text(query->arena, &position));
 }
 
 static const struct dx_member event_members[] = {
 	{"Type", DX_TEXT, 0, get_type, NULL, "ThreadCreated, ThreadTerminated, ModuleLoaded or ModuleUnloaded"},
 	{"Position", DX_POSITION, 0, get_life_position, &dx_position_class,
-	 "when; of a thread: its first and its last heap call"},
-	{"Thread", DX_OBJECT, 0, get_life_thread, &dx_thread_class, "the thread"},
+	 "when; of a thread: its first and its last heap call; of a module that stays: the trace's end"},
 	{"Module", DX_OBJECT, 0, get_life_module, &dx_module_class, "the image"},
+	{"Thread", DX_OBJECT, 0, get_life_thread, &dx_thread_class, "the thread"},
+	{"Exception", DX_OBJECT, 0, get_no_exception, NULL, "always absent: exceptions are not recorded"},
 	{NULL},
 };
 
@@ -428,8 +437,8 @@ void dx_life_events(struct dx_query *query, uint32_t process, struct dx_value *v
 		if (mapping->process != process)
 			continue;
 		events[count++] = (struct life_event){mapping->load_ns, i, LIFE_MODULE_LOADED};
-		if (mapping->unload_ns != INT64_MAX)
-			events[count++] = (struct life_event){mapping->unload_ns, i, LIFE_MODULE_UNLOADED};
+		/* What was never unloaded has the trace's end, as in the documents. */
+		events[count++] = (struct life_event){mapping->unload_ns, i, LIFE_MODULE_UNLOADED};
 	}
 	qsort(events, count, sizeof(*events), by_time);
 	struct dx_list *list = dx_list_new(query, query->arena);
