@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A grid is as wide as the cells of its first rows, so that a long one begins at once. Rows are read ROWS_READ at a
- * time, as texts. In later rows a wider cell pushes the rest of its line, and a member that no row had before begins the
- * grid anew, with a header that has it.
+ * A grid is as wide as the cells of its first rows, so that a long one begins at once. Rows are read as texts,
+ * ROWS_READ at a time, or fewer with little memory. In later rows a wider cell pushes the rest of its line, and a
+ * member that no row had before begins the grid anew, with a header that has it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,8 @@
 #include "dx/print.h"
 #include "trace/trace.h"
 
-enum { COLUMNS_MAX = 64, ROWS_READ = 256, TEXT_WIDTH_LEAST = 12, COLUMN_EXTRA = 3 /* the separator and its blanks */ };
+enum { COLUMNS_MAX = 64, TEXT_WIDTH_LEAST = 12, COLUMN_EXTRA = 3 /* the separator and its blanks */ };
+enum { ROWS_READ = 256, TEXTS_SHARE = 16 /* of the memory of the query, for their texts */ };
 
 struct grid_column {
 	const char *name;
@@ -45,19 +46,21 @@ struct grid_print {
 	const struct dx_layout *layout;
 	struct sink *out;
 	struct grid_column columns[COLUMNS_MAX];
-	unsigned count, shown_count;                    /* shown_count: of the last header */
-	unsigned places[COLUMNS_MAX];                   /* columns from left to right */
-	unsigned widest_label, widest_short, label_width; /* label_width: on a terminal, it may be less */
-	unsigned label_least;                           /* of indices and of numbers */
-	unsigned widest_index;
+	unsigned count, shown_count;  /* shown_count: of the last header */
+	unsigned places[COLUMNS_MAX]; /* columns from left to right */
+	unsigned widest_index, widest_label, widest_short;
+	unsigned label_least; /* of indices and of numbers */
+	unsigned label_width; /* on a terminal it may be less than the widest */
 	unsigned whole_width; /* of the grid with all columns */
 	bool has_short_labels;
 	bool has_cut; /* there are more members than columns */
 	bool has_more;
 	uint64_t passed;
 	struct dx_arena texts; /* of the rows */
+	size_t text_bytes;
 	struct grid_row rows[ROWS_READ];
 	unsigned row_count;
+	struct grid_cell cells[COLUMNS_MAX]; /* of the row that is read */
 };
 
 static const char *label_of(const struct grid_print *print, const struct dx_element *element, bool is_short)
@@ -134,7 +137,9 @@ static void widen(unsigned *width, unsigned least)
 
 static struct grid_cell cell_make(struct grid_print *print, const char *text, bool may_be_cut)
 {
-	return (struct grid_cell){dx_copy_text(&print->texts, text, strlen(text)), text_width(text), may_be_cut};
+	size_t length = strlen(text);
+	print->text_bytes += length;
+	return (struct grid_cell){dx_copy_text(&print->texts, text, length), text_width(text), may_be_cut};
 }
 
 /* A label is "INDEX : VALUE", or one of both. */
@@ -156,10 +161,9 @@ static void read_label(struct grid_print *print, const struct dx_element *elemen
 }
 
 /* Of two members of a name, the first one counts. */
-static void read_cell(struct grid_print *print, struct grid_row *row, struct grid_column *column,
-		      const struct dx_value *value)
+static void read_cell(struct grid_print *print, struct grid_column *column, const struct dx_value *value)
 {
-	struct grid_cell *cell = &row->cells[column - print->columns];
+	struct grid_cell *cell = &print->cells[column - print->columns];
 	if (cell->text)
 		return;
 	const char *text = cell_text(print, value);
@@ -175,7 +179,7 @@ static void read_row(struct grid_print *print, const struct dx_element *element)
 	const struct dx_value *object = &element->value;
 	uint32_t count = object->kind == DX_OBJECT || object->kind == DX_POSITION ? dx_member_count(object) : 0;
 	struct grid_row *row = &print->rows[print->row_count++];
-	*row = (struct grid_row){.cells = dx_new(&print->texts, struct grid_cell, COLUMNS_MAX)};
+	memset(print->cells, 0, sizeof(print->cells));
 	read_label(print, element, row);
 	for (uint32_t i = 0; i < count && !print->query->is_stopped; i++) {
 		struct dx_mark mark = dx_mark(print->query->arena);
@@ -185,21 +189,25 @@ static void read_row(struct grid_print *print, const struct dx_element *element)
 		struct grid_column *column = name ? column_of(print, name, i) : NULL;
 		if (column) {
 			column->is_minor |= (flags & DX_MEMBER_MINOR) != 0;
-			read_cell(print, row, column, &value);
+			read_cell(print, column, &value);
 		}
 		dx_release(print->query->arena, mark);
 	}
 	row->count = print->count;
+	row->cells = dx_new(&print->texts, struct grid_cell, row->count + 1);
+	memcpy(row->cells, print->cells, row->count * sizeof(*row->cells));
 }
 
 /* Read the next rows. False: there are no more behind them. */
 static bool read_rows(struct grid_print *print, struct dx_iterator *iterator)
 {
 	const struct dx_layout *layout = print->layout;
+	size_t most_bytes = print->query->budget.limit_bytes / TEXTS_SHARE;
 	struct dx_element element;
 	dx_arena_fini(&print->texts);
 	print->row_count = 0;
-	for (; print->row_count < ROWS_READ && !print->out->error; print->passed++) {
+	print->text_bytes = 0;
+	for (; print->row_count < ROWS_READ && print->text_bytes < most_bytes && !print->out->error; print->passed++) {
 		struct dx_mark step = dx_mark(print->query->arena);
 		if (!dx_next(print->query, iterator, &element))
 			return false;
