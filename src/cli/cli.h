@@ -17,9 +17,9 @@ enum { CLI_OK = 0, CLI_NO = 1, CLI_FAILED = 2 };
 /** One of the verbs of a command, such as list of xheap image list. */
 struct cli_verb {
 	const char *name;
-	const char *usage;                    /**< what follows the name */
-	const char *summary;                  /**< one line */
-	const struct option_grammar *options; /**< listed by --help, and read by `run`; NULL: it has none */
+	const char *usage;                       /**< what follows the name */
+	const char *summary;                     /**< one line */
+	const struct option_grammar *options;    /**< listed by --help, and read by `run`; NULL: it has none */
 	int (*run)(int count, char **arguments); /**< arguments[0] is the verb; returns the exit status */
 };
 

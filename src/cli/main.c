@@ -158,8 +158,8 @@ const struct cli_verb *command_verb(const struct command *command, const char *n
 
 void command_print_verb_help(const struct command *command, const struct cli_verb *verb, FILE *out)
 {
-	unsigned width = cli_help_width(out), column = (unsigned)fprintf(out, "xheap %s %s ", command->name, verb->name);
-	cli_print_words(out, verb->usage, column, width);
+	unsigned width = cli_help_width(out);
+	cli_print_words(out, verb->usage, (unsigned)fprintf(out, "xheap %s %s ", command->name, verb->name), width);
 	cli_print_words(out, verb->summary, 0, width);
 	if (verb->options) {
 		putc('\n', out);
