@@ -13,6 +13,14 @@ _xheap_traces() {
 	COMPREPLY=($(compgen -f -X '!*.xht' -- "$1") $(compgen -d -- "$1"))
 }
 
+# Print the option $1 with one dash. Without a dash it is a word that may have an option's name, such as heap.
+_xheap_option() {
+	case $1 in
+	--*) echo "${1#-}" ;;
+	*) echo "$1" ;;
+	esac
+}
+
 # Offer the options of record and start, or the values of the option $2.
 _xheap_recording() {
 	case $2 in
@@ -69,19 +77,18 @@ _xheap_recover() {
 _xheap_heap() {
 	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -session -by -top -range -at -lifetime -size \
 		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -noIndex -timing -width -fullNames -allFrames --help"
-	case ${2#-} in
-	-stacks | stacks | -frames | frames | -image | image | -images | images | -heaps | heaps | -tree | tree | -chains | chains)
+	case $(_xheap_option "$2") in
+	-stacks | -frames | -image | -images | -heaps | -tree | -chains)
 		case $1 in
 		-*) _xheap_reply "$options" "$1" ;;
 		*) _xheap_traces "$1"; COMPREPLY+=($(compgen -W "so soc st stc src sp spc stt" -- "$1")) ;;
 		esac ;;
-	-width | width | -top | top | -range | range | -at | at | -lifetime | lifetime | -size | size | -callers | callers | -requireF* | requireF* | -cullFrames | cullFrames | \
-		-pids | pids | -threads | threads | -heap | heap) ;;
-	-by | by) _xheap_reply "process thread heap size lifetime time class" "$1" ;;
-	-window | window) _xheap_reply "AIFI AIFO AOFI AOFO" "$1" ;;
-	-cullLists | cullLists) COMPREPLY=($(compgen -W "allocators c containers rust" -- "$1") $(compgen -f -- "$1")) ;;
-	-o | o) COMPREPLY=($(compgen -f -- "$1")) ;;
-	-format | format) _xheap_reply "text csv json folded" "$1" ;;
+	-width | -top | -range | -at | -lifetime | -size | -callers | -requireF* | -cullFrames | -pids | -threads | -heap) ;;
+	-by) _xheap_reply "process thread heap size lifetime time class" "$1" ;;
+	-window) _xheap_reply "AIFI AIFO AOFI AOFO" "$1" ;;
+	-cullLists) COMPREPLY=($(compgen -W "allocators c containers rust" -- "$1") $(compgen -f -- "$1")) ;;
+	-o) COMPREPLY=($(compgen -f -- "$1")) ;;
+	-format) _xheap_reply "text csv json folded" "$1" ;;
 	*) case $1 in
 		-*) _xheap_reply "$options" "$1" ;;
 		*) _xheap_traces "$1" ;;
@@ -105,9 +112,9 @@ _xheap_check() {
 _xheap_diff() {
 	local options="-stacks -frames -inclusive -image -tree -callers -totals -by -top -normalise -fail-above -fail-frames -range -lifetime -size \
 		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -noIndex -width -fullNames -allFrames --help"
-	case ${2#-} in
-	-normalise | normalise) _xheap_reply "time count" "$1" ;;
-	-fail-* | fail-*) ;;
+	case $(_xheap_option "$2") in
+	-normalise) _xheap_reply "time count" "$1" ;;
+	-fail-*) ;;
 	*) case $1 in
 		-*) _xheap_reply "$options" "$1" ;;
 		*) _xheap_heap "$1" "$2" ;;
@@ -153,6 +160,7 @@ _xheap_info() {
 # Offer the names of sessions, then the options of the command.
 _xheap_session() {
 	if [ "$COMP_CWORD" -eq 2 ]; then
+		[ "${2#-}" = "$2" ] || { _xheap_reply "--help" "$2"; return; }
 		[ "$1" = start ] || _xheap_reply "$(xheap sessions 2>/dev/null | sed -n 's/^\([^:]*\):.*/\1/p')" "$2"
 		return
 	fi
@@ -179,7 +187,7 @@ _xheap_session() {
 # Offer what follows xheap image.
 _xheap_image() {
 	if [ "$COMP_CWORD" -eq 2 ]; then
-		_xheap_reply "add list show remove enable disable watch" "$1"
+		_xheap_reply "add list show remove enable disable watch --help" "$1"
 		return
 	fi
 	case ${COMP_WORDS[2]} in
@@ -188,9 +196,9 @@ _xheap_image() {
 		-*) _xheap_reply "--service --session --output --user --arguments --cgroup --first --every --for --privileged --scripts --force --tracing-flags --help" "$1" ;;
 		*) COMPREPLY=($(compgen -c -f -- "$1")) ;;
 		esac ;;
-	list) _xheap_reply "--format" "$1" ;;
-	watch) _xheap_reply "--below --deadline --boot" "$1" ;;
-	*) _xheap_reply "--all $(xheap image list 2>/dev/null | sed -n 's/^\([^ ].*\): .* traced.*/\1/p')" "$1" ;;
+	list) _xheap_reply "--format --help" "$1" ;;
+	watch) _xheap_reply "--below --deadline --boot --help" "$1" ;;
+	*) _xheap_reply "--all --help $(xheap image list 2>/dev/null | sed -n 's/^\([^ ].*\): .* traced.*/\1/p')" "$1" ;;
 	esac
 }
 
@@ -200,15 +208,15 @@ _xheap_autologger() {
 	local options="--Guid --Start --Boot --BufferSize --MinimumBuffers --MaximumBuffers --MaxFileSize --LogFileMode --FileName --FileMax --FlushTimer --ClockType --DisableRealtimePersistence --StackWalkingFilter --EnableFlags --AllProcesses --all --help"
 	# end of autologger_values
 	if [ "$COMP_CWORD" -eq 2 ]; then
-		_xheap_reply "add list show enable disable remove run stop" "$1"
+		_xheap_reply "add list show enable disable remove run stop --help" "$1"
 		return
 	fi
 	case ${COMP_WORDS[2]},$2 in
 	add,--FileName) COMPREPLY=($(compgen -f -- "$1")) ;;
 	add,*) _xheap_reply "$options" "$1" ;;
 	list,--format) _xheap_reply "text json" "$1" ;;
-	list,*) _xheap_reply "--format" "$1" ;;
-	*) _xheap_reply "--all --boot --init $(ls /etc/xheap/autologger.d 2>/dev/null | sed -n 's/\.conf$//p')" "$1" ;;
+	list,*) _xheap_reply "--format --help" "$1" ;;
+	*) _xheap_reply "--all --boot --init --help $(ls /etc/xheap/autologger.d 2>/dev/null | sed -n 's/\.conf$//p')" "$1" ;;
 	esac
 }
 
@@ -265,7 +273,13 @@ _xheap() {
 	dump) _xheap_dump "$current" "$previous" ;;
 	dx) _xheap_dx "$current" "$previous" ;;
 	info) _xheap_info "$current" "$previous" ;;
-	help) _xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report recover heap diff check symbols merge clean dump dx info" "$current" ;;
+	help)
+		case $previous in
+		image) _xheap_reply "add list show remove enable disable watch" "$current" ;;
+		autologger) _xheap_reply "add list show enable disable remove run stop" "$current" ;;
+		*) _xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report recover heap diff check symbols merge clean dump dx info version --help" "$current" ;;
+		esac ;;
+	version) _xheap_reply "--help" "$current" ;;
 	esac
 }
 

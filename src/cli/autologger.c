@@ -52,7 +52,7 @@ static const struct option add_rows[] = {
 
 static const struct option_group add_groups[] = {{add_rows, 0, false}, {NULL, 0, false}};
 static const struct option_grammar add_grammar = {
-	.command = "autologger", .groups = add_groups, .dashes = "--", .takes_abbreviations = true};
+	.command = "autologger add", .groups = add_groups, .dashes = "--", .takes_abbreviations = true};
 
 static int take_name(void *context, char *word)
 {
@@ -178,25 +178,26 @@ static int change_run(int count, char **arguments)
 
 /* ---- the command ---- */
 
-static const struct cli_verb verbs[] = {{"add", add_run},
-					{"list", autologger_list_run},
-					{"show", autologger_show_run},
-					{"enable", change_run},
-					{"disable", change_run},
-					{"remove", change_run},
-					{"run", autologger_start_run},
-					{"stop", autologger_stop_run}};
+static const struct cli_verb verbs[] = {
+	{"add", "NAME [OPTIONS]", "write the file of a session that begins with the machine", &add_grammar, add_run},
+	{"list", "[OPTIONS]", "list the files, and how the last start of each went", &autologger_list_grammar,
+	 autologger_list_run},
+	{"show", "NAME", "print all values of one", NULL, autologger_show_run},
+	{"enable", "NAME|--all", "set Start = 1", NULL, change_run},
+	{"disable", "NAME|--all", "set Start = 0", NULL, change_run},
+	{"remove", "NAME|--all", "remove the file", NULL, change_run},
+	{"run", "[NAME...] [OPTIONS]", "begin the sessions now", &autologger_run_grammar, autologger_start_run},
+	{"stop", "[NAME...] [OPTIONS]", "end the sessions", &autologger_stop_grammar, autologger_stop_run},
+	{NULL}};
 
 static int autologger_run(int count, char **arguments)
 {
-	return cli_run_verb(verbs, sizeof(verbs) / sizeof(*verbs),
-			    "add, list, show, enable, disable, remove, run or stop", count, arguments);
+	return command_run_verb(&command_autologger, count, arguments);
 }
 
 const struct command command_autologger = {
 	.name = "autologger",
-	.usage = "add NAME [OPTIONS] | list | show NAME | enable NAME | disable NAME | remove NAME | run [NAME...] | "
-		 "stop [NAME...]",
+	.verbs = verbs,
 	.summary = "begin sessions when the machine starts",
 	.run = autologger_run,
 	.options = &add_grammar,

@@ -6,6 +6,8 @@
 #include "autologger/autologger_files.h"
 #include "cli/option_parser.h"
 
+extern const struct option_grammar autologger_list_grammar, autologger_run_grammar, autologger_stop_grammar;
+
 /** Verbs: arguments[0] is the verb. They return the exit status. */
 int autologger_list_run(int count, char **arguments);
 int autologger_show_run(int count, char **arguments);

@@ -90,7 +90,7 @@ static const struct option list_rows[] = {
 /* clang-format on */
 
 static const struct option_group list_groups[] = {{list_rows, 0, false}, {NULL, 0, false}};
-static const struct option_grammar list_grammar = {
+const struct option_grammar autologger_list_grammar = {
 	.command = "autologger list", .groups = list_groups, .dashes = "--", .takes_abbreviations = true};
 
 /* The status in words: 0, "87: ...", or why the file is not in force. */
@@ -186,7 +186,7 @@ int autologger_list_run(int count, char **arguments)
 	struct autologger_list list = {.count = 0};
 	struct diag why = {""};
 	char **rest;
-	int status = options_parse(&list_grammar, count, arguments, &options, NULL, &rest);
+	int status = options_parse(&autologger_list_grammar, count, arguments, &options, NULL, &rest);
 	if (status == CLI_OK && *rest)
 		status = cli_fail("autologger list: %s: not expected here", *rest);
 	if (status != CLI_OK)

@@ -277,8 +277,14 @@ static const struct option start_rows[] = {
 /* clang-format on */
 
 static const struct option_group start_groups[] = {{start_rows, 0, false}, {NULL, 0, false}};
-static const struct option_grammar start_grammar = {
-	.command = "autologger run", .groups = start_groups, .dashes = "--", .takes_abbreviations = true};
+const struct option_grammar autologger_run_grammar = {.command = "autologger run",
+						      .groups = start_groups,
+						      .dashes = "--",
+						      .takes_abbreviations = true},
+			    autologger_stop_grammar = {.command = "autologger stop",
+						       .groups = start_groups,
+						       .dashes = "--",
+						       .takes_abbreviations = true};
 
 static bool is_chosen(const struct start_options *options, const struct autologger_entry *entry)
 {
@@ -326,7 +332,7 @@ int autologger_start_run(int count, char **arguments)
 	struct start_options options = {.count = 0};
 	struct autologger_list list = {.count = 0};
 	struct diag why = {""};
-	int status = options_parse(&start_grammar, count, arguments, &options, take_name, NULL);
+	int status = options_parse(&autologger_run_grammar, count, arguments, &options, take_name, NULL);
 	if (status == CLI_OK && autologger_list_read(&list, &why))
 		status = cli_fail("autologger run: %s", why.text);
 	if (status == CLI_OK)
@@ -365,7 +371,7 @@ int autologger_stop_run(int count, char **arguments)
 	struct start_options options = {.count = 0};
 	struct autologger_list list = {.count = 0};
 	struct diag why = {""};
-	int status = options_parse(&start_grammar, count, arguments, &options, take_name, NULL);
+	int status = options_parse(&autologger_stop_grammar, count, arguments, &options, take_name, NULL);
 	if (status == CLI_OK && autologger_list_read(&list, &why))
 		status = cli_fail("autologger stop: %s", why.text);
 	if (status == CLI_OK)

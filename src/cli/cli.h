@@ -14,10 +14,20 @@
 /** Exit statuses of every command (`record` passes on its program's own). */
 enum { CLI_OK = 0, CLI_NO = 1, CLI_FAILED = 2 };
 
+/** One of the verbs of a command, such as list of xheap image list. */
+struct cli_verb {
+	const char *name;
+	const char *usage;                       /**< what follows the name */
+	const char *summary;                     /**< one line */
+	const struct option_grammar *options;    /**< listed by --help, and read by `run`; NULL: it has none */
+	int (*run)(int count, char **arguments); /**< arguments[0] is the verb; returns the exit status */
+};
+
 /** A command: a file of its own, and a row in the table of main.c. */
 struct command {
 	const char *name;
-	const char *usage;                    /**< what follows the name */
+	const char *usage;                    /**< what follows the name; NULL: its verbs */
+	const struct cli_verb *verbs;         /**< ended by a row without a name; NULL: none */
 	const char *summary;                  /**< one line */
 	const struct option_grammar *options; /**< listed by --help; NULL: none */
 	const char *help;                     /**< the rest of --help, with an example */
@@ -36,8 +46,15 @@ const struct command *command_find(const char *name);
 /** Say that there is no such command, and which one is nearest. CLI_FAILED. */
 int command_refuse(const char *name);
 
-/** Print the help of a command. */
+/** Print the help of a command, or of one of its verbs. */
 void command_print_help(const struct command *command, FILE *out);
+void command_print_verb_help(const struct command *command, const struct cli_verb *verb, FILE *out);
+
+/** Print the help of what a grammar is for: a command, or its name, a blank and a verb. */
+void command_print_help_of(const char *words, FILE *out);
+
+/** The verb of a command with this name in any case, or NULL. */
+const struct cli_verb *command_verb(const struct command *command, const char *name);
 
 /** Whether the word asks for help: --help, -h, -?. */
 bool command_is_help_word(const char *word);
@@ -60,15 +77,9 @@ __attribute__((format(printf, 1, 0))) void cli_vsay(const char *format, va_list 
 /** Say "xheap: what: why" on stderr; returns CLI_FAILED. */
 __attribute__((format(printf, 1, 2))) int cli_fail(const char *format, ...);
 
-/** One of the verbs of a command. */
-struct cli_verb {
-	const char *name;
-	int (*run)(int count, char **arguments); /**< arguments[0] is the verb; returns the exit status */
-};
-
-/** Run the verb that arguments[1] names, in any case. expected: what is said in place of an unknown one. Return its
-    exit status. */
-int cli_run_verb(const struct cli_verb *verbs, size_t verb_count, const char *expected, int count, char **arguments);
+/** Run the verb that arguments[1] names, in any case, or print its help if a word asks for that. Return its exit
+    status. */
+int command_run_verb(const struct command *command, int count, char **arguments);
 
 /** Where a report goes: to standard output, or to a pager if that is a terminal. It stays where it is. */
 struct cli_output {

@@ -69,7 +69,7 @@ static int list_positions(struct dx_query *query, const char *words, struct sink
 	for (uint32_t i = 0; i < session->dictionary->thread_count; i++) {
 		const struct trace_thread *thread = &session->dictionary->threads[i];
 		struct dx_value start = dx_position(thread->start_ns, 0), end = dx_position(thread->end_ns, 0),
-				at = session->position;
+				at = dx_position_current(query, TRACE_NONE);
 		if (thread->tid == TRACE_TID_NONE)
 			continue;
 		bool is_before = dx_order(&at, &start)<0, is_behind = dx_order(&at, &end)> 0;

@@ -54,4 +54,7 @@ static int fold_run(int argc, char **argv)
 }
 
 const struct command command_fold = {
-	.name = STORE_FOLD_WORD, .usage = "OUTPUT UNTIL_NS COUNT PIECE...", .summary = "", .run = fold_run, .help = ""};
+	.name = STORE_FOLD_WORD, .usage = "OUTPUT UNTIL_NS COUNT PIECE...",
+	.summary = "join pieces of a trace and sum up what has ended; a session's logger starts it",
+	.run = fold_run,
+	.help = ""};

@@ -4,9 +4,12 @@
 static int help_run(int argc, char **argv)
 {
 	const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
+	const struct cli_verb *verb = command && argc > 2 ? command_verb(command, argv[2]) : NULL;
 	if (argc > 1 && !command)
 		return command_refuse(argv[1]);
-	if (command)
+	if (verb)
+		command_print_verb_help(command, verb, stdout);
+	else if (command)
 		command_print_help(command, stdout);
 	else
 		command_print_list(stdout);
@@ -22,10 +25,10 @@ static int version_run(int argc, char **argv)
 
 const struct command command_help = {
 	.name = "help",
-	.usage = "[COMMAND]",
+	.usage = "[COMMAND [VERB]]",
 	.summary = "show how to use xheap, or one of its commands",
 	.run = help_run,
-	.help = "Example:\n  xheap help heap\n",
+	.help = "Example:\n  xheap help heap\n  xheap help image list\n",
 };
 
 const struct command command_version = {

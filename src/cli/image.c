@@ -69,8 +69,8 @@ static int take_image(void *context, char *word)
 	return CLI_OK;
 }
 
-const struct option_grammar image_grammar = {
-	.command = "image", .groups = add_groups, .dashes = "--", .takes_abbreviations = true};
+static const struct option_grammar add_grammar = {
+	.command = "image add", .groups = add_groups, .dashes = "--", .takes_abbreviations = true};
 
 /* A number of seconds, minutes, hours or days, as the time at which it is over. "" if it is none. */
 static void end_text(const char *word, char *text, size_t size)
@@ -158,7 +158,7 @@ static int add_run(int count, char **arguments)
 	struct image_option option;
 	struct diag diag = {""};
 	session_options_init(&add.session);
-	int status = options_parse(&image_grammar, count, arguments, &add, take_image, NULL);
+	int status = options_parse(&add_grammar, count, arguments, &add, take_image, NULL);
 	if (status == CLI_OK && !add.image && !add.service)
 		status = cli_fail("image add: the image is missing: a file name such as nginx, or a path, or "
 				  "--service UNIT");
@@ -290,23 +290,29 @@ static int watch_run(int count, char **arguments)
 
 /* ---- the command ---- */
 
-static const struct cli_verb verbs[] = {{"add", add_run},       {"list", image_list_run}, {"show", image_show_run},
-					{"remove", change_run}, {"enable", change_run},   {"disable", change_run},
-					{"watch", watch_run}};
+static const struct cli_verb verbs[] = {
+	{"add", "[NAME|PATH] [OPTIONS]", "register a program: its starts are recorded", &add_grammar, add_run},
+	{"list", "[OPTIONS]", "list what is registered, and what became of the starts", &image_list_grammar,
+	 image_list_run},
+	{"show", "IMAGE", "print one option as its file has it", NULL, image_show_run},
+	{"remove", "IMAGE|--all", "remove an option; its starts are no longer recorded", NULL, change_run},
+	{"enable", "IMAGE", "take an option that was disabled into force again", NULL, change_run},
+	{"disable", "IMAGE", "keep the option, and do not record", NULL, change_run},
+	{"watch", "[OPTIONS]", "record the starts of what is registered, until the command is ended", &watch_grammar,
+	 watch_run},
+	{NULL}};
 
 static int image_run(int count, char **arguments)
 {
-	return cli_run_verb(verbs, sizeof(verbs) / sizeof(*verbs), "add, list, show, remove, enable, disable or watch",
-			    count, arguments);
+	return command_run_verb(&command_image, count, arguments);
 }
 
 const struct command command_image = {
 	.name = "image",
-	.usage = "add [NAME|PATH] [OPTIONS] | list | show IMAGE | remove IMAGE|--all | enable IMAGE | disable IMAGE | "
-		 "watch",
+	.verbs = verbs,
 	.summary = "record a program whenever and by whomever it is started",
 	.run = image_run,
-	.options = &image_grammar,
+	.options = &add_grammar,
 	.help = "NAME is a file name without a path, PATH is one file. Starts are recorded while xheap image watch "
 		"runs,\n"
 		"as the service xheap-images or by itself. Other options are those of xheap start.\n\n"

@@ -6,6 +6,8 @@
 #include "image/image_files.h"
 #include "image/image_status.h"
 
+extern const struct option_grammar image_list_grammar;
+
 /** The verbs list and show. arguments[0] is the verb. The exit status. */
 int image_list_run(int count, char **arguments);
 int image_show_run(int count, char **arguments);

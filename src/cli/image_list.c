@@ -48,7 +48,7 @@ static const struct option list_rows[] = {
 /* clang-format on */
 
 static const struct option_group list_groups[] = {{list_rows, 0, false}, {NULL, 0, false}};
-static const struct option_grammar list_grammar = {
+const struct option_grammar image_list_grammar = {
 	.command = "image list", .groups = list_groups, .dashes = "--", .takes_abbreviations = true};
 
 int image_await(void)
@@ -343,7 +343,7 @@ int image_list_run(int count, char **arguments)
 	struct image_options options = {0};
 	struct image_status status;
 	char **rest;
-	int result = options_parse(&list_grammar, count, arguments, &list, NULL, &rest);
+	int result = options_parse(&image_list_grammar, count, arguments, &list, NULL, &rest);
 	if (result == CLI_OK && *rest)
 		result = cli_fail("image list: %s: not expected here", *rest);
 	if (result != CLI_OK)

@@ -158,4 +158,7 @@ static int index_run(int argc, char **argv)
 }
 
 const struct command command_index = {
-	.name = INDEXING_WORD, .usage = "FILE", .summary = "", .run = index_run, .help = ""};
+	.name = INDEXING_WORD, .usage = "FILE",
+	.summary = "make the index of a trace while it is written; record starts it",
+	.run = index_run,
+	.help = ""};

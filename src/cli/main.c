@@ -52,6 +52,14 @@ const struct command *command_find(const char *name)
 	return NULL;
 }
 
+static const struct command *worker_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof(workers) / sizeof(workers[0]); i++)
+		if (!strcmp(name, workers[i]->name))
+			return workers[i];
+	return NULL;
+}
+
 int command_refuse(const char *name)
 {
 	const char *nearest = NULL;
@@ -91,10 +99,25 @@ static void print_rest(FILE *out, const char *help, unsigned width)
 	free(copy);
 }
 
+static void print_usage(const struct command *command, FILE *out, unsigned width)
+{
+	unsigned column = (unsigned)fprintf(out, "xheap %s ", command->name);
+	struct sink usage;
+	sink_to_memory(&usage);
+	if (command->usage)
+		sink_text(&usage, command->usage);
+	for (const struct cli_verb *verb = command->verbs; verb && verb->name; verb++)
+		sink_format(&usage, "%s%s%s%s", verb == command->verbs ? "" : " | ", verb->name,
+			    *verb->usage ? " " : "", verb->usage);
+	char *words = sink_take(&usage, NULL);
+	cli_print_words(out, words, column, width);
+	free(words);
+}
+
 void command_print_help(const struct command *command, FILE *out)
 {
 	unsigned width = cli_help_width(out);
-	cli_print_words(out, command->usage, (unsigned)fprintf(out, "xheap %s ", command->name), width);
+	print_usage(command, out, width);
 	cli_print_words(out, command->summary, 0, width);
 	putc('\n', out);
 	if (command->options) {
@@ -122,6 +145,73 @@ void command_print_list(FILE *out)
 	cli_print_words(out, "xheap help COMMAND explains one. Options take one dash or two, in any case.", 0, width);
 	fputs("\nExample:\n  xheap heap -stacks so -top 10\n", out);
 }
+
+/* ---- verbs ---- */
+
+const struct cli_verb *command_verb(const struct command *command, const char *name)
+{
+	for (const struct cli_verb *verb = command->verbs; verb && verb->name; verb++)
+		if (!strcasecmp(verb->name, name))
+			return verb;
+	return NULL;
+}
+
+void command_print_verb_help(const struct command *command, const struct cli_verb *verb, FILE *out)
+{
+	unsigned width = cli_help_width(out);
+	cli_print_words(out, verb->usage, (unsigned)fprintf(out, "xheap %s %s ", command->name, verb->name), width);
+	cli_print_words(out, verb->summary, 0, width);
+	if (verb->options) {
+		putc('\n', out);
+		options_print_help(verb->options, out);
+	}
+	fprintf(out, "\nxheap help %s explains the command.\n", command->name);
+}
+
+void command_print_help_of(const char *words, FILE *out)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(words, " "), words);
+	const struct command *command = command_find(name);
+	const char *rest = words + strlen(name);
+	const struct cli_verb *verb = *rest ? command_verb(command, rest + 1) : NULL;
+	if (verb)
+		command_print_verb_help(command, verb, out);
+	else
+		command_print_help(command, out);
+}
+
+/* A verb with options reads such a word by itself: it may be the value of one. */
+static bool asks_for_help(const struct cli_verb *verb, int count, char **arguments)
+{
+	for (int i = 2; i < count && !verb->options; i++)
+		if (command_is_help_word(arguments[i]))
+			return true;
+	return false;
+}
+
+int command_run_verb(const struct command *command, int count, char **arguments)
+{
+	char names[200] = "";
+	const struct cli_verb *verb = count > 1 ? command_verb(command, arguments[1]) : NULL;
+	if (verb && asks_for_help(verb, count, arguments)) {
+		command_print_verb_help(command, verb, stdout);
+		return CLI_OK;
+	}
+	if (verb) {
+		arguments[1] = (char *)verb->name;
+		return verb->run(count - 1, arguments + 1);
+	}
+	for (verb = command->verbs; verb->name; verb++) {
+		const char *before = verb == command->verbs ? "" : verb[1].name ? ", " : " or ";
+		size_t length = strlen(names);
+		snprintf(names + length, sizeof(names) - length, "%s%s", before, verb->name);
+	}
+	return cli_fail("%s: %s: %s is expected", command->name, count > 1 ? arguments[1] : "the action is missing",
+			names);
+}
+
+/* ---- the program ---- */
 
 bool command_is_help_word(const char *word)
 {
@@ -170,14 +260,12 @@ static int run(int argc, char **argv)
 		name = "help";
 	if (!strcasecmp(name, "--version") || !strcasecmp(name, "-version") || !strcmp(name, "-V"))
 		name = "version";
-	for (size_t i = 0; i < sizeof(workers) / sizeof(workers[0]); i++)
-		if (!strcmp(name, workers[i]->name))
-			return workers[i]->run(argc - 1, argv + 1);
-	if (asks_as_documented(argc, argv)) {
+	const struct command *worker = worker_find(name);
+	if (!worker && asks_as_documented(argc, argv)) {
 		argv[0] = (char *)command_heap.name;
 		return command_heap.run(argc, argv);
 	}
-	const struct command *command = command_find(name);
+	const struct command *command = worker ? worker : command_find(name);
 	if (!command)
 		return command_refuse(name);
 	if (argc > 2 && command_is_help_word(argv[2]) && !(command == &command_dx && argc > 3)) {

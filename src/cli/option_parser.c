@@ -165,7 +165,7 @@ int options_parse(const struct option_grammar *grammar, int argc, char **argv, v
 		} else if (!strcmp(word, "--")) {
 			is_ended = true;
 		} else if (command_is_help_word(word)) {
-			command_print_help(command_find(grammar->command), stdout);
+			command_print_help_of(grammar->command, stdout);
 			exit(CLI_OK);
 		} else {
 			status = take_word(&reading, word);

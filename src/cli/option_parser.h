@@ -11,7 +11,7 @@
 
 /** How the command line of a command is read. */
 struct option_grammar {
-	const char *command;
+	const char *command;      /**< or its name, a blank and a verb */
 	const struct option_group *groups;
 	const char *dashes;       /**< before names in messages and in --help: "-" or "--" */
 	bool takes_abbreviations; /**< the beginning of a name is enough when it means one option */

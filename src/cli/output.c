@@ -33,17 +33,6 @@ int cli_fail(const char *format, ...)
 	return CLI_FAILED;
 }
 
-int cli_run_verb(const struct cli_verb *verbs, size_t verb_count, const char *expected, int count, char **arguments)
-{
-	for (size_t i = 0; count > 1 && i < verb_count; i++)
-		if (!strcasecmp(arguments[1], verbs[i].name)) {
-			arguments[1] = (char *)verbs[i].name;
-			return verbs[i].run(count - 1, arguments + 1);
-		}
-	return cli_fail("%s: %s: %s is expected", arguments[0], count > 1 ? arguments[1] : "the action is missing",
-			expected);
-}
-
 void cli_print_words(FILE *out, const char *words, unsigned column, unsigned width)
 {
 	unsigned at = column;

@@ -15,7 +15,6 @@ void dx_session_init(struct dx_session *session)
 	session->dictionary = trace_dictionary(session->trace);
 	session->budget.limit_bytes = VARIABLES_BYTES;
 	dx_session_switch(session, session->dictionary->process_count ? 0 : TRACE_NONE, TRACE_NONE);
-	session->position = dx_position(0, 0);
 }
 
 void dx_session_switch(struct dx_session *session, uint32_t process, uint32_t thread)

@@ -45,7 +45,7 @@ struct dx_session {
 	struct dx_variable *variables;
 	struct dx_variable *removed; /**< in this query, which may still use their values */
 	uint32_t process, thread;    /**< the current ones, ids; TRACE_NONE: the trace has none */
-	struct dx_value position;
+	struct dx_value position;    /**< DX_ABSENT until it is set; see dx_position_current() */
 	struct heap_table *table; /**< NULL: not needed yet */
 	struct heap_names *names;
 	uint64_t *entry_addresses; /**< by entry: in its image, 0: not asked for yet, UINT64_MAX: not known; or NULL */

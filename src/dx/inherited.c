@@ -194,12 +194,17 @@ static void ends_apply(struct dx_query *query, struct dx_copies *copies, uint32_
 
 /* ---- the line of parents ---- */
 
+/* The copies end with the process, as its own blocks do: behind all points of that nanosecond. At the trace's end,
+   processes that end then are still there. */
 static bool runs_at(const struct dx_session *session, uint32_t process, const struct dx_value *position)
 {
 	const struct trace_process *of = &session->dictionary->processes[process];
-	bool is_before_end =
-		!trace_process_end_is_known(of) || session->table->processes[process].end_ns > position->sequence_ns;
-	return of->start_ns <= position->sequence_ns && is_before_end;
+	int64_t end_ns = session->table->processes[process].end_ns, at_ns = position->sequence_ns;
+	if (!trace_process_end_is_known(of))
+		return of->start_ns <= at_ns;
+	if (at_ns == INT64_MAX)
+		return end_ns >= session->dictionary->duration_ns;
+	return of->start_ns <= at_ns && (end_ns > at_ns || (end_ns == at_ns && position->step != UINT32_MAX));
 }
 
 /* Return the processes from this one to the first of the line, and how many they are; NULL: the line has a circle. */

@@ -77,12 +77,12 @@ static void get_status(struct dx_query *query, const struct dx_value *object, st
 
 static void get_threads(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	*value = dx_ids(query, &dx_thread_class, query->session->dictionary->thread_count, dx_id_of(object));
+	*value = dx_ids(query, &dx_thread_class, query->session->dictionary->thread_count, dx_id_of(object), false);
 }
 
 static void get_modules(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	*value = dx_ids(query, &dx_module_class, query->session->dictionary->mapping_count, dx_id_of(object));
+	*value = dx_ids(query, &dx_module_class, query->session->dictionary->mapping_count, dx_id_of(object), false);
 }
 
 static void get_ttd(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -135,6 +135,11 @@ const struct dx_class dx_process_class = {.name = "Process",
 
 /* ---- their time ---- */
 
+static void get_counted_threads(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	*value = dx_ids(query, &dx_thread_class, query->session->dictionary->thread_count, dx_id_of(object), true);
+}
+
 static void get_data(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	*value = dx_id_object(query, &dx_data_class, dx_id_of(object));
@@ -157,7 +162,7 @@ static void get_events(struct dx_query *query, const struct dx_value *object, st
 
 static const struct dx_member process_ttd_members[] = {
 	{"Lifetime", DX_OBJECT, 0, get_lifetime, &dx_position_range_class, "the time of the process"},
-	{"Threads", DX_SEQUENCE, 0, get_threads, &dx_thread_class, "its threads, by tid"},
+	{"Threads", DX_SEQUENCE, 0, get_counted_threads, &dx_thread_class, "its threads, from 0"},
 	{"Events", DX_SEQUENCE, 0, get_events, &dx_event_class, "its threads and modules that came and went"},
 	{"Data", DX_OBJECT, 0, get_data, &dx_data_class, "collections of what was recorded of it"},
 	{"Utility", DX_OBJECT, 0, get_utility, &dx_utility_class, "searches"},

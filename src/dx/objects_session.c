@@ -28,7 +28,7 @@ struct dx_value dx_id_object(struct dx_query *query, const struct dx_class *clas
 /* ---- sequences of ids ---- */
 
 /* Objects of the class of the ids [first, count): of the process, unless that is TRACE_NONE. */
-enum { IDS_FIRST, IDS_COUNT, IDS_PROCESS, IDS_CLASS, IDS_ARGUMENTS };
+enum { IDS_FIRST, IDS_COUNT, IDS_PROCESS, IDS_CLASS, IDS_COUNTED, IDS_ARGUMENTS };
 
 struct ids_state {
 	uint64_t passed;
@@ -55,6 +55,8 @@ static bool ids_next(struct dx_query *query, struct dx_iterator *iterator, struc
 				  arguments[IDS_PROCESS].number != process_of(dictionary, class, id)))
 			continue;
 		*element = (struct dx_element){dx_id_object(query, class, id), dx_number(state->index++)};
+		if (arguments[IDS_COUNTED].truth)
+			return true;
 		if (class == &dx_thread_class)
 			element->index = dx_number(dictionary->threads[id].tid);
 		if (class == &dx_process_class && dictionary->processes[id].pid)
@@ -67,7 +69,8 @@ static bool ids_next(struct dx_query *query, struct dx_iterator *iterator, struc
 static const struct dx_operator ids_operator = {
 	.name = "ids", .state_bytes = sizeof(struct ids_state), .next = ids_next};
 
-struct dx_value dx_ids(struct dx_query *query, const struct dx_class *class, uint32_t count, uint32_t process)
+struct dx_value dx_ids(struct dx_query *query, const struct dx_class *class, uint32_t count, uint32_t process,
+		       bool is_counted)
 {
 	struct dx_sequence *sequence = dx_sequence_new(query, &ids_operator, NULL, 0);
 	sequence->argument_count = IDS_ARGUMENTS;
@@ -75,6 +78,7 @@ struct dx_value dx_ids(struct dx_query *query, const struct dx_class *class, uin
 	sequence->arguments[IDS_COUNT] = dx_number(count);
 	sequence->arguments[IDS_PROCESS] = dx_number(process);
 	sequence->arguments[IDS_CLASS] = (struct dx_value){.kind = DX_ABSENT, .class = class};
+	sequence->arguments[IDS_COUNTED] = dx_bool(is_counted);
 	return dx_sequence_value(sequence);
 }
 
@@ -83,7 +87,7 @@ struct dx_value dx_ids(struct dx_query *query, const struct dx_class *class, uin
 static void get_processes(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)object;
-	*value = dx_ids(query, &dx_process_class, query->session->dictionary->process_count, TRACE_NONE);
+	*value = dx_ids(query, &dx_process_class, query->session->dictionary->process_count, TRACE_NONE, false);
 }
 
 static void get_id(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -137,14 +141,15 @@ static void get_lifetime(struct dx_query *query, const struct dx_value *object, 
 static void get_default(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)object;
-	*value = query->session->position;
+	*value = dx_position_current(query, TRACE_NONE);
 }
 
 static const struct dx_member session_ttd_members[] = {
 	{"Data", DX_OBJECT, 0, get_data, &dx_data_class, "collections of what was recorded"},
 	{"Utility", DX_OBJECT, 0, get_utility, &dx_utility_class, "searches"},
 	{"Lifetime", DX_OBJECT, 0, get_lifetime, &dx_position_range_class, "the time of the trace"},
-	{"Position", DX_POSITION, DX_MEMBER_EXTRA, get_default, &dx_position_class, "the current position"},
+	{"Position", DX_POSITION, DX_MEMBER_EXTRA, get_default, &dx_position_class,
+	 "the current position; until one is set, the trace's end"},
 	{NULL},
 };
 

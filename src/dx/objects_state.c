@@ -205,8 +205,7 @@ void dx_heap_uses(struct dx_query *query, uint32_t process, struct dx_value *val
 
 static void get_position(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	(void)object;
-	*value = query->session->position;
+	*value = dx_position_current(query, dx_id_of(object));
 }
 
 /* Add up the live blocks: all of them in rows[heap_count], and by heap if `rows` has more than that. */
@@ -215,7 +214,7 @@ static void live_sum(struct dx_query *query, uint32_t process, struct heap_row *
 	struct dx_block_pass pass = {.has_scan = false};
 	struct heap_extents extents = {0};
 	struct dx_block block;
-	dx_block_pass_begin(&pass, query, process, DX_BLOCKS_LIVE, query->session->position);
+	dx_block_pass_begin(&pass, query, process, DX_BLOCKS_LIVE, dx_position_current(query, process));
 	while (dx_block_pass_next(&pass, query, &block)) {
 		uint32_t heap = block.row.heap < heap_count ? block.row.heap : heap_count;
 		rows[heap].count++;
@@ -243,7 +242,7 @@ static void inherited_sum(struct dx_query *query, const struct dx_value *object,
 {
 	struct dx_copies copies = {NULL};
 	*count = *bytes = 0;
-	dx_copies_find(query, &copies, dx_id_of(object), query->session->position);
+	dx_copies_find(query, &copies, dx_id_of(object), dx_position_current(query, dx_id_of(object)));
 	for (uint32_t i = 0; i < copies.count; i++)
 		*bytes += copies.items[i].size_bytes;
 	*count = copies.count;
@@ -289,7 +288,7 @@ static void get_live_bytes(struct dx_query *query, const struct dx_value *object
 
 static void get_blocks(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	*value = dx_blocks(query, dx_id_of(object), DX_BLOCKS_LIVE, query->session->position, 0);
+	*value = dx_blocks(query, dx_id_of(object), DX_BLOCKS_LIVE, dx_position_current(query, dx_id_of(object)), 0);
 }
 
 static void get_by_heap(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -313,11 +312,12 @@ static void get_by_heap(struct dx_query *query, const struct dx_value *object, s
 
 static void get_by_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	*value = dx_live_by_stack(query, dx_id_of(object), query->session->position);
+	*value = dx_live_by_stack(query, dx_id_of(object), dx_position_current(query, dx_id_of(object)));
 }
 
 static const struct dx_member state_members[] = {
-	{"Position", DX_POSITION, 0, get_position, &dx_position_class, "the current position"},
+	{"Position", DX_POSITION, 0, get_position, &dx_position_class,
+	 "the current position; until one is set, the end of the process"},
 	{"Count", DX_NUMBER, 0, get_live_count, NULL, "the blocks that were live there"},
 	{"Bytes", DX_NUMBER, 0, get_live_bytes, NULL, "their bytes"},
 	{"Extents", DX_NUMBER, 0, get_live_extents, NULL, "the bytes of all pages in which they lie"},
@@ -379,21 +379,30 @@ static void get_life_module(struct dx_query *query, const struct dx_value *objec
 		*value = dx_id_object(query, &dx_module_class, life_of(object)->id);
 }
 
+/* The documents ask for it. */
+static void get_no_exception(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query, (void)object, (void)value;
+}
+
+/* As the documents print events. */
 static const char *life_show(struct dx_query *query, const struct dx_value *object)
 {
-	struct dx_value type, subject = {.kind = DX_ABSENT};
-	get_type(query, object, &type);
-	get_life_thread(query, object, &subject);
-	get_life_module(query, object, &subject);
-	return dx_format(query->arena, "%s: %s", type.text, dx_show(query, &subject, 0));
+	static const char *const words[] = {"Thread created at", "Thread terminated at", "Module Loaded at position:",
+					    "Module Unloaded at position:"};
+	struct dx_value position;
+	get_life_position(query, object, &position);
+	return dx_format(query->arena, "%s %s", words[life_of(object)->kind],
+			 dx_position_text(query->arena, &position));
 }
 
 static const struct dx_member event_members[] = {
 	{"Type", DX_TEXT, 0, get_type, NULL, "ThreadCreated, ThreadTerminated, ModuleLoaded or ModuleUnloaded"},
 	{"Position", DX_POSITION, 0, get_life_position, &dx_position_class,
-	 "when; of a thread: its first and its last heap call"},
-	{"Thread", DX_OBJECT, 0, get_life_thread, &dx_thread_class, "the thread"},
+	 "when; of a thread: its first and its last heap call; of a module that stays: the trace's end"},
 	{"Module", DX_OBJECT, 0, get_life_module, &dx_module_class, "the image"},
+	{"Thread", DX_OBJECT, 0, get_life_thread, &dx_thread_class, "the thread"},
+	{"Exception", DX_OBJECT, 0, get_no_exception, NULL, "always absent: exceptions are not recorded"},
 	{NULL},
 };
 
@@ -428,8 +437,8 @@ void dx_life_events(struct dx_query *query, uint32_t process, struct dx_value *v
 		if (mapping->process != process)
 			continue;
 		events[count++] = (struct life_event){mapping->load_ns, i, LIFE_MODULE_LOADED};
-		if (mapping->unload_ns != INT64_MAX)
-			events[count++] = (struct life_event){mapping->unload_ns, i, LIFE_MODULE_UNLOADED};
+		/* What was never unloaded has the trace's end, as in the documents. */
+		events[count++] = (struct life_event){mapping->unload_ns, i, LIFE_MODULE_UNLOADED};
 	}
 	qsort(events, count, sizeof(*events), by_time);
 	struct dx_list *list = dx_list_new(query, query->arena);

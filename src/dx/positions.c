@@ -9,6 +9,7 @@
 #include "base/position.h"
 #include "dx/debugger.h"
 #include "dx/methods.h"
+#include "dx/points.h"
 #include "trace/trace.h"
 
 enum { POSITION_BYTES = 64, NS_PER_S = 1000000000, PERCENT = 100 };
@@ -125,6 +126,31 @@ struct dx_value dx_position_range(struct dx_query *query, struct dx_value min, s
 	struct dx_position_range *range = dx_new(query->arena, struct dx_position_range, 1);
 	*range = (struct dx_position_range){min, max};
 	return dx_object(&dx_position_range_class, range);
+}
+
+/* ---- the current position ---- */
+
+/* A block that ends with its process is still there at this position. */
+static struct dx_value process_end(struct dx_query *query, uint32_t process)
+{
+	struct dx_session *session = query->session;
+	struct dx_points points;
+	struct diag diag = {""};
+	if (!trace_process_end_is_known(&session->dictionary->processes[process]) || !dx_session_table(session))
+		return dx_position(INT64_MAX, 0);
+	int64_t end_ns = session->table->processes[process].end_ns;
+	if (dx_points_at(&points, session->trace, end_ns, &diag))
+		dx_stop(query, -1, "%s", diag.text);
+	uint32_t step = points.count ? points.items[points.count - 1].step + 1 : 0;
+	dx_points_fini(&points);
+	return dx_position(end_ns, step);
+}
+
+struct dx_value dx_position_current(struct dx_query *query, uint32_t process)
+{
+	if (query->session->position.kind == DX_POSITION)
+		return query->session->position;
+	return process == TRACE_NONE ? dx_position(INT64_MAX, 0) : process_end(query, process);
 }
 
 /* ---- methods ---- */

@@ -21,6 +21,10 @@ const char *dx_position_text(struct dx_arena *arena, const struct dx_value *posi
 /** Return a range as a value. */
 struct dx_value dx_position_range(struct dx_query *query, struct dx_value min, struct dx_value max);
 
+/** Return the current position. Until one is set, it is the end: of the process, behind all its calls; or of the trace
+    (TRACE_NONE). */
+struct dx_value dx_position_current(struct dx_query *query, uint32_t process);
+
 /** Move the current position, and print where it is. */
 void dx_position_seek(struct dx_query *query, const struct dx_value *position);
 

@@ -45,9 +45,10 @@ const char *dx_label(struct dx_query *query, const struct dx_value *index, const
 /** Return whether members with these flags are shown. */
 bool dx_is_shown(unsigned flags, const struct dx_layout *layout, bool is_column);
 
-/** Return the member of the name that is shown; DX_ABSENT: none is. */
-struct dx_value dx_shown_member(struct dx_query *query, const struct dx_value *object, const char *name,
-				const struct dx_layout *layout);
+/** Return the name of the member of this number, and set *flags and *value; NULL: the layout does not show it, or it is
+    absent. Only a member that is shown is computed: others may take a search in the trace. */
+const char *dx_shown_at(struct dx_query *query, const struct dx_value *object, uint32_t number,
+			const struct dx_layout *layout, bool is_column, unsigned *flags, struct dx_value *value);
 
 /** Print all about an object: its class, members and methods with their help. */
 void dx_print_help(struct dx_query *query, const struct dx_value *value, struct sink *out);

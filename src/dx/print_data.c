@@ -26,8 +26,8 @@ static void json_members(struct json *json, struct dx_query *query, const struct
 		struct dx_mark mark = dx_mark(query->arena);
 		struct dx_value member;
 		unsigned flags;
-		const char *name = dx_member_at(query, value, i, &flags, &member);
-		if (member.kind != DX_ABSENT && dx_is_shown(flags, layout, false))
+		const char *name = dx_shown_at(query, value, i, layout, false, &flags, &member);
+		if (name)
 			json_value(json, query, name, &member, layout, level + 1);
 		dx_release(query->arena, mark);
 	}
@@ -166,14 +166,21 @@ struct csv_print {
 	const char *names[COLUMNS_MAX];
 	uint32_t ranks[COLUMNS_MAX];
 	unsigned count;
-	bool has_values; /* some element has no members */
+	bool has_values;                    /* some element has no members */
+	struct dx_value cells[COLUMNS_MAX]; /* of a row */
 };
+
+/* Return the column of the name, from 0; `count`: none has it. */
+static unsigned csv_find(const struct csv_print *csv, const char *name)
+{
+	unsigned i = 0;
+	while (i < csv->count && csv->names[i] != name && (*csv->names[i] != *name || strcmp(csv->names[i], name) != 0))
+		i++;
+	return i;
+}
 
 static void csv_column(struct csv_print *csv, const char *name, uint32_t rank)
 {
-	for (unsigned i = 0; i < csv->count; i++)
-		if (!strcmp(csv->names[i], name))
-			return;
 	if (csv->count == COLUMNS_MAX)
 		return;
 	unsigned at = csv->count++;
@@ -190,6 +197,7 @@ static bool has_members(const struct dx_value *value)
 	return value->kind == DX_OBJECT || value->kind == DX_POSITION;
 }
 
+/* Only members that no row had before are computed. */
 static void csv_measure(struct csv_print *csv, const struct dx_element *element)
 {
 	uint32_t count = has_members(&element->value) ? dx_member_count(&element->value) : 0;
@@ -197,8 +205,9 @@ static void csv_measure(struct csv_print *csv, const struct dx_element *element)
 	for (uint32_t i = 0; i < count; i++) {
 		struct dx_value value;
 		unsigned flags;
-		const char *name = dx_member_at(csv->query, &element->value, i, &flags, &value);
-		if (value.kind != DX_ABSENT && dx_is_shown(flags, csv->layout, true))
+		const char *name = dx_member_at(csv->query, &element->value, i, &flags, NULL);
+		if (dx_is_shown(flags, csv->layout, true) && csv_find(csv, name) == csv->count &&
+		    dx_shown_at(csv->query, &element->value, i, csv->layout, true, &flags, &value))
 			csv_column(csv, name, i);
 	}
 }
@@ -213,8 +222,24 @@ static void csv_cell(struct csv_print *csv, const struct dx_value *value)
 		csv_field(csv->out, text);
 }
 
+/* Of two members of a name, the first one counts. */
+static void csv_read(struct csv_print *csv, const struct dx_value *object)
+{
+	uint32_t count = has_members(object) ? dx_member_count(object) : 0;
+	memset(csv->cells, 0, csv->count * sizeof(*csv->cells)); /* DX_ABSENT */
+	for (uint32_t i = 0; i < count; i++) {
+		struct dx_value value;
+		unsigned flags;
+		const char *name = dx_shown_at(csv->query, object, i, csv->layout, true, &flags, &value);
+		unsigned column = name ? csv_find(csv, name) : csv->count;
+		if (column < csv->count && csv->cells[column].kind == DX_ABSENT)
+			csv->cells[column] = value;
+	}
+}
+
 static void csv_row(struct csv_print *csv, const struct dx_element *element)
 {
+	csv_read(csv, &element->value);
 	csv_cell(csv, &element->index);
 	if (csv->has_values) {
 		sink_put(csv->out, ',');
@@ -222,11 +247,8 @@ static void csv_row(struct csv_print *csv, const struct dx_element *element)
 			csv_cell(csv, &element->value);
 	}
 	for (unsigned i = 0; i < csv->count; i++) {
-		struct dx_value value = {.kind = DX_ABSENT};
-		if (has_members(&element->value))
-			value = dx_shown_member(csv->query, &element->value, csv->names[i], csv->layout);
 		sink_put(csv->out, ',');
-		csv_cell(csv, &value);
+		csv_cell(csv, &csv->cells[i]);
 	}
 	sink_text(csv->out, "\n");
 }

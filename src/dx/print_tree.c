@@ -26,18 +26,14 @@ bool dx_is_shown(unsigned flags, const struct dx_layout *layout, bool is_column)
 	       (!(flags & DX_MEMBER_NO_COLUMN) || !is_column);
 }
 
-struct dx_value dx_shown_member(struct dx_query *query, const struct dx_value *object, const char *name,
-				const struct dx_layout *layout)
+const char *dx_shown_at(struct dx_query *query, const struct dx_value *object, uint32_t number,
+			const struct dx_layout *layout, bool is_column, unsigned *flags, struct dx_value *value)
 {
-	struct dx_value value = {.kind = DX_ABSENT};
-	uint32_t count = dx_member_count(object);
-	for (uint32_t i = 0; i < count && value.kind == DX_ABSENT; i++) {
-		unsigned flags;
-		const char *member = dx_member_at(query, object, i, &flags, NULL);
-		if (!strcmp(member, name) && dx_is_shown(flags, layout, true))
-			dx_member_at(query, object, i, NULL, &value);
-	}
-	return value;
+	dx_member_at(query, object, number, flags, NULL);
+	if (!dx_is_shown(*flags, layout, is_column))
+		return NULL;
+	const char *name = dx_member_at(query, object, number, NULL, value);
+	return value->kind == DX_ABSENT ? NULL : name;
 }
 
 struct tree_print {
@@ -84,8 +80,8 @@ static void put_members(const struct tree_print *tree, unsigned level, const str
 		struct dx_mark mark = dx_mark(tree->query->arena);
 		struct dx_value member;
 		unsigned flags;
-		const char *name = dx_member_at(tree->query, value, i, &flags, &member);
-		if (member.kind != DX_ABSENT && dx_is_shown(flags, tree->layout, false))
+		const char *name = dx_shown_at(tree->query, value, i, tree->layout, false, &flags, &member);
+		if (name)
 			put_value(tree, level, name, &member);
 		dx_release(tree->query->arena, mark);
 	}

@@ -140,7 +140,7 @@ static void call_allocations(struct dx_query *query, struct dx_method_call *call
 
 static void call_live(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	struct dx_value position = call->count ? call->arguments[0] : query->session->position;
+	struct dx_value position = call->count ? call->arguments[0] : dx_position_current(query, process_of(call));
 	*result = dx_blocks(query, process_of(call), DX_BLOCKS_LIVE, position, call->column);
 }
 
@@ -397,7 +397,7 @@ const struct dx_method dx_methods_of_questions[] = {
 	OF(dx_data_class, "Allocations", "", &dx_allocation_class, call_allocations, "",
 	   "the blocks that were allocated, each with its end"),
 	OF(dx_data_class, "Live", "?p", &dx_allocation_class, call_live, "[position]",
-	   "the blocks that were there at the position, or at the current one"),
+	   "the blocks that were there at the position, or at the current one; until one is set, at the end"),
 	OF(dx_data_class, "Leaks", "", &dx_stack_row_class, call_leaks, "",
 	   "blocks that were never freed, by stack, most bytes first"),
 	OF(dx_data_class, "Growth", "p?p", &dx_stack_row_class, call_growth, "position [, position]",

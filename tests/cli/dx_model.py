@@ -177,6 +177,22 @@ def ask_live(trace):
             mine = [block for block in own if block["process"] == row["process"]] + held.get(row["process"], [])
             process = f'@$cursession.Processes.Single(p => p.UniqueId == {row["process"]})'
             trace.expect(f'{process}.TTD.Data.Live(@$position("{at:X}:FFFFFFFF")).Sum(b => b.Size)', sum(int(block["size"]) for block in mine))
+    # Before all points of the nanosecond of its end, a forked process has all that it still has, and behind them nothing.
+    for process in forked[:4]:
+        end = trace.processes[int(process)]["end_ns"]
+        if end == "":
+            continue
+        held = inherited(trace, process, int(end) - 1) + [row for row in trace.all_blocks if row["process"] == process and number(row["birth_ns"]) < int(end) and
+                                                          (row["end_ns"] == "" or int(row["end_ns"]) >= int(end))]
+        live = f'@$cursession.Processes.Single(p => p.UniqueId == {process}).TTD.Data.Live(@$position("{int(end):X}:'
+        trace.expect(f'{live}0")).Count()', len(held))
+        trace.expect(f'{live}FFFFFFFF")).Count()', 0)
+    # Without a position, a process has what it never gave back, and copies.
+    for number_of, row in enumerate(trace.processes[:4]):
+        kept = [block for block in trace.all_blocks if block["process"] == str(number_of) and block["end_kind"] in ("exit", "open")]
+        process = f"@$cursession.Processes.Single(p => p.UniqueId == {number_of})"
+        trace.expect(f"new {{ N = {process}.TTD.Data.Live().Where(b => !b.IsInherited).Count(), B = {process}.Heap.Bytes }}",
+                     {"N": len(kept), "B": sum(int(block["size"]) for block in kept)})
 
 
 def ask_end(trace):
@@ -184,9 +200,12 @@ def ask_end(trace):
     duration = round(json.loads(run("info", trace.path, "-format", "json"))["duration_us"] * 1000)
     last = [row for row in trace.all_blocks if row["end_kind"] == "open" or (row["end_kind"] == "exit" and int(row["end_ns"]) >= duration)]
     first = [row for row in trace.all_blocks if row["birth_ns"] == "" or int(row["birth_ns"]) < 0]
-    live = "@$cursession.TTD.Data.Live(@$cursession.TTD.Lifetime.MaxPosition).Where(b => !b.IsInherited)"
-    trace.expect(f"{live}.Count()", len(last))
-    trace.expect(f"{live}.Sum(b => b.Size)", sum(int(row["size"]) for row in last))
+    there = [str(number) for number, row in enumerate(trace.processes) if row["end_ns"] == "" or int(row["end_ns"]) >= duration]
+    copied = [block for process in there for block in inherited(trace, process, duration)]
+    for position in ("@$cursession.TTD.Lifetime.MaxPosition", ""):
+        live = f"@$cursession.TTD.Data.Live({position})"
+        trace.expect(f"{live}.Count()", len(last + copied))
+        trace.expect(f"{live}.Sum(b => b.Size)", sum(int(row["size"]) for row in last + copied))
     trace.expect('@$cursession.TTD.Data.Growth(@$position("0:0")).Sum(s => s.Bytes)', sum(int(row["size"]) for row in last) - sum(int(row["size"]) for row in first))
 
 
@@ -344,7 +363,7 @@ def check_steps():
 
 def main():
     paths = [path for path in (SOURCE / "tests/golden/traces" / f"{name}.xht" for name in REAL) if path.exists()]
-    for kind, words in (("plain", ()), ("forks", ()), ("nested", ()), ("random", ("7", "2000"))):
+    for kind, words in (("plain", ()), ("forks", ()), ("together", ()), ("nested", ()), ("random", ("7", "2000"))):
         subprocess.run([BUILD / "tests/golden/make_trace", kind, f"{kind}.xht", *words], check=True)
         paths.append(pathlib.Path(f"{kind}.xht"))
     if len(paths) < 7:

@@ -54,6 +54,14 @@ ask plain.xht -h 'new { A = 1, B = "x" }'
 ask plain.xht -h '@$curframe'
 ask plain.xht '-v @$cursession.TTD.Utility'
 ask plain.xht -n '@$curprocess.Threads'
+ask plain.xht -r2 '@$curprocess.TTD.Threads[0]'
+ask plain.xht '@$curprocess.TTD.Threads[1].@"ActiveTime".@"MinPosition".SeekTo()'
+ask plain.xht '@$curprocess.TTD.Threads'
+ask plain.xht '@$curprocess.TTD.Events.Where(t => t.Type == "ThreadCreated")'
+ask c.xht '@$curprocess.TTD.Events.Where(t => t.Type == "ModuleLoaded").Where(t => t.Module.Name.Contains("libc.so"))'
+ask c.xht '@$curprocess.TTD.Events.Where(t => t.Type == "ModuleUnloaded").Where(t => t.Module.Name.Contains("libc.so"))'
+ask c.xht -r2 '@$curprocess.TTD.Events.Where(t => t.Type == "Exception").Select(e => e.Exception)'
+ask plain.xht -g '@$curprocess.TTD.Events'
 ask plain.xht '-5,d'
 ask plain.xht 'dx'
 ask plain.xht 'dx -gc 0 1'
@@ -87,6 +95,20 @@ quit
 dx "behind the end"
 END
 ask plain.xht -f lines.dx
+# Until a position is set, it is the end: of the trace, or of the process.
+cat > end.dx <<'END'
+dx @$cursession.TTD.Data.Live().Count(),d
+dx @$cursession.Processes[200].TTD.Data.Live().Count(),d
+dx @$cursession.Processes[200].Heap
+dx @$curprocess.Heap.Count,d
+!positions
+dx -extra @$cursession.TTD
+!tt 0
+dx @$cursession.TTD.Data.Live().Count(),d
+dx @$curprocess.Heap.Count,d
+dx @$cursession.Processes[200].Heap.Position
+END
+ask forks.xht -f end.dx
 cat > switch.dx <<'END'
 dx @$curprocess.Id,d
 dx @$cursession.Processes[200].SwitchTo()

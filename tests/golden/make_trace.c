@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* make_trace plain|forks|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended|actions|sampled FILE [SEED [CALLS]]: writes a trace whose every
+/* make_trace plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended|actions|sampled FILE [SEED [CALLS]]: writes a trace whose every
    event is known. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,6 +70,20 @@ static void forks(struct scene *scene)
 	scene_end(scene, child, 6000, TRACE_END_EXIT, 3);
 	scene_free(scene, parent_thread, 7000, 0x7f0000010010);
 	scene_end(scene, parent, 8000, TRACE_END_EXEC, 0);
+}
+
+/* A forked process that ends in the same nanosecond as its parent, which is the trace's end. */
+static void together(struct scene *scene)
+{
+	uint32_t parent = scene_process(scene, 100, TRACE_NONE, 0), parent_thread = scene_thread(scene, parent, 100);
+	scene->stack = scene_stack(scene, 0x1000, 0);
+	scene_alloc(scene, parent_thread, 1000, 0x7f0000010010, 1000);
+	scene_alloc(scene, parent_thread, 2000, 0x7f0000020010, 500);
+	uint32_t child = scene_process(scene, 200, parent, 3000), child_thread = scene_thread(scene, child, 200);
+	scene_free(scene, child_thread, 4000, 0x7f0000010010);
+	scene_alloc(scene, child_thread, 5000, 0x7f0000030010, 64);
+	scene_end(scene, child, 6000, TRACE_END_SIGNAL, 9);
+	scene_end(scene, parent, 6000, TRACE_END_SIGNAL, 9);
 }
 
 static void losses(struct scene *scene)
@@ -501,13 +515,14 @@ int main(int argc, char **argv)
 		void (*make)(struct scene *);
 	} scenes[] = {{"plain", plain},       {"forks", forks},       {"losses", losses},   {"earlier", earlier},
 		      {"untraced", untraced}, {"circular", circular}, {"growing", growing}, {"limited", limited},
-		      {"resident", resident}, {"ended", ended},       {"actions", actions}, {"sampled", sampled}};
+		      {"resident", resident}, {"ended", ended},       {"actions", actions}, {"sampled", sampled},
+		      {"together", together}};
 	static const struct writer_options round = {
 		.mode = WRITER_CIRCULAR, .max_file_bytes = 16 << 10, .segment_bytes = 2 << 10};
 	struct scene scene;
 	if (argc < 3) {
 		fputs("usage: make_trace "
-		      "plain|forks|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended|"
+		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended|"
 		      "actions|sampled "
 		      "FILE [SEED "
 		      "[CALLS]]\n",
