@@ -2,6 +2,8 @@
 #include "inject/images.h"
 
 #include <elf.h>
+#include <link.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +13,7 @@
 #include "inject/remote.h"
 #include "region/atomic.h"
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, MAP_OFFSET = offsetof(struct r_debug, r_map), STATE_OFFSET = offsetof(struct r_debug, r_state) };
 
 bool image_read_loaded(int memory, uint64_t base, struct region_image *image)
 {
@@ -61,6 +63,40 @@ bool image_read_loaded(int memory, uint64_t base, struct region_image *image)
 	return true;
 }
 
+/* Return whether the image is the program's: the executed file or, if that is the loader, the first image of the
+   loader's list. */
+static bool is_program(const struct inject *inject, const struct region_image *row)
+{
+	const uint64_t list = inject->loader_state - STATE_OFFSET + MAP_OFFSET;
+	uint64_t first = 0;
+	struct link_map map;
+	if (!inject->is_by_loader)
+		return inject->headers >= row->base && inject->headers < row->end;
+	return inject->loader_state && remote_read(inject->memory, list, &first, sizeof(first)) && first &&
+	       remote_read(inject->memory, first, &map, sizeof(map)) && map.l_addr == row->bias;
+}
+
+struct region_image *inject_program(const struct inject *inject)
+{
+	for (uint32_t i = 0; i < inject->image_count; i++) {
+		struct region_image *row = region_image(inject->region, inject->image[i].index);
+		if (is_program(inject, row))
+			return row;
+	}
+	return NULL;
+}
+
+const struct proc_map *image_find_program(const struct inject *inject, const struct proc_map *maps, int count)
+{
+	for (int i = 0; i < count; i++) {
+		struct region_image row;
+		if (maps[i].inode && maps[i].offset == 0 && image_read_loaded(inject->memory, maps[i].low, &row) &&
+		    is_program(inject, &row))
+			return &maps[i];
+	}
+	return NULL;
+}
+
 static struct inject_image *image_known(struct inject *inject, uint64_t base, uint64_t inode)
 {
 	for (uint32_t i = 0; i < inject->image_count; i++)
@@ -100,7 +136,7 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 		return;
 	}
 	snprintf(row.path, sizeof(row.path), "%.*s", (int)sizeof(row.path) - 1, map->path);
-	bool is_main = inject->image_count == 0;
+	bool is_main = is_program(inject, &row);
 	uint32_t refused = inject->refused;
 	struct hook_image *hooks = map->inode ? inject->find_hooks(inject->cookie, pid, map, is_main) : NULL;
 	if (hooks && hooks->target_count)

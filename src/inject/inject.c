@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "arch/registers.h"
+#include "inject/images.h"
 #include "inject/mapping.h"
+#include "inject/program.h"
 #include "inject/recorder_blob.h"
 #include "inject/seccomp.h"
 #include "inject/tables.h"
@@ -77,6 +79,15 @@ uint32_t inject_spans(const struct inject *inject, pid_t pid, struct inject_span
 			(struct inject_span){inject->region_address, inject->region_address + inject->region->bytes};
 	qsort(spans, count, sizeof(*spans), span_compare);
 	return count;
+}
+
+void inject_image(const struct inject *inject, char *path, size_t size)
+{
+	const struct region_image *program = inject->is_by_loader ? inject_program(inject) : NULL;
+	if (program)
+		snprintf(path, size, "%.*s", REGION_PATH_BYTES, program->path);
+	else if (!inject->is_by_loader || !program_path(inject->pid, path, size))
+		proc_image(inject->pid, path, size);
 }
 
 void inject_set_wait_limit(struct inject *inject, pid_t pid, uint32_t wait_limit_ms)
@@ -206,25 +217,14 @@ void inject_leave_out_of_cores(struct inject *inject, struct remote *remote)
 	}
 }
 
-/* Return the image of the executable, or NULL. */
-static struct region_image *executable_image(const struct inject *inject)
-{
-	uint64_t headers = proc_auxv(inject->pid, AT_PHDR);
-	for (uint32_t i = 0; i < inject->image_count; i++) {
-		struct region_image *row = region_image(inject->region, inject->image[i].index);
-		if (headers >= row->base && headers < row->end)
-			return row;
-	}
-	return NULL;
-}
-
 /* Make a search table for an executable whose linker made none, as for static ones and musl-gcc's, and map it beside
    the executable. */
 static void add_tables(struct inject *inject, struct remote *remote, struct region_image *row)
 {
-	char executable[64];
+	char executable[64 + REGION_PATH_BYTES];
 	uint64_t size = 0;
-	snprintf(executable, sizeof(executable), "/proc/%d/exe", (int)inject->pid);
+	snprintf(executable, sizeof(executable), inject->is_by_loader ? "/proc/%d/root%.*s" : "/proc/%d/exe",
+		 (int)inject->pid, REGION_PATH_BYTES, row->path);
 	int fd = open(executable, O_RDONLY | O_CLOEXEC);
 	uint64_t frames = fd >= 0 ? tables_find(fd, &size) : 0;
 	if (fd >= 0)
@@ -249,19 +249,22 @@ static void add_tables(struct inject *inject, struct remote *remote, struct regi
 	free(bytes);
 }
 
-/* Find the run-time address of _r_debug's state word by the loader's dynamic symbols, for the loader hook. */
-static void find_loader_state(struct inject *inject, const struct hook_image *loader, uint64_t bias)
-{
-	if (loader->loader_state)
-		RECORDER_WRITE(inject, loader_state, loader->loader_state + bias);
-}
-
 static const struct proc_map *map_of(const struct proc_map *maps, int count, uint64_t address)
 {
 	for (int i = 0; i < count; i++)
 		if (address >= maps[i].low && address < maps[i].high)
 			return &maps[i];
 	return NULL;
+}
+
+/* Learn whether the image is the loader, and where its state word is. is_executed: the image is the executed file. */
+static void find_loader(struct inject *inject, const struct proc_map *map, bool is_executed)
+{
+	const struct hook_image *hooks = map ? inject->find_hooks(inject->cookie, inject->pid, map, is_executed) : NULL;
+	bool is_loader = hooks && hooks->is_loader && hooks->is_dynamic;
+	inject->is_by_loader = is_executed && is_loader;
+	inject->is_static = is_executed && !is_loader;
+	inject->loader_state = is_loader && hooks->loader_state ? map->low + hooks->loader_state : 0;
 }
 
 void inject_prepare(struct inject *inject, pid_t pid)
@@ -282,10 +285,12 @@ int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t
 	inject->memory = dup(remote->memory);
 	inject->no_arenas = proc_environment_has(pid, "GLIBC_TUNABLES", "hugetlb");
 	int count = proc_read_maps(pid, &maps), error;
-	uint64_t loader = proc_auxv(pid, AT_BASE), headers = proc_auxv(pid, AT_PHDR);
-	const struct proc_map *loader_map = map_of(maps, count, loader ? loader : headers);
-	const struct proc_map *main_map = map_of(maps, count, headers);
-	inject->is_static = loader == 0;
+	uint64_t loader = proc_auxv(pid, AT_BASE);
+	inject->headers = proc_auxv(pid, AT_PHDR);
+	const struct proc_map *loader_map = map_of(maps, count, loader ? loader : inject->headers);
+	find_loader(inject, loader_map, loader == 0);
+	const struct proc_map *program = inject->is_by_loader ? image_find_program(inject, maps, count) : NULL;
+	const struct proc_map *main_map = program ? program : map_of(maps, count, inject->headers);
 	inject->heap = place_heap_of(pid, maps, count);
 	if (!loader_map || !main_map)
 		error = diag_fail(diag, ENOEXEC, "process %d has no program headers in memory", (int)pid);
@@ -305,16 +310,8 @@ int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t
    everything is patched at once. */
 void inject_fill(struct inject *inject)
 {
-	struct proc_map *maps = NULL;
-	int count = proc_read_maps(inject->pid, &maps);
-	uint64_t loader = proc_auxv(inject->pid, AT_BASE);
-	const struct proc_map *loader_map = map_of(maps, count, loader ? loader : proc_auxv(inject->pid, AT_PHDR));
 	inject_refresh(inject, inject->pid, 0, clock_event_ticks());
-	const struct hook_image *hooks =
-		loader_map ? inject->find_hooks(inject->cookie, inject->pid, loader_map, inject->is_static) : NULL;
-	if (hooks && hooks->is_loader)
-		find_loader_state(inject, hooks, loader_map->low);
-	free(maps);
+	RECORDER_WRITE(inject, loader_state, inject->loader_state);
 }
 
 /* Map memory for the recorder's state of threads, to be removed with the recorder. Otherwise the recorder maps it
@@ -341,7 +338,7 @@ static void map_pool(struct inject *inject, struct remote *remote)
 
 void inject_settle(struct inject *inject, struct remote *remote)
 {
-	struct region_image *executable = executable_image(inject);
+	struct region_image *executable = inject_program(inject);
 	if (executable && !executable->eh_frame_header)
 		add_tables(inject, remote, executable);
 	map_pool(inject, remote);
