@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "inject/patches.h"
 #include "inject/remote.h"
+#include "inject/target_fields.h"
 #include "region/atomic.h"
 
 enum { PAGE = 4096, MAP_OFFSET = offsetof(struct r_debug, r_map), STATE_OFFSET = offsetof(struct r_debug, r_state) };
@@ -159,6 +160,11 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 		.is_seen = true,
 		.has_glibc = hooks && hooks->defines_malloc && hooks->flavour == HOOK_FLAVOUR_GLIBC,
 		.has_other = hooks && hooks->defines_malloc && hooks->flavour != HOOK_FLAVOUR_GLIBC};
+	if (hooks && is_main && inject->is_by_loader && !inject->doors.high) {
+		doors_open(inject, &row, patches_count(hooks));
+		RECORDER_WRITE(inject, mappings.doors,
+			       ((struct recorder_mapping){inject->doors.low, inject->doors.high}));
+	}
 	if (hooks)
 		patch_image(inject, hooks, &inject->image[inject->image_count], map->path, is_main);
 	else if (map->inode)

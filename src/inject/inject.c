@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -367,6 +368,21 @@ static int check_patches(const struct inject *inject, struct diag *diag)
 			 inject->refusal);
 }
 
+/* Prepare for the program that the loader, which was executed, is about to map. */
+static void prepare_program(struct inject *inject, struct remote *remote)
+{
+	struct stat status = {0};
+	struct proc_map map = {.path = ""};
+	int file = inject->is_by_loader ? program_open(inject->pid, map.path, sizeof(map.path), &status) : -1;
+	map.inode = status.st_ino;
+	const struct hook_image *hooks =
+		file >= 0 ? inject->find_hooks(inject->cookie, inject->pid, &map, true) : NULL;
+	if (hooks)
+		map_near_program(inject, remote, file, hooks);
+	if (file >= 0)
+		close(file);
+}
+
 int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct diag *diag)
 {
 	struct remote remote;
@@ -380,6 +396,7 @@ int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, cons
 		error = check_patches(inject, diag);
 	}
 	if (!error) {
+		prepare_program(inject, &remote);
 		inject_settle(inject, &remote);
 		inject_begin(inject);
 	} else {

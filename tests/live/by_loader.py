@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 from live import LONG_SECONDS, PROGRAMS, XHEAP, dump, expect, info, loader_of, run_tests, stop_session, told, xheap
+from placement import fill_last_page
 
 TRACE = "by_loader.xht"
 SLOT, SLOTS = struct.Struct("<6q64s16x"), 16384     # counter.c
@@ -102,6 +103,19 @@ def counter():
         expect(status == 0 and found == counted and sum(counted), f"{program}: status {status}, recorded {found}, counted {counted}")
 
 
+def own_allocators():
+    """A program's own allocator, where the program lies at fixed addresses, low and high, too."""
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/own_malloc.c")
+    for options in (["-pie", "-fPIE"], ["-no-pie"], ["-no-pie", "-Wl,-Ttext-segment=0x7c400000"]):
+        said = run("gcc", "-g", "-fno-builtin", "-DOWN_UNLOGGED", source, os.path.join(os.path.dirname(source), "own_allocator.c"), "-o", "own", *options)
+        if said[0]:
+            return f"skipped: gcc does not build it: {said[2].splitlines()[:1]}"
+        expect_as_direct("./own", command=[LOADER, "./own"])
+        # With no spare bytes behind the code.
+        fill_last_page("own", "own_full")
+        expect_as_direct("./own_full", command=[LOADER, "./own_full"])
+
+
 def bundle():
     """A loader and libraries of its own, started by a script: no file of the machine's libraries is used."""
     shutil.rmtree("bundle", ignore_errors=True)
@@ -176,4 +190,4 @@ def musl():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(ways, starts, counter, bundle, sessions, names, no_program, musl))
+    sys.exit(run_tests(ways, starts, counter, own_allocators, bundle, sessions, names, no_program, musl))
