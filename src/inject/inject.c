@@ -356,31 +356,41 @@ void inject_begin(struct inject *inject)
 	__atomic_store_n(&inject->region->header->state, REGION_LIVE, __ATOMIC_RELEASE);
 }
 
+static void restore_entries(const struct inject *inject)
+{
+	for (uint32_t i = 0; i < inject->jump_count; i++)
+		remote_write(inject->memory, inject->jump[i].address, inject->jump[i].original,
+			     sizeof(inject->jump[i].original));
+}
+
 /* Check that an allocator is patched. A dynamic program has only its loader so far. */
 static int check_patches(const struct inject *inject, struct diag *diag)
 {
 	if (inject->has_allocator || (inject->jump_count && !inject->is_static))
 		return 0;
-	for (uint32_t i = 0; i < inject->jump_count; i++)
-		remote_write(inject->memory, inject->jump[i].address, inject->jump[i].original,
-			     sizeof(inject->jump[i].original));
 	return diag_fail(diag, ENOEXEC, "it has no allocator that can be hooked%s%s", inject->refused ? ": " : "",
 			 inject->refusal);
 }
 
-/* Prepare for the program that the loader, which was executed, is about to map. */
-static void prepare_program(struct inject *inject, struct remote *remote)
+/* Prepare for the program that the loader, which was executed, is about to map. A static one it executes instead,
+   unannounced. */
+static int prepare_program(struct inject *inject, struct remote *remote, struct diag *diag)
 {
 	struct stat status = {0};
 	struct proc_map map = {.path = ""};
+	int error = 0;
 	int file = inject->is_by_loader ? program_open(inject->pid, map.path, sizeof(map.path), &status) : -1;
 	map.inode = status.st_ino;
 	const struct hook_image *hooks =
 		file >= 0 ? inject->find_hooks(inject->cookie, inject->pid, &map, true) : NULL;
-	if (hooks)
+	if (hooks && hooks->is_dynamic)
 		map_near_program(inject, remote, file, hooks);
+	else if (hooks && !inject->has_allocator)
+		error = diag_fail(diag, ENOTSUP, "it is a loader that executes %s, which is static: record that itself",
+				  map.path);
 	if (file >= 0)
 		close(file);
+	return error;
 }
 
 int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct diag *diag)
@@ -395,11 +405,13 @@ int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, cons
 		inject_fill(inject);
 		error = check_patches(inject, diag);
 	}
+	if (!error)
+		error = prepare_program(inject, &remote, diag);
 	if (!error) {
-		prepare_program(inject, &remote);
 		inject_settle(inject, &remote);
 		inject_begin(inject);
 	} else {
+		restore_entries(inject);
 		inject_fini(inject);
 	}
 	remote_end(&remote);

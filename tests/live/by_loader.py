@@ -106,11 +106,17 @@ def counter():
 def own_allocators():
     """A program's own allocator, where the program lies at fixed addresses, low and high, too."""
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/own_malloc.c")
-    for options in (["-pie", "-fPIE"], ["-no-pie"], ["-no-pie", "-Wl,-Ttext-segment=0x7c400000"]):
+    for options in (["-pie", "-fPIE"], ["-no-pie"], ["-no-pie", "-Wl,-Ttext-segment=0x7c400000"], ["-pie", "-fPIE", "-Wl,--no-dynamic-linker"]):
         said = run("gcc", "-g", "-fno-builtin", "-DOWN_UNLOGGED", source, os.path.join(os.path.dirname(source), "own_allocator.c"), "-o", "own", *options)
         if said[0]:
             return f"skipped: gcc does not build it: {said[2].splitlines()[:1]}"
+        # Without the name of a loader it cannot be executed itself.
+        if "-Wl,--no-dynamic-linker" in options:
+            expect_as_untraced(LOADER, "./own")
+            expect(calls(process_of("own")["id"]) == expected, f"{options}: other calls than {expected}")
+            continue
         expect_as_direct("./own", command=[LOADER, "./own"])
+        expected = calls(process_of("own")["id"])
         # With no spare bytes behind the code.
         fill_last_page("own", "own_full")
         expect_as_direct("./own_full", command=[LOADER, "./own_full"])
@@ -171,6 +177,17 @@ def no_program():
         expect(facts["complete"] and not facts["event_count"], f"{words}: {facts}")
 
 
+def static_programs():
+    """A loader executes them: refused as a command, and named as a child, which goes on."""
+    for kind in ("static", "static_pie"):
+        program = f"{PROGRAMS}/placement_{kind}"
+        status, said, why = record(LOADER, program, "null", "0", "0")
+        expect(status == 2 and not said and "static" in why and program in why, f"{kind}: status {status}: {said}{why}")
+        expect_as_untraced("sh", "-c", '"$@"; echo $?', "sh", LOADER, program, "null", "0", "0")
+        facts = info(TRACE)
+        expect(not facts["complete"] and any("static" in process.get("note", "") for process in facts["processes"]), f"{kind}: {facts}")
+
+
 def musl():
     """musl's loader is the library with the allocator, too."""
     if not shutil.which("musl-gcc"):
@@ -190,4 +207,4 @@ def musl():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(ways, starts, counter, own_allocators, bundle, sessions, names, no_program, musl))
+    sys.exit(run_tests(ways, starts, counter, own_allocators, bundle, sessions, names, no_program, static_programs, musl))
