@@ -188,6 +188,22 @@ def static_programs():
         expect(not facts["complete"] and any("static" in process.get("note", "") for process in facts["processes"]), f"{kind}: {facts}")
 
 
+def relative():
+    """Loaders and interpreters of scripts with a relative path, from another directory than the logger's."""
+    os.makedirs("relative", exist_ok=True)
+    shutil.copy(LOADER, "relative/loader")
+    if run("gcc", os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/standing.c"), "-o", "relative/program", "-Wl,--dynamic-linker=./loader")[0]:
+        return "skipped: gcc links no program with a relative loader"
+    shutil.copy("/bin/sh", "relative/shell")
+    with open("relative/script", "w") as file:
+        file.write("#!./shell\necho script\n")
+    os.chmod("relative/script", 0o755)
+    for name in ("program", "script"):
+        expect_as_untraced("sh", "-c", f"cd relative && ./{name} </dev/null; true")
+        facts = info(TRACE)
+        expect(facts["complete"] and len(facts["processes"]) == 2, f"{name}: {facts}")
+
+
 def musl():
     """musl's loader is the library with the allocator, too."""
     if not shutil.which("musl-gcc"):
@@ -207,4 +223,4 @@ def musl():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(ways, starts, counter, own_allocators, bundle, sessions, names, no_program, static_programs, musl))
+    sys.exit(run_tests(ways, starts, counter, own_allocators, bundle, sessions, names, no_program, static_programs, relative, musl))
