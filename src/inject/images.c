@@ -138,6 +138,8 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 	}
 	snprintf(row.path, sizeof(row.path), "%.*s", (int)sizeof(row.path) - 1, map->path);
 	bool is_main = is_program(inject, &row);
+	if (is_main && !row.eh_frame_header && inject->tables)
+		inject_fill_tables(inject, &row);
 	uint32_t refused = inject->refused;
 	struct hook_image *hooks = map->inode ? inject->find_hooks(inject->cookie, pid, map, is_main) : NULL;
 	if (hooks && hooks->target_count)

@@ -22,7 +22,7 @@
 #include "inject/target_fields.h"
 #include "os/clock.h"
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, FRAMES_BYTES_MAX = 64 << 20 };
 
 uint32_t inject_process_index(const struct inject *inject, pid_t pid)
 {
@@ -218,36 +218,49 @@ void inject_leave_out_of_cores(struct inject *inject, struct remote *remote)
 	}
 }
 
-/* Make a search table for an executable whose linker made none, as for static ones and musl-gcc's, and map it beside
+/* Map memory for the search table of an executable whose linker made none, as for static ones and musl-gcc's, beside
    the executable. */
-static void add_tables(struct inject *inject, struct remote *remote, struct region_image *row)
+static void tables_map(struct inject *inject, struct remote *remote, int file)
 {
-	char executable[64 + REGION_PATH_BYTES];
 	uint64_t size = 0;
-	snprintf(executable, sizeof(executable), inject->is_by_loader ? "/proc/%d/root%.*s" : "/proc/%d/exe",
-		 (int)inject->pid, REGION_PATH_BYTES, row->path);
-	int fd = open(executable, O_RDONLY | O_CLOEXEC);
+	bool has_frames = file >= 0 && tables_find(file, &size) && size < FRAMES_BYTES_MAX;
+	const struct map_wish memory = {(tables_bound(size) + PAGE - 1) & ~(uint64_t)(PAGE - 1), PROT_READ, MAP_OURS,
+					-1};
+	int64_t at = has_frames ? map_anywhere(inject, remote, &memory) : -ENOMEM;
+	if (map_failed(at))
+		return;
+	inject->tables = (uint64_t)at;
+	inject->tables_bytes = memory.bytes;
+}
+
+void inject_fill_tables(struct inject *inject, struct region_image *row)
+{
+	uint64_t size = 0;
+	int fd = tables_open(inject->pid, row->base);
 	uint64_t frames = fd >= 0 ? tables_find(fd, &size) : 0;
 	if (fd >= 0)
 		close(fd);
-	uint8_t *bytes = frames && size < (64 << 20) ? malloc(size) : NULL;
-	const struct map_wish memory = {(tables_bound(size) + PAGE - 1) & ~(uint64_t)(PAGE - 1), PROT_READ, MAP_OURS,
-					-1};
-	int64_t at = bytes ? map_anywhere(inject, remote, &memory) : -ENOMEM;
-	if (!map_failed(at)) {
-		inject->tables = (uint64_t)at;
-		inject->tables_bytes = memory.bytes;
-	}
-	if (!map_failed(at) && remote_read(remote->memory, frames + row->bias, bytes, size)) {
+	bool fits = frames && size < FRAMES_BYTES_MAX && tables_bound(size) <= inject->tables_bytes;
+	uint8_t *bytes = fits ? malloc(size) : NULL;
+	if (bytes && remote_read(inject->memory, frames + row->bias, bytes, size)) {
 		size_t table_size;
-		void *table = tables_make(bytes, size, frames + row->bias, (uint64_t)at, &table_size);
-		if (table && remote_write(remote->memory, (uint64_t)at, table, table_size)) {
+		void *table = tables_make(bytes, size, frames + row->bias, inject->tables, &table_size);
+		if (table && remote_write(inject->memory, inject->tables, table, table_size)) {
 			row->eh_frame_header_bytes = table_size;
-			row->eh_frame_header = (uint64_t)at;
+			row->eh_frame_header = inject->tables;
 		}
 		free(table);
 	}
 	free(bytes);
+}
+
+static void add_tables(struct inject *inject, struct remote *remote, struct region_image *row)
+{
+	int file = tables_open(inject->pid, row->base);
+	tables_map(inject, remote, file);
+	if (file >= 0)
+		close(file);
+	inject_fill_tables(inject, row);
 }
 
 static const struct proc_map *map_of(const struct proc_map *maps, int count, uint64_t address)
@@ -377,6 +390,7 @@ static int check_patches(const struct inject *inject, struct diag *diag)
 static int prepare_program(struct inject *inject, struct remote *remote, struct diag *diag)
 {
 	struct stat status = {0};
+	struct region_image image = {0};
 	struct proc_map map = {.path = ""};
 	int error = 0;
 	int file = inject->is_by_loader ? program_open(inject->pid, map.path, sizeof(map.path), &status) : -1;
@@ -388,6 +402,8 @@ static int prepare_program(struct inject *inject, struct remote *remote, struct 
 	else if (hooks && !inject->has_allocator)
 		error = diag_fail(diag, ENOTSUP, "it is a loader that executes %s, which is static: record that itself",
 				  map.path);
+	if (image_read_loaded(file, 0, &image) && !image.eh_frame_header)
+		tables_map(inject, remote, file);
 	if (file >= 0)
 		close(file);
 	return error;

@@ -203,6 +203,9 @@ void inject_settle(struct inject *inject, struct remote *remote);
 /** Give the recorder its rows of images and mark the region live: recording begins. */
 void inject_begin(struct inject *inject);
 
+/** Make a search table for an image without any, in the memory for that. */
+void inject_fill_tables(struct inject *inject, struct region_image *row);
+
 /** Find the program's image among known images. Return NULL if the loader has not mapped it yet. */
 struct region_image *inject_program(const struct inject *inject);
 

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "inject/tables.h"
 
+#include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "hook/elf_file.h"
+#include "os/proc.h"
 
 enum { HEAD_BYTES = 16, FDE_BYTES_MIN = 16 };
 /* Encodings of pointers in .eh_frame (DW_EH_PE_*). */
@@ -16,6 +20,33 @@ enum { PE_ABSPTR = 0x00, PE_UDATA4 = 0x03, PE_PCREL = 0x10, PE_DATAREL_SDATA8 = 
 struct table_row {
 	int64_t location, description;
 };
+
+/* The executable may have been replaced since, or removed; another file counts if it still is the mapped one. */
+static int open_mapped(pid_t pid, const struct proc_map *map)
+{
+	char path[64 + sizeof(map->path)], executable[sizeof(map->path)];
+	struct stat status;
+	proc_image(pid, executable, sizeof(executable));
+	bool is_executable = strcmp(executable, map->path) == 0;
+	snprintf(path, sizeof(path), is_executable ? "/proc/%d/exe" : "/proc/%d/root%s", (int)pid, map->path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0 && !is_executable && (fstat(fd, &status) != 0 || status.st_ino != map->inode)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+int tables_open(pid_t pid, uint64_t base)
+{
+	struct proc_map *maps = NULL;
+	int count = proc_read_maps(pid, &maps), fd = -1;
+	for (int i = 0; i < count; i++)
+		if (maps[i].low == base)
+			fd = open_mapped(pid, &maps[i]);
+	free(maps);
+	return fd;
+}
 
 uint64_t tables_find(int fd, uint64_t *size)
 {

@@ -122,6 +122,18 @@ def own_allocators():
         expect_as_direct("./own_full", command=[LOADER, "./own_full"])
 
 
+def tables():
+    """Whole stacks also of a program whose linker made no search table for unwinding."""
+    with open("tables.c", "w") as file:
+        file.write("#include <stdlib.h>\n#include <string.h>\n"
+                   "__attribute__((noipa)) void *inner(int size) { char room[100]; memset(room, size, 100); return malloc((size_t)size + room[3] % 2); }\n"
+                   "__attribute__((noipa)) void outer(int size) { char room[size]; memset(room, 1, (size_t)size); free(inner(size + room[3])); }\n"
+                   "int main(void) { for (int i = 100; i < 200; i++) outer(i); return 0; }\n")
+    if run("gcc", "-O2", "-fomit-frame-pointer", "-Wl,--no-eh-frame-hdr", "tables.c", "-o", "without_table")[0]:
+        return "skipped: gcc does not build it"
+    expect_as_direct("./without_table", command=[LOADER, "./without_table"])
+
+
 def bundle():
     """A loader and libraries of its own, started by a script: no file of the machine's libraries is used."""
     shutil.rmtree("bundle", ignore_errors=True)
@@ -223,4 +235,4 @@ def musl():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(ways, starts, counter, own_allocators, bundle, sessions, names, no_program, static_programs, relative, musl))
+    sys.exit(run_tests(ways, starts, counter, own_allocators, tables, bundle, sessions, names, no_program, static_programs, relative, musl))
