@@ -21,20 +21,25 @@ struct table_row {
 	int64_t location, description;
 };
 
-/* The executable may have been replaced since, or removed; another file counts if it still is the mapped one. */
+/* Open the mapped file: by its path as this process sees it, or as the other one does. The executed file may have been
+   removed since, and counts without a check. */
 static int open_mapped(pid_t pid, const struct proc_map *map)
 {
-	char path[64 + sizeof(map->path)], executable[sizeof(map->path)];
+	char executed[64], image[sizeof(map->path)], inside[64 + sizeof(map->path)];
 	struct stat status;
-	proc_image(pid, executable, sizeof(executable));
-	bool is_executable = strcmp(executable, map->path) == 0;
-	snprintf(path, sizeof(path), is_executable ? "/proc/%d/exe" : "/proc/%d/root%s", (int)pid, map->path);
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0 && !is_executable && (fstat(fd, &status) != 0 || status.st_ino != map->inode)) {
-		close(fd);
-		fd = -1;
+	snprintf(executed, sizeof(executed), "/proc/%d/exe", (int)pid);
+	snprintf(inside, sizeof(inside), "/proc/%d/root%s", (int)pid, map->path);
+	proc_image(pid, image, sizeof(image));
+	bool is_executed = strcmp(image, map->path) == 0;
+	const char *const ways[] = {is_executed ? executed : map->path, inside};
+	for (int i = 0; i < 2; i++) {
+		int fd = open(ways[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (fd >= 0 && ((is_executed && !i) || (fstat(fd, &status) == 0 && status.st_ino == map->inode)))
+			return fd;
+		if (fd >= 0)
+			close(fd);
 	}
-	return fd;
+	return -1;
 }
 
 int tables_open(pid_t pid, uint64_t base)
