@@ -77,16 +77,6 @@ static bool is_program(const struct inject *inject, const struct region_image *r
 	       remote_read(inject->memory, first, &map, sizeof(map)) && map.l_addr == row->bias;
 }
 
-struct region_image *inject_program(const struct inject *inject)
-{
-	for (uint32_t i = 0; i < inject->image_count; i++) {
-		struct region_image *row = region_image(inject->region, inject->image[i].index);
-		if (is_program(inject, row))
-			return row;
-	}
-	return NULL;
-}
-
 const struct proc_map *image_find_program(const struct inject *inject, const struct proc_map *maps, int count)
 {
 	for (int i = 0; i < count; i++) {
@@ -162,6 +152,8 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 		.is_seen = true,
 		.has_glibc = hooks && hooks->defines_malloc && hooks->flavour == HOOK_FLAVOUR_GLIBC,
 		.has_other = hooks && hooks->defines_malloc && hooks->flavour != HOOK_FLAVOUR_GLIBC};
+	if (is_main)
+		inject->program = index + 1;
 	if (hooks && is_main && inject->is_by_loader && !inject->doors.high) {
 		doors_open(inject, &row, patches_count(hooks));
 		RECORDER_WRITE(inject, mappings.doors,

@@ -82,13 +82,21 @@ uint32_t inject_spans(const struct inject *inject, pid_t pid, struct inject_span
 	return count;
 }
 
+static struct region_image *program_row(const struct inject *inject)
+{
+	return inject->program ? region_image(inject->region, inject->program - 1) : NULL;
+}
+
 void inject_image(const struct inject *inject, char *path, size_t size)
 {
-	const struct region_image *program = inject->is_by_loader ? inject_program(inject) : NULL;
-	if (program)
-		snprintf(path, size, "%.*s", REGION_PATH_BYTES, program->path);
-	else if (!inject->is_by_loader || !program_path(inject->pid, path, size))
+	const struct region_image *program = program_row(inject);
+	path[0] = 0;
+	if (!inject->is_by_loader)
 		proc_image(inject->pid, path, size);
+	else if (!program && !program_path(inject->pid, path, size))
+		proc_image(inject->pid, path, size);
+	if (program && !path[0])
+		snprintf(path, size, "%.*s", REGION_PATH_BYTES, program->path);
 }
 
 void inject_set_wait_limit(struct inject *inject, pid_t pid, uint32_t wait_limit_ms)
@@ -254,6 +262,7 @@ void inject_fill_tables(struct inject *inject, struct region_image *row)
 	free(bytes);
 }
 
+/* Make a search table for an executable that is mapped already. */
 static void add_tables(struct inject *inject, struct remote *remote, struct region_image *row)
 {
 	int file = tables_open(inject->pid, row->base);
@@ -352,7 +361,7 @@ static void map_pool(struct inject *inject, struct remote *remote)
 
 void inject_settle(struct inject *inject, struct remote *remote)
 {
-	struct region_image *executable = inject_program(inject);
+	struct region_image *executable = program_row(inject);
 	if (executable && !executable->eh_frame_header)
 		add_tables(inject, remote, executable);
 	map_pool(inject, remote);
@@ -369,6 +378,7 @@ void inject_begin(struct inject *inject)
 	__atomic_store_n(&inject->region->header->state, REGION_LIVE, __ATOMIC_RELEASE);
 }
 
+/* Write the original bytes back. No thread is in the recorder. */
 static void restore_entries(const struct inject *inject)
 {
 	for (uint32_t i = 0; i < inject->jump_count; i++)
@@ -402,7 +412,7 @@ static int prepare_program(struct inject *inject, struct remote *remote, struct 
 	else if (hooks && !inject->has_allocator)
 		error = diag_fail(diag, ENOTSUP, "it is a loader that executes %s, which is static: record that itself",
 				  map.path);
-	if (image_read_loaded(file, 0, &image) && !image.eh_frame_header)
+	if (!error && image_read_loaded(file, 0, &image) && !image.eh_frame_header)
 		tables_map(inject, remote, file);
 	if (file >= 0)
 		close(file);
