@@ -29,8 +29,8 @@ static const struct {
 };
 enum { OPTION_COUNT = sizeof(options) / sizeof(options[0]) };
 
-/* Return how many arguments an option takes, itself included; 0: it is none before a program. For musl, a value may also
-   follow a "=". */
+/* Return how many arguments an option takes, itself included; 0: it is none before a program. For musl, a value may
+   also follow a "=". */
 static int option_words(const char *argument)
 {
 	for (size_t i = 0; i < OPTION_COUNT; i++) {
