@@ -532,13 +532,13 @@ static bool exports(const struct elf_symbols *symbols, const char *name)
 	return false;
 }
 
-/* Return whether only the kernel loads the image: it names no interpreter. It must say that it is a program, or be run
-   as one and be no loader. */
+/* Return whether only the kernel loads the image: it names no interpreter, and no libraries, as a program for a loader
+   that is executed itself does. It must say that it is a program, or be run as one and be no loader. */
 static bool is_static_program(const struct finder *finder, bool is_main)
 {
 	const struct elf *elf = &finder->elf;
-	uint64_t flags = 0;
-	if (elf->has_interpreter)
+	uint64_t flags = 0, needed;
+	if (elf->has_interpreter || elf_dynamic_value(elf, DT_NEEDED, &needed))
 		return false;
 	if (elf->header.e_type == ET_EXEC)
 		return true;

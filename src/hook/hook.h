@@ -115,9 +115,14 @@ int hook_relocate(const struct hook_target *target, uint64_t address, uint64_t d
     descriptor dirfd (AT_FDCWD: the current one). Return 0, or a negative errno with the reason in `diag`. */
 int hook_inspect_executable(int dirfd, const char *path, struct diag *diag);
 
-/** As hook_inspect_executable(), as a process sees the path. root: descriptor of its root directory for absolute paths
-    and links; -1: the caller's. An empty path means dirfd itself. */
-int hook_inspect_executable_in(int root, int dirfd, const char *path, struct diag *diag);
+/** Descriptors of a process's directories. */
+struct hook_directories {
+	int root;    /**< for absolute paths and links; -1: the caller's */
+	int current; /**< for relative paths of interpreters and loaders; AT_FDCWD: the caller's */
+};
+
+/** As hook_inspect_executable(), as a process sees the path. An empty path means dirfd itself. */
+int hook_inspect_executable_in(const struct hook_directories *process, int dirfd, const char *path, struct diag *diag);
 
 /** Check that the program of a running process is for this processor. Return 0, or a negative errno with the reason. 0
     if it is unknown. */

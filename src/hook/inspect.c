@@ -22,7 +22,7 @@ enum { SCRIPT_DEPTH_MAX = 4, SCRIPT_LINE_MAX = 255, HEAD_BYTES = 65536, STATIC_B
 
 /* One step of the way from the named file to the program that is run in the end. */
 struct inspection {
-	int root; /* of the process; -1: this process's */
+	struct hook_directories process;
 	int fd;
 	struct stat status;
 	uint8_t *data; /* the first bytes of the file; all of them where a symbol table is wanted */
@@ -113,7 +113,7 @@ static int open_found(struct inspection *inspection, int found, struct diag *dia
 
 static int open_file(struct inspection *inspection, int dirfd, const char *path, struct diag *diag)
 {
-	int found = find_file(inspection->root, dirfd, path);
+	int found = find_file(inspection->process.root, dirfd, path);
 	if (found < 0)
 		return diag_errno(diag, "cannot be found");
 	int error = open_found(inspection, found, diag);
@@ -173,7 +173,7 @@ static int inspect_loader(const struct inspection *inspection, const struct elf 
 		return diag_fail(diag, ENOEXEC, "a damaged ELF file: the name of its loader is cut");
 	memcpy(path, bytes, elf->interpreter_bytes);
 	path[elf->interpreter_bytes] = 0;
-	int found = find_file(inspection->root, AT_FDCWD, path);
+	int found = find_file(inspection->process.root, inspection->process.current, path);
 	snprintf(again, sizeof(again), "/proc/self/fd/%d", found);
 	int error = found < 0 || access(again, X_OK) != 0 ? diag_errno(diag, "its loader %s", path) : 0;
 	if (found >= 0)
@@ -221,20 +221,21 @@ int hook_inspect_running(pid_t pid, struct diag *diag)
 
 int hook_inspect_executable(int dirfd, const char *path, struct diag *diag)
 {
-	return hook_inspect_executable_in(-1, dirfd, path, diag);
+	return hook_inspect_executable_in(&(struct hook_directories){-1, AT_FDCWD}, dirfd, path, diag);
 }
 
-int hook_inspect_executable_in(int root, int dirfd, const char *path, struct diag *diag)
+int hook_inspect_executable_in(const struct hook_directories *process, int dirfd, const char *path, struct diag *diag)
 {
 	struct diag why = {""};
 	char interpreter[SCRIPT_LINE_MAX + 1] = "";
 	int result = 1;
 	for (int depth = 0; result == 1; depth++) {
-		struct inspection inspection = {.root = root, .fd = -1};
+		struct inspection inspection = {.process = *process, .fd = -1};
 		if (depth > SCRIPT_DEPTH_MAX)
 			result = diag_fail(&why, ELOOP, "too many scripts that are interpreters of scripts");
 		else
-			result = inspect_file(&inspection, depth ? AT_FDCWD : dirfd, depth ? interpreter : path, &why);
+			result = inspect_file(&inspection, depth ? process->current : dirfd,
+					      depth ? interpreter : path, &why);
 		if (result == 1)
 			memcpy(interpreter, inspection.interpreter, sizeof(interpreter));
 		if (inspection.fd >= 0)

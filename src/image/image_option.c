@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/settings_file.h"
@@ -184,6 +185,19 @@ static int check_user(struct image_option *option, struct diag *why)
 	return 0;
 }
 
+/* Return whether the path is another file than the machine's loaders, as a bundle has one for its own programs. */
+static bool is_own_loader(const char *path)
+{
+	static const char *const machines[] = {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-musl-x86_64.so.1"};
+	struct stat file, loader;
+	if (path[0] != '/' || stat(path, &file) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof(machines) / sizeof(*machines); i++)
+		if (stat(machines[i], &loader) == 0 && loader.st_dev == file.st_dev && loader.st_ino == file.st_ino)
+			return false;
+	return true;
+}
+
 static int check_image(const struct image_option *option, struct diag *why)
 {
 	static const char *const own[] = {"xheap", "ld-linux-x86-64.so.2", "ld-musl-x86_64.so.1", "ld.so"};
@@ -200,7 +214,7 @@ static int check_image(const struct image_option *option, struct diag *why)
 	if (!name[0] || !strcmp(name, ".") || !strcmp(name, ".."))
 		return diag_fail(why, EINVAL, "Image = %s: it names no file", option->image);
 	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
-		if (!strcmp(name, own[i]))
+		if (!strcmp(name, own[i]) && (!i || !is_own_loader(option->image)))
 			return diag_fail(why, EPERM, "Image = %s: %s", option->image,
 					 i ? "a loader, through which every program starts"
 					   : "xheap does not trace itself");

@@ -2,6 +2,8 @@
 #include "inject/images.h"
 
 #include <elf.h>
+#include <link.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,14 +11,17 @@
 #include "base/hash.h"
 #include "inject/patches.h"
 #include "inject/remote.h"
+#include "inject/target_fields.h"
 #include "region/atomic.h"
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, MAP_OFFSET = offsetof(struct r_debug, r_map), STATE_OFFSET = offsetof(struct r_debug, r_state) };
 
 bool image_read_loaded(int memory, uint64_t base, struct region_image *image, struct region_file *file)
 {
 	Elf64_Ehdr header;
 	Elf64_Phdr segments[REMOTE_SEGMENT_MAX];
+	struct region_file unused;
+	file = file ? file : &unused;
 	if (!remote_read_segments(memory, base, &header, segments))
 		return false;
 	uint64_t first = UINT64_MAX, last = 0;
@@ -62,6 +67,30 @@ bool image_read_loaded(int memory, uint64_t base, struct region_image *image, st
 	return true;
 }
 
+/* Return whether the image is the program's: the executed file or, if that is the loader, the first image of the
+   loader's list. */
+static bool is_program(const struct inject *inject, const struct region_image *row)
+{
+	const uint64_t list = inject->loader_state - STATE_OFFSET + MAP_OFFSET;
+	uint64_t first = 0;
+	struct link_map map;
+	if (!inject->is_by_loader)
+		return inject->headers >= row->base && inject->headers < row->end;
+	return inject->loader_state && remote_read(inject->memory, list, &first, sizeof(first)) && first &&
+	       remote_read(inject->memory, first, &map, sizeof(map)) && map.l_addr == row->bias;
+}
+
+const struct proc_map *image_find_program(const struct inject *inject, const struct proc_map *maps, int count)
+{
+	for (int i = 0; i < count; i++) {
+		struct region_image row;
+		if (maps[i].inode && maps[i].offset == 0 && image_read_loaded(inject->memory, maps[i].low, &row, NULL) &&
+		    is_program(inject, &row))
+			return &maps[i];
+	}
+	return NULL;
+}
+
 static struct inject_image *image_known(struct inject *inject, uint64_t base, uint64_t inode)
 {
 	for (uint32_t i = 0; i < inject->image_count; i++)
@@ -102,7 +131,9 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 		return;
 	}
 	snprintf(file.path, sizeof(file.path), "%.*s", (int)sizeof(file.path) - 1, map->path);
-	bool is_main = inject->image_count == 0;
+	bool is_main = is_program(inject, &row);
+	if (is_main && !row.eh_frame_header && inject->tables)
+		inject_fill_tables(inject, &row);
 	uint32_t refused = inject->refused;
 	struct hook_image *hooks = map->inode ? inject->find_hooks(inject->cookie, pid, map, is_main) : NULL;
 	if (hooks && hooks->target_count)
@@ -126,6 +157,13 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 		.is_seen = true,
 		.has_glibc = hooks && hooks->defines_malloc && hooks->flavour == HOOK_FLAVOUR_GLIBC,
 		.has_other = hooks && hooks->defines_malloc && hooks->flavour != HOOK_FLAVOUR_GLIBC};
+	if (is_main)
+		inject->program = index + 1;
+	if (hooks && is_main && inject->is_by_loader && !inject->doors.high) {
+		doors_open(inject, &row, patches_count(hooks));
+		RECORDER_WRITE(inject, mappings.doors,
+			       ((struct recorder_mapping){inject->doors.low, inject->doors.high}));
+	}
 	if (hooks)
 		patch_image(inject, hooks, &inject->image[inject->image_count], map->path, is_main);
 	else if (map->inode)

@@ -8,18 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "arch/registers.h"
+#include "inject/images.h"
 #include "inject/mapping.h"
+#include "inject/program.h"
 #include "inject/recorder_blob.h"
 #include "inject/seccomp.h"
 #include "inject/tables.h"
 #include "inject/target_fields.h"
 #include "os/clock.h"
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, FRAMES_BYTES_MAX = 64 << 20 };
 
 uint32_t inject_process_index(const struct inject *inject, pid_t pid)
 {
@@ -77,6 +80,23 @@ uint32_t inject_spans(const struct inject *inject, pid_t pid, struct inject_span
 			(struct inject_span){inject->region_address, inject->region_address + inject->region->bytes};
 	qsort(spans, count, sizeof(*spans), span_compare);
 	return count;
+}
+
+static struct region_image *program_row(const struct inject *inject)
+{
+	return inject->program ? region_image(inject->region, inject->program - 1) : NULL;
+}
+
+void inject_image(const struct inject *inject, char *path, size_t size)
+{
+	const struct region_image *program = program_row(inject);
+	path[0] = 0;
+	if (!inject->is_by_loader)
+		proc_image(inject->pid, path, size);
+	else if (!program && !program_path(inject->pid, path, size))
+		proc_image(inject->pid, path, size);
+	if (program && !path[0])
+		snprintf(path, size, "%.*s", REGION_PATH_BYTES, region_file(inject->region, program->file)->path);
 }
 
 void inject_set_wait_limit(struct inject *inject, pid_t pid, uint32_t wait_limit_ms)
@@ -205,54 +225,50 @@ void inject_leave_out_of_cores(struct inject *inject, struct remote *remote)
 	}
 }
 
-/* Return the image of the executable, or NULL. */
-static struct region_image *executable_image(const struct inject *inject)
+/* Map memory for the search table of an executable whose linker made none, as for static ones and musl-gcc's, beside
+   the executable. */
+static void tables_map(struct inject *inject, struct remote *remote, int file)
 {
-	uint64_t headers = proc_auxv(inject->pid, AT_PHDR);
-	for (uint32_t i = 0; i < inject->image_count; i++) {
-		struct region_image *row = region_image(inject->region, inject->image[i].index);
-		if (headers >= row->base && headers < row->end)
-			return row;
-	}
-	return NULL;
+	uint64_t size = 0;
+	bool has_frames = file >= 0 && tables_find(file, &size) && size < FRAMES_BYTES_MAX;
+	const struct map_wish memory = {(tables_bound(size) + PAGE - 1) & ~(uint64_t)(PAGE - 1), PROT_READ, MAP_OURS,
+					-1};
+	int64_t at = has_frames ? map_anywhere(inject, remote, &memory) : -ENOMEM;
+	if (map_failed(at))
+		return;
+	inject->tables = (uint64_t)at;
+	inject->tables_bytes = memory.bytes;
 }
 
-/* Make a search table for an executable whose linker made none, as for static ones and musl-gcc's, and map it beside
-   the executable. */
-static void add_tables(struct inject *inject, struct remote *remote, struct region_image *row)
+void inject_fill_tables(struct inject *inject, struct region_image *row)
 {
-	char executable[64];
 	uint64_t size = 0;
-	snprintf(executable, sizeof(executable), "/proc/%d/exe", (int)inject->pid);
-	int fd = open(executable, O_RDONLY | O_CLOEXEC);
+	int fd = tables_open(inject->pid, row->base);
 	uint64_t frames = fd >= 0 ? tables_find(fd, &size) : 0;
 	if (fd >= 0)
 		close(fd);
-	uint8_t *bytes = frames && size < (64 << 20) ? malloc(size) : NULL;
-	const struct map_wish memory = {(tables_bound(size) + PAGE - 1) & ~(uint64_t)(PAGE - 1), PROT_READ, MAP_OURS,
-					-1};
-	int64_t at = bytes ? map_anywhere(inject, remote, &memory) : -ENOMEM;
-	if (!map_failed(at)) {
-		inject->tables = (uint64_t)at;
-		inject->tables_bytes = memory.bytes;
-	}
-	if (!map_failed(at) && remote_read(remote->memory, frames + row->bias, bytes, size)) {
+	bool fits = frames && size < FRAMES_BYTES_MAX && tables_bound(size) <= inject->tables_bytes;
+	uint8_t *bytes = fits ? malloc(size) : NULL;
+	if (bytes && remote_read(inject->memory, frames + row->bias, bytes, size)) {
 		size_t table_size;
-		void *table = tables_make(bytes, size, frames + row->bias, (uint64_t)at, &table_size);
-		if (table && remote_write(remote->memory, (uint64_t)at, table, table_size)) {
+		void *table = tables_make(bytes, size, frames + row->bias, inject->tables, &table_size);
+		if (table && remote_write(inject->memory, inject->tables, table, table_size)) {
 			row->eh_frame_header_bytes = table_size;
-			row->eh_frame_header = (uint64_t)at;
+			row->eh_frame_header = inject->tables;
 		}
 		free(table);
 	}
 	free(bytes);
 }
 
-/* Find the run-time address of _r_debug's state word by the loader's dynamic symbols, for the loader hook. */
-static void find_loader_state(struct inject *inject, const struct hook_image *loader, uint64_t bias)
+/* Make a search table for an executable that is mapped already. */
+static void add_tables(struct inject *inject, struct remote *remote, struct region_image *row)
 {
-	if (loader->loader_state)
-		RECORDER_WRITE(inject, loader_state, loader->loader_state + bias);
+	int file = tables_open(inject->pid, row->base);
+	tables_map(inject, remote, file);
+	if (file >= 0)
+		close(file);
+	inject_fill_tables(inject, row);
 }
 
 static const struct proc_map *map_of(const struct proc_map *maps, int count, uint64_t address)
@@ -261,6 +277,16 @@ static const struct proc_map *map_of(const struct proc_map *maps, int count, uin
 		if (address >= maps[i].low && address < maps[i].high)
 			return &maps[i];
 	return NULL;
+}
+
+/* Learn whether the image is the loader, and where its state word is. is_executed: the image is the executed file. */
+static void find_loader(struct inject *inject, const struct proc_map *map, bool is_executed)
+{
+	const struct hook_image *hooks = map ? inject->find_hooks(inject->cookie, inject->pid, map, is_executed) : NULL;
+	bool is_loader = hooks && hooks->is_loader && hooks->is_dynamic;
+	inject->is_by_loader = is_executed && is_loader;
+	inject->is_static = is_executed && !is_loader;
+	inject->loader_state = is_loader && hooks->loader_state ? map->low + hooks->loader_state : 0;
 }
 
 void inject_prepare(struct inject *inject, pid_t pid)
@@ -281,10 +307,12 @@ int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t
 	inject->memory = dup(remote->memory);
 	inject->no_arenas = proc_environment_has(pid, "GLIBC_TUNABLES", "hugetlb");
 	int count = proc_read_maps(pid, &maps), error;
-	uint64_t loader = proc_auxv(pid, AT_BASE), headers = proc_auxv(pid, AT_PHDR);
-	const struct proc_map *loader_map = map_of(maps, count, loader ? loader : headers);
-	const struct proc_map *main_map = map_of(maps, count, headers);
-	inject->is_static = loader == 0;
+	uint64_t loader = proc_auxv(pid, AT_BASE);
+	inject->headers = proc_auxv(pid, AT_PHDR);
+	const struct proc_map *loader_map = map_of(maps, count, loader ? loader : inject->headers);
+	find_loader(inject, loader_map, loader == 0);
+	const struct proc_map *program = inject->is_by_loader ? image_find_program(inject, maps, count) : NULL;
+	const struct proc_map *main_map = program ? program : map_of(maps, count, inject->headers);
 	inject->heap = place_heap_of(pid, maps, count);
 	if (!loader_map || !main_map)
 		error = diag_fail(diag, ENOEXEC, "process %d has no program headers in memory", (int)pid);
@@ -304,16 +332,8 @@ int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t
    everything is patched at once. */
 void inject_fill(struct inject *inject)
 {
-	struct proc_map *maps = NULL;
-	int count = proc_read_maps(inject->pid, &maps);
-	uint64_t loader = proc_auxv(inject->pid, AT_BASE);
-	const struct proc_map *loader_map = map_of(maps, count, loader ? loader : proc_auxv(inject->pid, AT_PHDR));
 	inject_refresh(inject, inject->pid, 0, clock_event_ticks());
-	const struct hook_image *hooks =
-		loader_map ? inject->find_hooks(inject->cookie, inject->pid, loader_map, inject->is_static) : NULL;
-	if (hooks && hooks->is_loader)
-		find_loader_state(inject, hooks, loader_map->low);
-	free(maps);
+	RECORDER_WRITE(inject, loader_state, inject->loader_state);
 }
 
 /* Map memory for the recorder's state of threads, to be removed with the recorder. Otherwise the recorder maps it
@@ -340,7 +360,7 @@ static void map_pool(struct inject *inject, struct remote *remote)
 
 void inject_settle(struct inject *inject, struct remote *remote)
 {
-	struct region_image *executable = executable_image(inject);
+	struct region_image *executable = program_row(inject);
 	if (executable && !executable->eh_frame_header)
 		add_tables(inject, remote, executable);
 	map_pool(inject, remote);
@@ -357,16 +377,45 @@ void inject_begin(struct inject *inject)
 	__atomic_store_n(&inject->region->header->state, REGION_LIVE, __ATOMIC_RELEASE);
 }
 
+/* Write the original bytes back. No thread is in the recorder. */
+static void restore_entries(const struct inject *inject)
+{
+	for (uint32_t i = 0; i < inject->jump_count; i++)
+		remote_write(inject->memory, inject->jump[i].address, inject->jump[i].original,
+			     sizeof(inject->jump[i].original));
+}
+
 /* Check that an allocator is patched. A dynamic program has only its loader so far. */
 static int check_patches(const struct inject *inject, struct diag *diag)
 {
 	if (inject->has_allocator || (inject->jump_count && !inject->is_static))
 		return 0;
-	for (uint32_t i = 0; i < inject->jump_count; i++)
-		remote_write(inject->memory, inject->jump[i].address, inject->jump[i].original,
-			     sizeof(inject->jump[i].original));
 	return diag_fail(diag, ENOEXEC, "it has no allocator that can be hooked%s%s", inject->refused ? ": " : "",
 			 inject->refusal);
+}
+
+/* Prepare for the program that the loader, which was executed, is about to map. A static one it executes instead,
+   unannounced. */
+static int prepare_program(struct inject *inject, struct remote *remote, struct diag *diag)
+{
+	struct stat status = {0};
+	struct region_image image = {0};
+	struct proc_map map = {.path = ""};
+	int error = 0;
+	int file = inject->is_by_loader ? program_open(inject->pid, map.path, sizeof(map.path), &status) : -1;
+	map.inode = status.st_ino;
+	const struct hook_image *hooks =
+		file >= 0 ? inject->find_hooks(inject->cookie, inject->pid, &map, true) : NULL;
+	if (hooks && hooks->is_dynamic)
+		map_near_program(inject, remote, file, hooks);
+	else if (hooks && !inject->has_allocator)
+		error = diag_fail(diag, ENOTSUP, "it is a loader that executes %s, which is static: record that itself",
+				  map.path);
+	if (!error && image_read_loaded(file, 0, &image, NULL) && !image.eh_frame_header)
+		tables_map(inject, remote, file);
+	if (file >= 0)
+		close(file);
+	return error;
 }
 
 int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, const char *region_path, struct diag *diag)
@@ -381,10 +430,13 @@ int inject_at_exec(struct inject *inject, pid_t pid, struct region *region, cons
 		inject_fill(inject);
 		error = check_patches(inject, diag);
 	}
+	if (!error)
+		error = prepare_program(inject, &remote, diag);
 	if (!error) {
 		inject_settle(inject, &remote);
 		inject_begin(inject);
 	} else {
+		restore_entries(inject);
 		inject_fini(inject);
 	}
 	remote_end(&remote);

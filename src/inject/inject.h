@@ -81,7 +81,11 @@ struct inject {
 	/** the last inject_refresh() found an image that could not be read, or was not as in its file. If the process
 	    ran, another image may have been there for a moment; the next one reads such images again */
 	bool is_doubtful;
-	bool is_static;
+	bool is_static;           /**< no loader maps further images */
+	bool is_by_loader;        /**< the executed file is the loader: it maps the program that its arguments name */
+	uint64_t headers;         /**< address of the executed file's headers */
+	uint64_t loader_state;    /**< address of the loader's r_debug.r_state; 0: unknown */
+	uint32_t program;         /**< index + 1 of the program's row in the region; 0: it is not mapped yet */
 	bool has_allocator;       /**< at least one function is patched */
 	uint32_t wait_limit_ms;   /**< the longest that a thread waits for the logger */
 	bool never_waits;         /**< it is process 1: its threads drop events rather than wait */
@@ -199,6 +203,13 @@ void inject_leave_out_of_cores(struct inject *inject, struct remote *remote);
 void inject_settle(struct inject *inject, struct remote *remote);
 /** Give the recorder its rows of images and mark the region live: recording begins. */
 void inject_begin(struct inject *inject);
+
+/** Make a search table for an image without any, in the memory for that. */
+void inject_fill_tables(struct inject *inject, struct region_image *row);
+
+/** Write the path of the executed file or, if that is the loader, of the program that it starts; "" if it is unknown.
+    The process may have ended. */
+void inject_image(const struct inject *inject, char *path, size_t size);
 
 /** Return the index in the region that a process has noted for itself; UINT32_MAX: none yet, or its memory is gone. */
 uint32_t inject_process_index(const struct inject *inject, pid_t pid);

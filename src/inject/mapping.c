@@ -180,6 +180,21 @@ static int island_add(struct inject *inject, struct remote *remote, const struct
 	return 0;
 }
 
+static bool is_far(uint64_t a, uint64_t b)
+{
+	return (a > b ? a - b : b - a) > PLACE_REACH / 2;
+}
+
+/* Add an island near an executable. */
+static int island_add_beside(struct inject *inject, struct remote *remote, const struct region_image *image)
+{
+	const struct place_wish beside = place_near(image->base, image->end);
+	int error = island_add(inject, remote, &beside, MAIN_ISLAND_BYTES);
+	if (error)
+		inject_refuse(inject, "functions", "the executable", "no free memory within reach");
+	return error;
+}
+
 /* Map the islands: one with the recorder's code beside the loader, or beside a static executable. An executable far
    from there gets one more. An executable with doors needs none near it. */
 static int islands_add(struct inject *inject, struct remote *remote, uint64_t near, const struct proc_map *executable,
@@ -187,20 +202,41 @@ static int islands_add(struct inject *inject, struct remote *remote, uint64_t ne
 {
 	struct region_image loader = {.base = near, .end = near},
 			    image = {.base = executable->low, .end = executable->low};
-	struct region_file file;
-	image_read_loaded(inject->memory, near, &loader, &file);
-	image_read_loaded(inject->memory, executable->low, &image, &file);
-	bool is_far = (image.base > near ? image.base - near : near - image.base) > PLACE_REACH / 2;
-	bool is_asked = is_far || image.end <= LOW_CODE_END;
+	image_read_loaded(inject->memory, near, &loader, NULL);
+	image_read_loaded(inject->memory, executable->low, &image, NULL);
+	bool needs_own = is_far(image.base, near), is_asked = needs_own || image.end <= LOW_CODE_END;
 	uint32_t count =
 		is_asked ? patches_count(inject->find_hooks(inject->cookie, inject->pid, executable, true)) : 0;
 	doors_open(inject, &image, count);
 	bool has_doors = inject->doors.high != 0;
-	const struct place_wish place = place_near(loader.base, loader.end), beside = place_near(image.base, image.end);
-	int error = island_add(inject, remote, has_doors && !is_far ? NULL : &place, bytes);
-	if (!error && is_far && count && !has_doors && island_add(inject, remote, &beside, MAIN_ISLAND_BYTES) != 0)
-		inject_refuse(inject, "functions", "the executable", "no free memory within reach");
+	const struct place_wish place = place_near(loader.base, loader.end);
+	int error = island_add(inject, remote, has_doors && !needs_own ? NULL : &place, bytes);
+	if (!error && needs_own && count && !has_doors)
+		island_add_beside(inject, remote, &image);
 	return error;
+}
+
+void map_near_program(struct inject *inject, struct remote *remote, int file, const struct hook_image *hooks)
+{
+	Elf64_Ehdr header;
+	struct region_image image;
+	struct inject_doors doors;
+	uint32_t count = patches_count(hooks);
+	if (!count || !remote_read(file, 0, &header, sizeof(header)) || header.e_type != ET_EXEC ||
+	    !image_read_loaded(file, 0, &image, NULL))
+		return;
+	/* As if it had begun at 0. */
+	image.base -= image.bias;
+	image.end -= image.bias;
+	if (!is_far(image.base, inject->text) || doors_fit(file, &image, 0, count, &doors) ||
+	    island_add_beside(inject, remote, &image) != 0)
+		return;
+	const struct inject_island *island = &inject->island[inject->island_count - 1];
+	if (island->high <= image.base || island->low >= image.end)
+		return;
+	unmap(remote, island->low, island->high - island->low);
+	inject->island_count--;
+	inject_refuse(inject, "functions", "the executable", "no free memory within reach");
 }
 
 int map_all(struct inject *inject, struct remote *remote, const char *region_path, uint64_t near,

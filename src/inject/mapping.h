@@ -28,4 +28,8 @@ int64_t map_anywhere(const struct inject *inject, struct remote *remote, const s
 int map_all(struct inject *inject, struct remote *remote, const char *region_path, uint64_t near,
 	    const struct proc_map *executable, const struct inject_exclusive *exclusive, struct diag *diag);
 
+/** Map an island near the program in the file, if it has functions to patch and its loader will map it far from the
+    other islands. */
+void map_near_program(struct inject *inject, struct remote *remote, int file, const struct hook_image *hooks);
+
 #endif

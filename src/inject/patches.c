@@ -70,18 +70,26 @@ uint32_t patches_count(const struct hook_image *hooks)
 	return count;
 }
 
-void doors_open(struct inject *inject, const struct region_image *executable, uint32_t count)
+bool doors_fit(int memory, const struct region_image *executable, uint64_t at, uint32_t count,
+	       struct inject_doors *doors)
 {
-	struct inject_doors *doors = &inject->doors;
 	uint64_t bytes = count * (uint64_t)INJECT_DOOR_BYTES;
 	struct remote_spare spare;
 	/* A gate may lie before the first door. */
 	if (executable->end > LOW_CODE_END || count == 0 || count > INJECT_DOOR_MAX ||
-	    !remote_find_spare(inject->memory, executable->base, bytes + REMOTE_GATE_BYTES, &spare) ||
-	    !remote_read(inject->memory, spare.high - bytes, doors->original, bytes))
-		return;
+	    !remote_find_spare(memory, at, bytes + REMOTE_GATE_BYTES, &spare))
+		return false;
 	doors->low = doors->next = spare.high - bytes;
 	doors->high = spare.high;
+	return true;
+}
+
+void doors_open(struct inject *inject, const struct region_image *executable, uint32_t count)
+{
+	struct inject_doors doors;
+	if (doors_fit(inject->memory, executable, executable->base, count, &doors) &&
+	    remote_read(inject->memory, doors.low, doors.original, doors.high - doors.low))
+		inject->doors = doors;
 }
 
 void inject_close_doors(const struct inject *inject, int memory)

@@ -14,6 +14,11 @@ void inject_refuse(struct inject *inject, const char *name, const char *path, co
 /** Return how many functions of the executable have to be patched. */
 uint32_t patches_count(const struct hook_image *hooks);
 
+/** Return whether the code of an executable in low memory has spare bytes behind it for so many patches, and store
+    where. at: where in `memory` the executable is, which may be a file. */
+bool doors_fit(int memory, const struct region_image *executable, uint64_t at, uint32_t count,
+	       struct inject_doors *doors);
+
 /** Reserve spare bytes behind the code of an executable in low memory for all its patches, if there are enough. */
 void doors_open(struct inject *inject, const struct region_image *executable, uint32_t count);
 

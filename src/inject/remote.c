@@ -32,7 +32,7 @@ bool remote_write(int memory, uint64_t address, const void *data, size_t size)
 
 bool remote_read_segments(int memory, uint64_t base, Elf64_Ehdr *header, Elf64_Phdr segments[REMOTE_SEGMENT_MAX])
 {
-	return base && remote_read(memory, base, header, sizeof(*header)) &&
+	return remote_read(memory, base, header, sizeof(*header)) &&
 	       memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 && header->e_phentsize == sizeof(segments[0]) &&
 	       header->e_phnum > 0 && header->e_phnum <= REMOTE_SEGMENT_MAX &&
 	       remote_read(memory, base + header->e_phoff, segments, header->e_phnum * sizeof(segments[0]));

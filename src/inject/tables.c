@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "inject/tables.h"
 
+#include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "hook/elf_file.h"
+#include "os/proc.h"
 
 enum { HEAD_BYTES = 16, FDE_BYTES_MIN = 16 };
 /* Encodings of pointers in .eh_frame (DW_EH_PE_*). */
@@ -16,6 +20,38 @@ enum { PE_ABSPTR = 0x00, PE_UDATA4 = 0x03, PE_PCREL = 0x10, PE_DATAREL_SDATA8 = 
 struct table_row {
 	int64_t location, description;
 };
+
+/* Open the mapped file: by its path as this process sees it, or as the other one does. The executed file may have been
+   removed since, and counts without a check. */
+static int open_mapped(pid_t pid, const struct proc_map *map)
+{
+	char executed[64], image[sizeof(map->path)], inside[64 + sizeof(map->path)];
+	struct stat status;
+	snprintf(executed, sizeof(executed), "/proc/%d/exe", (int)pid);
+	snprintf(inside, sizeof(inside), "/proc/%d/root%s", (int)pid, map->path);
+	proc_image(pid, image, sizeof(image));
+	bool is_executed = strcmp(image, map->path) == 0;
+	const char *const ways[] = {is_executed ? executed : map->path, inside};
+	for (int i = 0; i < 2; i++) {
+		int fd = open(ways[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (fd >= 0 && ((is_executed && !i) || (fstat(fd, &status) == 0 && status.st_ino == map->inode)))
+			return fd;
+		if (fd >= 0)
+			close(fd);
+	}
+	return -1;
+}
+
+int tables_open(pid_t pid, uint64_t base)
+{
+	struct proc_map *maps = NULL;
+	int count = proc_read_maps(pid, &maps), fd = -1;
+	for (int i = 0; i < count; i++)
+		if (maps[i].low == base)
+			fd = open_mapped(pid, &maps[i]);
+	free(maps);
+	return fd;
+}
 
 uint64_t tables_find(int fd, uint64_t *size)
 {

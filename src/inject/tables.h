@@ -6,6 +6,10 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
+
+/** Open the file that a process has mapped from `base` on. Return the descriptor; -1: it cannot be found. */
+int tables_open(pid_t pid, uint64_t base);
 
 /** Find .eh_frame of the ELF file at fd by its section headers. Return its address in the file and set *size; 0: there
     is none. */

@@ -108,13 +108,11 @@ static void read_with_header(const struct unwinding *unwinding, struct unwinding
 	image->tables = (struct unwind_tables){low + image->shift, end + image->shift, header + image->shift, bytes};
 }
 
-/* Make a search table for a static executable whose linker made none. The file's sections say where the frames are. */
+/* Make a search table for an image whose linker made none. The file's sections say where the frames are. */
 static void read_without_header(const struct unwinding *unwinding, struct unwinding_image *image, uint64_t bias)
 {
-	char path[64];
 	uint64_t size = 0;
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)unwinding->pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = tables_open(unwinding->pid, image->base);
 	uint64_t frames = fd >= 0 ? tables_find(fd, &size) : 0;
 	if (fd >= 0)
 		close(fd);

@@ -112,10 +112,15 @@ uint64_t proc_auxv(pid_t pid, uint64_t type)
 	return value;
 }
 
+char *proc_arguments(pid_t pid, size_t *size)
+{
+	return read_whole(pid, "cmdline", size);
+}
+
 void proc_command(pid_t pid, char *text, size_t size)
 {
 	size_t length = 0;
-	char *data = read_whole(pid, "cmdline", &length);
+	char *data = proc_arguments(pid, &length);
 	while (length && data[length - 1] == 0)
 		length--;
 	if (length >= size)

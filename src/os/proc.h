@@ -26,6 +26,9 @@ uint64_t proc_auxv(pid_t pid, uint64_t type);
     terminal or end a line. Cut to `size`. */
 void proc_command(pid_t pid, char *text, size_t size);
 
+/** Return the arguments, each ended by a NUL, for the caller to free, and store their bytes in *size; NULL: unknown. */
+char *proc_arguments(pid_t pid, size_t *size);
+
 /** Write the name of a thread, without a line feed; "" if the thread is gone. */
 void proc_thread_name(pid_t pid, pid_t tid, char *name, size_t size);
 

@@ -208,7 +208,7 @@ static void rows_forget(struct recorder *recorder, uint64_t low, uint64_t high)
 }
 
 /* Check a row, which any process of this region may have written: the unwinder's table must be mapped and inside the
-   image. */
+   image, or inside the memory for tables that the logger has made. */
 static int is_image(const struct recorder *recorder, const struct region_image *image)
 {
 	const uint64_t header = image->eh_frame_header, bytes = image->eh_frame_header_bytes,
@@ -217,7 +217,10 @@ static int is_image(const struct recorder *recorder, const struct region_image *
 		return 0;
 	if (!header)
 		return 1;
-	if (header < image->base || header >= image->end || bytes > image->end - header)
+	const struct recorder_mapping *tables = &recorder->mappings.mapping[RECORDER_MAPPING_TABLES];
+	const int is_made = header >= tables->low && header < tables->high;
+	const uint64_t low = is_made ? tables->low : image->base, high = is_made ? tables->high : image->end;
+	if (header < low || header >= high || bytes > high - header)
 		return 0;
 	return recorder->no_syscalls ||
 	       sys_call4(SYS_NUMBER_MSYNC, (long)page, (long)(header + bytes - page), MS_ASYNC, 0) == 0;

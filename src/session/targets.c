@@ -97,7 +97,7 @@ void target_add(struct logger *logger, struct tracer_result *result)
 	target->stack_start = result->stack_start;
 	target->exec_generation = result->exec_generation;
 	snprintf(target->region_path, sizeof(target->region_path), "%s", result->region_path);
-	proc_image(result->pid, image_path, sizeof(image_path));
+	inject_image(&target->inject, image_path, sizeof(image_path));
 	proc_command(result->pid, command, sizeof(command));
 	proc_thread_name(result->pid, result->pid, name, sizeof(name));
 	struct drain_image image = {.pid = (uint32_t)result->pid,

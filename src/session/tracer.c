@@ -138,20 +138,23 @@ static int inspect(const struct tracer_task *task, struct diag *diag)
 	static const char self[] = "/proc/self/";
 	char path[64];
 	bool is_self = strncmp(task->path, self, strlen(self)) == 0;
+	struct hook_directories process;
 	snprintf(path, sizeof(path), "/proc/%d/root", (int)task->pid);
-	int root = open(path, O_PATH | O_CLOEXEC);
+	process.root = open(path, O_PATH | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/%d/cwd", (int)task->pid);
+	process.current = open(path, O_PATH | O_CLOEXEC);
 	if (is_self)
 		snprintf(path, sizeof(path), "/proc/%d", (int)task->pid);
-	else if (task->directory == AT_FDCWD)
-		snprintf(path, sizeof(path), "/proc/%d/cwd", (int)task->pid);
-	else
+	else if (task->directory != AT_FDCWD)
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)task->pid, task->directory);
 	int directory = open(path, O_PATH | O_CLOEXEC);
-	int error = hook_inspect_executable_in(root, directory, task->path + (is_self ? strlen(self) : 0), diag);
+	int error = hook_inspect_executable_in(&process, directory, task->path + (is_self ? strlen(self) : 0), diag);
 	if (directory >= 0)
 		close(directory);
-	if (root >= 0)
-		close(root);
+	if (process.current >= 0)
+		close(process.current);
+	if (process.root >= 0)
+		close(process.root);
 	return error;
 }
 

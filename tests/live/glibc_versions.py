@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Other releases of glibc than the machine's. Recording from a program's start is exact, and so are its stacks (check.py); attaching and letting go
-harm nothing and miss nothing (attach.py); all earlier blocks are found (earlier.py), or it is told that none can be.
+harm nothing and miss nothing (attach.py); all earlier blocks are found (earlier.py), or it is told that none can be. A program that its loader starts makes the same
+calls.
 
 The libraries are Debian's packages, fetched once into the build's directory, and only unpacked there, or those in folders where somebody built or
 unpacked others. Without network, apt or a compiler it skips.
@@ -115,6 +116,18 @@ def check_skipped(place, number):
     return "skipped, and said so"
 
 
+def check_by_loader(folder, place, number):
+    """Started by its loader, as a bundle does that brings a glibc of its own, a program makes the same calls."""
+    seen = []
+    for command in ([place / "usable"], [folder / "ld-linux-x86-64.so.2", "--library-path", folder, place / "usable"]):
+        done = run(XHEAP, "record", "-o", "by_loader.xht", "--", *command)
+        facts = json.loads(run(XHEAP, "info", "by_loader.xht", "-format", "json").stdout)
+        seen.append((done.returncode, facts["complete"], facts["whole_stacks"], facts["events"], facts["processes"][0]["image"]))
+    if seen[0] != seen[1] or seen[0][1] is not True or not seen[0][2]:
+        raise Failure(f"glibc 2.{number}: directly {seen[0]}, by its loader {seen[1]}")
+    return f"by its loader: {seen[0][2]} stacks"
+
+
 def check_part(number, top, *command):
     """One of the tests, with these programs; what it says."""
     done = run(sys.executable, *command, env=dict(os.environ, BUILD=str(top)), cwd=top)
@@ -128,6 +141,7 @@ def check(source):
     number = int(re.search(rb"GNU C Library[^\n]* version 2\.(\d+)", (folder / "libc.so.6").read_bytes())[1])
     build(folder, top / "tests/live", number)
     said = [check_part(number, top, HERE / "check.py", "churn")[-1], *check_part(number, top, HERE / "attach.py", "counting", "children")]
+    said.append(check_by_loader(folder, top / "tests/live", number))
     if number in KNOWN:
         said += check_part(number, top, HERE / "earlier.py", "still", "usable", "stale", "unusual", "tuned", "busy", "brief", "forks")
     else:

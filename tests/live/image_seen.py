@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 from image_lab import FILES, ROOT, Watching, clear, enter, listed, prepare, register, run, wait_until_in_force
-from live import PROGRAMS, XHEAP, expect, run_tests, strace_is_here, wait_for, xheap
+from live import PROGRAMS, XHEAP, expect, loader_of, run_tests, strace_is_here, wait_for, xheap
 
 PAGE = pathlib.Path(os.environ["SOURCE"], "docs/image-options.md")
 SERVED, PERL = os.path.join(PROGRAMS, "served"), FILES / "perl"
@@ -240,6 +240,33 @@ def interpreter(kind, place, name):
 interpreter.options = ["--scripts"]
 
 
+def by_loader(kind, place, name):
+    file = copy(place / name)
+    yield
+    start(loader_of(file), file)
+    yield {}
+
+
+def by_script(kind, place, name):
+    file = copy(place / "bin" / name)
+    (place / name).write_text(f"#!/bin/sh\nexec {loader_of(file)} --argv0 {name} {file}\n")
+    (place / name).chmod(0o755)
+    yield
+    start(place / name)
+    yield {"traced": 1}
+
+
+def own_loader(kind, place, name):
+    file = copy(place / "bin" / f"{name}.program")
+    loader = copy(place / (f"{name}.d/ld-linux-x86-64.so.2" if kind == "path" else name), loader_of(file))
+    yield
+    start(loader, "--inhibit-cache", file)
+    yield {"traced": 1}
+
+
+own_loader.path = "{}.d/ld-linux-x86-64.so.2"
+
+
 def namespaces(kind, place, name):
     file = copy(place / name)
     yield
@@ -363,6 +390,9 @@ TABLE = {
     "on a file system that only another mount namespace has": ("not seen", "recorded, from the next search on; one takes place every two seconds", hidden),
     "of a `#!` script that is registered itself": ("recorded", "recorded", script),
     "of a script whose interpreter is registered": ("recorded with `--scripts`; without it not a start, and counted as `of scripts`", "recorded", interpreter),
+    "by its loader (`ld-linux-x86-64.so.2 FILE`)": ("not seen: the executed file is the loader", "the same", by_loader),
+    "of a `#!` script that is registered, and executes the loader": ("recorded", "recorded", by_script),
+    "of a bundle's own loader that is registered itself": ("recorded", "recorded, unless it has the name of the machine's loader", own_loader),
     "in a user, pid or mount namespace; without new privileges": ("recorded", "recorded", namespaces),
     "in a rootless container, through a bind mount": ("recorded", "recorded", rootless),
     "in a rootless container, through an overlay of its own": ("recorded", "recorded", rootless_overlay),

@@ -139,6 +139,12 @@ def stop_session(name):
     subprocess.run([XHEAP, "stop", name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LONG_SECONDS)
 
 
+def loader_of(program):
+    """The path of the loader that the program names."""
+    said = subprocess.run(["readelf", "-lW", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return said.partition("program interpreter: ")[2].partition("]")[0]
+
+
 def strace_is_here():
     """Whether this may trace with it: not where another tracer, or a policy, forbids that."""
     return bool(shutil.which("strace")) and subprocess.run(["strace", "-o", "strace.out", "true"], stderr=subprocess.DEVNULL).returncode == 0

@@ -8,10 +8,10 @@ import struct
 import subprocess
 import sys
 
-from live import PROGRAMS, XHEAP, dump, expect, info, run_tests, wait_for
+from live import PROGRAMS, XHEAP, dump, expect, info, loader_of, run_tests, wait_for
 
 TRACE = "placement.xht"
-KINDS = ("pie", "low", "static", "static_high", "static_pie", "static_full", "static_high_full")
+KINDS = ("pie", "low", "static", "static_high", "static_pie", "static_full", "static_high_full", "pie_by_loader", "low_by_loader")
 LOWEST, HEAP_ROOM = 4 << 20, 1 << 30
 SIZES = range(7000, 8000)
 LOW_FIRST = 0x10000     # what vm.mmap_min_addr leaves to programs
@@ -36,6 +36,9 @@ def fill_last_page(path, filled):
 
 def program(kind, *words):
     path, name = os.path.join(PROGRAMS, f"placement_{kind}"), f"placement_{kind}"
+    if kind.endswith("_by_loader"):
+        path = path.removesuffix("_by_loader")
+        return [loader_of(path), path, *map(str, words)]
     if kind.endswith("_full"):
         path = os.path.abspath(name)
         if not os.path.exists(path):
@@ -127,7 +130,8 @@ def expect_room(what, process):
 def child_of(process):
     """The command of `xheap record`; the process itself when it is the program."""
     return wait_for("program", lambda: next((int(pid) for pid in open(f"/proc/{process.pid}/task/{process.pid}/children").read().split()
-                                             if "placement" in os.path.basename(os.readlink(f"/proc/{pid}/exe"))), None))
+                                             if b"/placement_" in open(f"/proc/{pid}/cmdline", "rb").read()
+                                             and "xheap" not in os.path.basename(os.readlink(f"/proc/{pid}/exe"))), None))
 
 
 class Shown:

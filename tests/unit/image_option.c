@@ -63,6 +63,8 @@ static void a_mistake_has_its_line(void **state)
 		{"[image]\nService = xheap-images\n", "FILE: Service = xheap-images.service: the service manager"},
 		{"[image]\nImage = xheap\n", "FILE: Image = xheap: xheap does not trace itself"},
 		{"[image]\nImage = ld-linux-x86-64.so.2\n", "FILE: Image = ld-linux-x86-64.so.2: a loader"},
+		{"[image]\nImage = /lib64/ld-linux-x86-64.so.2\n",
+		 "FILE: Image = /lib64/ld-linux-x86-64.so.2: a loader"},
 		{"[image]\nImage = a\nSession = s\nOutput = /t\n", "FILE: Session and Output"},
 		{"[image]\nImage = a\nOutput = t\n", "FILE: Output = t: not an absolute path"},
 		{"[image]\nImage = a\nUser = no-such-user\n", "FILE: User = no-such-user"},
