@@ -70,10 +70,6 @@ static bool set_options(struct remote *remote, uint64_t more)
 	return ptrace(PTRACE_SETOPTIONS, pid, 0, EXEC_OPTIONS | more) == 0;
 }
 
-/* The results by which the kernel restarts an interrupted call (include/linux/errno.h), and the call that resumes one
-   of them. */
-enum { RESTART_SYS = -512, RESTART_NO_INTERRUPT = -513, RESTART_NO_HANDLER = -514, RESTART_BLOCK = -516 };
-
 /* Return the registers with which a thread continues without the kernel's help. */
 static struct user_regs_struct registers_to_go_on(const struct remote *remote)
 {

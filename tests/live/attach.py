@@ -19,6 +19,7 @@ from live import (LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, check_counting, 
 
 PROGRAM = os.path.join(PROGRAMS, "attached")
 ROUNDS = 1000 if SOAK else 12
+RESTART_SYSCALL = 219  # of x86-64
 
 
 class Target:
@@ -91,11 +92,12 @@ def adjacent():
 
 
 def blocked():
-    """Calls that a stop may interrupt end as they would have."""
-    target = Target("blocked", 14)
-    for _ in range(3):
-        record("blocked.xht", "-q", "-p", target.pid, "--duration", "100ms")
-    target.end()
+    """Calls that a stop may interrupt end as they would have, also where a filter forbids the call by which the kernel would resume them."""
+    for words in ((), (RESTART_SYSCALL,)) if os.geteuid() == 0 else ((),):
+        target = Target("blocked", 14, *words)
+        for _ in range(3):
+            record("blocked.xht", "-q", "-p", target.pid, "--duration", "100ms")
+        target.end()
 
 
 def children():

@@ -12,7 +12,7 @@
  *   mapping to the kernel anybody   as count; lets any process of its user trace it where Yama would not
  *   idle      does nothing
  *   seccomp   may do all but what FILTER says: a system call that would end it
- * It ends when its standard input does, and prints "bad N" with what it found wrong.
+ * blocked may have a FILTER, too. It ends when its standard input does, and prints "bad N" with what it found wrong.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -132,9 +132,20 @@ static void *blocked_call(void *argument)
 	return NULL;
 }
 
+static void seccomp_begin(int forbidden)
+{
+	struct sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+				       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)forbidden, 0, 1),
+				       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+				       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog program = {4, filter};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		exit(2);
+}
+
 static void blocked_begin(int forbidden)
 {
-	(void)forbidden;
 	struct timeval limit = {SECONDS, 0};
 	sigset_t set;
 	epoll = epoll_create1(0);
@@ -145,6 +156,8 @@ static void blocked_begin(int forbidden)
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR2);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	if (forbidden >= 0)
+		seccomp_begin(forbidden);
 }
 
 static void *children(void *argument)
@@ -179,18 +192,6 @@ static void *loads(void *argument)
 #else
 #define loads NULL
 #endif
-
-static void seccomp_begin(int forbidden)
-{
-	struct sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-				       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)forbidden, 0, 1),
-				       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-				       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-	struct sock_fprog program = {4, filter};
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-		exit(2);
-}
 
 /* Who waits for a child of vfork() stops for nobody. */
 static void vfork_until_told(void)
