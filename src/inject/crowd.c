@@ -462,9 +462,10 @@ static bool is_in_native_code(const struct stand *stand)
 	return registers_read(stand->tid, &registers) && registers_are_native(&registers);
 }
 
-static bool is_suitable(const struct stand *stand)
+bool stand_can_call(const struct stand *stand, struct diag *diag)
 {
-	return stand->is_stopped && !stand->signal && is_in_native_code(stand);
+	return stand->is_stopped && !stand->is_gone && !stand->signal && is_in_native_code(stand) &&
+	       filter_check(stand->tid, diag) == 0;
 }
 
 /* Return a thread that was asked to stop and did not; NULL: there is none. */
@@ -484,8 +485,8 @@ static void stand_ask(const struct crowd *crowd, struct stand *stand)
 }
 
 /* Wait for a thread that was asked to stop and can make calls: it stops outside of a signal. Return it, or NULL if
-   `until_ns` has passed or no such thread is left. */
-static struct stand *crowd_choose_until(struct crowd *crowd, uint64_t until_ns)
+   `until_ns` has passed or no such thread is left; `why` says why another one cannot. */
+static struct stand *crowd_choose_until(struct crowd *crowd, uint64_t until_ns, struct diag *why)
 {
 	while (crowd_late(crowd) && monotonic_now_ns() < until_ns) {
 		struct stand *stand = crowd_next(crowd);
@@ -493,7 +494,7 @@ static struct stand *crowd_choose_until(struct crowd *crowd, uint64_t until_ns)
 			monotonic_pause(CHOOSE_POLL_NS);
 			continue;
 		}
-		if (is_suitable(stand))
+		if (stand_can_call(stand, why))
 			return stand;
 		bool has_signal = stand->signal != 0;
 		stand->is_late = false;
@@ -510,28 +511,24 @@ static struct stand *crowd_choose(struct crowd *crowd, struct diag *diag)
 {
 	uint64_t now_ns = monotonic_now_ns(), until_ns = now_ns + STOP_LIMIT_NS, last_ns = turn_limit_ns();
 	struct stand *stand = NULL;
+	struct diag why = {""};
 	for (uint32_t i = 0; i < crowd->count && !stand; i++) {
 		stand_ask(crowd, &crowd->stands[i]);
 		now_ns = monotonic_now_ns();
-		stand = is_suitable(&crowd->stands[i]) ? &crowd->stands[i]
-			: now_ns < until_ns            ? crowd_choose_until(crowd, now_ns + STOP_LIMIT_NS / CHOICES)
-						       : NULL;
+		stand = stand_can_call(&crowd->stands[i], &why) ? &crowd->stands[i]
+			: now_ns < until_ns ? crowd_choose_until(crowd, now_ns + STOP_LIMIT_NS / CHOICES, &why)
+					    : NULL;
 	}
 	while (!stand && crowd_late(crowd) &&
 	       (now_ns = monotonic_now_ns()) < (late_are_ready(crowd) ? last_ns : until_ns))
-		stand = crowd_choose_until(crowd, now_ns + STOP_LIMIT_NS / CHOICES);
+		stand = crowd_choose_until(crowd, now_ns + STOP_LIMIT_NS / CHOICES, &why);
 	if (!stand && crowd_late(crowd))
 		did_not_stop(crowd, crowd_late(crowd), diag);
+	else if (!stand && why.text[0])
+		diag_fail(diag, EPERM, "%s", why.text);
 	else if (!stand)
 		diag_fail(diag, EBUSY, "no thread of process %d can be stopped in 64-bit code", (int)crowd->pid);
 	return stand;
-}
-
-bool stand_can_call(const struct stand *stand)
-{
-	struct diag ignored = {""};
-	return stand->is_stopped && !stand->is_gone && !stand->signal && is_in_native_code(stand) &&
-	       (proc_status_value(stand->tid, "Seccomp") <= 0 || filter_check(stand->tid, &ignored) == 0);
 }
 
 struct stand *calls_begin(struct crowd *crowd, struct remote *remote, struct diag *diag)
@@ -541,8 +538,7 @@ struct stand *calls_begin(struct crowd *crowd, struct remote *remote, struct dia
 		return NULL;
 	if (!stand->is_group_stop)
 		stand_rewind(stand);
-	bool is_allowed = proc_status_value(stand->tid, "Seccomp") <= 0 || filter_check(stand->tid, diag) == 0;
-	if (is_allowed && remote_begin_running(remote, stand->tid, diag) == 0)
+	if (remote_begin_running(remote, stand->tid, diag) == 0)
 		return stand;
 	if (!stand->is_group_stop)
 		stand_go_on(stand);
@@ -559,4 +555,12 @@ void calls_end(struct remote *remote, struct crowd *crowd, pid_t caller)
 	/* Threads that were asked to stop, too, and came later. */
 	while ((stand = crowd_next(crowd)))
 		stand_go_on(stand);
+}
+
+bool crowd_lets_recorder_call(const struct crowd *crowd)
+{
+	for (uint32_t i = 0; i < crowd->count; i++)
+		if (!crowd->stands[i].is_gone && !filter_allows_recorder(crowd->stands[i].tid))
+			return false;
+	return true;
 }

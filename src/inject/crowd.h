@@ -87,8 +87,11 @@ void stand_go_on(struct stand *stand);
 /** Resume the thread and detach from it. */
 void stand_leave(struct stand *stand);
 
-/** Return whether a stopped thread can make calls. */
-bool stand_can_call(const struct stand *stand);
+/** Return whether a stopped thread can make calls, else the reason. */
+bool stand_can_call(const struct stand *stand, struct diag *diag);
+
+/** Return whether the recorder may make system calls in each of the stopped threads. */
+bool crowd_lets_recorder_call(const struct crowd *crowd);
 
 /** Choose a thread for calls and stop it. Return it, or NULL with the reason in `diag`: no thread can make calls. */
 struct stand *calls_begin(struct crowd *crowd, struct remote *remote, struct diag *diag);

@@ -121,7 +121,8 @@ static void look(struct clearing *clearing, struct stand *stand)
 {
 	stand->is_awaited = false;
 	stand->is_outside = !stacks_lead(&clearing->stacks, stand);
-	bool is_caller = stand->is_outside && clearing->callers < CALLERS && stand_can_call(stand);
+	struct diag ignored = {""};
+	bool is_caller = stand->is_outside && clearing->callers < CALLERS && stand_can_call(stand, &ignored);
 	clearing->callers += is_caller;
 	if (stand->is_outside && !is_caller && !stand->is_group_stop)
 		stand_leave(stand);

@@ -351,6 +351,15 @@ def filtered():
     target.end()
 
 
+def sandboxed():
+    """Threads with filters that xheap's calls would violate are recorded without such calls."""
+    target = Target("sandboxed", 6)
+    for _ in range(3):
+        record("sandboxed.xht", "-p", target.pid, "--duration", "100ms")
+        expect(check_counting("sandboxed.xht")[1] == 6, "not all threads were recorded")
+    target.end()
+
+
 def as_somebody():
     """An ordinary user attaches to their own processes, not to others'."""
     if os.geteuid() != 0:
@@ -376,7 +385,14 @@ def as_somebody():
     if allowed:
         shutil.copy(os.path.join(folder, "own.xht"), "own.xht")
         expect(check_counting("own.xht")[0] > 100, "nothing was recorded")
+    # Filters cannot be read: threads that have one make no call, and there must be another one.
+    for words, status, said in ((("sandboxed", 4), 0, "attached"), (("seccomp", 1, 101), 2, "seccomp")):
+        target = Target(*words, program=os.path.join(folder, "attached"), **more)
+        run = subprocess.run([*command, str(target.pid)], stderr=subprocess.PIPE, text=True, **more)
+        expect(not allowed or (run.returncode == status and said in run.stderr), f"{words}: {run.returncode} {run.stderr}")
+        target.end()
     shutil.rmtree(folder)
 
 
-sys.exit(run_tests(counting, adjacent, blocked, children, loading, stopped, several, ending, ends, killed, refused, stripped, static, narrow, mixed, in_vfork, passed, filtered, as_somebody))
+sys.exit(run_tests(counting, adjacent, blocked, children, loading, stopped, several, ending, ends, killed, refused, stripped, static, narrow, mixed, in_vfork, passed, filtered, sandboxed,
+                   as_somebody))

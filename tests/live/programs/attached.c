@@ -12,6 +12,7 @@
  *   mapping to the kernel anybody   as count; lets any process of its user trace it where Yama would not
  *   idle      does nothing
  *   seccomp   may do all but what FILTER says: a system call that would end it
+ *   sandboxed as count; every second thread is killed for a system call that only xheap makes
  * blocked may have a FILTER, too. It ends when its standard input does, and prints "bad N" with what it found wrong.
  */
 #include <dlfcn.h>
@@ -35,6 +36,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <sys/syscall.h>
 
 static volatile int is_over;
 static unsigned long bad;
@@ -132,16 +134,37 @@ static void *blocked_call(void *argument)
 	return NULL;
 }
 
-static void seccomp_begin(int forbidden)
+static void filter_install(const uint16_t *forbidden, unsigned count)
 {
-	struct sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-				       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)forbidden, 0, 1),
-				       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-				       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-	struct sock_fprog program = {4, filter};
+	enum { MOST = 20 };
+	struct sock_filter filter[MOST + 3] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+	for (unsigned i = 0; i < count; i++)
+		filter[i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, forbidden[i],
+							     (unsigned char)(count - i), 0);
+	filter[count + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	filter[count + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	struct sock_fprog program = {(unsigned short)(count + 3), filter};
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
 		exit(2);
+}
+
+static void seccomp_begin(int forbidden)
+{
+	filter_install(&(uint16_t){(uint16_t)forbidden}, 1);
+}
+
+/* The threads that are set up: none has to wait for the others. */
+static unsigned begun_count;
+
+static void *count_sandboxed(void *argument)
+{
+	static const uint16_t forbidden[] = {SYS_gettid, SYS_getpid,    SYS_getppid, SYS_prctl,           SYS_msync,
+					     SYS_openat, SYS_nanosleep, SYS_recvmsg, SYS_restart_syscall, SYS_faccessat};
+	if ((uintptr_t)argument % 2)
+		filter_install(forbidden, sizeof(forbidden) / sizeof(*forbidden));
+	__atomic_fetch_add(&begun_count, 1, __ATOMIC_RELEASE);
+	return count_calls(argument);
 }
 
 static void blocked_begin(int forbidden)
@@ -240,6 +263,7 @@ static const struct kind {
 	{"seldom", count_calls, seldom_begin},
 	{"often", count_calls, often_begin},
 	{"seccomp", count_calls, seccomp_begin},
+	{"sandboxed", count_sandboxed, NULL},
 	{"blocked", blocked_call, blocked_begin},
 	{"children", children, NULL},
 	{"loads", loads, NULL},
@@ -268,6 +292,8 @@ int main(int count, char **arguments)
 		kind->begin(count > 3 ? atoi(arguments[3]) : -1);
 	for (unsigned i = 0; kind->run && i < thread_count; i++)
 		pthread_create(&threads[i], &attributes, kind->run, (void *)(uintptr_t)i);
+	while (kind->run == count_sandboxed && __atomic_load_n(&begun_count, __ATOMIC_ACQUIRE) < thread_count)
+		usleep(1000);
 	char byte;
 	while (read(STDIN_FILENO, &byte, 1) > 0)
 		if (!strcmp(kind->name, "vfork"))
