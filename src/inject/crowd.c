@@ -17,6 +17,7 @@
 
 #include "arch/registers.h"
 #include "base/grow.h"
+#include "inject/dispatch.h"
 #include "inject/inject.h"
 #include "inject/seccomp.h"
 #include "os/monotonic.h"
@@ -464,8 +465,16 @@ static bool is_in_native_code(const struct stand *stand)
 
 bool stand_can_call(const struct stand *stand, struct diag *diag)
 {
-	return stand->is_stopped && !stand->is_gone && !stand->signal && is_in_native_code(stand) &&
-	       filter_check(stand->tid, diag) == 0;
+	if (!stand->is_stopped || stand->is_gone || stand->signal || !is_in_native_code(stand) ||
+	    filter_check(stand->tid, diag) != 0)
+		return false;
+	if (!stand->is_refused && dispatch_of(stand->tid) != DISPATCH_BLOCKS)
+		return true;
+	diag_fail(diag, EPERM,
+		  "thread %d gets SIGSYS in place of the system calls that xheap needs "
+		  "(PR_SET_SYSCALL_USER_DISPATCH)",
+		  (int)stand->tid);
+	return false;
 }
 
 /* Return a thread that was asked to stop and did not; NULL: there is none. */
@@ -531,18 +540,31 @@ static struct stand *crowd_choose(struct crowd *crowd, struct diag *diag)
 	return stand;
 }
 
-struct stand *calls_begin(struct crowd *crowd, struct remote *remote, struct diag *diag)
+/* Have a stopped thread begin its calls. False: none of its calls would be made, or it cannot begin. */
+static bool stand_begin_calls(struct stand *stand, struct remote *remote, struct diag *diag)
 {
-	struct stand *stand = crowd_choose(crowd, diag);
-	if (!stand)
-		return NULL;
 	if (!stand->is_group_stop)
 		stand_rewind(stand);
-	if (remote_begin_running(remote, stand->tid, diag) == 0)
-		return stand;
-	if (!stand->is_group_stop)
-		stand_go_on(stand);
-	return NULL;
+	if (remote_begin_running(remote, stand->tid, diag) != 0)
+		return false;
+	stand->is_refused = dispatch_of(stand->tid) == DISPATCH_UNKNOWN && !remote_can_call(remote);
+	if (stand->is_refused)
+		remote_end(remote);
+	return !stand->is_refused;
+}
+
+struct stand *calls_begin(struct crowd *crowd, struct remote *remote, struct diag *diag)
+{
+	struct stand *stand;
+	for (uint32_t i = 0; i < crowd->count; i++)
+		crowd->stands[i].is_refused = false;
+	while ((stand = crowd_choose(crowd, diag)) && !stand_begin_calls(stand, remote, diag)) {
+		if (!stand->is_group_stop)
+			stand_go_on(stand);
+		if (!stand->is_refused)
+			return NULL;
+	}
+	return stand;
 }
 
 void calls_end(struct remote *remote, struct crowd *crowd, pid_t caller)
@@ -559,8 +581,16 @@ void calls_end(struct remote *remote, struct crowd *crowd, pid_t caller)
 
 bool crowd_lets_recorder_call(const struct crowd *crowd)
 {
-	for (uint32_t i = 0; i < crowd->count; i++)
-		if (!crowd->stands[i].is_gone && !filter_allows_recorder(crowd->stands[i].tid))
+	bool is_unknown = false;
+	for (uint32_t i = 0; i < crowd->count; i++) {
+		if (crowd->stands[i].is_gone)
+			continue;
+		enum dispatch dispatch = dispatch_of(crowd->stands[i].tid);
+		is_unknown |= dispatch == DISPATCH_UNKNOWN;
+		if (dispatch == DISPATCH_PASSES || dispatch == DISPATCH_BLOCKS ||
+		    !filter_allows_recorder(crowd->stands[i].tid))
 			return false;
-	return true;
+	}
+	/* Nobody can use the dispatch without a handler for the signal. */
+	return !is_unknown || !(proc_status_mask(crowd->pid, "SigCgt") >> (SIGSYS - 1) & 1);
 }

@@ -21,6 +21,7 @@ struct stand {
 	bool is_gone;    /**< it has ended, or is not traced any more */
 	bool is_outside; /**< detaching: proved to be outside of the recorder's code, never to return to it */
 	bool is_awaited; /**< detaching: it is to stop, for a check of where it is */
+	bool is_refused; /**< the kernel does not make its calls, as it showed: no other one is asked of it now */
 	bool is_late;    /**< it had no processor to stop on, in time */
 	uint64_t ran_ns; /**< of a late thread: its processor time when it was found to be late */
 	int signal;      /**< a signal that it was about to receive; 0: none */

@@ -4,12 +4,15 @@
 
 usage: attach.py        SOAK=1: a thousand rounds in place of a few
 """
+import ctypes
+import errno
 import os
 import pathlib
 import pwd
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,7 +22,8 @@ from live import (LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, check_counting, 
 
 PROGRAM = os.path.join(PROGRAMS, "attached")
 ROUNDS = 1000 if SOAK else 12
-RESTART_SYSCALL = 219  # of x86-64
+RESTART_SYSCALL, PTRACE = 219, 101  # of x86-64
+SET_USER_DISPATCH = 59
 
 
 class Target:
@@ -40,8 +44,8 @@ class Target:
         self.process.communicate()
 
 
-def record(trace, *options, status=0):
-    run = subprocess.run([XHEAP, "record", "-o", trace, *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
+def record(trace, *options, status=0, **more):
+    run = subprocess.run([XHEAP, "record", "-o", trace, *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS, **more)
     expect(run.returncode == status, f"record {options}: status {run.returncode}: {run.stderr}")
     return run.stderr
 
@@ -360,6 +364,36 @@ def sandboxed():
     target.end()
 
 
+def has_dispatch():
+    """Whether the kernel has syscall user dispatch: it can be switched off."""
+    return ctypes.CDLL(None).prctl(SET_USER_DISPATCH, 0, 0, 0, 0) == 0
+
+
+def hide_dispatch():
+    """From now on this process gets the answer of a kernel before 6.4: ptrace does not know the request."""
+    rows = ((0x20, 0, 0, 0), (0x15, 0, 3, PTRACE), (0x20, 0, 0, 16), (0x15, 0, 1, 0x4211), (0x06, 0, 0, 0x50000 | errno.EIO), (0x06, 0, 0, 0x7fff0000))
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *row) for row in rows))
+    program = ctypes.create_string_buffer(struct.pack("@HP", len(rows), ctypes.addressof(code)))
+    libc = ctypes.CDLL(None)
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
+        raise OSError("no seccomp filter")
+
+
+def dispatched():
+    """Threads that send themselves a signal for each system call of others get none. Where no thread may make calls, nothing is recorded."""
+    if not has_dispatch():
+        return "the kernel has no syscall user dispatch"
+    for more in ({}, {"preexec_fn": hide_dispatch}):
+        target = Target("dispatched", 6)
+        for _ in range(3):
+            record("dispatched.xht", "-p", target.pid, "--duration", "100ms", **more)
+            expect(check_counting("dispatched.xht")[1] == 6, "not all threads were recorded")
+        target.end()
+        target = Target("dispatching", 1)
+        expect("gets SIGSYS" in record("no.xht", "-p", target.pid, "--duration", "1ms", status=2, **more), "the dispatch is not told")
+        target.end()
+
+
 def as_somebody():
     """An ordinary user attaches to their own processes, not to others'."""
     if os.geteuid() != 0:
@@ -395,4 +429,4 @@ def as_somebody():
 
 
 sys.exit(run_tests(counting, adjacent, blocked, children, loading, stopped, several, ending, ends, killed, refused, stripped, static, narrow, mixed, in_vfork, passed, filtered, sandboxed,
-                   as_somebody))
+                   dispatched, as_somebody))

@@ -13,6 +13,8 @@
  *   idle      does nothing
  *   seccomp   may do all but what FILTER says: a system call that would end it
  *   sandboxed as count; every second thread is killed for a system call that only xheap makes
+ *   dispatched, dispatching   as count; every second thread, or each one, sends itself a signal for each system call that
+ *   the C library does not make
  * blocked may have a FILTER, too. It ends when its standard input does, and prints "bad N" with what it found wrong.
  */
 #include <dlfcn.h>
@@ -167,6 +169,54 @@ static void *count_sandboxed(void *argument)
 	return count_calls(argument);
 }
 
+enum { DISPATCH_ALLOWS, DISPATCH_BLOCKS };
+static _Thread_local volatile char selector;
+static int all_dispatch;
+
+static void note_dispatched(int signal)
+{
+	(void)signal;
+	selector = DISPATCH_ALLOWS;
+	__atomic_fetch_add(&bad, 1, __ATOMIC_RELAXED);
+}
+
+/* Have only the C library make calls in this thread. */
+static void dispatch_begin(void)
+{
+	enum { SET_DISPATCH = 59, ON = 1 };
+	unsigned long low = 0, high = 0, inside = (unsigned long)&write;
+	char line[512];
+	FILE *maps = fopen("/proc/self/maps", "r");
+	while (maps && (inside < low || inside >= high) && fgets(line, sizeof(line), maps))
+		sscanf(line, "%lx-%lx", &low, &high);
+	if (!maps || fclose(maps) != 0 || prctl(SET_DISPATCH, ON, low, high - low, &selector) != 0)
+		exit(2);
+	selector = DISPATCH_BLOCKS;
+}
+
+static void *count_dispatched(void *argument)
+{
+	if ((uintptr_t)argument % 2 || all_dispatch)
+		dispatch_begin();
+	__atomic_fetch_add(&begun_count, 1, __ATOMIC_RELEASE);
+	count_calls(argument);
+	selector = DISPATCH_ALLOWS;
+	return argument;
+}
+
+static void dispatched_begin(int forbidden)
+{
+	(void)forbidden;
+	signal(SIGSYS, note_dispatched);
+}
+
+static void dispatching_begin(int forbidden)
+{
+	dispatched_begin(forbidden);
+	all_dispatch = 1;
+	dispatch_begin();
+}
+
 static void blocked_begin(int forbidden)
 {
 	struct timeval limit = {SECONDS, 0};
@@ -264,6 +314,8 @@ static const struct kind {
 	{"often", count_calls, often_begin},
 	{"seccomp", count_calls, seccomp_begin},
 	{"sandboxed", count_sandboxed, NULL},
+	{"dispatched", count_dispatched, dispatched_begin},
+	{"dispatching", count_dispatched, dispatching_begin},
 	{"blocked", blocked_call, blocked_begin},
 	{"children", children, NULL},
 	{"loads", loads, NULL},
@@ -292,7 +344,8 @@ int main(int count, char **arguments)
 		kind->begin(count > 3 ? atoi(arguments[3]) : -1);
 	for (unsigned i = 0; kind->run && i < thread_count; i++)
 		pthread_create(&threads[i], &attributes, kind->run, (void *)(uintptr_t)i);
-	while (kind->run == count_sandboxed && __atomic_load_n(&begun_count, __ATOMIC_ACQUIRE) < thread_count)
+	while ((kind->run == count_sandboxed || kind->run == count_dispatched) &&
+	       __atomic_load_n(&begun_count, __ATOMIC_ACQUIRE) < thread_count)
 		usleep(1000);
 	char byte;
 	while (read(STDIN_FILENO, &byte, 1) > 0)
