@@ -206,7 +206,8 @@ static int crowd_unmap(struct crowd *crowd, const struct originals *originals, c
 		       struct diag *diag)
 {
 	struct remote remote;
-	struct stand *stand = calls_begin(crowd, &remote, diag);
+	struct diag ignored = {""};
+	struct stand *stand = calls_begin(crowd, &remote, &ignored);
 	if (!stand) {
 		crowd_release(crowd, CROWD_LEAVE_LIMIT_NS);
 		stand = crowd_seize(crowd, diag) == 0 ? calls_begin(crowd, &remote, diag) : NULL;
