@@ -364,6 +364,21 @@ def sandboxed():
     target.end()
 
 
+def tightening():
+    """So are threads that get such a filter later, all at once, and one that begins with it."""
+    target = Target("tightening", 3)
+    recorder = recording("tightening.xht", "-p", target.pid)
+    wait_until_recorded("tightening.xht")
+    target.process.stdin.write("x")
+    target.process.stdin.flush()
+    wait_for("another thread", lambda: len(os.listdir(f"/proc/{target.pid}/task")) == 5)
+    wait_until_recorded("tightening.xht", info("tightening.xht")["event_count"] + 5000)
+    target.end()
+    expect(recorder.wait(LONG_SECONDS) == 0, "record failed")
+    # The first thread prints.
+    expect(check_counting("tightening.xht")[1] >= 4 and info("tightening.xht")["missing_calls"] == 0, "calls are missing")
+
+
 def has_dispatch():
     """Whether the kernel has syscall user dispatch: it can be switched off."""
     return ctypes.CDLL(None).prctl(SET_USER_DISPATCH, 0, 0, 0, 0) == 0
@@ -429,4 +444,4 @@ def as_somebody():
 
 
 sys.exit(run_tests(counting, adjacent, blocked, children, loading, stopped, several, ending, ends, killed, refused, stripped, static, narrow, mixed, in_vfork, passed, filtered, sandboxed,
-                   dispatched, as_somebody))
+                   tightening, dispatched, as_somebody))

@@ -13,6 +13,8 @@
  *   idle      does nothing
  *   seccomp   may do all but what FILTER says: a system call that would end it
  *   sandboxed as count; every second thread is killed for a system call that only xheap makes
+ *   tightening   as count; at a byte of its standard input all its threads are killed for such a call from then on, and
+ *   one more begins
  *   dispatched, dispatching   as count; every second thread, or each one, sends itself a signal for each system call that
  *   the C library does not make
  * blocked may have a FILTER, too. It ends when its standard input does, and prints "bad N" with what it found wrong.
@@ -136,7 +138,7 @@ static void *blocked_call(void *argument)
 	return NULL;
 }
 
-static void filter_install(const uint16_t *forbidden, unsigned count)
+static void filter_install(const uint16_t *forbidden, unsigned count, unsigned flags)
 {
 	enum { MOST = 20 };
 	struct sock_filter filter[MOST + 3] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
@@ -147,13 +149,22 @@ static void filter_install(const uint16_t *forbidden, unsigned count)
 	filter[count + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
 	struct sock_fprog program = {(unsigned short)(count + 3), filter};
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+	if (flags ? syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program)
+		  : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
 		exit(2);
 }
 
 static void seccomp_begin(int forbidden)
 {
-	filter_install(&(uint16_t){(uint16_t)forbidden}, 1);
+	filter_install(&(uint16_t){(uint16_t)forbidden}, 1, 0);
+}
+
+/* System calls that only xheap makes. */
+static void sandbox_begin(unsigned flags)
+{
+	static const uint16_t forbidden[] = {SYS_gettid, SYS_getpid,    SYS_getppid, SYS_prctl,           SYS_msync,
+					     SYS_openat, SYS_nanosleep, SYS_recvmsg, SYS_restart_syscall, SYS_faccessat};
+	filter_install(forbidden, sizeof(forbidden) / sizeof(*forbidden), flags);
 }
 
 /* The threads that are set up: none has to wait for the others. */
@@ -161,10 +172,8 @@ static unsigned begun_count;
 
 static void *count_sandboxed(void *argument)
 {
-	static const uint16_t forbidden[] = {SYS_gettid, SYS_getpid,    SYS_getppid, SYS_prctl,           SYS_msync,
-					     SYS_openat, SYS_nanosleep, SYS_recvmsg, SYS_restart_syscall, SYS_faccessat};
 	if ((uintptr_t)argument % 2)
-		filter_install(forbidden, sizeof(forbidden) / sizeof(*forbidden));
+		sandbox_begin(0);
 	__atomic_fetch_add(&begun_count, 1, __ATOMIC_RELEASE);
 	return count_calls(argument);
 }
@@ -314,6 +323,7 @@ static const struct kind {
 	{"often", count_calls, often_begin},
 	{"seccomp", count_calls, seccomp_begin},
 	{"sandboxed", count_sandboxed, NULL},
+	{"tightening", count_calls, NULL},
 	{"dispatched", count_dispatched, dispatched_begin},
 	{"dispatching", count_dispatched, dispatching_begin},
 	{"blocked", blocked_call, blocked_begin},
@@ -349,8 +359,12 @@ int main(int count, char **arguments)
 		usleep(1000);
 	char byte;
 	while (read(STDIN_FILENO, &byte, 1) > 0)
-		if (!strcmp(kind->name, "vfork"))
+		if (!strcmp(kind->name, "vfork")) {
 			vfork_until_told();
+		} else if (!strcmp(kind->name, "tightening")) {
+			sandbox_begin(SECCOMP_FILTER_FLAG_TSYNC);
+			pthread_create(&threads[thread_count++], &attributes, kind->run, NULL);
+		}
 	is_over = 1;
 	for (unsigned i = 0; kind->run && i < thread_count; i++)
 		pthread_join(threads[i], NULL);
