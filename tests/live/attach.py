@@ -17,8 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-from live import (LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, check_counting, dump, expect, info, is_whole, processor_ticks, run_tests, wait_for,
-                  wait_until_begun)
+from live import (LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, check_counting, dump, expect, info, is_whole, processor_ticks, run_tests, stop_session, wait_for,
+                  wait_until_begun, xheap)
 
 PROGRAM = os.path.join(PROGRAMS, "attached")
 ROUNDS = 1000 if SOAK else 12
@@ -409,6 +409,21 @@ def dispatched():
         target.end()
 
 
+def dispatching():
+    """Such a program is recorded from its start, and goes on without a session. No thread of it can unmap what the session had mapped: that is said."""
+    if not has_dispatch():
+        return "the kernel has no syscall user dispatch"
+    stop_session("dispatching")
+    xheap("start", "dispatching", "-o", "dispatching.xht")
+    command = subprocess.Popen([XHEAP, "launch", "dispatching", "--", PROGRAM, "dispatching", "2"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    wait_until_recorded("dispatching.xht")
+    said = xheap("stop", "dispatching")
+    expect("stay mapped" in said and "64-bit" not in said, said)
+    out, _ = command.communicate("", timeout=LONG_SECONDS)
+    expect(command.returncode == 0, f"status {command.returncode}: {out}")
+    expect(check_counting("dispatching.xht")[1] >= 2, "not all threads were recorded")
+
+
 def as_somebody():
     """An ordinary user attaches to their own processes, not to others'."""
     if os.geteuid() != 0:
@@ -444,4 +459,4 @@ def as_somebody():
 
 
 sys.exit(run_tests(counting, adjacent, blocked, children, loading, stopped, several, ending, ends, killed, refused, stripped, static, narrow, mixed, in_vfork, passed, filtered, sandboxed,
-                   tightening, dispatched, as_somebody))
+                   tightening, dispatched, dispatching, as_somebody))
