@@ -9,13 +9,14 @@
 
 #include "arch/machine_code.h"
 
-/** The beginning of a mode of seccomp: values of a function's first argument, and of its second one for strict mode. */
-struct stub_beginning {
-	uint32_t first, strict;
-	uint32_t clock;       /**< another first argument, which forbids the processor's clock */
-	uint64_t no_syscalls; /**< address of a word that gets bit 0: system calls are no longer ours to make */
-	uint64_t options;     /**< address of a word that gets clock_bits: the clock is no longer ours to read */
-	uint32_t clock_bits;
+enum { STUB_MARK_ARGUMENTS = 3 };
+
+/** A mark that a call leaves: `bits` are set in the word at `address` if the function's first `count` arguments have
+    these values. */
+struct stub_mark {
+	uint32_t argument[STUB_MARK_ARGUMENTS];
+	uint32_t count, bits;
+	uint64_t address;
 };
 
 /** A place where a program makes a request to Valgrind: rax points to its number. */
@@ -44,8 +45,8 @@ void stub_code_put_hook(struct machine_code *output, uint64_t context, uint64_t 
  *  if the place had called it: the place's rbp and rip in the two words below the stack pointer. */
 void stub_code_put_request(struct machine_code *output, const struct stub_request *request);
 
-/** Set the words of `beginning` if the arguments are such a beginning, and go on. */
-void stub_code_put_beginning(struct machine_code *output, const struct stub_beginning *beginning);
+/** Leave the mark if the arguments are those of `mark`, and go on. */
+void stub_code_put_mark(struct machine_code *output, const struct stub_mark *mark);
 
 /** Give __libc_start_main(main, ...) the address of code in place of main's. That code, which lies here, notes that
  *  main begins, and jumps to main. `at`: the address of output's first byte. */

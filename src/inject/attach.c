@@ -18,6 +18,7 @@
 #include "arch/registers.h"
 #include "inject/inject.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -138,6 +139,9 @@ static int crowd_patch_once(struct crowd *crowd, struct patching *patching, stru
 		patching->is_certain = true;
 		stacks_prepare(&patching->stacks);
 	}
+	/* Filters may have come since; those that come later are seen by the patches. */
+	if (!inject->no_syscalls && !crowd_lets_recorder_call(crowd))
+		inject_forbid_syscalls(inject);
 	patching->is_done = !patching->is_stale && crowd_move(crowd, &patching->stacks);
 	if (patching->is_done && !jumps_write(inject->memory, inject->jump, inject->jump_count, true))
 		return diag_fail(diag, EBUSY, "the code of process %d has just changed, or cannot be written",
@@ -192,6 +196,7 @@ struct placing {
 /* While the region's file is open in the process, none of its threads may take a copy of the descriptor. */
 struct exclusive_crowd {
 	struct crowd *crowd;
+	struct inject *inject;
 	pid_t caller;
 	struct inject_pause *pause;
 	struct urgency before;
@@ -203,7 +208,10 @@ static int exclusive_begin(void *cookie, struct diag *diag)
 	struct exclusive_crowd *exclusive = cookie;
 	exclusive->before = urgency_begin();
 	exclusive->began_ns = monotonic_now_ns();
-	return crowd_stop_others(exclusive->crowd, exclusive->caller, diag);
+	int error = crowd_stop_others(exclusive->crowd, exclusive->caller, diag);
+	if (!error)
+		exclusive->inject->no_syscalls = !crowd_lets_recorder_call(exclusive->crowd);
+	return error;
 }
 
 static void exclusive_end(void *cookie)
@@ -217,7 +225,10 @@ static void exclusive_end(void *cookie)
 static int place_map(struct remote *remote, void *cookie)
 {
 	const struct placing *placing = cookie;
-	struct exclusive_crowd cookie_alone = {.crowd = placing->crowd, .caller = remote->pid, .pause = placing->pause};
+	struct exclusive_crowd cookie_alone = {.crowd = placing->crowd,
+					       .inject = placing->inject,
+					       .caller = remote->pid,
+					       .pause = placing->pause};
 	const struct inject_exclusive exclusive = {exclusive_begin, exclusive_end, &cookie_alone};
 	return inject_map(placing->inject, remote, placing->crowd->pid, proc_stack_start(placing->crowd->pid),
 			  placing->region_path, &exclusive, placing->diag);
@@ -261,6 +272,28 @@ static bool is_run_by_valgrind(pid_t pid)
 	return fnmatch("*/valgrind/*-linux", path, 0) == 0;
 }
 
+/* Check, without touching the process, that one of its threads may be able to make calls: the filters of a thread can
+   be read once it is traced, with the privilege for that. In strict mode a thread may not even read the clock. */
+static int check_filters(pid_t pid, struct diag *diag)
+{
+	char path[64];
+	bool is_strict = false, has_free = geteuid() == 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	DIR *tasks = opendir(path);
+	for (struct dirent *entry; tasks && (entry = readdir(tasks));) {
+		int64_t mode = entry->d_name[0] != '.' ? proc_status_value((pid_t)atoi(entry->d_name), "Seccomp") : -1;
+		is_strict |= mode == SECCOMP_MODE_STRICT;
+		has_free |= mode == SECCOMP_MODE_DISABLED;
+	}
+	if (tasks)
+		closedir(tasks);
+	if (!is_strict && (has_free || proc_status_value(pid, "Seccomp") <= 0))
+		return 0;
+	return diag_fail(diag, EPERM,
+			 "process %d has a seccomp filter, which could end it for a call that xheap needs%s", (int)pid,
+			 is_strict ? "" : "; root can read what it allows");
+}
+
 int inject_check(pid_t pid, struct diag *diag)
 {
 	char path[64];
@@ -272,14 +305,11 @@ int inject_check(pid_t pid, struct diag *diag)
 	close(memory);
 	if (proc_status_value(pid, "TracerPid") > 0)
 		return inject_cannot_trace(pid, EPERM, diag);
-	/* The filters can be read once the process is traced, with the privilege for that. */
-	int64_t seccomp = proc_status_value(pid, "Seccomp");
-	if (seccomp > 0 && (seccomp != SECCOMP_MODE_FILTER || geteuid() != 0))
-		return diag_fail(diag, EPERM,
-				 "process %d has a seccomp filter, which could end it for a call that xheap needs%s",
-				 (int)pid, seccomp == SECCOMP_MODE_FILTER ? "; root can read what it allows" : "");
+	int error = check_filters(pid, diag);
+	if (error)
+		return error;
 	struct diag why = {""};
-	int error = hook_inspect_running(pid, &why);
+	error = hook_inspect_running(pid, &why);
 	if (error)
 		return diag_fail(diag, -error, "process %d cannot be traced: %s", (int)pid, why.text);
 	bool has_program = proc_status_value(pid, "Kthread") <= 0 && proc_auxv(pid, AT_PHDR);

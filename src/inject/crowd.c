@@ -17,6 +17,7 @@
 
 #include "arch/registers.h"
 #include "base/grow.h"
+#include "inject/dispatch.h"
 #include "inject/inject.h"
 #include "inject/seccomp.h"
 #include "os/monotonic.h"
@@ -71,6 +72,18 @@ static bool stand_add(struct crowd *crowd, pid_t tid)
 	return true;
 }
 
+/* Have the kernel begin an interrupted call anew, where a filter forbids the call by which it would resume it; a
+   handler interrupts it as before. This is done as soon as the thread has stopped: it runs on without its tracer. */
+static void avoid_restart(pid_t tid)
+{
+	struct user_regs_struct registers;
+	if (!registers_read(tid, &registers) || registers_call(&registers) < 0 ||
+	    registers_result(&registers) != RESTART_BLOCK || filter_allows_restart(tid))
+		return;
+	registers_set_result(&registers, RESTART_NO_HANDLER);
+	registers_write(tid, &registers);
+}
+
 /* Detach from a stranger's thread, which runs on as it was. */
 static void let_go_of_stranger(pid_t tid)
 {
@@ -79,6 +92,7 @@ static void let_go_of_stranger(pid_t tid)
 	if (waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status))
 		return;
 	bool is_signal = status >> 16 == 0;
+	avoid_restart(tid);
 	ptrace(PTRACE_DETACH, tid, 0, is_signal ? WSTOPSIG(status) : 0);
 }
 
@@ -143,6 +157,8 @@ static void stand_note(struct stand *stand, int status)
 		stand->is_group_stop = WSTOPSIG(status) != SIGTRAP;
 	else if (status >> 16 == 0)
 		stand->signal = WSTOPSIG(status);
+	if (!stand->is_group_stop)
+		avoid_restart(stand->tid);
 }
 
 /* Wait until a thread is stopped or gone. Return false if neither happens in time. */
@@ -447,9 +463,18 @@ static bool is_in_native_code(const struct stand *stand)
 	return registers_read(stand->tid, &registers) && registers_are_native(&registers);
 }
 
-static bool is_suitable(const struct stand *stand)
+bool stand_can_call(const struct stand *stand, struct diag *diag)
 {
-	return stand->is_stopped && !stand->signal && is_in_native_code(stand);
+	if (!stand->is_stopped || stand->is_gone || stand->signal || !is_in_native_code(stand) ||
+	    filter_check(stand->tid, diag) != 0)
+		return false;
+	if (!stand->is_refused && dispatch_of(stand->tid) != DISPATCH_BLOCKS)
+		return true;
+	diag_fail(diag, EPERM,
+		  "thread %d gets SIGSYS in place of the system calls that xheap needs "
+		  "(PR_SET_SYSCALL_USER_DISPATCH)",
+		  (int)stand->tid);
+	return false;
 }
 
 /* Return a thread that was asked to stop and did not; NULL: there is none. */
@@ -469,8 +494,8 @@ static void stand_ask(const struct crowd *crowd, struct stand *stand)
 }
 
 /* Wait for a thread that was asked to stop and can make calls: it stops outside of a signal. Return it, or NULL if
-   `until_ns` has passed or no such thread is left. */
-static struct stand *crowd_choose_until(struct crowd *crowd, uint64_t until_ns)
+   `until_ns` has passed or no such thread is left; `why` says why another one cannot. */
+static struct stand *crowd_choose_until(struct crowd *crowd, uint64_t until_ns, struct diag *why)
 {
 	while (crowd_late(crowd) && monotonic_now_ns() < until_ns) {
 		struct stand *stand = crowd_next(crowd);
@@ -478,7 +503,7 @@ static struct stand *crowd_choose_until(struct crowd *crowd, uint64_t until_ns)
 			monotonic_pause(CHOOSE_POLL_NS);
 			continue;
 		}
-		if (is_suitable(stand))
+		if (stand_can_call(stand, why))
 			return stand;
 		bool has_signal = stand->signal != 0;
 		stand->is_late = false;
@@ -495,43 +520,51 @@ static struct stand *crowd_choose(struct crowd *crowd, struct diag *diag)
 {
 	uint64_t now_ns = monotonic_now_ns(), until_ns = now_ns + STOP_LIMIT_NS, last_ns = turn_limit_ns();
 	struct stand *stand = NULL;
+	struct diag why = {""};
 	for (uint32_t i = 0; i < crowd->count && !stand; i++) {
 		stand_ask(crowd, &crowd->stands[i]);
 		now_ns = monotonic_now_ns();
-		stand = is_suitable(&crowd->stands[i]) ? &crowd->stands[i]
-			: now_ns < until_ns            ? crowd_choose_until(crowd, now_ns + STOP_LIMIT_NS / CHOICES)
-						       : NULL;
+		stand = stand_can_call(&crowd->stands[i], &why) ? &crowd->stands[i]
+			: now_ns < until_ns ? crowd_choose_until(crowd, now_ns + STOP_LIMIT_NS / CHOICES, &why)
+					    : NULL;
 	}
 	while (!stand && crowd_late(crowd) &&
 	       (now_ns = monotonic_now_ns()) < (late_are_ready(crowd) ? last_ns : until_ns))
-		stand = crowd_choose_until(crowd, now_ns + STOP_LIMIT_NS / CHOICES);
+		stand = crowd_choose_until(crowd, now_ns + STOP_LIMIT_NS / CHOICES, &why);
 	if (!stand && crowd_late(crowd))
 		did_not_stop(crowd, crowd_late(crowd), diag);
+	else if (!stand && why.text[0])
+		diag_fail(diag, EPERM, "%s", why.text);
 	else if (!stand)
 		diag_fail(diag, EBUSY, "no thread of process %d can be stopped in 64-bit code", (int)crowd->pid);
 	return stand;
 }
 
-bool stand_can_call(const struct stand *stand)
+/* Have a stopped thread begin its calls. False: none of its calls would be made, or it cannot begin. */
+static bool stand_begin_calls(struct stand *stand, struct remote *remote, struct diag *diag)
 {
-	struct diag ignored = {""};
-	return stand->is_stopped && !stand->is_gone && !stand->signal && is_in_native_code(stand) &&
-	       (proc_status_value(stand->tid, "Seccomp") <= 0 || filter_check(stand->tid, &ignored) == 0);
+	if (!stand->is_group_stop)
+		stand_rewind(stand);
+	if (remote_begin_running(remote, stand->tid, diag) != 0)
+		return false;
+	stand->is_refused = dispatch_of(stand->tid) == DISPATCH_UNKNOWN && !remote_can_call(remote);
+	if (stand->is_refused)
+		remote_end(remote);
+	return !stand->is_refused;
 }
 
 struct stand *calls_begin(struct crowd *crowd, struct remote *remote, struct diag *diag)
 {
-	struct stand *stand = crowd_choose(crowd, diag);
-	if (!stand)
-		return NULL;
-	if (!stand->is_group_stop)
-		stand_rewind(stand);
-	bool is_allowed = proc_status_value(stand->tid, "Seccomp") <= 0 || filter_check(stand->tid, diag) == 0;
-	if (is_allowed && remote_begin_running(remote, stand->tid, diag) == 0)
-		return stand;
-	if (!stand->is_group_stop)
-		stand_go_on(stand);
-	return NULL;
+	struct stand *stand;
+	for (uint32_t i = 0; i < crowd->count; i++)
+		crowd->stands[i].is_refused = false;
+	while ((stand = crowd_choose(crowd, diag)) && !stand_begin_calls(stand, remote, diag)) {
+		if (!stand->is_group_stop)
+			stand_go_on(stand);
+		if (!stand->is_refused)
+			return NULL;
+	}
+	return stand;
 }
 
 void calls_end(struct remote *remote, struct crowd *crowd, pid_t caller)
@@ -544,4 +577,20 @@ void calls_end(struct remote *remote, struct crowd *crowd, pid_t caller)
 	/* Threads that were asked to stop, too, and came later. */
 	while ((stand = crowd_next(crowd)))
 		stand_go_on(stand);
+}
+
+bool crowd_lets_recorder_call(const struct crowd *crowd)
+{
+	bool is_unknown = false;
+	for (uint32_t i = 0; i < crowd->count; i++) {
+		if (crowd->stands[i].is_gone)
+			continue;
+		enum dispatch dispatch = dispatch_of(crowd->stands[i].tid);
+		is_unknown |= dispatch == DISPATCH_UNKNOWN;
+		if (dispatch == DISPATCH_PASSES || dispatch == DISPATCH_BLOCKS ||
+		    !filter_allows_recorder(crowd->stands[i].tid))
+			return false;
+	}
+	/* Nobody can use the dispatch without a handler for the signal. */
+	return !is_unknown || !(proc_status_mask(crowd->pid, "SigCgt") >> (SIGSYS - 1) & 1);
 }

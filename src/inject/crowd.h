@@ -21,6 +21,7 @@ struct stand {
 	bool is_gone;    /**< it has ended, or is not traced any more */
 	bool is_outside; /**< detaching: proved to be outside of the recorder's code, never to return to it */
 	bool is_awaited; /**< detaching: it is to stop, for a check of where it is */
+	bool is_refused; /**< the kernel does not make its calls, as it showed: no other one is asked of it now */
 	bool is_late;    /**< it had no processor to stop on, in time */
 	uint64_t ran_ns; /**< of a late thread: its processor time when it was found to be late */
 	int signal;      /**< a signal that it was about to receive; 0: none */
@@ -87,8 +88,11 @@ void stand_go_on(struct stand *stand);
 /** Resume the thread and detach from it. */
 void stand_leave(struct stand *stand);
 
-/** Return whether a stopped thread can make calls. */
-bool stand_can_call(const struct stand *stand);
+/** Return whether a stopped thread can make calls, else the reason. */
+bool stand_can_call(const struct stand *stand, struct diag *diag);
+
+/** Return whether the recorder may make system calls in each of the stopped threads. */
+bool crowd_lets_recorder_call(const struct crowd *crowd);
 
 /** Choose a thread for calls and stop it. Return it, or NULL with the reason in `diag`: no thread can make calls. */
 struct stand *calls_begin(struct crowd *crowd, struct remote *remote, struct diag *diag);

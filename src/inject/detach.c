@@ -121,7 +121,8 @@ static void look(struct clearing *clearing, struct stand *stand)
 {
 	stand->is_awaited = false;
 	stand->is_outside = !stacks_lead(&clearing->stacks, stand);
-	bool is_caller = stand->is_outside && clearing->callers < CALLERS && stand_can_call(stand);
+	struct diag ignored = {""};
+	bool is_caller = stand->is_outside && clearing->callers < CALLERS && stand_can_call(stand, &ignored);
 	clearing->callers += is_caller;
 	if (stand->is_outside && !is_caller && !stand->is_group_stop)
 		stand_leave(stand);
@@ -205,7 +206,8 @@ static int crowd_unmap(struct crowd *crowd, const struct originals *originals, c
 		       struct diag *diag)
 {
 	struct remote remote;
-	struct stand *stand = calls_begin(crowd, &remote, diag);
+	struct diag ignored = {""};
+	struct stand *stand = calls_begin(crowd, &remote, &ignored);
 	if (!stand) {
 		crowd_release(crowd, CROWD_LEAVE_LIMIT_NS);
 		stand = crowd_seize(crowd, diag) == 0 ? calls_begin(crowd, &remote, diag) : NULL;

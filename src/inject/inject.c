@@ -188,13 +188,19 @@ static void region_prepare_recorder(struct inject *inject, uint64_t stack_start,
 	*process = (struct region_process){
 		.pid = (uint32_t)inject->pid, .parent = REGION_NONE, .start_ticks = clock_event_ticks()};
 	__atomic_store_n(&process->state, PROCESS_LIVE, __ATOMIC_RELEASE);
-	/* Threads of a running process may have other filters than this one. */
-	inject->no_syscalls = proc_status_value(inject->pid, "Seccomp") > 0 &&
-			      (inject->is_gathering || !filter_allows_recorder(inject->pid));
+	/* Of a running process all threads were asked. */
+	if (!inject->is_gathering)
+		inject->no_syscalls = !filter_allows_recorder(inject->pid);
 	RECORDER_WRITE(inject, no_syscalls, inject->no_syscalls);
 	RECORDER_WRITE(inject, wait_limit_ms, inject->wait_limit_ms);
 	RECORDER_WRITE(inject, never_waits, inject->never_waits);
 	RECORDER_WRITE(inject, session_pid, (uint32_t)getpid());
+}
+
+void inject_forbid_syscalls(struct inject *inject)
+{
+	inject->no_syscalls = true;
+	RECORDER_WRITE(inject, no_syscalls, inject->no_syscalls);
 }
 
 /* Give the recorder its rows of images. A dynamic process gets them by its loader hook; a static one has no such hook,

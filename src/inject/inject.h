@@ -90,7 +90,7 @@ struct inject {
 	uint32_t wait_limit_ms;   /**< the longest that a thread waits for the logger */
 	bool never_waits;         /**< it is process 1: its threads drop events rather than wait */
 	bool is_sampling;         /**< the session samples: the memory for that is mapped */
-	bool no_syscalls;         /**< it had a seccomp filter when it was injected into */
+	bool no_syscalls;         /**< a thread may not make the recorder's system calls, when it was injected into */
 	bool no_arenas;           /**< GLIBC_TUNABLES changes the alignment of heaps: arenas cannot be distinguished */
 	struct inject_jump *jump; /**< patched entries, or with is_gathering entries to patch */
 	uint32_t jump_count, jump_capacity;
@@ -192,6 +192,8 @@ int inject_map(struct inject *inject, struct remote *remote, pid_t pid, uint64_t
 	       const struct inject_exclusive *exclusive, struct diag *diag);
 /** Add the loaded images to the region; patch, or gather, their entries. Find the loader's state. */
 void inject_fill(struct inject *inject);
+/** Have the recorder make no system calls. No thread may be in the recorder. */
+void inject_forbid_syscalls(struct inject *inject);
 /** Return whether the process has the images that the last inject_refresh() has found, at the same places. */
 bool inject_is_current(const struct inject *inject);
 /** Give the recorder the rows of images that inject_refresh() has found. No thread may be in the recorder. */

@@ -70,10 +70,6 @@ static bool set_options(struct remote *remote, uint64_t more)
 	return ptrace(PTRACE_SETOPTIONS, pid, 0, EXEC_OPTIONS | more) == 0;
 }
 
-/* The results by which the kernel restarts an interrupted call (include/linux/errno.h), and the call that resumes one
-   of them. */
-enum { RESTART_SYS = -512, RESTART_NO_INTERRUPT = -513, RESTART_NO_HANDLER = -514, RESTART_BLOCK = -516 };
-
 /* Return the registers with which a thread continues without the kernel's help. */
 static struct user_regs_struct registers_to_go_on(const struct remote *remote)
 {
@@ -219,8 +215,16 @@ static void postpone(struct remote *remote, int signal)
 	remote->postponed |= BIT(signal);
 }
 
-/* Resume until the next stop of this kind. Return 0, or -ESRCH if the process is gone. Signals that arrive before are
-   sent again at the end. */
+/* Return whether a thread is stopped by the signal that the kernel sends for a call that it does not make. */
+static bool is_refusal(const struct remote *remote, int status)
+{
+	siginfo_t information;
+	return status >> 16 == 0 && WSTOPSIG(status) == SIGSYS &&
+	       ptrace(PTRACE_GETSIGINFO, remote->pid, 0, &information) == 0 && information.si_code > 0;
+}
+
+/* Resume until the next stop of this kind. Return 0, -ESRCH if the process is gone, or -EPERM if the kernel does not
+   make the call. Signals that arrive before are sent again at the end. */
 static int go_on(struct remote *remote, enum __ptrace_request how, int stop)
 {
 	for (;;) {
@@ -236,6 +240,8 @@ static int go_on(struct remote *remote, enum __ptrace_request how, int stop)
 		/* An interrupt that was requested before the exec stops it only now, and has no other effect. */
 		if (status >> 16 == 0 && WSTOPSIG(status) == stop)
 			return 0;
+		if (is_refusal(remote, status))
+			return -EPERM;
 		if (status >> 16 == 0)
 			postpone(remote, WSTOPSIG(status));
 	}
@@ -280,7 +286,8 @@ int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
 int remote_begin_running(struct remote *remote, pid_t tid, struct diag *diag)
 {
 	char path[64];
-	const uint64_t all = ~(uint64_t)0;
+	/* For a blocked SIGSYS, when the kernel itself has to send it, the handler would be lost. */
+	const uint64_t all = ~BIT(SIGSYS);
 	*remote = (struct remote){.pid = tid, .is_running = true};
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
 	remote->memory = open(path, O_RDWR | O_CLOEXEC);
@@ -312,10 +319,17 @@ int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, 
 	if (!registers_write(remote->pid, &registers))
 		return -ESRCH;
 	/* In, and out. */
-	if (go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 || go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP) != 0 ||
-	    !registers_read(remote->pid, &registers))
-		return -ESRCH;
-	return registers_result(&registers);
+	int error = go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP);
+	if (!error)
+		error = go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP);
+	if (error)
+		return error;
+	return registers_read(remote->pid, &registers) ? registers_result(&registers) : -ESRCH;
+}
+
+bool remote_can_call(struct remote *remote)
+{
+	return remote_call(remote, SYS_munmap, 0, 0, 0, 0, 0, 0) == -EINVAL;
 }
 
 /* ---- several calls at once ---- */

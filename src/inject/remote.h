@@ -62,10 +62,14 @@ int remote_begin(struct remote *remote, pid_t pid, struct diag *diag);
  */
 int remote_begin_running(struct remote *remote, pid_t tid, struct diag *diag);
 
+/** Return whether the process can make calls, by one that does nothing. */
+bool remote_can_call(struct remote *remote);
+
 /** Make further calls from `at`: REMOTE_GATE_BYTES of the process's executable memory that nothing else uses. */
 void remote_own_gate(struct remote *remote, uint64_t at);
 
-/** Make a system call. Return its result, or a negative errno. -ESRCH: the process is gone. */
+/** Make a system call. Return its result, or a negative errno. -ESRCH: the process is gone. -EPERM: a seccomp filter or
+    syscall user dispatch has stopped the call; the process does not see the signal for that. */
 int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
 		    uint64_t f);
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "arch/registers.h"
+#include "os/proc.h"
 
 #ifndef PTRACE_SECCOMP_GET_FILTER
 #define PTRACE_SECCOMP_GET_FILTER 0x420c
@@ -215,7 +216,11 @@ static const struct seccomp_data recorder_calls[] = {
 	{SYS_faccessat, CPU_AUDIT_ARCH, SOME_ADDRESS, {(uint64_t)-100, SOME_ADDRESS, X_OK}},
 	{SYS_rt_sigprocmask, CPU_AUDIT_ARCH, SOME_ADDRESS, {SIG_SETMASK, SOME_ADDRESS, SOME_ADDRESS, 8}},
 	{SYS_rt_sigprocmask, CPU_AUDIT_ARCH, SOME_ADDRESS, {(uint64_t)-1, SOME_ADDRESS, 0, 8}},
+	/* After a stop the kernel makes this call for a thread that waits in one of the others. */
+	{SYS_restart_syscall, CPU_AUDIT_ARCH, SOME_ADDRESS, {0}},
 };
+
+static const struct seccomp_data restart_calls[] = {{SYS_restart_syscall, CPU_AUDIT_ARCH, SOME_ADDRESS, {0}}};
 
 struct call_list {
 	const struct seccomp_data *calls;
@@ -262,11 +267,25 @@ static int filters_allow(pid_t tid, const struct call_list *list, struct diag *d
 int filter_check(pid_t tid, struct diag *diag)
 {
 	const struct call_list list = {calls, sizeof(calls) / sizeof(*calls), true};
-	return filters_allow(tid, &list, diag);
+	return proc_status_value(tid, "Seccomp") > 0 ? filters_allow(tid, &list, diag) : 0;
+}
+
+/* Return whether the thread has filters. All others of its process may wait for it: a tracer that may read filters
+   learns that there are none far quicker than from the thread's status. */
+static bool has_filters(pid_t tid)
+{
+	long count = ptrace((enum __ptrace_request)PTRACE_SECCOMP_GET_FILTER, tid, 0, NULL);
+	return count >= 0 || (errno != EINVAL && proc_status_value(tid, "Seccomp") > 0);
 }
 
 bool filter_allows_recorder(pid_t tid)
 {
 	const struct call_list list = {recorder_calls, sizeof(recorder_calls) / sizeof(*recorder_calls), false};
-	return filters_allow(tid, &list, &(struct diag){""}) == 0;
+	return !has_filters(tid) || filters_allow(tid, &list, &(struct diag){""}) == 0;
+}
+
+bool filter_allows_restart(pid_t tid)
+{
+	const struct call_list list = {restart_calls, sizeof(restart_calls) / sizeof(*restart_calls), true};
+	return !has_filters(tid) || filters_allow(tid, &list, &(struct diag){""}) == 0;
 }

@@ -3,12 +3,18 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <linux/seccomp.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "arch/stub_code.h"
 #include "base/requests.h"
+
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+#endif
 
 static const char *const hook_names[HOOK_FUNCTION_COUNT] = {
 	[FUNCTION_MALLOC] = "hook_malloc",
@@ -77,19 +83,38 @@ const char *stub_hook_name(const struct hook_target *target, uint64_t fallback)
 	return hook_names[target->function];
 }
 
-/* prctl(PR_SET_SECCOMP = 22, SECCOMP_MODE_STRICT = 1), prctl(PR_SET_TSC = 26); syscall(SYS_seccomp,
-   SECCOMP_SET_MODE_STRICT = 0). */
-static void put_beginning(struct machine_code *output, const struct stub *stub)
+/* The calls after which the recorder must make no system call, or must not read the processor's clock: the kernel could
+   end the process for it, or send it a signal. */
+static const struct restriction {
+	uint32_t function; /* HOOK_... */
+	bool forbids_clock;
+	uint32_t count, argument[STUB_MARK_ARGUMENTS];
+} restrictions[] = {
+	{HOOK_PRCTL, false, 1, {PR_SET_SECCOMP}},
+	{HOOK_PRCTL, true, 2, {PR_SET_SECCOMP, SECCOMP_MODE_STRICT}},
+	{HOOK_PRCTL, true, 1, {PR_SET_TSC}},
+	{HOOK_PRCTL, false, 1, {PR_SET_SYSCALL_USER_DISPATCH}},
+	{HOOK_SYSCALL, false, 1, {SYS_seccomp}},
+	{HOOK_SYSCALL, true, 2, {SYS_seccomp, SECCOMP_SET_MODE_STRICT}},
+	{HOOK_SYSCALL, false, 2, {SYS_prctl, PR_SET_SECCOMP}},
+	{HOOK_SYSCALL, true, 3, {SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_STRICT}},
+	{HOOK_SYSCALL, true, 2, {SYS_prctl, PR_SET_TSC}},
+	{HOOK_SYSCALL, false, 2, {SYS_prctl, PR_SET_SYSCALL_USER_DISPATCH}},
+};
+
+static void put_restrictions(struct machine_code *output, const struct stub *stub)
 {
-	bool is_prctl = stub->target->function == HOOK_PRCTL;
-	struct stub_beginning beginning = {.first = is_prctl ? 22 : SYS_seccomp,
-					   .strict = is_prctl,
-					   .clock = is_prctl ? 26 : UINT32_MAX,
-					   .no_syscalls = (uint64_t)stub->context.recorder +
-							  offsetof(struct recorder, no_syscalls),
-					   .options = stub->region_address + offsetof(struct region_header, options),
-					   .clock_bits = OPTION_COARSE_CLOCK | OPTION_NO_CLOCK};
-	stub_code_put_beginning(output, &beginning);
+	uint64_t no_syscalls = (uint64_t)stub->context.recorder + offsetof(struct recorder, no_syscalls),
+		 options = stub->region_address + offsetof(struct region_header, options);
+	for (size_t i = 0; i < sizeof(restrictions) / sizeof(*restrictions); i++) {
+		const struct restriction *row = &restrictions[i];
+		struct stub_mark mark = {.count = row->count,
+					 .bits = row->forbids_clock ? OPTION_COARSE_CLOCK | OPTION_NO_CLOCK : 1,
+					 .address = row->forbids_clock ? options : no_syscalls};
+		memcpy(mark.argument, row->argument, sizeof(mark.argument));
+		if (row->function == stub->target->function)
+			stub_code_put_mark(output, &mark);
+	}
 }
 
 static void put_start(struct machine_code *output, const struct stub *stub)
@@ -132,7 +157,7 @@ int stub_make(struct stub *stub, unsigned char *code, struct diag *diag)
 	else if (stub->target->function == HOOK_START)
 		put_start(&output, stub);
 	else
-		put_beginning(&output, stub);
+		put_restrictions(&output, stub);
 	/* Moved instructions directly behind: a stub without a hook falls into them. */
 	stub->context.original = stub->at + output.size;
 	int size = hook_relocate(stub->target, stub->address, stub->context.original, code + output.size, stub->offsets,

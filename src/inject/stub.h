@@ -16,7 +16,7 @@ struct stub {
 	uint64_t at;             /**< run-time address of the stub */
 	uint64_t address;        /**< of the patched entry */
 	uint64_t hook;           /**< of the hook; 0: the stub only sets a flag */
-	uint64_t region_address; /**< of the region's header, where the start of a seccomp filter is marked */
+	uint64_t region_address; /**< of the region's header, where the loss of the processor's clock is marked */
 	const struct hook_target *target;
 	struct hook_context context; /**< filled, except `original`; unused for a request, which has `requests` */
 	/** request only: address of its image's contexts, struct hook_context[REQUEST_SPAN] */

@@ -287,7 +287,8 @@ struct recorder {
 	uint32_t session_pid; /**< the logger's pid in its own namespace */
 	/** the longest wait without progress of the logger; changes while the process runs */
 	uint32_t wait_limit_ms;
-	uint32_t no_syscalls; /**< the process is under seccomp: hooks must make no system call */
+	/** a thread is under seccomp, or dispatches its system calls to itself: hooks must make none */
+	uint32_t no_syscalls;
 	/** a thread has waited in vain for far longer than that: progress no longer counts */
 	uint32_t is_weary;
 	/** + 1: the heartbeat at which the process waited in vain for the logger to find it */

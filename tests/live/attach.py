@@ -4,21 +4,26 @@
 
 usage: attach.py        SOAK=1: a thousand rounds in place of a few
 """
+import ctypes
+import errno
 import os
 import pathlib
 import pwd
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 
-from live import (LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, check_counting, dump, expect, info, is_whole, processor_ticks, run_tests, wait_for,
-                  wait_until_begun)
+from live import (LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, check_counting, dump, expect, info, is_whole, processor_ticks, run_tests, stop_session, wait_for,
+                  wait_until_begun, xheap)
 
 PROGRAM = os.path.join(PROGRAMS, "attached")
 ROUNDS = 1000 if SOAK else 12
+RESTART_SYSCALL, PTRACE = 219, 101  # of x86-64
+SET_USER_DISPATCH = 59
 
 
 class Target:
@@ -39,8 +44,8 @@ class Target:
         self.process.communicate()
 
 
-def record(trace, *options, status=0):
-    run = subprocess.run([XHEAP, "record", "-o", trace, *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
+def record(trace, *options, status=0, **more):
+    run = subprocess.run([XHEAP, "record", "-o", trace, *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS, **more)
     expect(run.returncode == status, f"record {options}: status {run.returncode}: {run.stderr}")
     return run.stderr
 
@@ -91,11 +96,12 @@ def adjacent():
 
 
 def blocked():
-    """Calls that a stop may interrupt end as they would have."""
-    target = Target("blocked", 14)
-    for _ in range(3):
-        record("blocked.xht", "-q", "-p", target.pid, "--duration", "100ms")
-    target.end()
+    """Calls that a stop may interrupt end as they would have, also where a filter forbids the call by which the kernel would resume them."""
+    for words in ((), (RESTART_SYSCALL,)) if os.geteuid() == 0 else ((),):
+        target = Target("blocked", 14, *words)
+        for _ in range(3):
+            record("blocked.xht", "-q", "-p", target.pid, "--duration", "100ms")
+        target.end()
 
 
 def children():
@@ -349,6 +355,75 @@ def filtered():
     target.end()
 
 
+def sandboxed():
+    """Threads with filters that xheap's calls would violate are recorded without such calls."""
+    target = Target("sandboxed", 6)
+    for _ in range(3):
+        record("sandboxed.xht", "-p", target.pid, "--duration", "100ms")
+        expect(check_counting("sandboxed.xht")[1] == 6, "not all threads were recorded")
+    target.end()
+
+
+def tightening():
+    """So are threads that get such a filter later, all at once, and one that begins with it."""
+    target = Target("tightening", 3)
+    recorder = recording("tightening.xht", "-p", target.pid)
+    wait_until_recorded("tightening.xht")
+    target.process.stdin.write("x")
+    target.process.stdin.flush()
+    wait_for("another thread", lambda: len(os.listdir(f"/proc/{target.pid}/task")) == 5)
+    wait_until_recorded("tightening.xht", info("tightening.xht")["event_count"] + 5000)
+    target.end()
+    expect(recorder.wait(LONG_SECONDS) == 0, "record failed")
+    # The first thread prints.
+    expect(check_counting("tightening.xht")[1] >= 4 and info("tightening.xht")["missing_calls"] == 0, "calls are missing")
+
+
+def has_dispatch():
+    """Whether the kernel has syscall user dispatch: it can be switched off."""
+    return ctypes.CDLL(None).prctl(SET_USER_DISPATCH, 0, 0, 0, 0) == 0
+
+
+def hide_dispatch():
+    """From now on this process gets the answer of a kernel before 6.4: ptrace does not know the request."""
+    rows = ((0x20, 0, 0, 0), (0x15, 0, 3, PTRACE), (0x20, 0, 0, 16), (0x15, 0, 1, 0x4211), (0x06, 0, 0, 0x50000 | errno.EIO), (0x06, 0, 0, 0x7fff0000))
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *row) for row in rows))
+    program = ctypes.create_string_buffer(struct.pack("@HP", len(rows), ctypes.addressof(code)))
+    libc = ctypes.CDLL(None)
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
+        raise OSError("no seccomp filter")
+
+
+def dispatched():
+    """Threads that send themselves a signal for each system call of others get none. Where no thread may make calls, nothing is recorded."""
+    if not has_dispatch():
+        return "the kernel has no syscall user dispatch"
+    for more in ({}, {"preexec_fn": hide_dispatch}):
+        target = Target("dispatched", 6)
+        for _ in range(3):
+            record("dispatched.xht", "-p", target.pid, "--duration", "100ms", **more)
+            expect(check_counting("dispatched.xht")[1] == 6, "not all threads were recorded")
+        target.end()
+        target = Target("dispatching", 1)
+        expect("gets SIGSYS" in record("no.xht", "-p", target.pid, "--duration", "1ms", status=2, **more), "the dispatch is not told")
+        target.end()
+
+
+def dispatching():
+    """Such a program is recorded from its start, and goes on without a session. No thread of it can unmap what the session had mapped: that is said."""
+    if not has_dispatch():
+        return "the kernel has no syscall user dispatch"
+    stop_session("dispatching")
+    xheap("start", "dispatching", "-o", "dispatching.xht")
+    command = subprocess.Popen([XHEAP, "launch", "dispatching", "--", PROGRAM, "dispatching", "2"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    wait_until_recorded("dispatching.xht")
+    said = xheap("stop", "dispatching")
+    expect("stay mapped" in said and "64-bit" not in said, said)
+    out, _ = command.communicate("", timeout=LONG_SECONDS)
+    expect(command.returncode == 0, f"status {command.returncode}: {out}")
+    expect(check_counting("dispatching.xht")[1] >= 2, "not all threads were recorded")
+
+
 def as_somebody():
     """An ordinary user attaches to their own processes, not to others'."""
     if os.geteuid() != 0:
@@ -374,7 +449,14 @@ def as_somebody():
     if allowed:
         shutil.copy(os.path.join(folder, "own.xht"), "own.xht")
         expect(check_counting("own.xht")[0] > 100, "nothing was recorded")
+    # Filters cannot be read: threads that have one make no call, and there must be another one.
+    for words, status, said in ((("sandboxed", 4), 0, "attached"), (("seccomp", 1, 101), 2, "seccomp")):
+        target = Target(*words, program=os.path.join(folder, "attached"), **more)
+        run = subprocess.run([*command, str(target.pid)], stderr=subprocess.PIPE, text=True, **more)
+        expect(not allowed or (run.returncode == status and said in run.stderr), f"{words}: {run.returncode} {run.stderr}")
+        target.end()
     shutil.rmtree(folder)
 
 
-sys.exit(run_tests(counting, adjacent, blocked, children, loading, stopped, several, ending, ends, killed, refused, stripped, static, narrow, mixed, in_vfork, passed, filtered, as_somebody))
+sys.exit(run_tests(counting, adjacent, blocked, children, loading, stopped, several, ending, ends, killed, refused, stripped, static, narrow, mixed, in_vfork, passed, filtered, sandboxed,
+                   tightening, dispatched, dispatching, as_somebody))

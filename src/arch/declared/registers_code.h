@@ -18,6 +18,7 @@ uint64_t registers_bp(const struct user_regs_struct *registers);
 uint64_t registers_thread_pointer(const struct user_regs_struct *registers);
 int64_t registers_call(const struct user_regs_struct *registers);
 int64_t registers_result(const struct user_regs_struct *registers);
+void registers_set_result(struct user_regs_struct *registers, int64_t result);
 void registers_leave_call(struct user_regs_struct *registers);
 void registers_repeat_call(struct user_regs_struct *registers, int64_t number);
 void registers_set_call(struct user_regs_struct *registers, uint64_t pc, int64_t number, const uint64_t arguments[6]);

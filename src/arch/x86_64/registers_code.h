@@ -70,6 +70,11 @@ static inline void registers_leave_call(struct user_regs_struct *registers)
 	registers->orig_rax = (unsigned long long)-1;
 }
 
+static inline void registers_set_result(struct user_regs_struct *registers, int64_t result)
+{
+	registers->rax = (unsigned long long)result;
+}
+
 /** Make the thread, which is in the call, begin again with this one. */
 static inline void registers_repeat_call(struct user_regs_struct *registers, int64_t number)
 {

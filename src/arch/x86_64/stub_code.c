@@ -16,7 +16,7 @@ static void put_constant(struct machine_code *output, unsigned char rex, unsigne
 	machine_code_put(output, &value, sizeof(value));
 }
 
-/* cmp $value, %edi or %esi (the register by its ModRM byte) */
+/* cmp $value, %edi, %esi or %edx (the register by its ModRM byte) */
 static void put_compare(struct machine_code *output, unsigned char modrm, uint32_t value)
 {
 	put_byte(output, 0x81);
@@ -27,8 +27,9 @@ static void put_compare(struct machine_code *output, unsigned char modrm, uint32
 enum {
 	COMPARE_EDI = 0xff,
 	COMPARE_ESI = 0xfe,
+	COMPARE_EDX = 0xfa,
+	COMPARE_BYTES = 6 + 2,
 	SET_BYTES = 19,
-	JUMP_EQUAL = 0x74,
 	JUMP_NOT_EQUAL = 0x75,
 	JUMP_ALWAYS = 0xeb
 };
@@ -50,21 +51,15 @@ static void put_set(struct machine_code *output, uint64_t address, uint32_t bits
 	put_byte(output, 0x58);
 }
 
-/*
- *     first != seccomp: past the next; set no_syscalls
- *     first == clock: set coarse; first != seccomp or second != strict: end; set coarse; end: */
-void stub_code_put_beginning(struct machine_code *output, const struct stub_beginning *beginning)
+void stub_code_put_mark(struct machine_code *output, const struct stub_mark *mark)
 {
-	put_compare(output, COMPARE_EDI, beginning->first);
-	put_skip(output, JUMP_NOT_EQUAL, SET_BYTES);
-	put_set(output, beginning->no_syscalls, 1);
-	put_compare(output, COMPARE_EDI, beginning->clock);
-	put_skip(output, JUMP_EQUAL, 6 + 2 + 6 + 2);
-	put_compare(output, COMPARE_EDI, beginning->first);
-	put_skip(output, JUMP_NOT_EQUAL, 6 + 2 + SET_BYTES);
-	put_compare(output, COMPARE_ESI, beginning->strict);
-	put_skip(output, JUMP_NOT_EQUAL, SET_BYTES);
-	put_set(output, beginning->options, beginning->clock_bits);
+	static const unsigned char compare[STUB_MARK_ARGUMENTS] = {COMPARE_EDI, COMPARE_ESI, COMPARE_EDX};
+	assert(mark->count > 0 && mark->count <= STUB_MARK_ARGUMENTS);
+	for (uint32_t i = 0; i < mark->count; i++) {
+		put_compare(output, compare[i], mark->argument[i]);
+		put_skip(output, JUMP_NOT_EQUAL, (unsigned char)((mark->count - 1 - i) * COMPARE_BYTES + SET_BYTES));
+	}
+	put_set(output, mark->address, mark->bits);
 }
 
 void stub_code_put_start(struct machine_code *output, uint64_t at, const struct stub_start *start)

@@ -12,7 +12,12 @@
  *   mapping to the kernel anybody   as count; lets any process of its user trace it where Yama would not
  *   idle      does nothing
  *   seccomp   may do all but what FILTER says: a system call that would end it
- * It ends when its standard input does, and prints "bad N" with what it found wrong.
+ *   sandboxed as count; every second thread is killed for a system call that only xheap makes
+ *   tightening   as count; at a byte of its standard input all its threads are killed for such a call from then on, and
+ *   one more begins
+ *   dispatched, dispatching   as count; every second thread, or each one, sends itself a signal for each system call that
+ *   the C library does not make
+ * blocked may have a FILTER, too. It ends when its standard input does, and prints "bad N" with what it found wrong.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -35,6 +40,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <sys/syscall.h>
 
 static volatile int is_over;
 static unsigned long bad;
@@ -132,9 +138,98 @@ static void *blocked_call(void *argument)
 	return NULL;
 }
 
-static void blocked_begin(int forbidden)
+static void filter_install(const uint16_t *forbidden, unsigned count, unsigned flags)
+{
+	enum { MOST = 20 };
+	struct sock_filter filter[MOST + 3] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+	for (unsigned i = 0; i < count; i++)
+		filter[i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, forbidden[i],
+							     (unsigned char)(count - i), 0);
+	filter[count + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	filter[count + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	struct sock_fprog program = {(unsigned short)(count + 3), filter};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (flags ? syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program)
+		  : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		exit(2);
+}
+
+static void seccomp_begin(int forbidden)
+{
+	filter_install(&(uint16_t){(uint16_t)forbidden}, 1, 0);
+}
+
+/* System calls that only xheap makes. */
+static void sandbox_begin(unsigned flags)
+{
+	static const uint16_t forbidden[] = {SYS_gettid, SYS_getpid,    SYS_getppid, SYS_prctl,           SYS_msync,
+					     SYS_openat, SYS_nanosleep, SYS_recvmsg, SYS_restart_syscall, SYS_faccessat};
+	filter_install(forbidden, sizeof(forbidden) / sizeof(*forbidden), flags);
+}
+
+/* The threads that are set up: none has to wait for the others. */
+static unsigned begun_count;
+
+static void *count_sandboxed(void *argument)
+{
+	if ((uintptr_t)argument % 2)
+		sandbox_begin(0);
+	__atomic_fetch_add(&begun_count, 1, __ATOMIC_RELEASE);
+	return count_calls(argument);
+}
+
+enum { DISPATCH_ALLOWS, DISPATCH_BLOCKS };
+static _Thread_local volatile char selector;
+static int all_dispatch;
+
+static void note_dispatched(int signal)
+{
+	(void)signal;
+	selector = DISPATCH_ALLOWS;
+	__atomic_fetch_add(&bad, 1, __ATOMIC_RELAXED);
+}
+
+/* Have only the C library make calls in this thread. */
+static void dispatch_begin(void)
+{
+	enum { SET_DISPATCH = 59, ON = 1 };
+	unsigned long low = 0, high = 0, inside = (unsigned long)&write;
+	char line[512], buffer[900]; /* so that no block is made that counts */
+	FILE *maps = fopen("/proc/self/maps", "r");
+	if (maps)
+		setvbuf(maps, buffer, _IOFBF, sizeof(buffer));
+	while (maps && (inside < low || inside >= high) && fgets(line, sizeof(line), maps))
+		sscanf(line, "%lx-%lx", &low, &high);
+	if (!maps || fclose(maps) != 0 || prctl(SET_DISPATCH, ON, low, high - low, &selector) != 0)
+		exit(2);
+	selector = DISPATCH_BLOCKS;
+}
+
+static void *count_dispatched(void *argument)
+{
+	if ((uintptr_t)argument % 2 || all_dispatch)
+		dispatch_begin();
+	__atomic_fetch_add(&begun_count, 1, __ATOMIC_RELEASE);
+	count_calls(argument);
+	selector = DISPATCH_ALLOWS;
+	return argument;
+}
+
+static void dispatched_begin(int forbidden)
 {
 	(void)forbidden;
+	signal(SIGSYS, note_dispatched);
+}
+
+static void dispatching_begin(int forbidden)
+{
+	dispatched_begin(forbidden);
+	all_dispatch = 1;
+	dispatch_begin();
+}
+
+static void blocked_begin(int forbidden)
+{
 	struct timeval limit = {SECONDS, 0};
 	sigset_t set;
 	epoll = epoll_create1(0);
@@ -145,6 +240,8 @@ static void blocked_begin(int forbidden)
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR2);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	if (forbidden >= 0)
+		seccomp_begin(forbidden);
 }
 
 static void *children(void *argument)
@@ -179,18 +276,6 @@ static void *loads(void *argument)
 #else
 #define loads NULL
 #endif
-
-static void seccomp_begin(int forbidden)
-{
-	struct sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-				       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)forbidden, 0, 1),
-				       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-				       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-	struct sock_fprog program = {4, filter};
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-		exit(2);
-}
 
 /* Who waits for a child of vfork() stops for nobody. */
 static void vfork_until_told(void)
@@ -239,6 +324,10 @@ static const struct kind {
 	{"seldom", count_calls, seldom_begin},
 	{"often", count_calls, often_begin},
 	{"seccomp", count_calls, seccomp_begin},
+	{"sandboxed", count_sandboxed, NULL},
+	{"tightening", count_calls, NULL},
+	{"dispatched", count_dispatched, dispatched_begin},
+	{"dispatching", count_dispatched, dispatching_begin},
 	{"blocked", blocked_call, blocked_begin},
 	{"children", children, NULL},
 	{"loads", loads, NULL},
@@ -267,10 +356,17 @@ int main(int count, char **arguments)
 		kind->begin(count > 3 ? atoi(arguments[3]) : -1);
 	for (unsigned i = 0; kind->run && i < thread_count; i++)
 		pthread_create(&threads[i], &attributes, kind->run, (void *)(uintptr_t)i);
+	while ((kind->run == count_sandboxed || kind->run == count_dispatched) &&
+	       __atomic_load_n(&begun_count, __ATOMIC_ACQUIRE) < thread_count)
+		usleep(1000);
 	char byte;
 	while (read(STDIN_FILENO, &byte, 1) > 0)
-		if (!strcmp(kind->name, "vfork"))
+		if (!strcmp(kind->name, "vfork")) {
 			vfork_until_told();
+		} else if (!strcmp(kind->name, "tightening")) {
+			sandbox_begin(SECCOMP_FILTER_FLAG_TSYNC);
+			pthread_create(&threads[thread_count++], &attributes, kind->run, NULL);
+		}
 	is_over = 1;
 	for (unsigned i = 0; kind->run && i < thread_count; i++)
 		pthread_join(threads[i], NULL);

@@ -2,6 +2,9 @@
 /*
  * seccomp strict   nothing but read, write and exit is left, to the program and to all that lives in it
  * seccomp filter   whoever calls anything but what an allocator needs is killed; with a thread
+ * seccomp number   as filter, by prctl's number, for one thread
+ * seccomp dispatch a call from anywhere but the C library's code is sent back to the program, which then fails; with a
+ *                  thread that has no such thing
  * seccomp HOW BY   whoever makes a call that is xheap's alone is killed; then `seccomp after` is executed, by execve in
  *                  the same process ("exec") or in a child of fork, posix_spawn or a bare clone ("fork", "spawn",
  *                  "clone"). HOW: "deny", or "open" without a filter
@@ -15,6 +18,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -55,7 +59,7 @@ static const int allowed[] = {
 	SYS_read, SYS_write, SYS_exit,     SYS_exit_group, SYS_mmap,           SYS_munmap,
 	SYS_brk,  SYS_futex, SYS_mprotect, SYS_madvise,    SYS_rt_sigprocmask, SYS_set_robust_list};
 
-static void filter_install(void)
+static void filter_install(int is_by_prctl)
 {
 	enum { COUNT = sizeof(allowed) / sizeof(allowed[0]) };
 	struct sock_filter code[COUNT + 3] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
@@ -67,7 +71,10 @@ static void filter_install(void)
 	code[COUNT + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	struct sock_fprog program = {COUNT + 3, code};
 	EXPECT(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-	EXPECT(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program));
+	if (is_by_prctl)
+		EXPECT(!syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+	else
+		EXPECT(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program));
 }
 
 static pthread_barrier_t barrier;
@@ -81,19 +88,63 @@ static void *run(void *unused)
 	return unused;
 }
 
-static void test_filter(void)
+static void test_filter(int is_by_prctl)
 {
 	pthread_t thread;
 
 	EXPECT(!pthread_barrier_init(&barrier, NULL, 2));
 	EXPECT(!pthread_create(&thread, NULL, run, NULL));
 	pthread_barrier_wait(&barrier);
-	filter_install();
+	filter_install(is_by_prctl);
 	pthread_barrier_wait(&barrier);
 	pairs(20000);
 	kept = malloc(1 << 20);
 	free(kept);
 	EXPECT(!pthread_join(thread, NULL));
+	end("ok\n");
+}
+
+enum { DISPATCH_ALLOWS, DISPATCH_BLOCKS };
+static volatile char selector;
+static volatile int dispatched;
+
+static void note_dispatched(int signal)
+{
+	(void)signal;
+	selector = DISPATCH_ALLOWS;
+	dispatched++;
+}
+
+/* Have only the C library make calls. Return whether the kernel can. */
+static int dispatch_begin(void)
+{
+	enum { SET_DISPATCH = 59, ON = 1 };
+	unsigned long low = 0, high = 0, inside = (unsigned long)&write;
+	char line[512];
+	FILE *maps = fopen("/proc/self/maps", "r");
+
+	while ((inside < low || inside >= high) && fgets(line, sizeof(line), maps))
+		EXPECT(sscanf(line, "%lx-%lx", &low, &high) == 2);
+	fclose(maps);
+	signal(SIGSYS, note_dispatched);
+	return prctl(SET_DISPATCH, ON, low, high - low, &selector) == 0;
+}
+
+static void test_dispatch(void)
+{
+	pthread_t thread;
+
+	if (!dispatch_begin())
+		end("ok\n");
+	EXPECT(!pthread_barrier_init(&barrier, NULL, 2));
+	selector = DISPATCH_BLOCKS;
+	EXPECT(!pthread_create(&thread, NULL, run, NULL));
+	pthread_barrier_wait(&barrier);
+	pairs(100000);
+	pthread_barrier_wait(&barrier);
+	EXPECT(!pthread_join(thread, NULL));
+	selector = DISPATCH_ALLOWS;
+	EXPECT(!dispatched);
 	end("ok\n");
 }
 
@@ -155,7 +206,11 @@ int main(int argc, char **argv)
 	if (argc == 2 && !strcmp(argv[1], "strict"))
 		test_strict();
 	if (argc == 2 && !strcmp(argv[1], "filter"))
-		test_filter();
+		test_filter(0);
+	if (argc == 2 && !strcmp(argv[1], "number"))
+		test_filter(1);
+	if (argc == 2 && !strcmp(argv[1], "dispatch"))
+		test_dispatch();
 	if (argc == 3) {
 		if (!strcmp(argv[1], "deny"))
 			denial_install();
