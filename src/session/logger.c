@@ -681,6 +681,7 @@ static void logger_end(struct logger *logger)
 						   .end = !logger->is_recording_over || close_error ? CONTROL_END_NONE
 							  : is_at_limit ? CONTROL_END_AT_LIMIT
 									: CONTROL_END_EARLY};
+	memcpy(message.summary.kinds, totals.kinds, sizeof(totals.kinds));
 	message.summary.size_bytes = logger->options->file_mode == SESSION_FILE_NEWFILE
 					     ? store_size_bytes(logger->store)
 				     : stat(store_path(logger->store), &status) == 0 ? (uint64_t)status.st_size
