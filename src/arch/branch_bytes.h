@@ -29,8 +29,8 @@ void branch_filter_add(struct branch_filter *filter, uint64_t address);
 
 enum { BRANCH_SHORT_BYTES = 2 };
 
-/** Return where the bytes, BRANCH_SHORT_BYTES of code that runs at `address`, lead if they are the last ones of a branch
- *  with a short displacement; 0: they are not. Bytes may be a branch and also part of other instructions. */
+/** Return where the bytes, BRANCH_SHORT_BYTES of code that runs at `address`, lead if they end a branch with a short
+ *  displacement; 0: they do not. They may also be part of other instructions. */
 uint64_t branch_short_destination(const uint8_t *bytes, uint64_t address);
 
 /** Call `found` for each run of bytes that would be a branch to an address of the filter, in the order of their
