@@ -705,8 +705,8 @@ void xheap_events_close(xheap_events *events);
 /* ==== allocations ==== */
 
 /**
- * The class of an allocation with respect to a time window. A block that was freed before the window, or allocated
- * after it, is in no class.
+ * The class of an allocation with respect to a time window. A block that was freed before the window, whose process
+ * ended before it, or that was allocated after it, is in no class.
  */
 enum xheap_window_class {
 	XHEAP_AIFI,     /**< allocated inside the window, freed inside it */

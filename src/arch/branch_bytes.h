@@ -27,6 +27,12 @@ typedef void branch_bytes_found(void *context, const struct branch_bytes *branch
 /** Add an address to the set. */
 void branch_filter_add(struct branch_filter *filter, uint64_t address);
 
+enum { BRANCH_SHORT_BYTES = 2 };
+
+/** Return where the bytes, BRANCH_SHORT_BYTES of code that runs at `address`, lead if they end a branch with a short
+ *  displacement; 0: they do not. They may also be part of other instructions. */
+uint64_t branch_short_destination(const uint8_t *bytes, uint64_t address);
+
 /** Call `found` for each run of bytes that would be a branch to an address of the filter, in the order of their
  *  addresses. `bytes` are `size` bytes of code that runs at `address`. */
 void branch_bytes_find(const struct branch_filter *filter, const uint8_t *bytes, uint64_t size, uint64_t address,

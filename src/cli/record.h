@@ -21,6 +21,7 @@ struct record {
 	bool is_quiet, is_silent; /**< print only errors and warnings; print only errors */
 	bool is_end_shown;        /**< the message that recording has ended was printed */
 	pid_t command_pid, logger_pid;
+	uint64_t run_ns;        /**< how long the command ran, or the processes were recorded; 0: not known */
 	int control;            /**< socket of the logger */
 	uint64_t index_wait_ns; /**< when the trace was complete and only its index was missing; 0: it is not */
 	struct control_summary summary;
@@ -100,9 +101,10 @@ void record_print_summary(const struct record *record, int logger_status);
 /** Note the processor time of the attached processes: their recording begins. */
 void record_note_processor_time(struct record *record);
 
-/** Print the answer in three lines, if it costs at most a tenth of the recording's processor time: the peak, what grows
-    or is outstanding, and the command to type next. The command and the logger have been waited for. `shown`: the trace
-    for people. Return false, and print nothing, if it would cost more or there is none. */
+/** Print the answer in three lines, if it costs at most a tenth of the recording's processor time, of a recording below
+    a second at most 5 ms or a hundredth of its time: the peak, what grows or is outstanding, and the command to type
+    next. The command and the logger have been waited for. `shown`: the trace for people. Return false, and print
+    nothing, if it would cost more or there is none. */
 bool record_print_answer(const struct record *record, const char *shown);
 
 /** Run the command with a logger of its own. The exit status. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The answer at the end of a recording: the peak, what grows or is outstanding, and the command to type next. It may
- * cost a tenth of the recording's processor time. A guess from the number of events decides whether it is tried; a
- * timer of processor time ends a process that costs more.
+ * cost a tenth of the recording's processor time; where the recording took less than a second, only 5 ms or a hundredth
+ * of its time. A guess from the number of events decides whether it is tried; a timer of processor time ends a process
+ * that costs more.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +29,9 @@
 
 enum {
 	SHARE = 11, /* of the recording's processor time, one in so many: the timer comes some milliseconds late */
+	SHORT_RUN_NS = 1000000000, /* below it: */
+	SHORT_SHARE = 100,         /* of the recording's time, one in so many, */
+	SHORT_LEAST_NS = 5000000,  /* or this */
 	LINE_BYTES = 1024,
 	PERCENT = 100,
 	US_PER_S = 1000000,
@@ -70,6 +74,9 @@ void record_note_processor_time(struct record *record)
 static uint64_t budget_ns(const struct record *record)
 {
 	struct rusage usage;
+	uint64_t short_ns = record->run_ns / SHORT_SHARE;
+	if (record->run_ns < SHORT_RUN_NS)
+		return short_ns > SHORT_LEAST_NS ? short_ns : SHORT_LEAST_NS;
 	getrusage(RUSAGE_CHILDREN, &usage);
 	return (time_ns(usage.ru_utime) + time_ns(usage.ru_stime) + targets_ns(record)) / SHARE;
 }
@@ -237,6 +244,8 @@ static _Noreturn void answer_run(const char *path, const char *shown, uint64_t b
 	analysis_make_none();
 	if (analysis_open(&analysis, path, false) != CLI_OK)
 		_exit(CLI_FAILED);
+	/* The debug information of libc alone would be most of the work, and has nothing to do with the user's code. */
+	symbols_leave_separate(analysis.symbols);
 	analysis_answer(&analysis, shown, with_growth);
 	bool is_good = analysis_is_good(analysis.table) && fflush(stdout) == 0;
 	_exit(is_good ? CLI_OK : CLI_FAILED);

@@ -68,7 +68,9 @@ int record_attached(struct record *record)
 		if (!record->is_quiet)
 			cli_say("%s", record->limit_ms ? "the recording ends when the time is over, or with Ctrl-C"
 						       : "the recording ends with Ctrl-C");
+		uint64_t began_ns = monotonic_now_ns();
 		wait_for_end(record);
+		record->run_ns = monotonic_now_ns() - began_ns;
 	}
 	record_tell(record, CONTROL_STOP, 0);
 	if (is_recording)

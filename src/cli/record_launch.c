@@ -19,6 +19,7 @@
 #include "cli/record.h"
 #include "os/fd.h"
 #include "os/limits.h"
+#include "os/monotonic.h"
 #include "session/logger.h"
 
 enum { STATUS_SIGNALLED = 128 };
@@ -230,11 +231,13 @@ int record_launch(struct record *record)
 	if (error)
 		return launch_give_up(&launch, record, error);
 	job_forward_to(record->command_pid);
+	uint64_t began_ns = monotonic_now_ns();
 	int reason = launch_go(&launch);
 	if (reason)
 		return not_executed(&launch, record, reason);
 	fd_close(&launch.go[1]);
 	int status = job_wait(record->command_pid), logger_status = 0;
+	record->run_ns = monotonic_now_ns() - began_ns;
 	record_tell(record, CONTROL_STATUS, status);
 	if (is_refused(record, status))
 		return command_refused(record);

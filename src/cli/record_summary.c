@@ -84,6 +84,16 @@ static void print_counts(const struct record *record)
 		print_check(summary);
 }
 
+/* In place of the answer: what needs no look at the trace. */
+static void print_kinds(const struct control_summary *summary)
+{
+	const uint64_t *kinds = summary->kinds;
+	if (kinds[EVENT_ALLOC])
+		cli_say("%s block%s allocated, %s reallocated, %s freed", text_count(kinds[EVENT_ALLOC]).data,
+			kinds[EVENT_ALLOC] == 1 ? "" : "s", text_count(kinds[EVENT_REALLOC]).data,
+			text_count(kinds[EVENT_FREE]).data);
+}
+
 static void print_trace(const struct record *record, const char *shown)
 {
 	const struct control_summary *summary = &record->summary;
@@ -121,6 +131,8 @@ void record_print_summary(const struct record *record, int logger_status)
 		return;
 	print_trace(record, shown);
 	/* After an error there may be no file. */
-	if ((!summary->error || access(record->trace_path, F_OK) == 0) && !record_print_answer(record, shown))
-		cli_say("next: xheap report %s", shown);
+	if ((summary->error && access(record->trace_path, F_OK) != 0) || record_print_answer(record, shown))
+		return;
+	print_kinds(summary);
+	cli_say("next: xheap report %s", shown);
 }

@@ -4,7 +4,7 @@
  *
  * - Branches with long displacements are found by their bytes (arch/branch_bytes.h), wherever these lie. That finds
  *   every real one, and rarely something that is none.
- * - Branches with short displacements come from nearby, where the code is decoded.
+ * - Branches with short displacements come from nearby. Where bytes are that may be one, the code is decoded.
  *
  * A branch into the displaced bytes forbids the patch. A branch found by its bytes alone counts only if decoding from
  * the beginning of its function arrives at it; if that beginning is unknown, it counts at once.
@@ -113,6 +113,21 @@ static uint64_t window_start(const struct branch_search *search, uint64_t addres
 	return known;
 }
 
+/* Return whether bytes around the target, which may be no instruction, would be a short branch into it. */
+static bool may_have_short(const struct branch_search *search, const struct hook_target *target)
+{
+	uint64_t first = elf_code_start(search->elf, target->address),
+		 at = target->address - first > NEAR ? target->address - NEAR : first;
+	uint64_t available = elf_code_bytes(search->elf, at), end = target->address + target->displaced + NEAR;
+	const uint8_t *bytes = elf_at_address(search->elf, at, available);
+	for (; bytes && available >= BRANCH_SHORT_BYTES && at < end; at++, bytes++, available--) {
+		uint64_t destination = branch_short_destination(bytes, at);
+		if (destination > target->address && destination - target->address < target->displaced)
+			return true;
+	}
+	return false;
+}
+
 /* Find short branches into a target, in the code around it. */
 static void search_short(struct branch_search *search, struct hook_target *target)
 {
@@ -151,6 +166,6 @@ void branches_find(struct branches *branches, const struct elf *elf, struct hook
 			branch_bytes_find(&search.filter, elf->data + elf->load[i].p_offset, elf->load[i].p_filesz,
 					  elf->load[i].p_vaddr, consider, &search);
 	for (uint32_t i = 0; i < count; i++)
-		if (targets[i].displaced)
+		if (targets[i].displaced && may_have_short(&search, &targets[i]))
 			search_short(&search, &targets[i]);
 }

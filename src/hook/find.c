@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "hook/branches.h"
 #include "arch/code.h"
 #include "arch/patch_bytes.h"
@@ -351,10 +352,11 @@ static void refuse_shared_bytes(struct finder *finder, const struct elf_symbols 
 		Elf64_Sym symbol = elf_symbol(symbols, i);
 		if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || !is_defined(&symbol))
 			continue;
-		for (uint32_t j = 0; j < image->target_count; j++) {
-			struct hook_target *target = &image->targets[j];
-			if (symbol.st_value > target->address &&
-			    symbol.st_value - target->address < target->displaced) {
+		size_t at; /* targets are sorted: those before it begin before the symbol */
+		BISECT(at, image->target_count, t, image->targets[t].address < symbol.st_value);
+		while (at > 0 && symbol.st_value - image->targets[at - 1].address < HOOK_DISPLACED_MAX) {
+			struct hook_target *target = &image->targets[--at];
+			if (symbol.st_value - target->address < target->displaced) {
 				target->displaced = 0;
 				target->reason = "another function begins in its first bytes";
 			}

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/requests.h"
+#include "base/wide_registers.h"
 #include "arch/code.h"
 
 enum {
@@ -20,7 +21,8 @@ enum {
 	OPCODE_STORE = 0xc7,
 	OPCODE_LOAD = 0xb8,
 	LOAD_MASK = 0xf8,
-	CONSTANT_BYTES = 4
+	CONSTANT_BYTES = 4,
+	RUN = 1024 /* bytes that are looked through at once */
 };
 
 static const uint8_t preamble[REQUEST_BYTES] = {0x48, 0xc1, 0xc7, 0x03, 0x48, 0xc1, 0xc7, 0x0d, 0x48, 0xc1,
@@ -93,13 +95,36 @@ struct request_search {
 	bool is_cut;
 };
 
+/* Return whether one of the RUN bytes begins the end of the preamble, two bytes that are rare in code. One more byte is
+   read. */
+WIDE_REGISTERS static bool has_end(const uint8_t *bytes)
+{
+	uint8_t found = 0;
+	for (unsigned i = 0; i < RUN; i++)
+		found |= (uint8_t)((bytes[i] == preamble[REQUEST_BYTES - 2]) &
+				   (bytes[i + 1] == preamble[REQUEST_BYTES - 1]));
+	return found;
+}
+
+/* As memmem(), for the preamble. */
+static const uint8_t *preamble_find(const uint8_t *at, const uint8_t *end)
+{
+	for (; end - at >= RUN + REQUEST_BYTES; at += RUN) {
+		const uint8_t *found = has_end(at + REQUEST_BYTES - 2)
+					       ? memmem(at, RUN + REQUEST_BYTES - 1, preamble, sizeof(preamble))
+					       : NULL;
+		if (found)
+			return found;
+	}
+	return memmem(at, (size_t)(end - at), preamble, sizeof(preamble));
+}
+
 /* Search one executable part of the file, of which `bytes` exist. */
 static void search_in(struct request_search *search, const struct elf *elf, uint64_t address, const uint8_t *code,
 		      uint64_t bytes)
 {
 	const uint8_t *end = code + bytes;
-	for (const uint8_t *at = code; (at = memmem(at, (size_t)(end - at), preamble, sizeof(preamble))) != NULL;
-	     at += sizeof(preamble)) {
+	for (const uint8_t *at = code; (at = preamble_find(at, end)) != NULL; at += sizeof(preamble)) {
 		uint64_t site = address + (uint64_t)(at - code);
 		search->is_cut = search->looks++ == LOOK_MAX || search->count == search->room;
 		if (search->is_cut)

@@ -39,10 +39,9 @@ const char *heap_class_names(void)
 enum heap_class heap_class_of(const struct heap_allocation *allocation, struct heap_range window)
 {
 	bool is_outside = allocation->birth_ns < window.from_ns || allocation->flags & HEAP_EARLIER;
-	bool is_freed = heap_end_is_given_back(allocation->end),
-	     is_freed_before = is_freed && allocation->end_ns < window.from_ns;
-	bool is_freed_inside = is_freed && !is_freed_before && allocation->end_ns <= window.to_ns;
-	if (is_freed_before || (!is_outside && allocation->birth_ns > window.to_ns))
+	bool has_ended_before = allocation->end != HEAP_END_OPEN && allocation->end_ns < window.from_ns;
+	bool is_freed_inside = heap_end_is_given_back(allocation->end) && allocation->end_ns <= window.to_ns;
+	if (has_ended_before || (!is_outside && allocation->birth_ns > window.to_ns))
 		return HEAP_CLASS_NONE;
 	return is_outside ? (is_freed_inside ? HEAP_AOFI : HEAP_AOFO) : (is_freed_inside ? HEAP_AIFI : HEAP_AIFO);
 }

@@ -133,7 +133,8 @@ int heap_filter_prepare_shared(struct heap_filter *filter, struct heap_filter *f
 /** Free what such a copy has of its own. Zeroed memory is a copy, too. */
 void heap_filter_fini_shared(struct heap_filter *filter);
 
-/** Return where the allocation lies as to the window. */
+/** Return the class of the allocation with respect to the window; HEAP_CLASS_NONE: it was freed, or its process ended,
+    before the window, or it began after it. */
 enum heap_class heap_class_of(const struct heap_allocation *allocation, struct heap_range window);
 
 /** Return the class with this name ("AIFI"), in any case; HEAP_CLASS_NONE: there is none. */

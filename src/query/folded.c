@@ -51,8 +51,8 @@ static struct heap_allocation extreme(const struct trace_sum *sum, uint32_t site
 					.heap = sum->heap};
 }
 
-/* The window class of all, HEAP_CLASS_NONE when they began behind it or were freed before it; false: they may have
-   several. */
+/* The window class of all, HEAP_CLASS_NONE when they began behind it or ended before it; false: they may have several.
+   Blocks that were never freed have the same class if their processes ended inside the window or behind it. */
 static bool class_of_all(const struct trace_sum *sum, struct heap_range window, enum heap_class *class)
 {
 	struct heap_allocation first = extreme(sum, 0, false);
@@ -60,8 +60,8 @@ static bool class_of_all(const struct trace_sum *sum, struct heap_range window, 
 	     is_before = sum->birth_last_ns < window.from_ns || sum->flags & TRACE_SUM_EARLIER;
 	bool is_one_beginning =
 		is_behind || is_before || range_verdict(window, sum->birth_first_ns, sum->birth_last_ns) == ALL_PASS;
-	bool is_one_end = is_behind || sum->flags & TRACE_SUM_OPEN ||
-			  range_verdict(window, sum->end_first_ns, sum->end_last_ns) != NOT_KNOWN;
+	struct heap_range ends = {window.from_ns, sum->flags & TRACE_SUM_OPEN ? INT64_MAX : window.to_ns};
+	bool is_one_end = is_behind || range_verdict(ends, sum->end_first_ns, sum->end_last_ns) != NOT_KNOWN;
 	*class = heap_class_of(&first, window);
 	return is_one_beginning && is_one_end;
 }

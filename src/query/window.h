@@ -109,8 +109,8 @@ static inline bool heap_is_in_range(const struct heap_allocation *allocation, st
 	       !(allocation->flags & HEAP_EARLIER);
 }
 
-/** Return whether the allocation is in the rows: begun in the range; with HEAP_BY_CLASS also before it, if it was not
-    freed before it. */
+/** Return whether the allocation is in the rows: begun in the range; with HEAP_BY_CLASS also before it, if it had not
+    ended before it. */
 bool heap_window_has(const struct heap_window *window, const struct heap_allocation *allocation);
 
 /** Return whether an allocation that the window has is outstanding. */

@@ -118,6 +118,8 @@ struct control_summary {
 	   that waited for a buffer */
 	uint64_t events, lost, after, size_bytes, waits, wait_ns, logger_cpu_ns, peak_buffer_bytes, check_failures,
 		untraced_calls, dropped;
+	/** of the events, without failed calls and calls in flight, by enum event_kind */
+	uint64_t kinds[EVENT_KIND_COUNT];
 	uint64_t index_bytes; /**< of the index that was made during the recording; 0: none was made */
 	uint32_t processes, untraced_processes;
 	int32_t error;

@@ -32,6 +32,8 @@ struct drain_image {
 struct drain_totals {
 	uint64_t events, lost, after, waits, wait_ticks, suppressed, unwatched, heapless, check_failures,
 		untraced_calls;
+	/** of the events, without failed calls and calls in flight, by enum event_kind; without pre-existing blocks */
+	uint64_t kinds[EVENT_KIND_COUNT];
 	struct stack_ends ends; /**< of the events' stacks */
 	uint32_t processes, peak_buffers;
 	uint64_t buffers_written;

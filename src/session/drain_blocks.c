@@ -101,7 +101,8 @@ void stream_write(struct drain_region *region, struct stream *stream, uint32_t p
 		events->last_sequence = stream->completed_last;
 		events->part_sequence = part_sequence;
 		events->part_events = part_events;
-		uint64_t before = writer_event_count(drain->writer);
+		uint64_t before = writer_event_count(drain->writer), kinds[EVENT_KIND_COUNT];
+		memcpy(kinds, writer_kind_counts(drain->writer), sizeof(kinds));
 		int error = writer_write_events(drain->writer, events, &region->diag);
 		uint64_t written = writer_event_count(drain->writer) - before, missing = events->count - written;
 		assert(written <= events->count);
@@ -109,6 +110,8 @@ void stream_write(struct drain_region *region, struct stream *stream, uint32_t p
 			region->error = region->error ? region->error : error;
 		drain->past.events += written;
 		region->own.events += written;
+		for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+			drain->past.kinds[kind] += writer_kind_counts(drain->writer)[kind] - kinds[kind];
 		drain_count_missing(region, error && !writer_has_ended(drain->writer) ? missing : 0,
 				    error && writer_has_ended(drain->writer) ? missing : 0);
 		/* Of a part that was written it is not known which stacks it has. */

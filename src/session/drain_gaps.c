@@ -20,7 +20,9 @@ static bool is_believable(const struct drain_region *region, uint64_t count)
 /* As is_believable(), for all threads together: no more of them run at once than there are processors. */
 static bool are_believable(const struct drain_region *region, uint64_t count)
 {
-	long processors = sysconf(_SC_NPROCESSORS_CONF);
+	if (is_believable(region, count))
+		return true;
+	long processors = sysconf(_SC_NPROCESSORS_CONF); /* reads a file */
 	return is_believable(region, count / (uint64_t)(processors > 0 ? processors : 1));
 }
 

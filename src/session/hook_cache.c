@@ -8,9 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/threads.h"
 
 /* A program can execute and load any number of files. Unused ones are forgotten above ENTRIES_KEPT, and above
    ENTRIES_MAX new ones are not read. */
@@ -139,21 +142,65 @@ static int open_mapped(pid_t pid, const struct proc_map *map, struct stat *statu
 	return fd;
 }
 
+/* Return the entry of the file, or NULL; set *is_full. */
+static struct entry *find_locked(struct hook_cache *cache, const struct stat *status, bool is_main, bool *is_full)
+{
+	pthread_mutex_lock(&cache->lock);
+	struct entry *entry = find(cache, status, is_main);
+	*is_full = cache->count >= ENTRIES_MAX;
+	pthread_mutex_unlock(&cache->lock);
+	return entry;
+}
+
+/* Add an entry that was read. Return it, or that of another thread, which was faster. */
+static struct entry *add_locked(struct hook_cache *cache, struct entry *made, const struct stat *status)
+{
+	pthread_mutex_lock(&cache->lock);
+	struct entry *entry = find(cache, status, made->is_main);
+	if (!entry) {
+		made->next = cache->entries;
+		cache->entries = made;
+		cache->count++;
+	}
+	pthread_mutex_unlock(&cache->lock);
+	if (!entry)
+		return made;
+	entries_free(made);
+	return entry;
+}
+
 struct hook_image *hook_cache_find(void *cookie, pid_t pid, const struct proc_map *map, bool is_main)
 {
 	struct hook_cache *cache = cookie;
 	struct stat status;
+	bool is_full;
 	int fd = open_mapped(pid, map, &status);
 	if (fd < 0)
 		return NULL;
-	pthread_mutex_lock(&cache->lock);
-	struct entry *entry = find(cache, &status, is_main);
-	if (!entry && cache->count < ENTRIES_MAX && (entry = entry_read(fd, &status, is_main))) {
-		entry->next = cache->entries;
-		cache->entries = entry;
-		cache->count++;
-	}
-	pthread_mutex_unlock(&cache->lock);
+	struct entry *entry = find_locked(cache, &status, is_main, &is_full);
+	if (!entry && !is_full && (entry = entry_read(fd, &status, is_main)))
+		entry = add_locked(cache, entry, &status);
 	close(fd);
 	return entry && entry->is_good ? &entry->image : NULL;
+}
+
+static void *prepare(void *argument)
+{
+	const uint64_t addresses[] = {getauxval(AT_BASE), (uint64_t)(uintptr_t)getpid};
+	struct proc_map *maps;
+	int count = proc_read_maps(getpid(), &maps);
+	for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++)
+		for (int j = 0; j < count; j++)
+			if (addresses[i] >= maps[j].low && addresses[i] < maps[j].high && maps[j].path[0] == '/')
+				hook_cache_find(argument, getpid(), &maps[j], false);
+	if (count >= 0)
+		free(maps);
+	return NULL;
+}
+
+void hook_cache_prepare(struct hook_cache *cache)
+{
+	pthread_t thread;
+	if (thread_begin(&thread, prepare, cache))
+		pthread_detach(thread);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** The functions to hook in image files, each file read once. All threads of the logger may call it. */
+/** The functions to hook in image files, each file read once. Threads that want a new file at the same time each read
+    it: no target waits for another one's. All threads of the logger may call it. */
 #ifndef XHEAP_SESSION_HOOK_CACHE_H
 #define XHEAP_SESSION_HOOK_CACHE_H
 
@@ -16,6 +17,10 @@ struct hook_cache;
 struct hook_cache *hook_cache_new(void);
 /** Free the cache and everything that was found in it. */
 void hook_cache_free(struct hook_cache *cache);
+
+/** Begin to read the loader and the C library of this process, in a thread that ends by itself: most targets have the
+ *  same. Do not free the cache afterwards. */
+void hook_cache_prepare(struct hook_cache *cache);
 
 /** Forget the oldest files if there are many. Only while no caller uses a result of hook_cache_find(). */
 void hook_cache_trim(struct hook_cache *cache);

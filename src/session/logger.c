@@ -509,7 +509,6 @@ static void begin_to_record(void *context)
 	logger_session_write(logger);
 	logger->drain = drain_new(logger->writer);
 	untraced_begin(logger);
-	logger->hooks = hook_cache_new();
 	logger->tracer = logger->hooks ? tracer_new(logger->options, &logger->directory, logger->hooks, &logger->clock,
 						    &logger->doorbell)
 				       : NULL;
@@ -527,6 +526,9 @@ static int begin_without_memory(struct logger *logger)
 static int logger_begin(struct logger *logger)
 {
 	guard_begin();
+	logger->hooks = hook_cache_new();
+	if (logger->hooks)
+		hook_cache_prepare(logger->hooks);
 	session_clock_read(&logger->clock, (enum session_clock_choice)logger->options->clock);
 	int error = session_directory_make(&logger->directory, &logger->diag);
 	if (error)
@@ -681,6 +683,7 @@ static void logger_end(struct logger *logger)
 						   .end = !logger->is_recording_over || close_error ? CONTROL_END_NONE
 							  : is_at_limit ? CONTROL_END_AT_LIMIT
 									: CONTROL_END_EARLY};
+	memcpy(message.summary.kinds, totals.kinds, sizeof(totals.kinds));
 	message.summary.size_bytes = logger->options->file_mode == SESSION_FILE_NEWFILE
 					     ? store_size_bytes(logger->store)
 				     : stat(store_path(logger->store), &status) == 0 ? (uint64_t)status.st_size

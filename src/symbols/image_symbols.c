@@ -367,7 +367,8 @@ void image_init(struct image *image)
 	*image = (struct image){image_no_file, image_no_file, image_no_file, image_no_file, NULL, NULL};
 }
 
-void image_open(struct image *image, const char *path, const struct build_id *build_id, struct debuginfod *debuginfod)
+void image_open(struct image *image, const char *path, const struct build_id *build_id, struct debuginfod *debuginfod,
+		bool with_separate)
 {
 	image_init(image);
 	elf_version(EV_CURRENT);
@@ -375,7 +376,7 @@ void image_open(struct image *image, const char *path, const struct build_id *bu
 	struct build_id id = build_id->size ? *build_id : file_build_id(&image->main);
 	if (file_has_dwarf(&image->main))
 		image->dwarf = dwarf_open(image->main.elf);
-	else if (find_debug(image, path, &id, debuginfod) && file_has_dwarf(&image->debug))
+	else if (find_debug(image, path, &id, debuginfod) && with_separate && file_has_dwarf(&image->debug))
 		image->dwarf = dwarf_open(image->debug.elf);
 	if (image->dwarf && !shared_open(image, debuginfod)) {
 		dwarf_end(image->dwarf);

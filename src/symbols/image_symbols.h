@@ -36,8 +36,10 @@ struct image {
 void image_init(struct image *image);
 
 /** Open the files of the image at `path` with this build-id. A missing file is no error: its pointer is NULL. A file
-    with another build-id than the recorded one counts as missing. */
-void image_open(struct image *image, const char *path, const struct build_id *build_id, struct debuginfod *debuginfod);
+    with another build-id than the recorded one counts as missing. Of a separate debug file, the debug information is
+    only opened if `with_separate`: unpacking it takes tens of milliseconds. */
+void image_open(struct image *image, const char *path, const struct build_id *build_id, struct debuginfod *debuginfod,
+		bool with_separate);
 /** Close all files. */
 void image_close(struct image *image);
 

@@ -49,7 +49,7 @@ struct symbols {
 	struct name_memo names; /**< of functions, by symbol */
 	struct name_memo files; /**< of sources, as whole paths */
 	struct debuginfod *debuginfod;
-	bool without_files;
+	bool without_files, without_separate;
 	uint64_t spent_ns;
 };
 
@@ -83,6 +83,11 @@ struct symbols *symbols_new(void)
 void symbols_leave_files(struct symbols *symbols)
 {
 	symbols->without_files = true;
+}
+
+void symbols_leave_separate(struct symbols *symbols)
+{
+	symbols->without_separate = true;
 }
 
 static bool is_file(const struct image_file *file, const struct stat *status)
@@ -138,7 +143,7 @@ static struct symbols_image *symbols_image_new(struct symbols *symbols, const ch
 	if (symbols->without_files)
 		image_init(&image->image);
 	else
-		image_open(&image->image, path, build_id, symbols->debuginfod);
+		image_open(&image->image, path, build_id, symbols->debuginfod, !symbols->without_separate);
 	Elf *const elfs[] = {image->image.main.elf, image->image.debug.elf, image->image.mini.elf};
 	for (size_t i = 0; i < sizeof(elfs) / sizeof(*elfs) && !table->code_count; i++)
 		if (elfs[i])

@@ -31,6 +31,10 @@ bool symbols_read_file(const struct symbols *symbols, const struct stat *status)
 /** Open no more files: images that were not opened before have no names from now on. */
 void symbols_leave_files(struct symbols *symbols);
 
+/** Read the symbols of separate debug files, but not their debug information: functions have their names, and inlined
+ *  functions of such images have no frame. Not after the first search. */
+void symbols_leave_separate(struct symbols *symbols);
+
 /** One function at an address. The texts belong to struct symbols. */
 struct symbol_frame {
 	const char *function; /**< demangled; NULL: unknown */

@@ -32,8 +32,11 @@
 #include "trace/format.h"
 
 enum {
-	AHEAD_BYTES = 1 << 22, /* allocated ahead of the end, so that the footer fits on a full disk */
-	FOOTER_BYTES = 2560,   /* kept free for the end, and more for each segment and for rows of processes */
+	/* allocated ahead of the end, so that the footer fits on a full disk: as much as the file has, within these
+	   bounds */
+	AHEAD_LEAST_BYTES = 1 << 16,
+	AHEAD_MOST_BYTES = 1 << 22,
+	FOOTER_BYTES = 2560, /* kept free for the end, and more for each segment and for rows of processes */
 	/* in a circular file, which is full all the time, in place of both: one that is gone on with has room for a
 	   block */
 	CIRCULAR_BYTES = 1 << 13,
@@ -94,7 +97,9 @@ static int disk_room(struct output *output, uint64_t end)
 {
 	if (end <= output->allocated)
 		return 0;
-	uint64_t ahead = end + AHEAD_BYTES;
+	uint64_t ahead = end + (end < AHEAD_LEAST_BYTES  ? AHEAD_LEAST_BYTES
+				: end > AHEAD_MOST_BYTES ? AHEAD_MOST_BYTES
+							 : end);
 	if (output->limit && ahead > output->limit)
 		ahead = end > output->limit ? end : output->limit;
 	for (uint64_t to = ahead;; to = end) {

@@ -71,7 +71,7 @@ struct writer {
 	struct map sequence_index;
 	struct rows_sequence *sequences;
 	uint32_t sequence_count, sequence_capacity;
-	uint64_t event_count;
+	uint64_t event_count, kind_count[EVENT_KIND_COUNT];
 	struct rows_unwritten unwritten;
 	struct segment_ending ending;
 };

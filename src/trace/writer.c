@@ -75,10 +75,16 @@ static bool events_are_valid(const struct writer *writer, const struct writer_ev
 	return is_valid;
 }
 
+/* What a block's head says. */
+struct made_block {
+	struct format_events head;
+	uint32_t kinds[256]; /* events by kind, without failed calls and calls in flight */
+};
+
 /* The plain head: bounds and counts, so that readers can pass over a block without decoding it. Its size; 0: it makes
  * no sense. ends: how each stack ends, by node. */
-static uint32_t make_head(const struct writer_events *events, const uint8_t *ends, uint8_t *to, uint32_t node_count,
-			  uint32_t cut_bits)
+static uint32_t make_head(struct made_block *made, const struct writer_events *events, const uint8_t *ends, uint8_t *to,
+			  uint32_t node_count, uint32_t cut_bits)
 {
 	uint64_t mask = UINT64_MAX << cut_bits;
 	struct format_events head = {.process = events->process,
@@ -91,7 +97,8 @@ static uint32_t make_head(const struct writer_events *events, const uint8_t *end
 				     .part_sequence = events->part_sequence,
 				     .part_events = events->part_events,
 				     .node_count = node_count};
-	uint32_t kinds[256] = {0};
+	uint32_t *kinds = made->kinds;
+	memset(kinds, 0, sizeof(made->kinds));
 	struct stack_ends stacks = {0};
 	for (uint32_t i = 0; i < events->count; i++) {
 		uint32_t flags = events->flags[i], kind = events->kind[i];
@@ -121,6 +128,7 @@ static uint32_t make_head(const struct writer_events *events, const uint8_t *end
 	at += sizeof(words);
 	head.truncated = (uint32_t)stacks.truncated;
 	memcpy(to, &head, sizeof(head));
+	made->head = head;
 	return (uint32_t)(at - to);
 }
 
@@ -163,7 +171,7 @@ const struct rows_sequence *writer_find_sequence(const struct writer *writer, ui
 }
 
 /* Columns, and what they need of the dictionaries, into `out`. */
-static int put_events(struct writer *writer, const struct writer_events *events, struct format_events *made)
+static int put_events(struct writer *writer, const struct writer_events *events, struct made_block *made)
 {
 	struct bytes *payload = &writer->payload;
 	uint32_t descriptor_count;
@@ -195,26 +203,28 @@ static int put_events(struct writer *writer, const struct writer_events *events,
 	uint32_t head[(sizeof(struct format_events) + (EVENT_KIND_COUNT + FORMAT_EVENTS_END_WORDS) * 4) / 4];
 	struct format_block block = {
 		.type = FORMAT_EVENTS, .count = events->count, .raw_bytes = (uint32_t)payload->size};
-	block.head_bytes =
-		make_head(events, writer->dictionary.tree.ends, (uint8_t *)head, writer->nodes.next, writer->cut_bits);
+	block.head_bytes = make_head(made, events, writer->dictionary.tree.ends, (uint8_t *)head, writer->nodes.next,
+				     writer->cut_bits);
 	if (!block.head_bytes)
 		return -EINVAL;
 	segment_put_block(writer, &block, head, payload);
-	memcpy(made, head, sizeof(*made));
 	return writer->error;
 }
 
 /* The block is in the file. */
-static void events_note(struct writer *writer, const struct format_events *made, uint32_t count)
+static void events_note(struct writer *writer, const struct made_block *made, uint32_t count)
 {
+	const struct format_events *head = &made->head;
 	struct output_segment *note = &writer->output.segments[writer->output.segment_count - 1];
-	note->first_ticks = made->first_ticks < note->first_ticks ? made->first_ticks : note->first_ticks;
-	note->last_ticks = made->last_ticks > note->last_ticks ? made->last_ticks : note->last_ticks;
+	note->first_ticks = head->first_ticks < note->first_ticks ? head->first_ticks : note->first_ticks;
+	note->last_ticks = head->last_ticks > note->last_ticks ? head->last_ticks : note->last_ticks;
 	note->events += count;
 	writer->event_count += count;
 	writer->events_before += count;
-	if (writer->last_ticks < made->last_ticks)
-		writer->last_ticks = made->last_ticks;
+	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+		writer->kind_count[kind] += made->kinds[kind];
+	if (writer->last_ticks < head->last_ticks)
+		writer->last_ticks = head->last_ticks;
 }
 
 int writer_explain(const struct writer *writer, int error, struct diag *diag)
@@ -315,7 +325,7 @@ static int write_rows(struct writer *writer, struct diag *diag)
 }
 
 /* A block that is too large for an empty file is not written; others may find room. */
-static int put_turned(struct writer *writer, const struct writer_events *events, struct format_events *made,
+static int put_turned(struct writer *writer, const struct writer_events *events, struct made_block *made,
 		      struct diag *diag)
 {
 	int error = turn(writer, diag);
@@ -330,7 +340,7 @@ static int put_turned(struct writer *writer, const struct writer_events *events,
 
 static int write_block(struct writer *writer, const struct writer_events *events, struct diag *diag)
 {
-	struct format_events made;
+	struct made_block made;
 	bool drops = segment_drops_old(writer), is_lost = false;
 	int error = drops ? write_rows(writer, diag) : 0;
 	if (error)
@@ -377,7 +387,7 @@ static struct writer_events events_behind(const struct writer_events *events, ui
 /* As many of the events as find room. -EFBIG: none of them, and nothing is changed. */
 static int write_fitting(struct writer *writer, const struct writer_events *events, uint32_t *written)
 {
-	struct format_events made;
+	struct made_block made;
 	*written = 0;
 	segment_need(writer);
 	segment_turn(writer, events);
@@ -519,6 +529,11 @@ uint64_t writer_dropped_events(const struct writer *writer)
 uint64_t writer_event_count(const struct writer *writer)
 {
 	return writer->event_count;
+}
+
+const uint64_t *writer_kind_counts(const struct writer *writer)
+{
+	return writer->kind_count;
 }
 
 uint32_t writer_node_count(const struct writer *writer)

@@ -250,6 +250,9 @@ uint64_t writer_limit_bytes(const struct writer *writer);
 /** Return the events that were written. */
 uint64_t writer_event_count(const struct writer *writer);
 
+/** Return the events that this writer wrote, by enum event_kind, without failed calls and calls in flight. */
+const uint64_t *writer_kind_counts(const struct writer *writer);
+
 /** Frames in the tree of all stacks. */
 uint32_t writer_node_count(const struct writer *writer);
 

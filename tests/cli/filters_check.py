@@ -127,7 +127,7 @@ class Model:
 
 def class_of(block, window):
     is_inside = block.birth >= window[0]
-    if block.birth > window[1] or (block.is_given_back and block.end < window[0]):
+    if block.birth > window[1] or (block.end is not None and block.end < window[0]):
         return None
     is_freed = block.is_given_back and window[0] <= block.end <= window[1]
     return ("AI" if is_inside else "AO") + ("FI" if is_freed else "FO")

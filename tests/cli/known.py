@@ -9,10 +9,14 @@ import os
 import subprocess
 import sys
 
+from filters_check import CLASSES, Model, class_of
+
 XHEAP = os.environ["XHEAP"]
 PROGRAM = r"""
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,12 +27,68 @@ static void many(int n, size_t size) { while (n--) kept[count++] = malloc(size);
 static void drop(int from, int n) { while (n--) free(kept[from++]); }
 static void mark(size_t size) { void *volatile p = malloc(size); free(p); }
 
+/* A child with blocks that it never frees: it says so by a byte, and goes on when it gets one. */
+struct child { pid_t pid; int socket; };
+static void stay(int socket, int n, size_t size)
+{
+	char byte = 0;
+	many(n, size);
+	if (write(socket, &byte, 1) != 1 || read(socket, &byte, 1) != 1)
+		abort();
+}
+static void meet(const struct child *child)
+{
+	char byte;
+	if (read(child->socket, &byte, 1) != 1)
+		abort();
+}
+static void go_on(const struct child *child)
+{
+	if (write(child->socket, "", 1) != 1)
+		abort();
+}
+/* With a next size, it executes the program anew, which has blocks of that size and stays, too. */
+static struct child child_new(int n, size_t size, const char *next)
+{
+	int ends[2];
+	char number[16];
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+		abort();
+	snprintf(number, sizeof(number), "%d", ends[1]);
+	struct child child = {fork(), ends[0]};
+	if (!child.pid) {
+		stay(ends[1], n, size);
+		if (next)
+			execl("/proc/self/exe", "known", number, next, NULL);
+		_exit(next != NULL);
+	}
+	close(ends[1]);
+	meet(&child);
+	return child;
+}
+static void child_end(const struct child *child)
+{
+	int status;
+	go_on(child);
+	if (waitpid(child->pid, &status, 0) != child->pid || status)
+		abort();
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 2) {
+		stay(atoi(argv[1]), 2, (size_t)atoi(argv[2]));
+		_exit(0);
+	}
 	if (argc > 1) {                         /* what was exec'ed */
 		many(2, 6001);
 		return 0;
 	}
+	struct child before = child_new(1, 7001, NULL), inside = child_new(2, 7002, NULL), after = child_new(3, 7003, NULL),
+		     exec_before = child_new(4, 7004, "7014"), exec_inside = child_new(5, 7005, "7015");
+	child_end(&before);
+	go_on(&exec_before);
+	meet(&exec_before);
 	many(3, 1001);                          /* 0: freed inside */
 	many(5, 1002);                          /* 3: freed after */
 	many(7, 1003);                          /* 8: never freed */
@@ -39,6 +99,9 @@ int main(int argc, char **argv)
 	many(6, 2003);                          /* 21: never freed */
 	drop(0, 3);
 	drop(15, 2);
+	child_end(&inside);
+	go_on(&exec_inside);
+	meet(&exec_inside);
 	for (int i = 0; i < 9; i++)             /* temporary */
 		mark(3001);
 	grown = realloc(grown, 3002);           /* of a block begun before: a new allocation of its whole size */
@@ -52,6 +115,9 @@ int main(int argc, char **argv)
 	nanosleep(&time, NULL);
 	free(slow);
 	mark(70002);
+	child_end(&after);
+	child_end(&exec_before);
+	child_end(&exec_inside);
 	drop(3, 5);
 	drop(17, 4);
 	many(11, 4001);                         /* 27: alive when the child is forked */
@@ -115,11 +181,17 @@ def main():
     expect("realloc of a block begun before", report(*inside, *size(3002)), total_count=1, total_bytes=3002, realloc_count=1)
     expect("realloc(NULL, n) is an alloc", report(*size(3003)), total_count=1, realloc_count=0)
     expect("a failed realloc and realloc(p, 0)", report(*size(200)), total_count=1, realloc_count=1, outstanding_count=0)
-    for kind, sizes in {"AIFI": {2001: 2, 3001: 9, 3004: 1}, "AIFO": {2002: 4, 2003: 6}, "AOFI": {1001: 3}, "AOFO": {1002: 5, 1003: 7}}.items():
+    # 7000s: never freed by processes that ended (7001, by exec 7004) before, inside (7002, 7005) and after the window.
+    for kind, sizes in {"AIFI": {2001: 2, 3001: 9, 3004: 1}, "AIFO": {2002: 4, 2003: 6, 7015: 2}, "AOFI": {1001: 3},
+                        "AOFO": {1002: 5, 1003: 7, 7001: 0, 7002: 2, 7003: 3, 7004: 0, 7014: 2, 7005: 5}}.items():
         for number, blocks in sizes.items():
             expect(f"{kind} of {number}", report("-window", kind, *window, *size(number)), total_count=blocks)
-            for other in {"AIFI", "AIFO", "AOFI", "AOFO"} - {kind}:
+            for other in set(CLASSES) - {kind}:
                 expect(f"{other} of {number}", report("-window", other, *window, *size(number)), total_count=0)
+    blocks = Model("known.xht").blocks
+    for kind in CLASSES:
+        chosen = [block for block in blocks if class_of(block, (births["70001"], births["70002"])) == kind]
+        expect(f"{kind} by the events", report("-window", kind, *window), total_count=len(chosen), total_bytes=sum(block.size for block in chosen))
     expect("begun later: in no class", report("-window", "AIFO", *window, *size(4001)), total_count=0)
     expect("a lifetime", report(*size(3004), "-lifetime", "30ms", "10s"), total_count=1)
     expect("a lifetime is not cut by the range", report(*size(2002), *inside, "-lifetime", "30ms", "10s"), total_count=4)

@@ -832,26 +832,36 @@ static void test_extents(void **state)
 	heap_extents_fini(&extents);
 }
 
-/* Each block's class in the window from 20 to 40: by when it began, and when and how it ended. */
+/* Each block's class in the window from 20 to 40: by when it began, and when and how it ended. The last four are live
+   when their processes end. */
 static void test_classes(void **state)
 {
 	static const enum heap_class expected[] = {HEAP_CLASS_NONE, HEAP_AOFI, HEAP_AOFI, HEAP_AOFO, HEAP_AOFO,
-						   HEAP_AIFI,       HEAP_AIFI, HEAP_AIFO, HEAP_AIFO, HEAP_CLASS_NONE};
-	static const int64_t births_ns[] = {10, 11, 12, 13, 14, 20, 21, 22, 40, 41},
-			     ends_ns[] = {19, 20, 40, 42, 0, 36, 39, 43, 0, 0};
-	enum { BLOCKS = sizeof(births_ns) / sizeof(*births_ns) };
+						   HEAP_AIFI,       HEAP_AIFI, HEAP_AIFO, HEAP_AIFO, HEAP_CLASS_NONE,
+						   HEAP_CLASS_NONE, HEAP_AOFO, HEAP_AOFO, HEAP_AIFO};
+	static const int64_t births_ns[] = {10, 11, 12, 13, 14, 20, 21, 22, 40, 41, 10, 10, 10, 25},
+			     ends_ns[] = {19, 20, 40, 42, 0, 36, 39, 43, 0, 0, 19, 20, 41, 30};
+	enum { BLOCKS = sizeof(births_ns) / sizeof(*births_ns), FREED = 10 };
 	(void)state;
+	uint32_t threads[BLOCKS], processes[BLOCKS];
+	for (uint32_t i = 0; i < BLOCKS; i++) {
+		processes[i] = i < FREED ? process : scene_process(&scene, 200 + i, TRACE_NONE, 0);
+		threads[i] = i < FREED ? thread : scene_thread(&scene, processes[i], 200 + i);
+	}
 	for (int64_t time_ns = 0; time_ns < 50; time_ns++)
 		for (unsigned i = 0; i < BLOCKS; i++) {
 			if (births_ns[i] == time_ns)
-				scene_alloc(&scene, thread, time_ns, 0x1000 * (i + 1), (uint64_t)1 << i);
-			if (ends_ns[i] == time_ns && time_ns)
+				scene_alloc(&scene, threads[i], time_ns, 0x1000 * (i + 1), (uint64_t)1 << i);
+			if (ends_ns[i] == time_ns && time_ns && i < FREED)
 				scene_free(&scene, thread, time_ns, 0x1000 * (i + 1));
+			else if (ends_ns[i] == time_ns && time_ns)
+				scene_end(&scene, processes[i], time_ns, i % 2 ? TRACE_END_EXEC : TRACE_END_EXIT, 0);
 		}
 	build();
 	for (unsigned i = 0; i < BLOCKS; i++) {
 		struct heap_allocation allocation = row(i);
-		assert_int_equal(heap_class_of(&allocation, (struct heap_range){20, 40}), expected[i]);
+		unsigned block = (unsigned)__builtin_ctzll(allocation.size_bytes);
+		assert_int_equal(heap_class_of(&allocation, (struct heap_range){20, 40}), expected[block]);
 	}
 	struct heap_filter filter;
 	heap_filter_init(&filter);
@@ -860,9 +870,9 @@ static void test_classes(void **state)
 	for (uint32_t i = 0; i < window.cell_count; i++)
 		bytes[window.cells[i].by] += window.numbers[i].total_bytes;
 	assert_int_equal(bytes[HEAP_AIFI], 1 << 5 | 1 << 6);
-	assert_int_equal(bytes[HEAP_AIFO], 1 << 7 | 1 << 8);
+	assert_int_equal(bytes[HEAP_AIFO], 1 << 7 | 1 << 8 | 1 << 13);
 	assert_int_equal(bytes[HEAP_AOFI], 1 << 1 | 1 << 2);
-	assert_int_equal(bytes[HEAP_AOFO], 1 << 3 | 1 << 4);
+	assert_int_equal(bytes[HEAP_AOFO], 1 << 3 | 1 << 4 | 1 << 11 | 1 << 12);
 	assert_int_equal(bytes[HEAP_CLASS_NONE], 0);
 }
 

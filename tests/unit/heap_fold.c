@@ -152,6 +152,32 @@ static void sums_say_what_events_said(void **state)
 	question_end(&folded);
 }
 
+/* Sums of processes that ended with live blocks have a class, too. */
+static void sums_have_window_classes(void **state)
+{
+	struct scene scene;
+	const int64_t ends_ns[] = {1000, 2000, 3000};
+	(void)state;
+	scene_open(&scene, path);
+	for (uint32_t i = 0; i < 3; i++) {
+		uint32_t one = scene_process(&scene, 200 + i, TRACE_NONE, 0);
+		scene_alloc(&scene, scene_thread(&scene, one, 200 + i), 100, 0x1000, (uint64_t)1 << i);
+		scene_end(&scene, one, ends_ns[i], i % 2 ? TRACE_END_EXEC : TRACE_END_EXIT, 0);
+	}
+	scene_close(&scene);
+	assert_int_equal(heap_fold(folded_path, path, 2500, &diag), 0);
+	struct question whole = asked(path), folded = asked(folded_path);
+	const struct heap_range middle = {1500, 2500};
+	assert_int_equal(folded.table->dictionary->sum_count, 2);
+	for (enum heap_class class = 0; class <= HEAP_CLASS_NONE; class ++) {
+		uint64_t expected = class == HEAP_AOFO ? 2 + 4 : 0;
+		assert_int_equal(numbers_of(whole.table, middle, HEAP_BY_CLASS, class).total_bytes, expected);
+		assert_int_equal(numbers_of(folded.table, middle, HEAP_BY_CLASS, class).total_bytes, expected);
+	}
+	question_end(&whole);
+	question_end(&folded);
+}
+
 /* Folded once, and once more further on, is as folded to there at once. */
 static void what_is_folded_can_be_folded_again(void **state)
 {
@@ -241,6 +267,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
 		TEST(sums_say_what_events_said),
+		TEST(sums_have_window_classes),
 		TEST(what_is_folded_can_be_folded_again),
 		TEST(what_sums_do_not_say_is_not_answered),
 		TEST(the_peak_is_kept),

@@ -1226,6 +1226,33 @@ static void sections_are_found(void **state)
 	munmap(data, (size_t)status.st_size);
 }
 
+/* At each place, across the borders of what is looked through at once, and at the very end. */
+static void requests_are_found_at_each_place(void **state)
+{
+	static const uint8_t preamble[] = {0x48, 0xc1, 0xc7, 0x03, 0x48, 0xc1, 0xc7, 0x0d, 0x48, 0xc1,
+					   0xc7, 0x3d, 0x48, 0xc1, 0xc7, 0x33, 0x48, 0x87, 0xdb};
+	enum { CODE = 4000, STEP = 7 };
+	(void)state;
+	struct {
+		struct made made;
+		uint8_t code[CODE];
+	} file;
+	for (size_t at = 8; at <= CODE - sizeof(preamble); at += at < CODE / 2 ? 1 : STEP) {
+		struct hook_image image;
+		struct diag diag = {""};
+		make_file(&file.made, (const uint8_t[]){0x90}, 1, sizeof(file.made.code) + CODE);
+		file.made.load.p_filesz = file.made.load.p_memsz = sizeof(file);
+		memset(file.made.code, 0x90, sizeof(file.made.code));
+		memset(file.code, 0x90, CODE);
+		memcpy(file.code + at, preamble, sizeof(preamble));
+		assert_int_equal(hook_image_read(&image, &file, sizeof(file), true, &diag), 0);
+		assert_int_equal(image.target_count, 2);
+		assert_int_equal(image.targets[1].function, HOOK_REQUEST);
+		assert_int_equal(image.targets[1].address, 0x400000 + (size_t)(file.code + at - (uint8_t *)&file));
+		hook_image_fini(&image);
+	}
+}
+
 int main(int count, char **arguments)
 {
 	if (count == 3 && strcmp(arguments[1], "--preloaded") == 0)
@@ -1254,6 +1281,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(executables_are_inspected),
 		cmocka_unit_test(notes_tell_of_annotations),
 		cmocka_unit_test(requests_to_valgrind_are_found),
+		cmocka_unit_test(requests_are_found_at_each_place),
 		cmocka_unit_test(static_executables_are_inspected),
 		cmocka_unit_test(setuid_programs_are_refused),
 	};

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,8 +68,55 @@ static void files_that_nobody_uses_are_forgotten(void **state)
 	}
 }
 
+/* The mapping of this program that has the address. */
+static struct proc_map mapped_at(uint64_t address)
+{
+	struct proc_map *maps, found = {.low = 0};
+	int count = proc_read_maps(getpid(), &maps);
+	assert_true(count > 0);
+	for (int i = 0; i < count; i++)
+		if (address >= maps[i].low && address < maps[i].high)
+			found = maps[i];
+	free(maps);
+	return found;
+}
+
+static struct hook_cache *shared;
+
+static void *find_libc(void *map)
+{
+	return hook_cache_find(shared, getpid(), map, false);
+}
+
+/* Threads that want one file at the same time, one of them before a target does, have one result. */
+static void threads_share_what_they_read(void **state)
+{
+	enum { THREADS = 8, ROUNDS = 20 };
+	struct proc_map libc = mapped_at((uint64_t)(uintptr_t)getpid);
+	(void)state;
+	assert_int_equal(libc.path[0], '/');
+	for (int round = 0; round < ROUNDS; round++) {
+		pthread_t threads[THREADS];
+		shared = hook_cache_new();
+		if (!round)
+			hook_cache_prepare(shared);
+		for (int i = 0; i < THREADS; i++)
+			assert_int_equal(pthread_create(&threads[i], NULL, find_libc, &libc), 0);
+		for (int i = 0; i < THREADS; i++) {
+			void *found;
+			pthread_join(threads[i], &found);
+			assert_non_null(found);
+			assert_ptr_equal(found, hook_cache_find(shared, getpid(), &libc, false));
+			assert_true(((struct hook_image *)found)->defines_malloc);
+		}
+		if (round)
+			hook_cache_free(shared);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(files_that_nobody_uses_are_forgotten)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(files_that_nobody_uses_are_forgotten),
+					   cmocka_unit_test(threads_share_what_they_read)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

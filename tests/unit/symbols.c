@@ -635,6 +635,20 @@ static void debug_files_are_found_by_build_id(void **state)
 	}
 	assert_int_equal(most, 3);
 	symbols_free(symbols);
+	/* Without the debug information of separate files: the function, and no line; of the file itself as ever. */
+	most = 0;
+	symbols = symbols_new();
+	symbols_leave_separate(symbols);
+	for (uint64_t at = address; at < address + size; at++) {
+		assert_int_equal(symbols_resolve(symbols, in_folder("bare"), id, id_size, at, false, &frames), 1);
+		assert_string_equal(frames[0].function, "outer");
+		assert_int_equal(frames[0].line, 0);
+		size_t count = symbols_resolve(symbols, in_folder("c"), id, id_size, at, false, &frames);
+		most = count > most ? count : most;
+		assert_int_not_equal(frames[count - 1].line, 0);
+	}
+	assert_int_equal(most, 3);
+	symbols_free(symbols);
 	unsetenv("XHEAP_DEBUG_PATH");
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * At every byte, sixteen at a time: an opcode byte that fits (e8, e9, 0f 80..8f), and a displacement of 32 bits that
- * leads to an address in the filter.
+ * At every byte, 64 at a time: an opcode byte that fits (e8, e9, 0f 80..8f), and a displacement of 32 bits that leads
+ * to an address in the filter. Code has about three such bytes among 64. No processor can predict how many they are, so
+ * the runs are long.
  */
 #include "arch/branch_bytes.h"
 
 #include <emmintrin.h>
 #include <string.h>
 
-enum { GRANULE = 4 /* the filter has one bit for 2^GRANULE addresses */ };
+enum { GRANULE = 4 /* the filter has one bit for 2^GRANULE addresses */, RUN = 64, DISPLACEMENT = 4 };
 
 struct scan {
 	const struct branch_filter *filter;
@@ -25,6 +26,13 @@ void branch_filter_add(struct branch_filter *filter, uint64_t address)
 {
 	uint64_t bit = filter_bit(address);
 	filter->bits[bit / 64] |= 1ull << bit % 64;
+}
+
+/* jmp (eb), conditions (70..7f), loops and jrcxz (e0..e3). */
+uint64_t branch_short_destination(const uint8_t *bytes, uint64_t address)
+{
+	bool is_branch = bytes[0] == 0xeb || (bytes[0] & 0xf0) == 0x70 || (bytes[0] & 0xfc) == 0xe0;
+	return is_branch ? address + BRANCH_SHORT_BYTES + (uint64_t)(int64_t)(int8_t)bytes[1] : 0;
 }
 
 /* One opcode byte that fits, at bytes[0]; its displacement follows. */
@@ -53,6 +61,15 @@ static inline unsigned opcodes(const uint8_t *bytes)
 	return (unsigned)_mm_movemask_epi8(_mm_or_si128(call, _mm_and_si128(high, escape)));
 }
 
+/* The same of RUN bytes. */
+static inline uint64_t run_opcodes(const uint8_t *bytes)
+{
+	uint64_t mask = 0;
+	for (unsigned i = 0; i < RUN; i += 16)
+		mask |= (uint64_t)opcodes(bytes + i) << i;
+	return mask;
+}
+
 static bool is_opcode(const uint8_t *bytes, uint64_t at)
 {
 	return (bytes[at] | 1) == 0xe9 || ((bytes[at] & 0xf0) == 0x80 && at > 0 && bytes[at - 1] == 0x0f);
@@ -68,9 +85,9 @@ void branch_bytes_find(const struct branch_filter *filter, const uint8_t *bytes,
 	for (; at < 16 && at + 5 <= size; at++)
 		if (is_opcode(bytes, at))
 			opcode_check(scan, bytes + at, address + at);
-	for (; at + 16 + 4 <= size; at += 16)
-		for (unsigned mask = opcodes(bytes + at); mask; mask &= mask - 1) {
-			unsigned bit = (unsigned)__builtin_ctz(mask);
+	for (; at + RUN + DISPLACEMENT <= size; at += RUN)
+		for (uint64_t mask = run_opcodes(bytes + at); mask; mask &= mask - 1) {
+			unsigned bit = (unsigned)__builtin_ctzll(mask);
 			opcode_check(scan, bytes + at + bit, address + at + bit);
 		}
 	for (; at + 5 <= size; at++)
