@@ -59,6 +59,13 @@ def kill(pid):
     wait_for(f"end of process {pid}", lambda: not runs(pid))
 
 
+def regions(pid):
+    """Rows of the process's mappings of regions. What paths hold besides, such as the name of a checkout, says nothing."""
+    with open(f"/proc/{pid}/maps") as file:
+        rows = [line.rstrip("\n").split(maxsplit=5) for line in file]
+    return [row for row in rows if len(row) > 5 and os.path.basename(row[5]).startswith("region.")]
+
+
 def is_reading(pid):
     """Whether a thread of the process waits for its standard input."""
     for task in glob.glob(f"/proc/{pid}/task/*/syscall"):
