@@ -4,13 +4,15 @@
 BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= 2
+# Debian changes this file with each package. What a build directory knows of libraries may be older.
+PACKAGES ?= $(wildcard /var/lib/dpkg/status)
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
-$(BUILD)/build.ninja:
+$(BUILD)/build.ninja: $(PACKAGES)
 	@scripts/setup --list build
-	@meson setup $(BUILD) --prefix=$(PREFIX) $(MESON_OPTIONS)
+	@$(if $(wildcard $@),meson configure $(BUILD) --clearcache && meson setup $(BUILD) --reconfigure,meson setup $(BUILD) --prefix=$(PREFIX) $(MESON_OPTIONS))
 
 setup-check setup-demo:
 	@scripts/setup $(subst setup-,,$@)
