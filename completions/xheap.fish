@@ -51,7 +51,7 @@ complete -c xheap -n '__fish_seen_subcommand_from autologger' -l LogFileMode -x 
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l FileName -r -F -d 'the trace, up to 1024 characters (default /var/lib/xheap/traces/NAME.xht)'
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l FileMax -x -d 'keep so many traces, FileName.0001 and so on; 0: only FileName'
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l FlushTimer -x -d 'events are in the file after this time; 0: when buffers are full, after 60 s at most'
-complete -c xheap -n '__fish_seen_subcommand_from autologger' -l ClockType -x -d '1: the best clock, 2: the system's, 3: the processor's counter'
+complete -c xheap -n '__fish_seen_subcommand_from autologger' -l ClockType -x -d '1: the best clock, 2: the system\'s, 3: the processor\'s counter'
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l DisableRealtimePersistence -x -d '1: with REAL_TIME, nothing else is kept for readers; so it is always'
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l StackWalkingFilter -x -d 'calls with stacks: bytes of ids, ids or names (default all)'
 complete -c xheap -n '__fish_seen_subcommand_from autologger' -l EnableFlags -x -d 'always 0: heap tracing has no flags'
