@@ -274,7 +274,7 @@ def narrow():
             continue
         expect(what in record("no.xht", "-p", target.pid, status=2), f"{name}: not told why")
         target.end()
-        shell = Target("-c", f"read line; {program} </dev/null || exit 1; {PROGRAM} count 1 1 </dev/null; read line; exit 0", program="/bin/sh")
+        shell = Target("-c", f"read line; '{program}' </dev/null || exit 1; '{PROGRAM}' count 1 1 </dev/null; read line; exit 0", program="/bin/sh")
         recorder = subprocess.Popen([XHEAP, "record", "-o", "narrow.xht", "-p", str(shell.pid)], stderr=subprocess.PIPE, text=True)
         while "blocks from before" not in (line := recorder.stderr.readline()):
             expect(line, "record failed")

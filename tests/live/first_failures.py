@@ -8,7 +8,7 @@ from first_root import LOGGER, boot, need_namespaces, start
 from live import PROGRAMS, XHEAP, expect, info, is_whole, run_tests
 
 DIRECTORIES = ["proc", "sys", "run", "dev/shm"]
-STATIC = f"cp {PROGRAMS}/denied opt/xheap/denied\nrm sbin/init\ncp {PROGRAMS}/denied sbin/init\n"
+STATIC = f"cp '{PROGRAMS}/denied' opt/xheap/denied\nrm sbin/init\ncp '{PROGRAMS}/denied' sbin/init\n"
 # An init that waits until it is recorded.
 WAITING = """cat > etc/init <<'INIT'
 #!/bin/sh
@@ -22,7 +22,7 @@ chmod 755 etc/init
 """
 # The command under another name, and a script in its place.
 INSTEAD = """touch opt/xheap/real
-mount --move opt/xheap/xheap opt/xheap/real 2>/dev/null || mount --bind {xheap} opt/xheap/real
+mount --move opt/xheap/xheap opt/xheap/real 2>/dev/null || mount --bind '{xheap}' opt/xheap/real
 umount opt/xheap/xheap 2>/dev/null || true
 cat > opt/xheap/xheap <<'COMMAND'
 {script}

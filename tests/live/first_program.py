@@ -30,7 +30,7 @@ def recorded():
 def never_waits():
     """While the logger stands still, process 1 drops events as soon as its buffers are full; they are counted, and it has not waited."""
     blocks = 2000000
-    init = f"""cp {PROGRAMS}/denied opt/xheap/denied
+    init = f"""cp '{PROGRAMS}/denied' opt/xheap/denied
 cat > sbin/init <<'INIT'
 #!/bin/sh
 for p in /proc/[0-9]*; do grep -aq start.first $p/cmdline && logger=${{{{p#/proc/}}}}; done

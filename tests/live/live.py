@@ -25,6 +25,14 @@ class Failure(Exception):
     pass
 
 
+def for_preload(name):
+    """A library of the tests' as LD_PRELOAD takes it: a path without blanks and colons, which the checkout's may have. It is that of a link in the working directory."""
+    link = os.path.abspath(name)
+    if not os.path.islink(link):
+        os.symlink(os.path.join(PROGRAMS, name), link)
+    return link
+
+
 def expect(condition, what):
     if not condition:
         raise Failure(what)

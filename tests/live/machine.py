@@ -51,8 +51,9 @@ mount --bind {disk}/units etc/systemd/system
 mount --bind {disk}/etc etc/xheap
 mount --bind {disk}/var var/lib/xheap
 mount --bind {disk}/out mnt
-mkdir {place}/own {place}/own.work
-mount -t overlay overlay -o lowerdir={build},upperdir={place}/own,workdir={place}/own.work opt/xheap
+mkdir {place}/own {place}/own.work {place}/built
+mount --bind '{build}' {place}/built
+mount -t overlay overlay -o lowerdir={place}/built,upperdir={place}/own,workdir={place}/own.work opt/xheap
 mount --bind opt/xheap usr/local/bin
 mount -t tmpfs -o mode=755 tmpfs usr/lib/systemd/system/multi-user.target.wants
 mount -t proc proc proc
