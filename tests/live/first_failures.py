@@ -78,7 +78,7 @@ def memory():
 def logger():
     """The command runs, but its logger cannot be executed, is killed, or stands still while process 1 executes the real init."""
     lacking = INSTEAD.replace("{script}", "#!/bin/sh\nulimit -n 3; exec /opt/xheap/real \"$@\"")
-    find = "for p in /proc/[0-9]*; do grep -aq 'start.first' $p/cmdline && kill -{signal} ${{p#/proc/}}; done"
+    find = "for p in /proc/[0-9]*; do grep -aq '[s]tart.first' $p/cmdline && kill -{signal} ${{p#/proc/}}; done"
     script = "#!/bin/sh\n[ $2 = run ] || exec /opt/xheap/real \"$@\"\n/opt/xheap/real \"$@\"\n" + find + "\nexit 0"
     boot("descriptors", LOGGER + lacking.replace("{xheap}", XHEAP))
     recover = "sed -i 's,^exit 7,/opt/xheap/real recover /out/first.xht >> /out/init.log 2>\\&1; exit 7,' sbin/init\n"
