@@ -105,6 +105,8 @@ def main():
         status, said, log = setup(machine(name, 1000, some, **more), "build")
         expect(status == 2 and said == "xheap: packages are missing. Type: sudo apt-get install --no-install-recommends libzydis-dev\n", f"{name}: {status} {said}")
         expect("apt-get" not in log and "install" not in log, f"{name}: {log}")
+    status, said, log = setup(machine("listed", 0, some), "--list", "build")
+    expect(status == 2 and said == "xheap: packages are missing. Type: apt-get install --no-install-recommends libzydis-dev\n" and not log, f"listed: {status} {said} {log}")
     status, said, log = setup(machine("other", 1000, apt=False), "build")
     expect(status == 2 and "no apt-get" in said and "libzydis-dev" in said, f"no apt-get: {status} {said}")
     few = [package for package in build if package not in ("zstd", "meson")]
