@@ -4,13 +4,15 @@
 BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= 2
+# Debian changes this file with each package. What a build directory knows of libraries may be older.
+PACKAGES ?= $(wildcard /var/lib/dpkg/status)
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
-$(BUILD)/build.ninja:
+$(BUILD)/build.ninja: $(PACKAGES)
 	@scripts/setup --list build
-	@meson setup $(BUILD) --prefix=$(PREFIX) $(MESON_OPTIONS)
+	@$(if $(wildcard $@),meson configure $(BUILD) --clearcache && meson setup $(BUILD) --reconfigure,meson setup $(BUILD) --prefix=$(PREFIX) $(MESON_OPTIONS))
 
 setup-check setup-demo:
 	@scripts/setup $(subst setup-,,$@)
@@ -64,8 +66,9 @@ fuzz: setup-check
 	@scripts/fuzz $(SECONDS_EACH)
 
 # Hours of what check does in minutes: hundreds of kill rounds, a thousand rounds of hostile targets (live/hostile), whole test suites, every stack compared, half an
-# hour of long recordings beside 50 busy processes (live/long_run), twenty leaks in foreign programs (live/seeded), 200 power cuts (live/power_cuts), a boot of an
-# emulated machine (live/emulated_boot); then a thousand attaches to each of some foreign programs, which continue where they ended (tests/soak).
+# hour of long recordings beside 50 busy processes (live/long_run), twenty leaks in foreign programs (live/seeded), 200 power cuts (live/power_cuts), all tests
+# beside hostile sessions of another user (live/strangers), a boot of an emulated machine (live/emulated_boot); then a thousand attaches to each of some foreign
+# programs, which continue where they ended (tests/soak).
 soak: setup-check all
 	@scripts/setup yama
 	@ninja -C $(BUILD) --quiet unit-programs live-programs

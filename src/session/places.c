@@ -238,18 +238,24 @@ static bool visit_in(const struct runtime *runtime, uid_t user, place_visit *vis
 	return is_enough;
 }
 
+/* Return whether this user has proved a place of their own, which is then the only one, also for sessions of others. */
+static bool has_own_place(struct runtime *own)
+{
+	*own = runtime_of(getenv(OWN_PLACE), geteuid(), OTHERS_WRITE);
+	int fd = runtime_open(own, geteuid());
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 bool places_each(uid_t user, place_visit *visit, void *cookie)
 {
 	bool is_this = user == geteuid();
 	char usual[64];
-	const struct runtime own = runtime_of(is_this ? getenv(OWN_PLACE) : NULL, user, OTHERS_WRITE),
-			     root = runtime_of_root(0);
-	struct runtime runtime = runtime_of(is_this ? getenv("XDG_RUNTIME_DIR") : NULL, user, OTHERS);
-	int only = runtime_open(&own, user);
-	if (only >= 0) {
-		close(only);
-		return visit_in(&own, user, visit, cookie);
-	}
+	const struct runtime root = runtime_of_root(0);
+	struct runtime own, runtime = runtime_of(is_this ? getenv("XDG_RUNTIME_DIR") : NULL, user, OTHERS);
+	if (has_own_place(&own))
+		return is_this && visit_in(&own, user, visit, cookie);
 	/* A user logged in by other means has no such variable. */
 	snprintf(usual, sizeof(usual), "/run/user/%u", (unsigned)user);
 	int known = runtime_open(&runtime, user);
@@ -263,6 +269,9 @@ bool places_each(uid_t user, place_visit *visit, void *cookie)
 
 bool places_each_other(place_visit *visit, void *cookie)
 {
+	struct runtime own;
+	if (has_own_place(&own))
+		return false;
 	bool is_enough = false;
 	DIR *directory = opendir("/run/user");
 	for (struct dirent *entry; directory && !is_enough && (entry = readdir(directory));) {

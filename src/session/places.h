@@ -35,8 +35,8 @@ int place_open(struct place *place, struct diag *diag);
 /** A callback for a place, whose descriptor is closed afterwards. Return true to end the search. */
 typedef bool place_visit(void *cookie, const struct place *place);
 
-/** Visit each place where the user's sessions may be. Environment variables count only for the current user. Return
-    true if a visit ended the search. */
+/** Visit each place where the user's sessions may be. Environment variables count only for the current user; but with a
+    proved XHEAP_RUNTIME_DIR, other users have no places. Return true if a visit ended the search. */
 bool places_each(uid_t user, place_visit *visit, void *cookie);
 
 /** Visit the places of all other users. Return true if a visit ended the search. */

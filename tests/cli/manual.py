@@ -31,7 +31,7 @@ OFFERED = {
     ("record", "ls", "--sam"): "", ("start", "name", "--sam"): "--sample", ("start", "name", "--clock", "t"): "tsc",
     ("update", "name", "--on-full", "w"): "wait", ("top", "name", "-s", "sp"): "sp spc", ("top", "name", "-i"): "-interval",
     ("heap", "-by", "t"): "thread time", ("report", "-se"): "-session", ("query", "name", "--f"): "--format"}
-BASH = "source $1; shift; COMP_WORDS=(xheap $@); COMP_CWORD=$#; _xheap; echo ${COMPREPLY[*]}"
+BASH = "source \"$1\"; shift; COMP_WORDS=(xheap $@); COMP_CWORD=$#; _xheap; echo ${COMPREPLY[*]}"
 complaints = []
 
 

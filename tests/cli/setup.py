@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""scripts/setup on machines that are made of stubs: nothing is missing; root; a user with and without sudo; no apt-get; packages that cannot be had."""
+"""scripts/setup on machines that are made of stubs: nothing is missing; root; a user with and without sudo; no apt-get; packages that cannot be had.
+A build directory that is older than the packages is configured again."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 
 SOURCE = pathlib.Path(os.environ["SOURCE"])
-TOOLS = ("sh", "grep", "env", "dirname", "touch", "cat", "true")
+TOOLS = ("sh", "grep", "env", "dirname", "cat", "true")
 failed = []
 
 
@@ -55,6 +57,41 @@ def packages():
     return said.split("--no-install-recommends")[1].split()
 
 
+PROJECT = """project('one', 'c')
+message('found: ' + meson.get_compiler('c').find_library('one', required: false).found().to_string())
+"""
+
+
+def check_new_packages():
+    """A library that was not there before is looked for again when packages have come. Meson keeps what its compilers have compiled in vain, until a build begins anew."""
+    for file in SOURCE.rglob("meson.build"):
+        expect(not re.search(r"\.(links|compiles|has_\w+)\([^\n]*(-l|#include)", file.read_text()), f"{file}: a library is asked for in a way whose answer is kept")
+    tree = pathlib.Path("new").absolute()
+    (tree / "scripts").mkdir(parents=True)
+    (tree / "meson.build").write_text(PROJECT)
+    shutil.copy(SOURCE / "Makefile", tree)
+    (tree / "scripts/setup").write_text("#!/bin/sh\n")
+    (tree / "scripts/setup").chmod(0o755)
+    libraries, status = tree / "libraries", tree / "status"
+    libraries.mkdir()
+    status.touch()
+
+    def make(*words):
+        done = subprocess.run(["make", "BUILD=build", f"PACKAGES={status.name}", *words], cwd=tree, env=dict(os.environ, LIBRARY_PATH=str(libraries)),
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        expect(done.returncode == 0, f"make: {done.stdout}")
+        return done.stdout
+    said = make()
+    expect("found: false" in said, f"without the library: {said}")
+    subprocess.run(["ar", "rc", libraries / "libone.a"], check=True)
+    said = make()
+    expect("found:" not in said, f"nothing has changed: {said}")
+    changed = (tree / "build/build.ninja").stat().st_mtime + 1
+    os.utime(status, (changed, changed))
+    said = make()
+    expect("found: true" in said, f"with the library: {said}")
+
+
 def main():
     build = packages()
     expect("meson" in build and "cmocka" not in build, f"build: {build}")
@@ -68,12 +105,15 @@ def main():
         status, said, log = setup(machine(name, 1000, some, **more), "build")
         expect(status == 2 and said == "xheap: packages are missing. Type: sudo apt-get install --no-install-recommends libzydis-dev\n", f"{name}: {status} {said}")
         expect("apt-get" not in log and "install" not in log, f"{name}: {log}")
+    status, said, log = setup(machine("listed", 0, some), "--list", "build")
+    expect(status == 2 and said == "xheap: packages are missing. Type: apt-get install --no-install-recommends libzydis-dev\n" and not log, f"listed: {status} {said} {log}")
     status, said, log = setup(machine("other", 1000, apt=False), "build")
     expect(status == 2 and "no apt-get" in said and "libzydis-dev" in said, f"no apt-get: {status} {said}")
     few = [package for package in build if package not in ("zstd", "meson")]
     status, said, log = setup(machine("refused", 0, few, refused=("zstd",)), "build")
     expect(status == 0 and "cannot install zstd" in said and "cannot install meson" not in said, f"a package that is not there: {status} {said} {log}")
     expect(setup(machine("wrong", 0), "nothing")[0] == 2, "an unknown goal")
+    check_new_packages()
     dry = subprocess.run(["make", "-n", "-C", SOURCE, "BUILD=none"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
     expect("scripts/setup --list build" in dry and "scripts/setup build" not in dry, f"make: {dry}")
     for goal in ("check", "demo"):

@@ -17,8 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-from live import (LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, check_counting, dump, expect, info, is_whole, processor_ticks, run_tests, stop_session, wait_for,
-                  wait_until_begun, xheap)
+from live import (LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, check_counting, dump, expect, info, is_whole, processor_ticks, regions, run_tests, stop_session,
+                  wait_for, wait_until_begun, xheap)
 
 PROGRAM = os.path.join(PROGRAMS, "attached")
 ROUNDS = 1000 if SOAK else 12
@@ -84,8 +84,8 @@ def counting(kind="count"):
             found, threads = check_counting("count.xht")
             expect(found > 100 and threads == 8, f"{found} calls of {threads} threads")
             calls += found
-    left = pathlib.Path(f"/proc/{target.pid}/maps").read_text().count("/region.")
-    expect(left <= ROUNDS // 4, f"{left} regions are still mapped after {ROUNDS} rounds")
+    left = regions(target.pid)
+    expect(len(left) <= ROUNDS // 4, f"{len(left)} regions are still mapped after {ROUNDS} rounds")
     target.end()
     return f"{ROUNDS} rounds, all stood for {sorted(pauses)[len(pauses) // 2]} ms (median), {max(pauses)} ms at most"
 
@@ -280,7 +280,7 @@ def narrow():
             continue
         expect(what in record("no.xht", "-p", target.pid, status=2), f"{name}: not told why")
         target.end()
-        shell = Target("-c", f"read line; {program} </dev/null || exit 1; {PROGRAM} count 1 1 </dev/null; read line; exit 0", program="/bin/sh")
+        shell = Target("-c", f"read line; '{program}' </dev/null || exit 1; '{PROGRAM}' count 1 1 </dev/null; read line; exit 0", program="/bin/sh")
         recorder = subprocess.Popen([XHEAP, "record", "-o", "narrow.xht", "-p", str(shell.pid)], stderr=subprocess.PIPE, text=True)
         while "blocks from before" not in (line := recorder.stderr.readline()):
             expect(line, "record failed")
@@ -303,8 +303,8 @@ def mixed():
         # Nobody knows how much of its 64-bit stack is in use, so our code may stay there. Then there is no second one.
         again = subprocess.run([XHEAP, "record", "-o", "mixed.xht", "-p", str(target.pid), "--duration", "100ms"], stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
         expect(again.returncode == 0 or "in the inactive code of an earlier recording" in again.stderr, again.stderr)
-        regions = pathlib.Path(f"/proc/{target.pid}/maps").read_text().count("/region.")
-        expect(regions <= 1, f"{regions} regions are mapped")
+        mapped = regions(target.pid)
+        expect(len(mapped) <= 1, f"{len(mapped)} regions are mapped")
         target.end()
     target = Target("alone", program=os.path.join(PROGRAMS, "mixed"), reads=False)
     run = subprocess.run([XHEAP, "record", "-o", "alone.xht", "-p", str(target.pid), "--duration", "100ms"], stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)

@@ -83,7 +83,7 @@ def killed():
     etc = {"autologger.d/all.conf": f"[autologger]\nGuid = {GUID}\nStart = 1\nBoot = 1\nAllProcesses = 1\nFileName = /mnt/all.xht\nMaxFileSize = 0\n"}
     early = SERVED.format(name="early", count=77, more="", after="").replace("[Service]", "Before=killing-logger.service\n[Service]")
     kill = ("[Unit]\nDefaultDependencies=no\nAfter=early.service\nBefore=sysinit.target\n[Service]\nType=oneshot\nExecStart=/bin/sh -c "
-            "'for p in /proc/[0-9]*; do grep -aq start.all $$p/cmdline && kill -KILL $${p#/proc/}; done; true'\n")
+            "'for p in /proc/[0-9]*; do grep -aq [s]tart.all $$p/cmdline && kill -KILL $${p#/proc/}; done; true'\n")
     more = {"early.service": early, "killing-logger.service": kill}
     later = {f"{name}.service": text for name, text in ((name, SERVED.format(name=name, count=COUNTS[name], more=SANDBOXES[name], after="killing-logger.service"))
                                                       for name in ("filter", "files", "dynamic"))}

@@ -39,6 +39,8 @@ import subprocess
 import sys
 import tempfile
 
+from live import for_preload
+
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("BUILD", HERE.parent.parent / "build")).resolve()
 XHEAP = pathlib.Path(os.environ.get("XHEAP", BUILD / "xheap"))
@@ -123,7 +125,7 @@ class Check:
         if self.row["stacks"] != "no":
             settings.append(f"CALL_STACKS={1 if self.row['stacks'] == 'yes' or os.environ.get('SOAK') else self.row['stacks']}")
         if self.row["log"] == "preload":
-            settings.append(f"LD_PRELOAD={PROGRAMS / 'oracle.so'}")
+            settings.append(f"LD_PRELOAD={for_preload('oracle.so')}")
         return settings
 
     def prepare(self):

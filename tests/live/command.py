@@ -106,7 +106,7 @@ def test_short_programs():
 
 
 def test_no_follow():
-    done = record("sh", "-c", f"{PROGRAMS}/churn; :", options=["--no-follow"])
+    done = record("sh", "-c", f"'{PROGRAMS}/churn'; :", options=["--no-follow"])
     expect(f"{done.returncode} {done.stdout} {done.stderr}", done.returncode == 0 and done.stdout == "ok\n")
     counts = events_by_image()
     expect(f"events of {counts}", counts and "churn" not in counts)
@@ -115,7 +115,7 @@ def test_no_follow():
 def test_until_exit():
     """The command's child goes on, untraced and unharmed, when the command has ended."""
     os.mkfifo("go")
-    recorder = subprocess.Popen([XHEAP, "record", "-o", TRACE, "--until-exit", "--", "sh", "-c", f"{PROGRAMS}/attached often 2 <go >late 2>&1 & read line"],
+    recorder = subprocess.Popen([XHEAP, "record", "-o", TRACE, "--until-exit", "--", "sh", "-c", f"'{PROGRAMS}/attached' often 2 <go >late 2>&1 & read line"],
                                 stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with open("go", "w"):
         wait_for("events of the child", lambda: has_events_of("attached"))

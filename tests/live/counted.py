@@ -5,7 +5,7 @@ import os
 import struct
 import sys
 
-from live import PROGRAMS, dump, expect, run_tests, xheap
+from live import PROGRAMS, dump, expect, for_preload, run_tests, xheap
 
 SLOT, SLOTS = struct.Struct("<6q64s16x"), 16384
 
@@ -14,7 +14,7 @@ def test_search():
     """Also what dlsym() frees for the counter, of an error that the program made."""
     with open("counts", "wb") as file:
         file.truncate(SLOT.size * SLOTS)
-    xheap("record", "-o", "counted.xht", "--", f"{PROGRAMS}/with", "COUNTS=counts", f"LD_PRELOAD={PROGRAMS}/counter.so", f"{PROGRAMS}/dlerrors")
+    xheap("record", "-o", "counted.xht", "--", f"{PROGRAMS}/with", "COUNTS=counts", f"LD_PRELOAD={for_preload('counter.so')}", f"{PROGRAMS}/dlerrors")
     with open("counts", "rb") as file:
         counted = SLOT.unpack(file.read(SLOT.size))[1:4]
     rows = [row for row in dump("counted.xht") if row["process"] == "1"]

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 
-from live import PROGRAMS, SOAK, XHEAP, expect, info, run_tests, stop_session, told, wait_for, xheap
+from live import PROGRAMS, SOAK, XHEAP, expect, info, regions, run_tests, stop_session, told, wait_for, xheap
 
 PROGRAM = os.path.join(PROGRAMS, "leaving")
 SESSION = f"detach-{os.getpid()}"
@@ -46,7 +46,7 @@ class Target:
 
     def regions(self):
         """Inodes of the regions that it has mapped."""
-        return {line.split()[4] for line in self.maps() if "/region." in line}
+        return {row[4] for row in regions(self.pid)}
 
     def code(self):
         """Code without a file."""
@@ -180,10 +180,10 @@ def forks():
         xheap("start", session, "-o", "forks.xht", "-p", target.pid)
         target.say("enter", "inside")
         child = int(pathlib.Path(f"/proc/{target.pid}/task/{target.pid}/children").read_text())
-        expect("/region." in pathlib.Path(f"/proc/{child}/maps").read_text(), "the child has nothing")
+        expect(regions(child), "the child has nothing")
         xheap("stop", session)
         expect(target.has_nothing(), f"parent: {target.describe()}")
-        expect("/region." not in pathlib.Path(f"/proc/{child}/maps").read_text(), "the child has a region")
+        expect(not regions(child), "the child has a region")
         target.say("leave", "outside")
         target.end()
     finally:

@@ -17,9 +17,9 @@ import sys
 import threading
 import time
 
-from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, dump, expect, info, run_tests, stop_session, told, wait_until_begun, xheap
+from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, dump, expect, for_preload, info, run_tests, stop_session, told, wait_until_begun, xheap
 
-PROGRAM, ORACLE, USABLE = os.path.join(PROGRAMS, "earlier"), os.path.join(PROGRAMS, "oracle.so"), os.path.join(PROGRAMS, "usable")
+PROGRAM, USABLE = os.path.join(PROGRAMS, "earlier"), os.path.join(PROGRAMS, "usable")
 JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
 ROUNDS = 100 if SOAK else 6
 RECORD = struct.Struct("<IHHIIQQ3QQ")
@@ -76,7 +76,7 @@ class Target:
         shutil.rmtree("log", ignore_errors=True)
         os.mkdir("log")
         self.process = subprocess.Popen([*map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=dict(os.environ, LD_PRELOAD=ORACLE, CALL_LOG=os.path.abspath("log"), **environment))
+                                        env=dict(os.environ, LD_PRELOAD=for_preload("oracle.so"), CALL_LOG=os.path.abspath("log"), **environment))
         self.pid = self.process.pid
         expect(self.process.stdout.readline() == "filled\n", f"{command}: it did not begin")
 

@@ -199,7 +199,11 @@ def stranger():
     expect(query(name)["targets"], "the target is gone")
     xheap("stop", name)
     targets.end()
-    seen_by_root(name, [os.path.join(folder, "xheap")], them)
+    place = os.environ.pop("XHEAP_RUNTIME_DIR", "")
+    try:
+        seen_by_root(name, [os.path.join(folder, "xheap")], them)
+    finally:
+        os.environ["XHEAP_RUNTIME_DIR"] = place
     shutil.rmtree(folder)
     return None
 

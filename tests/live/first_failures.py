@@ -8,7 +8,7 @@ from first_root import LOGGER, boot, need_namespaces, start
 from live import PROGRAMS, XHEAP, expect, info, is_whole, run_tests
 
 DIRECTORIES = ["proc", "sys", "run", "dev/shm"]
-STATIC = f"cp {PROGRAMS}/denied opt/xheap/denied\nrm sbin/init\ncp {PROGRAMS}/denied sbin/init\n"
+STATIC = f"cp '{PROGRAMS}/denied' opt/xheap/denied\nrm sbin/init\ncp '{PROGRAMS}/denied' sbin/init\n"
 # An init that waits until it is recorded.
 WAITING = """cat > etc/init <<'INIT'
 #!/bin/sh
@@ -22,7 +22,7 @@ chmod 755 etc/init
 """
 # The command under another name, and a script in its place.
 INSTEAD = """touch opt/xheap/real
-mount --move opt/xheap/xheap opt/xheap/real 2>/dev/null || mount --bind {xheap} opt/xheap/real
+mount --move opt/xheap/xheap opt/xheap/real 2>/dev/null || mount --bind '{xheap}' opt/xheap/real
 umount opt/xheap/xheap 2>/dev/null || true
 cat > opt/xheap/xheap <<'COMMAND'
 {script}
@@ -78,7 +78,7 @@ def memory():
 def logger():
     """The command runs, but its logger cannot be executed, is killed, or stands still while process 1 executes the real init."""
     lacking = INSTEAD.replace("{script}", "#!/bin/sh\nulimit -n 3; exec /opt/xheap/real \"$@\"")
-    find = "for p in /proc/[0-9]*; do grep -aq 'start.first' $p/cmdline && kill -{signal} ${{p#/proc/}}; done"
+    find = "for p in /proc/[0-9]*; do grep -aq '[s]tart.first' $p/cmdline && kill -{signal} ${{p#/proc/}}; done"
     script = "#!/bin/sh\n[ $2 = run ] || exec /opt/xheap/real \"$@\"\n/opt/xheap/real \"$@\"\n" + find + "\nexit 0"
     boot("descriptors", LOGGER + lacking.replace("{xheap}", XHEAP))
     recover = "sed -i 's,^exit 7,/opt/xheap/real recover /out/first.xht >> /out/init.log 2>\\&1; exit 7,' sbin/init\n"

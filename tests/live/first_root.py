@@ -22,9 +22,9 @@ for name in null zero urandom kmsg; do touch dev/$name; done
 for name in null zero urandom; do mount --bind /dev/$name dev/$name; done
 mkdir -p etc/xheap/autologger.d {out}
 mount --bind {out} {out_inside}
-cp {init} opt/xheap/xheap-init
+cp '{init}' opt/xheap/xheap-init
 touch opt/xheap/xheap
-mount --bind {xheap} opt/xheap/xheap
+mount --bind '{xheap}' opt/xheap/xheap
 cat > sbin/init <<'INIT'
 #!/bin/sh
 echo "$$ $0 $* [$MARK]" > /out/init

@@ -127,7 +127,7 @@ class Session:
         facts = info(self.trace)
         expect(is_whole(facts), f"the trace is cut: {facts}")
         for honest, pid, before in zip(self.honest, self.pids, self.before):
-            rows = [row for row in facts["processes"] if row.get("pid") == pid and row["command"].split()[0].endswith("/exact")]
+            rows = [row for row in facts["processes"] if row.get("pid") == pid and os.path.basename(row["image"]) == "exact"]
             expect(len(rows) == 1 and rows[0]["events"] == before + 2 * CALLS * honest.asked, f"{honest.asked} times {CALLS} of {pid} in the trace: {rows}")
         return facts
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What tests of image options share. All files with marks lie on a tmpfs of the test's own, in a mount namespace of its own; nothing of the machine is
 marked. Each watcher is killed after a time."""
+import contextlib
 import os
 import pathlib
 import shutil
@@ -35,6 +36,22 @@ def prepare():
     os.environ["XHEAP_IMAGE_ROOT"] = str(ROOT)
     for name in ("perl", "sort"):
         shutil.copy(shutil.which(name), FILES / name)
+
+
+@contextlib.contextmanager
+def usual_places():
+    """Sessions live where they do without XHEAP_RUNTIME_DIR, those of users, too. There are none but those of the block."""
+    places, environment = (("/dev/shm", "1777"), ("/run", "755")), dict(os.environ)
+    for place, mode in places:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size=256m,mode={mode}", "test", place], check=True)
+    for name in ("XHEAP_RUNTIME_DIR", "XDG_RUNTIME_DIR"):
+        os.environ.pop(name, None)
+    try:
+        yield
+    finally:
+        os.environ.update(environment)
+        for place, _ in places:
+            subprocess.run(["umount", "-l", place], check=True)
 
 
 def cgroups():

@@ -14,7 +14,7 @@ import threading
 import time
 import tty
 
-from image_lab import FILES, OPTIONS, ROOT, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
+from image_lab import FILES, OPTIONS, ROOT, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, usual_places, wait_for_starts, wait_until_in_force
 from live import XHEAP, expect, run_tests, told, wait_for, xheap
 
 PERL, PLAIN_PATH = FILES / "perl", os.environ["PATH"]
@@ -266,11 +266,9 @@ class UserSession:
     def __init__(self, name, user, folder, *words):
         self.words = words
         self.name, self.user, self.trace = name, user, pathlib.Path(folder, f"{name}.xht")
-        # Only root uses the test's own directory.
-        self.more = {"env": {key: value for key, value in os.environ.items() if key not in ("XHEAP_RUNTIME_DIR", "XDG_RUNTIME_DIR") or not user}}
 
     def xheap(self, *words):
-        done = run(*as_user(self.user), XHEAP, *words, **self.more)
+        done = run(*as_user(self.user), XHEAP, *words)
         expect(done.returncode == 0, f"{words} of {self.name}: {done}")
 
     def __enter__(self):
@@ -312,7 +310,7 @@ def sessions():
         expect(row["untraced"] == 0, f"{row}")
 
     try:
-        with Watching("--deadline", str(LONG_MS)), one, other:
+        with usual_places(), Watching("--deadline", str(LONG_MS)), one, other:
             wait_until_in_force()
             wait_for("both sessions of users", lambda: listed()[0]["sessions"] == 2)
             for _ in range(3):

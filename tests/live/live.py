@@ -25,6 +25,14 @@ class Failure(Exception):
     pass
 
 
+def for_preload(name):
+    """A library of the tests' as LD_PRELOAD takes it: a path without blanks and colons, which the checkout's may have. It is that of a link in the working directory."""
+    link = os.path.abspath(name)
+    if not os.path.islink(link):
+        os.symlink(os.path.join(PROGRAMS, name), link)
+    return link
+
+
 def expect(condition, what):
     if not condition:
         raise Failure(what)
@@ -57,6 +65,13 @@ def kill(pid):
     """End it, and wait until it has ended: on a busy machine that takes a while."""
     os.kill(pid, signal.SIGKILL)
     wait_for(f"end of process {pid}", lambda: not runs(pid))
+
+
+def regions(pid):
+    """Rows of the process's mappings of regions. What paths hold besides, such as the name of a checkout, says nothing."""
+    with open(f"/proc/{pid}/maps") as file:
+        rows = [line.rstrip("\n").split(maxsplit=5) for line in file]
+    return [row for row in rows if len(row) > 5 and os.path.basename(row[5]).startswith("region.")]
 
 
 def is_reading(pid):

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 
-from live import LONG_SECONDS, PROGRAMS, XHEAP, dump, expect, info, run_tests, wait_for, wait_until_begun
+from live import LONG_SECONDS, PROGRAMS, XHEAP, dump, expect, for_preload, info, run_tests, wait_for, wait_until_begun
 
 # Of so many libraries one has a heap of its own, with functions to hook: a region has rows for 256.
 COUNT, WITH_HEAP, ROUNDS = 400, 8, 3
@@ -98,7 +98,7 @@ def replaced_all_the_time():
 
 def replaced_while_it_is_read():
     """A library is replaced by another one and comes back, at the same address, while its functions are read."""
-    check_replaced(SLOW_ROUNDS, LD_PRELOAD=f"{PROGRAMS}/slow_reads.so")
+    check_replaced(SLOW_ROUNDS, LD_PRELOAD=for_preload("slow_reads.so"))
 
 
 sys.exit(run_tests(loaded_during_the_attach, unloaded_during_the_attach, replaced_all_the_time, replaced_while_it_is_read))

@@ -47,12 +47,14 @@ mkdir upper work root
 mount -t overlay overlay -o lowerdir=/,upperdir={place}/upper,workdir={place}/work root
 cd root
 mkdir -p etc/systemd/system etc/xheap var/lib/xheap opt/xheap usr/local/bin mnt old
+ln -sf {systemd} sbin/init
 mount --bind {disk}/units etc/systemd/system
 mount --bind {disk}/etc etc/xheap
 mount --bind {disk}/var var/lib/xheap
 mount --bind {disk}/out mnt
-mkdir {place}/own {place}/own.work
-mount -t overlay overlay -o lowerdir={build},upperdir={place}/own,workdir={place}/own.work opt/xheap
+mkdir {place}/own {place}/own.work {place}/built
+mount --bind '{build}' {place}/built
+mount -t overlay overlay -o lowerdir={place}/built,upperdir={place}/own,workdir={place}/own.work opt/xheap
 mount --bind opt/xheap usr/local/bin
 mount -t tmpfs -o mode=755 tmpfs usr/lib/systemd/system/multi-user.target.wants
 mount -t proc proc proc
@@ -121,7 +123,7 @@ class Machine:
         PLACE.mkdir(exist_ok=True)
         self.starts += 1
         self.console = self.base / f"console.{self.starts}"
-        setup = SETUP.format(place=PLACE, disk=self.disk, build=BUILD, first=self.first, more=more)
+        setup = SETUP.format(place=PLACE, disk=self.disk, build=BUILD, systemd=SYSTEMD, first=self.first, more=more)
         self.began = time.monotonic()
         with open(self.console, "w") as console:
             self.process = subprocess.Popen(in_namespaces(setup), stdout=console, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
@@ -190,6 +192,6 @@ def why_not():
     os.chdir(disks)
     for part in ("units", "etc", "var", "out"):
         (PLACE.parent / "tried" / part).mkdir(parents=True, exist_ok=True)
-    script = SETUP.split("{more}")[0].format(place=PLACE, disk=PLACE.parent / "tried", build=BUILD)
+    script = SETUP.split("{more}")[0].format(place=PLACE, disk=PLACE.parent / "tried", build=BUILD, systemd=SYSTEMD)
     tried = subprocess.run(in_namespaces(script), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return "" if tried.returncode == 0 else f"namespaces for a boot cannot be made: {tried.stdout.strip()}"

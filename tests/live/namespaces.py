@@ -64,7 +64,7 @@ def check(done, output, images):
 def test_pids():
     """The children of a shell that is number 1, and one that it kills."""
     done = record(*OUTER, "--pid", "--fork", "--mount-proc", "sh", "-c",
-                  f"{PROGRAMS}/churn; ({PROGRAMS}/churn); sh -c 'kill -9 $$'; echo $$")
+                  f"'{PROGRAMS}/churn'; ('{PROGRAMS}/churn'); sh -c 'kill -9 $$'; echo $$")
     check(done, "ok\nok\n1\n", [os.path.basename(os.path.realpath("/bin/sh")), "churn"])
     processes = rows("--processes")
     expect(f"pids are not ours: {processes}", all(row["pid"] > 1 for row in processes))
@@ -85,7 +85,7 @@ def test_threads():
 
 def test_mounts():
     """Where regions lie, something else lies there."""
-    done = record(*OUTER, "--mount", "sh", "-c", f"mount -t tmpfs none /dev/shm && {PROGRAMS}/churn")
+    done = record(*OUTER, "--mount", "sh", "-c", f"mount -t tmpfs none /dev/shm && '{PROGRAMS}/churn'")
     check(done, "ok\n", ["churn"])
 
 

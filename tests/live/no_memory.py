@@ -12,7 +12,7 @@ import resource
 import struct
 import subprocess
 
-from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, dump, expect, followed_by, info, is_whole, run_tests, stop_session, told, wait_for, xheap
+from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, dump, expect, followed_by, for_preload, info, is_whole, run_tests, stop_session, told, wait_for, xheap
 
 NAME, BLOCKS, OTHER_BLOCKS, FIRST = f"memory{os.getpid()}", 400, 10, 100000
 ROUNDS = 400 if SOAK else 10
@@ -119,7 +119,7 @@ def check_dead(program, logger):
 
 def round_of(left, number, act, is_single=False):
     """How many allocations it took; None: the logger had too few, and ended."""
-    logger = start(LD_PRELOAD=f"{PROGRAMS}/no_memory.so", NO_MEMORY=str(left.path.absolute()))
+    logger = start(LD_PRELOAD=for_preload("no_memory.so"), NO_MEMORY=str(left.path.absolute()))
     program = Program()
     try:
         left.set(number, is_single)

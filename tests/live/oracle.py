@@ -13,6 +13,7 @@ BUILD = pathlib.Path(os.environ.get("BUILD", HERE.parent.parent / "build")).reso
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE))
 import compare  # noqa: E402
+from live import for_preload  # noqa: E402
 
 COLUMNS = ("seq,time_ns,duration_ns,process,pid,tid,action,function,heap,address,previous_address,size,usable,args,"
            "result,stack_id").split(",")
@@ -124,7 +125,7 @@ def run_logged(program, logs, **settings):
 
 def check_stacks(scratch):
     logs = scratch / "logs-of-stacks"
-    log, rows = run_logged("churn", logs, CALL_STACKS="1", LD_PRELOAD=str(BUILD / "tests/live/oracle.so"))
+    log, rows = run_logged("churn", logs, CALL_STACKS="1", LD_PRELOAD=for_preload("oracle.so"))
     nodes = make_nodes(log, rows)
     failed = ["stacks: finds faults where none are"] if differs(logs, rows, "exact", scratch, nodes) else []
     for what, change in STACK_FAULTS.items():

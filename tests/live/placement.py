@@ -203,7 +203,7 @@ def test_attached_without_other_room():
 def changed_code(pid):
     """Mappings of code that are not as in the file, to the end of their last page."""
     for line in open(f"/proc/{pid}/maps"):
-        words = line.split()
+        words = line.rstrip("\n").split(maxsplit=5)
         if len(words) > 5 and words[1][2] == "x" and words[5].startswith("/"):
             low, high = (int(word, 16) for word in words[0].split("-"))
             with open(f"/proc/{pid}/mem", "rb") as memory, open(words[5], "rb") as file:

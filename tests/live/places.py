@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 
-from live import LONG_SECONDS, XHEAP, Failure, expect, run_tests, told, wait_for, xheap
+from live import LONG_SECONDS, XHEAP, Failure, expect, regions, run_tests, told, wait_for, xheap
 
 NOBODY = 65534
 EXCHANGE, AT_FDCWD = 2, -100
@@ -33,10 +33,8 @@ def as_nobody(*words, **more):
 
 def session_directory(pid):
     """Of the logger that records the process, by the region that is mapped there."""
-    for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
-        if "/region." in line:
-            return pathlib.Path(line.split(maxsplit=5)[5]).parent
-    return None
+    found = regions(pid)
+    return pathlib.Path(found[0][5]).parent if found else None
 
 
 def place_of(env, **more):

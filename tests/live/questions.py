@@ -12,10 +12,10 @@ import subprocess
 import sys
 
 import compare
-from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, expect, info, run_tests
+from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, expect, for_preload, info, run_tests
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PARAMETERS, ORACLE = os.path.join(PROGRAMS, "parameters"), os.path.join(PROGRAMS, "oracle.so")
+PARAMETERS = os.path.join(PROGRAMS, "parameters")
 WITH, OBJECTS = os.path.join(PROGRAMS, "with"), os.path.join(PROGRAMS, "objects")
 PRELOADS = ("", "libjemalloc.so.2", "libmimalloc.so.2", "libtcmalloc_minimal.so.4")
 FUNCTIONS_LEAST = 19
@@ -126,7 +126,7 @@ def parameters_as_preloaded():
               "pid = os.fork()\n"
               "work(100)\n"
               "os.waitpid(pid, 0) if pid else os._exit(0)\n")
-    record("oracle.xht", "/usr/bin/python3", "-ISc", script, settings={"PYTHONMALLOC": "malloc", "CALL_LOG": logs, "LD_PRELOAD": ORACLE}.items())
+    record("oracle.xht", "/usr/bin/python3", "-ISc", script, settings={"PYTHONMALLOC": "malloc", "CALL_LOG": logs, "LD_PRELOAD": for_preload("oracle.so")}.items())
     expect(info("oracle.xht")["complete"], "the trace is not complete")
     found = collections.defaultdict(list)
     for row in rows_of("oracle.xht", f"{ALL}.Select(h => new {{ F = h.Function, T = h.Thread.Id, O = h.Process.Id, P = {PARAMETER_TEXT} }})"):
@@ -182,7 +182,7 @@ def programs(scale):
                       f"i<{200 * scale}) insert into t select i, printf('%d-%x', i, i*7919) from n; select count(*), max(b) from t where b > '5';"], {}
     yield "jq", ["jq", "-nc", f"[range({150 * scale}) | {{a: ., s: tostring}}] | group_by(.a % 7) | map(length)"], {}
     if SOAK:
-        yield "g++", ["sh", "-c", f"for i in 1 2; do g++ -O1 -o source.o -c {HERE}/real/source.cc; done"], {}
+        yield "g++", ["sh", "-c", f"for i in 1 2; do g++ -O1 -o source.o -c '{HERE}/real/source.cc'; done"], {}
 
 
 def check_order(trace):

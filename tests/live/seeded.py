@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 
-from live import BUILD, LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, expect, wait_for, xheap
+from live import BUILD, LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, expect, for_preload, wait_for, xheap
 
 # Growth is not judged below ten seconds.
 SECONDS = float(os.environ.get("LEAK_SECONDS", 60 if SOAK else 12))
@@ -157,7 +157,7 @@ class Nginx(Program):
     """A process and its worker. The leaks are in a preloaded library."""
     leaks = "track_connection", "describe_failure", "sample_request", "index_request"
     needs = "nginx",
-    settings = {"LD_PRELOAD": f"{PROGRAMS}/seed_nginx.so"}
+    settings = {"LD_PRELOAD": for_preload("seed_nginx.so")}
     CONFIGURATION = """daemon off; pid {0}/pid; worker_processes 1; error_log {0}/errors; env SEED; events {{ worker_connections 64; }}
 http {{ access_log off; client_body_temp_path {0}/b; proxy_temp_path {0}/p; fastcgi_temp_path {0}/f; uwsgi_temp_path {0}/u; scgi_temp_path {0}/g;
 server {{ listen unix:{0}/s; gzip on; gzip_types *; gzip_min_length 1; root {0}/pages; }} }}"""
@@ -257,7 +257,7 @@ class SQLite(Shell):
         return True
 
     def connect(self):
-        self.send(f".load {PROGRAMS}/seed_sqlite.so sqlite3_seeds_init\npragma journal_mode = off;\npragma synchronous = off;\n"
+        self.send(f".load '{PROGRAMS}/seed_sqlite.so' sqlite3_seeds_init\npragma journal_mode = off;\npragma synchronous = off;\n"
                   "create table item(a integer primary key, b text);\n")
 
     def pid(self):

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import termios
 
-from live import LONG_SECONDS, PROGRAMS, XHEAP, dump, expect, info, is_whole, run_tests, stop_session, told, wait_for, xheap
+from live import LONG_SECONDS, PROGRAMS, XHEAP, dump, expect, info, is_whole, regions, run_tests, stop_session, told, wait_for, xheap
 
 PROGRAM = os.path.join(PROGRAMS, "attached")
 NAME = f"test{os.getpid()}"
@@ -189,7 +189,7 @@ def check_end_signal():
     os.kill(query(NAME)["logger_pid"], signal.SIGTERM)
     wait_for("the end of the session", lambda: NAME not in xheap("sessions"))
     expect(is_whole(info(trace)) and info(trace)["complete"], "the trace is not complete")
-    expect(process.poll() is None and "xheap" not in pathlib.Path(f"/proc/{process.pid}/maps").read_text(), "the process was not detached from")
+    expect(process.poll() is None and not regions(process.pid), "the process was not detached from")
     trace = "signal_attached.xht"
     recorder = subprocess.Popen([XHEAP, "record", "-o", trace, "-p", str(process.pid)], stderr=subprocess.PIPE, text=True)
     said = signal_logger_of(recorder)

@@ -101,7 +101,7 @@ def outlive():
     """The logger leaves its terminal's foreground and the terminal, and neither its keys nor its end reach it."""
     name = f"terminal-{os.getpid()}"
     terminal = Terminal()
-    terminal.type(f"{XHEAP} start {name} -q -o outlive.xht; echo status=$?\n")
+    terminal.type(f"'{XHEAP}' start {name} -q -o outlive.xht; echo status=$?\n")
     terminal.expect(r"\nstatus=0")
     logger = json.loads(subprocess.check_output([XHEAP, "query", name, "--format", "json"]))["logger_pid"]
     with open(f"/proc/{logger}/stat") as file:
@@ -123,7 +123,7 @@ def main():
     for name, text in (("script.sh", SCRIPT), ("program.py", PROGRAM)):
         with open(name, "w") as file:
             file.write(text)
-    record = f"{XHEAP} record -o terminal.xht --"
+    record = f"'{XHEAP}' record -o terminal.xht --"
     statuses = [play("python3 program.py"), play(f"{record} python3 program.py")]
     # A shell that uses vfork does not stop, untraced, if its child gets the stop before its exec. Traced it must.
     statuses.append(play(f"{record} dash script.sh"))

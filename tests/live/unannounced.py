@@ -83,11 +83,11 @@ def test_ended():
 
 def test_announced():
     """Nobody is named whose exec was announced, nor when children are not wanted, nor when recording has ended, nor what was there before an attach."""
-    for options, script in ((), "for i in 1 2 3 4 5; do /bin/true; (/bin/sleep 0.1) & done; wait"), (("--no-follow",), f"{PROGRAM} vfork /bin/sleep 0.3"):
+    for options, script in ((), "for i in 1 2 3 4 5; do /bin/true; (/bin/sleep 0.1) & done; wait"), (("--no-follow",), f"'{PROGRAM}' vfork /bin/sleep 0.3"):
         said = xheap("record", "-o", TRACE, *options, "--", "sh", "-c", script)
         facts = info(TRACE)
         expect("untraced" not in said and "untraced_processes" not in facts and facts["complete"], f"{options}: {said}")
-    said = xheap("record", "-o", TRACE, "--max-file", "128K", "--", "sh", "-c", f"{PROGRAMS}/churn 2 50000 3; for i in 1 2 3; do /bin/sleep 0.1; done")
+    said = xheap("record", "-o", TRACE, "--max-file", "128K", "--", "sh", "-c", f"'{PROGRAMS}/churn' 2 50000 3; for i in 1 2 3; do /bin/sleep 0.1; done")
     expect("greatest size" in said and "untraced" not in said, f"after the end of the file: {said}")
     with subprocess.Popen([PROGRAM, "vfork", "/bin/sh", "-c", "echo ready; read line"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
         expect(running.stdout.readline() == "ready\n", "it did not start")

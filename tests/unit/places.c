@@ -231,6 +231,49 @@ static void test_of_others_nothing_is_recovered(void **state)
 	runtime_remove(runtime);
 }
 
+static void see_name(void *cookie, const char *name)
+{
+	const char **wanted = cookie;
+	if (*wanted && strcmp(name, *wanted) == 0)
+		*wanted = NULL;
+}
+
+static bool is_listed(const char *name)
+{
+	session_each(see_name, &name);
+	return name == NULL;
+}
+
+/* Whoever has set a place of their own sees no others. */
+static void test_an_own_place_is_the_only_one(void **state)
+{
+	enum { OTHER_USER = 65534 };
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	char other[] = "/dev/shm/xheap-65534-XXXXXX", name[] = "65534/s-XXXXXX", folder[64], link[96];
+	assert_non_null(mkdtemp(other));
+	memcpy(strchr(name, 'X'), strrchr(other, '-') + 1, strlen("XXXXXX"));
+	snprintf(folder, sizeof(folder), "%s/1-abcdef", other);
+	snprintf(link, sizeof(link), "%s/%s.session", other, strchr(name, '/') + 1);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	assert_int_equal(symlink("1-abcdef", link), 0);
+	struct session_directory directory = {.place = -1, .fd = open(folder, O_RDONLY | O_DIRECTORY)};
+	session_mark(&directory, SESSION_NO_MEMORY);
+	session_directory_close(&directory);
+	assert_int_equal(chown(folder, OTHER_USER, OTHER_USER), 0);
+	assert_int_equal(chown(other, OTHER_USER, OTHER_USER), 0);
+	struct diag diag = {""};
+	char *runtime = runtime_make(0777, "XHEAP_RUNTIME_DIR");
+	assert_true(is_listed(name));
+	assert_int_equal(session_connect(name, &diag), -ENOMEM);
+	assert_int_equal(chmod(runtime, 0700), 0);
+	assert_false(is_listed(name));
+	assert_int_equal(session_connect(name, &diag), -ENOENT);
+	runtime_remove(runtime);
+	runtime_remove(strdup(other));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +285,7 @@ int main(void)
 		cmocka_unit_test(test_the_descriptor_is_kept),
 		cmocka_unit_test(test_names_lead_to_directories_beside_them),
 		cmocka_unit_test(test_of_others_nothing_is_recovered),
+		cmocka_unit_test(test_an_own_place_is_the_only_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
