@@ -24,14 +24,6 @@ struct top_options {
 	uint64_t count; /* refreshes; 0: until q or a signal */
 };
 
-static volatile sig_atomic_t is_over;
-
-static void on_signal(int signal)
-{
-	(void)signal;
-	is_over = 1;
-}
-
 /* A terminal of another size: the wait ends, and the picture is drawn again. */
 static void on_resize(int signal)
 {
@@ -98,17 +90,18 @@ static int refresh(struct top_screen *screen, const struct top_options *options)
 	return CLI_OK;
 }
 
-/* Wait for the next round: q ends, s sorts by the next key at once. */
-static void wait_for_key(const struct top_screen *screen, struct top_options *options)
+/* Wait for the next round: s sorts by the next key at once. Return false if q ends it. */
+static bool wait_for_key(const struct top_screen *screen, struct top_options *options)
 {
 	struct pollfd input = {.fd = screen->is_terminal ? STDIN_FILENO : -1, .events = POLLIN};
 	char key;
 	if (poll(&input, 1, (int)(options->interval_s * MS_PER_S)) <= 0)
-		return;
+		return true;
 	if (read(STDIN_FILENO, &key, 1) != 1 || key == 'q')
-		is_over = 1;
-	else if (key == 's')
+		return false;
+	if (key == 's')
 		options->order = top_order_next(options->order);
+	return true;
 }
 
 /* ---- the command ---- */
@@ -150,25 +143,21 @@ static const struct option_grammar grammar = {
 static int top_run(int argc, char **argv)
 {
 	struct top_options options = {.order = top_order_find("so"), .interval_s = INTERVAL_S};
-	const struct sigaction over = {.sa_handler = on_signal}, resize = {.sa_handler = on_resize};
+	const struct sigaction resize = {.sa_handler = on_resize};
 	struct top_screen screen = {.has_unicode = text_has_unicode()};
 	if (options_parse(&grammar, argc, argv, &options, set_session, NULL))
 		return CLI_FAILED;
 	if (!options.session)
 		return cli_fail("top: the session's name is missing; xheap sessions lists them");
-	sigaction(SIGINT, &over, NULL);
-	sigaction(SIGTERM, &over, NULL);
 	sigaction(SIGWINCH, &resize, NULL);
 	top_screen_begin(&screen);
 	if (!screen.is_terminal && !options.count)
 		options.count = 1;
 	int status = CLI_OK;
-	for (uint64_t round = 1; status == CLI_OK && !is_over; round++) {
+	bool goes_on = true;
+	for (uint64_t round = 1; status == CLI_OK && goes_on; round++) {
 		status = refresh(&screen, &options);
-		if (options.count && round == options.count)
-			break;
-		if (status == CLI_OK)
-			wait_for_key(&screen, &options);
+		goes_on = status == CLI_OK && round != options.count && wait_for_key(&screen, &options);
 	}
 	top_screen_end(&screen);
 	return status;
