@@ -242,6 +242,7 @@ int record_launch(struct record *record)
 		return exit_status(status);
 	record_wait_for_summary(record);
 	waitpid(record->logger_pid, &logger_status, 0);
+	job_give_signals_back();
 	record_print_summary(record, logger_status);
 	return exit_status(status);
 }
