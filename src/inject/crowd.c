@@ -461,6 +461,14 @@ static const struct stand *crowd_late(const struct crowd *crowd)
 	return NULL;
 }
 
+static bool all_are_gone(const struct crowd *crowd)
+{
+	for (uint32_t i = 0; i < crowd->count; i++)
+		if (!crowd->stands[i].is_gone)
+			return false;
+	return true;
+}
+
 static void stand_ask(const struct crowd *crowd, struct stand *stand)
 {
 	stand->is_late = true;
@@ -507,6 +515,8 @@ static struct stand *crowd_choose(struct crowd *crowd, struct diag *diag)
 		stand = crowd_choose_until(crowd, now_ns + STOP_LIMIT_NS / CHOICES);
 	if (!stand && crowd_late(crowd))
 		did_not_stop(crowd, crowd_late(crowd), diag);
+	else if (!stand && all_are_gone(crowd))
+		diag_fail(diag, ESRCH, "the threads of process %d have ended", (int)crowd->pid);
 	else if (!stand)
 		diag_fail(diag, EBUSY, "no thread of process %d can be stopped in 64-bit code", (int)crowd->pid);
 	return stand;
