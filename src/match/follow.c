@@ -27,7 +27,7 @@ struct heap_follow {
 
 struct heap_follow *heap_follow_new(const char *path, const struct heap_build *how, const struct heap_follow_increments *increments)
 {
-	assert(increments->least_events > 0 && increments->step_events > 0);
+	assert(increments->step_events > 0);
 	struct heap_follow *follow = memory_zeroed(1, sizeof(*follow));
 	follow->path = path;
 	follow->increments = *increments;

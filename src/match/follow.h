@@ -9,10 +9,10 @@
 /** A trace that is followed. */
 struct heap_follow;
 
-/** How far increments go. To open a trace means to read all its heads, so an increment is made only for enough new
+/** How far increments go. To read on in a trace takes time, so an increment may be made only for enough new
     events. */
 struct heap_follow_increments {
-	uint64_t least_events; /**< so many of them, at least 1, */
+	uint64_t least_events; /**< so many of them; 0: each look is worth one, */
 	uint32_t least_part;   /**< and one in so many of all events; 0: any part */
 	uint64_t step_events;  /**< matched between two looks at *is_over */
 };
