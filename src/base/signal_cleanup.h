@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/** What is cleaned up when a signal ends the program: a temporary file is removed, a terminal is restored. A signal that
-    is ignored, or that the program handles itself, stays as it is. */
+/** What is cleaned up when a signal ends the program: a temporary file is removed, a terminal is restored. A signal
+    that is ignored, or that the program handles itself, stays as it is. */
 #ifndef XHEAP_BASE_SIGNAL_CLEANUP_H
 #define XHEAP_BASE_SIGNAL_CLEANUP_H
 
-/** Hold back all signals that end a program, and release them. Between the two calls a thing and its cleanup appear
-    or vanish together. The calls nest; one thread makes them. */
+/** Hold back all signals that end a program, and release them. Between the two calls a thing and its cleanup appear or
+    vanish together. The calls nest; one thread makes them. */
 void signal_cleanup_hold(void);
 void signal_cleanup_release(void);
 

@@ -17,7 +17,8 @@
 #include "table/index_file.h"
 
 /* A step checks soon enough whether somebody waits; repeated looks at a long trace cost little. */
-static const struct heap_follow_increments increments = {.least_events = 500000, .least_part = 16, .step_events = 2000000};
+static const struct heap_follow_increments increments = {
+	.least_events = 500000, .least_part = 16, .step_events = 2000000};
 
 static void progress_send(const struct indexing_progress *progress)
 {

@@ -25,7 +25,8 @@ struct heap_follow {
 	int error;           /* of an increment: the matching cannot be continued */
 };
 
-struct heap_follow *heap_follow_new(const char *path, const struct heap_build *how, const struct heap_follow_increments *increments)
+struct heap_follow *heap_follow_new(const char *path, const struct heap_build *how,
+				    const struct heap_follow_increments *increments)
 {
 	assert(increments->step_events > 0);
 	struct heap_follow *follow = memory_zeroed(1, sizeof(*follow));

@@ -28,8 +28,8 @@ struct heap_follow *heap_follow_new(const char *path, const struct heap_build *h
 int heap_follow_advance(struct heap_follow *follow, int64_t until_ns, uint64_t size_bytes, const bool *is_over,
 			struct diag *diag);
 
-/** Copy the sums of what is matched so far (match/match.h). The thread that advances may call it, also from the function
-    for progress. */
+/** Copy the sums of what is matched so far (match/match.h). The thread that advances may call it, also from the
+    function for progress. */
 bool heap_follow_sums(const struct heap_follow *follow, struct matching_sums *sums);
 
 /** Match the rest of the whole trace; any thread may call it. The caller owns *trace and *table. Return 0, or as

@@ -247,8 +247,9 @@ static void test_process_that_ends(void **state)
 		struct inject_rest rest = {0};
 		pid_t pid = begin(run_tick, ticks);
 		struct crowd crowd = {.pid = pid};
-		struct pieces pieces = {
-			.count = 1, .bytes = sizeof(*ticks), .item = {{.low = (uint64_t)ticks, .high = (uint64_t)(ticks + 1)}}};
+		struct pieces pieces = {.count = 1,
+					.bytes = sizeof(*ticks),
+					.item = {{.low = (uint64_t)ticks, .high = (uint64_t)(ticks + 1)}}};
 		snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 		int memory = open(path, O_RDWR | O_CLOEXEC);
 		assert_true(memory >= 0);
