@@ -279,7 +279,7 @@ static void chart_make(struct top_chart *chart, const struct action_source *sour
 	chart->lowest = chart->highest ? chart->lowest : 0;
 }
 
-/* A part has the highest of its samples; where none is, what was live before. */
+/* A part has the highest of its samples; where none is, what was live before. Before the first sample it is empty. */
 static void chart_make_of_samples(struct top_chart *chart, const struct top_view *view, unsigned count)
 {
 	uint64_t last = 0;
@@ -295,7 +295,8 @@ static void chart_make_of_samples(struct top_chart *chart, const struct top_view
 			is_there = true;
 		}
 		chart->parts[part] = is_there ? most : last;
-		chart->lowest = chart->parts[part] < chart->lowest ? chart->parts[part] : chart->lowest;
+		if (i > 0 && chart->parts[part] < chart->lowest)
+			chart->lowest = chart->parts[part];
 		chart->highest = chart->parts[part] > chart->highest ? chart->parts[part] : chart->highest;
 	}
 }
