@@ -235,6 +235,7 @@ int record_launch(struct record *record)
 		return not_executed(&launch, record, reason);
 	fd_close(&launch.go[1]);
 	int status = job_wait(record->command_pid), logger_status = 0;
+	job_forward_to(0); /* somebody else may get its number */
 	record_tell(record, CONTROL_STATUS, status);
 	if (is_refused(record, status))
 		return command_refused(record);
