@@ -238,7 +238,7 @@ void losses_json_calls(struct json *json, const struct trace_dictionary *diction
 	}
 }
 
-void losses_text_calls(struct sink *out, const struct trace_dictionary *dictionary)
+void losses_text_calls(struct sink *out, const struct trace_dictionary *dictionary, const char *reasons)
 {
 	uint32_t untraced = untraced_count(dictionary);
 	if (dictionary->statistics.untraced_calls)
@@ -256,7 +256,7 @@ void losses_text_calls(struct sink *out, const struct trace_dictionary *dictiona
 			sink_format(out, "  %s\n", text_shown(text));
 	}
 	if (untraced)
-		sink_format(out, "  untraced processes: %" PRIu32 " (xheap info has the reasons)\n", untraced);
+		sink_format(out, "  untraced processes: %" PRIu32 " (%s)\n", untraced, reasons);
 }
 
 void losses_text_earlier(struct sink *out, const struct trace_dictionary *dictionary, const char *lead)

@@ -38,8 +38,9 @@ struct text losses_missing_text(const struct trace_dictionary *dictionary);
 /** Write the numbers of missing calls by reason, as keys of an open object. */
 void losses_json_calls(struct json *json, const struct trace_dictionary *dictionary);
 
-/** Write the same as lines. */
-void losses_text_calls(struct sink *out, const struct trace_dictionary *dictionary);
+/** Write the same as lines. reasons: says where those of untraced processes
+    are. */
+void losses_text_calls(struct sink *out, const struct trace_dictionary *dictionary, const char *reasons);
 
 /** Write the gaps as an array under "gaps" of the open object, and "unwritten_events" when there are any. */
 void losses_json_gaps(struct json *json, const struct trace_dictionary *dictionary);

@@ -93,7 +93,7 @@ void report_caveat_lines(const struct report *report, struct sink *out)
 	}
 	text_caveat(out, "lost stacks", losses.stacks, "");
 	losses_text_gaps(out, dictionary);
-	losses_text_calls(out, dictionary);
+	losses_text_calls(out, dictionary, "xheap info has the reasons");
 	losses_text_dropped(out, dictionary);
 	losses_text_folded(out, dictionary);
 	if (window->folded_count)

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/signal_cleanup.h"
+
 enum { NAMES_MAX = 100 };
 
 bool whole_file_is(const char *path, const struct stat *status)
@@ -27,8 +29,15 @@ int whole_file_check(const char *path, const char *const *read, unsigned count, 
 	return 0;
 }
 
+static void temporary_remove(const void *path)
+{
+	unlink(path);
+}
+
 static void file_fini(struct whole_file *file)
 {
+	if (file->temporary)
+		signal_cleanup_remove(file->temporary);
 	free(file->path);
 	free(file->temporary);
 	*file = (struct whole_file){.fd = -1};
@@ -46,13 +55,18 @@ static int temporary_open(struct whole_file *file, mode_t mode)
 			file->temporary = NULL;
 			return -ENOMEM;
 		}
+		signal_cleanup_hold();
 		file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-		if (file->fd >= 0)
+		int error = file->fd < 0 ? errno : 0;
+		if (!error)
+			signal_cleanup_add(temporary_remove, file->temporary);
+		signal_cleanup_release();
+		if (!error)
 			return 0;
 		free(file->temporary);
 		file->temporary = NULL;
-		if (errno != EEXIST)
-			return -errno;
+		if (error != EEXIST)
+			return -error;
 	}
 	return -EEXIST;
 }

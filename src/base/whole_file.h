@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /** Files that appear whole or not at all: they are written under a temporary name in the same directory, then
-    renamed. */
+    renamed. If a signal ends the program before (base/signal_cleanup.h), the temporary file is removed. */
 #ifndef XHEAP_BASE_WHOLE_FILE_H
 #define XHEAP_BASE_WHOLE_FILE_H
 

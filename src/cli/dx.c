@@ -32,6 +32,27 @@ struct dx_options {
 	bool wants_help, is_naive;
 };
 
+/* ---- interrupts ---- */
+
+static volatile sig_atomic_t is_interrupted;
+static bool is_cancelled;
+
+static void interrupt(int number)
+{
+	(void)number;
+	is_interrupted = 1;
+	__atomic_store_n(&is_cancelled, true, __ATOMIC_RELAXED);
+}
+
+/* A second Ctrl-C ends the program at once. */
+static void take_interrupts(void)
+{
+	is_interrupted = 0;
+	is_cancelled = false;
+	struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
+	sigaction(SIGINT, &action, NULL);
+}
+
 /* ---- the trace ---- */
 
 /* Opened with the trace; the table and the names when a query needs them. */
@@ -47,9 +68,17 @@ struct opened {
 static struct heap_table *table_get(void *context)
 {
 	struct opened *opened = context;
-	if (!opened->table &&
-	    analysis_table(&opened->table, opened->trace, opened->path, &opened->index_path) != CLI_OK)
+	struct sigaction present;
+	if (opened->table)
+		return opened->table;
+	/* Nothing stops matching in between: an interrupt during it ends the program. */
+	bool is_taken = !sigaction(SIGINT, NULL, &present) && present.sa_handler == interrupt;
+	if (is_taken)
+		signal(SIGINT, SIG_DFL);
+	if (analysis_table(&opened->table, opened->trace, opened->path, &opened->index_path) != CLI_OK)
 		opened->table = NULL;
+	if (is_taken)
+		sigaction(SIGINT, &present, NULL);
 	return opened->table;
 }
 
@@ -75,23 +104,6 @@ static void opened_close(struct opened *opened)
 
 /* ---- questions ---- */
 
-static volatile sig_atomic_t is_interrupted;
-static bool is_cancelled;
-
-static void interrupt(int number)
-{
-	(void)number;
-	is_interrupted = 1;
-	__atomic_store_n(&is_cancelled, true, __ATOMIC_RELAXED);
-}
-
-/* A second Ctrl-C ends the program at once. */
-static void take_interrupts(void)
-{
-	struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
-	sigaction(SIGINT, &action, NULL);
-}
-
 static unsigned terminal_width(void)
 {
 	struct winsize size;
@@ -111,14 +123,12 @@ int dx_answer(struct dx_session *session, const struct dx_command *defaults, con
 	if (dx_command_parse(line, &command, &diag))
 		return cli_fail("dx: %s", diag.text);
 	session->has_extras = command.layout.has_extras;
-	is_interrupted = 0;
-	is_cancelled = false;
-	command.is_cancelled = &is_cancelled;
-	command.is_interrupted = &is_interrupted;
 	cli_output_open(&output, has_pager && command.format == DX_FORMAT_TEXT);
-	take_interrupts();
+	if (command.is_interrupted)
+		take_interrupts();
 	int status = status_of(dx_command_run(session, &command, &output.sink, cli_stderr()));
-	signal(SIGINT, SIG_DFL);
+	if (command.is_interrupted)
+		signal(SIGINT, SIG_DFL);
 	int written = cli_output_close(&output);
 	return written == CLI_OK ? status : written;
 }
@@ -172,6 +182,11 @@ static int trace_ask(const struct dx_options *options, const char *expression, c
 				      .wants_help = options->wants_help,
 				      .is_naive = options->is_naive,
 				      .memory_bytes = options->memory_bytes};
+	/* At the prompt of a terminal an interrupt ends an answer; elsewhere it ends the command. */
+	if (!expression && !options->script && isatty(STDIN_FILENO) == 1) {
+		defaults.is_cancelled = &is_cancelled;
+		defaults.is_interrupted = &is_interrupted;
+	}
 	dx_session_init(&session);
 	int status = expression        ? dx_answer(&session, &defaults, expression, true)
 		     : options->script ? run_script(options, &session, &defaults)

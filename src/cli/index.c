@@ -16,7 +16,9 @@
 #include "session/worker.h"
 #include "table/index_file.h"
 
-enum { LOOK_EVENTS = 500000 };
+/* A step checks soon enough whether somebody waits; repeated looks at a long trace cost little. */
+static const struct heap_follow_increments increments = {
+	.least_events = 500000, .least_part = 16, .step_events = 2000000};
 
 static void progress_send(const struct indexing_progress *progress)
 {
@@ -108,7 +110,7 @@ static void following_advance(struct heap_follow *follow)
 static int trace_follow(const char *path, const struct heap_build *how, bool *is_whole, struct trace **trace,
 			struct heap_table **table, struct diag *diag)
 {
-	struct heap_follow *follow = heap_follow_new(path, how, LOOK_EVENTS);
+	struct heap_follow *follow = heap_follow_new(path, how, &increments);
 	following_advance(follow);
 	*is_whole = true;
 	int error = heap_follow_end(follow, trace, table, diag);

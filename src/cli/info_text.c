@@ -270,7 +270,7 @@ static void text_state(const struct info *info, struct sink *out)
 	losses_text_reason(out, dictionary);
 	sink_put(out, '\n');
 	losses_text_gaps(out, dictionary);
-	losses_text_calls(out, dictionary);
+	losses_text_calls(out, dictionary, "the list of processes has the reasons");
 	losses_text_unwindless(out, dictionary);
 	losses_text_dropped(out, dictionary);
 	losses_text_folded(out, dictionary);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/signal_cleanup.h"
 #include "base/text.h"
 #include "cli/cli.h"
 
@@ -153,24 +154,13 @@ struct sink *cli_stderr(void)
 
 /* ---- progress ---- */
 
-#define CLEAR_LINE "\r\033[K"
+static const char clear_line[] = "\r\033[K";
 static bool has_progress;
 
-/* The handler is gone by now, so that the signal ends us as it would have. */
-static void progress_interrupted(int signal_number)
+static void line_clear(const void *line)
 {
-	ssize_t ignored = write(STDERR_FILENO, CLEAR_LINE, sizeof(CLEAR_LINE) - 1);
+	ssize_t ignored = write(STDERR_FILENO, line, sizeof(clear_line) - 1);
 	(void)ignored;
-	raise(signal_number);
-}
-
-static void progress_begin(void)
-{
-	const struct sigaction action = {.sa_handler = progress_interrupted, .sa_flags = (int)SA_RESETHAND};
-	struct sigaction before;
-	has_progress = true;
-	if (!sigaction(SIGINT, NULL, &before) && before.sa_handler == SIG_DFL)
-		sigaction(SIGINT, &action, NULL);
 }
 
 void cli_progress(const char *format, ...)
@@ -179,7 +169,8 @@ void cli_progress(const char *format, ...)
 	if (isatty(STDERR_FILENO) != 1)
 		return;
 	if (!has_progress)
-		progress_begin();
+		signal_cleanup_add(line_clear, clear_line);
+	has_progress = true;
 	putc('\r', stderr);
 	va_start(arguments, format);
 	vfprintf(stderr, format, arguments);
@@ -188,12 +179,10 @@ void cli_progress(const char *format, ...)
 
 void cli_progress_end(void)
 {
-	struct sigaction action;
 	if (!has_progress)
 		return;
-	fputs(CLEAR_LINE, stderr);
-	if (!sigaction(SIGINT, NULL, &action) && action.sa_handler == progress_interrupted)
-		signal(SIGINT, SIG_DFL);
+	fputs(clear_line, stderr);
+	signal_cleanup_remove(clear_line);
 	has_progress = false;
 }
 

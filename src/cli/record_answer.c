@@ -26,6 +26,7 @@
 #include "cli/record.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "session/worker.h"
 
 enum {
 	SHARE = 11, /* of the recording's processor time, one in so many: the timer comes some milliseconds late */
@@ -231,9 +232,7 @@ static _Noreturn void answer_run(const char *path, const char *shown, uint64_t b
 	struct analysis analysis;
 	signal(SIGPROF, SIG_DFL);
 	signal(SIGALRM, SIG_DFL);
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
-	signal(SIGHUP, SIG_DFL);
+	worker_is_begun();
 	setitimer(ITIMER_PROF, &cpu, NULL);
 	setitimer(ITIMER_REAL, &wall, NULL);
 	line_width = cli_width(0, isatty(STDERR_FILENO) != 1);
@@ -278,6 +277,16 @@ static bool is_answerable(const struct record *record)
 	       !record_is_numbered(record);
 }
 
+/* The trace is whole, and nothing else is left to do: a signal that is not ignored ends the command. */
+static void signals_end_us(void)
+{
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction present;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+		if (!sigaction(ends[i], NULL, &present) && present.sa_handler != SIG_IGN)
+			signal(ends[i], SIG_DFL);
+}
+
 bool record_print_answer(const struct record *record, const char *shown)
 {
 	int ends[2];
@@ -285,6 +294,7 @@ bool record_print_answer(const struct record *record, const char *shown)
 	if (!is_answerable(record) || cost_ns(record, false) > budget || pipe(ends) != 0)
 		return false;
 	fflush(NULL);
+	signals_end_us();
 	pid_t pid = fork();
 	if (pid == 0)
 		answer_run(record->trace_path, shown, budget, cost_ns(record, true) <= budget, ends[1]);

@@ -238,6 +238,7 @@ int record_launch(struct record *record)
 	fd_close(&launch.go[1]);
 	int status = job_wait(record->command_pid), logger_status = 0;
 	record->run_ns = monotonic_now_ns() - began_ns;
+	job_forward_to(0); /* somebody else may get its number */
 	record_tell(record, CONTROL_STATUS, status);
 	if (is_refused(record, status))
 		return command_refused(record);
@@ -245,6 +246,7 @@ int record_launch(struct record *record)
 		return exit_status(status);
 	record_wait_for_summary(record);
 	waitpid(record->logger_pid, &logger_status, 0);
+	job_give_signals_back();
 	record_print_summary(record, logger_status);
 	return exit_status(status);
 }

@@ -235,6 +235,39 @@ static void text_untraced(const struct control_state *session)
 		       text_count(session->untraced_calls).data);
 }
 
+void session_state_targets(const struct controller_state *state, const struct text_layout *layout, struct sink *out)
+{
+	struct grid grid = {.layout = *layout, .is_of_terminal = true};
+	static const unsigned ranks[] = {0, 8, 5, 1, 2, 4, 9, 10, 7, 6, 11, 3, 0};
+	static const char *const titles[] = {">pid",    ">processes", ">threads",    ">events", ">a second",
+					     ">lost",   ">truncated", ">unwindless", ">waits",  ">CPU",
+					     ">paused", ">resident",  "command"};
+	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
+	memcpy(grid.rank, ranks, sizeof(ranks));
+	grid.is_text[grid.columns - 1] = true;
+	for (size_t i = 0; i < state->target_count; i++) {
+		const struct control_target *target = &state->targets[i].target;
+		char pid[16];
+		snprintf(pid, sizeof(pid), "%d", (int)state->targets[i].pid);
+		grid_row(&grid);
+		grid_cell(&grid, pid);
+		grid_cell(&grid, text_count(target->processes).data);
+		grid_cell(&grid, text_count(target->threads).data);
+		grid_cell(&grid, text_count(target->events).data);
+		grid_cell(&grid, text_count(target->rate).data);
+		grid_cell(&grid, text_count(target->lost).data);
+		grid_cell(&grid, text_count(target->ends.truncated).data);
+		grid_cell(&grid, text_count(target->ends.unwindless).data);
+		grid_cell(&grid, text_count(target->waits).data);
+		grid_cell(&grid, target->resident_bytes ? text_duration((int64_t)target->cpu_ns).data : "-");
+		grid_cell(&grid, target->pause_ns ? text_duration((int64_t)target->pause_ns).data : "-");
+		grid_cell(&grid, target->resident_bytes ? text_bytes(target->resident_bytes).data : "-");
+		grid_cell(&grid, state->targets[i].text[0] ? state->targets[i].text : "-");
+	}
+	grid_print(&grid, out, 2);
+	grid_fini(&grid);
+}
+
 void session_state_text(const char *name, const struct controller_state *state)
 {
 	const struct control_state *session = &state->session;
@@ -269,35 +302,8 @@ void session_state_text(const char *name, const struct controller_state *state)
 		return;
 	}
 	puts("");
-	struct grid grid = grid_of_terminal();
-	static const unsigned ranks[] = {0, 8, 5, 1, 2, 4, 9, 10, 7, 6, 11, 3, 0};
-	static const char *const titles[] = {">pid",    ">processes", ">threads",    ">events", ">a second",
-					     ">lost",   ">truncated", ">unwindless", ">waits",  ">CPU",
-					     ">paused", ">resident",  "command"};
-	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
-	memcpy(grid.rank, ranks, sizeof(ranks));
-	grid.is_text[grid.columns - 1] = true;
-	for (size_t i = 0; i < state->target_count; i++) {
-		const struct control_target *target = &state->targets[i].target;
-		char pid[16];
-		snprintf(pid, sizeof(pid), "%d", (int)state->targets[i].pid);
-		grid_row(&grid);
-		grid_cell(&grid, pid);
-		grid_cell(&grid, text_count(target->processes).data);
-		grid_cell(&grid, text_count(target->threads).data);
-		grid_cell(&grid, text_count(target->events).data);
-		grid_cell(&grid, text_count(target->rate).data);
-		grid_cell(&grid, text_count(target->lost).data);
-		grid_cell(&grid, text_count(target->ends.truncated).data);
-		grid_cell(&grid, text_count(target->ends.unwindless).data);
-		grid_cell(&grid, text_count(target->waits).data);
-		grid_cell(&grid, target->resident_bytes ? text_duration((int64_t)target->cpu_ns).data : "-");
-		grid_cell(&grid, target->pause_ns ? text_duration((int64_t)target->pause_ns).data : "-");
-		grid_cell(&grid, target->resident_bytes ? text_bytes(target->resident_bytes).data : "-");
-		grid_cell(&grid, state->targets[i].text[0] ? state->targets[i].text : "-");
-	}
-	grid_print(&grid, cli_stdout(), 2);
-	grid_fini(&grid);
+	const struct grid grid = grid_of_terminal();
+	session_state_targets(state, &grid.layout, cli_stdout());
 	for (size_t i = 0; i < state->target_count; i++)
 		if (state->targets[i].target.is_limited)
 			printf("  process %d has too many stacks, threads or heaps to keep: later ones are cut or "

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/grid.h"
 #include "base/json.h"
 #include "session/controller.h"
 
@@ -13,6 +14,9 @@ void session_state_json(struct json *json, const char *name, const struct contro
 
 /** Print the state on standard output, with the threads that it has. */
 void session_state_text(const char *name, const struct controller_state *state);
+
+/** Write the table of the session's targets. */
+void session_state_targets(const struct controller_state *state, const struct text_layout *layout, struct sink *out);
 
 /** Whether the session keeps its events in memory. */
 bool session_state_is_in_memory(const struct control_state *session);

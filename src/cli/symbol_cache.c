@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "base/cache.h"
+#include "base/file.h"
+#include "base/whole_file.h"
 #include "trace/writer.h"
 
 enum { BUILD_ID_MAX = 64 };
@@ -79,7 +81,8 @@ static void write_known(struct writer *writer, uint32_t image, const struct symb
 
 void symbol_cache_add(const struct trace_image *image, const struct symbol_cache_row *rows, size_t count)
 {
-	char path[CACHE_PATH_BYTES], temporary[CACHE_PATH_BYTES + 16];
+	char path[CACHE_PATH_BYTES];
+	struct whole_file file;
 	struct writer *writer;
 	struct writer_clock clock = {.name = "none", .mult = 1};
 	struct trace_statistics none = {0};
@@ -87,9 +90,12 @@ void symbol_cache_add(const struct trace_image *image, const struct symbol_cache
 	struct diag ignored = {""};
 	if (!path_make(image, path))
 		return;
-	snprintf(temporary, sizeof(temporary), "%s.%d", path, (int)getpid());
-	if (writer_open(&writer, temporary, NULL, &ignored) != 0)
+	if (whole_file_open(&file, path, FILE_PERMISSIONS, &ignored) != 0)
 		return;
+	if (!file.temporary || writer_open(&writer, file.temporary, NULL, &ignored) != 0) {
+		whole_file_abandon(&file);
+		return;
+	}
 	writer_set_clock(writer, &clock);
 	uint32_t id = writer_add_image(writer, image);
 	symbol_cache_open(&known, image);
@@ -98,6 +104,8 @@ void symbol_cache_add(const struct trace_image *image, const struct symbol_cache
 		writer_add_symbol(writer, writer_intern_frame(writer, id, rows[i].offset), rows[i].functions,
 				  rows[i].count);
 	symbol_cache_close(&known);
-	if (writer_close(writer, &none, &ignored) != 0 || rename(temporary, path) != 0)
-		unlink(temporary);
+	if (writer_close(writer, &none, &ignored) != 0)
+		whole_file_abandon(&file);
+	else
+		whole_file_commit(&file, &ignored);
 }

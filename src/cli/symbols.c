@@ -207,7 +207,7 @@ static int work_do(struct work *work, struct symbol_worker *workers, unsigned co
 	unsigned started = 0;
 	for (unsigned i = 0; i < count; i++)
 		workers[i] = (struct symbol_worker){.work = work, .symbols = symbols_new()};
-	while (started < count && !pthread_create(&workers[started].thread, NULL, worker_run, &workers[started]))
+	while (started < count && thread_begin(&workers[started].thread, worker_run, &workers[started]))
 		started++;
 	if (!started)
 		worker_run(&workers[0]);

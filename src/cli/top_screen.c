@@ -6,11 +6,22 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/signal_cleanup.h"
 #include "base/text.h"
 #include "base/text_width.h"
 #include "cli/layout_options.h"
 
 enum { HEIGHT_DEFAULT = 24, LINE_BYTES = 2048 };
+static const char leave[] = "\033[?25h\033[?1049l";
+
+/* The terminal becomes as it was before; also from a signal handler. */
+static void terminal_restore(const void *context)
+{
+	const struct top_screen *screen = context;
+	ssize_t ignored = write(STDOUT_FILENO, leave, sizeof(leave) - 1);
+	(void)ignored;
+	tcsetattr(STDIN_FILENO, TCSANOW, &screen->before);
+}
 
 void top_screen_begin(struct top_screen *screen)
 {
@@ -20,17 +31,19 @@ void top_screen_begin(struct top_screen *screen)
 		return;
 	struct termios raw = screen->before;
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	signal_cleanup_add(terminal_restore, screen);
 	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	fputs("\033[?1049h\033[?25l", stdout);
+	fflush(stdout);
 }
 
 void top_screen_end(const struct top_screen *screen)
 {
 	if (!screen->is_terminal)
 		return;
-	fputs("\033[?25h\033[?1049l", stdout);
 	fflush(stdout);
-	tcsetattr(STDIN_FILENO, TCSANOW, &screen->before);
+	terminal_restore(screen);
+	signal_cleanup_remove(screen);
 }
 
 void top_screen_clear(struct top_screen *screen)

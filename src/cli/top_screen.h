@@ -16,7 +16,7 @@ struct top_screen {
 	unsigned lines;         /**< of the current picture */
 };
 
-/** Begin: keys come one by one and are not shown. */
+/** Begin: keys come one by one and are not shown. A signal that ends the program ends the screen, too. */
 void top_screen_begin(struct top_screen *screen);
 
 /** End: the shell's screen comes back. */

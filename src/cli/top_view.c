@@ -2,6 +2,7 @@
 #include "cli/top_view.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -9,6 +10,7 @@
 #include "action/stack_view.h"
 #include "base/text.h"
 #include "base/text_width.h"
+#include "cli/session_state.h"
 #include "query/folded.h"
 #include "query/peak.h"
 
@@ -230,9 +232,16 @@ static uint64_t number_of(const struct heap_numbers *numbers, enum action_number
 	return 0;
 }
 
+static bool is_of_peak(enum action_number number)
+{
+	return number == ACTION_NUMBER_peak_count || number == ACTION_NUMBER_peak_bytes;
+}
+
 static struct text cell_text(const struct top_column *column, const struct action_source *source,
 			     const struct action_row *row, const struct top_view *view, bool is_known)
 {
+	if (!column->recent && view->samples && is_of_peak(column->number))
+		return (struct text){"-"};
 	if (!column->recent) {
 		uint64_t number = number_of(&row->figures[0].numbers, column->number);
 		return column->is_bytes ? report_bytes(source, number) : report_count(source, number);
@@ -270,6 +279,28 @@ static void chart_make(struct top_chart *chart, const struct action_source *sour
 	chart->lowest = chart->highest ? chart->lowest : 0;
 }
 
+/* A part has the highest of its samples; where none is, what was live before. Before the first sample it is empty. */
+static void chart_make_of_samples(struct top_chart *chart, const struct top_view *view, unsigned count)
+{
+	uint64_t last = 0;
+	*chart = (struct top_chart){.lowest = UINT64_MAX, .count = count};
+	chart->to_ns = view->sample_count ? view->samples[view->sample_count - 1].time_ns : 0;
+	for (size_t part = 0, i = 0; part < count; part++) {
+		int64_t until_ns = (int64_t)((__int128)chart->to_ns * (int64_t)(part + 1) / count);
+		uint64_t most = 0;
+		bool is_there = false;
+		for (; i < view->sample_count && view->samples[i].time_ns <= until_ns; i++) {
+			most = is_there && most > view->samples[i].bytes ? most : view->samples[i].bytes;
+			last = view->samples[i].bytes;
+			is_there = true;
+		}
+		chart->parts[part] = is_there ? most : last;
+		if (i > 0 && chart->parts[part] < chart->lowest)
+			chart->lowest = chart->parts[part];
+		chart->highest = chart->parts[part] > chart->highest ? chart->parts[part] : chart->highest;
+	}
+}
+
 /* Return the height of a column in eighths of a row: of the lowest one, one. */
 static unsigned chart_height(const struct top_chart *chart, unsigned part, unsigned rows)
 {
@@ -286,13 +317,17 @@ static const char *chart_cell(bool has_unicode, unsigned eighths)
 	return (has_unicode ? blocks : plain)[eighths];
 }
 
-static void chart_show(struct top_screen *screen, const struct action_source *source)
+static void chart_show(struct top_screen *screen, const struct top_view *view, const struct action_source *source)
 {
 	struct top_chart chart;
 	unsigned rows = screen->height < LOW_SCREEN ? 1 : CHART_ROWS,
 		 count = screen->width > CHART_MARGIN ? screen->width - CHART_MARGIN : 1;
 	char line[LINE_BYTES];
-	chart_make(&chart, source, count < CHART_COLUMNS ? count : CHART_COLUMNS);
+	count = count < CHART_COLUMNS ? count : CHART_COLUMNS;
+	if (view->samples)
+		chart_make_of_samples(&chart, view, count);
+	else
+		chart_make(&chart, source, count);
 	const struct text highest = report_bytes(source, chart.highest), lowest = report_bytes(source, chart.lowest);
 	snprintf(line, sizeof(line), "  live over %s%s, from %s to %s", chart.from_ns ? "the last " : "",
 		 text_duration(chart.to_ns - chart.from_ns).data, lowest.data, highest.data);
@@ -330,7 +365,9 @@ static void totals_show(struct top_screen *screen, const struct top_view *view, 
 		 report_count(source, totals->total_count).data);
 	top_screen_parts(screen, "  ", parts, 3);
 	if (!has_rates(view, input)) {
-		top_screen_line(screen, "  rates are unknown: the newest calls are summed up (--keep live)");
+		top_screen_line(screen, view->samples
+						? "  rates are known from the next view on"
+						: "  rates are unknown: the newest calls are summed up (--keep live)");
 		return;
 	}
 	const struct heap_numbers *before = &input->sources[1].window->totals;
@@ -351,7 +388,7 @@ static void head_show(struct top_screen *screen, const struct top_view *view, co
 	char line[LINE_BYTES], name[LINE_BYTES], order[LINE_BYTES];
 	const char *parts[] = {name, order, "q ends, s sorts"};
 	snprintf(name, sizeof(name), "%.300s: %s, %s events", view->session,
-		 text_duration(source->table->duration_ns).data, text_count(dictionary->event_count).data);
+		 text_duration(view->duration_ns).data, text_count(view->event_count).data);
 	snprintf(order, sizeof(order), "by %s", view->order->title);
 	top_screen_parts(screen, "", parts, screen->is_terminal ? 3 : 2);
 	for (uint32_t i = 0; i < dictionary->option_count; i++)
@@ -413,7 +450,9 @@ void top_show(struct top_screen *screen, const struct top_view *view, struct act
 	bool is_ranked = view->order->sort || has_rates(view, input);
 	top_screen_clear(screen);
 	head_show(screen, view, input);
-	chart_show(screen, &input->sources[0]);
+	if (view->note)
+		top_screen_line(screen, view->note);
+	chart_show(screen, view, &input->sources[0]);
 	top_screen_line(screen, "");
 	columns_choose(&chosen, view->order, screen->width);
 	titles_show(screen, &chosen);
@@ -427,5 +466,76 @@ void top_show(struct top_screen *screen, const struct top_view *view, struct act
 	for (size_t i = 0; i < rows.shown; i++)
 		row_show(screen, view, &chosen, input, rows.rows[i]);
 	action_rows_fini(&rows);
+	top_screen_flush(screen);
+}
+
+/* ---- the counters of the session ---- */
+
+static void counters_head_show(struct top_screen *screen, const struct top_view *view,
+			       const struct control_state *session)
+{
+	static const char *const words[] = {
+#define X(id, action, word) word,
+		EVENT_KINDS(X)
+#undef X
+	};
+	char name[LINE_BYTES], kinds[EVENT_KIND_COUNT][64];
+	const char *parts[EVENT_KIND_COUNT] = {name, "q ends"};
+	unsigned count = 0;
+	snprintf(name, sizeof(name), "%.300s: %s, %s events", view->session, text_duration(view->duration_ns).data,
+		 text_count(view->event_count).data);
+	top_screen_parts(screen, "", parts, screen->is_terminal ? 2 : 1);
+	for (unsigned kind = 0; kind < EVENT_KIND_COUNT; kind++) {
+		if (!session->kind_count[kind])
+			continue;
+		snprintf(kinds[count], sizeof(kinds[count]), "%s %s", words[kind],
+			 text_count(session->kind_count[kind]).data);
+		parts[count] = kinds[count];
+		count++;
+	}
+	if (count)
+		top_screen_parts(screen, "  ", parts, count);
+}
+
+static void counters_sum_show(struct top_screen *screen, const struct controller_state *state)
+{
+	enum { PARTS = 5 };
+	char texts[PARTS][80];
+	const char *parts[PARTS];
+	uint64_t rate = 0, resident_bytes = 0, processes = 0;
+	for (size_t i = 0; i < state->target_count; i++) {
+		rate += state->targets[i].target.rate;
+		resident_bytes += state->targets[i].target.resident_bytes;
+		processes += state->targets[i].target.processes;
+	}
+	snprintf(texts[0], sizeof(texts[0]), "%s events/s", text_count(rate).data);
+	snprintf(texts[1], sizeof(texts[1]), "%s lost", text_count(state->session.lost).data);
+	snprintf(texts[2], sizeof(texts[2]), "%s process%s", text_count(processes).data, processes == 1 ? "" : "es");
+	snprintf(texts[3], sizeof(texts[3]), "%s resident", text_bytes(resident_bytes).data);
+	snprintf(texts[4], sizeof(texts[4]), "%s %s", text_bytes(state->session.size_bytes).data,
+		 session_state_is_in_memory(&state->session) ? "kept" : "written");
+	for (unsigned i = 0; i < PARTS; i++)
+		parts[i] = texts[i];
+	top_screen_parts(screen, "  ", parts, PARTS);
+}
+
+void top_show_counters(struct top_screen *screen, const struct top_view *view, const struct controller_state *state)
+{
+	struct sink table;
+	char line[LINE_BYTES];
+	top_screen_clear(screen);
+	counters_head_show(screen, view, &state->session);
+	counters_sum_show(screen, state);
+	top_screen_line(screen, view->note);
+	snprintf(line, sizeof(line), "  xheap report -session %.300s matches everything, and has them", view->session);
+	top_screen_line(screen, line);
+	top_screen_line(screen, "");
+	sink_to_memory(&table);
+	session_state_targets(
+		state, &(struct text_layout){.width = screen->width, .has_unicode = screen->has_unicode}, &table);
+	char *text = sink_take(&table, NULL), *next = text;
+	for (const char *line; next && (line = strsep(&next, "\n")) && (next || *line);)
+		top_screen_line(screen, line);
+	free(text);
 	top_screen_flush(screen);
 }

@@ -7,6 +7,7 @@
 
 #include "action/report_rows.h"
 #include "cli/top_screen.h"
+#include "session/controller.h"
 
 /** An order of the rows: by a number of the whole time, or by one of a second. */
 struct top_order {
@@ -24,12 +25,25 @@ const struct top_order *top_order_next(const struct top_order *order);
 const char *top_order_keys(void);
 void top_order_print_keys(FILE *out);
 
+/** The live bytes at a time. */
+struct top_sample {
+	int64_t time_ns;
+	uint64_t bytes;
+};
+
 /** What is shown. */
 struct top_view {
 	const char *session;
 	const struct top_order *order;
 	/** the last time, of which rates are; 0: rates are not known */
 	int64_t recent_ns;
+	int64_t duration_ns; /**< of the session */
+	uint64_t event_count;
+	const char *note; /**< a line above the stacks; NULL: none */
+	/** The chart is made of samples, in order of time, and the peaks of stacks are not known; NULL: both come from
+	    the table. */
+	const struct top_sample *samples;
+	size_t sample_count;
 };
 
 /**
@@ -37,5 +51,8 @@ struct top_view {
  * are not known. Both have windows, and the names of one trace.
  */
 void top_show(struct top_screen *screen, const struct top_view *view, struct action_input *input);
+
+/** Show the session's counters, without stacks. The note says why. */
+void top_show_counters(struct top_screen *screen, const struct top_view *view, const struct controller_state *state);
 
 #endif

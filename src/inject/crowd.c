@@ -32,6 +32,7 @@ enum {
 	TURN_CHECK_NS = 20000000,
 	TURN_RAN_MOST_NS = 100000000,
 	CHOOSE_POLL_NS = 20000,
+	OWN_TRACER_LIMIT_NS = 2000000000,
 	CHOICES = 20
 };
 
@@ -96,6 +97,33 @@ static void let_go_of_stranger(pid_t tid)
 	ptrace(PTRACE_DETACH, tid, 0, is_signal ? WSTOPSIG(status) : 0);
 }
 
+/* Return whether another thread of this process traces the thread. */
+static bool is_traced_by_us(pid_t tid)
+{
+	char path[64];
+	int64_t tracer = proc_status_value(tid, "TracerPid");
+	snprintf(path, sizeof(path), "/proc/self/task/%d", (int)tracer);
+	return tracer > 0 && access(path, F_OK) == 0;
+}
+
+/* Seize a thread. A tracing thread that reports its result releases its thread only when it ends, so wait for that.
+   Return false, with errno, on failure. */
+static bool stand_seize(pid_t tid)
+{
+	uint64_t until_ns = 0;
+	bool is_ours = true;
+	while (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) != 0) {
+		if (errno != EPERM || !is_ours)
+			return false;
+		until_ns = until_ns ? until_ns : monotonic_now_ns() + OWN_TRACER_LIMIT_NS;
+		/* After the last look it may have been released: that attempt counts. */
+		is_ours = is_traced_by_us(tid) && monotonic_now_ns() < until_ns;
+		if (is_ours)
+			monotonic_pause(CHOOSE_POLL_NS);
+	}
+	return true;
+}
+
 /* Seize the threads that are not yet. *more: there were some. */
 static int crowd_check(struct crowd *crowd, bool *more, struct diag *diag)
 {
@@ -110,7 +138,7 @@ static int crowd_check(struct crowd *crowd, bool *more, struct diag *diag)
 		pid_t tid = (pid_t)atoi(entry->d_name);
 		if (tid <= 0 || stand_of(crowd, tid))
 			continue;
-		if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) == 0) {
+		if (stand_seize(tid)) {
 			/* The number may be a stranger's by now: a traced thread does not leave the list. */
 			if (faccessat(dirfd(tasks), entry->d_name, F_OK, 0) != 0) {
 				let_go_of_stranger(tid);
@@ -486,6 +514,14 @@ static const struct stand *crowd_late(const struct crowd *crowd)
 	return NULL;
 }
 
+static bool all_are_gone(const struct crowd *crowd)
+{
+	for (uint32_t i = 0; i < crowd->count; i++)
+		if (!crowd->stands[i].is_gone)
+			return false;
+	return true;
+}
+
 static void stand_ask(const struct crowd *crowd, struct stand *stand)
 {
 	stand->is_late = true;
@@ -533,6 +569,8 @@ static struct stand *crowd_choose(struct crowd *crowd, struct diag *diag)
 		stand = crowd_choose_until(crowd, now_ns + STOP_LIMIT_NS / CHOICES, &why);
 	if (!stand && crowd_late(crowd))
 		did_not_stop(crowd, crowd_late(crowd), diag);
+	else if (!stand && all_are_gone(crowd))
+		diag_fail(diag, ESRCH, "the threads of process %d have ended", (int)crowd->pid);
 	else if (!stand && why.text[0])
 		diag_fail(diag, EPERM, "%s", why.text);
 	else if (!stand)

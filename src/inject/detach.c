@@ -40,11 +40,13 @@
 
 #include "inject/thread_stacks.h"
 #include "os/monotonic.h"
+#include "os/proc.h"
 #include "recorder/recorder.h"
 
 #define PATIENCE_NS UINT64_C(3000000000)
 enum {
 	STOP_LIMIT_NS = 200000000,
+	END_LIMIT_NS = 1000000000,
 	POLL_NS = 50000,
 	LOOK_ALL_NS = 1000000,
 	WAIT_FIRST_NS = 1000000,
@@ -210,6 +212,7 @@ static int crowd_unmap(struct crowd *crowd, const struct originals *originals, c
 	struct stand *stand = calls_begin(crowd, &remote, &ignored);
 	if (!stand) {
 		crowd_release(crowd, CROWD_LEAVE_LIMIT_NS);
+		*diag = (struct diag){""};
 		stand = crowd_seize(crowd, diag) == 0 ? calls_begin(crowd, &remote, diag) : NULL;
 	}
 	if (!stand)
@@ -219,6 +222,19 @@ static int crowd_unmap(struct crowd *crowd, const struct originals *originals, c
 	pieces_unmap(pieces, &remote);
 	calls_end(&remote, crowd, caller);
 	return 0;
+}
+
+/* Return whether the address space is gone, with all that was mapped there: the process has ended, or executes another
+   image. Wait while it is about to end. */
+static bool memory_is_gone(int memory, pid_t pid, uint64_t address)
+{
+	unsigned char byte;
+	ssize_t got;
+	uint64_t until_ns = monotonic_now_ns() + END_LIMIT_NS;
+	while ((got = pread(memory, &byte, sizeof(byte), (off_t)address)) != 0 && proc_is_ending(pid) &&
+	       monotonic_now_ns() < until_ns)
+		monotonic_pause(POLL_NS);
+	return got == 0;
 }
 
 /* Pause all threads while the original bytes are written. */
@@ -282,7 +298,8 @@ int crowd_clear(struct crowd *crowd, int memory, const struct originals *origina
 	if (clearing.inside)
 		*rest = (struct inject_rest){
 			.bytes = pieces->bytes, .thread_count = clearing.inside, .tid = clearing.tid};
-	else if (pieces->count && crowd_unmap(crowd, originals, pieces, &why) != 0)
+	else if (pieces->count && crowd_unmap(crowd, originals, pieces, &why) != 0 &&
+		 !memory_is_gone(memory, crowd->pid, pieces->item[0].low))
 		*rest = (struct inject_rest){.bytes = pieces->bytes};
 	snprintf(rest->why, sizeof(rest->why), "%.*s", (int)sizeof(rest->why) - 1, why.text);
 	return 0;

@@ -17,27 +17,21 @@
 
 #include "base/memory.h"
 
-enum {
-	/* an increment also needs at least one in this many of all events, as a trace grows */
-	INCREMENT_PART = 16,
-	/* a step matches this many times increment_events, and then checks whether another thread waits */
-	STEP_INCREMENTS = 4
-};
-
 struct heap_follow {
 	const char *path;
-	uint64_t increment_events;
+	struct heap_follow_increments increments;
 	struct matching *matching;
 	struct trace *trace; /* of the last look; NULL before */
 	int error;           /* of an increment: the matching cannot be continued */
 };
 
-struct heap_follow *heap_follow_new(const char *path, const struct heap_build *how, uint64_t increment_events)
+struct heap_follow *heap_follow_new(const char *path, const struct heap_build *how,
+				    const struct heap_follow_increments *increments)
 {
-	assert(increment_events > 0);
+	assert(increments->step_events > 0);
 	struct heap_follow *follow = memory_zeroed(1, sizeof(*follow));
 	follow->path = path;
-	follow->increment_events = increment_events;
+	follow->increments = *increments;
 	follow->matching = matching_new(how);
 	return follow;
 }
@@ -69,7 +63,8 @@ static bool is_worth_an_increment(const struct heap_follow *follow, const struct
 {
 	uint64_t count = trace_dictionary(trace)->event_count,
 		 before = follow->trace ? trace_dictionary(follow->trace)->event_count : 0;
-	return count - before >= follow->increment_events && count - before >= count / INCREMENT_PART;
+	return count - before >= follow->increments.least_events &&
+	       (!follow->increments.least_part || count - before >= count / follow->increments.least_part);
 }
 
 struct block_ending {
@@ -108,7 +103,7 @@ static int advance_by_steps(struct heap_follow *follow, const struct trace *trac
 {
 	int64_t step_ns = INT64_MIN, passed_ns = INT64_MIN;
 	int error = 0;
-	for (uint64_t events = follow->increment_events * STEP_INCREMENTS;
+	for (uint64_t events = follow->increments.step_events;
 	     !error && step_ns < until_ns && !__atomic_load_n(is_over, __ATOMIC_RELAXED);) {
 		step_ns = step_until(trace, matching_passed_ns(follow->matching), until_ns, events);
 		passed_ns = matching_passed_ns(follow->matching);
@@ -139,6 +134,11 @@ int heap_follow_advance(struct heap_follow *follow, int64_t until_ns, uint64_t s
 	trace_close(follow->trace);
 	follow->trace = trace;
 	return follow->error;
+}
+
+bool heap_follow_sums(const struct heap_follow *follow, struct matching_sums *sums)
+{
+	return matching_sums_take(follow->matching, sums);
 }
 
 int heap_follow_end(struct heap_follow *follow, struct trace **trace, struct heap_table **table, struct diag *diag)

@@ -390,6 +390,39 @@ int64_t matching_passed_ns(const struct matching *matching)
 	return matching->passed.time_ns;
 }
 
+/* ---- sums ---- */
+
+bool matching_sums_take(const struct matching *matching, struct matching_sums *sums)
+{
+	const struct heap_table *table = matching->table;
+	struct level level = matching->level;
+	*sums = (struct matching_sums){.site_count = 0};
+	if (level.has_gone_back)
+		return false;
+	level_settle(&level);
+	*sums = (struct matching_sums){
+		.sites = memory_resize(NULL, table->site_count, sizeof(*sums->sites)),
+		.numbers = memory_resize(NULL, table->site_count, sizeof(*sums->numbers)),
+		.site_count = table->site_count,
+		.point_count = matching->done,
+		.until_ns = level.time_ns,
+		.live_bytes = level.live_bytes,
+		.peak = level.peak,
+	};
+	if (!table->site_count)
+		return true;
+	memcpy(sums->sites, table->sites, table->site_count * sizeof(*sums->sites));
+	memcpy(sums->numbers, table->sums.numbers, table->site_count * sizeof(*sums->numbers));
+	return true;
+}
+
+void matching_sums_fini(struct matching_sums *sums)
+{
+	free(sums->sites);
+	free(sums->numbers);
+	*sums = (struct matching_sums){.site_count = 0};
+}
+
 /* ---- finishing ---- */
 
 /* Find the peak. Normally it is known; contradictions change earlier times. */

@@ -43,6 +43,23 @@ int matching_increment(struct matching *matching, const struct trace *trace, int
 /** Return the time of the latest matched point, INT64_MIN before the first. */
 int64_t matching_passed_ns(const struct matching *matching);
 
+/** The sums of all points that are matched so far, by site. Peaks of sites, and variances, are not in them. */
+struct matching_sums {
+	struct heap_site *sites;
+	struct heap_numbers *numbers; /**< of the site at the same place */
+	uint32_t site_count;
+	uint64_t point_count;  /**< points that are matched */
+	int64_t until_ns;      /**< time of the last change of the live bytes */
+	uint64_t live_bytes;   /**< then */
+	struct heap_peak peak; /**< of the time up to then */
+};
+
+/** Copy the sums; end them with matching_sums_fini(). Return false if the points contradict each other, so that
+    beginnings and ends alone do not give the sums. */
+bool matching_sums_take(const struct matching *matching, struct matching_sums *sums);
+/** Free the copy. */
+void matching_sums_fini(struct matching_sums *sums);
+
 /** Match the rest. Return 0 and the table in *out, which the caller frees and which needs this trace; or a negative
     errno with the reason in `diag`. */
 int matching_end(struct matching *matching, const struct trace *trace, struct heap_table **out, struct diag *diag);

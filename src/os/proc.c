@@ -304,6 +304,13 @@ bool proc_has_ended(pid_t pid)
 	return state == 'Z' || state == 'X';
 }
 
+bool proc_is_ending(pid_t pid)
+{
+	enum { IS_EXITING = 0x4 }; /* the kernel's PF_EXITING */
+	char state = proc_state(pid);
+	return !state || state == 'Z' || state == 'X' || stat_number(pid, FIELD_FLAGS) & IS_EXITING;
+}
+
 bool proc_wait_status(pid_t pid, int *status)
 {
 	char path[64], target[1];

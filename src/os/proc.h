@@ -94,6 +94,9 @@ bool proc_wait_status(pid_t pid, int *status);
 /** Return whether pid has ended and only awaits its parent. */
 bool proc_has_ended(pid_t pid);
 
+/** Return whether pid is about to end, has ended, or does not exist. */
+bool proc_is_ending(pid_t pid);
+
 /** Store the stack pointers of pid's threads that wait in the kernel. Return their number, at most `most`; 0: there are
     none, or this process may not see them. */
 uint32_t proc_stack_pointers(pid_t pid, uint64_t *pointers, uint32_t most);

@@ -317,6 +317,11 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 					       .dropped = store_dropped_events(logger->store),
 					       .write_count = store_write_count(logger->store),
 					       .started_realtime_ns = logger->clock.writer.start_realtime_ns};
+	memcpy(message.state.kind_count, totals.kind_count, sizeof(totals.kind_count));
+	if (options->file_mode == SESSION_FILE_SEQUENTIAL) {
+		message.state.whole_until_ns = logger->cut.until_ns;
+		message.state.whole_bytes = logger->cut.size_bytes;
+	}
 	store_folded(logger->store, &message.state.folded_bytes, &message.state.folded_until_ns);
 	message.state.folding_bytes = store_folding_bytes(logger->store);
 	message.state.memory_limit_bytes = drain_memory_limit_bytes(logger->drain);

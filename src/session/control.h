@@ -148,6 +148,12 @@ struct control_state {
 	uint32_t write_count;        /**< how often the events in memory were written out */
 	int64_t started_realtime_ns;
 	struct stack_ends ends; /**< of the events' stacks */
+	/** of the events, those that neither failed nor were under way at their threads' ends */
+	uint64_t kind_count[EVENT_KIND_COUNT];
+	/** everything up to this time, ns of the trace, is in the first whole_bytes of the file; 0: unknown, or the
+	    trace is not one growing file */
+	int64_t whole_until_ns;
+	uint64_t whole_bytes;
 };
 
 /** An executed image and the processes forked from it. */

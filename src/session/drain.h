@@ -40,6 +40,7 @@ struct drain_totals {
 	/** records that failed the checks; `lost` has an estimate of their events */
 	uint64_t damaged_buffers, damaged_bytes;
 	uint64_t in_flight; /**< of the events, calls that never returned */
+	uint64_t kind_count[EVENT_KIND_COUNT]; /**< of drain_totals(): of the events, the successful ones by kind */
 };
 
 /** A thread that is recorded. */

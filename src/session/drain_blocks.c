@@ -84,6 +84,12 @@ void drain_count_missing(struct drain_region *region, uint64_t lost, uint64_t af
 	region->own.after += after;
 }
 
+static void count_kinds(struct drain_totals *totals, const struct writer_events *events)
+{
+	for (uint32_t i = 0; i < events->count; i++)
+		totals->kind_count[events->kind[i]] += !(events->flags[i] & (EVENT_FAILED | EVENT_IN_FLIGHT));
+}
+
 /* Write what the stream has. A part says how far the trace then has the buffer that is being taken. */
 void stream_write(struct drain_region *region, struct stream *stream, uint32_t part_sequence, uint32_t part_events)
 {
@@ -116,6 +122,7 @@ void stream_write(struct drain_region *region, struct stream *stream, uint32_t p
 				    error && writer_has_ended(drain->writer) ? missing : 0);
 		/* Of a part that was written it is not known which stacks it has. */
 		if (!error) {
+			count_kinds(&drain->past, events);
 			stack_ends_add(&drain->past.ends, &stream->ends);
 			stack_ends_add(&region->own.ends, &stream->ends);
 		}

@@ -16,9 +16,8 @@ enum { CUT_EVENTS = 1 << 20 };
 struct indexing {
 	struct worker worker;
 	struct indexing_progress progress;
-	int64_t until_ns;        /* of the cut before */
-	bool has_cut, has_ended; /* has_ended: it has given up */
-	uint64_t cut_events;     /* that were written then */
+	bool has_ended;      /* it has given up */
+	uint64_t cut_events; /* that were written at the last cut */
 };
 
 struct indexing *indexing_begin(const char *trace_path, struct diag *diag)
@@ -33,17 +32,11 @@ struct indexing *indexing_begin(const char *trace_path, struct diag *diag)
 	return NULL;
 }
 
-/* A process that was just attached to, or has just executed another image, may write events before its region is first
-   read. An end may be reported late. By the next cut the file has all of that. So each cut announces the time of the
-   one before. */
-void indexing_tell(struct indexing *indexing, int64_t until_ns, uint64_t size_bytes, uint64_t event_count)
+void indexing_tell(struct indexing *indexing, const struct indexing_cut *cut, uint64_t event_count)
 {
-	struct indexing_cut cut = {indexing->until_ns, size_bytes};
 	/* A pipe takes the message whole or not at all. If the pipe is full, a later message includes this one. */
-	if (indexing->has_cut && write(indexing->worker.input, &cut, sizeof(cut)) < 0 && errno == EPIPE)
+	if (cut->until_ns && write(indexing->worker.input, cut, sizeof(*cut)) < 0 && errno == EPIPE)
 		indexing->has_ended = true;
-	indexing->has_cut = true;
-	indexing->until_ns = until_ns;
 	indexing->cut_events = event_count;
 }
 

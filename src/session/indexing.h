@@ -12,8 +12,8 @@
 /** The word by which the command is asked to make an index; a trace's path follows. */
 #define INDEXING_WORD "--index"
 
-/** A message to the indexer's standard input: everything up to until_ns is in the first size_bytes of the file. End of
-    input: the trace is whole. */
+/** A message to the indexer's standard input: everything up to until_ns is in the first size_bytes of the file; 0:
+    nothing is. End of input: the trace is whole. */
 struct indexing_cut {
 	int64_t until_ns;
 	uint64_t size_bytes;
@@ -30,8 +30,8 @@ struct indexing;
 /** Begin to make an index. Return NULL, with the reason in `diag`, on failure. */
 struct indexing *indexing_begin(const char *trace_path, struct diag *diag);
 
-/** Announce that everything up to until_ns is in the file, which now has this many bytes and events. */
-void indexing_tell(struct indexing *indexing, int64_t until_ns, uint64_t size_bytes, uint64_t event_count);
+/** Announce a cut of the file, which now has this many events. */
+void indexing_tell(struct indexing *indexing, const struct indexing_cut *cut, uint64_t event_count);
 
 /** Return whether, at this many written events, it is time to flush everything and call indexing_tell(). */
 bool indexing_wants_cut(const struct indexing *indexing, uint64_t event_count);

@@ -319,6 +319,17 @@ static bool everybody_is_gone(struct logger *logger)
 	return logger->options->until_exit || !logger->targets;
 }
 
+/* Cut the file after a flush. A process that was just attached to, or has just executed another image, may write events
+   before its region is first read. An end may be reported late. By the next flush the file has all of that. So a cut
+   has the time of the flush before. */
+static void cut_note(struct logger *logger, int64_t until_ns)
+{
+	logger->cut = (struct indexing_cut){logger->flushed_until_ns, writer_size_bytes(logger->writer)};
+	logger->flushed_until_ns = until_ns;
+	if (logger->indexing)
+		indexing_tell(logger->indexing, &logger->cut, writer_event_count(logger->writer));
+}
+
 /* Note that everything up to these ticks is written; 0: that is not known of all. */
 static void flush_note(struct logger *logger, uint64_t ticks)
 {
@@ -327,9 +338,8 @@ static void flush_note(struct logger *logger, uint64_t ticks)
 	int64_t until_ns = (int64_t)session_clock_ns(&logger->clock, ticks > start ? ticks - start : 0);
 	if (store_note_flush(logger->store, until_ns, &diag))
 		logger_warn(logger, diag.text);
-	if (logger->indexing && until_ns)
-		indexing_tell(logger->indexing, until_ns, writer_size_bytes(logger->writer),
-			      writer_event_count(logger->writer));
+	if (until_ns)
+		cut_note(logger, until_ns);
 }
 
 static bool wants_flush(const struct logger *logger, uint64_t now)

@@ -16,6 +16,7 @@
 #include "session/control.h"
 #include "session/directory.h"
 #include "session/drain.h"
+#include "session/indexing.h"
 #include "session/tracer.h"
 #include "session/options.h"
 #include "session/session_clock.h"
@@ -123,6 +124,8 @@ struct logger {
 	uint64_t stopping_ns;  /* when recording was to end; 0: it continues */
 	bool is_elsewhere_noted;   /* a region outside the session's directory was reported */
 	struct indexing *indexing; /* NULL: no index is made during the recording */
+	int64_t flushed_until_ns;  /* everything up to that time of the trace was written when the last flush ended */
+	struct indexing_cut cut;   /* the newest; until_ns is 0 before the first */
 	int error;
 	struct diag diag;
 	int ended; /* descriptor of the file `ended`; -1: recording continues */

@@ -476,6 +476,16 @@ static void note_detached(struct logger *logger, const struct member *member, co
 	(detaching->rest.bytes ? logger_warn : logger_note)(logger, text);
 }
 
+/* Return whether the process has ended. Wait while it is about to end. */
+static bool member_ends(const struct member *member)
+{
+	uint64_t until_ns = monotonic_now_ns() + STATUS_WAIT_NS;
+	while (!member_has_ended(member) && member->pid && proc_is_ending(member->pid) &&
+	       monotonic_now_ns() < until_ns)
+		monotonic_pause(NS_PER_MS);
+	return member_has_ended(member);
+}
+
 int logger_detach_member(struct logger *logger, struct target *target, uint32_t index, struct diag *diag_or_null)
 {
 	struct member *member = &target->member[index];
@@ -490,7 +500,7 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 					     .cookie = &leaving};
 	proc_command(member->pid, command, sizeof(command));
 	int error = member->pid ? inject_detach(&detaching, &diag) : -ESRCH;
-	if (error && member_has_ended(member))
+	if (error && member_ends(member))
 		return 0;
 	if (error && diag_or_null)
 		return diag_fail(diag_or_null, -error, "%s", diag.text);

@@ -6,7 +6,9 @@ export TZ=UTC
 "$XHEAP" info --format json forks.xht | grep -v size_bytes
 # What is not known has no key in JSON, a dash in text, and an empty field in CSV.
 "$BUILD/tests/golden/make_trace" untraced untraced.xht
+"$XHEAP" info untraced.xht | grep "untraced processes"
 "$XHEAP" info untraced.xht | sed -n '/^Processes/,$p'
+"$XHEAP" report untraced.xht | grep "untraced processes"
 "$XHEAP" info --format json untraced.xht | sed -n '/"processes"/,$p'
 "$XHEAP" dump untraced.xht --processes
 "$XHEAP" dump untraced.xht --processes --format csv

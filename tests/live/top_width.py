@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What xheap top shows: no line is wider than the terminal, whatever the functions of the program are called; rows begin with the program's own code; rates are
-those of the trace; a terminal of any size gets no more lines than it has, and keys work."""
+those of the trace; a terminal of any size gets no more lines than it has, and keys work. Of a large session, what is followed is what heap says, and what cannot
+be followed is counted."""
 import fcntl
 import os
 import pty
@@ -14,7 +15,7 @@ import termios
 import time
 import unicodedata
 
-from live import XHEAP, expect, run_tests, stop_session, wait_for, xheap
+from live import XHEAP, expect, run_tests, stop_session, told, wait_for, xheap
 
 NAME = f"top{os.getpid()}"
 LONG = "配列" * 20 + "_function_with_a_name_that_is_long" * 12
@@ -33,6 +34,33 @@ int main(void) {{
 	return getchar() == 'x';
 }}
 """
+# Many calls, of two functions: PAIRS of a call and a free, and what is kept; fork: of a process that has forked.
+MANY = """#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) void *kept_by_it(size_t n) { void *p = malloc(n); __asm__ volatile("" : : "r"(p)); return p; }
+__attribute__((noinline)) void *freed_by_it(size_t n) { void *p = malloc(n); __asm__ volatile("" : : "r"(p)); return p; }
+int main(int count, char **arguments) {
+	if (!strcmp(arguments[1], "fork")) {
+		if (fork() == 0) {
+			free(freed_by_it(1));
+			_exit(0);
+		}
+		wait(NULL);
+	}
+	for (long i = 0; i < atol(arguments[2]); i++) {
+		free(freed_by_it(100));
+		if (i % 1000 == 0)
+			kept_by_it(5000);
+	}
+	puts("made");
+	fflush(stdout);
+	return getchar() == 'x';
+}
+"""
+PAIRS = 1300000
 KEYS = ("so", "soc", "st", "stc", "src", "sp", "spc", "stt", "sg", "sr", "sn")
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -83,7 +111,7 @@ def rows_of(text):
     """The rows by their first functions, with the cells of their columns by title."""
     lines = text.splitlines()
     head = next(i for i, line in enumerate(lines) if line.endswith("  stack"))
-    ends = [(match[0], match.end()) for match in re.finditer(r"\S+( at the peak| count| size)*", lines[head])]
+    ends = [(match[0], match.end()) for match in re.finditer(r"(in )?\S+( at the peak| count| size)*", lines[head])]
     found = {}
     for line in lines[head + 1:]:
         start, cells = 0, {}
@@ -168,4 +196,77 @@ def terminals():
                 expect(f"by {order}" in lines[0] or width == 40, f"not by {order}: {lines[0]}")
 
 
-sys.exit(run_tests(lines_fit, rates, chart, terminals))
+class Many:
+    """A session of more events than are matched anew, whose program stays."""
+
+    def __init__(self, *how, options=()):
+        self.how, self.options = how, options
+
+    def __enter__(self):
+        os.environ["COLUMNS"] = "220"
+        with open("many.c", "w") as file:
+            file.write(MANY)
+        subprocess.run([os.environ.get("CC", "cc"), "-g", "-O1", "-fno-builtin", "-o", "many", "many.c"], check=True)
+        xheap("start", NAME, "-o", "many.xht", *self.options)
+        self.program = subprocess.Popen([XHEAP, "launch", NAME, "--", "./many", *self.how, str(PAIRS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        expect(self.program.stdout.readline() == "made\n", "the program did not begin")
+        return self
+
+    def __exit__(self, *_):
+        os.environ.pop("COLUMNS", None)
+        self.program.communicate("\n")
+        stop_session(NAME)
+
+
+def counts_of(text, reason):
+    """The events by kind of a picture without stacks."""
+    expect(f"no stacks: {reason}" in text and f"xheap report -session {NAME}" in text and "  stack\n" not in text, f"not counted for this reason: {text}")
+    expect(" 0 lost;" in text and "./many" in text and "resident" in text, text)
+    return {kind: number(text_) for kind, text_ in re.findall(r"(alloc|realloc|free) ([\d,]+)", text)}
+
+
+def counted():
+    """One view of it, and views of what cannot be followed: the kinds are those of the trace."""
+    for how, options, more, reason in (("plain", (), ("-count", "1"), "too many events to match for one view"), ("fork", (), (), "a process was forked"),
+                                       ("plain", ("--file-mode", "circular", "--max-file", "1G"), (), "its file is not one that only grows")):
+        with Many(how, options=options):
+            if more:
+                counts = counts_of(xheap("top", NAME, *more), reason)
+            else:
+                views = subprocess.Popen([XHEAP, "top", NAME, "-interval", "1", "-count", "86400"], stdout=subprocess.PIPE, text=True)
+                seen = ""
+                while reason not in seen:
+                    line = views.stdout.readline()
+                    expect(line, f"top has ended: {seen}")
+                    seen += line
+                views.kill()
+                views.communicate()
+                counts = counts_of(xheap("top", NAME, "-count", "1"), "")
+            expect(counts["free"] >= PAIRS and counts["alloc"] >= PAIRS * 1.001, f"{how}: {counts}")
+        events = {kind: count for kind, count in told("info", "many.xht")["events"].items() if count}
+        expect(all(events[kind] >= count for kind, count in counts.items()), f"{how}: {events}, {counts}")
+
+
+def followed():
+    """When all is matched, its rows are those of heap; the peaks of stacks are not known."""
+    with Many("plain"):
+        events = told("query", NAME)["events"]
+        views, seen = subprocess.Popen([XHEAP, "top", NAME, "-interval", "1", "-count", "86400", "-s", "sp"], stdout=subprocess.PIPE, text=True), []
+        while not any(f"; {events:,} of the events are matched" in line for line in seen) or not any("  stack" in line for line in seen[-3:]):
+            line = views.stdout.readline()
+            expect(line, f"top has ended: {seen}")
+            seen = seen + [line] if not line.startswith(f"{NAME}: ") else [line]
+        seen += [views.stdout.readline() for _ in range(2)]
+        views.kill()
+        views.communicate()
+        text = "".join(seen)
+        rows = rows_of(text)
+        expect(set(rows) >= {"freed_by_it", "kept_by_it"}, text)
+        kept = PAIRS // 1000
+        expect(number(rows["kept_by_it"]["blocks"]) == kept and number(rows["kept_by_it"]["in blocks"]) == kept, text)
+        expect(rows["freed_by_it"]["outstanding"] == "0 B" and number(rows["freed_by_it"]["in blocks"]) == PAIRS, text)
+        expect(all(row["size at the peak"] == "-" for row in rows.values()), text)
+        expect(re.search(r"live over .*, from [\d.]+ [KM]iB to [\d.]+ MiB", text), text)
+
+
+sys.exit(run_tests(lines_fit, rates, chart, terminals, counted, followed))

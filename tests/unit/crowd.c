@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tracing all threads of a process whose threads come and go all the time. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -7,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -15,9 +17,10 @@
 #include <cmocka.h>
 
 #include "inject/crowd.h"
+#include "inject/detach.h"
 #include "rounds.h"
 
-enum { MAKERS = 4, ROUNDS = 4000 };
+enum { MAKERS = 4, ROUNDS = 4000, ENDING_ROUNDS = 200 };
 
 static void *brief(void *unused)
 {
@@ -218,10 +221,53 @@ static void test_thread_that_is_not_left(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+/* ---- a process that ends while it is detached from ---- */
+
+static void run_tick(struct ticks *ticks)
+{
+	tick(&ticks->crowd);
+}
+
+static void close_nothing(const struct originals *originals)
+{
+	(void)originals;
+}
+
+/* Nothing stays mapped in it, whatever keeps its threads from making calls. */
+static void test_process_that_ends(void **state)
+{
+	(void)state;
+	static const struct originals none = {.close = close_nothing};
+	struct ticks *ticks = mmap(NULL, sizeof(*ticks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(ticks != MAP_FAILED);
+	for (uint32_t i = rounds(ENDING_ROUNDS); i > 0; i--) {
+		char path[64];
+		struct diag diag = {""};
+		struct inject_pause pause = {0};
+		struct inject_rest rest = {0};
+		pid_t pid = begin(run_tick, ticks);
+		struct crowd crowd = {.pid = pid};
+		struct pieces pieces = {.count = 1,
+					.bytes = sizeof(*ticks),
+					.item = {{.low = (uint64_t)ticks, .high = (uint64_t)(ticks + 1)}}};
+		snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+		int memory = open(path, O_RDWR | O_CLOEXEC);
+		assert_true(memory >= 0);
+		assert_int_equal(crowd_seize(&crowd, &diag), 0);
+		kill(pid, SIGKILL);
+		assert_int_equal(crowd_clear(&crowd, memory, &none, &pieces, INJECT_BRIEF, &pause, &rest, &diag), 0);
+		assert_int_equal(rest.bytes, 0);
+		crowd_leave(&crowd);
+		close(memory);
+		waitpid(pid, NULL, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads_that_end),
 					   cmocka_unit_test(test_thread_without_processor),
-					   cmocka_unit_test(test_thread_that_is_not_left)};
+					   cmocka_unit_test(test_thread_that_is_not_left),
+					   cmocka_unit_test(test_process_that_ends)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -271,6 +271,8 @@ static void follow_compare(struct trace *trace, struct heap_table *table)
 	assert_same_files(followed_path, at_once_path);
 }
 
+static const struct heap_follow_increments increments = {.least_events = 1, .least_part = 16, .step_events = 4};
+
 /* 0, or -ESTALE. */
 static int round_run(bool is_true)
 {
@@ -280,7 +282,7 @@ static int round_run(bool is_true)
 	program_write();
 	whole = opened(whole_path);
 	struct heap_build how = index_begin();
-	struct heap_follow *followed = heap_follow_new(path, &how, 1);
+	struct heap_follow *followed = heap_follow_new(path, &how, &increments);
 	int error = follow_random(followed, whole, is_true, &diag);
 	error = error ? error : heap_follow_end(followed, &trace, &table, &diag);
 	heap_follow_free(followed);
@@ -327,7 +329,7 @@ static int begin(void **state)
 	for (uint32_t i = 0; i < THREADS; i++)
 		threads[i] = scene_thread(&scene, processes[i / THREADS_EACH], 100 + i);
 	struct heap_build how = index_begin();
-	follow = heap_follow_new(path, &how, 1);
+	follow = heap_follow_new(path, &how, &increments);
 	reason = (struct diag){""};
 	return 0;
 }
@@ -384,6 +386,42 @@ static void test_goes_back(void **state)
 	finish(0);
 }
 
+/* After each look the sums are those of the points so far; blocks of a process that has ended are outstanding. */
+static void test_sums(void **state)
+{
+	(void)state;
+	struct matching_sums sums;
+	assert_true(heap_follow_sums(follow, &sums));
+	assert_int_equal(sums.site_count, 0);
+	matching_sums_fini(&sums);
+	scene_alloc(&scene, threads[0], 10, 0x1000, 5);
+	scene_alloc(&scene, threads[0], 20, 0x2000, 70);
+	scene_free(&scene, threads[0], 30, 0x2000);
+	assert_int_equal(look(40), 0);
+	assert_true(heap_follow_sums(follow, &sums));
+	/* That of the allocations, and that of the free. */
+	assert_int_equal(sums.site_count, 2);
+	assert_int_equal(sums.numbers[0].total_count, 2);
+	assert_int_equal(sums.numbers[0].total_bytes, 75);
+	assert_int_equal(sums.numbers[0].outstanding_bytes, 5);
+	assert_int_equal(sums.live_bytes, 5);
+	assert_int_equal(sums.peak.bytes, 75);
+	assert_int_equal(sums.peak.time_ns, 20);
+	assert_int_equal(sums.until_ns, 30);
+	matching_sums_fini(&sums);
+	scene_alloc(&scene, threads[THREADS_EACH], 50, 0x3000, 100);
+	scene_end(&scene, processes[0], 60, TRACE_END_EXIT, 0);
+	scene_alloc(&scene, threads[THREADS_EACH], 70, 0x4000, 1);
+	assert_int_equal(look(80), 0);
+	assert_true(heap_follow_sums(follow, &sums));
+	assert_int_equal(sums.numbers[0].total_count, 4);
+	assert_int_equal(sums.numbers[0].outstanding_count, 3);
+	assert_int_equal(sums.numbers[0].outstanding_bytes, 106);
+	assert_int_equal(sums.peak.bytes, 105);
+	matching_sums_fini(&sums);
+	finish(0);
+}
+
 static void test_forked(void **state)
 {
 	(void)state;
@@ -434,6 +472,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_told_wrongly, end),
 		TEST(test_end_told_late),
 		TEST(test_goes_back),
+		TEST(test_sums),
 		TEST(test_forked),
 		TEST(test_lost),
 		TEST(test_whole),
