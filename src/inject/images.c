@@ -167,6 +167,11 @@ static void image_forget_entries(struct inject *inject, const struct inject_imag
 			inject->jump[kept++] = inject->jump[i];
 	inject->jump_count = kept;
 	inject->refused -= image->refused;
+	/* The doors of the executable are for its functions, and no more of them than these have. */
+	if (image->base <= inject->doors.low && inject->doors.low < image->end) {
+		inject_close_doors(inject, inject->memory);
+		inject->doors.next = inject->doors.low;
+	}
 }
 
 /* Drop the images that are not in the maps, and those that are to be read again. */
