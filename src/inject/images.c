@@ -99,13 +99,20 @@ static struct inject_image *image_known(struct inject *inject, uint64_t base, ui
 	return NULL;
 }
 
-/* Return whether a mapping is executable, or followed by an executable mapping of the same file. */
+/* Return whether a mapping is executable, or followed by code of the same file: an executable mapping of it, or other
+   executable memory that lies between two of its mappings without a hole. There a program has put a copy of its code,
+   to have it in huge pages, for example. */
 static bool has_code(const struct proc_map *maps, int count, int i)
 {
-	for (int j = i; j < count && j < i + 8; j++)
-		if (maps[j].inode == maps[i].inode && strcmp(maps[j].path, maps[i].path) == 0 &&
-		    maps[j].permissions[2] == 'x')
+	bool has_hole = false, has_copy = false;
+	for (int j = i; j < count && j < i + 8; j++) {
+		bool is_same = maps[j].inode == maps[i].inode && strcmp(maps[j].path, maps[i].path) == 0;
+		bool is_code = maps[j].permissions[2] == 'x';
+		has_hole = has_hole || (j > i && maps[j].low != maps[j - 1].high);
+		if (is_same && (is_code || (has_copy && !has_hole)))
 			return true;
+		has_copy = has_copy || is_code;
+	}
 	return false;
 }
 
@@ -208,6 +215,11 @@ static void image_forget_entries(struct inject *inject, const struct inject_imag
 			inject->jump[kept++] = inject->jump[i];
 	inject->jump_count = kept;
 	inject->refused -= image->refused;
+	/* The doors of the executable are for its functions, and no more of them than these have. */
+	if (image->base <= inject->doors.low && inject->doors.low < image->end) {
+		inject_close_doors(inject, inject->memory);
+		inject->doors.next = inject->doors.low;
+	}
 }
 
 /* Drop the images that are not in the maps, and those that are to be read again. */

@@ -273,7 +273,8 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 		return;
 	}
 	if (!is_read || memcmp(now, target->original, sizeof(now)) != 0) {
-		inject_refuse(inject, target->name, path, "its first bytes are not those of the file");
+		inject_refuse(inject, target->name, path,
+			      "its first bytes are not those of the file, as with a breakpoint or a uprobe");
 		return;
 	}
 	if (target->function == HOOK_REQUEST && !image->requests)

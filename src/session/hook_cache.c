@@ -81,7 +81,8 @@ static struct entry *entry_read(int fd, const struct stat *status, bool is_main)
 	*entry = (struct entry){
 		.device = status->st_dev, .inode = status->st_ino, .changed = status->st_mtim, .is_main = is_main};
 	size_t size = (size_t)status->st_size;
-	void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+	/* Shared: into private mappings the kernel writes the breakpoints of uprobes, also here. */
+	void *data = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
 	int error = !size ? -EINVAL : data == MAP_FAILED ? -errno : 0;
 	if (!error) {
 		struct diag diag = {""};
