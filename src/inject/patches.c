@@ -150,9 +150,9 @@ static bool jump_add(struct inject *inject, const struct inject_jump *jump)
 }
 
 /* Return the recorder's function for a target; 0: the stub does all. */
-static uint64_t hook_address(const struct inject *inject, const struct hook_target *target, uint64_t fallback)
+static uint64_t hook_address(const struct inject *inject, const struct hook_target *target)
 {
-	const char *name = stub_hook_name(target, fallback);
+	const char *name = stub_hook_name(target);
 	char sampled[64];
 	if (!name)
 		return 0;
@@ -276,14 +276,14 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 	struct stub stub = {.at = island->next, .target = target, .address = address, .requests = image->requests};
 	stub.context.recorder = (struct recorder *)inject->recorder;
 	stub.context.function = target->function;
-	stub.context.fallback = target->throws && target->fallback >= 0 ? originals[target->fallback] : 0;
+	stub.context.handlerless = target->handlerless >= 0 ? originals[target->handlerless] : 0;
 	stub.context.chunk = chunk_kind(inject, target);
 	stub.context.allocator_base = image->base;
 	stub.context.heap_key =
 		image->base | (uint64_t)(stub.context.chunk == CHUNK_NONE ? HEAP_ALLOCATOR : HEAP_GLIBC_MAIN)
 				      << RECORDER_HEAP_KEY_KIND;
 	stub.context.usable_size = target->usable_size ? target->usable_size + image->bias : 0;
-	stub.hook = hook_address(inject, target, stub.context.fallback);
+	stub.hook = hook_address(inject, target);
 	stub.region_address = inject->region_address;
 	tell_silent_calls(&stub.context, hooks, image->bias);
 	if (target->function < FUNCTION_COUNT) {
@@ -333,10 +333,10 @@ void patch_image(struct inject *inject, const struct hook_image *hooks, struct i
 	tell_internal_calls(inject, hooks, image, is_main);
 	if (hooks->has_more_requests)
 		inject_refuse(inject, "some requests to Valgrind", path, "there are too many");
-	/* First the functions that others fall back on. */
+	/* First the functions that others try. */
 	for (int round = 0; round < 2; round++)
 		for (uint32_t i = 0; i < hooks->target_count; i++)
-			if (hooks->targets[i].throws == (round == 1))
+			if ((hooks->targets[i].handlerless >= 0) == (round == 1))
 				patch_target(inject, hooks, &hooks->targets[i], image, path, originals);
 	free(originals);
 	if (hooks->flavour == HOOK_FLAVOUR_GLIBC)

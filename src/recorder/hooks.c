@@ -141,9 +141,11 @@ __attribute__((noinline)) static uint64_t allocate_special(struct request *reque
 	struct call call;
 	if (!enter_special(&call, context, frame))
 		return ((heap_call *)function)(request->a, request->b, request->c, 0);
-	if (call.options & OPTION_SAMPLE)
-		return allocate_sampled(&call, request, context, function);
-	return allocate(call, *request, context, function, 1);
+	uint64_t result = call.options & OPTION_SAMPLE ? allocate_sampled(&call, request, context, function)
+						       : allocate(call, *request, context, function, 1);
+	if (call.is_signal)
+		call.thread->nested_block = result;
+	return result;
 }
 
 /* Do all of an allocating function. */
@@ -255,29 +257,69 @@ HOOK hook_posix_memalign(PARAMETERS)
 	return result;
 }
 
-/* A throwing operator new that fails does not return here, and its event would never be written. So its twin that
-   returns NULL is called instead, if there is one. Only if that fails, the original is called, as a tail call, to fail
-   in its own way. */
-#define THROWING(...) \
-	uint64_t result = context->fallback ? hook_alloc((struct request){.a = a, \
-									  .b = b, \
-									  .c = c, \
-									  .size = a, \
-									  .lost = LOST_ALLOC, \
-									  .stack_option = OPTION_STACK_ALLOC, \
-									  __VA_ARGS__}, \
-							 context, FRAME, context->fallback) \
-					    : 0; \
-	return LIKELY(result) ? result : ((heap_call *)context->original)(a, b, c, 0)
-
-HOOK hook_new_throwing(PARAMETERS)
+/* Call an operator new whose heap has refused the block. An exception of a new handler passes this frame: the guard that
+   it leaves is discarded by the next call. */
+__attribute__((noinline)) uint64_t new_by_handlers(const struct request *request, const struct hook_context *context,
+						   uint64_t frame)
 {
-	THROWING(.argument = 0);
+	struct call call;
+	heap_call *original = (heap_call *)context->original;
+	if (!(LOAD(&context->recorder->region->options) & OPTION_ENABLED) || !enter_special(&call, context, frame))
+		return original(request->a, request->b, request->c, 0);
+	struct thread *thread = call.thread;
+	thread->nested_block = 0;
+	call_announce(&call, context, request->size);
+	/* Within a call that is in the signal stream, the handlers' calls need that stream. */
+	int is_signal = (int)call.is_signal;
+	if (is_signal)
+		call_end(&call);
+	else
+		thread->handling = frame;
+	uint64_t result = call_original(&call, context->original, request->a, request->b, request->c);
+	if (UNLIKELY(is_signal ? !enter_special(&call, context, frame) : !call_is_ours(&call)))
+		return result;
+	thread->handling = is_signal ? thread->handling : 0;
+	int is_sampling = call.options & OPTION_SAMPLE;
+	/* A static program's allocator may have called its malloc, which is then an event. */
+	if (!result || result == thread->nested_block || (is_sampling && !sample_takes(thread, request->size))) {
+		call_end(&call);
+		return result;
+	}
+	leave_with_block(call, context, event_of(request, result, 0), OPTION_STACK_ALLOC, 1);
+	if (is_sampling)
+		sample_keep(context, result);
+	return result;
 }
 
-HOOK hook_new_aligned_throwing(PARAMETERS)
+/*
+ * An operator new that finds no memory calls the program's new handlers, which may free blocks, leave by an exception,
+ * or never return. So a function of the same heap that calls none is tried first, as an event. Only if it returns NULL
+ * the operator itself is called: then the program's calls under it are events, too, and a block is one more event.
+ */
+#define HANDLED_NEW(first, second, ...) \
+	const struct request request = {.a = first, \
+					.b = second, \
+					.c = c, \
+					.size = a, \
+					.lost = LOST_ALLOC, \
+					.stack_option = OPTION_STACK_ALLOC, \
+					__VA_ARGS__}; \
+	uint64_t result = hook_alloc(request, context, FRAME, context->handlerless); \
+	if (LIKELY(result)) \
+		return result; \
+	struct request again = request; \
+	again.a = a; \
+	again.b = b; \
+	return new_by_handlers(&again, context, FRAME)
+
+HOOK hook_handled_new(PARAMETERS)
 {
-	THROWING(.argument = b, .flags = RECORD_ARGUMENT);
+	HANDLED_NEW(a, b, .argument = 0);
+}
+
+HOOK hook_handled_new_aligned(PARAMETERS)
+{
+	HANDLED_NEW(b, a, .argument = b, .flags = RECORD_ARGUMENT);
 }
 
 /* Make a call that has begun, and end it, for functions that free a block. */

@@ -57,8 +57,8 @@ struct recorder;
 struct hook_context {
 	struct recorder *recorder;
 	uint64_t original; /**< address of the moved instructions, which continue in the function */
-	/** throwing operator new: a function of the same heap that returns NULL instead; else 0 */
-	uint64_t fallback;
+	/** operator new: a function that takes its blocks from the same heap and calls no new handler, or 0 */
+	uint64_t handlerless;
 	uint64_t usable_size;    /**< malloc_usable_size of the same allocator, or 0 */
 	uint64_t allocator_base; /**< run-time base of its image: the heap's handle */
 	uint8_t entry;           /**< index of struct region_entry */
@@ -176,6 +176,9 @@ struct thread {
 	struct fresh *fresh;
 	uint64_t sample_left; /**< bytes up to the next chosen one */
 	uint64_t random;
+	/** the guard of an operator new that may be calling new handlers, which are the program's; else 0 */
+	uint64_t handling;
+	uint64_t nested_block; /**< that the last nested call returned */
 };
 
 /** A heap by its key: the handle, its name << RECORDER_HEAP_KEY_NAME, and enum region_heap_kind <<
