@@ -12,13 +12,28 @@
 #include "inject/stub.h"
 #include "inject/target_fields.h"
 
+/* Return whether all code of the image is the allocator's. */
+static bool is_allocator(const struct hook_image *hooks, bool is_main)
+{
+	return hooks->defines_malloc && hooks->flavour == HOOK_FLAVOUR_OTHER && !is_main;
+}
+
+/* Return whether what the function calls, outside of the allocator's code, is the program's: new handlers, and the making
+   of exceptions. Where an allocator has a function that is tried first, the recorder knows when that is. */
+static bool is_separate(const struct hook_image *hooks, const struct hook_target *target, bool is_main)
+{
+	bool is_new = target->function == FUNCTION_NEW || target->function == FUNCTION_NEW_ALIGNED;
+	return target->is_operator &&
+	       (!hooks->defines_malloc || (is_new && target->handlerless < 0 && is_allocator(hooks, is_main)));
+}
+
 /* Give the recorder the callers inside the allocator: single return addresses, or the whole image if it is an
    allocator's own. */
 static void tell_internal_calls(struct inject *inject, const struct hook_image *hooks, const struct inject_image *image,
 				bool is_main)
 {
 	uint32_t count = 0;
-	if (hooks->defines_malloc && hooks->flavour == HOOK_FLAVOUR_OTHER && !is_main) {
+	if (is_allocator(hooks, is_main)) {
 		context_read(inject, offsetof(struct recorder, range_count), &count, sizeof(count));
 		if (count < RECORDER_RANGE_MAX) {
 			struct address_range range = {image->base, image->end};
@@ -243,7 +258,7 @@ static bool is_patched(const struct inject *inject, uint64_t address, const unsi
 /* Patch one function: its stub and moved instructions into an island, its row into the region, then the jump.
  * originals: by target, where each can be called without its hook. */
 static void patch_target(struct inject *inject, const struct hook_image *hooks, const struct hook_target *target,
-			 struct inject_image *image, const char *path, uint64_t *originals)
+			 struct inject_image *image, const char *path, bool is_main, uint64_t *originals)
 {
 	uint64_t address = target->address + image->bias;
 	unsigned char now[HOOK_PATCH_BYTES], code[STUB_BYTES_MAX] = {0};
@@ -290,7 +305,7 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 		struct region_entry entry = {.address = address,
 					     .image = image->index,
 					     .function = target->function,
-					     .is_separate = !hooks->defines_malloc && target->is_operator};
+					     .is_separate = is_separate(hooks, target, is_main)};
 		memcpy(entry.name, target->name, sizeof(entry.name));
 		entry.name[sizeof(entry.name) - 1] = 0;
 		uint32_t index = entry_add(inject->region, &entry);
@@ -337,7 +352,7 @@ void patch_image(struct inject *inject, const struct hook_image *hooks, struct i
 	for (int round = 0; round < 2; round++)
 		for (uint32_t i = 0; i < hooks->target_count; i++)
 			if ((hooks->targets[i].handlerless >= 0) == (round == 1))
-				patch_target(inject, hooks, &hooks->targets[i], image, path, originals);
+				patch_target(inject, hooks, &hooks->targets[i], image, path, is_main, originals);
 	free(originals);
 	if (hooks->flavour == HOOK_FLAVOUR_GLIBC)
 		RECORDER_WRITE(inject, tid_offset, 0x2d0); /* struct pthread's tid; the recorder verifies it */
