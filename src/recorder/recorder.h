@@ -12,6 +12,10 @@
  *     | instructions, ...   |                +----------------------------+  it empty, and so finds itself
  *     +---------------------+
  *
+ * Memory that is written is mapped as a stack is (MAP_GROWSDOWN): private writable memory of another kind counts as data,
+ * and would leave the program less under RLIMIT_DATA. The kernel extends such a mapping down for an access below it, so
+ * RECORDER_GUARD_BYTES without access lie there.
+ *
  * A stub loads its context's address into r8 and jumps to the hook; no heap function has more than four
  * arguments, so the hook sees (a, b, c, d, context).
  */
@@ -35,6 +39,7 @@ enum {
 	RECORDER_DEPTH_MAX = 8192, /**< a stack of this many frames still fits into the smallest buffer */
 	RECORDER_DEPTH_FIRST = 64, /**< a thread's room at first */
 	RECORDER_POOL_BYTES = 1 << 20,
+	RECORDER_GUARD_BYTES = 4096,
 	RECORDER_EXTRA_MAX = 6,
 	RECORDER_PLAIN_BYTES = 544, /**< the largest record that the fast way writes */
 	RECORDER_HEAP_KEY_KIND = 60,
@@ -206,6 +211,7 @@ struct recorder_pool {
 	struct recorder_pool *next; /**< the pool that was used before; NULL: none */
 	uint64_t bytes;             /**< of the mapping */
 	uint64_t used;              /**< with this header; exceeds `bytes` if a piece was too large */
+	uint64_t guard_bytes;       /**< mapped below it; 0 in recorders of older versions */
 };
 
 /** Memory that a fork empties (MADV_WIPEONFORK). */
@@ -239,7 +245,7 @@ struct recorder_start {
 struct recorder_mappings {
 	uint64_t magic;
 	uint64_t region;                                         /**< the region's address */
-	struct recorder_mapping data;                            /**< struct recorder and struct fork_wiped */
+	struct recorder_mapping data; /**< struct recorder and struct fork_wiped, with the guard below them */
 	struct recorder_mapping mapping[RECORDER_MAPPING_COUNT]; /**< code first */
 	struct recorder_mapping doors; /**< spare bytes of the executable that lead into the code */
 	uint64_t pools;                /**< address of the pointer to the newest struct recorder_pool */
