@@ -139,7 +139,7 @@ static int crowd_patch_once(struct crowd *crowd, struct patching *patching, stru
 		stacks_prepare(&patching->stacks);
 	}
 	patching->is_done = !patching->is_stale && crowd_move(crowd, &patching->stacks);
-	if (patching->is_done && !jumps_write(inject->memory, inject->jump, inject->jump_count, true))
+	if (patching->is_done && !jumps_write(inject->memory, inject->jump, inject->jump_count))
 		return diag_fail(diag, EBUSY, "the code of process %d has just changed, or cannot be written",
 				 (int)crowd->pid);
 	return 0;

@@ -146,7 +146,10 @@ static void tell_silent_calls(struct hook_context *context, const struct hook_im
 
 static struct inject_jump jump_make(const struct stub *stub, uint64_t to, const unsigned char *now)
 {
-	struct inject_jump jump = {.address = stub->address, .moved = stub->context.original};
+	uint8_t function = stub->target->function;
+	struct inject_jump jump = {.address = stub->address,
+				   .moved = stub->context.original,
+				   .is_for_unwinders = function == HOOK_FIND_OBJECT || function == HOOK_ITERATE_PHDR};
 	memcpy(jump.original, now, sizeof(jump.original));
 	patch_put_jump(jump.jump, stub->address, to);
 	memcpy(jump.offsets, stub->offsets, sizeof(jump.offsets));

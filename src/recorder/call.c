@@ -31,6 +31,8 @@ static void guard_discard(struct thread *thread)
 	/* The lost call may have remembered a stack that the buffer does not have: reader and thread begin anew. */
 	thread->memo_count = thread->extra_count = thread->bp_end = 0;
 	thread->memo_is_home = 0;
+	if (thread->handling)
+		handling_end(thread->recorder);
 	thread->handling = 0;
 	if (thread->stream.head)
 		stream_begin(thread, &thread->stream, clock_now(thread->recorder), LOST_FREE);

@@ -257,35 +257,45 @@ HOOK hook_posix_memalign(PARAMETERS)
 	return result;
 }
 
-/* Call an operator new whose heap has refused the block. An exception of a new handler passes this frame: the guard that
-   it leaves is discarded by the next call. */
-__attribute__((noinline)) uint64_t new_by_handlers(const struct request *request, const struct hook_context *context,
-						   uint64_t frame)
+/* Call an operator new whose heap has refused the block, after handling_begin(). An exception of a new handler passes
+   this frame: the guard that it leaves is discarded by the next call. */
+__attribute__((noinline)) static uint64_t new_by_handlers(uint64_t a, uint64_t b, uint64_t c,
+							  const struct hook_context *context, uint64_t frame)
 {
 	struct call call;
+	struct recorder *recorder = context->recorder;
 	heap_call *original = (heap_call *)context->original;
-	if (!(LOAD(&context->recorder->region->options) & OPTION_ENABLED) || !enter_special(&call, context, frame))
-		return original(request->a, request->b, request->c, 0);
+	if (!enter_special(&call, context, frame)) {
+		handling_end(recorder);
+		return original(a, b, c, 0);
+	}
 	struct thread *thread = call.thread;
 	thread->nested_block = 0;
-	call_announce(&call, context, request->size);
-	/* Within a call that is in the signal stream, the handlers' calls need that stream. */
+	call_announce(&call, context, a);
 	int is_signal = (int)call.is_signal;
-	if (is_signal)
+	if (is_signal) {
+		/* Within a call that is in the signal stream, the handlers' calls need that stream. */
+		handling_end(recorder);
 		call_end(&call);
-	else
+	} else {
 		thread->handling = frame;
-	uint64_t result = call_original(&call, context->original, request->a, request->b, request->c);
+	}
+	uint64_t result = call_original(&call, context->original, a, b, c);
+	if (thread->handling == frame) {
+		thread->handling = 0;
+		handling_end(recorder);
+	}
 	if (UNLIKELY(is_signal ? !enter_special(&call, context, frame) : !call_is_ours(&call)))
 		return result;
-	thread->handling = is_signal ? thread->handling : 0;
-	int is_sampling = call.options & OPTION_SAMPLE;
+	int is_sampling = call.options & OPTION_SAMPLE, is_aligned = context->function == FUNCTION_NEW_ALIGNED;
 	/* A static program's allocator may have called its malloc, which is then an event. */
-	if (!result || result == thread->nested_block || (is_sampling && !sample_takes(thread, request->size))) {
+	if (!result || result == thread->nested_block || (is_sampling && !sample_takes(thread, a))) {
 		call_end(&call);
 		return result;
 	}
-	leave_with_block(call, context, event_of(request, result, 0), OPTION_STACK_ALLOC, 1);
+	struct request request = {
+		.size = a, .argument = b, .flags = is_aligned ? RECORD_ARGUMENT : 0, .lost = LOST_ALLOC};
+	leave_with_block(call, context, event_of(&request, result, 0), OPTION_STACK_ALLOC, 1);
 	if (is_sampling)
 		sample_keep(context, result);
 	return result;
@@ -295,22 +305,22 @@ __attribute__((noinline)) uint64_t new_by_handlers(const struct request *request
  * An operator new that finds no memory calls the program's new handlers, which may free blocks, leave by an exception,
  * or never return. So a function of the same heap that calls none is tried first, as an event. Only if it returns NULL
  * the operator itself is called: then the program's calls under it are events, too, and a block is one more event.
+ * Both ways end in tail calls: where no exception can pass, no frame of the recorder may lie on the stack.
  */
 #define HANDLED_NEW(first, second, ...) \
-	const struct request request = {.a = first, \
-					.b = second, \
-					.c = c, \
-					.size = a, \
-					.lost = LOST_ALLOC, \
-					.stack_option = OPTION_STACK_ALLOC, \
-					__VA_ARGS__}; \
-	uint64_t result = hook_alloc(request, context, FRAME, context->handlerless); \
+	uint64_t result = hook_alloc((struct request){.a = first, \
+						      .b = second, \
+						      .c = c, \
+						      .size = a, \
+						      .lost = LOST_ALLOC, \
+						      .stack_option = OPTION_STACK_ALLOC, \
+						      __VA_ARGS__}, \
+				     context, FRAME, context->handlerless); \
 	if (LIKELY(result)) \
 		return result; \
-	struct request again = request; \
-	again.a = a; \
-	again.b = b; \
-	return new_by_handlers(&again, context, FRAME)
+	if (!(LOAD(&context->recorder->region->options) & OPTION_ENABLED) || !handling_begin(context->recorder)) \
+		return ((heap_call *)context->original)(a, b, c, 0); \
+	return new_by_handlers(a, b, c, context, FRAME)
 
 HOOK hook_handled_new(PARAMETERS)
 {

@@ -237,6 +237,11 @@ struct recorder_start {
 	uint64_t main;      /**< 0: unknown */
 	uint32_t is_coming; /**< the C library has the address of the recorder's code, and will call it */
 	uint32_t has_begun; /**< or the process ran when it was attached to */
+	/** calls of new_by_handlers() under way, which an exception may leave. While there is one, unwinders need
+	    hook_find_object() and hook_iterate_phdr() */
+	uint32_t handling;
+	/** set while all threads are paused: all other hooks are removed; these two are removed */
+	uint32_t is_closed, is_over;
 };
 
 /** The mappings in the process besides the region, for their removal by this recording's logger or by the next one to
@@ -249,7 +254,7 @@ struct recorder_mappings {
 	struct recorder_mapping mapping[RECORDER_MAPPING_COUNT]; /**< code first */
 	struct recorder_mapping doors; /**< spare bytes of the executable that lead into the code */
 	uint64_t pools;                /**< address of the pointer to the newest struct recorder_pool */
-	struct recorder_start start;   /**< while is_coming is set, nothing may be unmapped */
+	struct recorder_start start;   /**< while is_coming or handling is set, nothing may be unmapped */
 };
 
 struct recorder {

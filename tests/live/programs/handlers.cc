@@ -4,6 +4,7 @@
  *
  * none: no handler. once: each handler is the last one. gone: it throws bad_alloc; other: it throws a number. deep: it
  * allocates. nested: it wants too much itself. jump: it leaves by longjmp. saved: it frees a block and removes the limit.
+ * slow: it waits for a line of input before it throws a number; then the program waits for one more.
  */
 #include <sys/resource.h>
 
@@ -190,6 +191,28 @@ static void want_too_much(std::new_handler handler)
 	}
 }
 
+static void line_read()
+{
+	char line[16];
+
+	EXPECT(fgets(line, sizeof(line), stdin));
+}
+
+static void slow()
+{
+	line_read();
+	throw 5;
+}
+
+static void want_slowly()
+{
+	setbuf(stdin, nullptr);
+	setbuf(stdout, nullptr);
+	std::set_new_handler(slow);
+	puts(take(&operators[0], huge));
+	line_read();
+}
+
 int main(int count, char **words)
 {
 	static const struct {
@@ -203,6 +226,8 @@ int main(int count, char **words)
 			want_too_much(way.handler);
 	if (strcmp(words[1], "saved") == 0)
 		want_a_little();
+	if (strcmp(words[1], "slow") == 0)
+		want_slowly();
 	puts("ok");
 	return 0;
 }
