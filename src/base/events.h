@@ -108,7 +108,7 @@ static inline int function_is_counted(uint32_t function)
 enum event_flag {
 	EVENT_FAILED = 1,       /**< the call returned NULL or an error; result holds errno or the error number */
 	EVENT_IN_FLIGHT = 2,    /**< the call had not returned when its process died */
-	EVENT_IN_SIGNAL = 4,    /**< it was made by a signal handler that interrupted another heap call */
+	EVENT_IN_SIGNAL = 4,    /**< it was made by a signal handler, or a new handler, within another heap call */
 	EVENT_NO_STACK = 8,     /**< no stack was recorded (not wanted, or dropped under pressure) */
 	EVENT_TRUNCATED = 16,   /**< the stack's outer part is missing */
 	EVENT_NO_DURATION = 32, /**< the duration was not recorded */

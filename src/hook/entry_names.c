@@ -6,23 +6,19 @@
 
 #define HEAP(name, function, family) \
 	{ \
-		name, FUNCTION_##function, FAMILY_##family, false, 0 \
-	}
-#define THROWING(name, function, family) \
-	{ \
-		name, FUNCTION_##function, FAMILY_##family, true, 0 \
+		name, FUNCTION_##function, FAMILY_##family, 0 \
 	}
 #define SYSTEM(name, extra) \
 	{ \
-		name, HOOK_##extra, FAMILY_SYSTEM, false, 0 \
+		name, HOOK_##extra, FAMILY_SYSTEM, 0 \
 	}
 #define MARK(name, mark) \
 	{ \
-		name, MARK_##mark, FAMILY_MARK, false, 0 \
+		name, MARK_##mark, FAMILY_MARK, 0 \
 	}
-#define USABLE(name, family) \
+#define MARK_OF(name, mark, family) \
 	{ \
-		name, MARK_USABLE_SIZE, FAMILY_MARK, false, FAMILY_##family \
+		name, MARK_##mark, FAMILY_MARK, FAMILY_##family \
 	}
 
 /* The names that every allocator with a prefix uses. */
@@ -48,12 +44,12 @@ static const struct hook_name names[] = {
 	COMMON("", C),
 	SIZED("", C),
 
-	THROWING("_Znwm", NEW, OPERATOR),
-	THROWING("_Znam", NEW, OPERATOR),
+	HEAP("_Znwm", NEW, OPERATOR),
+	HEAP("_Znam", NEW, OPERATOR),
 	HEAP("_ZnwmRKSt9nothrow_t", NEW, OPERATOR),
 	HEAP("_ZnamRKSt9nothrow_t", NEW, OPERATOR),
-	THROWING("_ZnwmSt11align_val_t", NEW_ALIGNED, OPERATOR),
-	THROWING("_ZnamSt11align_val_t", NEW_ALIGNED, OPERATOR),
+	HEAP("_ZnwmSt11align_val_t", NEW_ALIGNED, OPERATOR),
+	HEAP("_ZnamSt11align_val_t", NEW_ALIGNED, OPERATOR),
 	HEAP("_ZnwmSt11align_val_tRKSt9nothrow_t", NEW_ALIGNED, OPERATOR),
 	HEAP("_ZnamSt11align_val_tRKSt9nothrow_t", NEW_ALIGNED, OPERATOR),
 	HEAP("_ZdlPv", DELETE, OPERATOR),
@@ -88,9 +84,9 @@ static const struct hook_name names[] = {
 	HEAP("mi_reallocn", REALLOCARRAY, MIMALLOC),
 	HEAP("mi_recalloc", REALLOCARRAY, MIMALLOC),
 	HEAP("mi_free_size", FREE_SIZED, MIMALLOC),
-	THROWING("mi_new", NEW, MIMALLOC),
+	HEAP("mi_new", NEW, MIMALLOC),
 	HEAP("mi_new_nothrow", NEW, MIMALLOC),
-	THROWING("mi_new_aligned", NEW_ALIGNED, MIMALLOC),
+	HEAP("mi_new_aligned", NEW_ALIGNED, MIMALLOC),
 	HEAP("mi_new_aligned_nothrow", NEW_ALIGNED, MIMALLOC),
 	HEAP("mi_malloc_aligned", MALLOC_ALIGNED, MIMALLOC),
 	HEAP("mi_zalloc_aligned", MALLOC_ALIGNED, MIMALLOC),
@@ -128,12 +124,12 @@ static const struct hook_name names[] = {
 	COMMON("tc_", TCMALLOC),
 	HEAP("tc_malloc_skip_new_handler", MALLOC, TCMALLOC),
 	HEAP("tc_free_sized", FREE_SIZED, TCMALLOC),
-	THROWING("tc_new", NEW, TCMALLOC),
-	THROWING("tc_newarray", NEW, TCMALLOC),
+	HEAP("tc_new", NEW, TCMALLOC),
+	HEAP("tc_newarray", NEW, TCMALLOC),
 	HEAP("tc_new_nothrow", NEW, TCMALLOC),
 	HEAP("tc_newarray_nothrow", NEW, TCMALLOC),
-	THROWING("tc_new_aligned", NEW_ALIGNED, TCMALLOC),
-	THROWING("tc_newarray_aligned", NEW_ALIGNED, TCMALLOC),
+	HEAP("tc_new_aligned", NEW_ALIGNED, TCMALLOC),
+	HEAP("tc_newarray_aligned", NEW_ALIGNED, TCMALLOC),
 	HEAP("tc_new_aligned_nothrow", NEW_ALIGNED, TCMALLOC),
 	HEAP("tc_newarray_aligned_nothrow", NEW_ALIGNED, TCMALLOC),
 	HEAP("tc_delete", DELETE, TCMALLOC),
@@ -175,19 +171,19 @@ static const struct hook_name names[] = {
 	MARK("tcache_thread_shutdown", CACHE_SHUTDOWN),
 	MARK("_r_debug", DEBUG_STRUCT),
 	MARK("_dl_debug_addr", DEBUG_POINTER),
-	MARK("mallctl", KNOWN_ALLOCATOR),
-	MARK("mi_version", KNOWN_ALLOCATOR),
-	MARK("tc_version", KNOWN_ALLOCATOR),
+	MARK_OF("mallctl", KNOWN_ALLOCATOR, JEMALLOC),
+	MARK_OF("mi_version", KNOWN_ALLOCATOR, MIMALLOC),
+	MARK_OF("tc_version", KNOWN_ALLOCATOR, TCMALLOC),
 	MARK("TCMalloc_Internal_GetStats", KNOWN_ALLOCATOR),
-	USABLE("malloc_usable_size", C),
-	USABLE("je_malloc_usable_size", JEMALLOC),
-	USABLE("_rjem_malloc_usable_size", RUST),
-	USABLE("mi_usable_size", MIMALLOC),
-	USABLE("mi_malloc_usable_size", MIMALLOC),
-	USABLE("tc_malloc_size", TCMALLOC),
+	MARK_OF("malloc_usable_size", USABLE_SIZE, C),
+	MARK_OF("je_malloc_usable_size", USABLE_SIZE, JEMALLOC),
+	MARK_OF("_rjem_malloc_usable_size", USABLE_SIZE, RUST),
+	MARK_OF("mi_usable_size", USABLE_SIZE, MIMALLOC),
+	MARK_OF("mi_malloc_usable_size", USABLE_SIZE, MIMALLOC),
+	MARK_OF("tc_malloc_size", USABLE_SIZE, TCMALLOC),
 };
 
-#define X(id, name, kind, parameters) {name, FUNCTION_##id, FAMILY_ANNOTATION, false, 0},
+#define X(id, name, kind, parameters) {name, FUNCTION_##id, FAMILY_ANNOTATION, 0},
 /* Only those from FUNCTION_FIRST_ANNOTATION on are asked for. */
 static const struct hook_name annotations[] = {HEAP_FUNCTIONS(X)};
 #undef X

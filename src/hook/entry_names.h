@@ -33,7 +33,7 @@ enum hook_mark {
 	MARK_CACHE_SHUTDOWN,  /**< frees the blocks in the cache of a thread that ends */
 	MARK_DEBUG_STRUCT,    /**< _r_debug */
 	MARK_DEBUG_POINTER,   /**< musl: points to it */
-	MARK_KNOWN_ALLOCATOR, /**< of an allocator whose malloc_usable_size only reads */
+	MARK_KNOWN_ALLOCATOR, /**< of an allocator whose malloc_usable_size only reads; by family, if it has one */
 	MARK_USABLE_SIZE,     /**< by family */
 	MARK_COUNT
 };
@@ -43,8 +43,8 @@ struct hook_name {
 	const char *name;
 	uint8_t function; /**< enum heap_function, enum hook_extra or enum hook_mark */
 	uint8_t family;
-	bool throws;
-	uint8_t of_family; /**< MARK_USABLE_SIZE: the family whose blocks it measures */
+	/** MARK_USABLE_SIZE: the family whose blocks it measures; MARK_KNOWN_ALLOCATOR: the family, or 0 */
+	uint8_t of_family;
 };
 
 /** Return the row of a name; its index in the table is its rank (earlier is better). NULL: the name is not in the

@@ -140,6 +140,14 @@ static const struct finding *find(const struct finder *finder, uint8_t function,
 	return NULL;
 }
 
+static const struct finding *find_name(const struct finder *finder, const char *name)
+{
+	for (uint32_t i = 0; i < finder->count; i++)
+		if (strcmp(finder->finding[i].name->name, name) == 0)
+			return &finder->finding[i];
+	return NULL;
+}
+
 static bool has_mark(const struct finder *finder, enum hook_mark mark)
 {
 	return finder->mark[mark].name != NULL;
@@ -316,8 +324,7 @@ static void add_target(struct finder *finder, const struct finding *finding)
 	*target = (struct hook_target){.function = finding->name->function,
 				       .address = finding->address,
 				       .size = finding->size,
-				       .throws = finding->name->throws,
-				       .fallback = -1,
+				       .handlerless = -1,
 				       .is_operator = finding->name->family == FAMILY_OPERATOR,
 				       .flavour = flavour_of_name(finder, finding->name),
 				       .usable_size = usable_size_of(finder, finding->name)};
@@ -385,35 +392,44 @@ static int32_t target_at(const struct hook_image *image, uint64_t address)
 	return -1;
 }
 
-/* Return whether the names are twins, as "_Znwm" and "_ZnwmRKSt9nothrow_t", or "tc_new" and "tc_new_nothrow". */
-static bool is_twin(const struct hook_name *throwing, const struct hook_name *other)
+/* Return whether operator delete takes malloc's blocks as its own. A debugging tcmalloc remembers the kind of each block;
+   in any other, delete is free. */
+static bool has_one_kind(const struct finder *finder, uint8_t family)
 {
-	size_t length = strlen(throwing->name);
-	return throwing->family == other->family && strncmp(throwing->name, other->name, length) == 0 &&
-	       (strcmp(other->name + length, "RKSt9nothrow_t") == 0 || strcmp(other->name + length, "_nothrow") == 0);
+	const struct finding *delete = find_name(finder, "tc_delete"), *free = find_name(finder, "tc_free");
+	return family != FAMILY_TCMALLOC || (delete && free && delete->address == free->address);
 }
 
-/* Return the function to call in place of a throwing one. That is its twin, whose blocks are of the same kind even if
-   the allocator distinguishes new from malloc; otherwise, for a plain new, malloc. */
-static int32_t fallback_of(const struct finder *finder, const struct hook_target *target)
+/* Return the function to try before an operator new: it takes the same blocks from the same heap, and calls no new
+   handler. The nothrow operator calls them, too; so does tcmalloc's malloc in one of its modes. NULL: none is known. */
+static const struct finding *handlerless_of(const struct finder *finder, const struct hook_name *name)
 {
-	const struct finding *plain = find(finder, FUNCTION_MALLOC, FAMILY_C);
+	static const struct {
+		uint8_t family;
+		const char *plain, *aligned;
+	} rows[] = {
+		{FAMILY_JEMALLOC, "malloc", "aligned_alloc"},
+		{FAMILY_MIMALLOC, "mi_malloc", "mi_aligned_alloc"},
+		{FAMILY_TCMALLOC, "tc_malloc_skip_new_handler", "tc_memalign"},
+	};
+	const struct hook_name *known = finder->mark[MARK_KNOWN_ALLOCATOR].name;
+	uint8_t family = name->family != FAMILY_OPERATOR ? name->family : known ? known->of_family : FAMILY_C;
+	bool is_aligned = name->function == FUNCTION_NEW_ALIGNED;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].family == family && (is_aligned || name->function == FUNCTION_NEW))
+			return has_one_kind(finder, family)
+				       ? find_name(finder, is_aligned ? rows[i].aligned : rows[i].plain)
+				       : NULL;
+	return NULL;
+}
+
+static void find_handlerless(struct finder *finder)
+{
 	for (uint32_t i = 0; i < finder->count; i++) {
-		if (finder->finding[i].address != target->address || !finder->finding[i].name->throws)
-			continue;
-		for (uint32_t j = 0; j < finder->count; j++)
-			if (is_twin(finder->finding[i].name, finder->finding[j].name))
-				return target_at(finder->image, finder->finding[j].address);
-	}
-	return target->function == FUNCTION_NEW && plain ? target_at(finder->image, plain->address) : -1;
-}
-
-static void find_fallbacks(struct finder *finder)
-{
-	for (uint32_t i = 0; i < finder->image->target_count; i++) {
-		struct hook_target *target = &finder->image->targets[i];
-		if (target->throws)
-			target->fallback = fallback_of(finder, target);
+		const struct finding *finding = &finder->finding[i], *found = handlerless_of(finder, finding->name);
+		struct hook_target *target = &finder->image->targets[target_at(finder->image, finding->address)];
+		if (found && target->function == finding->name->function && target->handlerless < 0)
+			target->handlerless = target_at(finder->image, found->address);
 	}
 }
 
@@ -515,7 +531,7 @@ static int inspect_code(struct finder *finder, struct diag *diag)
 	if (error || image->target_count == 0)
 		return error;
 	image->usable_size = common_usable_size(image);
-	find_fallbacks(finder);
+	find_handlerless(finder);
 	refuse_shared_bytes(finder, &finder->dynamic);
 	refuse_shared_bytes(finder, &finder->full);
 	branches_find(&finder->branches, &finder->elf, image->targets, image->target_count);

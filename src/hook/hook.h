@@ -46,10 +46,10 @@ struct hook_target {
 	uint8_t displaced; /**< bytes displaced, >= HOOK_PATCH_BYTES; 0: cannot be displaced, see reason */
 	uint8_t original[HOOK_DISPLACED_MAX];
 	bool is_operator; /**< of C++, of the program's own */
-	bool throws;      /**< operator new that throws if there is no memory */
 	uint8_t flavour;  /**< enum hook_flavour of the allocator that it belongs to */
-	/** throws: index of the target that does the same but returns NULL instead; else -1 */
-	int32_t fallback;
+	/** operator new: index of the target that takes blocks from the same heap and calls no new handler; -1: none is
+	    known */
+	int32_t handlerless;
 	/** address of the function that returns its blocks' usable size; 0: none, or it may change the heap's state */
 	uint64_t usable_size;
 	const char *reason; /**< static text: why it cannot be displaced; NULL: it can be */

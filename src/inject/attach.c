@@ -143,7 +143,7 @@ static int crowd_patch_once(struct crowd *crowd, struct patching *patching, stru
 	if (!inject->no_syscalls && !crowd_lets_recorder_call(crowd))
 		inject_forbid_syscalls(inject);
 	patching->is_done = !patching->is_stale && crowd_move(crowd, &patching->stacks);
-	if (patching->is_done && !jumps_write(inject->memory, inject->jump, inject->jump_count, true))
+	if (patching->is_done && !jumps_write(inject->memory, inject->jump, inject->jump_count))
 		return diag_fail(diag, EBUSY, "the code of process %d has just changed, or cannot be written",
 				 (int)crowd->pid);
 	return 0;

@@ -67,7 +67,7 @@ static bool bytes_replace(int memory, uint64_t address, const void *old, const v
 	return remote_write(memory, address, new, size);
 }
 
-static bool jumps_put(int memory, const struct inject_jump *jumps, uint32_t count)
+bool jumps_write(int memory, const struct inject_jump *jumps, uint32_t count)
 {
 	unsigned char now[HOOK_PATCH_BYTES];
 	for (uint32_t i = 0; i < count; i++)
@@ -84,13 +84,13 @@ static bool jumps_put(int memory, const struct inject_jump *jumps, uint32_t coun
 	return true;
 }
 
-bool jumps_write(int memory, const struct inject_jump *jumps, uint32_t count, bool is_in)
+static bool jumps_undo(int memory, const struct inject_jump *jumps, uint32_t count, bool for_unwinders)
 {
 	bool is_done = true;
-	if (is_in)
-		return jumps_put(memory, jumps, count);
 	for (uint32_t i = 0; i < count; i++)
-		is_done &= bytes_replace(memory, jumps[i].address, jumps[i].jump, jumps[i].original, HOOK_PATCH_BYTES);
+		if (for_unwinders || !jumps[i].is_for_unwinders)
+			is_done &= bytes_replace(memory, jumps[i].address, jumps[i].jump, jumps[i].original,
+						 HOOK_PATCH_BYTES);
 	return is_done;
 }
 
@@ -115,6 +115,7 @@ struct clearing {
 	pid_t tid; /* one of them */
 	int memory;
 	uint64_t start_at; /* address of the process's struct recorder_start; 0: none */
+	bool is_kept;      /* entries that unwinders need are not restored */
 };
 
 /* Check whether a stopped thread is inside, and resume it. A thread outside is detached from, unless it may have to
@@ -137,18 +138,26 @@ static bool is_unknown(const struct stand *stand)
 	return !stand->is_gone && !stand->is_outside;
 }
 
-/* Return whether the C library still runs initialisers and will call main through the recorder's code. */
-static bool is_main_coming(const struct clearing *clearing)
+/* Read what the process has noted of calls that are not on a stack, or that an exception may leave; zeros: nothing. */
+static struct recorder_start start_of(const struct clearing *clearing)
 {
 	struct recorder_start start;
-	return clearing->start_at && remote_read(clearing->memory, clearing->start_at, &start, sizeof(start)) &&
-	       start.is_coming;
+	if (!clearing->start_at || !remote_read(clearing->memory, clearing->start_at, &start, sizeof(start)))
+		start = (struct recorder_start){0};
+	return start;
+}
+
+static void start_note(const struct clearing *clearing, size_t field, uint32_t value)
+{
+	if (clearing->start_at)
+		remote_write(clearing->memory, clearing->start_at + field, &value, sizeof(value));
 }
 
 /* Count the threads that were not seen outside yet. */
 static void count_inside(struct clearing *clearing)
 {
-	clearing->inside = is_main_coming(clearing);
+	/* The C library still runs initialisers, and will call main through the recorder's code. */
+	clearing->inside = start_of(clearing).is_coming != 0;
 	clearing->tid = clearing->crowd->pid;
 	for (uint32_t i = 0; i < clearing->crowd->count; i++) {
 		if (!is_unknown(&clearing->crowd->stands[i]))
@@ -244,7 +253,13 @@ static int crowd_write(struct clearing *clearing, const struct originals *origin
 	struct urgency before = urgency_begin();
 	uint64_t began_ns = monotonic_now_ns();
 	int error = crowd_stop(clearing->crowd, diag);
-	if (!error && !originals->write(originals))
+	/* A new handler may throw: its exception must pass the frames of the recorder. */
+	clearing->is_kept = start_of(clearing).handling != 0;
+	if (!error && !clearing->is_kept)
+		start_note(clearing, offsetof(struct recorder_start, is_over), 1);
+	if (!error && originals->knows_unwinders)
+		start_note(clearing, offsetof(struct recorder_start, is_closed), 1);
+	if (!error && !originals->write(originals, !clearing->is_kept))
 		error = diag_fail(diag, EIO, "the code of process %d cannot be written", (int)clearing->crowd->pid);
 	pause->thread_count = clearing->crowd->count;
 	if (!error)
@@ -276,6 +291,23 @@ static void crowd_wait_outside(struct clearing *clearing, enum inject_patience p
 	}
 }
 
+/* Restore the entries that unwinders need, after all threads were seen outside. No other entry leads there, so no frame is
+   left that an exception could pass; if one has left such a frame, it is still counted. */
+static void crowd_write_kept(struct clearing *clearing, const struct originals *originals,
+			     enum inject_patience patience)
+{
+	struct diag ignored = {""};
+	if (!start_of(clearing).is_closed)
+		return;
+	start_note(clearing, offsetof(struct recorder_start, handling), 0);
+	crowd_release(clearing->crowd, CROWD_LEAVE_LIMIT_NS);
+	clearing->callers = 0;
+	if (crowd_seize(clearing->crowd, &ignored) != 0 || crowd_write(clearing, originals, &ignored) != 0)
+		clearing->is_kept = true;
+	else
+		crowd_wait_outside(clearing, patience);
+}
+
 int crowd_clear(struct crowd *crowd, int memory, const struct originals *originals, const struct pieces *pieces,
 		enum inject_patience patience, struct inject_pause *pause, struct inject_rest *rest, struct diag *diag)
 {
@@ -292,9 +324,12 @@ int crowd_clear(struct crowd *crowd, int memory, const struct originals *origina
 	int error = originals->write ? crowd_write(&clearing, originals, diag) : 0;
 	if (!error && pieces->code_count)
 		crowd_wait_outside(&clearing, patience);
+	if (!error && clearing.is_kept && !clearing.inside)
+		crowd_write_kept(&clearing, originals, patience);
 	stacks_fini(&clearing.stacks);
 	if (error)
 		return error;
+	clearing.inside += clearing.is_kept && !clearing.inside;
 	if (clearing.inside)
 		*rest = (struct inject_rest){
 			.bytes = pieces->bytes, .thread_count = clearing.inside, .tid = clearing.tid};
@@ -315,13 +350,12 @@ static int memory_open(pid_t pid, struct diag *diag)
 	return memory >= 0 ? memory : inject_cannot_trace(pid, errno == ENOENT ? ESRCH : errno, diag);
 }
 
-static bool own_originals_write(const struct originals *base)
+static bool own_originals_write(const struct originals *base, bool for_unwinders)
 {
 	const struct own_originals *originals = (const struct own_originals *)base;
-	bool is_done = jumps_write(originals->memory, originals->inject->jump, originals->inject->jump_count, false);
-	return originals->own ? is_done && jumps_write(originals->memory, originals->own->jump,
-						       originals->own->jump_count, false)
-			      : is_done;
+	const struct inject *inject = originals->inject, *own = originals->own;
+	return jumps_undo(originals->memory, inject->jump, inject->jump_count, for_unwinders) &&
+	       (!own || jumps_undo(originals->memory, own->jump, own->jump_count, for_unwinders));
 }
 
 static void own_originals_close(const struct originals *base)
@@ -333,7 +367,7 @@ static void own_originals_close(const struct originals *base)
 void own_originals_init(struct own_originals *originals, int memory, const struct inject *inject,
 			const struct inject *own)
 {
-	*originals = (struct own_originals){{own_originals_write, own_originals_close}, memory, inject, own};
+	*originals = (struct own_originals){{own_originals_write, true, own_originals_close}, memory, inject, own};
 }
 
 static int detach(struct inject_detaching *detaching, struct crowd *crowd, int memory, struct diag *diag)
@@ -355,10 +389,11 @@ struct file_originals {
 	struct patches patches;
 };
 
-static bool file_originals_write(const struct originals *base)
+/* It is not known which ones unwinders need: all or none. */
+static bool file_originals_write(const struct originals *base, bool for_unwinders)
 {
 	const struct file_originals *originals = (const struct file_originals *)base;
-	return patches_undo(originals->memory, &originals->patches, false);
+	return !for_unwinders || patches_undo(originals->memory, &originals->patches, false);
 }
 
 static void file_originals_close(const struct originals *base)
@@ -371,7 +406,8 @@ int crowd_remove(struct crowd *crowd, int memory, uint64_t inode, enum inject_pa
 		 struct inject_pause *pause, struct inject_rest *rest, struct diag *diag)
 {
 	struct pieces pieces;
-	struct file_originals originals = {.base = {file_originals_write, file_originals_close}, .memory = memory};
+	struct file_originals originals = {.base = {file_originals_write, false, file_originals_close},
+					   .memory = memory};
 	struct proc_map *maps = NULL;
 	struct diag why = {""};
 	int count = proc_read_maps(crowd->pid, &maps), error = 0;

@@ -7,15 +7,15 @@
 #include "inject/inject.h"
 #include "inject/remains.h"
 
-/** Write the original bytes back; with is_in write the jumps instead, all or none. Return false if the present bytes
-    are unexpected or cannot be written. */
-bool jumps_write(int memory, const struct inject_jump *jumps, uint32_t count, bool is_in);
+/** Write the jumps, all or none. Return false if the present bytes are unexpected or cannot be written. */
+bool jumps_write(int memory, const struct inject_jump *jumps, uint32_t count);
 
 /** The code from before the recording, and how to restore it. */
 struct originals {
-	/** Restore the entries while all threads are paused. Return false on failure. NULL: no entry leads to the
-	    recorder */
-	bool (*write)(const struct originals *originals);
+	/** Restore the entries while all threads are paused, without those that unwinders need if for_unwinders is
+	    false. Return false on failure. NULL: no entry leads to the recorder */
+	bool (*write)(const struct originals *originals, bool for_unwinders);
+	bool knows_unwinders; /**< without those that unwinders need, write() restores the others; else none */
 	/** restore the bytes of the doors, once no thread is in the recorder's code */
 	void (*close)(const struct originals *originals);
 };

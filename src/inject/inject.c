@@ -135,7 +135,8 @@ static void mappings_note(struct inject *inject)
 {
 	struct recorder_mappings mappings = {.magic = RECORDER_MAPPINGS_MAGIC,
 					     .region = inject->region_address,
-					     .data = {inject->recorder, inject->fork_wiped + RECORDER_WIPED_BYTES},
+					     .data = {inject->recorder - RECORDER_GUARD_BYTES,
+						      inject->fork_wiped + RECORDER_WIPED_BYTES},
 					     .doors = {inject->doors.low, inject->doors.high},
 					     .pools = inject->recorder + offsetof(struct recorder, pool)};
 	_Static_assert((int)INJECT_ISLAND_MAX <= (int)RECORDER_MAPPING_CODE_COUNT, "each island has a row");
@@ -354,12 +355,12 @@ static void map_pool(struct inject *inject, struct remote *remote)
 	uint64_t bytes = inject->no_syscalls ? POOL_BYTES_MOST : POOL_BYTES;
 	int64_t at = -ENOMEM;
 	for (; map_failed(at) && bytes >= POOL_BYTES; bytes /= 2)
-		at = map_anywhere(inject, remote, &(struct map_wish){bytes, PROT_READ | PROT_WRITE, MAP_OURS, -1});
+		at = map_written(inject, remote, bytes);
 	bytes *= 2;
 	if (map_failed(at))
 		return;
 	remote_call(remote, SYS_madvise, (uint64_t)at, bytes, MADV_DONTDUMP, 0, 0, 0);
-	const struct recorder_pool pool = {NULL, bytes, POOL_HEAD_BYTES};
+	const struct recorder_pool pool = {NULL, bytes, POOL_HEAD_BYTES, RECORDER_GUARD_BYTES};
 	remote_write(remote->memory, (uint64_t)at, &pool, sizeof(pool));
 	RECORDER_WRITE(inject, pool, (struct recorder_pool *)(uintptr_t)at);
 }

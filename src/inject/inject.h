@@ -54,6 +54,7 @@ struct inject_jump {
 	unsigned char original[HOOK_PATCH_BYTES], jump[HOOK_PATCH_BYTES];
 	uint64_t moved;                    /**< address of the copy of its first instructions */
 	int16_t offsets[HOOK_PATCH_BYTES]; /**< offset in that copy of the instruction that begins at byte i, or -1 */
+	bool is_for_unwinders;             /**< its hook knows the recorder's frames, which an exception may pass */
 };
 
 /** Addresses [low, high) of a process. */

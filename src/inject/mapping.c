@@ -85,7 +85,32 @@ int64_t map_anywhere(const struct inject *inject, struct remote *remote, const s
 	return map_moved(inject, remote, map_at(remote, 0, wish), wish);
 }
 
-enum { CALL_OPEN, CALL_REGION, CALL_DATA, CALL_WIPE, CALL_COUNT = 8 };
+enum { MAP_WRITTEN = MAP_OURS | MAP_GROWSDOWN | MAP_FIXED };
+
+/* Return the wish for the addresses of memory that the recorder writes: the guard and the memory. */
+static struct map_wish room_for(uint64_t bytes)
+{
+	return (struct map_wish){RECORDER_GUARD_BYTES + bytes, PROT_NONE, MAP_OURS, -1};
+}
+
+/* Map memory over the room that is mapped for it. Return its address or a negative errno, also that of the room. */
+static int64_t map_over(struct remote *remote, int64_t room, uint64_t bytes)
+{
+	return map_failed(room) ? room
+				: remote_call(remote, SYS_mmap, (uint64_t)room + RECORDER_GUARD_BYTES, bytes,
+					      PROT_READ | PROT_WRITE, MAP_WRITTEN, (uint64_t)-1, 0);
+}
+
+int64_t map_written(const struct inject *inject, struct remote *remote, uint64_t bytes)
+{
+	const struct map_wish wish = room_for(bytes);
+	int64_t room = map_anywhere(inject, remote, &wish), at = map_over(remote, room, bytes);
+	if (map_failed(at) && !map_failed(room))
+		unmap(remote, (uint64_t)room, wish.bytes);
+	return at;
+}
+
+enum { CALL_OPEN, CALL_REGION, CALL_ROOM, CALL_DATA, CALL_WIPE, CALL_COUNT = 9 };
 
 /* Map everything but the islands in one batch. The target itself opens the region's file by its path, which lies at
    `place`. */
@@ -94,12 +119,22 @@ static int map_at_once(const struct inject *inject, struct remote *remote, uint6
 {
 	const uint64_t bytes = inject->region->bytes, fork_wiped_at = recorder_bytes(inject),
 		       data_bytes = fork_wiped_at + RECORDER_WIPED_BYTES;
-	const uint64_t flags = (uint64_t)MAP_OURS, both = PROT_READ | PROT_WRITE;
+	const uint64_t both = PROT_READ | PROT_WRITE, guard_bytes = RECORDER_GUARD_BYTES;
+	const struct map_wish room = room_for(data_bytes);
 	const struct inject_island *island = &inject->island[0];
 	const struct remote_step steps[CALL_COUNT] = {
 		[CALL_OPEN] = {SYS_openat, true, {{(uint64_t)AT_FDCWD, 0}, {place, 0}, {O_RDWR | O_CLOEXEC, 0}}},
 		[CALL_REGION] = {SYS_mmap, true, {{0, 0}, {bytes, 0}, {both, 0}, {MAP_SHARED, 0}, {0, CALL_OPEN + 1}}},
-		[CALL_DATA] = {SYS_mmap, true, {{0, 0}, {data_bytes, 0}, {both, 0}, {flags, 0}, {(uint64_t)-1, 0}}},
+		[CALL_ROOM] = {SYS_mmap,
+			       true,
+			       {{0, 0}, {room.bytes, 0}, {PROT_NONE, 0}, {MAP_OURS, 0}, {(uint64_t)-1, 0}}},
+		[CALL_DATA] = {SYS_mmap,
+			       true,
+			       {{guard_bytes, CALL_ROOM + 1},
+				{data_bytes, 0},
+				{both, 0},
+				{MAP_WRITTEN, 0},
+				{(uint64_t)-1, 0}}},
 		[CALL_WIPE] = {SYS_madvise,
 			       true,
 			       {{fork_wiped_at, CALL_DATA + 1}, {RECORDER_WIPED_BYTES, 0}, {MADV_WIPEONFORK, 0}}},
@@ -135,16 +170,20 @@ static void move_memory(const struct inject *inject, struct remote *remote, int6
 {
 	const int both = PROT_READ | PROT_WRITE;
 	const struct map_wish region = {inject->region->bytes, both, MAP_SHARED, (int)results[CALL_OPEN]};
-	const struct map_wish data = {recorder_bytes(inject) + RECORDER_WIPED_BYTES, both, MAP_OURS, -1};
+	const uint64_t data_bytes = recorder_bytes(inject) + RECORDER_WIPED_BYTES;
+	const struct map_wish room = room_for(data_bytes);
 	int64_t region_at = map_moved(inject, remote, results[CALL_REGION], &region),
-		data_at = map_moved(inject, remote, results[CALL_DATA], &data);
+		room_at = map_moved(inject, remote, results[CALL_ROOM], &room);
 	if (region_at != results[CALL_REGION] && !map_failed(region_at))
 		remote_call(remote, SYS_madvise, (uint64_t)region_at, region.bytes, MADV_DONTDUMP, 0, 0, 0);
+	int64_t data_at = room_at == results[CALL_ROOM] ? results[CALL_DATA] : map_over(remote, room_at, data_bytes);
 	if (data_at != results[CALL_DATA] && !map_failed(data_at)) {
-		remote_call(remote, SYS_madvise, (uint64_t)data_at, data.bytes, MADV_DONTDUMP, 0, 0, 0);
+		remote_call(remote, SYS_madvise, (uint64_t)data_at, data_bytes, MADV_DONTDUMP, 0, 0, 0);
 		results[CALL_WIPE] = remote_call(remote, SYS_madvise, (uint64_t)data_at + recorder_bytes(inject),
 						 RECORDER_WIPED_BYTES, MADV_WIPEONFORK, 0, 0, 0);
 	}
+	if (map_failed(data_at) && !map_failed(room_at))
+		unmap(remote, (uint64_t)room_at, room.bytes);
 	results[CALL_REGION] = region_at;
 	results[CALL_DATA] = data_at;
 }

@@ -23,6 +23,9 @@ bool map_failed(int64_t result);
 /** Map memory at an address that the program does not count on. Return the address or a negative errno. */
 int64_t map_anywhere(const struct inject *inject, struct remote *remote, const struct map_wish *wish);
 
+/** Map memory that the recorder writes, with the guard below it. Return the address or a negative errno. */
+int64_t map_written(const struct inject *inject, struct remote *remote, uint64_t bytes);
+
 /** Map everything that recording needs. near: the loader, or a static executable. Return 0, or a negative errno with
     the reason in `diag`. */
 int map_all(struct inject *inject, struct remote *remote, const char *region_path, uint64_t near,

@@ -12,13 +12,28 @@
 #include "inject/stub.h"
 #include "inject/target_fields.h"
 
+/* Return whether all code of the image is the allocator's. */
+static bool is_allocator(const struct hook_image *hooks, bool is_main)
+{
+	return hooks->defines_malloc && hooks->flavour == HOOK_FLAVOUR_OTHER && !is_main;
+}
+
+/* Return whether what the function calls, outside of the allocator's code, is the program's: new handlers, and the making
+   of exceptions. Where an allocator has a function that is tried first, the recorder knows when that is. */
+static bool is_separate(const struct hook_image *hooks, const struct hook_target *target, bool is_main)
+{
+	bool is_new = target->function == FUNCTION_NEW || target->function == FUNCTION_NEW_ALIGNED;
+	return target->is_operator &&
+	       (!hooks->defines_malloc || (is_new && target->handlerless < 0 && is_allocator(hooks, is_main)));
+}
+
 /* Give the recorder the callers inside the allocator: single return addresses, or the whole image if it is an
    allocator's own. */
 static void tell_internal_calls(struct inject *inject, const struct hook_image *hooks, const struct inject_image *image,
 				bool is_main)
 {
 	uint32_t count = 0;
-	if (hooks->defines_malloc && hooks->flavour == HOOK_FLAVOUR_OTHER && !is_main) {
+	if (is_allocator(hooks, is_main)) {
 		context_read(inject, offsetof(struct recorder, range_count), &count, sizeof(count));
 		if (count < RECORDER_RANGE_MAX) {
 			struct address_range range = {image->base, image->end};
@@ -139,7 +154,10 @@ static void tell_silent_calls(struct hook_context *context, const struct hook_im
 
 static struct inject_jump jump_make(const struct stub *stub, uint64_t to, const unsigned char *now)
 {
-	struct inject_jump jump = {.address = stub->address, .moved = stub->context.original};
+	uint8_t function = stub->target->function;
+	struct inject_jump jump = {.address = stub->address,
+				   .moved = stub->context.original,
+				   .is_for_unwinders = function == HOOK_FIND_OBJECT || function == HOOK_ITERATE_PHDR};
 	memcpy(jump.original, now, sizeof(jump.original));
 	patch_put_jump(jump.jump, stub->address, to);
 	memcpy(jump.offsets, stub->offsets, sizeof(jump.offsets));
@@ -158,9 +176,9 @@ static bool jump_add(struct inject *inject, const struct inject_jump *jump)
 }
 
 /* Return the recorder's function for a target; 0: the stub does all. */
-static uint64_t hook_address(const struct inject *inject, const struct hook_target *target, uint64_t fallback)
+static uint64_t hook_address(const struct inject *inject, const struct hook_target *target)
 {
-	const char *name = stub_hook_name(target, fallback);
+	const char *name = stub_hook_name(target);
 	char sampled[64];
 	if (!name)
 		return 0;
@@ -250,7 +268,7 @@ static bool is_patched(const struct inject *inject, uint64_t address, const unsi
 /* Patch one function: its stub and moved instructions into an island, its row into the region, then the jump.
  * originals: by target, where each can be called without its hook. */
 static void patch_target(struct inject *inject, const struct hook_image *hooks, const struct hook_target *target,
-			 struct inject_image *image, const char *path, uint64_t *originals)
+			 struct inject_image *image, const char *path, bool is_main, uint64_t *originals)
 {
 	uint64_t address = target->address + image->bias;
 	unsigned char now[HOOK_PATCH_BYTES], code[STUB_BYTES_MAX] = {0};
@@ -284,21 +302,21 @@ static void patch_target(struct inject *inject, const struct hook_image *hooks, 
 	struct stub stub = {.at = island->next, .target = target, .address = address, .requests = image->requests};
 	stub.context.recorder = (struct recorder *)inject->recorder;
 	stub.context.function = target->function;
-	stub.context.fallback = target->throws && target->fallback >= 0 ? originals[target->fallback] : 0;
+	stub.context.handlerless = target->handlerless >= 0 ? originals[target->handlerless] : 0;
 	stub.context.chunk = chunk_kind(inject, target);
 	stub.context.allocator_base = image->base;
 	stub.context.heap_key =
 		image->base | (uint64_t)(stub.context.chunk == CHUNK_NONE ? HEAP_ALLOCATOR : HEAP_GLIBC_MAIN)
 				      << RECORDER_HEAP_KEY_KIND;
 	stub.context.usable_size = target->usable_size ? target->usable_size + image->bias : 0;
-	stub.hook = hook_address(inject, target, stub.context.fallback);
+	stub.hook = hook_address(inject, target);
 	stub.region_address = inject->region_address;
 	tell_silent_calls(&stub.context, hooks, image->bias);
 	if (target->function < FUNCTION_COUNT) {
 		struct region_entry entry = {.address = target->address,
 					     .file = image->file,
 					     .function = target->function,
-					     .is_separate = !hooks->defines_malloc && target->is_operator};
+					     .is_separate = is_separate(hooks, target, is_main)};
 		memcpy(entry.name, target->name, sizeof(entry.name));
 		entry.name[sizeof(entry.name) - 1] = 0;
 		uint32_t index = entry_add(inject->region, &entry);
@@ -341,11 +359,11 @@ void patch_image(struct inject *inject, const struct hook_image *hooks, struct i
 	tell_internal_calls(inject, hooks, image, is_main);
 	if (hooks->has_more_requests)
 		inject_refuse(inject, "some requests to Valgrind", path, "there are too many");
-	/* First the functions that others fall back on. */
+	/* First the functions that others try. */
 	for (int round = 0; round < 2; round++)
 		for (uint32_t i = 0; i < hooks->target_count; i++)
-			if (hooks->targets[i].throws == (round == 1))
-				patch_target(inject, hooks, &hooks->targets[i], image, path, originals);
+			if ((hooks->targets[i].handlerless >= 0) == (round == 1))
+				patch_target(inject, hooks, &hooks->targets[i], image, path, is_main, originals);
 	free(originals);
 	if (hooks->flavour == HOOK_FLAVOUR_GLIBC)
 		RECORDER_WRITE(inject, tid_offset, 0x2d0); /* struct pthread's tid; the recorder verifies it */

@@ -128,7 +128,8 @@ void pieces_of(struct pieces *pieces, const struct inject *inject, const struct 
 	piece_add(pieces, maps, count,
 		  (struct inject_piece){.low = inject->tables, .high = inject->tables + inject->tables_bytes});
 	piece_add(pieces, maps, count,
-		  (struct inject_piece){.low = inject->recorder, .high = inject->fork_wiped + RECORDER_WIPED_BYTES});
+		  (struct inject_piece){.low = inject->recorder - RECORDER_GUARD_BYTES,
+					.high = inject->fork_wiped + RECORDER_WIPED_BYTES});
 	if (inject->region_address)
 		region_piece_add(pieces, inject->region_address, inject->region_address + inject->region->bytes);
 }
@@ -176,13 +177,14 @@ static void pools_unmap(const struct pieces *pieces, struct remote *remote)
 		struct recorder_pool pool;
 		if (!remote_read(remote->memory, at, &pool, sizeof(pool)) || pool.bytes > PIECE_BYTES_MAX)
 			break;
-		uint64_t next = (uint64_t)pool.next, high = (at + pool.bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-		if (!is_mapped(maps, count, at, high, false))
+		uint64_t next = (uint64_t)pool.next, high = (at + pool.bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1),
+			 low = at - (pool.guard_bytes == RECORDER_GUARD_BYTES ? pool.guard_bytes : 0);
+		if (!is_mapped(maps, count, low, high, false))
 			break;
 		/* If this process is killed here, a later recording must not take the program's next mapping at this
 		   address for a pool. */
 		remote_write(remote->memory, list.pools, &next, sizeof(next));
-		remote_call(remote, SYS_munmap, at, high - at, 0, 0, 0, 0);
+		remote_call(remote, SYS_munmap, low, high - low, 0, 0, 0, 0);
 		at = next;
 	}
 	free(maps);

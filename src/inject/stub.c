@@ -72,14 +72,11 @@ static const char *const hook_names[HOOK_FUNCTION_COUNT] = {
 	[HOOK_REQUEST] = "hook_request",
 };
 
-const char *stub_hook_name(const struct hook_target *target, uint64_t fallback)
+const char *stub_hook_name(const struct hook_target *target)
 {
 	assert(target->function < sizeof(hook_names) / sizeof(hook_names[0]));
-	bool has_fallback = target->throws && fallback;
-	if (has_fallback && target->function == FUNCTION_NEW)
-		return "hook_new_throwing";
-	if (has_fallback && target->function == FUNCTION_NEW_ALIGNED)
-		return "hook_new_aligned_throwing";
+	if (target->handlerless >= 0)
+		return target->function == FUNCTION_NEW ? "hook_handled_new" : "hook_handled_new_aligned";
 	return hook_names[target->function];
 }
 

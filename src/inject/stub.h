@@ -28,7 +28,7 @@ struct stub {
 
 /** Return the name of the recorder's function for a target, "hook_..." or, for sessions that sample, "sampled_...";
     NULL: the stub does everything. */
-const char *stub_hook_name(const struct hook_target *target, uint64_t fallback);
+const char *stub_hook_name(const struct hook_target *target);
 
 /** Write the stub (at most STUB_BYTES_MAX) to code; set context.original and entry_at. Return its size or a negative
     errno. */

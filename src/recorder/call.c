@@ -31,6 +31,9 @@ static void guard_discard(struct thread *thread)
 	/* The lost call may have remembered a stack that the buffer does not have: reader and thread begin anew. */
 	thread->memo_count = thread->extra_count = thread->bp_end = 0;
 	thread->memo_is_home = 0;
+	if (thread->handling)
+		handling_end(thread->recorder);
+	thread->handling = 0;
 	if (thread->stream.head)
 		stream_begin(thread, &thread->stream, clock_now(thread->recorder), LOST_FREE);
 	thread->guard = 0;
@@ -41,14 +44,15 @@ static inline int is_annotation(const struct hook_context *context)
 	return function_is_annotation(context->function);
 }
 
-/* Return whether the call under way is of an operator that uses no other allocator. Other allocators then serve only
-   what it calls, such as the making of an exception. */
+/* Return whether the call under way is of an operator that uses no other allocator, or that calls new handlers. Other
+   calls are then those of what it calls, such as the making of an exception. */
 static int is_separate(const struct thread *thread)
 {
 	const struct recorder *recorder = thread->recorder;
 	uint32_t entry = LOAD(&thread->slot->call_entry) - 1;
-	return entry < recorder->limits.entry_max &&
-	       region_entry_at(recorder->region, &recorder->limits, entry)->is_separate;
+	return thread->handling == thread->guard ||
+	       (entry < recorder->limits.entry_max &&
+		region_entry_at(recorder->region, &recorder->limits, entry)->is_separate);
 }
 
 /* Begin a call under a guard. Return true if it is an event; call->is_signal says of which kind. */

@@ -116,6 +116,23 @@ static inline __attribute__((always_inline)) int call_is_ours(const struct call 
 	return call->is_signal || LIKELY(call->thread->guard == frame_of(call)) || call_is_lost(call->thread->recorder);
 }
 
+/** Count a call that an exception may leave. Return 0, uncounted, if no exception can pass the recorder's frames any
+    more. Counting comes first: who ends that pauses this thread before it or after it. */
+static inline int handling_begin(struct recorder *recorder)
+{
+	__atomic_fetch_add(&recorder->mappings.start.handling, 1, __ATOMIC_SEQ_CST);
+	if (LIKELY(!LOAD(&recorder->mappings.start.is_over)))
+		return 1;
+	__atomic_fetch_sub(&recorder->mappings.start.handling, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/** Count off such a call. */
+static inline void handling_end(struct recorder *recorder)
+{
+	__atomic_fetch_sub(&recorder->mappings.start.handling, 1, __ATOMIC_RELAXED);
+}
+
 /** End the call: nothing is under way in the slot, and the guard is free. */
 static inline void call_end(const struct call *call)
 {

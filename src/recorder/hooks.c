@@ -141,9 +141,11 @@ __attribute__((noinline)) static uint64_t allocate_special(struct request *reque
 	struct call call;
 	if (!enter_special(&call, context, frame))
 		return ((heap_call *)function)(request->a, request->b, request->c, 0);
-	if (call.options & OPTION_SAMPLE)
-		return allocate_sampled(&call, request, context, function);
-	return allocate(call, *request, context, function, 1);
+	uint64_t result = call.options & OPTION_SAMPLE ? allocate_sampled(&call, request, context, function)
+						       : allocate(call, *request, context, function, 1);
+	if (call.is_signal)
+		call.thread->nested_block = result;
+	return result;
 }
 
 /* Do all of an allocating function. */
@@ -255,29 +257,79 @@ HOOK hook_posix_memalign(PARAMETERS)
 	return result;
 }
 
-/* A throwing operator new that fails does not return here, and its event would never be written. So its twin that
-   returns NULL is called instead, if there is one. Only if that fails, the original is called, as a tail call, to fail
-   in its own way. */
-#define THROWING(...) \
-	uint64_t result = context->fallback ? hook_alloc((struct request){.a = a, \
-									  .b = b, \
-									  .c = c, \
-									  .size = a, \
-									  .lost = LOST_ALLOC, \
-									  .stack_option = OPTION_STACK_ALLOC, \
-									  __VA_ARGS__}, \
-							 context, FRAME, context->fallback) \
-					    : 0; \
-	return LIKELY(result) ? result : ((heap_call *)context->original)(a, b, c, 0)
-
-HOOK hook_new_throwing(PARAMETERS)
+/* Call an operator new whose heap has refused the block, after handling_begin(). An exception of a new handler passes
+   this frame: the guard that it leaves is discarded by the next call. */
+__attribute__((noinline)) static uint64_t new_by_handlers(uint64_t a, uint64_t b, uint64_t c,
+							  const struct hook_context *context, uint64_t frame)
 {
-	THROWING(.argument = 0);
+	struct call call;
+	struct recorder *recorder = context->recorder;
+	heap_call *original = (heap_call *)context->original;
+	if (!enter_special(&call, context, frame)) {
+		handling_end(recorder);
+		return original(a, b, c, 0);
+	}
+	struct thread *thread = call.thread;
+	thread->nested_block = 0;
+	call_announce(&call, context, a);
+	int is_signal = (int)call.is_signal;
+	if (is_signal) {
+		/* Within a call that is in the signal stream, the handlers' calls need that stream. */
+		handling_end(recorder);
+		call_end(&call);
+	} else {
+		thread->handling = frame;
+	}
+	uint64_t result = call_original(&call, context->original, a, b, c);
+	if (thread->handling == frame) {
+		thread->handling = 0;
+		handling_end(recorder);
+	}
+	if (UNLIKELY(is_signal ? !enter_special(&call, context, frame) : !call_is_ours(&call)))
+		return result;
+	int is_sampling = call.options & OPTION_SAMPLE, is_aligned = context->function == FUNCTION_NEW_ALIGNED;
+	/* A static program's allocator may have called its malloc, which is then an event. */
+	if (!result || result == thread->nested_block || (is_sampling && !sample_takes(thread, a))) {
+		call_end(&call);
+		return result;
+	}
+	struct request request = {
+		.size = a, .argument = b, .flags = is_aligned ? RECORD_ARGUMENT : 0, .lost = LOST_ALLOC};
+	leave_with_block(call, context, event_of(&request, result, 0), OPTION_STACK_ALLOC, 1);
+	if (is_sampling)
+		sample_keep(context, result);
+	return result;
 }
 
-HOOK hook_new_aligned_throwing(PARAMETERS)
+/*
+ * An operator new that finds no memory calls the program's new handlers, which may free blocks, leave by an exception,
+ * or never return. So a function of the same heap that calls none is tried first, as an event. Only if it returns NULL
+ * the operator itself is called: then the program's calls under it are events, too, and a block is one more event.
+ * Both ways end in tail calls: where no exception can pass, no frame of the recorder may lie on the stack.
+ */
+#define HANDLED_NEW(first, second, ...) \
+	uint64_t result = hook_alloc((struct request){.a = first, \
+						      .b = second, \
+						      .c = c, \
+						      .size = a, \
+						      .lost = LOST_ALLOC, \
+						      .stack_option = OPTION_STACK_ALLOC, \
+						      __VA_ARGS__}, \
+				     context, FRAME, context->handlerless); \
+	if (LIKELY(result)) \
+		return result; \
+	if (!(LOAD(&context->recorder->region->options) & OPTION_ENABLED) || !handling_begin(context->recorder)) \
+		return ((heap_call *)context->original)(a, b, c, 0); \
+	return new_by_handlers(a, b, c, context, FRAME)
+
+HOOK hook_handled_new(PARAMETERS)
 {
-	THROWING(.argument = b, .flags = RECORD_ARGUMENT);
+	HANDLED_NEW(a, b, .argument = 0);
+}
+
+HOOK hook_handled_new_aligned(PARAMETERS)
+{
+	HANDLED_NEW(b, a, .argument = b, .flags = RECORD_ARGUMENT);
 }
 
 /* Make a call that has begun, and end it, for functions that free a block. */

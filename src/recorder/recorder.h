@@ -12,6 +12,10 @@
  *     | instructions, ...   |                +----------------------------+  it empty, and so finds itself
  *     +---------------------+
  *
+ * Memory that is written is mapped as a stack is (MAP_GROWSDOWN): private writable memory of another kind counts as data,
+ * and would leave the program less under RLIMIT_DATA. The kernel extends such a mapping down for an access below it, so
+ * RECORDER_GUARD_BYTES without access lie there.
+ *
  * A stub loads its context's address into r8 and jumps to the hook; no heap function has more than four
  * arguments, so the hook sees (a, b, c, d, context).
  */
@@ -35,6 +39,7 @@ enum {
 	RECORDER_DEPTH_MAX = 8192, /**< a stack of this many frames still fits into the smallest buffer */
 	RECORDER_DEPTH_FIRST = 64, /**< a thread's room at first */
 	RECORDER_POOL_BYTES = 1 << 20,
+	RECORDER_GUARD_BYTES = 4096,
 	RECORDER_EXTRA_MAX = 6,
 	RECORDER_PLAIN_BYTES = 544, /**< the largest record that the fast way writes */
 	RECORDER_HEAP_KEY_KIND = 60,
@@ -57,8 +62,8 @@ struct recorder;
 struct hook_context {
 	struct recorder *recorder;
 	uint64_t original; /**< address of the moved instructions, which continue in the function */
-	/** throwing operator new: a function of the same heap that returns NULL instead; else 0 */
-	uint64_t fallback;
+	/** operator new: a function that takes its blocks from the same heap and calls no new handler, or 0 */
+	uint64_t handlerless;
 	uint64_t usable_size;    /**< malloc_usable_size of the same allocator, or 0 */
 	uint64_t allocator_base; /**< run-time base of its image: the heap's handle */
 	uint8_t entry;           /**< index of struct region_entry */
@@ -177,6 +182,9 @@ struct thread {
 	struct fresh *fresh;
 	uint64_t sample_left; /**< bytes up to the next chosen one */
 	uint64_t random;
+	/** the guard of an operator new that may be calling new handlers, which are the program's; else 0 */
+	uint64_t handling;
+	uint64_t nested_block; /**< that the last nested call returned */
 };
 
 /** A heap by its key: the handle, its name << RECORDER_HEAP_KEY_NAME, and enum region_heap_kind <<
@@ -204,6 +212,7 @@ struct recorder_pool {
 	struct recorder_pool *next; /**< the pool that was used before; NULL: none */
 	uint64_t bytes;             /**< of the mapping */
 	uint64_t used;              /**< with this header; exceeds `bytes` if a piece was too large */
+	uint64_t guard_bytes;       /**< mapped below it; 0 in recorders of older versions */
 };
 
 /** Memory that a fork empties (MADV_WIPEONFORK). */
@@ -231,6 +240,11 @@ struct recorder_start {
 	uint64_t main;      /**< 0: unknown */
 	uint32_t is_coming; /**< the C library has the address of the recorder's code, and will call it */
 	uint32_t has_begun; /**< or the process ran when it was attached to */
+	/** calls of new_by_handlers() under way, which an exception may leave. While there is one, unwinders need
+	    hook_find_object() and hook_iterate_phdr() */
+	uint32_t handling;
+	/** set while all threads are paused: all other hooks are removed; these two are removed */
+	uint32_t is_closed, is_over;
 };
 
 /** The mappings in the process besides the region, for their removal by this recording's logger or by the next one to
@@ -239,11 +253,11 @@ struct recorder_start {
 struct recorder_mappings {
 	uint64_t magic;
 	uint64_t region;                                         /**< the region's address */
-	struct recorder_mapping data;                            /**< struct recorder and struct fork_wiped */
+	struct recorder_mapping data; /**< struct recorder and struct fork_wiped, with the guard below them */
 	struct recorder_mapping mapping[RECORDER_MAPPING_COUNT]; /**< code first */
 	struct recorder_mapping doors; /**< spare bytes of the executable that lead into the code */
 	uint64_t pools;                /**< address of the pointer to the newest struct recorder_pool */
-	struct recorder_start start;   /**< while is_coming is set, nothing may be unmapped */
+	struct recorder_start start;   /**< while is_coming or handling is set, nothing may be unmapped */
 };
 
 struct recorder {

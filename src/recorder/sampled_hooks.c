@@ -6,7 +6,7 @@
  */
 #include "recorder/hooks.h"
 
-#define SAMPLED_ALLOC(name, size, previous) \
+#define SAMPLED(name, size, previous, function, first, second, answer) \
 	uint64_t hook_##name(PARAMETERS); \
 	HOOK sampled_##name(PARAMETERS) \
 	{ \
@@ -19,12 +19,19 @@
 		thread->sample_left -= length; \
 		thread->guard = FRAME; \
 		__asm__ volatile("" ::: "memory"); \
-		uint64_t result = ((heap_call *)context->original)(a, b, c, 0); \
+		uint64_t result = ((heap_call *)(function))(first, second, c, 0); \
 		__asm__ volatile("" ::: "memory"); \
 		/* It is this call's or discarded: each other setter has cleared it. A forked child has none. */ \
 		thread->guard = 0; \
-		return result; \
+		return answer; \
 	}
+
+#define SAMPLED_ALLOC(name, size, previous) SAMPLED(name, size, previous, context->original, a, b, result)
+
+/* What calls new handlers must not be called here: under this guard, their calls would not be recorded. */
+#define SAMPLED_NEW(name, first, second) \
+	SAMPLED(name, a, 0, context->handlerless, first, second, \
+		LIKELY(result) ? result : hook_##name(a, b, c, d, context))
 
 #define SAMPLED_FREE(name) \
 	uint64_t hook_##name(PARAMETERS); \
@@ -43,8 +50,8 @@ SAMPLED_ALLOC(realloc, b, a)
 SAMPLED_ALLOC(realloc_extended, b, a)
 SAMPLED_ALLOC(reallocarray, product(b, c), a)
 SAMPLED_ALLOC(posix_memalign, c, 0)
-SAMPLED_ALLOC(new_throwing, a, 0)
-SAMPLED_ALLOC(new_aligned_throwing, a, 0)
+SAMPLED_NEW(handled_new, a, b)
+SAMPLED_NEW(handled_new_aligned, b, a)
 SAMPLED_FREE(free)
 SAMPLED_FREE(free_sized)
 SAMPLED_FREE(free_aligned_sized)

@@ -5,8 +5,10 @@
 #include "recorder/stream.h"
 
 enum {
+	PROT_NO_ACCESS = 0,
 	PROT_READ_WRITE = 3,
 	MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022,
+	MAP_AS_STACK_HERE = 0x110, /* MAP_GROWSDOWN, MAP_FIXED */
 	PLACE_PROBES = 16,
 	PROCESS_WAIT_MS = 50,
 	PROCESS_WAIT_ROUNDS = 2, /* of the logger, which may have no processor for longer */
@@ -21,22 +23,37 @@ enum {
    cancelled amid its work. If two threads do the same at once, one compare-and-swap decides, and the second one undoes
    its part. */
 
+/* Map memory for the recorder, with its guard. Return 0 if there is none. */
+static uint64_t memory_map(uint64_t size)
+{
+	long guard = cpu_system_call(SYS_NUMBER_MMAP, 0, (long)(size + RECORDER_GUARD_BYTES), PROT_NO_ACCESS,
+				     MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0);
+	if (guard <= 0)
+		return 0;
+	long result = cpu_system_call(SYS_NUMBER_MMAP, guard + RECORDER_GUARD_BYTES, (long)size, PROT_READ_WRITE,
+				      MAP_PRIVATE_ANONYMOUS_NORESERVE | MAP_AS_STACK_HERE, -1, 0);
+	if (result == guard + RECORDER_GUARD_BYTES)
+		return (uint64_t)result;
+	sys_call4(SYS_NUMBER_MUNMAP, guard, (long)(size + RECORDER_GUARD_BYTES), 0, 0);
+	return 0;
+}
+
 /* Add a mapping for at least `bytes` before `old`. False: there is no memory, or no system call may be made. */
 static int pool_extend(struct recorder *recorder, struct recorder_pool *old, uint64_t bytes)
 {
 	uint64_t needed = bytes + POOL_HEAD_BYTES, size = needed > RECORDER_POOL_BYTES ? needed : RECORDER_POOL_BYTES;
 	if (recorder->no_syscalls)
 		return 0;
-	long result = cpu_system_call(SYS_NUMBER_MMAP, 0, (long)size, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS_NORESERVE,
-				      -1, 0);
-	if (result <= 0)
+	uint64_t result = memory_map(size);
+	if (!result)
 		return 0;
 	/* Core files stay as without the recorder. */
-	sys_call4(SYS_NUMBER_MADVISE, result, (long)size, MADVISE_DONTDUMP, 0);
+	sys_call4(SYS_NUMBER_MADVISE, (long)result, (long)size, MADVISE_DONTDUMP, 0);
 	struct recorder_pool *added = (struct recorder_pool *)result;
-	*added = (struct recorder_pool){old, size, POOL_HEAD_BYTES};
+	*added = (struct recorder_pool){old, size, POOL_HEAD_BYTES, RECORDER_GUARD_BYTES};
 	if (!__atomic_compare_exchange_n(&recorder->pool, &old, added, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		sys_call4(SYS_NUMBER_MUNMAP, result, (long)size, 0, 0);
+		sys_call4(SYS_NUMBER_MUNMAP, (long)(result - RECORDER_GUARD_BYTES),
+			  (long)(size + RECORDER_GUARD_BYTES), 0, 0);
 	return 1;
 }
 

@@ -311,7 +311,8 @@ struct region_entry {
 	uint64_t address; /**< in its file */
 	uint32_t file;    /**< that has it */
 	uint8_t function; /**< enum heap_function */
-	/** 1: it gets its memory from the system, so calls of other heap functions below it are events, too */
+	/** 1: calls of heap functions below it, outside of its allocator's code, are events, too: it gets its memory
+	    from the system, or calls new handlers */
 	uint8_t is_separate;
 	uint8_t reserved[2];
 	char name[112];

@@ -14,7 +14,7 @@ from live import expect, is_reading, run_tests, wait_for
 PERL = FILES / "perl"
 # What differs between two runs of the same program.
 OWN = {"Pid", "Tgid", "Ngid", "NSpid", "NStgid", "NSpgid", "NSsid", "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches", "VmPeak", "VmSize", "VmHWM", "VmRSS",
-       "RssAnon", "RssFile", "RssShmem", "VmData", "VmPTE"}
+       "RssAnon", "RssFile", "RssShmem", "VmStk", "VmPTE"}
 # Pages of code: those of the recorder are among them.
 CODE = {"VmExe", "VmLib"}
 TEXTS = ("status", "environ", "limits", "mountinfo", "cgroup", "cmdline", "comm", "oom_score_adj", "coredump_filter", "personality", "loginuid", "sessionid", "timerslack_ns",

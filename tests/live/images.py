@@ -191,7 +191,7 @@ time.sleep(60)
 
 
 FACTS = """
-my %skip = map { $_ => 1 } qw(Pid Tgid NSpid NStgid NSpgid NSsid PPid VmPeak VmSize VmHWM VmRSS RssAnon RssFile RssShmem VmData VmPTE VmExe VmLib
+my %skip = map { $_ => 1 } qw(Pid Tgid NSpid NStgid NSpgid NSsid PPid VmPeak VmSize VmHWM VmRSS RssAnon RssFile RssShmem VmStk VmPTE VmExe VmLib
     voluntary_ctxt_switches nonvoluntary_ctxt_switches Cpus_allowed_list SigQ);
 for my $name (qw(status environ limits mountinfo cgroup)) {
     open(my $file, "<", "/proc/self/$name") or die; local $/; my $text = <$file>;

@@ -146,6 +146,22 @@ def test_soft_limits():
         expect(info(TRACE)["complete"], f"{limit}: not complete")
 
 
+def test_limits_of_data():
+    """What the recorder maps in a program, at first and later, is none of its data: there are as many threads and blocks as untraced."""
+    limits = os.path.join(PROGRAMS, "limits")
+    tried = []
+    for limit, mode in ((":", "data"), (":", "below"), ("ulimit -Sd 60000", "threads"), ("ulimit -d 60000", "threads"), ("ulimit -d 30000", "threads")):
+        # One arena: which of several a thread takes is by chance.
+        command = ("env", "MALLOC_ARENA_MAX=1", "sh", "-c", f'{limit}; exec "$@"', "sh", limits, mode)
+        status, expected, errors = run(*command)
+        expect(status == 0 and expected, f"{limit}, {mode}: untraced: {status}, {errors}")
+        got = record(*command)
+        expect(got[:2] == (0, expected), f"{limit}, {mode}: {got}, untraced {expected}")
+        expect(info(TRACE)["complete"], f"{limit}, {mode}: not complete")
+        tried.append(expected.strip().splitlines()[-1])
+    return "; ".join(tried)
+
+
 def test_quiet():
     """-q hides how it goes and the summary, but not what the trace lacks; -q -q hides that, too."""
     program = odd_program()
@@ -163,4 +179,4 @@ def test_quiet():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(test_found_at_the_exec, test_as_a_child, test_failed_execs, test_in_a_session, test_hard_limits, test_soft_limits, test_quiet))
+    sys.exit(run_tests(test_found_at_the_exec, test_as_a_child, test_failed_execs, test_in_a_session, test_hard_limits, test_soft_limits, test_limits_of_data, test_quiet))

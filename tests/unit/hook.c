@@ -170,20 +170,50 @@ static void a_name_of_many_is_the_plain_one(void **state)
 	hook_image_fini(&image);
 }
 
-static void throwing_operators_are_told_apart(void **state)
+/* Assert which function is tried before the operator; NULL: none. */
+static void assert_tried_before(const struct hook_image *image, const char *operator, const char *tried)
+{
+	int32_t handlerless = target_of(image, operator)->handlerless;
+	assert_int_equal(handlerless >= 0, tried != NULL);
+	if (tried)
+		assert_string_equal(image->targets[handlerless].name, tried);
+}
+
+static void what_calls_no_handler_is_tried_first(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *path, *plain, *aligned;
+	} rows[] = {
+		{LIBRARIES "libjemalloc.so.2", "malloc", "aligned_alloc"},
+		{LIBRARIES "libmimalloc.so.2.0", "malloc", "mi_aligned_alloc"},
+		{LIBRARIES "libtcmalloc_minimal.so.4", "tc_malloc_skip_new_handler", "aligned_alloc"},
+		{LIBRARIES "libtcmalloc.so.4", "tc_malloc_skip_new_handler", "aligned_alloc"},
+		/* These know which blocks are of new. */
+		{LIBRARIES "libtcmalloc_minimal_debug.so.4", NULL, NULL},
+		{LIBRARIES "libtcmalloc_debug.so.4", NULL, NULL},
+		{"/usr/lib/gcc/x86_64-linux-gnu/12/libasan.so", NULL, NULL},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct hook_image image;
+		if (!image_read(&image, rows[i].path, false))
+			continue;
+		assert_tried_before(&image, "_Znwm", rows[i].plain);
+		assert_tried_before(&image, "_ZnwmRKSt9nothrow_t", rows[i].plain);
+		assert_tried_before(&image, "_ZnwmSt11align_val_t", rows[i].aligned);
+		assert_tried_before(&image, "_ZnwmSt11align_val_tRKSt9nothrow_t", rows[i].aligned);
+		assert_tried_before(&image, "malloc", NULL);
+		hook_image_fini(&image);
+	}
+}
+
+static void functions_of_operators_are_told_apart(void **state)
 {
 	(void)state;
 	struct hook_image image;
 	if (!image_read(&image, LIBRARIES "libjemalloc.so.2", false))
 		skip();
-	assert_true(target_of(&image, "_Znwm")->throws);
-	assert_true(target_of(&image, "_ZnamSt11align_val_t")->throws);
-	assert_false(target_of(&image, "_ZnwmRKSt9nothrow_t")->throws);
 	assert_int_equal(target_of(&image, "_Znwm")->function, FUNCTION_NEW);
-	assert_string_equal(image.targets[target_of(&image, "_Znwm")->fallback].name, "_ZnwmRKSt9nothrow_t");
-	assert_string_equal(image.targets[target_of(&image, "_ZnamSt11align_val_t")->fallback].name,
-			    "_ZnamSt11align_val_tRKSt9nothrow_t");
-	assert_int_equal(target_of(&image, "malloc")->fallback, -1);
 	assert_int_equal(target_of(&image, "mallocx")->function, FUNCTION_MALLOCX);
 	assert_int_equal(target_of(&image, "_ZnwmSt11align_val_t")->function, FUNCTION_NEW_ALIGNED);
 	assert_int_equal(target_of(&image, "_ZdlPvmSt11align_val_t")->function, FUNCTION_DELETE_SIZED_ALIGNED);
@@ -1261,7 +1291,8 @@ int main(int count, char **arguments)
 		cmocka_unit_test(sections_are_found),
 		cmocka_unit_test(allocators_are_found_and_displaceable),
 		cmocka_unit_test(a_name_of_many_is_the_plain_one),
-		cmocka_unit_test(throwing_operators_are_told_apart),
+		cmocka_unit_test(what_calls_no_handler_is_tried_first),
+		cmocka_unit_test(functions_of_operators_are_told_apart),
 		cmocka_unit_test(what_defines_no_malloc_has_no_targets),
 		cmocka_unit_test(the_loader_has_no_heap),
 		cmocka_unit_test(static_programs_have_their_allocator_within),

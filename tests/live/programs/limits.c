@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * limits address   the address space ends: malloc fails, and works again after a free
+ * limits data      the program's data, at first, with a deep stack, in a child, and with threads: print how much it is
+ * limits threads   the limit of data: print how many threads there can be, and then how many blocks
+ * limits below     no mapping that grows down, but for the stack, may grow: an access below it is a fault, as it was
  * limits cgroup    the memory limit of a cgroup kills the program; exit status 77 where none can be made
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "expect.h"
 
@@ -28,6 +33,134 @@ static int test_address(void)
 		EXPECT(block);
 		free(block);
 	}
+	puts("ok");
+	return 0;
+}
+
+/* In a buffer of the program's own: the library's would be data. */
+static void data_print(const char *when)
+{
+	static char text[8192];
+	int fd = open("/proc/self/status", O_RDONLY);
+	ssize_t size = read(fd, text, sizeof(text) - 1);
+
+	EXPECT(fd >= 0 && size > 0);
+	close(fd);
+	text[size] = 0;
+	char *line = strstr(text, "VmData:");
+	EXPECT(line);
+	printf("%s: %ld kB\n", when, strtol(line + 7, NULL, 10));
+	fflush(stdout);
+}
+
+static pthread_barrier_t begun, done;
+
+static void *blocks_take(void *unused)
+{
+	free(malloc(100));
+	pthread_barrier_wait(&begun);
+	pthread_barrier_wait(&done);
+	return unused;
+}
+
+static int __attribute__((noinline)) deep(int depth)
+{
+	volatile char here[64] = {0};
+
+	free(malloc(20));
+	return depth == 0 ? here[0] : deep(depth - 1) + here[1];
+}
+
+static int test_data(void)
+{
+	enum { THREADS = 40, DEPTH = 6000 };
+	pthread_t threads[THREADS];
+	int status = 0;
+
+	free(malloc(100));
+	data_print("at first");
+	deep(DEPTH);
+	data_print("with a deep stack");
+	if (fork() == 0) {
+		free(malloc(100));
+		data_print("in a child");
+		_exit(0);
+	}
+	EXPECT(wait(&status) > 0 && status == 0);
+	/* When they end, their library may keep their stacks. */
+	pthread_barrier_init(&begun, NULL, THREADS + 1);
+	pthread_barrier_init(&done, NULL, THREADS + 1);
+	for (int i = 0; i < THREADS; i++)
+		EXPECT(!pthread_create(&threads[i], NULL, blocks_take, NULL));
+	pthread_barrier_wait(&begun);
+	data_print("with threads");
+	pthread_barrier_wait(&done);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+
+static void *held_begin(void *held)
+{
+	for (size_t i = 0; i < 2000; i++)
+		free(malloc(i));
+	/* All are there until the last one was tried. */
+	pthread_mutex_lock(held);
+	pthread_mutex_unlock(held);
+	return NULL;
+}
+
+static int test_threads(void)
+{
+	enum { THREADS = 8, BLOCKS = 100 };
+	static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+	pthread_t threads[THREADS];
+	int thread_count = 0, block_count = 0;
+
+	pthread_mutex_lock(&held);
+	while (thread_count < THREADS && !pthread_create(&threads[thread_count], NULL, held_begin, &held))
+		thread_count++;
+	pthread_mutex_unlock(&held);
+	for (int i = 0; i < thread_count; i++)
+		pthread_join(threads[i], NULL);
+	while (block_count < BLOCKS && malloc(1 << 20))
+		block_count++;
+	printf("%d threads, %d blocks\n", thread_count, block_count);
+	return 0;
+}
+
+/* A child reads there, and must be killed for it. */
+static void fault_expect(unsigned long address)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct rlimit none = {0, 0};
+		setrlimit(RLIMIT_CORE, &none);
+		_exit(*(volatile char *)address & 1);
+	}
+	EXPECT(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+}
+
+static int test_below(void)
+{
+	static char line[512];
+	unsigned long lows[64], low = 0, high;
+	int count = 0, is_stack = 0;
+	FILE *file = fopen("/proc/self/smaps", "r");
+
+	EXPECT(file);
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%lx-%lx ", &low, &high) == 2)
+			is_stack = strstr(line, "[stack]") != NULL;
+		else if (!strncmp(line, "VmFlags:", 8) && strstr(line, " gd ") && !is_stack && count < 64)
+			lows[count++] = low;
+	}
+	fclose(file);
+	for (int i = 0; i < count; i++)
+		for (unsigned long below = 1; below <= 1 << 13; below += 1 << 12)
+			fault_expect(lows[i] - below);
 	puts("ok");
 	return 0;
 }
@@ -83,5 +216,11 @@ int main(int argc, char **argv)
 		return test_address();
 	if (argc == 2 && !strcmp(argv[1], "cgroup"))
 		return test_cgroup();
+	if (argc == 2 && !strcmp(argv[1], "data"))
+		return test_data();
+	if (argc == 2 && !strcmp(argv[1], "threads"))
+		return test_threads();
+	if (argc == 2 && !strcmp(argv[1], "below"))
+		return test_below();
 	return 2;
 }
