@@ -392,8 +392,8 @@ static int32_t target_at(const struct hook_image *image, uint64_t address)
 	return -1;
 }
 
-/* Return whether operator delete takes malloc's blocks as its own. A debugging tcmalloc remembers the kind of each block;
-   in any other, delete is free. */
+/* Return whether operator delete takes malloc's blocks as its own. A debugging tcmalloc remembers the kind of each
+   block; in any other, delete is free. */
 static bool has_one_kind(const struct finder *finder, uint8_t family)
 {
 	const struct finding *delete = find_name(finder, "tc_delete"), *free = find_name(finder, "tc_free");

@@ -291,8 +291,8 @@ static void crowd_wait_outside(struct clearing *clearing, enum inject_patience p
 	}
 }
 
-/* Restore the entries that unwinders need, after all threads were seen outside. No other entry leads there, so no frame is
-   left that an exception could pass; if one has left such a frame, it is still counted. */
+/* Restore the entries that unwinders need, after all threads were seen outside. No other entry leads there, so no frame
+   is left that an exception could pass; if one has left such a frame, it is still counted. */
 static void crowd_write_kept(struct clearing *clearing, const struct originals *originals,
 			     enum inject_patience patience)
 {

@@ -84,8 +84,8 @@ const struct proc_map *image_find_program(const struct inject *inject, const str
 {
 	for (int i = 0; i < count; i++) {
 		struct region_image row;
-		if (maps[i].inode && maps[i].offset == 0 && image_read_loaded(inject->memory, maps[i].low, &row, NULL) &&
-		    is_program(inject, &row))
+		if (maps[i].inode && maps[i].offset == 0 &&
+		    image_read_loaded(inject->memory, maps[i].low, &row, NULL) && is_program(inject, &row))
 			return &maps[i];
 	}
 	return NULL;

@@ -18,8 +18,8 @@ static bool is_allocator(const struct hook_image *hooks, bool is_main)
 	return hooks->defines_malloc && hooks->flavour == HOOK_FLAVOUR_OTHER && !is_main;
 }
 
-/* Return whether what the function calls, outside of the allocator's code, is the program's: new handlers, and the making
-   of exceptions. Where an allocator has a function that is tried first, the recorder knows when that is. */
+/* Return whether what the function calls, outside of the allocator's code, is the program's: new handlers, and the
+   making of exceptions. Where an allocator has a function that is tried first, the recorder knows when that is. */
 static bool is_separate(const struct hook_image *hooks, const struct hook_target *target, bool is_main)
 {
 	bool is_new = target->function == FUNCTION_NEW || target->function == FUNCTION_NEW_ALIGNED;

@@ -17,10 +17,10 @@
  * restores it; then it need be neither compared nor kept. `bp_end` divides the remembered frames. The outer ones,
  * before it, have their bp, or the mark of a dead one, and are verified with it; from it on every bp is dead.
  *
- * A stack of more frames than an event may have is cut at its outer end, and begins with a mark there. All of its frames
- * are counted once; after that the remembered ones lead to the number of all. Where it is cut depends on that number
- * only, so that equal stacks are cut alike. The cut moves by many frames at once, since each move is a whole walk. Fewer
- * frames are kept than an event may have: each event compares the words of all of them.
+ * A stack of more frames than an event may have is cut at its outer end, and begins with a mark there. All of its
+ * frames are counted once; after that the remembered ones lead to the number of all. Where it is cut depends on that
+ * number only, so that equal stacks are cut alike. The cut moves by many frames at once, since each move is a whole
+ * walk. Fewer frames are kept than an event may have: each event compares the words of all of them.
  *
  * Remembered addresses are safe to read: only when the stack pointer is on the thread's own stack ("home"), in the part
  * that a complete walk has once proved to be one piece up to its base. The home stack is mapped as long as its thread

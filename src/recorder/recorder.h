@@ -12,9 +12,9 @@
  *     | instructions, ...   |                +----------------------------+  it empty, and so finds itself
  *     +---------------------+
  *
- * Memory that is written is mapped as a stack is (MAP_GROWSDOWN): private writable memory of another kind counts as data,
- * and would leave the program less under RLIMIT_DATA. The kernel extends such a mapping down for an access below it, so
- * RECORDER_GUARD_BYTES without access lie there.
+ * Memory that is written is mapped as a stack is (MAP_GROWSDOWN): private writable memory of another kind counts as
+ * data, and would leave the program less under RLIMIT_DATA. The kernel extends such a mapping down for an access below
+ * it, so RECORDER_GUARD_BYTES without access lie there.
  *
  * A stub loads its context's address into r8 and jumps to the hook; no heap function has more than four
  * arguments, so the hook sees (a, b, c, d, context).
