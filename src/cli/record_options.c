@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "os/proc.h"
 #include "session/clocks.h"
 
 enum { PAGE_BYTES = 4096 };
@@ -130,7 +131,7 @@ int record_settle(struct record *record, const char *command)
 		session->buffer_max = session->buffer_min;
 		cli_say("--max-buffers is %u, as --min-buffers", session->buffer_max);
 	}
-	int error = check_clock(session);
+	int error = proc_fault() ? cli_fail("%s: %s", command, proc_fault()) : check_clock(session);
 	error = error ? error : settle_keep(session, command);
 	error = error ? error : settle_size(session, command);
 	return error ? error : check_file_mode(record, command);

@@ -540,3 +540,11 @@ uint64_t proc_run_ns(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
 	return sscanf(read_short(path).data, "%llu", &ran_ns) == 1 ? ran_ns : proc_cpu_ticks(pid);
 }
+
+const char *proc_fault(void)
+{
+	char text[16] = "";
+	if (readlink("/proc/self", text, sizeof(text) - 1) < 0)
+		return "/proc is not mounted";
+	return atoi(text) == getpid() ? NULL : "/proc is that of another pid namespace (unshare has --mount-proc)";
+}

@@ -104,6 +104,9 @@ uint32_t proc_stack_pointers(pid_t pid, uint64_t *pointers, uint32_t most);
 /** Return whether the process pid still has the thread tid. */
 bool proc_thread_exists(pid_t pid, pid_t tid);
 
+/** Return why /proc does not show this process and its children, NULL if it does. */
+const char *proc_fault(void);
+
 /** Return the inode of its pid namespace, 0 if unknown. */
 uint64_t proc_pid_namespace(pid_t pid);
 

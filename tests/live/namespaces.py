@@ -175,6 +175,14 @@ def test_unknown_pids():
     expect(f"info: {text}", sum(line.split()[1:2] == ["-"] for line in text.splitlines()) == 5)
 
 
+def test_proc_of_others():
+    """Without a /proc of its own, the command says so, and runs nothing."""
+    for how, reason in ((["--pid", "--fork"], "another pid namespace"), (["--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"], "not mounted")):
+        done = subprocess.run([*OUTER, *how, XHEAP, "record", "-o", TRACE, "--", "echo", "ran"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
+        expect(f"{done.returncode} {done.stdout!r}: {done.stderr}", done.returncode == 2 and not done.stdout and reason in done.stderr)
+
+
 def main():
     allowed = subprocess.run([*OUTER, "--pid", "--fork", "--mount-proc", "true"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if allowed.returncode:
