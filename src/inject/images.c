@@ -206,14 +206,9 @@ bool inject_is_current(const struct inject *inject)
 	return number == inject->images_number;
 }
 
-/* Forget the entries of an unloaded image that were to be patched, and that some could not be. */
+/* Forget that some entries of an unloaded image could not be patched, and give its doors back. */
 static void image_forget_entries(struct inject *inject, const struct inject_image *image)
 {
-	uint32_t kept = 0;
-	for (uint32_t i = 0; i < inject->jump_count; i++)
-		if (inject->jump[i].address < image->base || inject->jump[i].address >= image->end)
-			inject->jump[kept++] = inject->jump[i];
-	inject->jump_count = kept;
 	inject->refused -= image->refused;
 	/* The doors of the executable are for its functions, and no more of them than these have. */
 	if (image->base <= inject->doors.low && inject->doors.low < image->end) {
@@ -239,6 +234,7 @@ static void images_drop(struct inject *inject, const struct proc_map *maps, int 
 			continue;
 		}
 		region_unload_image(inject->region, inject->image[i].index, ticks);
+		patches_forget(inject, &inject->image[i]);
 		if (inject->is_gathering)
 			image_forget_entries(inject, &inject->image[i]);
 		inject->image[i] = inject->image[--inject->image_count];

@@ -15,7 +15,7 @@
 #include "os/proc.h"
 #include "region/region.h"
 
-enum { INJECT_ISLAND_MAX = 8, INJECT_DOOR_BYTES = 16, INJECT_DOOR_MAX = 64 };
+enum { INJECT_ISLAND_MAX = 8, INJECT_FREED_MAX = 32, INJECT_DOOR_BYTES = 16, INJECT_DOOR_MAX = 64 };
 
 /** Executable memory in the target for stubs; the first island also holds the recorder. */
 struct inject_island {
@@ -37,10 +37,16 @@ struct inject_doors {
 	unsigned char original[INJECT_DOOR_BYTES * INJECT_DOOR_MAX]; /**< the bytes before the doors */
 };
 
+/** Addresses [low, high) of a process. */
+struct inject_span {
+	uint64_t low, high;
+};
+
 /** A known file image in the target. */
 struct inject_image {
 	uint64_t base, end, bias, inode;
 	uint32_t index, file;      /**< of its row and its file's row in the region */
+	struct inject_span stubs[INJECT_ISLAND_MAX]; /**< by island: the memory of its stubs */
 	uint64_t requests;         /**< address of the contexts of its requests to Valgrind; 0: none yet */
 	bool has_glibc, has_other; /**< it defines malloc: glibc's, another one */
 	bool is_seen;              /**< used by the comparison with the maps */
@@ -57,11 +63,6 @@ struct inject_jump {
 	bool is_for_unwinders;             /**< its hook knows the recorder's frames, which an exception may pass */
 };
 
-/** Addresses [low, high) of a process. */
-struct inject_span {
-	uint64_t low, high;
-};
-
 /** Most spans of inject_spans(). */
 enum { INJECT_POOLS_MAX = 64, INJECT_SPANS_MAX = INJECT_ISLAND_MAX + 3 + INJECT_POOLS_MAX };
 
@@ -75,6 +76,9 @@ struct inject {
 	struct place_heap heap;        /**< where the program's heap grows; nothing is mapped there */
 	struct inject_island island[INJECT_ISLAND_MAX];
 	uint32_t island_count;
+	/** memory of islands that unloaded images have left, and that others lie behind */
+	struct inject_span freed[INJECT_FREED_MAX];
+	uint32_t freed_count;
 	struct inject_doors doors;
 	struct inject_image *image;
 	uint32_t image_count;

@@ -27,30 +27,95 @@ static bool is_separate(const struct hook_image *hooks, const struct hook_target
 	       (!hooks->defines_malloc || (is_new && target->handlerless < 0 && is_allocator(hooks, is_main)));
 }
 
+/* A table of the recorder of places in allocators, each of which begins with an address; 0: a free place. */
+struct caller_table {
+	size_t count_field, field, size;
+	uint32_t max;
+};
+static const struct caller_table caller_ranges = {offsetof(struct recorder, range_count),
+						  offsetof(struct recorder, allocator), sizeof(struct address_range),
+						  RECORDER_RANGE_MAX};
+static const struct caller_table caller_returns = {offsetof(struct recorder, internal_count),
+						   offsetof(struct recorder, internal), sizeof(uint64_t),
+						   RECORDER_INTERNAL_MAX};
+
+static uint32_t caller_count(struct inject *inject, const struct caller_table *table)
+{
+	uint32_t count = 0;
+	context_read(inject, table->count_field, &count, sizeof(count));
+	return count < table->max ? count : table->max;
+}
+
+/* Return the address at a place of the table. */
+static uint64_t caller_get(struct inject *inject, const struct caller_table *table, uint32_t place)
+{
+	uint64_t address = 0;
+	context_read(inject, table->field + place * table->size, &address, sizeof(address));
+	return address;
+}
+
+static void caller_add(struct inject *inject, const struct caller_table *table, const void *caller)
+{
+	uint32_t count = caller_count(inject, table), place = 0;
+	while (place < count && caller_get(inject, table, place))
+		place++;
+	if (place == table->max)
+		return;
+	context_write(inject, table->field + place * table->size, caller, table->size);
+	count += place == count;
+	context_write(inject, table->count_field, &count, sizeof(count));
+}
+
+/* Free the places of an image that is unloaded. Others stay where they are: threads search the table meanwhile. */
+static void callers_forget(struct inject *inject, const struct caller_table *table, const struct inject_image *image)
+{
+	const struct address_range none = {0, 0};
+	for (uint32_t place = caller_count(inject, table); place-- > 0;)
+		if (caller_get(inject, table, place) - image->base < image->end - image->base)
+			context_write(inject, table->field + place * table->size, &none, table->size);
+}
+
+/* Give the island the memory of an unloaded image's stubs back. Only its end can grow, so other memory waits in
+   `freed` until the memory behind it is free. */
+static void stubs_free(struct inject *inject, struct inject_island *island, struct inject_span stubs)
+{
+	if (stubs.low == stubs.high)
+		return;
+	if (inject->freed_count < INJECT_FREED_MAX)
+		inject->freed[inject->freed_count++] = stubs;
+	for (uint32_t i = 0; i < inject->freed_count;) {
+		if (inject->freed[i].high != island->next) {
+			i++;
+			continue;
+		}
+		island->next = inject->freed[i].low;
+		inject->freed[i] = inject->freed[--inject->freed_count];
+		i = 0;
+	}
+}
+
 /* Give the recorder the callers inside the allocator: single return addresses, or the whole image if it is an
    allocator's own. */
 static void tell_internal_calls(struct inject *inject, const struct hook_image *hooks, const struct inject_image *image,
 				bool is_main)
 {
-	uint32_t count = 0;
-	if (is_allocator(hooks, is_main)) {
-		context_read(inject, offsetof(struct recorder, range_count), &count, sizeof(count));
-		if (count < RECORDER_RANGE_MAX) {
-			struct address_range range = {image->base, image->end};
-			context_write(inject, offsetof(struct recorder, allocator) + count * sizeof(range), &range,
-				      sizeof(range));
-			count++;
-			context_write(inject, offsetof(struct recorder, range_count), &count, sizeof(count));
-		}
-	}
-	context_read(inject, offsetof(struct recorder, internal_count), &count, sizeof(count));
-	for (uint32_t i = 0; i < hooks->internal_count && count < RECORDER_INTERNAL_MAX; i++) {
-		uint64_t address = hooks->internal_returns[i] + image->bias;
-		context_write(inject, offsetof(struct recorder, internal) + count * sizeof(address), &address,
-			      sizeof(address));
-		count++;
-	}
-	context_write(inject, offsetof(struct recorder, internal_count), &count, sizeof(count));
+	if (is_allocator(hooks, is_main))
+		caller_add(inject, &caller_ranges, &(struct address_range){image->base, image->end});
+	for (uint32_t i = 0; i < hooks->internal_count; i++)
+		caller_add(inject, &caller_returns, &(uint64_t){hooks->internal_returns[i] + image->bias});
+}
+
+void patches_forget(struct inject *inject, const struct inject_image *image)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < inject->jump_count; i++)
+		if (inject->jump[i].address < image->base || inject->jump[i].address >= image->end)
+			inject->jump[kept++] = inject->jump[i];
+	inject->jump_count = kept;
+	callers_forget(inject, &caller_ranges, image);
+	callers_forget(inject, &caller_returns, image);
+	for (uint32_t i = 0; i < inject->island_count; i++)
+		stubs_free(inject, &inject->island[i], image->stubs[i]);
 }
 
 void inject_refuse(struct inject *inject, const char *name, const char *path, const char *why)
@@ -356,6 +421,8 @@ void patch_image(struct inject *inject, const struct hook_image *hooks, struct i
 		return;
 	for (uint32_t i = 0; i < hooks->target_count; i++)
 		originals[i] = hooks->targets[i].address + image->bias;
+	for (uint32_t i = 0; i < inject->island_count; i++)
+		image->stubs[i].low = inject->island[i].next;
 	tell_internal_calls(inject, hooks, image, is_main);
 	if (hooks->has_more_requests)
 		inject_refuse(inject, "some requests to Valgrind", path, "there are too many");
@@ -365,6 +432,8 @@ void patch_image(struct inject *inject, const struct hook_image *hooks, struct i
 			if ((hooks->targets[i].handlerless >= 0) == (round == 1))
 				patch_target(inject, hooks, &hooks->targets[i], image, path, is_main, originals);
 	free(originals);
+	for (uint32_t i = 0; i < inject->island_count; i++)
+		image->stubs[i].high = inject->island[i].next;
 	if (hooks->flavour == HOOK_FLAVOUR_GLIBC)
 		RECORDER_WRITE(inject, tid_offset, 0x2d0); /* struct pthread's tid; the recorder verifies it */
 	else if (hooks->flavour == HOOK_FLAVOUR_MUSL)

@@ -26,4 +26,7 @@ void doors_open(struct inject *inject, const struct region_image *executable, ui
 void patch_image(struct inject *inject, const struct hook_image *hooks, struct inject_image *image, const char *path,
 		 bool is_main);
 
+/** Forget the patches of an image that is unloaded: no thread is in its functions. Their memory is used again. */
+void patches_forget(struct inject *inject, const struct inject_image *image);
+
 #endif
