@@ -18,6 +18,7 @@ order     how the log is compared with the trace: exact (default), contains, uno
 status    the exit status expected (default 0)
 unknown   frees of blocks that nobody had (default 0)
 whole     yes: each stack must reach its start (default no)
+cut       percent of the stacks that may be compared up to code without tables only: that of a compiler inside (default 1)
 unlogged  processes with events that the log cannot see (default 0)
 records   the most calls of a log (CALL_LOG_RECORDS)
 record    options for `xheap record`
@@ -46,7 +47,7 @@ BUILD = pathlib.Path(os.environ.get("BUILD", HERE.parent.parent / "build")).reso
 XHEAP = pathlib.Path(os.environ.get("XHEAP", BUILD / "xheap"))
 PROGRAMS = BUILD / "tests/live"
 SKIP = 77
-DEFAULTS = {"prepare": "", "shell": "yes", "needs": "", "log": "preload", "order": "exact", "status": "0", "unknown": "0", "whole": "no", "unlogged": "0",
+DEFAULTS = {"prepare": "", "shell": "yes", "needs": "", "log": "preload", "order": "exact", "status": "0", "unknown": "0", "whole": "no", "cut": "1", "unlogged": "0",
             "records": "", "record": "", "stacks": "no", "output": "same"}
 
 
@@ -196,7 +197,7 @@ class Check:
             raise Failure(f"the trace says that it is not complete: {info['missing_calls']} calls are missing, {lacking}")
 
     def compare(self, logs, dump=None, stacks=None):
-        command = [HERE / "compare.py", "--order", self.row["order"], "--unlogged", self.row["unlogged"], logs]
+        command = [HERE / "compare.py", "--order", self.row["order"], "--unlogged", self.row["unlogged"], "--cut", self.row["cut"], logs]
         if stacks:
             command[1:1] = ["--stacks", stacks]
         done = subprocess.run(command + ([dump] if dump else []), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

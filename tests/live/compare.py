@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Compares logs of calls (calls.h) with `xheap dump --events --format csv`, event by event.
 
-usage: compare.py [--order exact|contains|unordered|finished] [--before STAMP] [--unlogged N] [--stacks STACKS.csv] LOGS [DUMP.csv]
+usage: compare.py [--order exact|contains|unordered|finished] [--before STAMP] [--unlogged N] [--cut PERCENT] [--stacks STACKS.csv] LOGS [DUMP.csv]
 
 Without a dump the logs are only checked against themselves: no call is lost, and no address is handed out twice.
 
@@ -378,6 +378,7 @@ def main():
     parser.add_argument("--order", choices=ORDERS, default="exact")
     parser.add_argument("--before", type=int, default=1 << 62, help="calls that returned later need not be in the dump")
     parser.add_argument("--unlogged", type=int, default=0, help="processes that only the trace has")
+    parser.add_argument("--cut", type=int, default=1, help="percent of the stacks that may be truncated in the dump")
     parser.add_argument("--stacks")
     parser.add_argument("logs")
     parser.add_argument("dump", nargs="?")
@@ -399,7 +400,7 @@ def main():
         print(failure)
     if STACKS:
         print(f"{STACKS.checked} stacks compared, {STACKS.truncated} of them truncated, {STACKS.cut} as far as there are tables")
-        if STACKS.checked == 0 or STACKS.truncated * 100 > STACKS.checked:
+        if STACKS.checked == 0 or STACKS.truncated * 100 > STACKS.checked * options.cut:
             failures.append("stacks: too few to say anything")
             print(failures[-1])
     print(f"{checked} processes, {events} calls, {len(failures)} differences")

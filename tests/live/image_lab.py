@@ -15,6 +15,8 @@ SKIP, PRIVATE = 77, "XHEAP_TEST_IMAGES"
 ROOT, FILES = pathlib.Path("root").absolute(), pathlib.Path("files").absolute()
 OPTIONS, TRACES = ROOT / "etc/xheap/image.d", ROOT / "var/lib/xheap/traces"
 LIFE_SECONDS = 30 * PATIENCE
+# Until a vfork's child has executed its program, Python runs no other thread. Starts may wait for long here.
+subprocess._USE_VFORK = False
 SOAK_KILLS = 1000 if SOAK else 0
 
 
