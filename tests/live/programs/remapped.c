@@ -4,7 +4,6 @@
  * their code in huge pages. It prints how many mappings it has replaced, then allocates until its standard input ends,
  * and prints whether each block was its own.
  */
-#define _GNU_SOURCE
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
