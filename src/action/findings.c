@@ -33,23 +33,6 @@ static struct text bytes_of(const struct summary *summary, uint64_t bytes)
 	return report_bytes(summary->source, bytes);
 }
 
-/* Write a word of a shell. */
-static void word_put(struct sink *out, const char *word)
-{
-	sink_put(out, ' ');
-	if (*word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/+-:,@%=")]) {
-		sink_text(out, word);
-		return;
-	}
-	sink_put(out, '\'');
-	for (; *word; word++)
-		if (*word == '\'')
-			sink_text(out, "'\\''");
-		else
-			sink_put(out, *word);
-	sink_put(out, '\'');
-}
-
 /* Begin a command about the trace. */
 static void command_begin(const struct summary *summary, struct sink *out, const char *name)
 {
@@ -57,9 +40,9 @@ static void command_begin(const struct summary *summary, struct sink *out, const
 	sink_format(out, "xheap %s", name);
 	if (summary->source->session) {
 		sink_text(out, " -session");
-		word_put(out, summary->source->session);
+		sink_shell_word(out, summary->source->session);
 	} else {
-		word_put(out, summary->source->path);
+		sink_shell_word(out, summary->source->path);
 	}
 }
 
@@ -74,7 +57,7 @@ static void command_require(const struct summary *summary, struct sink *out, con
 	if (name->is_mark || text_shown(name->text) != name->text)
 		return;
 	sink_format(out, " %s", option);
-	word_put(out, name->text);
+	sink_shell_word(out, name->text);
 }
 
 /* The filters of the question belong to the evidence, too. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 
 /* ---- where it goes ---- */
 
@@ -135,6 +136,27 @@ void sink_bytes(struct sink *sink, const char *data, size_t size)
 void sink_text(struct sink *sink, const char *text)
 {
 	sink_bytes(sink, text, strlen(text));
+}
+
+void sink_shell_word(struct sink *sink, const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/+-:,@%=";
+	bool is_harmless = text_shown(text) == text;
+	sink_text(sink, *text == '-' ? " ./" : " ");
+	if (*text && !text[strspn(text, plain)]) {
+		sink_text(sink, text);
+		return;
+	}
+	sink_text(sink, is_harmless ? "'" : "$'");
+	for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+		if (*at == '\'' || (*at == '\\' && !is_harmless))
+			sink_format(sink, is_harmless ? "'\\%c'" : "\\%c", *at);
+		else if (!is_harmless && (*at < ' ' || *at > '~'))
+			sink_format(sink, "\\x%02x", *at);
+		else
+			sink_put(sink, (char)*at);
+	}
+	sink_put(sink, '\'');
 }
 
 void sink_vformat(struct sink *sink, const char *format, va_list arguments)

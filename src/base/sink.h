@@ -58,6 +58,10 @@ void sink_bytes(struct sink *sink, const char *data, size_t size);
 /** Write the text, up to its NUL. */
 void sink_text(struct sink *sink, const char *text);
 
+/** Write a blank, and the text as a word that a shell takes as it is: quoted where necessary, and harmless on a
+    terminal. A file's name that begins with a dash becomes "./-name". */
+void sink_shell_word(struct sink *sink, const char *text);
+
 /** Write as printf() does. */
 __attribute__((format(printf, 2, 3))) void sink_format(struct sink *sink, const char *format, ...);
 

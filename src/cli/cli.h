@@ -74,6 +74,11 @@ void cli_print_words(FILE *out, const char *words, unsigned column, unsigned wid
 __attribute__((format(printf, 1, 2))) void cli_say(const char *format, ...);
 __attribute__((format(printf, 1, 0))) void cli_vsay(const char *format, va_list arguments);
 
+/** Return "next: " and the command that reports on a trace, as one types it, for the caller to free. */
+char *cli_next(const char *trace);
+/** Say it. */
+void cli_say_next(const char *trace);
+
 /** Say "xheap: what: why" on stderr; returns CLI_FAILED. */
 __attribute__((format(printf, 1, 2))) int cli_fail(const char *format, ...);
 

@@ -71,6 +71,23 @@ void cli_say(const char *format, ...)
 	va_end(arguments);
 }
 
+char *cli_next(const char *trace)
+{
+	struct sink out;
+	sink_to_memory(&out);
+	sink_text(&out, "next: xheap report");
+	sink_shell_word(&out, trace);
+	return sink_take(&out, NULL);
+}
+
+void cli_say_next(const char *trace)
+{
+	char *next = cli_next(trace);
+	if (next)
+		cli_say("%s", next);
+	free(next);
+}
+
 /*
  * The pager's process. Where the user has not said otherwise, "less" leaves at once when all fits, keeps colours, and
  * leaves the text on the screen; where there is no less, the text is just printed.

@@ -216,7 +216,10 @@ static void analysis_answer(const struct analysis *analysis, const char *shown, 
 	peak_put(&input);
 	if (!with_growth || analysis->table->duration_ns < GROWTH_LEAST_NS || !growth_put(&input)) {
 		outstanding_put(&input);
-		printf("next: xheap report %s\n", text_shown(shown));
+		char *next = cli_next(shown);
+		if (next)
+			puts(next);
+		free(next);
 	}
 	heap_window_fini(&window);
 }

@@ -129,10 +129,14 @@ void record_print_summary(const struct record *record, int logger_status)
 	print_counts(record);
 	if (record->session.file_mode == SESSION_FILE_NONE)
 		return;
-	print_trace(record, shown);
+	bool is_gone = access(record->trace_path, F_OK) != 0;
 	/* After an error there may be no file. */
-	if ((summary->error && access(record->trace_path, F_OK) != 0) || record_print_answer(record, shown))
+	if (is_gone && !summary->error)
+		cli_say("%s is gone: it, or its directory, was removed during the recording", shown);
+	else
+		print_trace(record, shown);
+	if (is_gone || record_print_answer(record, shown))
 		return;
 	print_kinds(summary);
-	cli_say("next: xheap report %s", shown);
+	cli_say_next(shown);
 }

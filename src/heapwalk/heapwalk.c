@@ -512,7 +512,8 @@ void heapwalk_run(struct heapwalk *walk, const struct region *region)
 	if (walk->base)
 		glibc_walk(walk, region);
 	if (unsettled) {
-		snprintf(text, sizeof(text), "%u threads may have been in heap calls all the time", unsettled);
+		snprintf(text, sizeof(text), "%u thread%s may have been in heap calls all the time", unsettled,
+			 unsettled == 1 ? "" : "s");
 		found_missing_add(walk, text);
 	}
 	if (!walk->has_no_heap && (walk->other[0] || !walk->base)) {

@@ -158,5 +158,18 @@ def nothing():
     expect(run.returncode == 2 and "next" not in run.stderr, run.stderr)
 
 
+def names():
+    """The last line can be typed as it is, whatever the trace is called; of a trace that is gone there is none."""
+    for name in ("plain.xht", "a b'c.xht", "back\\slash.xht", "line\nfeed'.xht", "./-dash.xht", "\udcff.xht"):
+        run = subprocess.run([XHEAP, "record", "-o", name, "/bin/true"], stderr=subprocess.PIPE, text=True)
+        said = run.stderr.splitlines()[-1].removeprefix("xheap: next: ")
+        expect(said.isprintable() and said.startswith("xheap report "), f"{name!r}: {run.stderr}")
+        typed = subprocess.run(["bash", "-c", said], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(os.environ, PATH=f"{os.path.dirname(XHEAP)}:{os.environ['PATH']}"))
+        expect(typed.returncode == 0, f"{said}: {typed.stdout}")
+    os.makedirs("gone", exist_ok=True)
+    run = subprocess.run([XHEAP, "record", "-o", "gone/x.xht", "rm", "-r", "gone"], stderr=subprocess.PIPE, text=True)
+    expect(run.returncode == 0 and " is gone: " in run.stderr and "next" not in run.stderr, run.stderr)
+
+
 build()
-sys.exit(run_tests(answers, growing, narrow, refused, short, with_index, nothing))
+sys.exit(run_tests(answers, growing, narrow, refused, short, with_index, nothing, names))
