@@ -8,9 +8,29 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/signal_cleanup.h"
-
 enum { NAMES_MAX = 100 };
+
+static void do_nothing(void)
+{
+}
+
+static void add_nothing(void (*undo)(const void *context), const void *context)
+{
+	(void)undo;
+	(void)context;
+}
+
+static void remove_nothing(const void *context)
+{
+	(void)context;
+}
+
+static struct whole_file_guard guard = {do_nothing, do_nothing, add_nothing, remove_nothing};
+
+void whole_file_set_guard(const struct whole_file_guard *set)
+{
+	guard = *set;
+}
 
 bool whole_file_is(const char *path, const struct stat *status)
 {
@@ -37,7 +57,7 @@ static void temporary_remove(const void *path)
 static void file_fini(struct whole_file *file)
 {
 	if (file->temporary)
-		signal_cleanup_remove(file->temporary);
+		guard.remove(file->temporary);
 	free(file->path);
 	free(file->temporary);
 	*file = (struct whole_file){.fd = -1};
@@ -55,12 +75,12 @@ static int temporary_open(struct whole_file *file, mode_t mode)
 			file->temporary = NULL;
 			return -ENOMEM;
 		}
-		signal_cleanup_hold();
+		guard.hold();
 		file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 		int error = file->fd < 0 ? errno : 0;
 		if (!error)
-			signal_cleanup_add(temporary_remove, file->temporary);
-		signal_cleanup_release();
+			guard.add(temporary_remove, file->temporary);
+		guard.release();
 		if (!error)
 			return 0;
 		free(file->temporary);

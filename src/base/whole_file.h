@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /** Files that appear whole or not at all: they are written under a temporary name in the same directory, then
-    renamed. If a signal ends the program before (base/signal_cleanup.h), the temporary file is removed. */
+    renamed. If a signal ends the program before, and it has a guard for that, the temporary file is removed. */
 #ifndef XHEAP_BASE_WHOLE_FILE_H
 #define XHEAP_BASE_WHOLE_FILE_H
 
@@ -8,6 +8,17 @@
 #include <sys/stat.h>
 
 #include "base/diag.h"
+
+/** How a program removes what must not stay when a signal ends it (base/signal_cleanup.h). */
+struct whole_file_guard {
+	void (*hold)(void);
+	void (*release)(void);
+	void (*add)(void (*undo)(const void *context), const void *context);
+	void (*remove)(const void *context);
+};
+
+/** Use a guard from now on. A library leaves the signals of its program alone, and sets none. */
+void whole_file_set_guard(const struct whole_file_guard *guard);
 
 /** A file under construction. */
 struct whole_file {

@@ -23,7 +23,9 @@
  *     os/ base/             the kernel; containers and texts
  */
 #include "base/memory.h"
+#include "base/signal_cleanup.h"
 #include "base/text.h"
+#include "base/whole_file.h"
 #include "cli/option_parser.h"
 
 #include <stdlib.h>
@@ -279,6 +281,8 @@ static int run(int argc, char **argv)
 /* A command may end with 0 before the system has refused what it printed. */
 int main(int argc, char **argv)
 {
+	whole_file_set_guard(&(struct whole_file_guard){signal_cleanup_hold, signal_cleanup_release, signal_cleanup_add,
+							signal_cleanup_remove});
 	int status = run(argc, argv);
 	return status != CLI_FAILED && cli_stdout_flush() != CLI_OK ? CLI_FAILED : status;
 }

@@ -191,6 +191,8 @@ static void the_newest_cleanup_runs_first(void **state)
 
 int main(void)
 {
+	whole_file_set_guard(&(struct whole_file_guard){signal_cleanup_hold, signal_cleanup_release, signal_cleanup_add,
+							signal_cleanup_remove});
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_signal_leaves_no_part_of_a_file), cmocka_unit_test(a_signal_leaves_whole_files),
 		cmocka_unit_test(an_ignored_signal_stays_ignored),   cmocka_unit_test(a_child_leaves_the_parents_file),
