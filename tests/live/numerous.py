@@ -87,7 +87,10 @@ def test_forks():
 def test_threads():
     count = 100000 * MANY
     facts = record("threads", count)
-    expect(len(facts["processes"]) == 2 and facts["processes"][0]["threads"] == count + 2, f"{facts['processes']}")
+    threads = facts["processes"][0]["threads"] - 2
+    # On a busy machine there is a row more for some of them, without events.
+    expect(len(facts["processes"]) == 2 and count <= threads <= count + count // 10000, f"{facts['processes']}")
+    expect(facts["events"]["alloc"] >= count, f"{facts['events']}")
 
 
 def test_loads():
