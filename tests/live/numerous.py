@@ -19,7 +19,7 @@ def marks(said):
     """By size: the callers, innermost first, as the program has printed them."""
     found = {}
     for line in said.splitlines()[:-1]:
-        size, *frames = line.split()
+        size, *frames = line.split("\t")
         found[int(size) - FIRST_SIZE] = [frame.rpartition("+")[::2] for frame in frames]
     expect(said.endswith("end\n") and found.keys() == MARKS, f"the program says {said}")
     return found

@@ -3,9 +3,9 @@
  * numerous WHAT COUNT [ARGUMENT...]: a great number of forks, threads, loads or execs, one after the other, each with
  * calls of its own. A sleeping thread and a sleeping child go on only when all is over.
  *
- * Before and after that, and after it in the two sleepers, a block of a size of its own is allocated some frames deep,
- * and the stack is printed as another unwinder sees it: `SIZE IMAGE+OFFSET ...`, from the caller of the function that
- * allocates.
+ * Before and after that, and after it in the two sleepers, a block of a size of its own is allocated some frames deep.
+ * The program prints the size and the stack as another unwinder sees it, from the caller of the function that allocates:
+ * IMAGE+OFFSET of each frame, with a tab before it.
  *
  *     forks N CALLS SITES      children that call so many functions of the shared object SITES (sites.c), and use arenas
  *     threads N                threads that allocate and free
@@ -32,13 +32,13 @@ __attribute__((noinline)) static void mark(size_t size)
 	void *frame[FRAMES_MAX];
 	void *volatile block = malloc(size);
 	int count = backtrace(frame, FRAMES_MAX);
-	char line[8192];
+	char line[65536];
 	int length = snprintf(line, sizeof(line), "%zu", size);
 
 	for (int i = 1; i < count; i++) {
 		Dl_info info;
 		EXPECT(dladdr(frame[i], &info));
-		length += snprintf(line + length, sizeof(line) - (size_t)length, " %s+%#lx", info.dli_fname,
+		length += snprintf(line + length, sizeof(line) - (size_t)length, "\t%s+%#lx", info.dli_fname,
 				   (unsigned long)frame[i] - (unsigned long)info.dli_fbase);
 	}
 	line[length++] = '\n';
