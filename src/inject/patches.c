@@ -66,7 +66,7 @@ static void caller_add(struct inject *inject, const struct caller_table *table, 
 	context_write(inject, table->count_field, &count, sizeof(count));
 }
 
-/* Free the places of an image that is unloaded. Others stay where they are: threads search the table meanwhile. */
+/* Free the places of an image that is unloaded. Others stay where they are, since threads may search the table. */
 static void callers_forget(struct inject *inject, const struct caller_table *table, const struct inject_image *image)
 {
 	const struct address_range none = {0, 0};

@@ -88,7 +88,7 @@ def test_threads():
     count = 100000 * MANY
     facts = record("threads", count)
     threads = facts["processes"][0]["threads"] - 2
-    # On a busy machine there is a row more for some of them, without events.
+    # A flush may take the beginning of a thread and not yet its events: the thread then has a second row, without events.
     expect(len(facts["processes"]) == 2 and count <= threads <= count + count // 10000, f"{facts['processes']}")
     expect(facts["events"]["alloc"] >= count, f"{facts['events']}")
 
