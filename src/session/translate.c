@@ -109,7 +109,7 @@ static void image_free(struct translate *translate, uint32_t row)
 	translate->image[row].number = 0;
 }
 
-/* Free the rows of the images of a process that has ended. No child reads a row of its parent's. */
+/* Free the rows of the images of a process that has ended. A child takes nothing from its parent's rows. */
 static void images_end(struct translate *translate, uint32_t process)
 {
 	for (uint32_t row = 0; row < translate->image_count; row++)
