@@ -82,7 +82,8 @@ static void stream_decode_all(struct drain_region *region, struct stream *stream
 	assert(decode->at <= decode->end);
 	for (;;) {
 		bool is_known = decode->event_count < stream->written_events;
-		if (!is_known && decode->is_begun && !stream_follow(region, stream, decode, sequence))
+		/* Not a thread whose events are all known: the stream may have gone on to the next one before. */
+		if (!is_known && decode_is_within_thread(decode) && !stream_follow(region, stream, decode, sequence))
 			return;
 		uint64_t bytes = (uint64_t)(decode->end - decode->at);
 		struct writer_events *events = &region->drain->ignored;

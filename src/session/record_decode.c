@@ -276,6 +276,14 @@ static inline __attribute__((always_inline)) bool take_event(struct decode *deco
 	return true;
 }
 
+bool decode_is_within_thread(const struct decode *decode)
+{
+	if (!decode->is_begun || decode->at >= decode->end)
+		return false;
+	uint64_t head = record_get_word(decode->at);
+	return !record_is_control(head) || record_control_kind(head) != RECORD_BEGIN;
+}
+
 enum decode_result decode_run(struct decode *decode, struct writer_events *events, uint32_t limit)
 {
 	assert(decode->at <= decode->end);

@@ -44,6 +44,9 @@ struct decode_memory *decode_memory_new(void);
 /** Free it; NULL is allowed. */
 void decode_memory_free(struct decode_memory *memory);
 
+/** Whether more of the thread's records are next, and not another RECORD_BEGIN or the end of the bytes. */
+bool decode_is_within_thread(const struct decode *decode);
+
 /** Append up to `limit` events to the columns, which must have room for them or for (end - at) /
     DECODE_EVENT_BYTES_MIN. */
 enum decode_result decode_run(struct decode *decode, struct writer_events *events, uint32_t limit);

@@ -463,13 +463,19 @@ static void deep_stacks_and_many_buffers_arrive_in_order(void **state)
 }
 
 /* Events whose addresses are first, first + 1, ... */
-static void produce(struct producer *p, uint64_t first, uint32_t count)
+static void produce_ahead(struct producer *p, uint64_t first, uint32_t count, uint64_t ticks)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		const uint32_t stack[] = {PC, PC + 1 + i % 7};
-		struct produced event = {.entry = ENTRY_MALLOC, .ticks = __rdtsc(), .address = first + i, .size = 1};
+		struct produced event = {
+			.entry = ENTRY_MALLOC, .ticks = __rdtsc() + ticks, .address = first + i, .size = 1};
 		assert_true(producer_event(p, &event, stack, 2, i ? 1 : 0));
 	}
+}
+
+static void produce(struct producer *p, uint64_t first, uint32_t count)
+{
+	produce_ahead(p, first, count, 0);
 }
 
 static void a_slot_passed_on_with_its_buffer_has_all_its_threads(void **state)
@@ -493,6 +499,32 @@ static void a_slot_passed_on_with_its_buffer_has_all_its_threads(void **state)
 	for (size_t i = 0; i < count; i++)
 		assert_int_equal(bed->dictionary->threads[e[i].thread].tid, 1000 + (e[i].address - 1) / 20);
 	free(e);
+}
+
+/* A flush takes the beginning of the second thread; its events come later, or have times behind the flush. */
+static void a_thread_of_which_a_flush_takes_the_beginning_alone_is_one(void **state)
+{
+	struct bed *bed = *state;
+	struct producer p = producer_new(&bed->region, 0, 1000), q = producer_new(&bed->region, 0, 2000);
+	size_t count;
+
+	produce(&p, 1, 20);
+	producer_inherit(&p, 1001, __rdtsc());
+	bed_poll(bed, true);
+	produce(&p, 21, 20);
+	bed_poll(bed, true);
+	produce(&q, 41, 20);
+	producer_inherit(&q, 2001, __rdtsc());
+	produce_ahead(&q, 61, 40, SLACK_TICKS / 2);
+	bed_poll(bed, true);
+	while (__rdtsc() < q.ticks)
+		;
+	bed_poll(bed, true);
+	drain_end_process(bed->drained, 0, TRACE_END_EXIT, 0, __rdtsc());
+	bed_finish(bed);
+	free(read_events(bed, &count));
+	assert_int_equal(count, 100);
+	assert_int_equal(bed->dictionary->thread_count, 4);
 }
 
 static void a_dead_threads_slot_is_drained_and_free(void **state)
@@ -1462,6 +1494,7 @@ int main(void)
 		TEST(frames_without_an_image_and_cut_stacks_are_told),
 		TEST(deep_stacks_and_many_buffers_arrive_in_order),
 		TEST(a_slot_passed_on_with_its_buffer_has_all_its_threads),
+		TEST(a_thread_of_which_a_flush_takes_the_beginning_alone_is_one),
 		TEST(a_dead_threads_slot_is_drained_and_free),
 		TEST(calls_of_signal_handlers_are_a_thread_of_their_own),
 		TEST(calls_that_never_returned_are_named),
