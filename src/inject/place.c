@@ -35,7 +35,7 @@ struct place_heap place_heap_of(pid_t pid, const struct proc_map *maps, int coun
 	}
 	/* In another run, the heap would have lain between the executable and this break. */
 	return (struct place_heap){behind && begin - behind <= BREAK_RANDOM ? behind : begin,
-				   begin ? end + HEAP_ROOM : begin};
+				   begin ? end + HEAP_ROOM : begin, begin};
 }
 
 bool place_is_kept(const struct place_heap *heap, uint64_t at, uint64_t bytes)
@@ -92,6 +92,11 @@ uint64_t place_find(const struct proc_map *maps, int count, const struct place_h
 		search_in(low, high, place, bytes, &best);
 		if (i < count && maps[i].high + PAGE > low)
 			low = maps[i].high + PAGE;
+	}
+	/* Where the break is almost 1 GiB away, its room ends out of reach of a program in low memory. */
+	if (!best && heap->low < heap->begin) {
+		const struct place_heap own = {heap->begin, heap->high, heap->begin};
+		best = place_find(maps, count, &own, place, bytes);
 	}
 	return best;
 }

@@ -16,9 +16,10 @@
 /** The lowest address to take: below are null pointers with offsets, and fixed addresses of emulators. */
 #define PLACE_LOWEST (UINT64_C(4) << 20)
 
-/** The addresses of the program break's heap, present and future. */
+/** The addresses of the program break's heap: of this run, present and future, and of other runs. */
 struct place_heap {
 	uint64_t low, high;
+	uint64_t begin; /**< where this run's heap begins; between `low` and this lie only heaps of other runs */
 };
 
 /** The wanted addresses: all bytes between low and high, as near to `wish` as possible. */
@@ -38,7 +39,8 @@ struct place_wish place_near(uint64_t low, uint64_t high);
 /** Return the wish for any address, beside the kernel's own choices. */
 struct place_wish place_anywhere(void);
 
-/** Return the address of free pages of this size that are not kept for the program; 0: there are none. */
+/** Return the address of free pages of this size that are not kept for the program. If there are none, they lie before
+    the heap of this run, as high as is possible; 0: not even there. */
 uint64_t place_find(const struct proc_map *maps, int count, const struct place_heap *heap,
 		    const struct place_wish *place, uint64_t bytes);
 
