@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,8 @@ GUID = "{222962ab-6180-4b88-a825-346b75f2a24a}"
 ROOT = pathlib.Path("root").absolute()
 FILES, STATE, TRACES = (ROOT / path for path in ("etc/xheap/autologger.d", "var/lib/xheap/autologger", "var/lib/xheap/traces"))
 HEAD = f"[autologger]\nGuid = {GUID}\nStart = 1\n"
+# As a shell's script has it: the tree may lie in a folder with a blank.
+COMMAND = shlex.quote(os.environ["XHEAP"])
 MISSING, DENIED, UNSUPPORTED, WRONG, FULL, FLAGS = 2, 5, 50, 87, 112, 1004
 # Lines that a file may have by hand, the number of its Status, and a part of the text.
 REFUSED = (
@@ -98,15 +101,15 @@ def read_only():
     write("good", "FlushTimer = 1")
     write("flags", "EnableFlags = 1")
     remount = "set -e; mount --bind {0} {0}; mount -o remount,bind,ro {0}; set +e\n"
-    status, said = in_mounts(remount.format(ROOT / "etc") + f"{os.environ['XHEAP']} autologger run; echo status $?; {os.environ['XHEAP']} autologger add other; echo status $?")
+    status, said = in_mounts(remount.format(ROOT / "etc") + f"{COMMAND} autologger run; echo status $?; {COMMAND} autologger add other; echo status $?")
     expect(status == 0 and said.count("status 2") == 2 and "1004" in said and "Read-only" in said, said)
     rows = listed()
     expect(rows["good"]["running"] and rows["good"]["status"] == 0 and rows["flags"]["status"] == 1004 and "other" not in rows, rows)
     xheap("autologger", "stop")
     shutil.rmtree(STATE)
     (TRACES / "good.xht").unlink()
-    status, said = in_mounts(remount.format(ROOT / "var") + f"{os.environ['XHEAP']} autologger run good; echo status $?; {os.environ['XHEAP']} launch good -- ls /; "
-                             f"mount -o remount,bind,rw {ROOT}/var; until [ -s {TRACES}/good.xht ]; do sleep 0.05; done; {os.environ['XHEAP']} autologger stop")
+    status, said = in_mounts(remount.format(ROOT / "var") + f"{COMMAND} autologger run good; echo status $?; {COMMAND} launch good -- ls /; "
+                             f"mount -o remount,bind,rw {ROOT}/var; until [ -s {TRACES}/good.xht ]; do sleep 0.05; done; {COMMAND} autologger stop")
     expect(status == 0 and "status 0" in said, said)
     expect(len(info(TRACES / "good.xht")["processes"]) == 1, said)
 
@@ -119,9 +122,8 @@ def full_disk():
     write("full", f"FileName = {place}/full.xht\nFlushTimer = 1")
     write("other", "")
     allocate = "env PYTHONMALLOC=malloc python3 -S -c 'import random; [bytes(random.randrange(9999)) for i in range(99999)]'"
-    command = os.environ["XHEAP"]
-    status, said = in_mounts(f"mount -t tmpfs -o size=256k tmpfs {place}; {command} autologger run; echo status $?; {command} launch full -- {allocate}; {command} launch other -- ls /; "
-                             f"{command} autologger stop; echo status $?; cp {place}/* {place}.copy")
+    status, said = in_mounts(f"mount -t tmpfs -o size=256k tmpfs {place}; {COMMAND} autologger run; echo status $?; {COMMAND} launch full -- {allocate}; {COMMAND} launch other -- ls /; "
+                             f"{COMMAND} autologger stop; echo status $?; cp {place}/* {place}.copy")
     expect(status == 0 and said.startswith("status 0"), said)
     facts = info(f"{place}.copy")
     expect(is_whole(facts) and facts["ended_early"] and facts["ended_early"][0]["calls_after"] > 0 and not facts["complete"], facts)
@@ -129,7 +131,7 @@ def full_disk():
     counted = facts["event_count"] + facts["lost_events"] + sum(end["calls_after"] for end in facts["ended_early"])
     expect(counted >= 2 * 99999, f"{counted} of {2 * 99999} calls")
     expect(info(TRACES / "other.xht")["complete"], "the other session")
-    status, said = in_mounts(f"mount -t tmpfs -o size=64k tmpfs {place}; cat /dev/zero > {place}/zeros; {command} autologger run; echo status $?; {command} autologger list --format json")
+    status, said = in_mounts(f"mount -t tmpfs -o size=64k tmpfs {place}; cat /dev/zero > {place}/zeros; {COMMAND} autologger run; echo status $?; {COMMAND} autologger list --format json")
     rows = {row["name"]: row for row in json.loads(said[said.index("["):])}
     expect(rows["other"]["running"], rows)
     expect((rows["full"]["status"] == FULL and not rows["full"]["running"]) or rows["full"]["status"] == 0, f"{rows['full']}: {said}")

@@ -68,12 +68,17 @@ def expect_as_direct(program, *words, command, **more):
     return process
 
 
+def counting():
+    """The library that counts calls. It is copied here, since the loader's list has blanks between its names."""
+    return shutil.copy(f"{PROGRAMS}/counter.so", "counter.so") and "./counter.so"
+
+
 def ways():
     """With each option before a program; by a loader that was copied and renamed."""
     shutil.copy(LOADER, "copied")
     shutil.copy(LIFECYCLE, "here")
     for options in ([], ["--inhibit-cache"], ["--argv0", "another name"], ["--library-path", "/lib:/usr/lib"], ["--inhibit-rpath", ""],
-                    ["--preload", f"{PROGRAMS}/counter.so", "--argv0", "x"]):
+                    ["--preload", counting(), "--argv0", "x"]):
         expect_as_direct(LIFECYCLE, command=[LOADER, *options, LIFECYCLE])
     expect_as_direct(LIFECYCLE, command=["./copied", LIFECYCLE])
     expect_as_direct("./here", command=[LOADER, "./here"])
@@ -97,7 +102,7 @@ def counter():
     for program, *words in ([LIFECYCLE], [LOW, "null", "0", "0"], [f"{PROGRAMS}/dlerrors"], [shutil.which("ls"), "-l", "/"]):
         with open("counts", "wb") as file:
             file.truncate(SLOT.size * SLOTS)
-        status = record(f"{PROGRAMS}/with", "COUNTS=counts", LOADER, "--preload", f"{PROGRAMS}/counter.so", program, *words)[0]
+        status = record(f"{PROGRAMS}/with", "COUNTS=counts", LOADER, "--preload", counting(), program, *words)[0]
         with open("counts", "rb") as file:
             counted = SLOT.unpack(file.read(SLOT.size))[1:4]
         found = calls(process_of(program)["id"])

@@ -5,6 +5,7 @@ with what proves each row."""
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -198,7 +199,7 @@ def wait_for_counts(kind):
 
 def hidden(kind, place, name):
     """A shell in a mount namespace of its own starts a program of a file system that only it sees, for each line that it reads."""
-    inner = f"mount -t tmpfs -o size=4m,mode=755 own {place} && cp {SERVED} {place}/{name} && while read line; do {place}/{name}; done"
+    inner = f"mount -t tmpfs -o size=4m,mode=755 own {place} && cp {shlex.quote(str(SERVED))} {place}/{name} && while read line; do {place}/{name}; done"
     shell = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", inner], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
     def one():
