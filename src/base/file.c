@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/output_place.h"
+
 enum { COPY_CHUNK = 1 << 24 };
 
 int file_check_owner(int fd, const char *path, struct diag *diag)
@@ -17,33 +19,47 @@ int file_check_owner(int fd, const char *path, struct diag *diag)
 	struct stat status;
 	if (fstat(fd, &status) != 0)
 		return diag_errno(diag, "cannot write %s", path);
-	return !S_ISREG(status.st_mode) || status.st_uid == geteuid()
+	bool has_owner = S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode);
+	return !has_owner || status.st_uid == geteuid()
 		       ? 0
 		       : diag_fail(diag, EPERM, "cannot write %s: it belongs to another user", path);
 }
 
-/* Return whether the directory of the path exists. */
-static bool has_directory(const char *path)
+/* Open a file by its name in a directory, or make it. */
+static int open_in(const struct output_place *place, const char *path, int flags, mode_t mode, struct diag *diag)
 {
 	struct stat status;
-	char directory[4096] = ".";
-	const char *slash = strrchr(path, '/');
-	if (slash)
-		snprintf(directory, sizeof(directory), "%.*s", slash == path ? 1 : (int)(slash - path), path);
-	return stat(directory, &status) == 0 && S_ISDIR(status.st_mode);
+	int fd = openat(place->directory, place->name,
+			flags | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW, mode);
+	if (fd >= 0)
+		return fd;
+	if (errno == ELOOP)
+		return diag_fail(diag, ELOOP, "cannot write %s: it is a symbolic link", path);
+	if (errno == ENOENT && fstat(place->directory, &status) == 0)
+		return diag_fail(diag, EPERM, "cannot write %s: no file can be made in its directory", path);
+	return diag_errno(diag, "cannot write %s", path);
+}
+
+int file_open_own(const char *path, int flags, mode_t mode, struct diag *diag)
+{
+	struct output_place place;
+	int error = output_place_find_unlinked(&place, path, diag);
+	if (error)
+		return error;
+	int fd = open_in(&place, path, flags, mode, diag);
+	close(place.directory);
+	error = fd < 0 ? fd : file_check_owner(fd, path, diag);
+	if (error && fd >= 0)
+		close(fd);
+	return error ? error : fd;
 }
 
 int file_make(const char *path, mode_t permissions, struct diag *diag)
 {
 	struct stat status;
-	int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, FILE_PERMISSIONS);
-	if (fd < 0 && errno == ELOOP)
-		return diag_fail(diag, ELOOP, "cannot write %s: it is a symbolic link", path);
-	if (fd < 0 && errno == ENOENT && has_directory(path))
-		return diag_fail(diag, EPERM, "cannot write %s: no file can be made in its directory", path);
+	int fd = file_open_own(path, O_RDWR, FILE_PERMISSIONS, diag), error = 0;
 	if (fd < 0)
-		return diag_errno(diag, "cannot write %s", path);
-	int error = file_check_owner(fd, path, diag);
+		return fd;
 	if (!error && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && fchmod(fd, permissions) != 0)
 		error = diag_errno(diag, "cannot set the mode of %s", path);
 	if (!error)

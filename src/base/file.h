@@ -17,7 +17,12 @@ enum { FILE_PERMISSIONS = 0600 };
     of other users, who could read it, are refused. Return a descriptor for reading and writing, or a negative errno. */
 int file_make(const char *path, mode_t permissions, struct diag *diag);
 
-/** Check the owner of an open file. Return 0, or -EPERM if it is another user's. */
+/** Open a file for writing, or make it with this mode, less the umask. flags: O_WRONLY or O_RDWR, and O_APPEND,
+    O_NONBLOCK as wanted. Links (base/output_place.h) and files of other users are refused. Return a descriptor, or a
+    negative errno. */
+int file_open_own(const char *path, int flags, mode_t mode, struct diag *diag);
+
+/** Check the owner of an open file or pipe. Return 0, or -EPERM if it is another user's. */
 int file_check_owner(int fd, const char *path, struct diag *diag);
 
 /** Write all bytes at the offset. Return false with errno set on failure. */
