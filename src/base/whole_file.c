@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,9 +59,18 @@ static void file_fini(struct whole_file *file)
 {
 	if (file->temporary)
 		guard.remove(file->temporary);
+	if (file->path)
+		close(file->place.directory);
 	free(file->path);
 	free(file->temporary);
 	*file = (struct whole_file){.fd = -1};
+}
+
+/* Return the name of the temporary file in its directory. */
+static const char *temporary_name(const struct whole_file *file)
+{
+	const char *slash = strrchr(file->temporary, '/');
+	return slash ? slash + 1 : file->temporary;
 }
 
 /* Make the temporary file. Its name is short, however long the file's own is, and unique. */
@@ -76,7 +86,8 @@ static int temporary_open(struct whole_file *file, mode_t mode)
 			return -ENOMEM;
 		}
 		guard.hold();
-		file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+		file->fd = openat(file->place.directory, temporary_name(file),
+				  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 		int error = file->fd < 0 ? errno : 0;
 		if (!error)
 			guard.add(temporary_remove, file->temporary);
@@ -91,42 +102,88 @@ static int temporary_open(struct whole_file *file, mode_t mode)
 	return -EEXIST;
 }
 
-static int file_open(struct whole_file *file, const char *path, mode_t mode)
+/* Return the path of the place: below its directory's own path, or, without /proc, below that of `path`. */
+static char *path_of(const struct output_place *place, const char *path)
+{
+	char link[64], directory[PATH_MAX], *found;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", place->directory);
+	ssize_t size = readlink(link, directory, sizeof(directory) - 1);
+	const char *slash = strrchr(path, '/');
+	if (size < 0)
+		return strdup(path);
+	directory[size] = 0;
+	/* A path that is as short as the user has given it is better to read. */
+	struct stat named, opened;
+	char *parent = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	bool is_named = parent && stat(parent, &named) == 0 && fstat(place->directory, &opened) == 0 &&
+			named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
+	free(parent);
+	if (is_named && strcmp(slash ? slash + 1 : path, place->name) == 0)
+		return strdup(path);
+	return asprintf(&found, "%s/%s", size == 1 ? "" : directory, place->name) < 0 ? NULL : found;
+}
+
+/* Open what is no regular file: a terminal, a device, a pipe. */
+static int special_open(struct whole_file *file, const struct stat *status, const char *path, struct diag *diag)
+{
+	bool is_pipe = !file->place.is_open_file && !S_ISCHR(status->st_mode) && !S_ISBLK(status->st_mode);
+	if (is_pipe && status->st_uid != geteuid())
+		return diag_fail(diag, EPERM, "cannot write %s: it belongs to another user", path);
+	file->fd = openat(file->place.directory, file->place.name,
+			  O_WRONLY | O_CLOEXEC | O_NOCTTY | (file->place.is_open_file ? 0 : O_NOFOLLOW));
+	return file->fd < 0 ? diag_errno(diag, "cannot write %s", path) : 0;
+}
+
+static int file_open(struct whole_file *file, const char *path, mode_t mode, bool keeps_mode, struct diag *diag)
 {
 	struct stat status;
-	bool is_there = stat(path, &status) == 0;
-	if (is_there && !S_ISREG(status.st_mode)) {
-		file->path = strdup(path);
-		file->fd = file->path ? open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY) : -1;
-		return file->fd < 0 ? -errno : 0;
+	int error = output_place_find(&file->place, path, diag);
+	if (error)
+		return error;
+	file->path = path_of(&file->place, path);
+	if (!file->path) {
+		close(file->place.directory);
+		return diag_fail(diag, ENOMEM, "cannot write %s: %s", path, strerror(ENOMEM));
 	}
+	bool is_there = fstatat(file->place.directory, file->place.name, &status, AT_SYMLINK_NOFOLLOW) == 0;
+	if (is_there && !S_ISREG(status.st_mode))
+		return special_open(file, &status, path, diag);
+	if (is_there && status.st_uid != geteuid())
+		return diag_fail(diag, EPERM, "cannot write %s: it belongs to another user", path);
 	/* A file that may not be written is not replaced either. */
-	if (is_there && access(path, W_OK) != 0)
-		return -errno;
-	file->path = is_there ? realpath(path, NULL) : strdup(path);
-	if (!file->path)
-		return -errno;
-	int error = temporary_open(file, mode);
-	if (!error && is_there && fchmod(file->fd, status.st_mode & 0777) != 0)
+	if (is_there && faccessat(file->place.directory, file->place.name, W_OK, 0) != 0)
+		return diag_errno(diag, "cannot write %s", path);
+	error = temporary_open(file, mode);
+	if (!error && is_there && keeps_mode && fchmod(file->fd, status.st_mode & 0777) != 0)
 		error = -errno;
+	return error ? diag_fail(diag, -error, "cannot write %s: %s", path, strerror(-error)) : 0;
+}
+
+static int file_begin(struct whole_file *file, const char *path, mode_t mode, bool keeps_mode, struct diag *diag)
+{
+	*file = (struct whole_file){.fd = -1};
+	int error = file_open(file, path, mode, keeps_mode, diag);
+	if (error)
+		whole_file_abandon(file);
 	return error;
 }
 
 int whole_file_open(struct whole_file *file, const char *path, mode_t mode, struct diag *diag)
 {
-	*file = (struct whole_file){.fd = -1};
-	int error = file_open(file, path, mode);
-	if (!error)
-		return 0;
-	whole_file_abandon(file);
-	return diag_fail(diag, -error, "cannot write %s: %s", path, strerror(-error));
+	return file_begin(file, path, mode, false, diag);
+}
+
+int whole_file_open_as_is(struct whole_file *file, const char *path, mode_t mode, struct diag *diag)
+{
+	return file_begin(file, path, mode, true, diag);
 }
 
 int whole_file_commit(struct whole_file *file, struct diag *diag)
 {
 	bool is_bad = file->fd >= 0 && close(file->fd) != 0;
 	file->fd = -1;
-	is_bad = is_bad || (file->temporary && rename(file->temporary, file->path) != 0);
+	is_bad = is_bad || (file->temporary && renameat(file->place.directory, temporary_name(file),
+							file->place.directory, file->place.name) != 0);
 	int error = is_bad ? diag_errno(diag, "cannot write %s", file->path) : 0;
 	if (error)
 		whole_file_abandon(file);
@@ -140,6 +197,6 @@ void whole_file_abandon(struct whole_file *file)
 	if (file->fd >= 0)
 		close(file->fd);
 	if (file->temporary)
-		unlink(file->temporary);
+		unlinkat(file->place.directory, temporary_name(file), 0);
 	file_fini(file);
 }

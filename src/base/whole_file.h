@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/diag.h"
+#include "base/output_place.h"
 
 /** How a program removes what must not stay when a signal ends it (base/signal_cleanup.h). */
 struct whole_file_guard {
@@ -22,8 +23,9 @@ void whole_file_set_guard(const struct whole_file_guard *guard);
 
 /** A file under construction. */
 struct whole_file {
-	int fd;     /**< to write to; -1: the caller has closed it */
-	char *path; /**< of the whole file, with links resolved */
+	int fd;                    /**< to write to; -1: the caller has closed it */
+	struct output_place place; /**< of the whole file, if `path` is set */
+	char *path;                /**< of the whole file, with links resolved */
 	/** its temporary name; NULL: `path` is no regular file and is written directly */
 	char *temporary;
 };
@@ -35,9 +37,12 @@ int whole_file_check(const char *path, const char *const *read, unsigned count, 
 /** Return whether the path leads to this file. */
 bool whole_file_is(const char *path, const struct stat *status);
 
-/** Begin. An existing file keeps its mode; a new one gets `mode`, less the umask. Return 0, or a negative errno with
-    the reason in `diag`. */
+/** Begin. The file gets `mode`, less the umask. Links, files and pipes of other users are refused. Return 0, or a
+    negative errno with the reason in `diag`. */
 int whole_file_open(struct whole_file *file, const char *path, mode_t mode, struct diag *diag);
+
+/** As whole_file_open(), but an existing file keeps its mode: for texts, and for a file that is written anew. */
+int whole_file_open_as_is(struct whole_file *file, const char *path, mode_t mode, struct diag *diag);
 
 /** Move the file to its path and close it. Return 0, or a negative errno with the reason in `diag`; then the former
     file remains. */

@@ -55,7 +55,7 @@ static int junit_save(const struct check_output *output, const struct budget_che
 	struct diag diag = {""};
 	struct sink out;
 	unsigned width = check->input->layout.width;
-	if (whole_file_open(&file, output->junit, 0666, &diag))
+	if (whole_file_open_as_is(&file, output->junit, 0666, &diag))
 		return cli_fail("%s", diag.text);
 	sink_to_fd(&out, file.fd, FILE_BYTES);
 	width_set(check, 0);
@@ -108,7 +108,7 @@ static int budget_save(const struct budget_check *check)
 	struct whole_file file;
 	struct diag diag = {""};
 	struct sink out;
-	if (whole_file_open(&file, check->budget->path, 0666, &diag))
+	if (whole_file_open_as_is(&file, check->budget->path, 0666, &diag))
 		return cli_fail("%s", diag.text);
 	sink_to_fd(&out, file.fd, FILE_BYTES);
 	budget_update(check, &out);

@@ -252,7 +252,7 @@ static int report_save(const struct heap_options *options, const struct symbols 
 		if (symbols_read_file(symbols[i], &status))
 			return diag_fail(diag, EINVAL, "cannot write %s: it is one of the files that are read",
 					 options->output);
-	int error = whole_file_open(&file, options->output, 0666, diag);
+	int error = whole_file_open_as_is(&file, options->output, 0666, diag);
 	if (error)
 		return error;
 	struct sink out;

@@ -63,7 +63,7 @@ static int summary_save(const struct report_options *options, const struct summa
 	if (!stat(options->output, &status) && symbols_read_file(analysis->symbols, &status))
 		return diag_fail(diag, EINVAL, "cannot write %s: it is one of the files that are read",
 				 options->output);
-	int error = whole_file_open(&file, options->output, 0666, diag);
+	int error = whole_file_open_as_is(&file, options->output, 0666, diag);
 	if (error)
 		return error;
 	sink_to_fd(&out, file.fd, SAVE_BYTES);

@@ -288,7 +288,7 @@ static int trace_replace(const struct work *work, const char *path)
 {
 	struct diag diag = {""};
 	struct whole_file file;
-	if (whole_file_open(&file, path, 0600, &diag))
+	if (whole_file_open_as_is(&file, path, 0600, &diag))
 		return cli_fail("%s", diag.text);
 	int error = copy_file(path, file.fd, &diag);
 	error = error ? error : trace_write(work, file.temporary, &diag);
