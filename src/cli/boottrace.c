@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/output_place.h"
 #include "base/text.h"
 #include "cli/own_command.h"
 #include "cli/record.h"
@@ -320,9 +321,23 @@ static int take_scenario(struct boottrace *scenario)
 	return CLI_OK;
 }
 
+/* Return whether links of other users on the way to a directory lead into none of this user's. */
+static bool is_own_way(const char *directory, struct diag *diag)
+{
+	char path[BOOTTRACE_PATH_BYTES];
+	struct output_place place;
+	/* Any name in it will do. */
+	snprintf(path, sizeof(path), "%s/command.csv", directory);
+	if (output_place_find_unlinked(&place, path, diag) != 0)
+		return false;
+	close(place.directory);
+	return true;
+}
+
 static int take_directory(struct boottrace *scenario)
 {
 	struct stat status;
+	struct diag diag = {""};
 	const char *asked = scenario->result_path ? scenario->result_path : ".";
 	char *full = realpath(asked, NULL);
 	if (!full || stat(full, &status) != 0)
@@ -335,6 +350,8 @@ static int take_directory(struct boottrace *scenario)
 	if (access(scenario->directory, W_OK | X_OK) != 0)
 		return cli_fail("boottrace: -resultPath: cannot write into %s: %s", scenario->directory,
 				strerror(errno));
+	if (!is_own_way(asked, &diag))
+		return cli_fail("boottrace: -resultPath: %s", diag.text);
 	return fits ? CLI_OK : cli_fail("boottrace: -resultPath: the path is too long");
 }
 

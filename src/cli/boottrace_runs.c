@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "cli/boottrace.h"
 
 void boottrace_runs_path(const struct boottrace *scenario, const char *tag, char path[BOOTTRACE_PATH_BYTES])
@@ -29,9 +30,10 @@ int boottrace_runs_lock(const struct boottrace *scenario)
 	char path[BOOTTRACE_PATH_BYTES];
 	boottrace_runs_path(scenario, scenario->tag, path);
 	for (;;) {
-		int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+		struct diag diag = {""};
+		int fd = file_open_own(path, O_RDWR | O_NONBLOCK, 0666, &diag);
 		if (fd < 0)
-			return cli_fail("boottrace: cannot write %s: %s", path, strerror(errno)), -1;
+			return cli_fail("boottrace: %s", diag.text), -1;
 		/* A file system without locks has none. */
 		if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
 			close(fd);
@@ -66,8 +68,12 @@ int boottrace_add_run(const struct boottrace *scenario, const struct boottrace_r
 {
 	char path[BOOTTRACE_PATH_BYTES];
 	boottrace_runs_path(scenario, scenario->tag, path);
-	FILE *file = fopen(path, run->number == 1 ? "we" : "ae");
-	if (!file)
+	struct diag diag = {""};
+	int fd = file_open_own(path, O_WRONLY | O_APPEND, 0666, &diag);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+	if (fd < 0)
+		return cli_fail("%s", diag.text);
+	if (!file || (run->number == 1 && ftruncate(fd, 0) != 0))
 		return cli_fail("cannot write %s: %s", path, strerror(errno));
 	if (run->number == 1)
 		fputs(BOOTTRACE_RUNS_HEAD, file);
