@@ -97,12 +97,28 @@ static struct stack_bounds bounds_at(const struct thread *thread, uint64_t sp)
 	return bounds;
 }
 
-/* Return the file of the image at pc, or REGION_NONE, with the image's place and table in *tables. */
-static uint32_t image_of(struct recorder *recorder, uint64_t pc, struct unwind_tables *tables)
+/* Wait a moment for the thread that changes the list of images. Return 0 if that is in vain: it is this thread, which a
+   signal has interrupted there, or it gets no processor. */
+static int list_wait(const struct recorder *recorder, uint32_t round)
 {
-	for (;;) {
+	enum { PAUSES = 1000, ROUNDS = 11000 };
+	const int64_t moment[2] = {0, 50000};
+	if (LOAD(&recorder->fork_wiped->lister) == cpu_thread_pointer() || round == ROUNDS)
+		return 0;
+	if (round < PAUSES || recorder->no_syscalls)
+		cpu_pause();
+	else
+		sys_call4(SYS_NUMBER_NANOSLEEP, (long)moment, 0, 0, 0);
+	return 1;
+}
+
+/* Find the file of the image at pc, or REGION_NONE, with the image's place and table in *tables. Return 0 if the list of
+   images cannot be read now; then *file is REGION_NONE, too. */
+static int image_find(struct recorder *recorder, uint64_t pc, uint32_t *file, struct unwind_tables *tables)
+{
+	for (uint32_t round = 0;; round++) {
 		uint32_t sequence = LOAD_ACQUIRE(&recorder->image_sequence), found = REGION_NONE;
-		for (uint32_t i = 0; i < recorder->image_count && i < RECORDER_IMAGE_MAX; i++) {
+		for (uint32_t i = 0; i < LOAD(&recorder->image_count) && i < RECORDER_IMAGE_MAX; i++) {
 			const struct recorder_image *image = &recorder->image[i];
 			if (pc >= image->base && pc < image->end) {
 				*tables = (struct unwind_tables){image->base, image->end, image->header,
@@ -112,12 +128,22 @@ static uint32_t image_of(struct recorder *recorder, uint64_t pc, struct unwind_t
 			}
 		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		/* Being changed, perhaps by the thread that a signal has interrupted here. */
-		if (LOAD(&recorder->fork_wiped->is_listing))
-			return REGION_NONE;
-		if (sequence == LOAD(&recorder->image_sequence))
-			return found;
+		int is_listing = LOAD_ACQUIRE(&recorder->fork_wiped->is_listing);
+		if (is_listing && list_wait(recorder, round))
+			continue;
+		if (is_listing || sequence == LOAD(&recorder->image_sequence)) {
+			*file = is_listing ? REGION_NONE : found;
+			return !is_listing;
+		}
 	}
+}
+
+/* As image_find(), where it does not matter why there is none. */
+static uint32_t image_of(struct recorder *recorder, uint64_t pc, struct unwind_tables *tables)
+{
+	uint32_t file;
+	image_find(recorder, pc, &file, tables);
+	return file;
 }
 
 /* The place in the tree of program counters that a search has come to. */
@@ -258,14 +284,15 @@ __attribute__((noinline)) static struct known_pc row_make_for(struct recorder *r
 	if (found)
 		return (struct known_pc){found->row, (uint32_t)found->what};
 	struct unwind_tables tables = {0, 0, 0, 0};
-	uint32_t file = image_of(recorder, pc - 1, &tables);
+	uint32_t file;
+	int is_known = image_find(recorder, pc - 1, &file, &tables);
 	row_bits row = file == REGION_NONE ? row_make(ROW_POINTERS, ROW_BP_SAME, 0, 0) : unwind_row(&tables, pc - 1);
 	/* No call returns to the first byte of a function: a coroutine's stack was made so (makecontext), and begins
 	   here. */
 	if (file != REGION_NONE && row_kind(row) == ROW_POINTERS && row_kind(unwind_row(&tables, pc)) != ROW_POINTERS)
 		row = row_make(ROW_END, ROW_BP_SAME, 0, 0);
 	uint32_t id = pc_id_of(recorder, pc, file, tables.base);
-	if (claimed && id == PC_TRUNCATED) {
+	if (claimed && (id == PC_TRUNCATED || !is_known)) {
 		STORE_RELEASE(&claimed->pc, ROW_SLOT_FORGOTTEN);
 	} else if (claimed) {
 		claimed->what =

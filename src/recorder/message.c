@@ -184,10 +184,11 @@ static void message_release(struct region_message *message)
 	STORE_RELEASE(&message->state, MESSAGE_FREE);
 }
 
-/* Begin to change the list; readers take nothing from it during a change. In a child that is forked during a change the
-   mark is gone, and it reads the list as it is. */
+/* Begin to change an entry of the list; readers wait for the end, so it comes soon. In a child that is forked during a
+   change the mark is gone, and it reads the list as it is. */
 static void list_begin(struct recorder *recorder)
 {
+	STORE(&recorder->fork_wiped->lister, cpu_thread_pointer());
 	STORE(&recorder->fork_wiped->is_listing, 1);
 	STORE(&recorder->image_sequence, recorder->image_sequence + 1);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -259,13 +260,15 @@ static int images_drop(struct recorder *recorder)
 	struct region_image image;
 	int has_changed = 0;
 	for (uint32_t i = 0; i < recorder->image_count;) {
-		struct recorder_image *known = &recorder->image[i];
-		if (image_get(recorder, known->number, &image)) {
+		const struct recorder_image known = recorder->image[i];
+		if (image_get(recorder, known.number, &image)) {
 			i++;
 			continue;
 		}
-		rows_forget(recorder, known->base, known->end);
-		*known = recorder->image[--recorder->image_count];
+		list_begin(recorder);
+		recorder->image[i] = recorder->image[--recorder->image_count];
+		list_end(recorder);
+		rows_forget(recorder, known.base, known.end);
 		has_changed = 1;
 	}
 	return has_changed;
@@ -277,7 +280,6 @@ static void images_refresh(struct recorder *recorder)
 {
 	struct region_header *region = recorder->region;
 	uint32_t ready = LOAD_ACQUIRE(&region->image_ready), own = 0;
-	list_begin(recorder);
 	int has_changed = recorder->fork_wiped->has_images && images_drop(recorder);
 	if (ready - recorder->image_seen > recorder->limits.image_max)
 		recorder->image_seen = ready - recorder->limits.image_max;
@@ -289,12 +291,14 @@ static void images_refresh(struct recorder *recorder)
 		if (image_adopt(recorder, &image) || recorder->image_count == RECORDER_IMAGE_MAX ||
 		    !is_image(recorder, &image))
 			continue;
-		/* This code may have had no image before, and have rows from then. */
-		rows_forget(recorder, image.base, image.end);
+		list_begin(recorder);
 		recorder->image[recorder->image_count++] =
 			(struct recorder_image){image.base,         image.end,
 						image.eh_frame_header, image.eh_frame_header_bytes,
 						image.number,       image.file};
+		list_end(recorder);
+		/* This code may have had no image before, and have rows from then. */
+		rows_forget(recorder, image.base, image.end);
 		has_changed = 1;
 		/* A core file needs no patched code: the image's file has the original. */
 		if (image.code_high > image.code_low && image.code_low >= image.base && image.code_high <= image.end &&
@@ -306,7 +310,6 @@ static void images_refresh(struct recorder *recorder)
 		has_changed |= images_drop(recorder);
 		STORE(&recorder->fork_wiped->has_images, 1);
 	}
-	list_end(recorder);
 	if (has_changed)
 		__atomic_fetch_add(&recorder->generation, 1, __ATOMIC_RELEASE);
 }

@@ -223,7 +223,8 @@ struct fork_wiped {
 	uint32_t pid;
 	uint32_t has_images; /**< the list of images has this process's own; before that, the parent's */
 	uint32_t reserved_word;
-	uint64_t reserved[5];
+	uint64_t lister; /**< thread pointer of the thread that changes the list */
+	uint64_t reserved[4];
 	struct thread_place threads[RECORDER_THREAD_TABLE];
 };
 

@@ -1178,6 +1178,46 @@ static void rows_that_were_forgotten_are_made_again(void **state)
 	assert_no_difference();
 }
 
+static void set_listing(uint64_t lister)
+{
+	scene.recorder->fork_wiped->lister = lister;
+	__atomic_store_n(&scene.recorder->fork_wiped->is_listing, lister != 0, __ATOMIC_RELEASE);
+}
+
+static void *end_listing(void *cookie)
+{
+	(void)cookie;
+	usleep(2000);
+	set_listing(0);
+	return NULL;
+}
+
+/* While a thread changes the list of images nobody else can read it, and the thread's own handlers must not wait. */
+static void what_is_guessed_while_images_are_listed_is_not_kept(void **state)
+{
+	(void)state;
+	const uint64_t *frame = __builtin_frame_address(0);
+	const struct frame_state at = {frame[1], (uint64_t)frame + 16, frame[0]};
+	uint32_t ids[3] = {0};
+	pthread_t ender;
+	for (volatile uint32_t i = 0; i < 3; i++) {
+		scene.recorder->generation++;
+		if (i == 0)
+			set_listing((uint64_t)__builtin_thread_pointer());
+		if (i == 1) {
+			set_listing(1);
+			assert_int_equal(pthread_create(&ender, NULL, end_listing, NULL), 0);
+		}
+		capture_stack(&scene.thread, at, RECORDER_DEPTH_MAX);
+		ids[i] = scene.thread.id[scene.thread.memo_count - 1];
+		if (i == 1)
+			pthread_join(ender, NULL);
+		set_listing(0);
+	}
+	assert_int_not_equal(ids[0], ids[1]);
+	assert_int_equal(ids[1], ids[2]);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scene_begin, scene_end)
@@ -1204,6 +1244,7 @@ int main(void)
 		TEST(a_stack_too_deep_keeps_its_inner_frames),
 		TEST(a_frame_without_room_for_its_id_ends_the_stack),
 		TEST(rows_that_were_forgotten_are_made_again),
+		TEST(what_is_guessed_while_images_are_listed_is_not_kept),
 	};
 #undef TEST
 	return cmocka_run_group_tests(tests, NULL, NULL);
