@@ -219,6 +219,11 @@ def refused():
         target = Target("seccomp", 1, call)
         expect("seccomp" in record("no.xht", "-p", target.pid, status=2), "seccomp is not told")
         target.end()
+    # To find that out the threads are stopped in calls that the kernel would resume by one that ends them.
+    target = Target("shut", 14)
+    for _ in range(3):
+        expect("seccomp filter that" in record("no.xht", "-p", target.pid, status=2), "seccomp is not told")
+    target.end()
     target = Target("idle")
     tracer = subprocess.Popen(["gdb", "-q", "-batch", "-ex", "shell read line", "-p", str(target.pid)], stdin=subprocess.PIPE,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) if shutil.which("gdb") else None

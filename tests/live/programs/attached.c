@@ -17,6 +17,8 @@
  *   one more begins
  *   dispatched, dispatching   as count; every second thread, or each one, sends itself a signal for each system call that
  *   the C library does not make
+ *   shut      as blocked; each thread is killed for a system call that only xheap makes, or by which the kernel resumes
+ *   another one
  * blocked may have a FILTER, too. It ends when its standard input does, and prints "bad N" with what it found wrong.
  */
 #include <dlfcn.h>
@@ -244,6 +246,12 @@ static void blocked_begin(int forbidden)
 		seccomp_begin(forbidden);
 }
 
+static void shut_begin(int forbidden)
+{
+	blocked_begin(forbidden);
+	sandbox_begin(0);
+}
+
 static void *children(void *argument)
 {
 	while (!is_over) {
@@ -329,6 +337,7 @@ static const struct kind {
 	{"dispatched", count_dispatched, dispatched_begin},
 	{"dispatching", count_dispatched, dispatching_begin},
 	{"blocked", blocked_call, blocked_begin},
+	{"shut", blocked_call, shut_begin},
 	{"children", children, NULL},
 	{"loads", loads, NULL},
 	{"idle", NULL, NULL},
