@@ -68,6 +68,39 @@ int file_make(const char *path, mode_t permissions, struct diag *diag)
 	return error;
 }
 
+int file_open_found(int found, struct stat *status)
+{
+	char again[40];
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", found);
+	if (fstat(found, status) != 0)
+		return -errno;
+	if (!S_ISREG(status->st_mode))
+		return -EINVAL;
+	int fd = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Open the path again where no /proc leads to the file that was found. */
+static int open_again(const char *path, const struct stat *found)
+{
+	struct stat opened;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 || (fstat(fd, &opened) == 0 && opened.st_dev == found->st_dev && opened.st_ino == found->st_ino))
+		return fd < 0 ? -errno : fd;
+	close(fd);
+	return -ENOENT;
+}
+
+int file_open_regular(const char *path, struct stat *status)
+{
+	int found = open(path, O_PATH | O_CLOEXEC);
+	if (found < 0)
+		return -errno;
+	int fd = file_open_found(found, status);
+	close(found);
+	return fd == -ENOENT && access("/proc/self/fd", F_OK) != 0 ? open_again(path, status) : fd;
+}
+
 bool file_write(int fd, const void *data, size_t size, uint64_t offset)
 {
 	const uint8_t *at = data;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/diag.h"
@@ -24,6 +25,14 @@ int file_open_own(const char *path, int flags, mode_t mode, struct diag *diag);
 
 /** Check the owner of an open file or pipe. Return 0, or -EPERM if it is another user's. */
 int file_check_owner(int fd, const char *path, struct diag *diag);
+
+/** Open a regular file for reading, by a path that a stranger may have chosen. Its type is asked before it is opened:
+    devices and pipes act by being opened. *status: of the file, if it exists. Return a descriptor, or a negative errno;
+    -EINVAL: it is no regular file. */
+int file_open_regular(const char *path, struct stat *status);
+
+/** As file_open_regular(), of the file that the O_PATH descriptor `found` leads to, which stays the caller's. */
+int file_open_found(int found, struct stat *status);
 
 /** Write all bytes at the offset. Return false with errno set on failure. */
 bool file_write(int fd, const void *data, size_t size, uint64_t offset);

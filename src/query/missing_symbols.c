@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/sink.h"
@@ -17,14 +18,18 @@ struct missing {
 	const char *images[PACKAGE_PATHS_MAX];
 	size_t count;
 	const char *absent; /* an image that is not there */
+	const char *unfit;  /* an image at whose path something else than a file is */
 };
 
 static struct missing images_find(struct heap_names *names, const char *const *images, size_t count)
 {
 	struct missing missing = {.count = 0};
 	for (size_t i = 0; i < count && missing.count < PACKAGE_PATHS_MAX; i++) {
+		struct stat status;
 		const char *path = heap_names_image_path(names, images[i]);
-		if (path && access(path, F_OK) == 0) {
+		if (path && stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
+			missing.unfit = images[i];
+		} else if (path && access(path, F_OK) == 0) {
 			missing.images[missing.count] = images[i];
 			missing.paths[missing.count++] = path;
 		} else if (!missing.absent) {
@@ -72,7 +77,10 @@ char *missing_symbols_advice(struct heap_names *names, bool asks_packages)
 		sink_format(&out, "%s is stripped; keep its symbols when it is built", text_shown(stripped));
 	else if (missing.count)
 		sink_format(&out, "install the packages of their debug symbols%s", or_debuginfod);
-	else
+	else if (missing.absent)
 		sink_format(&out, "run xheap symbols where %s is as it was recorded", text_shown(missing.absent));
+	if (missing.unfit)
+		sink_format(&out, "%s%s was left out: at its path is no file any more",
+			    missing.count || missing.absent ? "; " : "", text_shown(missing.unfit));
 	return sink_take(&out, NULL);
 }

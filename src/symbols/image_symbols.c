@@ -3,7 +3,6 @@
 
 #include <elfutils/libdwelf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <gelf.h>
 #include <lzma.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 
 enum { IMAGE_PATH_MAX = 4096, MINI_MAX_BYTES = 512 << 20, MINI_LZMA_BYTES = 256 << 20, VDSO_MAX_BYTES = 4 * 4096 };
@@ -31,11 +31,8 @@ static void file_close(struct image_file *file)
 /** Take the descriptor, which is closed when this is no ELF file. */
 static bool file_open_fd(struct image_file *file, int fd)
 {
-	struct stat status;
-
 	*file = (struct image_file){.fd = fd};
-	/* A path in a trace can lead anywhere; devices and pipes are not read. */
-	if (fd >= 0 && !fstat(fd, &status) && S_ISREG(status.st_mode))
+	if (fd >= 0)
 		file->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	if (file->elf && elf_kind(file->elf) == ELF_K_ELF)
 		return true;
@@ -45,7 +42,10 @@ static bool file_open_fd(struct image_file *file, int fd)
 
 static bool file_open(struct image_file *file, const char *path)
 {
-	return file_open_fd(file, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+	struct stat status;
+
+	/* A path in a trace can lead anywhere. */
+	return file_open_fd(file, file_open_regular(path, &status));
 }
 
 static bool file_open_memory(struct image_file *file, void *memory, size_t size)

@@ -6,7 +6,6 @@
 #include "trace/load_parts.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
+
+#include "base/file.h"
 
 #define BOOT_SLACK_NS INT64_C(5000000000)
 
@@ -119,16 +120,16 @@ int load_file(struct load *load, const char *path, struct diag *diag)
 {
 	struct format_header header;
 	struct stat status;
-	/* Nobody waits for the other end of a pipe. */
-	load->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (load->fd < 0 || fstat(load->fd, &status))
-		return diag_errno(diag, "cannot open %s", path);
-	load->size = (uint64_t)status.st_size;
-	if (S_ISDIR(status.st_mode))
+	load->fd = file_open_regular(path, &status);
+	if (load->fd == -EINVAL && S_ISDIR(status.st_mode))
 		return diag_fail(diag, EISDIR, "%s is a directory", path);
-	if (!S_ISREG(status.st_mode))
+	if (load->fd == -EINVAL)
 		return diag_fail(diag, EINVAL, "%s is %s, and a trace is a file", path,
 				 S_ISFIFO(status.st_mode) ? "a pipe" : "a device");
+	errno = -load->fd;
+	if (load->fd < 0)
+		return diag_errno(diag, "cannot open %s", path);
+	load->size = (uint64_t)status.st_size;
 	if (load->size == 0)
 		return diag_fail(diag, EINVAL, "%s is empty: a recording has not begun to write it, or never did",
 				 path);
