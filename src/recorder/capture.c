@@ -112,8 +112,8 @@ static int list_wait(const struct recorder *recorder, uint32_t round)
 	return 1;
 }
 
-/* Find the file of the image at pc, or REGION_NONE, with the image's place and table in *tables. Return 0 if the list of
-   images cannot be read now; then *file is REGION_NONE, too. */
+/* Find the file of the image at pc, or REGION_NONE, with the image's place and table in *tables. Return 0 if the list
+   of images cannot be read now; then *file is REGION_NONE, too. */
 static int image_find(struct recorder *recorder, uint64_t pc, uint32_t *file, struct unwind_tables *tables)
 {
 	for (uint32_t round = 0;; round++) {
