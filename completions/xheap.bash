@@ -245,7 +245,7 @@ _xheap() {
 	image) _xheap_image "$current" "$previous" ;;
 	autologger) _xheap_autologger "$current" "$previous" ;;
 	boottrace) _xheap_boottrace "$current" "$previous" ;;
-	sessions) _xheap_reply "--format --help" "$current" ;;
+	sessions) _xheap_reply "--all --format --help" "$current" ;;
 	recover) _xheap_recover "$current" "$previous" ;;
 	heap) _xheap_heap "$current" "$previous" ;;
 	check) _xheap_check "$current" "$previous" ;;

@@ -99,6 +99,7 @@ complete -c xheap -n '__fish_seen_subcommand_from top' -o interval -x -d 'Refres
 complete -c xheap -n '__fish_seen_subcommand_from top' -o count -x -d 'Stop after N views'
 complete -c xheap -n '__fish_seen_subcommand_from stop' -s q -l quiet -d 'Print only errors'
 complete -c xheap -n '__fish_seen_subcommand_from query' -l threads -d 'Show a row for each live thread'
+complete -c xheap -n '__fish_seen_subcommand_from sessions' -l all -d 'List sessions of other users, too'
 complete -c xheap -n '__fish_seen_subcommand_from query sessions' -l format -x -a 'text json' -d 'Choose the format'
 complete -c xheap -n __fish_use_subcommand -a report -d 'Show the peak, what grows, and findings'
 complete -c xheap -n __fish_use_subcommand -a check -d 'Hold limits against traces'

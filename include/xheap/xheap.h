@@ -348,9 +348,8 @@ int xheap_session_stop(xheap_session *session, xheap_summary *summary, xheap_err
 
 /**
  * Call `visit` with the name of each session of this user, until it returns a number other than 0. Return that number,
- * else 0. `is_alive` is 1 if the logger of the session runs. For root, `visit` also receives the sessions of other
- * users, as "UID/NAME"; all functions but xheap_session_start() accept such a name. `name` is valid during the call
- * only.
+ * else 0. `is_alive` is 1 if the logger of the session runs. `name` is valid during the call only. For root, all
+ * functions but xheap_session_start() accept "UID/NAME", a session of another user.
  */
 int xheap_session_each(int (*visit)(void *user, const char *name, int is_alive), void *user);
 

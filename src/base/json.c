@@ -12,11 +12,13 @@ void json_quote(struct sink *out, const char *text)
 	sink_put(out, '"');
 	while (*at) {
 		unsigned length = text_utf8_length(at);
+		uint32_t code;
 		if (!length) {
 			sink_text(out, "\\ufffd");
 			at++;
-		} else if (*at < 0x20 || *at == 0x7f) {
-			sink_format(out, "\\u%04x", *at++);
+		} else if (!text_is_harmless(at, length, &code)) {
+			sink_format(out, "\\u%04x", code);
+			at += length;
 		} else {
 			if (*at == '"' || *at == '\\')
 				sink_put(out, '\\');

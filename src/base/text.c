@@ -320,13 +320,13 @@ static uint32_t code_point(const unsigned char *at, unsigned length)
 	return code;
 }
 
-static bool is_harmless(const unsigned char *at, unsigned length)
+bool text_is_harmless(const unsigned char *at, unsigned length, uint32_t *code)
 {
-	uint32_t code = code_point(at, length);
-	if (!length || code < ' ' || code == 0x7f)
+	*code = code_point(at, length);
+	if (!length || *code < ' ' || *code == 0x7f)
 		return false;
 	for (size_t i = 0; i < sizeof(unseen) / sizeof(unseen[0]); i++)
-		if (code >= unseen[i].from && code <= unseen[i].to)
+		if (*code >= unseen[i].from && *code <= unseen[i].to)
 			return false;
 	return true;
 }
@@ -335,9 +335,10 @@ static bool is_harmless(const unsigned char *at, unsigned length)
 static char *harm_find(char *text, unsigned *length)
 {
 	unsigned char *at = (unsigned char *)text;
+	uint32_t code;
 	for (; *at; at += *length) {
 		*length = text_utf8_length(at);
-		if (!is_harmless(at, *length))
+		if (!text_is_harmless(at, *length, &code))
 			break;
 	}
 	return (char *)at;

@@ -65,6 +65,10 @@ const char *text_shown(const char *text);
     none. */
 unsigned text_utf8_length(const unsigned char *at);
 
+/** Return whether a terminal shows the sequence of this length (0: it is none) as a character, and obeys nothing. Get
+    its code, of four hexadecimal digits if it is not harmless. */
+bool text_is_harmless(const unsigned char *at, unsigned length, uint32_t *code);
+
 /** Return how many letters have to be changed, added or left out to make one text of the other, in any case of letters.
     Only the first 64 bytes of each text count. */
 size_t text_distance(const char *one, const char *other);

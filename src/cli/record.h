@@ -90,6 +90,10 @@ void record_take(struct record *record, const struct control_message *message);
 /** Take messages until the summary has come, or the logger has ended. */
 void record_wait_for_summary(struct record *record);
 
+/** As record_wait_for_summary(), of a session's logger that this command has not started. Return 0, or a negative errno
+    with the reason in `diag` if the logger shows no progress. */
+int record_wait_for_session(struct record *record, struct diag *diag);
+
 /** Wait for the end of a logger that has nothing left to do; kill it when it does not end. */
 void record_end_logger(pid_t pid);
 

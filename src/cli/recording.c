@@ -13,8 +13,9 @@
 #include "cli/record.h"
 #include "os/monotonic.h"
 #include "session/logger.h"
+#include "session/control_wait.h"
 
-enum { INDEX_WAIT_MS = 100, LOGGER_END_POLLS = 250, POLL_NS = 20000000 };
+enum { INDEX_WAIT_MS = 100, SESSION_WAIT_MS = 1000, LOGGER_END_POLLS = 250, POLL_NS = 20000000 };
 
 /* ---- its start ---- */
 
@@ -108,6 +109,24 @@ static void index_wait_over(const struct record *record)
 		fputs("\r\033[K", stderr);
 }
 
+/* Take a message of a logger that ends. */
+static void take_last(struct record *record, const struct control_message *message)
+{
+	if (message->kind == CONTROL_INDEXING) {
+		index_wait_show(record, message);
+		return;
+	}
+	index_wait_over(record);
+	record_take(record, message);
+}
+
+static void end_index_if_unwanted(struct record *record)
+{
+	if (is_index_unwanted)
+		record_tell(record, CONTROL_STOP, 0);
+	is_index_unwanted = 0;
+}
+
 void record_wait_for_summary(struct record *record)
 {
 	struct control_message message;
@@ -115,17 +134,26 @@ void record_wait_for_summary(struct record *record)
 		int got = control_receive(record->control, &message, record->index_wait_ns ? INDEX_WAIT_MS : -1);
 		if (got < 0)
 			break;
-		if (is_index_unwanted) {
-			is_index_unwanted = 0;
-			record_tell(record, CONTROL_STOP, 0);
-		}
-		if (got > 0 && message.kind == CONTROL_INDEXING) {
-			index_wait_show(record, &message);
-		} else if (got > 0) {
-			index_wait_over(record);
-			record_take(record, &message);
-		}
+		end_index_if_unwanted(record);
+		if (got > 0)
+			take_last(record, &message);
 	}
+}
+
+int record_wait_for_session(struct record *record, struct diag *diag)
+{
+	struct control_message message;
+	struct control_wait wait;
+	int got = 0;
+	control_wait_begin(&wait, record->control, CONTROL_WAIT_STOP_MS);
+	while (!record->has_summary && got >= 0) {
+		got = control_wait_receive(&wait, &message, record->index_wait_ns ? INDEX_WAIT_MS : SESSION_WAIT_MS,
+				       diag);
+		end_index_if_unwanted(record);
+		if (got > 0)
+			take_last(record, &message);
+	}
+	return got == -EPIPE ? 0 : got < 0 ? got : 0;
 }
 
 /* ---- its end ---- */

@@ -17,6 +17,10 @@
 #include "cli/record.h"
 #include "cli/session_talk.h"
 #include "session/directory.h"
+#include "session/control_wait.h"
+
+/* How long one wait of a flush lasts. */
+enum { FLUSH_SLICE_MS = 1000 };
 
 /* ---- shared by the commands ---- */
 
@@ -92,21 +96,30 @@ static int only_a_name(int count, char **arguments, const char *command)
 
 /* ---- flush, stop, launch ---- */
 
+/* Write what there is. CLI_OK with the path in *answer, or CLI_FAILED after a message. */
+static int flush_ask(int socket, bool is_snapshot, struct control_message *answer)
+{
+	struct diag diag = {""};
+	struct control_wait wait;
+	int got = 0;
+	control_wait_begin(&wait, socket, CONTROL_WAIT_USUAL_MS);
+	if (!control_send(socket, &(struct control_message){.kind = CONTROL_FLUSH, .value = is_snapshot}))
+		return cli_fail("the session's logger is gone");
+	answer->kind = CONTROL_NOTE;
+	while (got >= 0 && answer->kind != CONTROL_DONE)
+		got = control_wait_receive(&wait, answer, FLUSH_SLICE_MS, &diag);
+	if (got < 0)
+		return cli_fail("%s", diag.text);
+	return answer->value ? cli_fail("%s", answer->text[0] ? answer->text : strerror((int)-answer->value)) : CLI_OK;
+}
+
 /* Write what there is, or only for a look; where it can be read then, to be freed. NULL after a message. */
 static char *flush(const char *name, bool is_snapshot, struct control_state *session)
 {
 	struct control_message answer = {.value = 0};
 	struct controller_state state = {.is_alive = false};
-	int socket = session_connect_to(name), status = socket >= 0 ? CLI_OK : CLI_FAILED;
-	if (status == CLI_OK &&
-	    !control_send(socket, &(struct control_message){.kind = CONTROL_FLUSH, .value = is_snapshot}))
-		status = cli_fail("the session's logger is gone");
-	/* A slow disk may need long for all events in memory. */
-	while (status == CLI_OK && answer.kind != CONTROL_DONE)
-		if (control_receive(socket, &answer, -1) < 0)
-			status = cli_fail("the session's logger is gone");
-	if (status == CLI_OK && answer.value)
-		status = cli_fail("%s", answer.text[0] ? answer.text : strerror((int)-answer.value));
+	int socket = session_connect_to(name);
+	int status = socket >= 0 ? flush_ask(socket, is_snapshot, &answer) : CLI_FAILED;
 	if (status == CLI_OK)
 		status = session_query(socket, false, &state);
 	if (socket >= 0)
@@ -129,7 +142,7 @@ static int flush_run(int count, char **arguments)
 	char *path = status == CLI_OK ? flush(arguments[1], false, &session) : NULL;
 	if (!path)
 		return CLI_FAILED;
-	printf("%s events are in %s\n", text_count(session.events - session.dropped).data, path);
+	printf("%s events are in %s\n", text_count(session.events - session.dropped).data, text_shown(path));
 	free(path);
 	return CLI_OK;
 }
@@ -148,6 +161,7 @@ static int stop_run(int count, char **arguments)
 	static struct stop_options options;
 	struct record *record = &options.record;
 	struct controller_state state;
+	struct diag diag = {""};
 	int status = session_take_words(&stop_grammar, count, arguments, &options.words);
 	const char *name = options.words.name;
 	record->control = status == CLI_OK ? session_connect_to(name) : -1;
@@ -159,7 +173,8 @@ static int stop_run(int count, char **arguments)
 	record->session.file_mode = state.session.file_mode;
 	controller_state_fini(&state);
 	control_send(record->control, &(struct control_message){.kind = CONTROL_STOP});
-	record_wait_for_summary(record);
+	if (record_wait_for_session(record, &diag))
+		return cli_fail("session %s is not stopped: %s", name, diag.text);
 	if (!record->has_summary)
 		return cli_fail("the logger of session %s has died; xheap recover saves what it recorded", name);
 	if (record->summary.error)

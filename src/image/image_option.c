@@ -274,6 +274,12 @@ int image_option_check(struct image_option *option, struct diag *why)
 		return error;
 	if (option->session[0] && !session_name_is_possible(option->session))
 		return diag_fail(why, EINVAL, "Session = %s: this cannot be a session's name", option->session);
+	if (strchr(option->session, '/') &&
+	    (option->arguments[0] || option->cgroup[0] || option->first || option->every))
+		return diag_fail(why, EINVAL,
+				 "Session = %s: another user's session gets no patterns and counts of root: without "
+				 "Arguments, Cgroup, First and Every",
+				 option->session);
 	if (option->session[0] && option->output[0])
 		return diag_fail(why, EINVAL, "Session and Output: only one of them can be given");
 	if (option->output[0] && option->output[0] != '/')

@@ -449,6 +449,7 @@ static void do_regularly(struct keeper *keeper)
 		keeper_mark_others(keeper);
 		keeper_check_links(keeper);
 	}
+	keeper_take_announced(keeper);
 	keeper_take_sessions(keeper);
 	/* The options are in force only when the sessions that they name have answered. */
 	if (keeper->lacks_sessions && !keeper_asks_sessions(keeper))
@@ -544,6 +545,9 @@ static int keeper_begin(struct keeper *keeper, struct diag *diag)
 	watch_options(keeper);
 	keeper->options_due_ns = 0;
 	read_options(keeper);
+	keeper->announced = keeper_announced_open(diag);
+	if (keeper->announced < 0)
+		return keeper->announced;
 	error = guardian_start(keeper);
 	if (!error && !has_any_in_force(keeper))
 		keeper_announce_ready();
@@ -557,6 +561,7 @@ static void keeper_end(struct keeper *keeper)
 		image_status_interval(&keeper->status, false, WATCH_END_EXITED, realtime_ns());
 	fd_close(&keeper->guardian_socket);
 	fd_close(&keeper->watcher);
+	fd_close(&keeper->announced);
 	keeper->status.keeper = keeper->status.watcher = 0;
 	keeper->status.is_in_force = false;
 	keeper->status.in_force_ns = 0;

@@ -133,14 +133,23 @@ static bool is_own_name(const char *name)
 	return !strncmp(name, prefix, strlen(prefix));
 }
 
-/* Ask the session whether it takes registered images. */
-static void session_ask_state(struct kept_session *session)
+/* Ask the session whether it takes registered images. Return false if its queue is full: it is asked later. */
+static bool session_ask_state(struct kept_session *session)
 {
 	const struct control_message query = {.kind = CONTROL_QUERY};
-	session->socket = session_connect(session->name, &(struct diag){""});
+	session->socket = session_connect_within(session->name, 0, &(struct diag){""});
 	session->asked_ns = monotonic_now_ns();
 	if (session->socket >= 0 && !control_send_within(session->socket, &query, 0))
 		fd_close(&session->socket);
+	return session->socket != -EAGAIN;
+}
+
+static size_t count_found(const struct keeper *keeper)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < keeper->session_count; i++)
+		count += !keeper->sessions[i].is_announced;
+	return count;
 }
 
 static void see_session(void *cookie, const char *name)
@@ -151,14 +160,14 @@ static void see_session(void *cookie, const char *name)
 		session->is_seen = true;
 		return;
 	}
-	if (keeper->session_count == KEPT_SESSION_MAX || strlen(name) >= sizeof(session->name))
+	if (count_found(keeper) == KEPT_SESSION_MAX - KEPT_ANNOUNCED_MAX || strlen(name) >= sizeof(session->name))
 		return;
 	session = &keeper->sessions[keeper->session_count++];
 	*session = (struct kept_session){.id = keeper->next_id++, .socket = -1, .is_seen = true};
 	snprintf(session->name, sizeof(session->name), "%s", name);
-	session->user = strchr(name, '/') ? (uint32_t)strtoul(name, NULL, 10) : 0;
 	session->is_own = is_own_name(name);
-	session_ask_state(session);
+	if (!session_ask_state(session))
+		keeper->session_count--;
 }
 
 /* Tell the watcher which options name the session. */
@@ -184,7 +193,7 @@ static void session_remove(struct keeper *keeper, size_t index)
 void keeper_scan_sessions(struct keeper *keeper)
 {
 	for (size_t i = 0; i < keeper->session_count; i++)
-		keeper->sessions[i].is_seen = false;
+		keeper->sessions[i].is_seen = keeper->sessions[i].is_announced;
 	session_each(see_session, keeper);
 	for (size_t i = keeper->session_count; i-- > 0;)
 		if (!keeper->sessions[i].is_seen)
@@ -220,6 +229,19 @@ static void session_pass(struct keeper *keeper, struct kept_session *session)
 	fd_close(&session->socket);
 }
 
+/* Take the announcement of a user's session. Return whether the session stays. */
+static bool session_take_announced(struct keeper *keeper, struct kept_session *session)
+{
+	struct control_message message;
+	int got = control_receive(session->socket, &message, 0);
+	if (got == 0)
+		return monotonic_now_ns() - session->asked_ns <= ANSWER_NS;
+	if (got < 0 || !keeper_announced_name(session, &message))
+		return false;
+	session_pass(keeper, session);
+	return true;
+}
+
 static void session_take(struct keeper *keeper, struct kept_session *session)
 {
 	struct control_message message;
@@ -238,15 +260,19 @@ static void session_take(struct keeper *keeper, struct kept_session *session)
 
 void keeper_take_sessions(struct keeper *keeper)
 {
-	for (size_t i = 0; i < keeper->session_count && keeper->watcher >= 0; i++)
-		if (keeper->sessions[i].socket >= 0)
-			session_take(keeper, &keeper->sessions[i]);
+	for (size_t i = keeper->session_count; i-- > 0 && keeper->watcher >= 0;) {
+		struct kept_session *session = &keeper->sessions[i];
+		if (session->socket >= 0 && !session->is_announced)
+			session_take(keeper, session);
+		else if (session->socket >= 0 && !session_take_announced(keeper, session))
+			session_remove(keeper, i);
+	}
 }
 
 bool keeper_asks_sessions(const struct keeper *keeper)
 {
 	for (size_t i = 0; i < keeper->session_count; i++)
-		if (keeper->sessions[i].socket >= 0)
+		if (keeper->sessions[i].socket >= 0 && !keeper->sessions[i].is_announced)
 			return true;
 	return false;
 }
@@ -266,9 +292,9 @@ void keeper_review_sessions(struct keeper *keeper)
 	for (size_t i = keeper->session_count; i-- > 0;) {
 		const struct kept_session *session = &keeper->sessions[i];
 		bool is_orphan = session->is_own && !option_of_session(keeper, session->name);
-		if (!session->is_passed || is_orphan)
+		if ((!session->is_passed && !session->is_announced) || is_orphan)
 			session_remove(keeper, i);
-		else
+		else if (session->is_passed)
 			session_link(keeper, session->name, session->id);
 	}
 	keeper_scan_sessions(keeper);
@@ -294,7 +320,7 @@ static void stop_own(void *cookie, const char *name)
 	(void)cookie;
 	if (!is_own_name(name))
 		return;
-	int socket = session_connect(name, &(struct diag){""});
+	int socket = session_connect_within(name, 0, &(struct diag){""});
 	if (socket < 0)
 		return;
 	control_send_within(socket, &(struct control_message){.kind = CONTROL_STOP}, 0);

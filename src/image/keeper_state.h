@@ -14,7 +14,7 @@
 #include "image/watcher.h"
 
 /** SPARE_MAX: for eight traces of single processes, and for the common one of the next processes. */
-enum { SPARE_MAX = 9, KEPT_SESSION_MAX = 256 };
+enum { SPARE_MAX = 9, KEPT_SESSION_MAX = 256, KEPT_ANNOUNCED_MAX = 128 };
 
 /** An option with the number that the watcher knows. */
 struct kept_option {
@@ -37,6 +37,7 @@ struct kept_session {
 	int socket;        /**< while its state is asked for; -1: it was passed to the watcher, or takes no starts */
 	bool takes_images; /**< by its answer */
 	bool is_own;       /**< of an image option */
+	bool is_announced; /**< of a user other than root; its name is "" until it has sent it */
 	bool is_seen;      /**< used by the scan */
 	bool is_passed;    /**< the watcher has its socket */
 	uint32_t option, user;
@@ -46,6 +47,7 @@ struct kept_session {
 struct keeper {
 	const struct keeper_options *options;
 	int guardian_socket, watcher, changes, mounts, signals;
+	int announced; /**< listens for sessions of users */
 	pid_t guardian;
 	struct watch_life *life; /**< shared with the guardian and the watcher */
 	uint64_t counted;        /**< starts of `life`, when the status was written */
@@ -105,6 +107,15 @@ void keeper_send_option(struct keeper *keeper, const struct kept_option *kept);
 void keeper_send_links(struct keeper *keeper);
 /** Send them again if a directory of programs has changed. */
 void keeper_check_links(struct keeper *keeper);
+
+/* ---- keeper_users.c ---- */
+
+/** Make the socket where sessions of users announce themselves. Return it, or a negative errno. */
+int keeper_announced_open(struct diag *diag);
+/** Take the sessions that have come to it. */
+void keeper_take_announced(struct keeper *keeper);
+/** Take the first message of such a session. Return false if it is none. */
+bool keeper_announced_name(struct kept_session *session, const struct control_message *message);
 
 /* ---- keeper_loggers.c ---- */
 

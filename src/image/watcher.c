@@ -245,7 +245,8 @@ static void taker_add(struct watcher *watcher, const struct watch_message *messa
 {
 	for (int i = 0; i < LOGGER_MAX; i++)
 		if (watcher->takers[i].socket < 0) {
-			watcher->takers[i] = (struct taker){message->logger, fcntl(socket, F_DUPFD_CLOEXEC, 0)};
+			watcher->takers[i] = (struct taker){.logger = message->logger,
+							    .socket = fcntl(socket, F_DUPFD_CLOEXEC, 0)};
 			watcher->taker_count += watcher->takers[i].socket >= 0;
 			return;
 		}

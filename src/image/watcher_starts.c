@@ -152,13 +152,28 @@ static void take_answer(struct watcher *watcher, const struct taker *taker, cons
 	}
 }
 
+/* Note a message of the logger. Return whether it is a user's that keeps this process busy. */
+static bool is_flooding(struct taker *taker)
+{
+	enum { USER_MESSAGES_MAX = 4096 }; /* in a second */
+	uint64_t second = monotonic_now_ns() / NS_PER_S;
+	taker->messages = second == taker->second ? taker->messages + 1 : 1;
+	taker->second = second;
+	return taker->logger.user && taker->messages > USER_MESSAGES_MAX;
+}
+
 void watcher_take_answers(struct watcher *watcher, struct taker *taker)
 {
 	enum { AT_ONCE = 64 };
 	struct control_message message;
 	int got = 1;
-	for (int i = 0; i < AT_ONCE && (got = control_receive(taker->socket, &message, 0)) > 0; i++)
+	for (int i = 0; i < AT_ONCE && (got = control_receive(taker->socket, &message, 0)) > 0; i++) {
+		if (is_flooding(taker)) {
+			got = -1;
+			break;
+		}
 		take_answer(watcher, taker, &message);
+	}
 	if (got < 0)
 		watcher_taker_gone(watcher, taker);
 }
@@ -204,21 +219,29 @@ static struct taker *take_spare(struct watcher *watcher, const struct registered
 	return taker;
 }
 
-/* Return the logger for a start, by a process of `user`; NULL: none is ready. */
+/* Return whether a session of a user may take starts of the option: it reads what root selects by, and cannot write to
+   root's counts. */
+static bool is_for_users(const struct registered *row)
+{
+	const struct control_image *image = &row->option.image;
+	return image->counter == UINT32_MAX && !image->arguments[0] && !image->cgroup[0];
+}
+
+/* Return the logger for a start, by a process of `user`; NULL: none is ready. A user's session may answer nothing, so
+   it comes last unless root has named it. */
 static struct taker *choose_taker(struct watcher *watcher, const struct registered *row, uint32_t user, pid_t tid)
 {
-	bool counts = row->option.image.counter != UINT32_MAX;
 	struct taker *taker = row->option.logger ? watcher_taker(watcher, row->option.logger) : NULL;
+	if (taker && taker->logger.user && (taker->logger.user != user || !is_for_users(row)))
+		taker = NULL;
 	taker = taker ? taker : find_taker(watcher, WATCH_LOGGER_TAKER, 0, 0);
-	/* Only root's loggers may write to the counts. */
-	if (!taker && user && !counts)
-		taker = find_taker(watcher, WATCH_LOGGER_TAKER, 0, user);
 	if (taker)
 		return taker;
 	if (row->option.is_each && each_count(watcher, row->id) < EACH_MAX)
 		taker = take_spare(watcher, row, WATCH_LOGGER_EACH, tid);
 	taker = taker ? taker : find_taker(watcher, WATCH_LOGGER_OWN, row->id, 0);
-	return taker ? taker : take_spare(watcher, row, WATCH_LOGGER_OWN, 0);
+	taker = taker ? taker : take_spare(watcher, row, WATCH_LOGGER_OWN, 0);
+	return taker || !user || !is_for_users(row) ? taker : find_taker(watcher, WATCH_LOGGER_TAKER, 0, user);
 }
 
 /* ---- events ---- */

@@ -50,6 +50,8 @@ struct unregistered_file {
 struct taker {
 	struct watch_logger logger;
 	int socket; /**< -1: the row is free */
+	uint64_t second;   /**< of the monotonic clock, in which it last sent something */
+	unsigned messages; /**< that it sent in that second */
 };
 
 /** A start that a logger has got and has not reported the end of. */

@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "os/fd.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "session/announce.h"
 #include "session/flight.h"
 #include "session/inactive.h"
 #include "session/logger_loop.h"
@@ -447,6 +449,8 @@ static void controller_gone(struct logger *logger, struct controller **link)
 	struct controller *controller = *link;
 	*link = controller->next;
 	flight_forget(logger, controller->socket);
+	if (controller->socket == logger->keeper)
+		logger->keeper = -1;
 	if (controller->socket == logger->control) {
 		logger->has_controller = false;
 		logger->is_command_over = true; /* no controller will report it; its identity does */
@@ -458,6 +462,19 @@ static void controller_gone(struct logger *logger, struct controller **link)
 	free(controller);
 }
 
+/* Announce a user's session that takes starts, now and then, as long as no keeper has it. */
+static void announce(struct logger *logger)
+{
+	uint64_t now = monotonic_now_ns();
+	if (!logger->options->takes_images || !logger->options->session_name || logger->keeper >= 0 ||
+	    geteuid() == 0 || now - logger->announced_ns < NS_PER_S)
+		return;
+	logger->announced_ns = now;
+	logger->keeper = announce_session(logger->options->session_name);
+	if (logger->keeper >= 0 && !logger_add_controller(logger, logger->keeper))
+		fd_close(&logger->keeper);
+}
+
 bool logger_check_controllers(struct logger *logger)
 {
 	enum { MESSAGES_MAX = 16 }; /* of one controller, before others and the targets are served */
@@ -465,6 +482,7 @@ bool logger_check_controllers(struct logger *logger)
 	bool has_any = false;
 	unsigned taken = 0;
 	controllers_accept(logger);
+	announce(logger);
 	for (struct controller **link = &logger->controllers; *link; taken = 0) {
 		int got = 1;
 		while (taken < MESSAGES_MAX && (got = control_receive((*link)->socket, &message, 0)) > 0) {

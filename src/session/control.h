@@ -49,7 +49,8 @@ enum control_kind {
 	/** from the logger to a watcher: the end of a launch with `image`. value: enum control_outcome; `pid`: the
 	    process; `text`: the reason if it runs untraced */
 	CONTROL_OUTCOME,
-	CONTROL_SUMMARY /**< from the logger, the last message; `text` is the path of the trace, or the error */
+	CONTROL_SUMMARY, /**< from the logger, the last message; `text` is the path of the trace, or the error */
+	CONTROL_ANNOUNCE /**< from a user's logger to root's keeper: the session `text` takes registered images */
 };
 
 /** X(id, name): what became of the start of a registered image. FOLLOWED: by a process that a session records already,

@@ -10,10 +10,11 @@
 #include "base/grow.h"
 #include "os/identity.h"
 #include "os/monotonic.h"
+#include "session/control_wait.h"
 
-/* How long a controller waits. An attach pauses a process's threads, one process after another; an end writes
-   everything in buffers. A logger that says it is busy gets more time, but not without limit. */
-enum { ANSWER_MS = 10000, ATTACH_MS = 60000, STOP_MS = 600000, BUSY_MS = 600000, END_MS = 5000, END_POLL_MS = 5 };
+/* How long a controller waits: for room for its message, and during the silence of a logger that attaches. An attach
+   pauses a process's threads, one process after another. */
+enum { SEND_MS = 10000, ATTACH_MS = 60000, SLICE_MS = 1000, END_MS = 5000, END_POLL_MS = 5 };
 
 static void tell_ear(const struct controller_listener *listener, enum controller_word word, const char *text)
 {
@@ -37,7 +38,7 @@ static bool is_refusal(const struct control_message *message)
 static int send_message(int socket, const struct control_message *message, struct diag *diag)
 {
 	struct control_message last;
-	if (control_send_within(socket, message, ANSWER_MS))
+	if (control_send_within(socket, message, SEND_MS))
 		return 0;
 	while (control_receive(socket, &last, 0) > 0)
 		if (is_refusal(&last))
@@ -45,48 +46,42 @@ static int send_message(int socket, const struct control_message *message, struc
 	return diag_fail(diag, EPIPE, "the session's logger is gone");
 }
 
-static int64_t now_ms(void)
-{
-	return (int64_t)(monotonic_now_ns() / NS_PER_MS);
-}
-
 /* Receive the next message that is no note. The program's signals may interrupt the wait. */
-static int receive(int socket, struct control_message *message, int timeout_ms,
+static int receive(struct control_wait *wait, struct control_message *message,
 		   const struct controller_listener *listener, struct diag *diag)
 {
-	int64_t begin_ms = now_ms(), end_ms = begin_ms + timeout_ms;
-	for (int64_t left_ms = timeout_ms; left_ms >= 0; left_ms = end_ms - now_ms()) {
-		int got = control_receive(socket, message, (int)left_ms);
+	for (;;) {
+		int got = control_wait_receive(wait, message, SLICE_MS, diag);
 		if (got < 0)
-			return diag_fail(diag, EPIPE, "the session's logger is gone");
+			return got;
 		if (got > 0 && is_refusal(message))
 			return done(message, diag);
 		if (got > 0 && message->kind != CONTROL_NOTE)
 			return 0;
 		if (got > 0)
 			tell_ear(listener, message->value ? CONTROLLER_WARNING : CONTROLLER_NOTE, message->text);
-		if (got > 0 && !message->text[0] && now_ms() - begin_ms < BUSY_MS)
-			end_ms = now_ms() + timeout_ms;
 	}
-	return diag_fail(diag, ETIMEDOUT, "the session's logger does not answer");
 }
 
 int controller_ask(int socket, const struct control_message *message, const struct controller_listener *listener,
 		   struct diag *diag)
 {
 	struct control_message answer = {.kind = CONTROL_NOTE};
+	struct control_wait wait;
+	control_wait_begin(&wait, socket, CONTROL_WAIT_USUAL_MS);
 	int error = send_message(socket, message, diag);
 	while (!error && answer.kind != CONTROL_DONE)
-		error = receive(socket, &answer, ANSWER_MS, listener, diag);
+		error = receive(&wait, &answer, listener, diag);
 	return error ? error : done(&answer, diag);
 }
 
 /* ---- the state ---- */
 
-enum { ROWS_MAX = 1 << 20 };
+#define ROWS_BYTES_MAX (UINT64_C(256) << 20)
 
-/* Make room for one more row. A logger that sends more than a million is not trusted. */
-#define rows_grow(rows, count, capacity) ((count) < ROWS_MAX && grow_by_one(rows, count, capacity))
+/* Make room for one more row. A logger that sends more than that is not trusted. */
+#define rows_grow(rows, count, capacity) \
+	(((count) + 1) * sizeof(*(rows)) <= ROWS_BYTES_MAX && grow_by_one(rows, count, capacity))
 
 static int state_add_target(struct controller_state *state, const struct control_message *target, struct diag *diag)
 {
@@ -116,7 +111,7 @@ static int state_add_inactive(struct controller_state *state, const struct contr
 	return 0;
 }
 
-static int state_take(struct controller_state *state, const struct control_message *message, struct diag *diag)
+int controller_state_take(struct controller_state *state, const struct control_message *message, struct diag *diag)
 {
 	switch (message->kind) {
 	case CONTROL_STATE:
@@ -134,7 +129,7 @@ static int state_take(struct controller_state *state, const struct control_messa
 	case CONTROL_DONE:
 		state->error = (int)message->value;
 		snprintf(state->reason, sizeof(state->reason), "%.250s", message->text);
-		return state->is_alive ? 0 : diag_fail(diag, EPIPE, "the session's logger does not describe it");
+		return state->is_alive ? 1 : diag_fail(diag, EPIPE, "the session's logger does not describe it");
 	default:
 		return 0;
 	}
@@ -145,13 +140,15 @@ int controller_query(int socket, bool with_threads, struct controller_state *sta
 {
 	struct control_message message = {.kind = CONTROL_QUERY, .value = with_threads};
 	*state = (struct controller_state){.is_alive = false};
+	struct control_wait wait;
+	control_wait_begin(&wait, socket, CONTROL_WAIT_USUAL_MS);
 	int error = send_message(socket, &message, diag);
-	while (!error && message.kind != CONTROL_DONE) {
-		error = receive(socket, &message, ANSWER_MS, listener, diag);
-		if (!error)
-			error = state_take(state, &message, diag);
+	int taken = 0;
+	while (!error && taken == 0) {
+		error = receive(&wait, &message, listener, diag);
+		taken = error ? 0 : controller_state_take(state, &message, diag);
 	}
-	return error;
+	return error ? error : taken < 0 ? taken : 0;
 }
 
 void controller_state_fini(struct controller_state *state)
@@ -178,14 +175,18 @@ static int attach_all(int socket, const pid_t *pids, unsigned count, bool *has_c
 	   paused longer. */
 	enum { AT_ONCE = 8 };
 	struct control_message message;
+	struct control_wait wait;
 	int error = 0, refused = 0;
+	control_wait_begin(&wait, socket, CONTROL_WAIT_STOP_MS);
+	wait.silence_ms = ATTACH_MS;
+	wait.silent_until_ms += ATTACH_MS;
 	for (unsigned answered = 0, sent = 0; answered < count && !error;) {
 		for (; sent < count && sent - answered < AT_ONCE && !error; sent++)
 			error = send_message(
 				socket, &(struct control_message){.kind = CONTROL_ATTACH, .pid = pids[sent]}, diag);
 		if (error)
 			break;
-		error = receive(socket, &message, ATTACH_MS, listener, diag);
+		error = receive(&wait, &message, listener, diag);
 		if (error || message.kind != CONTROL_LAUNCHED)
 			continue;
 		answered++;
@@ -333,9 +334,11 @@ int controller_stop(int socket, struct control_summary *summary, const struct co
 		    struct diag *diag)
 {
 	struct control_message message = {.kind = CONTROL_STOP};
+	struct control_wait wait;
+	control_wait_begin(&wait, socket, CONTROL_WAIT_STOP_MS);
 	int error = send_message(socket, &message, diag);
 	while (!error && message.kind != CONTROL_SUMMARY)
-		error = receive(socket, &message, STOP_MS, listener, diag);
+		error = receive(&wait, &message, listener, diag);
 	if (error)
 		return error;
 	*summary = message.summary;

@@ -68,6 +68,9 @@ int controller_ask(int socket, const struct control_message *message, const stru
 /** Query the session's state into *state. The caller frees it by controller_state_fini(), after an error, too. */
 int controller_query(int socket, bool with_threads, struct controller_state *state,
 		     const struct controller_listener *listener, struct diag *diag);
+/** Take a message of the answer to CONTROL_QUERY into *state, which is zero at first. Return 1 if it was the last one,
+    0 if more follow, or a negative errno. */
+int controller_state_take(struct controller_state *state, const struct control_message *message, struct diag *diag);
 /** Free the arrays of the state. */
 void controller_state_fini(struct controller_state *state);
 

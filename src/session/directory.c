@@ -11,19 +11,21 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "os/monotonic.h"
 #include "os/proc.h"
 #include "session/places.h"
 
 enum {
 	NAME_MAX_BYTES = 64,
 	BACKLOG = 16,
-	CONNECT_SECONDS = 10,
+	CONNECT_MS = 10000,
+	CONNECT_PAUSE_MS = 5,
 	TEXT_MAX = 256 * 1024,
+	OTHERS_MAX = 64,
 	OTHERS_WRITE = S_IWGRP | S_IWOTH
 };
 enum { DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
@@ -189,20 +191,31 @@ static bool is_peer(int socket, uid_t user)
 	return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == user;
 }
 
-static int connect_in(int directory, uid_t user)
+/* Connect to the directory's socket. While its queue is full, try again until that time: a stopped process takes no
+   connection. The socket is opened first, as another user's `control` may be a link to anything. Return a descriptor,
+   or a negative errno; -EAGAIN: the time is over. */
+static int connect_in(int directory, uid_t user, uint64_t until_ns)
 {
-	struct sockaddr_un address = socket_address(directory);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	/* One that never takes connections is not waited for for ever. */
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){.tv_sec = CONNECT_SECONDS}, sizeof(struct timeval));
-	bool is_connected = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
-	int error = is_connected ? -EPERM : -errno;
-	if (is_connected && is_peer(fd, user))
-		return fd;
-	close(fd);
-	return error;
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct stat status;
+	int file = place_open_within(directory, "control", O_PATH);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool is_connected = false;
+	int error = file < 0 || fd < 0 || fstat(file, &status) != 0 ? -errno : S_ISSOCK(status.st_mode) ? 0 : -EINVAL;
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", file);
+	while (!error && !is_connected) {
+		is_connected = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+		error = is_connected ? (is_peer(fd, user) ? 0 : -EPERM) : errno == EINTR ? 0 : -errno;
+		if (error == -EAGAIN && monotonic_now_ns() < until_ns) {
+			error = 0;
+			monotonic_pause(CONNECT_PAUSE_MS * NS_PER_MS);
+		}
+	}
+	if (file >= 0)
+		close(file);
+	if (error && fd >= 0)
+		close(fd);
+	return error ? error : fd;
 }
 
 int session_listen(const struct session_directory *directory, struct diag *diag)
@@ -226,7 +239,9 @@ static int name_open(const struct place *place, const char *name)
 	if (length < 0)
 		return -errno;
 	directory[length] = 0;
-	int fd = strchr(directory, '/') || directory[0] == '.' ? -1 : openat(place->fd, directory, DIRECTORY);
+	int fd = strchr(directory, '/') || directory[0] == '.'
+			 ? -1
+			 : place_open_within(place->fd, directory, O_RDONLY | O_DIRECTORY);
 	if (fd >= 0 && place_is_own(fd, place->user))
 		return fd;
 	if (fd >= 0)
@@ -236,7 +251,8 @@ static int name_open(const struct place *place, const char *name)
 
 struct wanted {
 	const char *name;
-	int socket; /* or a negative errno; -ENOENT: there is no such name */
+	uint64_t until_ns; /* when to give up */
+	int socket;        /* or a negative errno; -ENOENT: there is no such name */
 };
 
 static bool connect_at(void *cookie, const struct place *place)
@@ -245,7 +261,7 @@ static bool connect_at(void *cookie, const struct place *place)
 	int directory = name_open(place, wanted->name);
 	if (directory == -ENOENT)
 		return false;
-	wanted->socket = directory < 0 ? directory : connect_in(directory, place->user);
+	wanted->socket = directory < 0 ? directory : connect_in(directory, place->user, wanted->until_ns);
 	/* A logger that ends for that takes connections until the kernel has closed its descriptors. */
 	if (directory >= 0 && session_is_marked(&(struct session_directory){.fd = directory}, SESSION_NO_MEMORY)) {
 		if (wanted->socket >= 0)
@@ -257,10 +273,10 @@ static bool connect_at(void *cookie, const struct place *place)
 	return wanted->socket >= 0;
 }
 
-static int name_connect(const char *name, uid_t user)
+static int name_connect(const char *name, uid_t user, unsigned limit_ms)
 {
-	struct wanted wanted = {name, -ENOENT};
-	places_each(user, connect_at, &wanted);
+	struct wanted wanted = {name, monotonic_now_ns() + limit_ms * NS_PER_MS, -ENOENT};
+	places_each(user, user == geteuid() ? UINT64_MAX : wanted.until_ns, connect_at, &wanted);
 	return wanted.socket;
 }
 
@@ -305,7 +321,7 @@ int session_name_take(const char *name, const struct session_directory *director
 	name_link(link, name);
 	for (int attempt = 0; attempt < 3; attempt++) {
 		bool has_link = link_read(directory->place, link, before);
-		int fd = name_connect(name, geteuid());
+		int fd = name_connect(name, geteuid(), CONNECT_MS);
 		if (fd >= 0) {
 			close(fd);
 			break;
@@ -333,18 +349,25 @@ void session_name_drop(const char *name, const struct session_directory *directo
 	link_drop_locked(directory->place, link, text_file_name(directory->path));
 }
 
-int session_connect(const char *name, struct diag *diag)
+int session_connect_within(const char *name, unsigned limit_ms, struct diag *diag)
 {
 	uid_t user = geteuid();
 	const char *of_other = name_of_other(name, &user);
-	int fd = of_other                     ? name_connect(of_other, user)
-		 : session_name_is_good(name) ? name_connect(name, user)
+	int fd = of_other                     ? name_connect(of_other, user, limit_ms)
+		 : session_name_is_good(name) ? name_connect(name, user, limit_ms)
 					      : -ENOENT;
 	if (fd == -ENOENT)
 		return diag_fail(diag, ENOENT, "there is no session %s; xheap sessions lists them", name);
+	if (fd == -EAGAIN)
+		return diag_fail(diag, EAGAIN, "the logger of session %s does not answer", name);
 	return fd >= 0 ? fd
 		       : diag_fail(diag, -fd, "the logger of session %s %s; xheap recover saves what it recorded", name,
 				   fd == -ENOMEM ? "ended for want of memory" : "is gone");
+}
+
+int session_connect(const char *name, struct diag *diag)
+{
+	return session_connect_within(name, CONNECT_MS, diag);
 }
 
 /* ---- all of them ---- */
@@ -383,18 +406,10 @@ static DIR *place_list(const struct place *place)
 static bool names_each(void *cookie, const struct place *place)
 {
 	const struct directory_visit *visiting = cookie;
-	bool is_own = place->user == geteuid();
 	DIR *directory = place_list(place);
-	for (struct dirent *entry; directory && (entry = readdir(directory));) {
-		char name[NAME_MAX_BYTES + 32];
-		if (!take_name(place->fd, is_own, entry->d_name))
-			continue;
-		if (is_own)
-			snprintf(name, sizeof(name), "%.64s", entry->d_name);
-		else
-			snprintf(name, sizeof(name), "%u/%.64s", (unsigned)place->user, entry->d_name);
-		visiting->visit(visiting->cookie, name);
-	}
+	for (struct dirent *entry; directory && (entry = readdir(directory));)
+		if (take_name(place->fd, true, entry->d_name))
+			visiting->visit(visiting->cookie, entry->d_name);
 	if (directory)
 		closedir(directory);
 	return false;
@@ -403,9 +418,63 @@ static bool names_each(void *cookie, const struct place *place)
 void session_each(void (*visit)(void *cookie, const char *name), void *cookie)
 {
 	struct directory_visit visiting = {visit, cookie};
-	places_each(geteuid(), names_each, &visiting);
-	if (geteuid() == 0)
-		places_each_other(names_each, &visiting);
+	places_each(geteuid(), UINT64_MAX, names_each, &visiting);
+}
+
+/* The users whose sessions were visited, and how often. */
+struct user_visit {
+	session_visit *visit;
+	void *cookie;
+	uint64_t until_ns;
+	struct {
+		uid_t user;
+		unsigned count;
+	} seen[OTHERS_MAX];
+	unsigned seen_count;
+};
+
+/* Return whether a session more of the user may be visited, and count it. */
+static bool others_count(struct user_visit *users, uid_t user)
+{
+	unsigned i = 0;
+	while (i < users->seen_count && users->seen[i].user != user)
+		i++;
+	if (i == OTHERS_MAX)
+		return false;
+	users->seen_count += i == users->seen_count;
+	users->seen[i].user = user;
+	return users->seen[i].count++ < SESSIONS_OF_USER_MAX;
+}
+
+static bool others_each(void *cookie, const struct place *place)
+{
+	struct user_visit *users = cookie;
+	bool is_enough = false;
+	DIR *directory = place_list(place);
+	for (struct dirent *entry; directory && !is_enough && (entry = readdir(directory));) {
+		char name[NAME_MAX_BYTES + 32];
+		is_enough = monotonic_now_ns() >= users->until_ns;
+		if (is_enough || !take_name(place->fd, false, entry->d_name))
+			continue;
+		if (!others_count(users, place->user))
+			break;
+		struct wanted wanted = {entry->d_name, 0, -ENOENT};
+		connect_at(&wanted, place);
+		snprintf(name, sizeof(name), "%u/%.64s", (unsigned)place->user, entry->d_name);
+		users->visit(users->cookie, name, wanted.socket);
+	}
+	if (directory)
+		closedir(directory);
+	return is_enough;
+}
+
+bool session_each_other(uint64_t until_ns, session_visit *visit, void *cookie)
+{
+	struct user_visit users = {.visit = visit, .cookie = cookie, .until_ns = until_ns};
+	if (geteuid() != 0)
+		return true;
+	places_each_other(until_ns, others_each, &users);
+	return monotonic_now_ns() < until_ns;
 }
 
 static bool directories_each(void *cookie, const struct place *place)
@@ -428,7 +497,7 @@ static bool directories_each(void *cookie, const struct place *place)
 void session_each_directory(void (*visit)(void *cookie, const char *path), void *cookie)
 {
 	struct directory_visit visiting = {visit, cookie};
-	places_each(geteuid(), directories_each, &visiting);
+	places_each(geteuid(), UINT64_MAX, directories_each, &visiting);
 }
 
 /* Get the session's name or trace path. Only the recording user and the recorded user influence it, so the directory

@@ -9,10 +9,13 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/diag.h"
 #include "session/fields.h"
+
+enum { SESSIONS_OF_USER_MAX = 8 }; /* that root takes notice of */
 
 /** An open session directory and the place that contains it: descriptors, -1 if closed. */
 struct session_directory {
@@ -61,9 +64,19 @@ void session_name_drop(const char *name, const struct session_directory *directo
     reason in `diag`. */
 int session_connect(const char *name, struct diag *diag);
 
-/** Call visit with the name of each session of this user, live or dead; root gets other users' as well, as
-    "UID/NAME". */
+/** As session_connect(), but wait at most so long for a logger that takes no connections. */
+int session_connect_within(const char *name, unsigned limit_ms, struct diag *diag);
+
+/** Call visit with the name of each session of this user, live or dead. */
 void session_each(void (*visit)(void *cookie, const char *name), void *cookie);
+
+/** A callback for a session of another user, named "UID/NAME". socket: a connection, which the callback closes, or a
+    negative errno. */
+typedef void session_visit(void *cookie, const char *name, int socket);
+
+/** For root: visit sessions of other users, up to SESSIONS_OF_USER_MAX of each, until until_ns of the monotonic clock.
+    Return false if the time was over before the end. */
+bool session_each_other(uint64_t until_ns, session_visit *visit, void *cookie);
 
 /** Call visit with the path of each session's directory of this user. */
 void session_each_directory(void (*visit)(void *cookie, const char *path), void *cookie);

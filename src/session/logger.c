@@ -718,7 +718,7 @@ int logger_run(const struct session_options *options, int control)
 	logger_isolate(control);
 	logger->options = logger->own_options = &own;
 	logger->control = control;
-	logger->ended = -1;
+	logger->ended = logger->keeper = -1;
 	logger->has_controller = true;
 	struct control_message message = {.kind = CONTROL_LAUNCHED};
 	running = logger;

@@ -95,6 +95,9 @@ struct logger {
 	int control;
 	struct controller *controllers;
 	int listener; /* the session's listening socket; -1: none */
+	/* the controller that is root's keeper of images, of a user's session that takes their starts; -1: none */
+	int keeper;
+	uint64_t announced_ns; /* when the session was last announced to it */
 	bool has_controller, is_command_known, is_command_over, is_recording_over, is_stopping;
 	struct session_directory directory;
 	struct store *store;

@@ -9,9 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include "os/monotonic.h"
 
 #define SHARED "/dev/shm"
 #define PREFIX "xheap-"
@@ -63,11 +67,16 @@ static bool is_out_of_reach(int fd, uid_t user)
 	return is_safe;
 }
 
-static bool is_tmpfs(int fd, uint64_t room_bytes)
+static bool is_tmpfs(int fd)
 {
 	struct statfs status;
-	return fstatfs(fd, &status) == 0 && status.f_type == TMPFS &&
-	       (uint64_t)status.f_bavail * (uint64_t)status.f_bsize >= room_bytes;
+	return fstatfs(fd, &status) == 0 && status.f_type == TMPFS;
+}
+
+bool place_has_room(int fd)
+{
+	struct statfs status;
+	return fstatfs(fd, &status) == 0 && (uint64_t)status.f_bavail * (uint64_t)status.f_bsize >= ROOM_BYTES;
 }
 
 /* ---- places with a known name ---- */
@@ -77,7 +86,6 @@ struct runtime {
 	const char *path;
 	char name[32];
 	mode_t forbidden;
-	uint64_t room_bytes;
 };
 
 /* Open the runtime directory if it passes the proof. Return -1 otherwise. */
@@ -86,16 +94,26 @@ static int runtime_open(const struct runtime *runtime, uid_t user)
 	if (!runtime->path || runtime->path[0] != '/')
 		return -1;
 	int fd = open(runtime->path, DIRECTORY);
-	if (fd < 0 || (is_closed_to(fd, user, runtime->forbidden) && is_tmpfs(fd, runtime->room_bytes) &&
-		       is_out_of_reach(fd, user)))
+	if (fd < 0 || (is_closed_to(fd, user, runtime->forbidden) && is_tmpfs(fd) && is_out_of_reach(fd, user)))
 		return fd;
 	close(fd);
 	return -1;
 }
 
+/* Another user may mount a file system of their own over a directory that is theirs, and let it hang: no mount is
+   entered, and no link followed. */
+int place_open_within(int within, const char *name, int flags)
+{
+	const struct open_how how = {.flags = (uint64_t)(flags | O_NOFOLLOW | O_CLOEXEC),
+				     .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH};
+	int fd = (int)syscall(SYS_openat2, within, name, &how, sizeof(how));
+	/* A kernel before 5.6 has mounts of users only by their own namespaces, and by fusermount. */
+	return fd < 0 && errno == ENOSYS ? openat(within, name, flags | O_NOFOLLOW | O_CLOEXEC) : fd;
+}
+
 static int own_open(int within, const char *name, uid_t user)
 {
-	int fd = openat(within, name, DIRECTORY);
+	int fd = place_open_within(within, name, O_RDONLY | O_DIRECTORY);
 	if (fd < 0 || place_is_own(fd, user))
 		return fd;
 	close(fd);
@@ -125,10 +143,7 @@ static struct runtime runtime_of(const char *path, uid_t user, mode_t forbidden)
 	return runtime;
 }
 
-static struct runtime runtime_of_root(uint64_t room_bytes)
-{
-	return (struct runtime){.path = "/run", .name = "xheap", .forbidden = OTHERS_WRITE, .room_bytes = room_bytes};
-}
+static const struct runtime runtime_of_root = {.path = "/run", .name = "xheap", .forbidden = OTHERS_WRITE};
 
 /* ---- in shared memory ---- */
 
@@ -150,13 +165,15 @@ static bool shared_user(const char *name, uid_t *user)
 	       *rest == '-';
 }
 
-/* Visit each shared place of the user or, with is_other, of the other users. */
-static bool shared_each(uid_t user, bool is_other, place_visit *visit, void *cookie)
+/* Visit each shared place of the user or, with is_other, of the other users, until the time is over. */
+static bool shared_each(uid_t user, bool is_other, uint64_t until_ns, place_visit *visit, void *cookie)
 {
 	bool is_enough = false;
 	DIR *directory = opendir(SHARED);
 	for (struct dirent *entry; directory && !is_enough && (entry = readdir(directory));) {
 		struct place place;
+		if (monotonic_now_ns() >= until_ns)
+			break;
 		if (!shared_user(entry->d_name, &place.user) || (place.user == user) == is_other)
 			continue;
 		place.fd = own_open(dirfd(directory), entry->d_name, place.user);
@@ -195,12 +212,12 @@ static int shared_open(struct place *place, struct diag *diag)
 {
 	struct oldest oldest = {.place.fd = -1};
 	char path[PLACE_PATH_BYTES];
-	shared_each(geteuid(), false, take_oldest, &oldest);
+	shared_each(geteuid(), false, UINT64_MAX, take_oldest, &oldest);
 	if (oldest.place.fd < 0) {
 		snprintf(path, sizeof(path), SHARED "/" PREFIX "%u-XXXXXX", (unsigned)geteuid());
 		if (!mkdtemp(path))
 			return diag_errno(diag, "cannot make %s", path);
-		shared_each(geteuid(), false, take_oldest, &oldest);
+		shared_each(geteuid(), false, UINT64_MAX, take_oldest, &oldest);
 		if (oldest.place.fd >= 0 && strcmp(oldest.place.path, path) != 0)
 			rmdir(path);
 	}
@@ -220,7 +237,7 @@ int place_open(struct place *place, struct diag *diag)
 {
 	uid_t user = geteuid();
 	const struct runtime runtimes[] = {runtime_of(getenv(OWN_PLACE), user, OTHERS_WRITE),
-					   runtime_of_root(ROOM_BYTES),
+					   runtime_of_root,
 					   runtime_of(getenv("XDG_RUNTIME_DIR"), user, OTHERS)};
 	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
 		if (place_in(place, &runtimes[i], user, true))
@@ -248,14 +265,25 @@ static bool has_own_place(struct runtime *own)
 	return fd >= 0;
 }
 
-bool places_each(uid_t user, place_visit *visit, void *cookie)
+/* Return whether the directory of root's own place is there, which is then the only one for root's sessions. */
+static bool has_place_of_root(void)
+{
+	int fd = runtime_open(&runtime_of_root, 0);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+bool places_each(uid_t user, uint64_t until_ns, place_visit *visit, void *cookie)
 {
 	bool is_this = user == geteuid();
 	char usual[64];
-	const struct runtime root = runtime_of_root(0);
 	struct runtime own, runtime = runtime_of(is_this ? getenv("XDG_RUNTIME_DIR") : NULL, user, OTHERS);
 	if (has_own_place(&own))
 		return is_this && visit_in(&own, user, visit, cookie);
+	/* Others can make as many names in shared memory as they like. */
+	if (user == 0 && has_place_of_root())
+		return visit_in(&runtime_of_root, user, visit, cookie);
 	/* A user logged in by other means has no such variable. */
 	snprintf(usual, sizeof(usual), "/run/user/%u", (unsigned)user);
 	int known = runtime_open(&runtime, user);
@@ -263,11 +291,10 @@ bool places_each(uid_t user, place_visit *visit, void *cookie)
 		close(known);
 	else
 		runtime.path = usual;
-	return (user == 0 && visit_in(&root, user, visit, cookie)) || visit_in(&runtime, user, visit, cookie) ||
-	       shared_each(user, false, visit, cookie);
+	return visit_in(&runtime, user, visit, cookie) || shared_each(user, false, until_ns, visit, cookie);
 }
 
-bool places_each_other(place_visit *visit, void *cookie)
+bool places_each_other(uint64_t until_ns, place_visit *visit, void *cookie)
 {
 	struct runtime own;
 	if (has_own_place(&own))
@@ -278,6 +305,8 @@ bool places_each_other(place_visit *visit, void *cookie)
 		char path[64];
 		const char *rest;
 		uid_t user;
+		if (monotonic_now_ns() >= until_ns)
+			break;
 		if (!user_of(entry->d_name, &user, &rest) || *rest || user == geteuid())
 			continue;
 		snprintf(path, sizeof(path), "/run/user/%u", (unsigned)user);
@@ -286,5 +315,5 @@ bool places_each_other(place_visit *visit, void *cookie)
 	}
 	if (directory)
 		closedir(directory);
-	return is_enough || shared_each(geteuid(), true, visit, cookie);
+	return is_enough || shared_each(geteuid(), true, until_ns, visit, cookie);
 }

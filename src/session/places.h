@@ -4,14 +4,18 @@
  * directory is the user's own, is closed to others, and cannot be replaced by another user.
  *
  *     $XHEAP_RUNTIME_DIR/xheap-UID     if set and proved: then the only place
- *     /run/xheap                       root's, if /run is a tmpfs with room
+ *     /run/xheap                       root's, if /run is a tmpfs: then the only place for root's sessions
  *     $XDG_RUNTIME_DIR/xheap-UID       if proved
  *     /dev/shm/xheap-UID-RANDOM        otherwise; found by listing
+ *
+ * Another user chooses the content of their own places, and how many there are in shared memory: a search there has a
+ * time at which it ends.
  */
 #ifndef XHEAP_SESSION_PLACES_H
 #define XHEAP_SESSION_PLACES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/diag.h"
@@ -28,6 +32,13 @@ struct place {
 /** Return whether the open directory belongs to the user and nobody else may list it or write to it. */
 bool place_is_own(int fd, uid_t user);
 
+/** Return whether the file system has room for the buffers of a process. */
+bool place_has_room(int fd);
+
+/** Open what the directory has by this name, through no link and in no other mount. Return a descriptor, or -1 with
+    errno set. */
+int place_open_within(int within, const char *name, int flags);
+
 /** Open the place for new sessions of this user, making it if necessary. Return 0 or a negative errno; the caller
     closes the descriptor. */
 int place_open(struct place *place, struct diag *diag);
@@ -36,10 +47,12 @@ int place_open(struct place *place, struct diag *diag);
 typedef bool place_visit(void *cookie, const struct place *place);
 
 /** Visit each place where the user's sessions may be. Environment variables count only for the current user; but with a
-    proved XHEAP_RUNTIME_DIR, other users have no places. Return true if a visit ended the search. */
-bool places_each(uid_t user, place_visit *visit, void *cookie);
+    proved XHEAP_RUNTIME_DIR, other users have no places. Shared memory is searched until until_ns of the monotonic
+    clock. Return true if a visit ended the search. */
+bool places_each(uid_t user, uint64_t until_ns, place_visit *visit, void *cookie);
 
-/** Visit the places of all other users. Return true if a visit ended the search. */
-bool places_each_other(place_visit *visit, void *cookie);
+/** Visit the places of all other users, until until_ns of the monotonic clock. Return true if a visit ended the
+    search. */
+bool places_each_other(uint64_t until_ns, place_visit *visit, void *cookie);
 
 #endif

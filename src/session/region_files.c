@@ -12,6 +12,8 @@
 #include "os/limits.h"
 #include "session/places.h"
 
+#define SHARED "/dev/shm"
+
 /* Get the directory of a path's file. */
 static void parent_of(char *directory, size_t size, const char *path)
 {
@@ -74,7 +76,7 @@ static int make_elsewhere(struct region *region, char path[REGION_FILE_PATH_BYTE
 	char runtime[64], trace_directory[REGION_FILE_PATH_BYTES];
 	snprintf(runtime, sizeof(runtime), "/run/user/%u", (unsigned)geteuid());
 	parent_of(trace_directory, sizeof(trace_directory), trace_path);
-	const char *const places[] = {"/dev/shm", runtime,    geteuid() ? "" : "/run",
+	const char *const places[] = {SHARED, runtime,    geteuid() ? "" : "/run",
 				      "/tmp",     "/var/tmp", trace_directory};
 	struct diag ignored = {""};
 	int error = -ENOSPC;
@@ -83,14 +85,27 @@ static int make_elsewhere(struct region *region, char path[REGION_FILE_PATH_BYTE
 	return error;
 }
 
+static bool shared_has_room(void)
+{
+	int fd = open(SHARED, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool has_room = fd >= 0 && place_has_room(fd);
+	if (fd >= 0)
+		close(fd);
+	return has_room;
+}
+
 int region_file_make(struct region *region, char path[REGION_FILE_PATH_BYTES],
 		     const struct session_directory *directory, uint32_t number, const char *trace_path,
 		     const struct region_config *config, struct diag *diag)
 {
 	char name[32];
 	snprintf(name, sizeof(name), "region.%u", number);
-	snprintf(path, REGION_FILE_PATH_BYTES, "%s/%s", directory->path, name);
-	int error = region_create_in(region, directory->fd, name, path, config, diag);
+	bool is_shared = !place_has_room(directory->fd) && shared_has_room();
+	int error = is_shared ? make_below(region, path, SHARED, directory, name, config, &(struct diag){""}) : -ENOSPC;
+	if (error) {
+		snprintf(path, REGION_FILE_PATH_BYTES, "%s/%s", directory->path, name);
+		error = region_create_in(region, directory->fd, name, path, config, diag);
+	}
 	/* The last descriptors are reserved: without them the logger could neither accept controllers nor notice
 	   ends. */
 	if (!error && limits_is_last_descriptor(region->fd)) {

@@ -34,7 +34,7 @@ def enter():
 def prepare():
     for directory in (ROOT, FILES):
         directory.mkdir(mode=0o755, exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=755", "test", FILES], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96m,mode=755", "test", FILES], check=True)
     os.environ["XHEAP_IMAGE_ROOT"] = str(ROOT)
     for name in ("perl", "sort"):
         shutil.copy(shutil.which(name), FILES / name)

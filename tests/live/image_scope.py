@@ -15,7 +15,7 @@ import time
 import tty
 
 from image_lab import FILES, OPTIONS, ROOT, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, usual_places, wait_for_starts, wait_until_in_force
-from live import XHEAP, expect, run_tests, told, wait_for, xheap
+from live import XHEAP, expect, kill, run_tests, told, wait_for, xheap
 
 PERL, PLAIN_PATH = FILES / "perl", os.environ["PATH"]
 LONG_MS = 10000
@@ -24,6 +24,11 @@ LONG_MS = 10000
 def own_logger(image):
     """The logger of the image's own session."""
     return wait_for("the image's logger", lambda: next((row["logger_pid"] for row in told("sessions") if row["alive"] and row["name"].endswith(f".{image}")), None))
+
+
+def watching():
+    """The watcher, once its marks are in force."""
+    return wait_for("a watcher", lambda: (state := listed()[0])["in_force"] and state["watcher"])
 
 
 class Cgroups:
@@ -290,13 +295,15 @@ def pid_of(user, program=PERL, via=("sh", "-c", '"$@"; true', "sh")):
 
 
 def sessions():
-    """A user's session takes that user's starts, root's takes all, the session that an option names goes first, and the image's own is last."""
+    """The session that an option names goes first, another user's with starts of that user only; root's takes all; the image's own goes before a user's."""
     clear()
-    first, numbered, named = copied("first"), copied("numbered"), copied("named")
+    first, numbered, named, users = copied("first"), copied("numbered"), copied("named"), copied("users")
     register("perl")
     register("first")
     register("numbered", "--every", 1, "--first", 10)
     register("named", "--session", "chosen")
+    register("users", "--session", f"{ONE}/mine")
+    expect("gets no patterns" in xheap("image", "add", "other", "--session", f"{ONE}/mine", "--arguments", "*", status=2), "patterns for another user's session")
     folder = tempfile.mkdtemp(dir="/tmp", prefix="xheap-sessions.")
     os.chmod(folder, 0o777)
     all_images = ("-p", "0")
@@ -314,13 +321,14 @@ def sessions():
             wait_until_in_force()
             wait_for("both sessions of users", lambda: listed()[0]["sessions"] == 2)
             for _ in range(3):
-                start(one, ONE)
-                start(other, OTHER)
-                start(None, 0)
+                start(one, ONE, users)
+                start(None, OTHER, users)
+                start(None, 0, users)
+                start(None, ONE)
                 start(None, ONE, numbered)
-                start(one, ONE, named)
+                start(None, ONE, named)
             # Nobody but root may trace a process that has changed its user and not executed anything yet.
-            expected[None].add(pid_of(ONE, via=()))
+            expected[None].add(pid_of(ONE, users, via=()))
             with chosen:
                 wait_for("the named session", lambda: listed()[0]["sessions"] == 3)
                 start(chosen, ONE, named)
@@ -328,15 +336,22 @@ def sessions():
                 start(None, 0, numbered)
                 # Its own session does not run yet.
                 start(None, 0, first)
-                start(one, ONE)
+                start(one, ONE, users)
                 with root:
                     wait_for("root's session", lambda: listed()[0]["sessions"] == 4)
                     for user in (ONE, OTHER, 0):
                         start(root, user)
                         start(root, user, numbered)
                         start(chosen, user, named)
+                    start(one, ONE, users)
+                    start(root, OTHER, users)
             wait_for("the end of root's sessions", lambda: listed()[0]["sessions"] == 2)
-            start(one, ONE)
+            # It announces itself to the next watcher, too.
+            last = watching()
+            kill(last)
+            wait_for("another watcher", lambda: watching() != last)
+            wait_for("the sessions of users", lambda: listed()[0]["sessions"] == 2)
+            start(one, ONE, users)
             start(None, 0)
         for session in (one, other, root, chosen):
             expect(session.pids() == expected[session], f"{session.name} has {session.pids()}, not {expected[session]}")

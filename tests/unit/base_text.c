@@ -124,7 +124,7 @@ static void test_json(void **state)
 	struct json json = {.out = write_begin(), .line_depth = 1};
 	(void)state;
 	json_begin_object(&json, NULL);
-	json_text(&json, "bad", "a\xff\xc3\xa9\xed\xa0\x80\"\\\n");
+	json_text(&json, "bad", "a\xff\xc3\xa9\xed\xa0\x80\"\\\n\xc2\x9b\xe2\x80\xae");
 	json_time(&json, "t", 1500);
 	json_begin_array(&json, "list");
 	json_count(&json, NULL, 1);
@@ -139,7 +139,7 @@ static void test_json(void **state)
 	json_end_object(&json);
 	json_end(&json);
 	assert_written(json.out,
-		       "{\n \"bad\": \"a\\ufffd\xc3\xa9\\ufffd\\ufffd\\ufffd\\\"\\\\\\u000a\",\n \"t\": 1.5,\n"
+		       "{\n \"bad\": \"a\\ufffd\xc3\xa9\\ufffd\\ufffd\\ufffd\\\"\\\\\\u000a\\u009b\\u202e\",\n \"t\": 1.5,\n"
 		       " \"list\": [1, {\"no\": false, \"at\": \"0xff\", \"id\": \"00fe\"}],\n \"empty\": []\n}\n");
 }
 
