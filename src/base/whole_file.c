@@ -134,6 +134,14 @@ static int special_open(struct whole_file *file, const struct stat *status, cons
 	return file->fd < 0 ? diag_errno(diag, "cannot write %s", path) : 0;
 }
 
+/* Return whether only this user changes the directory: a file of another user in it was put there knowingly. */
+static bool is_own_directory(const struct output_place *place)
+{
+	struct stat directory;
+	return fstat(place->directory, &directory) == 0 && directory.st_uid == geteuid() &&
+	       !(directory.st_mode & (S_IWGRP | S_IWOTH));
+}
+
 static int file_open(struct whole_file *file, const char *path, mode_t mode, bool keeps_mode, struct diag *diag)
 {
 	struct stat status;
@@ -148,7 +156,7 @@ static int file_open(struct whole_file *file, const char *path, mode_t mode, boo
 	bool is_there = fstatat(file->place.directory, file->place.name, &status, AT_SYMLINK_NOFOLLOW) == 0;
 	if (is_there && !S_ISREG(status.st_mode))
 		return special_open(file, &status, path, diag);
-	if (is_there && status.st_uid != geteuid())
+	if (is_there && status.st_uid != geteuid() && !is_own_directory(&file->place))
 		return diag_fail(diag, EPERM, "cannot write %s: it belongs to another user", path);
 	/* A file that may not be written is not replaced either. */
 	if (is_there && faccessat(file->place.directory, file->place.name, W_OK, 0) != 0)

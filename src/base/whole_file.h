@@ -37,8 +37,8 @@ int whole_file_check(const char *path, const char *const *read, unsigned count, 
 /** Return whether the path leads to this file. */
 bool whole_file_is(const char *path, const struct stat *status);
 
-/** Begin. The file gets `mode`, less the umask. Links, files and pipes of other users are refused. Return 0, or a
-    negative errno with the reason in `diag`. */
+/** Begin. The file gets `mode`, less the umask. Links and pipes of other users are refused, and files of theirs
+    in directories that not only this user may change. Return 0, or a negative errno with the reason in `diag`. */
 int whole_file_open(struct whole_file *file, const char *path, mode_t mode, struct diag *diag);
 
 /** As whole_file_open(), but an existing file keeps its mode: for texts, and for a file that is written anew. */

@@ -215,7 +215,7 @@ def seen_by_root(name, command, them):
     whole = f"{them['user']}/{name}"
     try:
         xheap("query", name, status=2)
-        rows = [row for row in told("sessions") if row["name"] == whole]
+        rows = [row for row in told("sessions", "--all") if row["name"] == whole]
         expect(len(rows) == 1 and rows[0]["alive"] and rows[0]["file"].endswith("/theirs.xht"), f"root sees {rows}")
         expect(query(whole)["logger_pid"] == rows[0]["logger_pid"], "root cannot query it")
         expect("cannot be" in xheap("start", whole, "-p", "0", status=2), "root takes a name of another user's")
