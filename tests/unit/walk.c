@@ -316,7 +316,7 @@ static void compare_id(uint32_t id, uint64_t pc)
 /* How many outer frames of so many are left out. */
 static uint32_t cut_of(uint32_t frames, uint32_t depth)
 {
-	enum { CUT_FRAMES = 4096, CUT_STEP = 2048 };
+	enum { CUT_FRAMES = 2048, CUT_STEP = 1024 };
 	if (frames <= depth)
 		return 0;
 	return depth < RECORDER_DEPTH_MAX ? frames - depth : (frames - CUT_FRAMES + CUT_STEP - 1) / CUT_STEP * CUT_STEP;
