@@ -55,7 +55,7 @@ struct block_match {
 	struct block_match_taken *taken;
 	uint32_t taken_count;
 	bool takes_before; /**< the first row came from a realloc that took a block from before these points */
-	/** as realloc_source.from, of a realloc that has not begun its row yet; or HEAP_NONE */
+	/** as block_match_taken.from, of a realloc that has not begun its row yet; or HEAP_NONE */
 	uint32_t last_realloc_from;
 	struct heap_site *sites;      /**< may have duplicates */
 	struct block_match_sum *sums; /**< by site */
@@ -70,7 +70,7 @@ struct block_match {
 
 	/* Used only while it is made. */
 	uint32_t *begin_of, *end_of; /* by row: its points; HEAP_NONE: the row stays live */
-	uint32_t *ended;             /* by point that is an End: as realloc_source.from */
+	uint32_t *ended;             /* by point that is an End: as block_match_taken.from */
 	uint64_t *cells;             /* by address */
 	size_t cell_capacity;
 	uint32_t cell_bits;

@@ -162,7 +162,7 @@ static void ends_read(const struct matching *matching, int64_t *ends_ns)
 }
 
 /* Return whether the known ends of processes are unchanged, and new ones come after everything that was matched. */
-static bool ends_tracing(const struct matching *matching, const int64_t *ends_ns)
+static bool ends_are_consistent(const struct matching *matching, const int64_t *ends_ns)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	for (uint32_t i = 0; i < dictionary->process_count; i++) {
@@ -182,13 +182,13 @@ static int matching_read_ends(struct matching *matching, struct diag *diag)
 	uint32_t count = matching->table->dictionary->process_count;
 	int64_t *ends_ns = memory_zeroed(count, sizeof(*ends_ns));
 	ends_read(matching, ends_ns);
-	bool tracer_do = matching->passed.time_ns == INT64_MIN || ends_tracing(matching, ends_ns);
+	bool are_consistent = matching->passed.time_ns == INT64_MIN || ends_are_consistent(matching, ends_ns);
 	for (uint32_t i = 0; i < count; i++) {
 		matching->table->processes[i].end_ns = ends_ns[i];
 		matching->processes[i].is_end_known = matching->table->dictionary->processes[i].end != TRACE_END_OPEN;
 	}
 	free(ends_ns);
-	return tracer_do ? 0 : diag_fail(diag, ESTALE, "the end of a process was told late");
+	return are_consistent ? 0 : diag_fail(diag, ESTALE, "the end of a process was told late");
 }
 
 static void matching_read_processes(struct matching *matching)
