@@ -753,8 +753,6 @@ int writer_open(struct writer **out, const char *path, const struct writer_optio
 	return 0;
 }
 
-/* What rows say in place of blocks that are not there any more. */
-
 void writer_set_clock(struct writer *writer, const struct writer_clock *clock)
 {
 	/* One clock for the whole file: a reopened one has it. */
