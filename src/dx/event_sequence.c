@@ -128,7 +128,7 @@ static const struct dx_operator events_operator = {.name = "Heap",
 
 bool dx_events_are_all(const struct dx_sequence *sequence, bool *with_nested)
 {
-	if (sequence->operator!= & events_operator || sequence->arguments[EVENTS_PROCESS].number != TRACE_NONE)
+	if (sequence->operation != &events_operator || sequence->arguments[EVENTS_PROCESS].number != TRACE_NONE)
 		return false;
 	*with_nested = sequence->arguments[EVENTS_NESTED].truth;
 	return true;

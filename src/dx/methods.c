@@ -124,11 +124,11 @@ void dx_method_call(struct dx_query *query, struct dx_method_call *call, struct 
 		*result = dx_error(query, "%s: there are no elements", method->name);
 		return;
 	}
-	if (!method->operator) {
+	if (!method->operation) {
 		method->call(query, call, result);
 		return;
 	}
-	struct dx_sequence *sequence = dx_sequence_new(query, method->operator, call->receiver.sequence, call->column);
+	struct dx_sequence *sequence = dx_sequence_new(query, method->operation, call->receiver.sequence, call->column);
 	sequence->argument_count = call->count;
 	memcpy(sequence->arguments, call->arguments, sizeof(sequence->arguments));
 	*result = dx_sequence_value(sequence);

@@ -47,7 +47,7 @@ struct dx_method {
 	enum dx_result result;
 	uint8_t kind;                        /**< of DX_RESULT_KIND: enum dx_kind */
 	const struct dx_class *result_class; /**< of the result, or of its elements; NULL: none, or not known */
-	const struct dx_operator *operator;  /**< the result is a sequence of it; NULL: `call` makes the result */
+	const struct dx_operator *operation; /**< the result is a sequence of it; NULL: `call` makes the result */
 	void (*call)(struct dx_query *query, struct dx_method_call *call, struct dx_value *result);
 	const char *shown_arguments, *help;
 };

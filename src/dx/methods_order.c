@@ -47,14 +47,14 @@ struct order_state {
 	bool is_made;
 };
 
-static bool is_then(const struct dx_operator *operator)
+static bool is_then(const struct dx_operator *operation)
 {
-	return operator== & dx_then_operator || operator== & dx_then_descending_operator;
+	return operation == &dx_then_operator || operation == &dx_then_descending_operator;
 }
 
-static bool is_descending(const struct dx_operator *operator)
+static bool is_descending(const struct dx_operator *operation)
 {
-	return operator== & dx_order_descending_operator || operator== & dx_then_descending_operator;
+	return operation == &dx_order_descending_operator || operation == &dx_then_descending_operator;
 }
 
 /* The steps of an order: OrderBy, then each ThenBy. */
@@ -65,9 +65,9 @@ struct order {
 	const struct dx_element *keys;
 };
 
-static bool is_order(const struct dx_operator *operator)
+static bool is_order(const struct dx_operator *operation)
 {
-	return is_then(operator) || operator== & dx_order_operator || operator== & dx_order_descending_operator;
+	return is_then(operation) || operation == &dx_order_operator || operation == &dx_order_descending_operator;
 }
 
 /* Return what the order is of; NULL after an error. */
@@ -76,11 +76,11 @@ static const struct dx_sequence *order_steps(struct dx_query *query, const struc
 {
 	const struct dx_sequence *at = sequence;
 	*order = (struct order){.query = query};
-	while (is_then(at->operator) && is_order(at->source->operator) && order->count < ORDER_KEYS_MAX - 1) {
+	while (is_then(at->operation) && is_order(at->source->operation) && order->count < ORDER_KEYS_MAX - 1) {
 		order->steps[order->count++] = at;
 		at = at->source;
 	}
-	if (is_then(at->operator)) {
+	if (is_then(at->operation)) {
 		dx_stop(query, at->column, "ThenBy stands behind OrderBy, and at most seven times");
 		return NULL;
 	}
@@ -101,7 +101,7 @@ static int keys_order(const struct order *order, uint32_t one, uint32_t other)
 				      *b = &order->keys[(size_t)other * order->count + i].value;
 		int result = dx_key_order(order->query, step->argument_count > 1 ? &step->arguments[1] : NULL, a, b);
 		if (result)
-			return is_descending(step->operator) ? -result : result;
+			return is_descending(step->operation) ? -result : result;
 	}
 	return 0;
 }
@@ -148,7 +148,7 @@ static bool run_sort(struct dx_query *query, struct order_state *state)
 static void spill_failed(struct dx_query *query, const struct dx_iterator *iterator, const struct dx_spill *spill)
 {
 	dx_stop(query, iterator->sequence->column, "%s: the temporary file for sorting: %s",
-		iterator->sequence->operator->name, strerror(spill->error));
+		iterator->sequence->operation->name, strerror(spill->error));
 }
 
 /* Write what is in memory to the file, sorted. */
@@ -250,7 +250,7 @@ static void merge_begin(struct dx_query *query, const struct dx_iterator *iterat
 	buffer = buffer > HEAD_BYTES ? buffer - HEAD_BYTES : 0;
 	if (buffer < BUFFER_LEAST) {
 		dx_stop(query, iterator->sequence->column, "%s: sorting needs more memory than the %zu MiB of -memory",
-			iterator->sequence->operator->name, query->budget.limit_bytes >> 20);
+			iterator->sequence->operation->name, query->budget.limit_bytes >> 20);
 		return;
 	}
 	state->heads = memory_zeroed(count, sizeof(*state->heads));
@@ -439,9 +439,9 @@ static void group_close(void *context)
 const struct dx_operator dx_group_operator = {
 	.name = "GroupBy", .state_bytes = sizeof(struct group_state), .next = group_next, .close = group_close};
 
-#define LAZY(name, arguments, result, operator, shown, help) \
+#define LAZY(name, arguments, result, operation, shown, help) \
 	{ \
-		name, DX_OF_SEQUENCE, NULL, arguments, result, DX_SEQUENCE, NULL, operator, NULL, shown, help \
+		name, DX_OF_SEQUENCE, NULL, arguments, result, DX_SEQUENCE, NULL, operation, NULL, shown, help \
 	}
 
 const struct dx_method dx_methods_of_order[] = {

@@ -38,7 +38,7 @@ struct map_state {
 static void select_open(struct dx_query *query, struct dx_iterator *iterator)
 {
 	struct map_state *state = iterator->state;
-	if (iterator->source && iterator->source->sequence->operator== & dx_group_operator && !query->is_naive)
+	if (iterator->source && iterator->source->sequence->operation == &dx_group_operator && !query->is_naive)
 		state->sums = dx_group_sums_new(query, iterator->source, &iterator->sequence->arguments[0]);
 }
 
@@ -504,9 +504,9 @@ static void call_aggregate(struct dx_query *query, struct dx_method_call *call, 
 	dx_arena_fini(&kept[1]);
 }
 
-#define LAZY(word, arguments, result, operator, shown, help) \
+#define LAZY(word, arguments, result, operation, shown, help) \
 	{ \
-		word, DX_OF_SEQUENCE, NULL, arguments, result, DX_SEQUENCE, NULL, operator, NULL, shown, help \
+		word, DX_OF_SEQUENCE, NULL, arguments, result, DX_SEQUENCE, NULL, operation, NULL, shown, help \
 	}
 #define EAGER(name, arguments, result, kind, call, shown, help) \
 	{ \

@@ -245,9 +245,9 @@ static void call_sequence_equal(struct dx_query *query, struct dx_method_call *c
 	*result = dx_bool(are_equal);
 }
 
-#define LAZY(word, arguments, result, operator, shown, help) \
+#define LAZY(word, arguments, result, operation, shown, help) \
 	{ \
-		word, DX_OF_SEQUENCE, NULL, arguments, result, DX_SEQUENCE, NULL, operator, NULL, shown, help \
+		word, DX_OF_SEQUENCE, NULL, arguments, result, DX_SEQUENCE, NULL, operation, NULL, shown, help \
 	}
 #define EAGER(name, arguments, result, kind, call, shown, help) \
 	{ \

@@ -350,9 +350,8 @@ static const struct dx_operator blocks_operator = {.name = "Allocations",
 
 bool dx_blocks_are_all(const struct dx_sequence *sequence)
 {
-	return sequence->operator== & blocks_operator && sequence->arguments[DX_BLOCKS_PROCESS]
-		.number == TRACE_NONE && sequence->arguments[DX_BLOCKS_CHOICE]
-		.number == DX_BLOCKS_ALL;
+	return sequence->operation == &blocks_operator && sequence->arguments[DX_BLOCKS_PROCESS].number == TRACE_NONE &&
+	       sequence->arguments[DX_BLOCKS_CHOICE].number == DX_BLOCKS_ALL;
 }
 
 struct dx_value dx_blocks(struct dx_query *query, uint32_t process, enum dx_block_choice choice,

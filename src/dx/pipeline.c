@@ -17,19 +17,19 @@ struct orders {
 	uint32_t count;
 };
 
-static bool is_then(const struct dx_operator *operator)
+static bool is_then(const struct dx_operator *operation)
 {
-	return operator== & dx_then_operator || operator== & dx_then_descending_operator;
+	return operation == &dx_then_operator || operation == &dx_then_descending_operator;
 }
 
-static bool is_order(const struct dx_operator *operator)
+static bool is_order(const struct dx_operator *operation)
 {
-	return is_then(operator) || operator== & dx_order_operator || operator== & dx_order_descending_operator;
+	return is_then(operation) || operation == &dx_order_operator || operation == &dx_order_descending_operator;
 }
 
-static bool is_descending(const struct dx_operator *operator)
+static bool is_descending(const struct dx_operator *operation)
 {
-	return operator== & dx_order_descending_operator || operator== & dx_then_descending_operator;
+	return operation == &dx_order_descending_operator || operation == &dx_then_descending_operator;
 }
 
 /* ---- the source ---- */
@@ -77,7 +77,7 @@ static const struct dx_sequence *source_of(const struct dx_sequence *sequence)
 static void rows_cut(struct plan *plan, const struct dx_sequence *sequence)
 {
 	uint64_t count = dx_count_of(&sequence->arguments[0]);
-	if (sequence->operator== & dx_take_operator) {
+	if (sequence->operation == &dx_take_operator) {
 		uint64_t left = count > plan->skip ? count - plan->skip : 0;
 		plan->limit = left < plan->limit ? left : plan->limit;
 	} else if (__builtin_add_overflow(plan->skip, count, &plan->skip)) {
@@ -88,7 +88,7 @@ static void rows_cut(struct plan *plan, const struct dx_sequence *sequence)
 static bool order_take(struct orders *orders, const struct dx_sequence *sequence)
 {
 	if (orders->count == ORDERS_MAX || sequence->argument_count != 1 ||
-	    (is_then(sequence->operator) && !is_order(sequence->source->operator)))
+	    (is_then(sequence->operation) && !is_order(sequence->source->operation)))
 		return false;
 	orders->steps[orders->count++] = sequence;
 	return true;
@@ -101,7 +101,7 @@ static bool order_take(struct orders *orders, const struct dx_sequence *sequence
 static bool orders_make(const struct dx_plan_making *making, const struct orders *orders)
 {
 	for (uint32_t first = 0, end; first < orders->count; first = end) {
-		for (end = first; is_then(orders->steps[end]->operator);)
+		for (end = first; is_then(orders->steps[end]->operation);)
 			end++;
 		end++;
 		for (uint32_t i = end; i-- > first;) {
@@ -109,7 +109,7 @@ static bool orders_make(const struct dx_plan_making *making, const struct orders
 			if (key.node == PLAN_NOTHING || !dx_plan_has_order(key.shape) ||
 			    !plan_output(making->plan, key.node) ||
 			    !plan_order(making->plan, making->plan->output_count - 1,
-					is_descending(orders->steps[i]->operator)))
+					is_descending(orders->steps[i]->operation)))
 				return false;
 		}
 	}
@@ -133,18 +133,18 @@ bool dx_pipeline_make(struct dx_pipeline *pipeline, const struct dx_plan_making 
 	*making->plan = (struct plan){.filter = PLAN_NOTHING};
 	if (!source_make(making, pipeline->source))
 		return false;
-	if (sequence->operator== & dx_select_operator) {
+	if (sequence->operation == &dx_select_operator) {
 		pipeline->selection = sequence;
 		sequence = sequence->source;
 	}
-	for (; sequence->operator== & dx_skip_operator || sequence->operator== & dx_take_operator;
+	for (; sequence->operation == &dx_skip_operator || sequence->operation == &dx_take_operator;
 	     sequence = sequence->source)
 		rows_cut(making->plan, sequence);
 	/* Conditions without errors may stand before an order as well as behind it. */
 	for (; sequence != pipeline->source; sequence = sequence->source) {
-		if (sequence->operator== & dx_where_operator && condition_take(making, sequence))
+		if (sequence->operation == &dx_where_operator && condition_take(making, sequence))
 			pipeline->condition_count++;
-		else if (!is_order(sequence->operator) || !order_take(&orders, sequence))
+		else if (!is_order(sequence->operation) || !order_take(&orders, sequence))
 			return false;
 	}
 	pipeline->order_count = orders.count;

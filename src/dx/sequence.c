@@ -7,11 +7,11 @@
 #include "dx/query.h"
 #include "dx/query_plan.h"
 
-struct dx_sequence *dx_sequence_new(struct dx_query *query, const struct dx_operator *operator,
-				    const struct dx_sequence * source, int column)
+struct dx_sequence *dx_sequence_new(struct dx_query *query, const struct dx_operator *operation,
+				    const struct dx_sequence *source, int column)
 {
 	struct dx_sequence *sequence = dx_new(query->arena, struct dx_sequence, 1);
-	sequence->operator= operator;
+	sequence->operation = operation;
 	sequence->source = source;
 	sequence->column = column;
 	return sequence;
@@ -20,8 +20,8 @@ struct dx_sequence *dx_sequence_new(struct dx_query *query, const struct dx_oper
 static void iterator_close(void *context)
 {
 	struct dx_iterator *iterator = context;
-	if (iterator->sequence->operator->close)
-		iterator->sequence->operator->close(iterator->state);
+	if (iterator->sequence->operation->close)
+		iterator->sequence->operation->close(iterator->state);
 	dx_arena_fini(iterator->home);
 	free(iterator);
 }
@@ -33,7 +33,7 @@ struct dx_iterator *dx_open(struct dx_query *query, const struct dx_sequence *se
 	const struct dx_sequence *planned = dx_plan_sequence(query, sequence);
 	if (planned)
 		sequence = planned;
-	bool has_source = sequence->source && !sequence->operator->opens_source;
+	bool has_source = sequence->source && !sequence->operation->opens_source;
 	if (has_source && dx_enter(query))
 		source = dx_open(query, sequence->source);
 	if (has_source)
@@ -43,28 +43,28 @@ struct dx_iterator *dx_open(struct dx_query *query, const struct dx_sequence *se
 	dx_arena_init(iterator->home, &query->budget);
 	iterator->sequence = sequence;
 	iterator->source = source;
-	iterator->state = dx_alloc(iterator->home, sequence->operator->state_bytes);
+	iterator->state = dx_alloc(iterator->home, sequence->operation->state_bytes);
 	dx_on_release(query->arena, iterator_close, iterator);
-	if (sequence->operator->open && !query->is_stopped)
-		sequence->operator->open(query, iterator);
+	if (sequence->operation->open && !query->is_stopped)
+		sequence->operation->open(query, iterator);
 	return iterator;
 }
 
 bool dx_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
 {
-	if (!dx_step(query, iterator->sequence->operator->name, iterator->sequence->column))
+	if (!dx_step(query, iterator->sequence->operation->name, iterator->sequence->column))
 		return false;
 	*element = (struct dx_element){.value = {.kind = DX_ABSENT}};
-	if (iterator->sequence->source && !iterator->source && !iterator->sequence->operator->opens_source)
+	if (iterator->sequence->source && !iterator->source && !iterator->sequence->operation->opens_source)
 		return false;
-	bool has_next = dx_enter(query) && iterator->sequence->operator->next(query, iterator, element);
+	bool has_next = dx_enter(query) && iterator->sequence->operation->next(query, iterator, element);
 	dx_leave(query);
 	return has_next && !query->is_stopped;
 }
 
 bool dx_step_kept(struct dx_query *query, const struct dx_iterator *iterator)
 {
-	return dx_step(query, iterator->sequence->operator->name, iterator->sequence->column);
+	return dx_step(query, iterator->sequence->operation->name, iterator->sequence->column);
 }
 
 /* ---- lists ---- */
@@ -184,7 +184,7 @@ struct dx_value dx_list_value(struct dx_query *query, struct dx_list *list, uint
 
 bool dx_sequence_is_list(const struct dx_sequence *sequence, const struct dx_element **elements, uint32_t *count)
 {
-	if (sequence->operator!= & list_operator)
+	if (sequence->operation != &list_operator)
 		return false;
 	const struct dx_list *list = sequence->arguments[LIST_ITSELF].data;
 	*elements = list->elements + sequence->arguments[LIST_FIRST].number;
@@ -219,11 +219,11 @@ const struct dx_sequence *dx_sequence_copy(struct dx_arena *arena, const struct 
 	arena->budget->copy_depth++;
 	copy->source = dx_sequence_copy(arena, sequence->source);
 	arena->budget->copy_depth--;
-	if (sequence->operator== & list_operator && arena->is_lasting) {
+	if (sequence->operation == &list_operator && arena->is_lasting) {
 		list_copy(arena, copy);
 		return copy;
 	}
-	if (sequence->operator== & list_operator) {
+	if (sequence->operation == &list_operator) {
 		list_hold((struct dx_list *)sequence->arguments[LIST_ITSELF].data, arena);
 		return copy;
 	}

@@ -32,7 +32,7 @@ struct dx_operator {
 };
 
 struct dx_sequence {
-	const struct dx_operator *operator;
+	const struct dx_operator *operation;
 	const struct dx_sequence *source; /**< NULL: none */
 	int column;                       /**< of the call in the query's text, from 0 */
 	unsigned argument_count;
@@ -47,8 +47,8 @@ struct dx_iterator {
 };
 
 /** Return a sequence in the query's arena. */
-struct dx_sequence *dx_sequence_new(struct dx_query *query, const struct dx_operator *operator,
-				    const struct dx_sequence * source, int column);
+struct dx_sequence *dx_sequence_new(struct dx_query *query, const struct dx_operator *operation,
+				    const struct dx_sequence *source, int column);
 
 /** Begin to go through the sequence. The iterator ends when the query's present arena is released. */
 struct dx_iterator *dx_open(struct dx_query *query, const struct dx_sequence *sequence);
