@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * A question as a value: where rows come from, which of them pass, what is shown of them or added up, in which order,
- * and how many. One plan has two ways to run, with the same result: over columns on all processors (plan_open()), and
- * row by row, for tests and -noPlan (plan_open_naive()).
+ * and how many. It runs over columns on all processors.
  *
  *     plan_init(&plan, PLAN_ALLOCATIONS);
  *     uint32_t size = plan_column(&plan, PLAN_SIZE);
@@ -245,8 +244,6 @@ struct plan_run;
 
 /** Begin; nothing is read yet. */
 struct plan_run *plan_open(const struct plan *plan, const struct plan_target *target);
-/** As plan_open(), but interpret the plan row by row, in this thread, in memory. */
-struct plan_run *plan_open_naive(const struct plan *plan, const struct plan_target *target);
 
 /** Get the next rows, at least one. Without an order they come as those of dump do, grouped ones in the order of their
     keys. Rows that an order has equal keep that order among them. Return 1; 0 at the end; or a negative errno with the
@@ -256,8 +253,5 @@ int plan_next(struct plan_run *run, struct plan_rows *rows, struct diag *diag);
 
 /** End the run, at any time, and free it; NULL is allowed. */
 void plan_close(struct plan_run *run);
-
-/** Return how many groups of 256 allocations, or event blocks, were read, and left out by their summaries. */
-void plan_run_counts(const struct plan_run *run, uint64_t *read, uint64_t *left_out);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 
-static struct plan_run *run_new(const struct plan *plan, const struct plan_target *target,
-				void (*begin)(struct plan_run *run))
+struct plan_run *plan_open_as(const struct plan *plan, const struct plan_target *target,
+			      void (*begin)(struct plan_run *run))
 {
 	struct plan_run *run = memory_zeroed(1, sizeof(*run));
 	*run = (struct plan_run){.plan = plan, .target = *target, .skip = plan->skip, .limit = plan->limit};
@@ -17,12 +17,7 @@ static struct plan_run *run_new(const struct plan *plan, const struct plan_targe
 
 struct plan_run *plan_open(const struct plan *plan, const struct plan_target *target)
 {
-	return run_new(plan, target, plan_run_columns);
-}
-
-struct plan_run *plan_open_naive(const struct plan *plan, const struct plan_target *target)
-{
-	return run_new(plan, target, plan_run_naive);
+	return plan_open_as(plan, target, plan_run_columns);
 }
 
 int plan_run_check(const struct plan_run *run, struct diag *diag)
@@ -72,10 +67,4 @@ void plan_close(struct plan_run *run)
 		return;
 	run->end(run);
 	free(run);
-}
-
-void plan_run_counts(const struct plan_run *run, uint64_t *read, uint64_t *left_out)
-{
-	*read = run->read;
-	*left_out = run->left_out;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Both ways to run a plan, as the public functions (plan/plan.h) see them. */
+/** A run of a plan, as the public functions (plan/plan.h) see it. */
 #ifndef XHEAP_PLAN_RUN_H
 #define XHEAP_PLAN_RUN_H
 
@@ -19,8 +19,10 @@ struct plan_run {
 
 /** Begin to run a plan over columns. */
 void plan_run_columns(struct plan_run *run);
-/** Begin to run it row by row. */
-void plan_run_naive(struct plan_run *run);
+
+/** As plan_open(), by another way to run: `begin` sets what is called. */
+struct plan_run *plan_open_as(const struct plan *plan, const struct plan_target *target,
+			      void (*begin)(struct plan_run *run));
 
 /** Return -ECANCELED with the reason if the run was cancelled, -EIO if the table is damaged, else 0. */
 int plan_run_check(const struct plan_run *run, struct diag *diag);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../unit/plan_naive.c"
 #include "../unit/scene.c"
 #include "match/match.h"
 #include "plan/plan.h"

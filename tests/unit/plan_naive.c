@@ -4,6 +4,8 @@
  * results in memory. It shares no code with the run over columns but the reading of rows, so that either shows the
  * other's mistakes.
  */
+#include "plan_naive.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -592,9 +594,14 @@ static void naive_end(struct plan_run *run)
 	free(naive);
 }
 
-void plan_run_naive(struct plan_run *run)
+static void run_naive(struct plan_run *run)
 {
 	run->state = memory_zeroed(1, sizeof(struct naive));
 	run->next = naive_next;
 	run->end = naive_end;
+}
+
+struct plan_run *plan_open_naive(const struct plan *plan, const struct plan_target *target)
+{
+	return plan_open_as(plan, target, run_naive);
 }
