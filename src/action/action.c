@@ -7,10 +7,13 @@
 
 #include "base/memory.h"
 
-const struct action *const action_table[] = {&action_stacks,        &action_frames, &action_inclusive,
-					     &action_image,         &action_heaps,  &action_tree,
-					     &action_callers_table, &action_chains, &action_totals};
-const unsigned action_count = sizeof(action_table) / sizeof(*action_table);
+const struct action *const action_table[ACTION_COUNT] = {
+	[ACTION_STACKS] = &action_stacks,         [ACTION_FRAMES] = &action_frames,
+	[ACTION_INCLUSIVE] = &action_inclusive,   [ACTION_IMAGE] = &action_image,
+	[ACTION_HEAPS] = &action_heaps,           [ACTION_TREE] = &action_tree,
+	[ACTION_CALLERS] = &action_callers_table, [ACTION_CHAINS] = &action_chains,
+	[ACTION_TOTALS] = &action_totals,
+};
 
 void action_input_settle(struct action_input *input)
 {

@@ -169,9 +169,20 @@ enum action_chains_extra { CHAINS_COUNT, CHAINS_STEPS, CHAINS_STEPS_MAX, CHAINS_
 /** The places in `extra` of action_surveyed: stacks with what a survey found. It is no action that people ask for. */
 enum action_surveyed_extra { SURVEYED_SHORT, SURVEYED_SHORT_BYTES, SURVEYED_CROSSED, SURVEYED_CROSSED_BYTES };
 
-/** All actions that people may ask for. */
-extern const struct action *const action_table[];
-extern const unsigned action_count;
+/** The actions that people may ask for. */
+enum action_place {
+	ACTION_STACKS,
+	ACTION_FRAMES,
+	ACTION_INCLUSIVE,
+	ACTION_IMAGE,
+	ACTION_HEAPS,
+	ACTION_TREE,
+	ACTION_CALLERS,
+	ACTION_CHAINS,
+	ACTION_TOTALS,
+	ACTION_COUNT
+};
+extern const struct action *const action_table[ACTION_COUNT];
 
 /** Return the node of the names at which the site's culled stack begins; 0: it has no stack. */
 uint32_t action_site_node(struct action_input *input, struct action_source *source, const struct heap_cell *cell);

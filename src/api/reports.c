@@ -42,7 +42,7 @@ struct xheap_report {
 
 static const struct action *action_find(const char *name)
 {
-	for (unsigned i = 0; i < action_count; i++)
+	for (unsigned i = 0; i < ACTION_COUNT; i++)
 		if (!strcmp(action_table[i]->name, name))
 			return action_table[i];
 	return NULL;

@@ -165,7 +165,6 @@ const struct option_choice heap_by_choices[] = {
 		{NULL, NULL, 0, NULL},
 };
 
-/* The numbers of actions are places in action_table. */
 /* clang-format off */
 static const struct option action_rows[] = {
 	{.type = VALUE_TITLE, .help = "Actions, several at once; KEY sorts the rows:"},

@@ -33,20 +33,7 @@ struct heap_options {
 	const char *after_action; /**< the word behind an action, which is no sort key of it; NULL: there was none */
 };
 
-/** Places in action_table. */
-enum {
-	ACTION_STACKS,
-	ACTION_FRAMES,
-	ACTION_INCLUSIVE,
-	ACTION_IMAGE,
-	ACTION_HEAPS,
-	ACTION_TREE,
-	ACTION_CALLERS,
-	ACTION_CHAINS,
-	ACTION_TOTALS
-};
-
-/** `take` of options that choose an action, by its place in action_table. */
+/** `take` of options that choose an action, by its number. */
 int heap_take_action(void *options, struct words *words, int number);
 int heap_take_inclusive(void *options, struct words *words, int number);
 int heap_take_callers(void *options, struct words *words, int number);

@@ -452,7 +452,7 @@ static void compare_texts(const struct action *action, const struct action_rows 
 static void compare_all(const struct heap_range *ranges, unsigned trace_count, enum heap_by by)
 {
 	size_t shared = 0;
-	for (unsigned i = 0; i < action_count; i++) {
+	for (unsigned i = 0; i < ACTION_COUNT; i++) {
 		const struct action *action = action_table[i];
 		if (by == HEAP_BY_HEAP && action->is_by_heap)
 			continue;
