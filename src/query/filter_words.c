@@ -64,16 +64,6 @@ static const struct {
 	[FILTER_HEAP] = {1, false, ""},
 };
 
-const struct filter_word *filter_word_find(const char *name)
-{
-	for (int i = 0; i < FILTER_WORD_COUNT; i++) {
-		const struct filter_word *word = &filter_words[i];
-		if (!strcasecmp(name, word->name) || (word->other && !strcasecmp(name, word->other)))
-			return word;
-	}
-	return NULL;
-}
-
 unsigned filter_word_count(const struct filter_word *word)
 {
 	return kinds[word->values].count;

@@ -95,9 +95,6 @@ void filter_request_init(struct filter_request *request);
 /** Free the filter and the notes. */
 void filter_request_fini(struct filter_request *request);
 
-/** Return the word with this name, or other name, in any case; NULL: there is none. */
-const struct filter_word *filter_word_find(const char *name);
-
 /** Return how many values the word takes; 0 also for lists. */
 unsigned filter_word_count(const struct filter_word *word);
 

@@ -92,7 +92,7 @@ enum {
 };
 
 /** pc ids with a meaning of their own. */
-enum { PC_INVALID = 0, PC_TRUNCATED = 1, PC_UNWINDLESS = 2, PC_FIRST = 16 };
+enum pc_id { PC_INVALID = 0, PC_TRUNCATED = 1, PC_UNWINDLESS = 2, PC_FIRST = 16 };
 
 /** Bits of an event's flags byte. */
 enum record_flag {

@@ -94,11 +94,10 @@ static bool layout_compute(struct region_limits *limits)
 	    limits->entry_max > REGION_ENTRY_MAX || limits->heap_max == 0 || limits->heap_max > REGION_HEAP_MAX ||
 	    limits->name_max == 0 || limits->name_max > REGION_NAME_MAX || limits->file_max == 0 ||
 	    limits->file_max > FILE_LIMIT || limits->image_max == 0 || limits->image_max > IMAGE_LIMIT ||
-	    limits->slot_max == 0 || limits->slot_max > SLOT_LIMIT ||
-	    limits->pc_max <= PC_FIRST || limits->pc_max > PC_LIMIT || limits->buffer_max == 0 ||
-	    limits->buffer_max > BUFFER_LIMIT || limits->own_keepers >= limits->buffer_max ||
-	    limits->signal_keepers >= limits->buffer_max || limits->buffer_size == 0 ||
-	    limits->buffer_size % PAGE != 0 || limits->buffer_size > BUFFER_SIZE_LIMIT)
+	    limits->slot_max == 0 || limits->slot_max > SLOT_LIMIT || limits->pc_max <= PC_FIRST ||
+	    limits->pc_max > PC_LIMIT || limits->buffer_max == 0 || limits->buffer_max > BUFFER_LIMIT ||
+	    limits->own_keepers >= limits->buffer_max || limits->signal_keepers >= limits->buffer_max ||
+	    limits->buffer_size == 0 || limits->buffer_size % PAGE != 0 || limits->buffer_size > BUFFER_SIZE_LIMIT)
 		return false;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		*field(limits, parts[i].offset_field) = (uint32_t)at;
@@ -339,13 +338,8 @@ static int create(struct region *region, const char *path, const struct region_c
 	return 0;
 }
 
-int region_create(struct region *region, const char *path, const struct region_config *config, struct diag *diag)
-{
-	return region_create_in(region, AT_FDCWD, path, path, config, diag);
-}
-
-int region_create_in(struct region *region, int directory, const char *name, const char *path,
-		     const struct region_config *config, struct diag *diag)
+int region_create(struct region *region, int directory, const char *name, const char *path,
+		  const struct region_config *config, struct diag *diag)
 {
 	*region = (struct region){.fd = -1, .buffer_min = config->buffer_min};
 	int error = config_check(config, diag);

@@ -39,8 +39,8 @@ struct region {
 	uint32_t *image_number; /**< by row: the number of its image; 0: the row is free */
 	struct intern files;    /**< the rows of files; a file's id is its index */
 	bool has_unloads;       /**< images were unloaded whose rows are not free yet */
-	uint32_t buffer_min;             /**< how many buffers keep their memory when unused */
-	uint32_t buffers_away;           /**< of buffer_ready, buffers without memory */
+	uint32_t buffer_min;    /**< how many buffers keep their memory when unused */
+	uint32_t buffers_away;  /**< of buffer_ready, buffers without memory */
 	/** the most buffers in use since the last region_grow(); noted by the drain when it releases buffers */
 	uint32_t buffers_used;
 	uint32_t guard;           /**< of the mapping */
@@ -49,13 +49,10 @@ struct region {
 	struct region_idle *idle; /**< by buffer: since when it is unused; NULL: not watched */
 };
 
-/** Make the file (mode 0600), allocate its first pages, map it. Return 0 or a negative errno; on failure no file
-    remains. */
-int region_create(struct region *region, const char *path, const struct region_config *config, struct diag *diag);
-
-/** As region_create(), in an open directory. path: of the file, for messages. */
-int region_create_in(struct region *region, int directory, const char *name, const char *path,
-		     const struct region_config *config, struct diag *diag);
+/** Make the file `name` (mode 0600) in an open directory, allocate its first pages, map it. path: of the file, for
+    messages. Return 0 or a negative errno; on failure no file remains. */
+int region_create(struct region *region, int directory, const char *name, const char *path,
+		  const struct region_config *config, struct diag *diag);
 
 /** Free the memory of all buffers although processes have them mapped: these were detached from, and read zeros from
     now on. */

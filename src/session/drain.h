@@ -39,7 +39,7 @@ struct drain_totals {
 	uint64_t buffers_written;
 	/** records that failed the checks; `lost` has an estimate of their events */
 	uint64_t damaged_buffers, damaged_bytes;
-	uint64_t in_flight; /**< of the events, calls that never returned */
+	uint64_t in_flight;                    /**< of the events, calls that never returned */
 	uint64_t kind_count[EVENT_KIND_COUNT]; /**< of drain_totals(): of the events, the successful ones by kind */
 };
 
@@ -60,9 +60,6 @@ struct drain_known {
 
 /** Make a drain that writes to `writer`, which stays the caller's. Without memory the logger ends. */
 struct drain *drain_new(struct writer *writer);
-
-/** Set the limits of what is kept, from now on; before the first call they are keep_limits_default(). */
-void drain_limit(struct drain *drain, const struct keep_limits *limits);
 
 /** Return whether the trace has room for a row of no region, or for a note. */
 bool drain_has_room(const struct drain *drain);

@@ -6,11 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-void drain_limit(struct drain *drain, const struct keep_limits *limits)
-{
-	drain->limits = *limits;
-}
-
 bool drain_has_room(const struct drain *drain)
 {
 	return keep_has_room(&drain->limits, drain->writer);

@@ -56,7 +56,7 @@ static int make_below(struct region *region, char path[REGION_FILE_PATH_BYTES], 
 	if (fd < 0)
 		return fd;
 	snprintf(path, REGION_FILE_PATH_BYTES, "%s/%s", directory, name);
-	int error = region_create_in(region, fd, name, path, config, diag);
+	int error = region_create(region, fd, name, path, config, diag);
 	if (!error && symlinkat(path, session->fd, name) != 0) {
 		error = diag_errno(diag, "cannot make %s/%s", session->path, name);
 		region_close(region);
@@ -76,8 +76,7 @@ static int make_elsewhere(struct region *region, char path[REGION_FILE_PATH_BYTE
 	char runtime[64], trace_directory[REGION_FILE_PATH_BYTES];
 	snprintf(runtime, sizeof(runtime), "/run/user/%u", (unsigned)geteuid());
 	parent_of(trace_directory, sizeof(trace_directory), trace_path);
-	const char *const places[] = {SHARED, runtime,    geteuid() ? "" : "/run",
-				      "/tmp",     "/var/tmp", trace_directory};
+	const char *const places[] = {SHARED, runtime, geteuid() ? "" : "/run", "/tmp", "/var/tmp", trace_directory};
 	struct diag ignored = {""};
 	int error = -ENOSPC;
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && error; i++)
@@ -104,7 +103,7 @@ int region_file_make(struct region *region, char path[REGION_FILE_PATH_BYTES],
 	int error = is_shared ? make_below(region, path, SHARED, directory, name, config, &(struct diag){""}) : -ENOSPC;
 	if (error) {
 		snprintf(path, REGION_FILE_PATH_BYTES, "%s/%s", directory->path, name);
-		error = region_create_in(region, directory->fd, name, path, config, diag);
+		error = region_create(region, directory->fd, name, path, config, diag);
 	}
 	/* The last descriptors are reserved: without them the logger could neither accept controllers nor notice
 	   ends. */

@@ -169,10 +169,3 @@ const char *name_demangle(struct arena *arena, const char *symbol)
 	memcpy(name, output.data, output.size);
 	return name;
 }
-
-void symbols_demangle(const char *mangled, char *out, size_t size)
-{
-	struct arena arena = {0};
-	snprintf(out, size, "%s", name_demangle(&arena, mangled));
-	arena_fini(&arena);
-}

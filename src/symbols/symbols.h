@@ -71,7 +71,4 @@ uint64_t symbols_spent_ns(const struct symbols *symbols);
 bool symbols_image_has_symbols(struct symbols *symbols, const char *path, const uint8_t *build_id,
 			       size_t build_id_size);
 
-/** Write the name as its language writes it (C++, Rust, D), or unchanged; cut to `size` bytes with its NUL. */
-void symbols_demangle(const char *mangled, char *out, size_t size);
-
 #endif

@@ -546,11 +546,6 @@ enum trace_stack_end writer_stack_end(const struct writer *writer, uint32_t node
 	return (enum trace_stack_end)writer->dictionary.tree.ends[node];
 }
 
-uint64_t writer_unwritten_events(const struct writer *writer)
-{
-	return writer->unwritten.events;
-}
-
 /* ---- beginning and end ---- */
 
 static struct writer *writer_new(const struct writer_options *options)

@@ -262,9 +262,6 @@ enum trace_stack_end writer_stack_end(const struct writer *writer, uint32_t node
 /** Events of segments that a circular file has no more. */
 uint64_t writer_dropped_events(const struct writer *writer);
 
-/** Events that were given but did not fit; the footer has their number too. */
-uint64_t writer_unwritten_events(const struct writer *writer);
-
 /** Write the footer with the statistics, close and free. 0 or a negative errno; freed either way. */
 int writer_close(struct writer *writer, const struct trace_statistics *statistics, struct diag *diag);
 

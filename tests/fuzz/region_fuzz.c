@@ -11,6 +11,7 @@
  *     'T' slot   'E' process           a thread, a process has ended
  *     'A'                              the logger dies; another adopts the region
  */
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,7 +95,7 @@ static void bench_make(struct bench *bench)
 	snprintf(bench->region_path, sizeof(bench->region_path), "/dev/shm/xheap-fuzz-%d", (int)getpid());
 	snprintf(bench->trace_path, sizeof(bench->trace_path), "/dev/shm/xheap-fuzz-%d.xht", (int)getpid());
 	unlink(bench->region_path);
-	if (region_create(&bench->made, bench->region_path, &config, &bench->diag) != 0) {
+	if (region_create(&bench->made, AT_FDCWD, bench->region_path, bench->region_path, &config, &bench->diag) != 0) {
 		fprintf(stderr, "region_fuzz: %s\n", bench->diag.text);
 		exit(2);
 	}

@@ -2,6 +2,7 @@
 #include "session/drain_state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -110,7 +111,7 @@ static int bed_make_region(void **state)
 	snprintf(bed.trace_path, sizeof(bed.trace_path), "/dev/shm/xheap-test-drain-%d.xht", (int)getpid());
 	unlink(bed.region_path);
 	unlink(bed.trace_path);
-	if (region_create(&bed.region, bed.region_path, &config, &bed.diag) != 0)
+	if (region_create(&bed.region, AT_FDCWD, bed.region_path, bed.region_path, &config, &bed.diag) != 0)
 		return -1;
 	region_rows(&bed.region);
 	*state = &bed;
@@ -1299,10 +1300,10 @@ static void stacks_beyond_a_limit_are_cut_and_others_are_not(void **state)
 	char path[80];
 	size_t count;
 
-	drain_limit(bed->drain, &limits);
+	bed->drain->limits = limits;
 	snprintf(path, sizeof(path), "%s-other", bed->region_path);
 	unlink(path);
-	assert_int_equal(region_create(&other, path, &config, &bed->diag), 0);
+	assert_int_equal(region_create(&other, AT_FDCWD, path, path, &config, &bed->diag), 0);
 	unlink(path);
 	region_rows(&other);
 	struct drain_image image = {.pid = 1,
@@ -1381,7 +1382,7 @@ static void stacks_beyond_the_sessions_limit_are_cut(void **state)
 					   .row_bytes = 1 << 30};
 	struct producer p = producer_new(&bed->region, 0, 7);
 	size_t count;
-	drain_limit(bed->drain, &limits);
+	bed->drain->limits = limits;
 	produce(&p, 1, 20);
 	producer_finish(&p);
 	bed_poll(bed, true);
@@ -1410,7 +1411,7 @@ static void threads_beyond_a_limit_are_lost_and_counted(void **state)
 	const struct keep_limits limits = {.nodes = 1000, .rows = LIMIT, .stack_bytes = 1 << 30, .row_bytes = 1 << 30};
 	struct producer p = producer_new(&bed->region, 0, 7);
 	size_t count;
-	drain_limit(bed->drain, &limits);
+	bed->drain->limits = limits;
 	for (uint32_t i = 0; i < THREADS; i++) {
 		producer_inherit(&p, 100 + i, __rdtsc());
 		produce(&p, 1 + i, 1);
@@ -1438,7 +1439,7 @@ static void processes_and_heaps_beyond_a_limit_take_no_room(void **state)
 	const struct keep_limits limits = {.nodes = 1000, .rows = LIMIT, .stack_bytes = 1 << 30, .row_bytes = 1 << 30};
 	struct region_process *fake = region_process(&bed->region, FAKE);
 	size_t count;
-	drain_limit(bed->drain, &limits);
+	bed->drain->limits = limits;
 	struct producer p[2] = {producer_new(&bed->region, 0, 7), producer_new(&bed->region, 1, 8)};
 	*region_process(&bed->region, 1) =
 		(struct region_process){.state = PROCESS_LIVE, .pid = 2, .start_ticks = __rdtsc()};

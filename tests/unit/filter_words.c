@@ -173,12 +173,16 @@ static void test_the_table(void **state)
 	(void)state;
 	for (int i = 0; i < FILTER_WORD_COUNT; i++) {
 		assert_int_equal(filter_words[i].id, i);
-		assert_ptr_equal(filter_word_find(filter_words[i].name), &filter_words[i]);
 		assert_true(filter_word_count(&filter_words[i]) < VALUES_MAX);
 	}
-	assert_ptr_equal(filter_word_find("PID"), &filter_words[FILTER_WORD_PIDS]);
-	assert_ptr_equal(filter_word_find("Thread"), &filter_words[FILTER_WORD_THREADS]);
-	assert_null(filter_word_find("siz"));
+}
+
+static const struct filter_word *word_of(const char *name)
+{
+	for (int i = 0; i < FILTER_WORD_COUNT; i++)
+		if (!strcmp(name, filter_words[i].name))
+			return &filter_words[i];
+	return NULL;
 }
 
 /* Times by the clock are read when the trace's start is known. */
@@ -245,7 +249,7 @@ static void assert_words(const xheap_filter *given, const char *expected)
 		strcat(strcat(strcat(strcat(said, "-"), note->name), *note->text ? " " : ""), note->text);
 		strcat(said, i + 1 < filter.asked.note_count ? " " : "");
 		split(texts[i] = strdup(note->text), values);
-		assert_int_equal(take_all(&words, filter_word_find(note->name), values, &diag), 0);
+		assert_int_equal(take_all(&words, word_of(note->name), values, &diag), 0);
 	}
 	assert_string_equal(said, expected);
 	assert_memory_equal(&words.filter.size_bytes, &filter.asked.filter.size_bytes, sizeof(struct heap_bounds));

@@ -9,6 +9,7 @@
 #include "recorder/hooks.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -118,8 +119,7 @@ static int image_add(struct dl_phdr_info *info, size_t size, void *cookie)
 	if (row.base == UINT64_MAX)
 		return 0;
 	snprintf(file.path, sizeof(file.path), "%s", info->dlpi_name[0] ? info->dlpi_name : "/bin/program");
-	const struct region_image *added =
-		region_image(&scene.region, region_add_image(&scene.region, &row, &file));
+	const struct region_image *added = region_image(&scene.region, region_add_image(&scene.region, &row, &file));
 	recorder->image[recorder->image_count++] = (struct recorder_image){
 		row.base, row.end, row.eh_frame_header, row.eh_frame_header_bytes, added->number, added->file};
 	return 0;
@@ -194,7 +194,8 @@ static void scene_begin(uint32_t options, uint32_t buffers)
 	snprintf(scene.trace_path, sizeof(scene.trace_path), "/dev/shm/xheap-test-threads-%d.xht", (int)getpid());
 	unlink(scene.region_path);
 	unlink(scene.trace_path);
-	assert_int_equal(region_create(&scene.region, scene.region_path, &config, &scene.diag), 0);
+	assert_int_equal(
+		region_create(&scene.region, AT_FDCWD, scene.region_path, scene.region_path, &config, &scene.diag), 0);
 	entry_add("malloc", FUNCTION_MALLOC);
 	entry_add("free", FUNCTION_FREE);
 	recorder_begin();

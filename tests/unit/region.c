@@ -2,6 +2,7 @@
 #include "region/region.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -56,7 +57,7 @@ static void a_new_region_has_its_first_pages_and_no_more(void **state)
 	config.buffer_min = 32;
 	config.buffer_max = 1024;
 	config.slot_max = config.pc_max = config.image_max = 0;
-	assert_int_equal(region_create(&region, path, &config, &diag), 0);
+	assert_int_equal(region_create(&region, AT_FDCWD, path, path, &config, &diag), 0);
 	assert_int_equal(region.header->magic, REGION_MAGIC);
 	assert_int_equal(region.header->options, OPTION_ENABLED | OPTION_WAIT);
 	assert_int_equal(region.header->pc_count, PC_FIRST);
@@ -83,8 +84,8 @@ static void it_is_never_made_over_another_file(void **state)
 	struct region region, second;
 	struct diag diag = {0};
 
-	assert_int_equal(region_create(&region, path, &small, &diag), 0);
-	assert_int_equal(region_create(&second, path, &small, &diag), -EEXIST);
+	assert_int_equal(region_create(&region, AT_FDCWD, path, path, &small, &diag), 0);
+	assert_int_equal(region_create(&second, AT_FDCWD, path, path, &small, &diag), -EEXIST);
 	assert_int_equal(access(path, F_OK), 0);
 	region_close(&region);
 }
@@ -104,7 +105,7 @@ static void impossible_limits_are_refused_and_leave_nothing(void **state)
 		config.buffer_min = wrong[i].min;
 		config.buffer_max = wrong[i].max;
 		config.pc_max = wrong[i].pcs;
-		assert_int_equal(region_create(&region, path, &config, &diag), -EINVAL);
+		assert_int_equal(region_create(&region, AT_FDCWD, path, path, &config, &diag), -EINVAL);
 		assert_true(diag.text[0] != 0);
 		assert_int_equal(access(path, F_OK), -1);
 	}
@@ -125,7 +126,7 @@ static void no_room_is_an_error_that_leaves_nothing(void **state)
 		skip();
 	config.buffer_size = 1u << 20;
 	config.buffer_min = config.buffer_max = (uint32_t)mebibytes;
-	assert_true(region_create(&region, path, &config, &diag) < 0);
+	assert_true(region_create(&region, AT_FDCWD, path, path, &config, &diag) < 0);
 	assert_int_equal(access(path, F_OK), -1);
 }
 
@@ -135,7 +136,7 @@ static void buffers_that_nobody_uses_give_their_memory_back(void **state)
 	enum { INTERVALS = 3 };
 	struct region region;
 	struct diag diag = {0};
-	assert_int_equal(region_create(&region, path, &small, &diag), 0);
+	assert_int_equal(region_create(&region, AT_FDCWD, path, path, &small, &diag), 0);
 	for (uint32_t i = 0; i < 4; i++)
 		region_buffer(&region, i)->state = BUFFER_OWNED;
 	region_grow(&region);
@@ -173,7 +174,7 @@ static void buffers_grow_before_they_run_out(void **state)
 	struct region region;
 	struct diag diag = {0};
 
-	assert_int_equal(region_create(&region, path, &small, &diag), 0);
+	assert_int_equal(region_create(&region, AT_FDCWD, path, path, &small, &diag), 0);
 	region_grow(&region);
 	assert_int_equal(region.buffer_ready, 4);
 	for (uint32_t i = 0; i < 3; i++)
@@ -200,7 +201,7 @@ static void tables_grow_ahead_of_their_counts(void **state)
 	struct region region;
 	struct diag diag = {0};
 
-	assert_int_equal(region_create(&region, path, &small, &diag), 0);
+	assert_int_equal(region_create(&region, AT_FDCWD, path, path, &small, &diag), 0);
 	region.header->pc_count = 10000;
 	for (uint32_t i = 0; i < 32; i++)
 		region_slot(&region, i)->state = SLOT_LIVE;
@@ -224,7 +225,7 @@ static void rows_are_added_up_to_their_limits(void **state)
 	struct region_file file = {.path = "/usr/lib/libc.so.6"};
 	struct region_entry entry = {.function = FUNCTION_MALLOC, .name = "malloc"};
 
-	assert_int_equal(region_create(&region, path, &small, &diag), 0);
+	assert_int_equal(region_create(&region, AT_FDCWD, path, path, &small, &diag), 0);
 	for (uint32_t i = 1; i <= 200; i++) {
 		image.bias = i;
 		assert_int_equal(region_add_image(&region, &image, &file), i % 200);
@@ -261,7 +262,7 @@ static void ids_of_program_counters_are_new_ones_for_ever(void **state)
 	(void)state;
 	struct region region;
 	struct diag diag = {0};
-	assert_int_equal(region_create(&region, path, &small, &diag), 0);
+	assert_int_equal(region_create(&region, AT_FDCWD, path, path, &small, &diag), 0);
 	struct region_header *header = region.header;
 	const uint32_t max = region.limits.pc_max;
 	uint32_t low = PC_FIRST;
@@ -301,7 +302,7 @@ static void another_logger_can_adopt_it(void **state)
 	struct region_image image = {.base = 4096};
 	struct region_file file = {.path = "/usr/lib/libc.so.6"};
 
-	assert_int_equal(region_create(&region, path, &small, &diag), 0);
+	assert_int_equal(region_create(&region, AT_FDCWD, path, path, &small, &diag), 0);
 	region_add_image(&region, &image, &file);
 	region_buffer_bytes(&region, 1)[5] = 42;
 	region_slot(&region, 3)->tid = 77;
@@ -328,7 +329,7 @@ static void a_spoiled_header_is_refused_or_harmless(void **state)
 	struct diag diag = {0};
 	unsigned refused = 0;
 
-	assert_int_equal(region_create(&region, path, &small, &diag), 0);
+	assert_int_equal(region_create(&region, AT_FDCWD, path, path, &small, &diag), 0);
 	struct region_header good = *region.header;
 	for (size_t offset = 0; offset < offsetof(struct region_header, message); offset += 4) {
 		for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
@@ -356,7 +357,7 @@ static void a_file_cut_short_is_refused(void **state)
 	struct region region, adopted;
 	struct diag diag = {0};
 
-	assert_int_equal(region_create(&region, path, &small, &diag), 0);
+	assert_int_equal(region_create(&region, AT_FDCWD, path, path, &small, &diag), 0);
 	size_t bytes = region.bytes;
 	region_close(&region);
 	for (size_t size = 0; size < bytes; size += bytes / 37) {

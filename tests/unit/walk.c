@@ -11,6 +11,7 @@
 #include "recorder/capture.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -195,7 +196,7 @@ static int scene_begin(void **state)
 	scene.depth = RECORDER_DEPTH_MAX;
 	snprintf(path, sizeof(path), "/dev/shm/xheap-test-walk-%d", (int)getpid());
 	unlink(path);
-	assert_int_equal(region_create(&scene.region, path, &config, &diag), 0);
+	assert_int_equal(region_create(&scene.region, AT_FDCWD, path, path, &config, &diag), 0);
 	unlink(path);
 	struct recorder *recorder = scene.recorder = memory_new(sizeof(struct recorder));
 	recorder->region = scene.region.header;
