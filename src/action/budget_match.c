@@ -446,11 +446,6 @@ struct budget_list budget_match_list(const struct budget_match *match, uint32_t 
 	return numbers_of(&match->lists, list);
 }
 
-uint32_t budget_match_list_count(const struct budget_match *match)
-{
-	return match->lists.count;
-}
-
 bool budget_match_has_hit(const struct budget_match *match, uint32_t word)
 {
 	return match->has_hit[word];

@@ -33,9 +33,6 @@ uint32_t budget_match_stack(struct budget_match *match, const struct heap_names 
     selections added. Its items are there as long as the matching. */
 struct budget_list budget_match_list(const struct budget_match *match, uint32_t list);
 
-/** Return the number of lists so far. */
-uint32_t budget_match_list_count(const struct budget_match *match);
-
 /** Return whether the frame has matched a name so far. */
 bool budget_match_has_hit(const struct budget_match *match, uint32_t word);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The one pass over all allocations: each thread adds up its share, and the shares are merged. */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -29,9 +29,8 @@ static const struct value_row {
 	enum value_kind kind;
 	const char *unit, *initial;
 	uint64_t least, most;
-	const char *help;
 } rows[AUTOLOGGER_VALUE_COUNT] = {
-#define X(name, kind, unit, initial, least, most, help) {#name, KIND_##kind, unit, initial, least, most, help},
+#define X(name, kind, unit, initial, least, most, help) {#name, KIND_##kind, unit, initial, least, most},
 	AUTOLOGGER_VALUES(X)
 #undef X
 };
@@ -54,11 +53,6 @@ const char *autologger_value_name(enum autologger_value value)
 const char *autologger_value_unit(enum autologger_value value)
 {
 	return rows[value].unit;
-}
-
-const char *autologger_value_help(enum autologger_value value)
-{
-	return rows[value].help;
 }
 
 /* ---- single values ---- */

@@ -22,10 +22,9 @@ struct autologger {
 	} values[AUTOLOGGER_VALUE_COUNT];
 };
 
-/** Return the name of a value, as the documents spell it; its unit, "" for none; its help. */
+/** Return the name of a value, as the documents spell it; its unit, "" for none. */
 const char *autologger_value_name(enum autologger_value value);
 const char *autologger_value_unit(enum autologger_value value);
-const char *autologger_value_help(enum autologger_value value);
 
 /** Give all values their initial ones. */
 void autologger_init(struct autologger *logger, const char *name);

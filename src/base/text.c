@@ -90,13 +90,6 @@ struct text text_microseconds(int64_t time_ns)
 	return text;
 }
 
-struct text text_address(uint64_t address)
-{
-	struct text text;
-	snprintf(text.data, sizeof(text.data), "0x%" PRIx64, address);
-	return text;
-}
-
 struct text text_thousandths(uint64_t thousandths)
 {
 	struct text text;
@@ -258,29 +251,6 @@ const char *text_file_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	return slash && slash[1] ? slash + 1 : path;
-}
-
-/* Return whether a UTF-8 character begins here. */
-static bool is_start(char byte)
-{
-	return ((unsigned char)byte & 0xc0) != 0x80;
-}
-
-const char *text_name(const char *name, char room[TEXT_NAME_BYTES])
-{
-	static const char mark[] = " ... ";
-	enum { TAIL = TEXT_NAME_BYTES / 4, HEAD = TEXT_NAME_BYTES - TAIL - sizeof(mark) };
-	size_t length = strlen(name), head = HEAD, tail = length - TAIL;
-	if (length < TEXT_NAME_BYTES)
-		return name;
-	while (head && !is_start(name[head]))
-		head--;
-	while (tail < length && !is_start(name[tail]))
-		tail++;
-	memcpy(room, name, head);
-	memcpy(room + head, mark, sizeof(mark) - 1);
-	memcpy(room + head + sizeof(mark) - 1, name + tail, length - tail + 1);
-	return room;
 }
 
 /* ---- texts that may be shown ---- */

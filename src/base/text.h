@@ -27,9 +27,6 @@ struct text text_microseconds(int64_t time_ns);
 /** Format a number of thousandths: "2.000", "0.125" */
 struct text text_thousandths(uint64_t thousandths);
 
-/** Format an address: "0x7f12" */
-struct text text_address(uint64_t address);
-
 /** Return a process id as a text; "-" for 0, which means that the id is not known. */
 struct text text_pid(uint32_t pid);
 
@@ -78,11 +75,5 @@ void text_join(char *text, size_t size, const char *const *words, size_t count);
 
 /** Return the part of a path after its last slash. */
 const char *text_file_name(const char *path);
-
-enum { TEXT_NAME_BYTES = 400 };
-
-/** Return a name for people. A name that is too long for a line is copied to `room` without its middle. Output for
-    programs has the whole name. */
-const char *text_name(const char *name, char room[TEXT_NAME_BYTES]);
 
 #endif

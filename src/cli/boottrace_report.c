@@ -33,7 +33,7 @@ enum run_number {
 		RUN_NUMBER_COUNT
 };
 
-enum { OUTLIER_RUNS_MIN = 4, NAMED_RUNS_MAX = 10, TAGS_MAX = 64, PART_BYTES = 80 };
+enum { OUTLIER_RUNS_MIN = 4, NAMED_RUNS_MAX = 10, PART_BYTES = 80 };
 
 struct run_values {
 	struct boottrace_run run;

@@ -240,7 +240,7 @@ static void cell_add(struct dx_query *query, struct dx_group_sums *sums, const s
 /* ---- by a plan ---- */
 
 /* A group's row of a plan has its key, its first element, and what the calls want: up to two outputs each. */
-enum { OUTPUT_KEY, OUTPUT_FIRST, OUTPUT_CALLS };
+enum { OUTPUT_KEY, OUTPUT_FIRST };
 
 struct planned_call {
 	struct dx_plan_member member;

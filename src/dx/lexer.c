@@ -12,7 +12,7 @@
 static const char *const signs[] = {"=>", "==", "!=", "<=", ">=", "&&", "||", "<<", ">>", "(", ")",
 				    "[",  "]",  "{",  "}",  ".",  ",",  "+",  "-",  "*",  "/", "%",
 				    "<",  ">",  "!",  "~",  "&",  "|",  "^",  "?",  ":",  "="};
-enum { SIGN_COUNT = sizeof(signs) / sizeof(signs[0]), HEX_DIGITS_MAX = 16 };
+enum { SIGN_COUNT = sizeof(signs) / sizeof(signs[0]) };
 
 static bool is_name_byte(char byte, bool is_first)
 {

@@ -142,11 +142,6 @@ struct dx_element *dx_list_elements(const struct dx_list *list)
 	return list->elements;
 }
 
-struct dx_arena *dx_list_arena(struct dx_list *list)
-{
-	return &list->arena;
-}
-
 /* The elements [arguments[0], arguments[1]) of the list that `data` of arguments[2] is. */
 enum { LIST_FIRST, LIST_END, LIST_ITSELF, LIST_ARGUMENTS };
 

@@ -77,9 +77,6 @@ size_t dx_list_growth(const struct dx_list *list);
 uint32_t dx_list_count(const struct dx_list *list);
 struct dx_element *dx_list_elements(const struct dx_list *list);
 
-/** Return the arena of the list. */
-struct dx_arena *dx_list_arena(struct dx_list *list);
-
 /** Return a sequence of the elements from `first` on. */
 struct dx_value dx_list_value(struct dx_query *query, struct dx_list *list, uint32_t first, uint32_t count);
 

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "dx/positions.h"
 
-enum { BITS = 64, SHOWN_DEPTH = 3 };
+enum { BITS = 64 };
 
 static const struct {
 	const char *word;

@@ -10,7 +10,6 @@
  * Threads share the groups of the table, or the blocks of events. Events that need their number among all (their order,
  * or PLAN_ID) come from one stream, whose blocks are decoded by other threads.
  */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

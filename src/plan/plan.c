@@ -88,14 +88,6 @@ uint32_t plan_lookup(struct plan *plan, uint32_t number, const struct plan_looku
 #define X(id, word, operands) operands,
 static const uint8_t operand_counts[] = {PLAN_OPERATORS(X)};
 #undef X
-#define X(id, word, operands) word,
-static const char *const operator_words[] = {PLAN_OPERATORS(X)};
-#undef X
-
-const char *plan_operator_word(enum plan_operator operation)
-{
-	return operator_words[operation];
-}
 
 enum { BIT_TRUTH = 1 << PLAN_TRUTH, BIT_NUMBER = 1 << PLAN_NUMBER, BIT_TIME = 1 << PLAN_TIME, BIT_ANY = 7 };
 enum result { RESULT_TRUTH, RESULT_SAME, RESULT_NUMBER, RESULT_TIME };

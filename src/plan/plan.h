@@ -173,9 +173,8 @@ uint32_t plan_absent(struct plan *plan, enum plan_type type);
 /** Return a node for an operation; operands that the operator does not have are ignored. PLAN_NOTHING: the types do
     not fit, or there are PLAN_NODES_MAX nodes. */
 uint32_t plan_apply(struct plan *plan, enum plan_operator operation, uint32_t a, uint32_t b, uint32_t c);
-/** Return how many operands the operation has; the word for it. */
+/** Return how many operands the operation has. */
 unsigned plan_operand_count(enum plan_operator operation);
-const char *plan_operator_word(enum plan_operator operation);
 /** Return a node for the value that the lookup has of a number. */
 uint32_t plan_lookup(struct plan *plan, uint32_t number, const struct plan_lookup *lookup);
 
@@ -200,10 +199,6 @@ static inline uint32_t plan_width(const struct plan *plan)
 
 /** Return the type of an output: of a key, aggregate, ... */
 enum plan_type plan_output_type(const struct plan *plan, uint32_t output);
-
-/** Return the column with this name (dump's), of this source; PLAN_COLUMN_COUNT: there is none. */
-enum plan_column plan_column_find(enum plan_source source, const char *name);
-const char *plan_column_name(enum plan_column column);
 
 /* ---- running ---- */
 

@@ -283,17 +283,3 @@ enum plan_type plan_column_type(enum plan_column column)
 {
 	return columns[column].type;
 }
-
-const char *plan_column_name(enum plan_column column)
-{
-	return columns[column].name;
-}
-
-enum plan_column plan_column_find(enum plan_source source, const char *name)
-{
-	int column = 0;
-	while (column < PLAN_COLUMN_COUNT &&
-	       (!plan_column_filler(source, (enum plan_column)column) || strcmp(name, columns[column].name) != 0))
-		column++;
-	return (enum plan_column)column;
-}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/records.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

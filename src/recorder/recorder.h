@@ -99,7 +99,7 @@ struct row_slot {
 	uint64_t row; /**< row_bits */
 };
 _Static_assert(sizeof(struct row_slot) == 32, "two to a cache line");
-enum { ROW_SLOT_FREE, ROW_SLOT_FORGOTTEN, ROW_SLOT_BUSY };
+enum row_slot_state { ROW_SLOT_FREE, ROW_SLOT_FORGOTTEN, ROW_SLOT_BUSY };
 enum { ROW_STEP_SHIFT = 40, FRESH_USE_SHIFT = 48 };
 
 /** How the fast loop steps by a row. STEP_PLAIN: CFA = sp + offset; the offset is positive, and bp was saved inside the
@@ -253,7 +253,7 @@ struct recorder_start {
     unmapped. */
 struct recorder_mappings {
 	uint64_t magic;
-	uint64_t region;                                         /**< the region's address */
+	uint64_t region;              /**< the region's address */
 	struct recorder_mapping data; /**< struct recorder and struct fork_wiped, with the guard below them */
 	struct recorder_mapping mapping[RECORDER_MAPPING_COUNT]; /**< code first */
 	struct recorder_mapping doors; /**< spare bytes of the executable that lead into the code */

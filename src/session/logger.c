@@ -49,18 +49,7 @@
 #include "session/untraced.h"
 
 #define CALLS_LIMIT_NS NS_PER_S
-enum {
-	IDLE_MS = 10,
-	BUSY_MS = 1,
-	BUSY_ROUNDS = 100,
-	REAP_NS = 200000000,
-	STATUS_WAIT_NS = 200000000,
-	SAMPLE_NS = 20000000,
-	SAMPLE_CHANGE = 128,
-	SEARCH_ROUNDS = 3,
-	INDEX_POLL_MS = 100,
-	PERCENT = 100
-};
+enum { IDLE_MS = 10, BUSY_MS = 1, BUSY_ROUNDS = 100, REAP_NS = 200000000, INDEX_POLL_MS = 100, PERCENT = 100 };
 
 /* ---- the clock ---- */
 

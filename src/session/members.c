@@ -27,7 +27,7 @@
 #include "session/logger_loop.h"
 #include "session/residents.h"
 
-enum { BUSY_MS = 1, STATUS_WAIT_NS = 200000000, SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128, SEARCH_ROUNDS = 3 };
+enum { BUSY_MS = 1, STATUS_WAIT_NS = 200000000, SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128 };
 
 void member_begin(const struct logger *logger, struct target *target, uint32_t index, pid_t pid,
 		  struct identity identity, pid_t inner)
@@ -480,8 +480,7 @@ static void note_detached(struct logger *logger, const struct member *member, co
 static bool member_ends(const struct member *member)
 {
 	uint64_t until_ns = monotonic_now_ns() + STATUS_WAIT_NS;
-	while (!member_has_ended(member) && member->pid && proc_is_ending(member->pid) &&
-	       monotonic_now_ns() < until_ns)
+	while (!member_has_ended(member) && member->pid && proc_is_ending(member->pid) && monotonic_now_ns() < until_ns)
 		monotonic_pause(NS_PER_MS);
 	return member_has_ended(member);
 }

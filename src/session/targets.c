@@ -21,8 +21,6 @@
 #include "session/members.h"
 #include "session/untraced.h"
 
-#define CALLS_LIMIT_NS NS_PER_S
-
 /* ---- our death ---- */
 
 /* Add the region to the list by which the kernel marks each region's owner word when the logger dies. */

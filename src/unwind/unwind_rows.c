@@ -13,8 +13,7 @@ enum {
 	PE_UDATA8 = 0x04,
 	PE_SDATA8 = 0x0c,
 	PE_PCREL = 0x10,
-	PE_DATAREL = 0x30,
-	PE_OMIT = 0xff
+	PE_DATAREL = 0x30
 };
 
 /* A cursor over table bytes that never passes its end: what is missing reads as zero and sets is_bad. */

@@ -30,8 +30,6 @@ enum row_bp { ROW_BP_SAME, ROW_BP_FROM_CFA, ROW_BP_FROM_BP };
 /* A row in 40 bits: kind 3 | bp rule 2 | cfa offset / 8 (20, signed) | bp offset / 8 (13, signed) | 2 unused. */
 typedef uint64_t row_bits;
 
-enum { ROW_BITS = 40 };
-
 /** Return the kind of a row. */
 static inline enum row_kind row_kind(row_bits row)
 {

@@ -16,7 +16,7 @@ enum { PLACE_BYTES = 2, STEPS = 64 };
 static void check_row(row_bits row)
 {
 	/* A row fits a cache line's 40 bits, and says nothing that there is no code for. */
-	if (row >> ROW_BITS || row_kind(row) == ROW_NONE || row_kind(row) > ROW_POINTERS ||
+	if (row >> 40 || row_kind(row) == ROW_NONE || row_kind(row) > ROW_POINTERS ||
 	    row_bp_rule(row) > ROW_BP_FROM_BP)
 		abort();
 	if (row_cfa_offset(row) % 8 || row_bp_offset(row) % 8)

@@ -33,33 +33,6 @@ static void test_numbers(void **state)
 	assert_string_equal(text_duration(1230).data, "1.23 us");
 	assert_string_equal(text_duration(45600000).data, "45.6 ms");
 	assert_string_equal(text_duration(200000000000).data, "3 min 20 s");
-	assert_string_equal(text_address(0x7f12).data, "0x7f12");
-}
-
-static void test_names(void **state)
-{
-	char name[3 * TEXT_NAME_BYTES], room[TEXT_NAME_BYTES];
-	(void)state;
-	for (size_t length = 0; length < TEXT_NAME_BYTES; length++) {
-		memset(name, 'a', length);
-		name[length] = 0;
-		assert_ptr_equal(text_name(name, room), name);
-	}
-	/* Characters of two bytes, wherever they begin, are not cut. */
-	for (size_t first = 0; first < 2; first++) {
-		memset(name, 'a', sizeof(name));
-		for (size_t i = first; i + 3 < sizeof(name); i += 2)
-			memcpy(name + i, "\xc3\xa4", 2);
-		name[sizeof(name) - 2] = 'z';
-		name[sizeof(name) - 1] = 0;
-		assert_ptr_equal(text_name(name, room), room);
-		assert_in_range(strlen(room), TEXT_NAME_BYTES - 4, TEXT_NAME_BYTES - 1);
-		assert_int_equal(room[strlen(room) - 1], 'z');
-		const char *mark = strstr(room, " ... ");
-		assert_non_null(mark);
-		assert_true((uint8_t)mark[-1] == 0xa4 || mark[-1] == 'a');
-		assert_true((uint8_t)mark[5] == 0xc3);
-	}
 }
 
 static void test_lists(void **state)
@@ -138,9 +111,10 @@ static void test_json(void **state)
 	json_end_array(&json);
 	json_end_object(&json);
 	json_end(&json);
-	assert_written(json.out,
-		       "{\n \"bad\": \"a\\ufffd\xc3\xa9\\ufffd\\ufffd\\ufffd\\\"\\\\\\u000a\\u009b\\u202e\",\n \"t\": 1.5,\n"
-		       " \"list\": [1, {\"no\": false, \"at\": \"0xff\", \"id\": \"00fe\"}],\n \"empty\": []\n}\n");
+	assert_written(
+		json.out,
+		"{\n \"bad\": \"a\\ufffd\xc3\xa9\\ufffd\\ufffd\\ufffd\\\"\\\\\\u000a\\u009b\\u202e\",\n \"t\": 1.5,\n"
+		" \"list\": [1, {\"no\": false, \"at\": \"0xff\", \"id\": \"00fe\"}],\n \"empty\": []\n}\n");
 }
 
 static void test_grid(void **state)
@@ -241,15 +215,10 @@ static void test_what_steers_a_terminal_is_not_shown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_lists),
-		cmocka_unit_test(test_parsing),
-		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_grid),
-		cmocka_unit_test(test_intern),
-		cmocka_unit_test(test_map),
-		cmocka_unit_test(test_what_steers_a_terminal_is_not_shown),
+		cmocka_unit_test(test_numbers), cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_parsing), cmocka_unit_test(test_json),
+		cmocka_unit_test(test_grid),    cmocka_unit_test(test_intern),
+		cmocka_unit_test(test_map),     cmocka_unit_test(test_what_steers_a_terminal_is_not_shown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
