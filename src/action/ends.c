@@ -6,16 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const words[] = {
-	[TRACE_END_OPEN] = "running", [TRACE_END_EXIT] = "exit",       [TRACE_END_SIGNAL] = "signal",
-	[TRACE_END_EXEC] = "exec",    [TRACE_END_UNKNOWN] = "unknown", [TRACE_END_DETACHED] = "detached",
-};
-
-const char *ends_word(const struct trace_process *process)
-{
-	return process->end < sizeof(words) / sizeof(*words) ? words[process->end] : words[TRACE_END_UNKNOWN];
-}
-
 struct text ends_text(const struct trace_process *process)
 {
 	struct text text;
@@ -23,9 +13,9 @@ struct text ends_text(const struct trace_process *process)
 	if (name)
 		snprintf(text.data, sizeof(text.data), "SIG%s", name);
 	else if (process->end == TRACE_END_EXIT || process->end == TRACE_END_SIGNAL)
-		snprintf(text.data, sizeof(text.data), "%s %" PRId32, ends_word(process), process->end_status);
+		snprintf(text.data, sizeof(text.data), "%s %" PRId32, trace_end_word(process), process->end_status);
 	else
-		snprintf(text.data, sizeof(text.data), "%s", ends_word(process));
+		snprintf(text.data, sizeof(text.data), "%s", trace_end_word(process));
 	return text;
 }
 
@@ -86,7 +76,7 @@ void ends_json(struct json *json, const struct trace_dictionary *dictionary, uin
 {
 	const struct trace_process *row = &dictionary->processes[process];
 	const struct trace_cause *cause = cause_of(dictionary, process);
-	json_text(json, "end", ends_word(row));
+	json_text(json, "end", trace_end_word(row));
 	if (row->end == TRACE_END_EXIT)
 		json_number(json, "status", row->end_status);
 	if (row->end == TRACE_END_SIGNAL)

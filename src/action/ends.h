@@ -10,9 +10,6 @@
 #include "base/text.h"
 #include "trace/trace.h"
 
-/** Return the word of an end: "exit", "signal", "running", "detached", "exec", "unknown". */
-const char *ends_word(const struct trace_process *process);
-
 /** Return the end for people: "exit 3", "SIGKILL", or its word. */
 struct text ends_text(const struct trace_process *process);
 

@@ -78,12 +78,11 @@ static void allocation_end(const struct dump_row *row, struct dump_value *value)
 
 static void allocation_end_kind(const struct dump_row *row, struct dump_value *value)
 {
-	static const char *const words[] = {"free", "realloc", "destroy", "gap", "conflict", "exit", "open"};
 	uint8_t end = allocation_of(row)->end;
 	bool is_alive = end == HEAP_END_EXIT || end == HEAP_END_OPEN;
 	dump_put_text(value, is_alive && early_end_has(row->dictionary, allocation_thread(row)->process)
 				     ? EARLY_END_ALIVE
-				     : words[end]);
+				     : heap_end_words[end]);
 }
 
 static void allocation_lifetime(const struct dump_row *row, struct dump_value *value)

@@ -167,9 +167,7 @@ static void process_end_time(const struct dump_row *row, struct dump_value *valu
 
 static void process_end(const struct dump_row *row, struct dump_value *value)
 {
-	static const char *const words[] = {"running", "exit", "signal", "exec", "unknown", "detached"};
-	dump_put_text(value,
-		      words[process_of(row)->end <= TRACE_END_DETACHED ? process_of(row)->end : TRACE_END_UNKNOWN]);
+	dump_put_text(value, trace_end_word(process_of(row)));
 }
 
 static void process_status(const struct dump_row *row, struct dump_value *value)

@@ -95,11 +95,10 @@ static void get_end(struct dx_query *query, const struct dx_value *object, struc
 
 static void get_end_kind(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	static const char *const words[] = {"free", "realloc", "destroy", "gap", "conflict", "exit", "open"};
+	uint8_t end = block_of(object)->row.end;
 	(void)query;
 	if (!is_copy(object))
-		*value = dx_text(
-			words[block_of(object)->row.end <= HEAP_END_OPEN ? block_of(object)->row.end : HEAP_END_OPEN]);
+		*value = dx_text(heap_end_words[end < HEAP_END_COUNT ? end : HEAP_END_OPEN]);
 }
 
 static void get_lifetime(struct dx_query *query, const struct dx_value *object, struct dx_value *value)

@@ -63,9 +63,7 @@ static void get_forked_from(struct dx_query *query, const struct dx_value *objec
 
 static void get_ending(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	static const char *const words[] = {"running", "exit", "signal", "exec", "unknown", "detached"};
-	uint8_t end = process_of(query, object)->end;
-	*value = dx_text(words[end <= TRACE_END_DETACHED ? end : TRACE_END_UNKNOWN]);
+	*value = dx_text(trace_end_word(process_of(query, object)));
 }
 
 static void get_status(struct dx_query *query, const struct dx_value *object, struct dx_value *value)

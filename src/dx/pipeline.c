@@ -34,14 +34,6 @@ static bool is_descending(const struct dx_operator *operation)
 
 /* ---- the source ---- */
 
-static bool has_annotated_heaps(const struct trace_dictionary *dictionary)
-{
-	for (uint32_t i = 0; i < dictionary->entry_count; i++)
-		if (function_is_annotation(dictionary->entries[i].function))
-			return true;
-	return false;
-}
-
 static bool source_make(const struct dx_plan_making *making, const struct dx_sequence *source)
 {
 	const struct trace_dictionary *dictionary = making->query->session->dictionary;
@@ -61,7 +53,7 @@ static bool source_make(const struct dx_plan_making *making, const struct dx_seq
 	plan->filter = plan_apply(plan, PLAN_AT_MOST, plan_column(plan, PLAN_ACTION), plan_number(plan, EVENT_PROTECT),
 				  PLAN_NOTHING);
 	return dx_events_are_all(source, &with_nested) && !dictionary->gap_count &&
-	       (with_nested || !has_annotated_heaps(dictionary));
+	       (with_nested || !trace_has_annotations(dictionary));
 }
 
 static const struct dx_sequence *source_of(const struct dx_sequence *sequence)

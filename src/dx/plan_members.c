@@ -101,7 +101,6 @@ static const char *const actions[] = {
 	EVENT_KINDS(X)
 #undef X
 };
-static const char *const ends[] = {"free", "realloc", "destroy", "gap", "conflict", "exit", "open"};
 
 #define WORDS(words) words, sizeof(words) / sizeof(words[0])
 
@@ -127,7 +126,7 @@ static const struct {
 	{"Size", PLAN_ALLOCATIONS, DX_PLAN_NUMBER, column_size, NULL, 0},
 	{"Heap", PLAN_ALLOCATIONS, DX_PLAN_ADDRESS, column_heap, NULL, 0},
 	{"Usable", PLAN_ALLOCATIONS, DX_PLAN_NUMBER, column_usable, NULL, 0},
-	{"End", PLAN_ALLOCATIONS, DX_PLAN_WORD, column_end_kind, WORDS(ends)},
+	{"End", PLAN_ALLOCATIONS, DX_PLAN_WORD, column_end_kind, heap_end_words, HEAP_END_COUNT},
 	{"Lifetime", PLAN_ALLOCATIONS, DX_PLAN_SIGNED, column_lifetime, NULL, 0},
 	{"Function", PLAN_ALLOCATIONS, DX_PLAN_ENTRY, column_function, NULL, 0},
 	{"FreeFunction", PLAN_ALLOCATIONS, DX_PLAN_ENTRY, column_free_function, NULL, 0},

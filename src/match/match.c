@@ -218,14 +218,6 @@ static void matching_read_processes(struct matching *matching)
 	matching->next_lifecycle_ns = INT64_MIN;
 }
 
-static bool has_annotations(const struct trace_dictionary *dictionary)
-{
-	for (uint32_t i = 0; i < dictionary->entry_count; i++)
-		if (function_is_annotation(dictionary->entries[i].function))
-			return true;
-	return false;
-}
-
 static bool has_objects(const struct trace_dictionary *dictionary)
 {
 	for (uint32_t i = 0; i < dictionary->entry_count; i++)
@@ -240,7 +232,7 @@ static void matching_read_annotations(struct matching *matching)
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	size_t heaps = dictionary->heap_count;
 	matching->has_objects = has_objects(dictionary);
-	if (!has_annotations(dictionary))
+	if (!trace_has_annotations(dictionary))
 		return;
 	matching->is_annotation = memory_zeroed(dictionary->entry_count, sizeof(*matching->is_annotation));
 	for (uint32_t i = 0; i < dictionary->entry_count; i++)
@@ -309,7 +301,7 @@ static int matching_check_growth(const struct matching *matching, struct diag *d
 		const char *what;
 	} reasons[] = {
 		{matching->start_count > 0, "a process was forked"},
-		{has_annotations(dictionary), "a program tells of heaps of its own"},
+		{trace_has_annotations(dictionary), "a program tells of heaps of its own"},
 		{has_losses, "events were lost"},
 		{matching->table->sample_bytes > 0, "it is a sample"},
 		{dictionary->fold_count > 0, "some of it is in sums"},

@@ -11,15 +11,18 @@
 	(UINT32_MAX - 1) /**< the entry of a site that is no place in the code: what pools have not handed out */
 
 /** How an allocation ended. The ends up to HEAP_END_CONFLICT are frees; allocations with the others are outstanding. */
-enum heap_end {
-	HEAP_END_FREE,
-	HEAP_END_REALLOC,
-	HEAP_END_DESTROY,
-	HEAP_END_GAP,      /**< in a gap of the recording: its address was allocated again */
-	HEAP_END_CONFLICT, /**< its address was allocated again, and no event says why */
-	HEAP_END_EXIT,     /**< alive when its process ended or its image was replaced */
-	HEAP_END_OPEN      /**< alive at the end of the trace */
-};
+#define HEAP_ENDS(X) \
+	X(FREE, "free") \
+	X(REALLOC, "realloc") \
+	X(DESTROY, "destroy") \
+	X(GAP, "gap")           /* in a gap of the recording: its address was allocated again */ \
+	X(CONFLICT, "conflict") /* its address was allocated again, and no event says why */ \
+	X(EXIT, "exit")         /* alive when its process ended or its image was replaced */ \
+	X(OPEN, "open")         /* alive at the end of the trace */
+#define X(id, word) HEAP_END_##id,
+enum heap_end { HEAP_ENDS(X) HEAP_END_COUNT };
+#undef X
+extern const char *const heap_end_words[HEAP_END_COUNT];
 
 /** Properties of an allocation. */
 enum heap_allocation_flag {

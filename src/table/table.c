@@ -7,6 +7,10 @@
 #include "base/map.h"
 #include "base/memory.h"
 
+#define X(id, word) word,
+const char *const heap_end_words[HEAP_END_COUNT] = {HEAP_ENDS(X)};
+#undef X
+
 void heap_variance_add(struct heap_variance *to, const struct heap_variance *from)
 {
 	to->count += from->count;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/events.h"
 #include "base/grow.h"
 #include "base/hash.h"
 #include "trace/row_fields.h"
@@ -254,3 +255,19 @@ ADD(fold, folds)
 ADD(sum, sums)
 ADD(lifetime, lifetimes)
 /* clang-format on */
+
+const char *trace_end_word(const struct trace_process *process)
+{
+#define X(id, word) word,
+	static const char *const words[TRACE_END_COUNT] = {TRACE_ENDS(X)};
+#undef X
+	return words[process->end < TRACE_END_COUNT ? process->end : TRACE_END_UNKNOWN];
+}
+
+bool trace_has_annotations(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->entry_count; i++)
+		if (function_is_annotation(dictionary->entries[i].function))
+			return true;
+	return false;
+}

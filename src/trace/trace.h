@@ -25,14 +25,12 @@
 enum { TRACE_BLOCK_EVENTS_MAX = 1 << 16 };
 
 /** How a process or its image ended. */
-enum trace_end {
-	TRACE_END_OPEN,
-	TRACE_END_EXIT,
-	TRACE_END_SIGNAL,
-	TRACE_END_EXEC,
-	TRACE_END_UNKNOWN,
-	TRACE_END_DETACHED
-};
+#define TRACE_ENDS(X) \
+	X(OPEN, "running") \
+	X(EXIT, "exit") X(SIGNAL, "signal") X(EXEC, "exec") X(UNKNOWN, "unknown") X(DETACHED, "detached")
+#define X(id, word) TRACE_END_##id,
+enum trace_end { TRACE_ENDS(X) TRACE_END_COUNT };
+#undef X
 
 /** One image of one pid. Its id is its place in trace->processes and is never reused. */
 struct trace_process {
@@ -59,6 +57,9 @@ static inline bool trace_process_is_untraced(const struct trace_process *process
 {
 	return process->note && *process->note;
 }
+
+/** Return the word of an end: "running", "exit", "signal", ... */
+const char *trace_end_word(const struct trace_process *process);
 
 /** Its id is its place in trace->threads. */
 struct trace_thread {
@@ -438,6 +439,9 @@ struct trace_dictionary {
 	int64_t dropped_until_ns; /**< the last of those; from there on nothing is missing */
 	struct trace_statistics statistics;
 };
+
+/** Return whether a program has told of heaps or blocks of its own (xheap/heap.h, requests to Valgrind). */
+bool trace_has_annotations(const struct trace_dictionary *dictionary);
 
 /** Open the trace at path: 0, or a negative errno with its reason in diag. A file cut short opens; see is_complete. */
 int trace_open(struct trace **out, const char *path, struct diag *diag);
