@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Traces with gaps are left to the interpreter: their errors count, too, and have a place among the events. So are
- * heaps in other heaps, unless Heap(true) asks for them.
+ * Turns a chain of Where, OrderBy, Skip, Take and Select over Heap() or Allocations() into a plan. Not for traces with
+ * gaps, whose errors count, too, and have a place among the events; nor for heaps in other heaps, unless Heap(true) asks
+ * for them: the interpreter does those.
  */
 #include "dx/pipeline.h"
 

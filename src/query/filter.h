@@ -10,7 +10,7 @@
 #include "query/pattern.h"
 #include "table/table.h"
 
-/** Both ends belong to it. */
+/** A range of times; both bounds are inclusive. */
 struct heap_range {
 	int64_t from_ns, to_ns;
 };

@@ -59,7 +59,7 @@ static inline uint8_t *number_put(uint8_t *at, uint64_t value)
 
 enum { NUMBER_BYTES_MAX = 10 };
 
-/** Where there is room for it. */
+/** Add a number for which there is room. */
 static inline void bytes_number_in_room(struct bytes *bytes, uint64_t value)
 {
 	bytes->size = (size_t)(number_put(bytes->data + bytes->size, value) - bytes->data);
@@ -96,7 +96,7 @@ static inline void bytes_fini(struct bytes *bytes)
 	*bytes = (struct bytes){0};
 }
 
-/** What is read; when it ends too early or a number does not fit, has_failed is set and zeros are read. */
+/** Bytes that are read. If they end too early or a number does not fit, has_failed is set, and zeros are read. */
 struct reading {
 	const uint8_t *at, *end;
 	bool has_failed;

@@ -6,7 +6,7 @@
 /* The trace has sizes as bytes in all; calloc was given bytes per element. */
 static uint64_t size_argument(const struct call_record *call)
 {
-	/* Else nothing or too much was asked for: the trace has the size of one beside it. */
+	/* If nothing or too much was asked for, the trace has the size of one element instead. */
 	bool is_whole = call->argument && call->size && call->size != UINT64_MAX;
 	return !function_is_counted(call->function) ? call->size
 	       : is_whole                           ? call->size / call->argument

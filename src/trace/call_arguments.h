@@ -9,7 +9,7 @@
 
 #include "base/events.h"
 
-/** What a trace has of a call: columns of an event block, and the handle of its heap (0: none). */
+/** A call as a trace has it: columns of an event block, and the handle of its heap (0: none). */
 struct call_record {
 	enum event_kind kind;
 	uint32_t function;

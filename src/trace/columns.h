@@ -7,8 +7,8 @@
 #include "trace/trace.h"
 #include "trace/writer.h"
 
-/** What many events of a block have in common. The encoder gives the trace's ids, the file has the segment's
-    numbers. */
+/** Values that many events of a block share. The encoder is given ids of the trace; the file has numbers of the
+    segment. */
 struct columns_descriptor {
 	uint8_t kind, flags;
 	uint16_t entry;
@@ -37,7 +37,7 @@ struct columns_descriptor *columns_descriptors(struct columns_encoder *encoder, 
 /** Add the payload to out. The caller has put the segment's numbers into the descriptors. 0 or -ENOMEM. */
 int columns_finish(struct columns_encoder *encoder, struct bytes *out);
 
-/** What the segment of a block has, for checking; entries and heaps give the trace-wide ids. */
+/** The rows of a block's segment, to check numbers against. `entries` and `heaps` give the trace-wide ids. */
 struct columns_scope {
 	uint32_t node_count, entry_count, heap_count;
 	const uint32_t *nodes, *entries, *heaps;

@@ -255,7 +255,7 @@ static void read_time(struct columns_decoder *decoder, uint32_t i, uint32_t node
 	*end = time + stream_after(is_free, duration);
 }
 
-/* What goes from one event to the next. */
+/* State that each event leaves to the next. */
 struct progress {
 	uint32_t expected; /* the next one's stack */
 	uint64_t end;      /* as the encoder has it */
@@ -279,7 +279,8 @@ static bool decode_event(struct columns_decoder *decoder, uint32_t i, struct pro
 	struct model_stack *stack = model_stack(&decoder->model, node);
 	const struct model_stack *known = model_stack_known(&decoder->model, stack);
 	progress->expected = known->next;
-	/* Of many stacks it is not in the cache, and what is guessed wrongly until then would make it wait. */
+	/* If there are many stacks, this row is not in the cache, and wrongly predicted branches would delay its load.
+	   */
 	__builtin_prefetch(&decoder->model.stacks[known->next], 1);
 	uint32_t descriptor =
 		control & CONTROL_DESCRIPTOR ? reading_number32(&streams[STREAM_DESCRIPTOR]) : known->descriptor;

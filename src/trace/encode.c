@@ -15,7 +15,7 @@
  */
 enum { DESCRIPTOR_CELL_BITS = 8, SMALL_STREAM_BYTES = 48, TIMES_MATCH_BYTES = 7, TIMES_HASH_BITS = 6 };
 
-/* That an event adds to a stream, at most: an address that is no multiple is two numbers, a rest is four. */
+/* The bytes that an event adds to a stream, at most: an unaligned address is two numbers, a rest is four. */
 enum { EVENT_BYTES_MAX = 1 + NUMBER_BYTES_MAX, EVENT_REST_MAX = 1 + 4 * NUMBER_BYTES_MAX };
 
 struct columns_encoder {

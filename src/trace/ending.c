@@ -107,7 +107,7 @@ uint64_t writer_all_calls_after(const struct writer *writer)
 	return calls;
 }
 
-/* Those that have called first: their rows may not be in the file yet. */
+/* Write the rows of processes, those with calls after the end first: they may not be in the file yet. */
 static void put_processes(struct writer *writer)
 {
 	struct section *section = segment_section(writer, FORMAT_PROCESSES);

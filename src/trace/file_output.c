@@ -215,7 +215,7 @@ static int void_heads(struct output *output, uint32_t count)
 
 int output_wrap(struct output *output)
 {
-	/* What lies behind is the oldest. */
+	/* The bytes behind this place are the oldest. */
 	uint32_t count = count_ahead(output, output->limit);
 	int error = 0;
 	if (output->has_wrapped && output->segment_count)

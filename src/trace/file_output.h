@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Where a trace's bytes go: one file up to its greatest size, or round and round in one file. It knows which segments
-    are there. */
+/** The file that a trace is written to: up to its greatest size, or circular. It lists the segments in the file. */
 #ifndef XHEAP_TRACE_FILE_OUTPUT_H
 #define XHEAP_TRACE_FILE_OUTPUT_H
 

@@ -73,7 +73,7 @@ enum {
 
 /* clang-format on */
 
-/** What a block holds. */
+/** Kinds of blocks, by what they hold. */
 enum format_type {
 #define X(number, name, section, holds) FORMAT_##name = number,
 	FORMAT_TYPES(X)

@@ -57,7 +57,7 @@ bool load_cut(struct load *load, uint64_t offset, const char *format, ...)
 {
 	va_list arguments;
 	load->is_complete = false;
-	/* It is not the file's fault, whatever its reader makes of it. */
+	/* A lack of memory is no damage of the file. */
 	load->lacks_memory |= errno == ENOMEM;
 	if (load->cut_reason[0])
 		return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** What is read of a file when it is opened: everything but the events' columns. Shared by reader and reopened
-    writer. */
+/** A file as it is read when it is opened: everything but the columns of events. Reader and reopened writer share it.
+    */
 #ifndef XHEAP_TRACE_LOAD_H
 #define XHEAP_TRACE_LOAD_H
 

@@ -320,7 +320,7 @@ void load_walk(struct load *load, uint64_t offset, uint64_t end)
 	struct load_found found;
 	while (offset < end) {
 		read_ahead(load, offset);
-		/* What an earlier failure left is not this block's: see load_cut(). */
+		/* An errno of an earlier failure is not this block's: see load_cut(). */
 		errno = 0;
 		if (load_find_block(load, offset, &found) && take_block(load, &found)) {
 			offset = load->end = load_found_end(&found);

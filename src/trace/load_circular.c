@@ -16,7 +16,7 @@
 enum { COPY_BYTES_MAX = 64 << 20, COPY_TRIES = 20, PAUSE_NS = 2000000, TICK_NS = 20000000 };
 #define NS_PER_S INT64_C(1000000000)
 
-/* Where a segment of a circular file lies. */
+/* The place of a segment in a circular file. */
 struct range {
 	uint64_t offset, end;
 	uint32_t number;
@@ -54,7 +54,7 @@ static uint64_t range_note(struct ranges *ranges, const struct load_found *found
 	return end;
 }
 
-/* What is torn goes up to the next segment behind it, or is the end of the file. */
+/* Note how far the damaged part goes: to the next segment behind it, or to the end of the file. */
 static void hole_note(struct load *load, const struct ranges *ranges)
 {
 	uint64_t end = load->size;
@@ -78,7 +78,7 @@ static bool find_in_place(struct load *load, const struct ranges *ranges, uint64
 	       load_cut(load, offset, "the block at offset %llu does not belong there", (unsigned long long)offset);
 }
 
-/* Where segments lie. Return where the last block ends; 0: no memory. */
+/* Find the places of segments. Return the end of the last block; 0: no memory. */
 static uint64_t find_ranges(struct load *load, struct ranges *ranges, uint64_t offset)
 {
 	struct load_found found;
@@ -117,7 +117,7 @@ static void check_newest(struct load *load, struct range *newest)
 	while (at < newest->end && is_whole(load, at, &found))
 		at = load_found_end(&found);
 	if (at < newest->end) {
-		/* What is noted of a place behind comes of it. */
+		/* A later failure that was noted is a consequence of this one: clear it. */
 		load->cut_reason[0] = 0;
 		is_whole(load, at, &found);
 		newest->end = at;
@@ -137,7 +137,7 @@ void load_walk_circular(struct load *load, uint64_t offset)
 	}
 	for (uint32_t i = 0; i < ranges.count; i++)
 		load_walk(load, ranges.rows[i].offset, ranges.rows[i].end);
-	/* What is written next must not come below a SKIP. */
+	/* Nothing may be written below a SKIP. */
 	load->end = end > load->size ? end : load->size;
 	if (load->cut_reason[0])
 		hole_note(load, &ranges);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** What the parts of loading do for each other. Only these parts include it. */
+/** Functions that the files of loading share. Only these files include it. */
 #ifndef XHEAP_TRACE_LOAD_PARTS_H
 #define XHEAP_TRACE_LOAD_PARTS_H
 
@@ -60,7 +60,7 @@ uint64_t load_found_end(const struct load_found *found);
 /** Read the payload, checked and unpacked, as what `reading` reads. */
 bool load_read_payload(struct load *load, const struct load_found *found, struct reading *reading);
 
-/** Where the next segment behind `from` may begin; the file's size when there is none. */
+/** Return where the next segment behind `from` may begin; the file's size: there is none. */
 uint64_t load_search_segment(struct load *load, uint64_t from);
 
 /** Read all that lies before `end`. */

@@ -298,7 +298,7 @@ static bool take_sample(struct load *load, struct reading *reading)
 	rows_get_sample(reading, NULL, &row);
 	if (reading->has_failed || !replace_sample(load, &row))
 		return false;
-	/* Of a process that is not known it says nothing. */
+	/* The sample of an unknown process is dropped. */
 	return row.process == TRACE_NONE || dictionary_add_sample(&load->dictionary, &row) != TRACE_NONE;
 }
 

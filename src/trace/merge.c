@@ -159,7 +159,7 @@ static int copy_block(struct merging *merging, int fd, uint64_t offset, const st
 	return put(merging, buffer->data, bytes, diag);
 }
 
-/* All blocks of a segment but its footer, which is the last one. */
+/* Copy all blocks of a segment but its footer, which is the last one. */
 static int copy_segment(struct merging *merging, const struct merge_part *part, uint32_t number, struct diag *diag)
 {
 	const struct load *load = &part->load;
@@ -256,7 +256,7 @@ static int write_all(struct merging *merging, struct diag *diag)
 	return error ? error : put_footer(merging, diag);
 }
 
-/* What is read is not to be replaced, nor is what is no file. */
+/* Refuse to replace a file that is read, and whatever is no regular file. */
 static int output_check(const char *output, const char *const *paths, unsigned count, struct diag *diag)
 {
 	struct stat there;
@@ -265,7 +265,7 @@ static int output_check(const char *output, const char *const *paths, unsigned c
 	return whole_file_check(output, paths, count, diag);
 }
 
-/* What is allowed with each of the parts. */
+/* Return the permissions that all merged files have in common. */
 static mode_t permissions_common(const struct merging *merging)
 {
 	struct stat status;

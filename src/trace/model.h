@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * What both sides know while they go through a block: which event had a stack last, how large blocks of a size are, and
- * where the allocator is likely to take the next block from: what was freed last of its class (allocators keep such
- * blocks in stacks), the end of the last block that was none of these, the end of the last block of its class. Frees
- * are told by the order of the blocks' births.
+ * The model that encoder and decoder keep while they go through a block: which event had a stack last, how large blocks
+ * of a size are, and where the allocator is likely to take the next block from: the last freed block of its class
+ * (allocators keep such blocks in stacks), the end of the last block that was none of these, the end of the last block
+ * of its class. A free is written as the place of its block in the order of births.
  */
 #ifndef XHEAP_TRACE_MODEL_H
 #define XHEAP_TRACE_MODEL_H
@@ -23,7 +23,7 @@ enum {
 	MODEL_ALIGNMENT = 16
 };
 
-/** What events with one stack had last. */
+/** The last event with a stack. */
 struct model_stack {
 	uint32_t last; /* epoch << 16 | index of the last event with it */
 	uint32_t next; /* the stack of the event behind that one */
@@ -96,14 +96,14 @@ static inline void model_fini(struct model *model)
 	model->stacks = NULL;
 }
 
-/** What is known of the stack of the next event: `stack` itself, or of nothing when no event of this block had it. */
+/** Return the row of the next event's stack, or an empty one if no event of this block had that stack. */
 static inline const struct model_stack *model_stack_known(const struct model *model, const struct model_stack *stack)
 {
 	static const struct model_stack nothing = {.descriptor = MODEL_NONE};
 	return stack->last >> 16 == model->epoch ? stack : &nothing;
 }
 
-/** The next event has this stack, which is a node: what the model has of it. */
+/** Note that the next event has this stack (a node). Return its row. */
 static inline struct model_stack *model_stack(struct model *model, uint32_t node)
 {
 	model->stacks[model->before].next = node;
@@ -111,7 +111,8 @@ static inline struct model_stack *model_stack(struct model *model, uint32_t node
 	return &model->stacks[node];
 }
 
-/** Where the usable bytes of the last block of this size are: allocators have one for every 8 bytes or more. */
+/** Return the place of the usable bytes of the last block of this size. Allocators have a class for every 8 bytes or
+    more. */
 static inline uint64_t *model_usable(struct model *model, uint64_t size)
 {
 	return &model->usable[hash_bits((size + 7) >> 3, MODEL_USABLE_BITS)];
@@ -140,7 +141,7 @@ static inline uint64_t model_base(const struct model *model, const struct model_
 	return class->end ? class->end : model->fresh;
 }
 
-/** What lived at address is free. */
+/** Note that the block at the address was freed. */
 static inline void model_free(struct model *model, const struct model_columns *columns, uint64_t address)
 {
 	uint32_t birth = model_birth(model, columns, address);

@@ -31,7 +31,7 @@ static void count_block(struct trace *trace, const struct load_block *block)
 	dictionary->is_whole_known &= block->is_whole_known;
 	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
 		dictionary->kind_count[kind] += block->kind_count[kind];
-	/* Its first block says when a thread began, whatever its row has. */
+	/* A thread began at its first block, whatever its row has. */
 	if (thread->end_ns == INT64_MIN || first_ns < thread->start_ns)
 		thread->start_ns = first_ns;
 	if (last_ns > thread->end_ns)
@@ -353,7 +353,7 @@ static bool convert_times(struct trace_cursor *cursor, const struct load_block *
 	return is_inside;
 }
 
-/* What the head claims must be what is there. */
+/* Return whether the block's head agrees with its events. */
 static bool counts_agree(const struct load_block *block, const struct columns *columns)
 {
 	uint32_t kinds[EVENT_KIND_COUNT] = {0}, failed = 0, in_flight = 0, truncated = 0;
@@ -405,7 +405,7 @@ int trace_cursor_read(struct trace_cursor *cursor, uint32_t i, struct trace_bloc
 		what = "other counts than its head";
 	if (!what && !convert_times(cursor, own, &columns))
 		what = "a time outside of its bounds";
-	/* Then it is not the file's fault. */
+	/* A lack of memory is no damage of the file. */
 	if (what && errno == ENOMEM)
 		return diag_fail(diag, ENOMEM, "no memory for the events at offset %llu", at);
 	if (what)

@@ -112,7 +112,7 @@ static int adopt(struct writer *writer, struct load *load, struct diag *diag)
 	return error ? error : writer->error ? diag_fail(diag, -writer->error, "no memory to go on with the trace") : 0;
 }
 
-/* Of processes that run: the rest of their buffers may still be in memory. */
+/* Write how far the buffers of running processes are in the file: the rest may still be in memory. */
 static void put_sequences(struct writer *writer)
 {
 	for (uint32_t i = 0; i < writer->sequence_count; i++) {
@@ -127,7 +127,7 @@ static void put_sequences(struct writer *writer)
 	}
 }
 
-/* Who runs; and all that there were, as long as they are not that many. */
+/* Write the rows of running processes, and of all processes if there are at most PROCESSES_KEPT. */
 static void put_known_processes(struct writer *writer)
 {
 	const struct dictionary *dictionary = &writer->dictionary;
@@ -167,7 +167,7 @@ int writer_open_instead(struct writer **out, const char *path, const char *sourc
 	return error;
 }
 
-/* What is torn in the midst of a circular file is led over. */
+/* Write a SKIP block over the damaged part of a circular file. */
 static int mend_hole(struct writer *writer, const struct load *load)
 {
 	uint64_t offset = 0;
@@ -203,7 +203,7 @@ int writer_reopen(struct writer **out, const char *path, const struct writer_opt
 		error = diag_errno(diag, "cannot cut %s at offset %llu", path, (unsigned long long)load.end);
 	if (!error) {
 		writer->output.end = writer->output.size = format_aligned(load.end);
-		/* Else it stays told that something is missing there. */
+		/* If this fails, readers still say that something is missing there. */
 		if (load.hole_end)
 			mend_hole(writer, &load);
 		if (load.end < load.size)
@@ -218,7 +218,7 @@ int writer_reopen(struct writer **out, const char *path, const struct writer_opt
 	return error;
 }
 
-/* What is known of the slot is of later files. */
+/* Add what an earlier file has of a slot; what is known already comes from later files. */
 static int learn_taken(struct writer *writer, struct taken taken)
 {
 	const struct rows_sequence *known = writer_find_sequence(writer, taken.region, taken.slot);

@@ -24,7 +24,7 @@ static void put_variance(struct bytes *bytes, double variance)
 	bytes_number(bytes, bits);
 }
 
-/* What is no number or below 0 is no variance. */
+/* Read a variance; NaN and negative numbers are none. */
 static double get_variance(struct reading *reading)
 {
 	uint64_t bits = reading_number(reading);

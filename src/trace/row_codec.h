@@ -11,7 +11,7 @@
 #include "trace/row_fields.h"
 #include "trace/trace.h"
 
-/** Where the texts of a row are kept. Zero it to begin. */
+/** Memory for the texts of a row. Zero it to begin. */
 struct rows_texts {
 	struct bytes text[3];
 	unsigned next;

@@ -63,7 +63,7 @@ struct rows_sequence {
 	uint32_t part_sequence, part_events;
 };
 
-/** What a footer says besides its segments. */
+/** The part of a footer behind its segments. */
 struct rows_unwritten {
 	uint64_t blocks, events;
 };
@@ -110,7 +110,7 @@ enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
 	X(frame, trace_frame, "frame") \
 	X(link, rows_link, "node")
 
-/** What a block has alone, and readers of all versions may have more or less of. */
+/** Rows that are alone in their block; other versions may have more or fewer fields. */
 #define ROWS_ALONE(X) \
 	X(statistics, trace_statistics, "statistics")
 
@@ -206,7 +206,7 @@ enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
 	X(NUMBER, PLAIN, mapping_count, UINT64_MAX, "number of mappings") \
 	X(NUMBER, PLAIN, spread, UINT32_MAX, "number of largest mappings, which follow")
 
-/** Of these a resident row has `spread`. */
+/** One of the `spread` parts that follow a resident row. */
 #define FIELDS_resident_part(X) \
 	X(NUMBER, PLAIN, kind, UINT8_MAX, \
 	  "0 file, 1 stack, 2 program break, 3 anonymous, 4 executable without a file, 5 shared, 6 recorder, 7 other") \
@@ -236,7 +236,7 @@ enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
 	X(NUMBER, FRAME, frame, UINT32_MAX, "frame") \
 	X(NUMBER, PLAIN, count, UINT32_MAX, "number of functions, which follow, inlined ones first")
 
-/** Of these a symbol has `count`. */
+/** One of the `count` functions that follow a symbol. */
 #define FIELDS_function(X) \
 	X(TEXT, PLAIN, function, FORMAT_TEXT_MAX, "function") \
 	X(TEXT, PLAIN, mangled, FORMAT_TEXT_MAX, "mangled name; empty if it is the same") \
@@ -294,7 +294,7 @@ enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
 	X(VARIANCE, PLAIN, peak_bytes_variance, UINT64_MAX, "variance of the bytes at the peak") \
 	X(NUMBER, PLAIN, spread, UINT32_MAX, "number of classes, which follow")
 
-/** Of these a sum has `spread`. */
+/** One of the `spread` classes that follow a sum. */
 #define FIELDS_lifetime(X) \
 	X(NUMBER, PLAIN, class, UINT32_MAX, "class of lifetimes") \
 	X(NUMBER, PLAIN, count, UINT64_MAX, "blocks of it")
@@ -330,7 +330,7 @@ enum rows_folded_kind { ROWS_FOLD, ROWS_SUM, ROWS_SEQUENCE };
 	X(NUMBER, PLAIN, last_ticks, UINT64_MAX, "its last ticks") \
 	X(NUMBER, PLAIN, events, UINT64_MAX, "its events")
 
-/** What could not be written: the file is as large as it may be, or the disk is full. */
+/** Counts of what could not be written, since the file has its greatest size or the disk is full. */
 #define FIELDS_unwritten(X) \
 	X(NUMBER, PLAIN, blocks, UINT64_MAX, "blocks that could not be written") \
 	X(NUMBER, PLAIN, events, UINT64_MAX, "events that could not be written")

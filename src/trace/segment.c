@@ -107,7 +107,7 @@ void segment_put_head(struct writer *writer)
 	bytes_text(&payload, writer->dictionary.host);
 	block.raw_bytes = (uint32_t)payload.size;
 	writer->segment_offset = output->segments[output->segment_count - 1].offset = output->end + writer->out.size;
-	/* One that lies behind it was ended before writing went on at the beginning. */
+	/* A segment that lies behind this one ended before writing went on at the file's beginning. */
 	if (output->segment_count > 1 && output->segments[output->segment_count - 2].offset < writer->segment_offset)
 		segment_end(&output->segments[output->segment_count - 2], writer->segment_offset);
 	put_block_here(writer, &block, &head, &payload);
@@ -213,7 +213,8 @@ bool segment_drops_old(const struct writer *writer)
 
 void segment_need_process(struct writer *writer, uint32_t id);
 
-/* Where segments are dropped, each has who is recorded, and who has ended since the one before began. */
+/* Where segments may be dropped, write into each the processes that are recorded, and those that have ended since the
+   segment before began. */
 static void put_processes(struct writer *writer, uint64_t since)
 {
 	for (uint32_t id = 0; id < writer->dictionary.process_count; id++) {
@@ -221,7 +222,7 @@ static void put_processes(struct writer *writer, uint64_t since)
 		if (row->end == TRACE_END_OPEN || (row->end_ns != INT64_MAX && (uint64_t)row->end_ns >= since))
 			segment_need_process(writer, id);
 	}
-	/* Who goes on with this file gives numbers that no other file of the trace has. */
+	/* Keep the newest thread's row, so that a later writer continues its numbers. */
 	if (writer->dictionary.thread_count)
 		segment_need_thread(writer, writer->dictionary.thread_count - 1);
 }

@@ -33,7 +33,7 @@ struct numbers {
 	uint32_t capacity, next;
 };
 
-/* What is known of the time after writing has failed. */
+/* Counts of the time after writing has failed. */
 struct segment_ending {
 	uint64_t *calls; /* by process: made, and not written */
 	uint32_t call_capacity;
@@ -51,8 +51,8 @@ struct writer {
 	struct writer_options options;
 	struct writer_clock clock;
 	char *clock_name;
-	uint8_t trace_id[16]; /* of new segments */
-	uint8_t file_id[16];  /* of the file; a merged one has an id of its own */
+	uint8_t trace_id[16];          /* of new segments */
+	uint8_t file_id[16];           /* of the file; a merged one has an id of its own */
 	bool has_segment, is_head_due; /* a segment has begun; its head is not in `out` yet */
 	bool has_rows;                 /* sections have something to write */
 	uint64_t segment_offset, segment_first, segment_ticks_max;
@@ -76,7 +76,7 @@ struct writer {
 	struct segment_ending ending;
 };
 
-/** What of a region's slot is in the file. first > last: no whole buffer. */
+/** The part of a region's slot that is in the file. first > last: no whole buffer. */
 struct taken {
 	uint64_t region;
 	uint32_t process, slot, first, last, part_sequence, part_events;
@@ -141,7 +141,7 @@ uint32_t segment_need_heap(struct writer *writer, uint32_t id);
 /** The same, of a node and all nodes outside of it. Return its number in the segment; 0 is the root, or no memory. */
 uint32_t segment_need_node_slowly(struct writer *writer, uint32_t id);
 
-/** Of a stack: the root is 0. */
+/** Return the number in the segment of a stack's node; the root's is 0. */
 static inline uint32_t segment_need_node(struct writer *writer, uint32_t id)
 {
 	if (__builtin_expect(id < writer->nodes.capacity && writer->nodes.numbers[id], 1))
@@ -182,7 +182,7 @@ uint32_t fill_fewer(const struct writer *writer, uint32_t tried);
 
 /* ---- writer.c ---- */
 
-/** One whose memory is all there, or NULL. */
+/** Return a writer that has all its memory, or NULL. */
 struct writer *writer_new_whole(const struct writer_options *options);
 
 /** Free the writer, and close its file as it is. */
@@ -203,7 +203,7 @@ struct taken writer_block_taken(const struct load_block *block);
 /** Remember what the file has of a slot. Return 0 or -ENOMEM. */
 int writer_note_sequence(struct writer *writer, const struct taken *taken);
 
-/** What is noted of it; NULL: nothing. */
+/** Return what the file has of a slot; NULL: nothing. */
 const struct rows_sequence *writer_find_sequence(const struct writer *writer, uint64_t region, uint32_t slot);
 
 #endif

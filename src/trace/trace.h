@@ -76,7 +76,7 @@ struct trace_image {
 	uint32_t build_id_size;
 };
 
-/** Where an image lay in a process, and when. */
+/** The place of an image in a process, and when it was there. */
 struct trace_mapping {
 	uint32_t process, image;
 	uint64_t base, end;         /**< run-time addresses [base, end) */
@@ -201,7 +201,7 @@ struct trace_resident_part {
 	const char *name; /**< path of the file, or the name that the program gave; "" without */
 };
 
-/** There is no such limit. */
+/** No limit. */
 #define TRACE_LIMIT_NONE UINT64_MAX
 
 /** How much memory a process may have, when its recording began. */
@@ -248,7 +248,7 @@ struct trace_named {
 	bool has_symbols;
 };
 
-/** What the session says about itself; texts "name=value" in the order written. */
+/** An option of the session, in the order written. */
 struct trace_option {
 	const char *name, *value;
 };
@@ -283,7 +283,7 @@ struct trace_option {
     of the logger allows. */
 #define TRACE_OPTION_LIMITED "limited"
 
-/** What is told of a sum's blocks. */
+/** Properties of the blocks of a sum. */
 enum trace_sum_flag {
 	TRACE_SUM_OPEN = 1,       /**< they were alive when their process ended; else they were given back */
 	TRACE_SUM_EARLIER = 2,    /**< they were there before the trace */
@@ -292,8 +292,8 @@ enum trace_sum_flag {
 	TRACE_SUM_THREADS = 16    /**< of several threads of the process that have ended; `thread` is one of them */
 };
 
-/** What ended blocks of one thread, heap, stack and function, begun in one interval of time, add up to: their events
-    are not in the trace. */
+/** The sum of ended blocks of one thread, heap, stack and function that began in one interval of time. Their events are
+    not in the trace. */
 struct trace_sum {
 	uint32_t thread, heap; /**< heap: place in trace->heaps, or TRACE_NONE */
 	uint32_t stack, entry; /**< node, and place in trace->entries, or TRACE_NONE */
@@ -314,7 +314,7 @@ struct trace_lifetime {
 	uint64_t count;
 };
 
-/** What else is known of the time whose ended blocks are in sums. */
+/** The time whose ended blocks are in sums. */
 struct trace_fold {
 	int64_t until_ns;    /**< points up to then are folded; of what was live then everything is there */
 	int64_t interval_ns; /**< sums are of times from a multiple of it to the next */
@@ -327,7 +327,7 @@ struct trace_fold {
 	uint64_t unknown_frees, order_conflicts;
 };
 
-/** What tracing cost, summed by the logger at the session's end. */
+/** The cost of tracing, summed by the logger at the session's end. */
 struct trace_statistics {
 	bool is_known;           /**< the trace has them: a recording that did not end has not */
 	uint64_t waits, wait_ns; /**< times that targets waited for a free buffer, and for how long */

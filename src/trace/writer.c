@@ -75,7 +75,7 @@ static bool events_are_valid(const struct writer *writer, const struct writer_ev
 	return is_valid;
 }
 
-/* What a block's head says. */
+/* A block's head while it is made. */
 struct made_block {
 	struct format_events head;
 	uint32_t kinds[256]; /* events by kind, without failed calls and calls in flight */
@@ -244,7 +244,7 @@ static void forget_rows(struct writer *writer)
 		writer->sections[type].bytes.size = writer->sections[type].count = 0;
 }
 
-/* What was to be written of the newest segment comes to nothing; a segment of which nothing is written is none. */
+/* Discard the unwritten part of the newest segment, and the segment itself if none of it is in the file. */
 static void forget_unwritten(struct writer *writer)
 {
 	struct output *output = &writer->output;
@@ -436,7 +436,7 @@ static uint32_t write_before_turn(struct writer *writer, const struct writer_eve
 	uint32_t written = 0;
 	if (!segment_drops_old(writer) || !fill_may_pass(writer, events->count))
 		return 0;
-	/* That may turn, too. */
+	/* Writing rows may begin the file's next round as well. */
 	int error = write_rows(writer, diag);
 	if (!error && fill_is_worth(writer) && fill_may_pass(writer, events->count) &&
 	    find_room(writer, output_room_left(&writer->output)) == 0)
@@ -446,7 +446,7 @@ static uint32_t write_before_turn(struct writer *writer, const struct writer_eve
 	return written;
 }
 
-/* What is too large for an empty file is written as two. Which buffers it completes, the second one says. */
+/* Write a block that is too large for an empty file as two. The second one says which buffers they complete. */
 static int write_halves(struct writer *writer, const struct writer_events *events, struct diag *diag)
 {
 	struct writer_events first = events_front(events, events->count / 2),
@@ -622,7 +622,7 @@ int writer_open_locked(struct writer *writer, const char *path, bool is_new, str
 		writer->output.fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW);
 	if (writer->output.fd < 0)
 		return is_new ? writer->output.fd : diag_errno(diag, "cannot write %s", path);
-	/* Who only adds to what is known of a trace may do so for its owner. */
+	/* A writer that only adds symbols may do so for the trace's owner. */
 	int error = permissions ? file_check_owner(writer->output.fd, path, diag) : 0;
 	if (error)
 		return error;
@@ -750,7 +750,7 @@ int writer_open(struct writer **out, const char *path, const struct writer_optio
 
 void writer_set_clock(struct writer *writer, const struct writer_clock *clock)
 {
-	/* One clock for the whole file: a reopened one has it. */
+	/* A file has one clock. A reopened file has it already. */
 	if (writer->clock_name)
 		return;
 	writer->clock = *clock;
@@ -787,7 +787,7 @@ void writer_set_host(struct writer *writer, const char *host)
 		writer->dictionary.host = copy;
 }
 
-/* What the end of a file that could not take everything still says. */
+/* Write the end of a file that could not take everything. */
 static void put_ending(struct writer *writer, const struct section *gaps)
 {
 	char reason[TRACE_REASON_BYTES];

@@ -60,7 +60,7 @@ struct writer_events {
 	uint64_t *time, *duration; /**< ticks */
 	uint64_t *address, *previous, *size, *usable, *argument, *argument2;
 	int32_t *result;
-	/* What of the region these came from, so that recovery writes no event twice. */
+	/* Their place in the region, so that recovery writes no event twice. */
 	uint64_t region;                        /**< random id of the region */
 	uint32_t slot;                          /**< thread slot */
 	uint32_t first_sequence, last_sequence; /**< buffers of that slot wholly contained; first > last: none */
@@ -82,8 +82,8 @@ int writer_open(struct writer **out, const char *path, const struct writer_optio
     ids. */
 int writer_reopen(struct writer **out, const char *path, const struct writer_options *options, struct diag *diag);
 
-/** Of a trace in several files, one of which was reopened: how far regions were taken in an earlier one, where the
-    later ones do not say. The latest first. */
+/** Read from an earlier file of a reopened trace how far regions were taken, where the later files do not have it. Call
+    it for the latest file first. */
 int writer_learn(struct writer *writer, const char *path, struct diag *diag);
 
 /** Begin a file that takes the place of another one of the same trace: with its dictionaries (in the file is what is
@@ -155,7 +155,8 @@ uint64_t writer_all_calls_after(const struct writer *writer);
 /** The row of a process, with ticks for times, until one is added or changed; NULL: there is none. */
 const struct trace_process *writer_process(const struct writer *writer, uint32_t id);
 
-/** Of a writer that has ended: its error, why, and the ticks of the first call that was counted, 0 without one. */
+/** Return the error of a writer that has ended; set why, and the ticks of the first call that was counted, 0 without
+    one. */
 int writer_end_reason(const struct writer *writer, char reason[TRACE_REASON_BYTES], uint64_t *ticks);
 
 /** Go on with a file whose writer has ended, as that one said by writer_end_reason(): nothing more is written but the
@@ -201,7 +202,7 @@ void writer_update_thread(struct writer *writer, uint32_t id, const struct trace
 /** The same, of a mapping, which stays one of its process. */
 void writer_update_mapping(struct writer *writer, uint32_t id, const struct trace_mapping *mapping);
 
-/** What a writer keeps to the end, of all its files: rows, and about how many bytes they take. */
+/** The rows that a writer keeps to the end, for all its files, and about how many bytes they take. */
 struct writer_kept {
 	uint32_t nodes, frames; /**< of stacks */
 	uint32_t rows;          /**< of all else that events refer to */
@@ -229,7 +230,7 @@ int writer_write_events(struct writer *writer, const struct writer_events *event
 /** Dictionary rows and everything before are in the file (not necessarily on the disk). */
 int writer_flush(struct writer *writer, struct diag *diag);
 
-/** Of pieces: end the file, when it has events or is_forced, and go on in the next. */
+/** End a file of pieces, if it has events or is_forced, and go on in the next. */
 int writer_turn(struct writer *writer, bool is_forced, struct diag *diag);
 
 /** For recovery: the last buffer sequence written for (region, slot), or UINT32_MAX when none. */
