@@ -188,7 +188,9 @@ static int matching_read_ends(struct matching *matching, struct diag *diag)
 		matching->processes[i].is_end_known = matching->table->dictionary->processes[i].end != TRACE_END_OPEN;
 	}
 	free(ends_ns);
-	return are_consistent ? 0 : diag_fail(diag, ESTALE, "the end of a process was told late");
+	return are_consistent ? 0
+			      : diag_fail(diag, ESTALE,
+					  "the end of a process is earlier than events that were matched already");
 }
 
 static void matching_read_processes(struct matching *matching)
@@ -301,7 +303,7 @@ static int matching_check_growth(const struct matching *matching, struct diag *d
 		const char *what;
 	} reasons[] = {
 		{matching->start_count > 0, "a process was forked"},
-		{trace_has_annotations(dictionary), "a program tells of heaps of its own"},
+		{trace_has_annotations(dictionary), "a program uses annotated heaps"},
 		{has_losses, "events were lost"},
 		{matching->table->sample_bytes > 0, "it is a sample"},
 		{dictionary->fold_count > 0, "some of it is in sums"},

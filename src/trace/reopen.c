@@ -187,8 +187,7 @@ int writer_reopen(struct writer **out, const char *path, const struct writer_opt
 	if (!error)
 		error = load_file(&load, path, diag);
 	if (!error && load.origins.count > 1)
-		error = diag_fail(diag, ENOTSUP, "%s is made of parts of several traces and cannot be gone on with",
-				  path);
+		error = diag_fail(diag, ENOTSUP, "cannot append to %s: it was merged from several traces", path);
 	if (!error && writer->options.is_whole && !load.is_complete)
 		error = diag_fail(diag, EINVAL, "%s is not complete: %s; see xheap recover", path, load.cut_reason);
 	/* A SKIP of a circular file is written before the bytes that it leads over, so it may lead a little behind the

@@ -461,7 +461,7 @@ int writer_write_events(struct writer *writer, const struct writer_events *event
 	if (!events->count)
 		return 0;
 	if (!events_are_valid(writer, events))
-		return diag_fail(diag, EINVAL, "events that refer to what is not there");
+		return diag_fail(diag, EINVAL, "events refer to an unknown stack, entry, heap or thread");
 	bool had_ended = writer_has_ended(writer), is_near = !had_ended && fill_is_near(writer);
 	uint32_t written = had_ended || is_near ? 0 : write_before_turn(writer, events, diag);
 	if (written && written < events->count) {

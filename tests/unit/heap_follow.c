@@ -368,7 +368,7 @@ static void test_end_told_late(void **state)
 	scene_end(&scene, processes[0], 20, TRACE_END_EXIT, 0);
 	scene_alloc(&scene, threads[THREADS_EACH], 50, 0x2000, 5);
 	assert_int_equal(look(60), -ESTALE);
-	assert_string_equal(reason.text, "the end of a process was told late");
+	assert_string_equal(reason.text, "the end of a process is earlier than events that were matched already");
 	finish(-ESTALE);
 }
 
