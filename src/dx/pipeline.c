@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Turns a chain of Where, OrderBy, Skip, Take and Select over Heap() or Allocations() into a plan. Not for traces with
- * gaps, whose errors count, too, and have a place among the events; nor for heaps in other heaps, unless Heap(true) asks
- * for them: the interpreter does those.
+ * gaps, whose errors count, too, and have a place among the events; nor for heaps in other heaps, unless Heap(true)
+ * asks for them: the interpreter does those.
  */
 #include "dx/pipeline.h"
 
