@@ -42,18 +42,19 @@ void unconfirmed_take(struct heap_reading *reading, struct unconfirmed *unconfir
 	walk->count = kept;
 }
 
-/* Read the words of some, without whether the chunk before is in use. */
-static bool words_read(const struct heap_reading *reading, const struct unconfirmed_block *items, size_t count,
+/* Read the words of some, without whether the chunk before is in use. One that lies in memory that is gone has zeros. */
+static void words_read(const struct heap_reading *reading, const struct unconfirmed_block *items, size_t count,
 		       uint64_t (*words)[3])
 {
 	struct glibc_piece pieces[SOME];
 	for (size_t i = 0; i < count; i++)
 		pieces[i] = (struct glibc_piece){items[i].block.address - sizeof(**words), words[i], sizeof(*words)};
-	if (!glibc_read_pieces(reading->walk->pid, pieces, count))
-		return false;
-	for (size_t i = 0; i < count; i++)
+	bool are_read = glibc_read_pieces(reading->walk->pid, pieces, count);
+	for (size_t i = 0; i < count; i++) {
+		if (!are_read && !glibc_read_pieces(reading->walk->pid, &pieces[i], 1))
+			memset(words[i], 0, sizeof(words[i]));
 		words[i][0] &= ~(uint64_t)GLIBC_BEFORE_IN_USE;
-	return true;
+	}
 }
 
 /* Drop those whose words are others than before; what cannot be read, too. */
@@ -64,8 +65,7 @@ static void words_check(const struct heap_reading *reading, struct unconfirmed *
 	for (size_t done = 0, some; done < unconfirmed->count; done += some) {
 		struct unconfirmed_block *items = unconfirmed->items + done;
 		some = unconfirmed->count - done < SOME ? unconfirmed->count - done : SOME;
-		if (!words_read(reading, items, some, words))
-			continue;
+		words_read(reading, items, some, words);
 		for (size_t i = 0; i < some; i++) {
 			if (is_first)
 				memcpy(items[i].words, words[i], sizeof(words[i]));
