@@ -42,7 +42,7 @@ void unconfirmed_take(struct heap_reading *reading, struct unconfirmed *unconfir
 	walk->count = kept;
 }
 
-/* Read the words of some, without whether the chunk before is in use. One that lies in memory that is gone has zeros. */
+/* Read the words of some, without whether the chunk before is in use. Of one whose memory is gone they are zero. */
 static void words_read(const struct heap_reading *reading, const struct unconfirmed_block *items, size_t count,
 		       uint64_t (*words)[3])
 {
