@@ -88,8 +88,10 @@ void action_input_fini(struct action_input *input)
 {
 	for (unsigned i = 0; i < input->source_count; i++)
 		source_fini(&input->sources[i]);
-	action_callers_free(input->callers);
-	action_heaps_free(input->heaps);
+	if (input->callers)
+		input->callers_free(input->callers);
+	if (input->heaps)
+		input->heaps_free(input->heaps);
 	intern_fini(&input->images);
 	intern_fini(&input->splits);
 	if (input->has_prepared)

@@ -55,8 +55,11 @@ struct action_input {
 	/* Found by actions. */
 	struct action_callers *callers; /**< the tree of -callers */
 	struct action_heaps *heaps;     /**< the groups of -heaps */
-	struct intern images;           /**< names of images: the groups of -image */
-	struct intern splits;           /**< labels of what several sources are split by */
+	/** set with them: how they are freed */
+	void (*callers_free)(struct action_callers *callers);
+	void (*heaps_free)(struct action_heaps *heaps);
+	struct intern images; /**< names of images: the groups of -image */
+	struct intern splits; /**< labels of what several sources are split by */
 };
 
 /** Free all that actions found. The sources stay the caller's. */
@@ -217,11 +220,5 @@ void action_stack_json(struct action_input *input, uint32_t node, struct json *j
 
 /** Return a copy of the text; the caller frees it. */
 char *action_copy(const char *text);
-
-/** Free the tree of -callers; NULL is none. */
-void action_callers_free(struct action_callers *callers);
-
-/** Free the groups of -heaps; NULL is none. */
-void action_heaps_free(struct action_heaps *heaps);
 
 #endif

@@ -34,13 +34,22 @@ static uint32_t node_add(struct action_callers *callers, uint32_t parent, uint32
 	return *node;
 }
 
+static void callers_free(struct action_callers *callers)
+{
+	map_fini(&callers->children);
+	free(callers->nodes);
+	free(callers);
+}
+
 static void callers_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,
 			   struct action_groups *groups)
 {
 	struct heap_names *names = source->names;
 	uint32_t at = heap_names_site(names, &source->table->sites[cell->site]), node = HEAP_NONE;
-	if (!input->callers)
+	if (!input->callers) {
 		input->callers = memory_zeroed(1, sizeof(*input->callers));
+		input->callers_free = callers_free;
+	}
 	while (at && !heap_patterns_match(input->callers_of, names, at))
 		at = heap_names_frame(names, at)->parent;
 	for (; at; at = heap_names_frame(names, at)->parent) {
@@ -76,15 +85,6 @@ static void callers_json(struct action_input *input, uint32_t group, struct json
 	json_begin_object(json, "frame");
 	action_json_name(input, name_of(input, group), json);
 	json_end_object(json);
-}
-
-void action_callers_free(struct action_callers *callers)
-{
-	if (!callers)
-		return;
-	map_fini(&callers->children);
-	free(callers->nodes);
-	free(callers);
 }
 
 const struct action action_callers_table = {

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "action/diff_report.h"
 #include "action/report_columns.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -16,7 +15,7 @@
 struct collapsed_frame {
 	uint32_t text, parent;
 	uint32_t first, next; /* its first child, and its parent's next one; HEAP_NONE: none */
-	long double values[DIFF_SIDES];
+	long double values[COLLAPSED_COLUMNS];
 };
 
 struct collapsed {
@@ -156,10 +155,10 @@ static void source_add(struct collapsed *collapsed, unsigned number, unsigned co
 static void line_write(struct collapsed *collapsed, uint32_t frame, struct sink *out)
 {
 	const struct collapsed_choice *choice = collapsed->choice;
-	const unsigned columns = choice->diff ? DIFF_SIDES : 1;
+	const unsigned columns = choice->sides ? COLLAPSED_COLUMNS : 1;
 	const long double *values = collapsed->frames[frame].values;
 	size_t length = 0;
-	if (values[DIFF_A] == 0 && values[DIFF_B] == 0)
+	if (values[0] == 0 && values[1] == 0)
 		return;
 	for (uint32_t at = frame; at; at = collapsed->frames[at].parent)
 		path_add(collapsed, length++, collapsed->frames[at].text);
@@ -170,7 +169,7 @@ static void line_write(struct collapsed *collapsed, uint32_t frame, struct sink 
 		sink_bytes(out, collapsed->texts.items[text].data, collapsed->texts.items[text].size);
 	}
 	for (unsigned i = 0; i < columns; i++)
-		sink_format(out, " %s", diff_text_number(values[i]).data);
+		sink_format(out, " %s", text_decimal(values[i]).data);
 	sink_put(out, '\n');
 }
 
@@ -229,15 +228,14 @@ void collapsed_name(struct action_input *input)
 void collapsed_write(struct action_input *input, const struct collapsed_choice *choice, struct sink *out)
 {
 	struct collapsed collapsed = {.input = input, .choice = choice};
-	const struct diff *diff = choice->diff;
-	assert(diff || input->source_count == 1);
+	const struct collapsed_side alone = {0, 1};
+	assert(choice->sides || input->source_count == 1);
 	memory_grow(collapsed.frames, collapsed.frame_count, collapsed.frame_capacity);
 	collapsed.frames[collapsed.frame_count++] = (struct collapsed_frame){.first = HEAP_NONE, .next = HEAP_NONE};
 	collapsed_name(input);
 	for (unsigned i = 0; i < input->source_count; i++) {
-		const unsigned side = diff && i >= diff->runs[DIFF_A];
-		const long double scale = diff && diff->scales ? diff->scales[i] : 1;
-		source_add(&collapsed, i, side, diff ? scale / diff->runs[side] : 1);
+		const struct collapsed_side *side = choice->sides ? &choice->sides[i] : &alone;
+		source_add(&collapsed, i, side->column, side->factor);
 	}
 	lines_write(&collapsed, out);
 	free(collapsed.frames);

@@ -4,17 +4,25 @@
  * and a number.
  *
  *     main;parse;malloc 4096          of one source
- *     main;parse;malloc 4096 8192     of a diff: A's number, then B's
+ *     main;parse;malloc 4096 8192     of two sides: one's number, then the other's
  */
 #ifndef XHEAP_ACTION_COLLAPSED_H
 #define XHEAP_ACTION_COLLAPSED_H
 
-#include "action/diff.h"
+#include "action/report_rows.h"
+
+enum { COLLAPSED_COLUMNS = 2 };
+
+/** What a source adds to: a column, by a factor. */
+struct collapsed_side {
+	unsigned column;
+	long double factor;
+};
 
 struct collapsed_choice {
 	enum action_number number;
-	bool is_reversed;        /**< the innermost frame first; else the outermost one */
-	const struct diff *diff; /**< its sides are the columns; NULL: the input has one source */
+	bool is_reversed;                   /**< the innermost frame first; else the outermost one */
+	const struct collapsed_side *sides; /**< one for each source; NULL: one source, one column */
 };
 
 /** Name the stacks of all sources: all files are known then that names are read from. */

@@ -50,7 +50,7 @@ static void numbers(const struct diff_report *report, const struct action_row *r
 					 *change = &of;
 #define X(suffix, kind, value) \
 	if (has_column(report, COLUMN_##kind)) \
-		sink_format(out, ",%s", is_known ? diff_text_number(value).data : "");
+		sink_format(out, ",%s", is_known ? text_decimal(value).data : "");
 		COLUMNS(X)
 #undef X
 	}

@@ -63,8 +63,7 @@ static void changes(struct json *json, const struct diff_report *report, const s
 		json_begin_object(json, objects[k].key);
 		for (int i = 0; i < ACTION_NUMBER_COUNT; i++)
 			if (is_known[i])
-				json_literal(json, report_numbers[i].name,
-					     diff_text_number(objects[k].value(&of[i])).data);
+				json_literal(json, report_numbers[i].name, text_decimal(objects[k].value(&of[i])).data);
 		json_end_object(json);
 	}
 	if (!has_object(report, OBJECT_OF_ESTIMATES))
@@ -128,7 +127,7 @@ static void side_json(struct json *json, const struct diff_report *report, enum 
 		if (heap_names_lent_count(one.sources->names))
 			json_count(json, "lent_names", heap_names_lent_count(one.sources->names));
 		if (report->diff.scales)
-			json_literal(json, "factor", diff_text_number(report->diff.scales[source]).data);
+			json_literal(json, "factor", text_decimal(report->diff.scales[source]).data);
 		json_end_object(json);
 	}
 	json_end_array(json);

@@ -2,9 +2,11 @@
 #include "action/diff_report.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "action/collapsed.h"
+#include "base/memory.h"
 #include "base/text.h"
 
 const char *diff_basis_name(enum diff_basis basis)
@@ -56,15 +58,6 @@ char *diff_row_by(const struct diff_report *report, const struct diff_part *part
 	return heap_by_text(action_window(source, part->action), source->table, row->by);
 }
 
-/* 17 digits before the point fit the text. */
-struct text diff_text_number(long double number)
-{
-	struct text text;
-	const char *format = number == rintl(number) ? "%.0Lf" : "%.3Lf";
-	snprintf(text.data, sizeof(text.data), format, number);
-	return text;
-}
-
 struct text diff_text_amount(enum action_number number, long double amount)
 {
 	const uint64_t rounded = (uint64_t)(fabsl(amount) + 0.5L);
@@ -83,10 +76,17 @@ struct text diff_text_percent(const struct diff_change *change)
 
 static void diff_folded(const struct diff_report *report, struct sink *out)
 {
+	const struct diff *diff = &report->diff;
+	struct collapsed_side *sides = memory_zeroed(diff->input->source_count, sizeof(*sides));
+	for (unsigned i = 0; i < diff->input->source_count; i++) {
+		const unsigned side = i >= diff->runs[DIFF_A];
+		sides[i] = (struct collapsed_side){side, (diff->scales ? diff->scales[i] : 1) / diff->runs[side]};
+	}
 	const struct collapsed_choice choice = {.number = action_sort_number(report->parts[0].sort),
 						.is_reversed = report->is_reversed,
-						.diff = &report->diff};
-	collapsed_write(report->diff.input, &choice, out);
+						.sides = sides};
+	collapsed_write(diff->input, &choice, out);
+	free(sides);
 }
 
 void diff_report_write(const struct diff_report *report, enum report_format format, struct sink *out)

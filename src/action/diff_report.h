@@ -52,9 +52,6 @@ const char *diff_state_name(enum diff_state state);
 /** Return the label of the row's split, "" for none; the caller frees it. */
 char *diff_row_by(const struct diff_report *report, const struct diff_part *part, const struct action_row *row);
 
-/** Format a number of either sign: an integer as it is, others with a fraction of thousandths. */
-struct text diff_text_number(long double number);
-
 /** Format an amount of this number for people, without its sign: "1.2 MiB", "1,234". */
 struct text diff_text_amount(enum action_number number, long double amount);
 

@@ -86,23 +86,22 @@ static void groups_find(struct action_heaps *heaps, struct action_source *source
 	map_fini(&times);
 }
 
+static void heaps_free(struct action_heaps *heaps)
+{
+	intern_fini(&heaps->names);
+	free(heaps->items);
+	free(heaps);
+}
+
 static uint32_t group_of(struct action_input *input, const struct action_source *source, uint32_t place)
 {
 	if (!input->heaps) {
 		input->heaps = memory_zeroed(1, sizeof(*input->heaps));
+		input->heaps_free = heaps_free;
 		for (unsigned i = 0; i < input->source_count; i++)
 			groups_find(input->heaps, &input->sources[i]);
 	}
 	return source->heap_groups[place];
-}
-
-void action_heaps_free(struct action_heaps *heaps)
-{
-	if (!heaps)
-		return;
-	intern_fini(&heaps->names);
-	free(heaps->items);
-	free(heaps);
 }
 
 static void heaps_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,

@@ -90,6 +90,15 @@ struct text text_microseconds(int64_t time_ns)
 	return text;
 }
 
+/* 17 digits before the point fit the text. */
+struct text text_decimal(long double number)
+{
+	struct text text;
+	bool is_fraction = number > -1e17L && number < 1e17L && number != (long double)(int64_t)number;
+	snprintf(text.data, sizeof(text.data), is_fraction ? "%.3Lf" : "%.0Lf", number);
+	return text;
+}
+
 struct text text_thousandths(uint64_t thousandths)
 {
 	struct text text;

@@ -27,6 +27,9 @@ struct text text_microseconds(int64_t time_ns);
 /** Format a number of thousandths: "2.000", "0.125" */
 struct text text_thousandths(uint64_t thousandths);
 
+/** Format a number of either sign: an integer as it is, others with a fraction of thousandths. */
+struct text text_decimal(long double number);
+
 /** Return a process id as a text; "-" for 0, which means that the id is not known. */
 struct text text_pid(uint32_t pid);
 
