@@ -146,6 +146,7 @@ struct action {
 	void (*extend)(struct action_input *input, struct action_source *source, struct action_rows *rows);
 	/** Return whether a row with these figures is one of this action's; one source is enough. NULL: all are. */
 	bool (*has)(const struct action_figures *figures);
+	bool needs_each_block; /**< it looks at single blocks: of a folded time there are only sums */
 	struct action_extra extra[ACTION_EXTRA_MAX];
 	unsigned extra_count;
 	/** Return whether the group's name has a place in an image that no symbol names. NULL: none has. */
@@ -162,30 +163,6 @@ struct action {
 	    instead. */
 	char *(*lines)(struct action_input *input, uint32_t group);
 };
-
-extern const struct action action_stacks, action_frames, action_inclusive, action_image, action_heaps, action_tree,
-	action_callers_table, action_chains, action_totals, action_surveyed;
-
-/** The places in `extra` of action_chains. */
-enum action_chains_extra { CHAINS_COUNT, CHAINS_STEPS, CHAINS_STEPS_MAX, CHAINS_FACTOR, CHAINS_COPIED };
-
-/** The places in `extra` of action_surveyed: stacks with what a survey found. It is no action that people ask for. */
-enum action_surveyed_extra { SURVEYED_SHORT, SURVEYED_SHORT_BYTES, SURVEYED_CROSSED, SURVEYED_CROSSED_BYTES };
-
-/** The actions that people may ask for. */
-enum action_place {
-	ACTION_STACKS,
-	ACTION_FRAMES,
-	ACTION_INCLUSIVE,
-	ACTION_IMAGE,
-	ACTION_HEAPS,
-	ACTION_TREE,
-	ACTION_CALLERS,
-	ACTION_CHAINS,
-	ACTION_TOTALS,
-	ACTION_COUNT
-};
-extern const struct action *const action_table[ACTION_COUNT];
 
 /** Return the node of the names at which the site's culled stack begins; 0: it has no stack. */
 uint32_t action_site_node(struct action_input *input, struct action_source *source, const struct heap_cell *cell);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/action_table.h"
 #include "action/budget_update.h"
 #include "action/report_columns.h"
 #include "base/memory.h"

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "action/action_table.h"
 #include "action/losses.h"
 #include "action/report_columns.h"
 #include "base/memory.h"

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "action/action_table.h"
 #include "base/text.h"
 #include "query/plain_name.h"
 

@@ -4,6 +4,7 @@
  * it. Of a stack that has the function several times, its innermost call counts.
  */
 #include "action/action.h"
+#include "action/action_table.h"
 
 #include <assert.h>
 #include <stdlib.h>

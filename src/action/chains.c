@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "action/action_table.h"
 #include "action/report_rows.h"
 #include "base/memory.h"
 #include "table/live.h"
@@ -137,6 +138,7 @@ const struct action action_chains = {
 	.sort = "src",
 	.groups = chains_groups,
 	.extend = chains_extend,
+	.needs_each_block = true,
 	.has = chains_has,
 	.text = action_stack_text,
 	.json = action_stack_json,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/action_table.h"
 #include "action/forecast.h"
 #include "action/losses.h"
 #include "action/stack_view.h"

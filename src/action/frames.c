@@ -4,6 +4,7 @@
  * function that asked for it, and in no other. -inclusive: in the rows of all functions on its stack, once in each.
  */
 #include "action/action.h"
+#include "action/action_table.h"
 
 /* A group is a frame's name, from 1; 0: no stack. */
 static void frames_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,

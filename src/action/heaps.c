@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "action/action_table.h"
 #include "action/report_rows.h"
 #include "base/memory.h"
 #include "base/text.h"

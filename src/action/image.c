@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* -image: one row per image of the frame that -frames would show. */
 #include "action/action.h"
+#include "action/action_table.h"
 
 static void image_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,
 			 struct action_groups *groups)

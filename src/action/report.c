@@ -89,12 +89,11 @@ int report_check(const struct report_part *parts, unsigned count, const struct h
 	bool knows_peak = heap_folded_knows_peak(table, filter, range);
 	for (unsigned i = 0; i < count && heap_is_folded(table); i++) {
 		const char *key = parts[i].sort ? parts[i].sort->key : "";
-		if (parts[i].action == &action_chains)
+		if (parts[i].action->needs_each_block)
 			return diag_fail(diag, ENOTSUP,
-					 "-chains is not known up to %s: blocks that had ended by then are folded into "
-					 "sums; -stacks src tells which stacks"
-					 " reallocate",
-					 until.data);
+					 "-%s is not known up to %s: blocks that had ended by then are folded into "
+					 "sums; -stacks src tells which stacks reallocate",
+					 parts[i].action->name, until.data);
 		if (!knows_peak && (!strcmp(key, "sp") || !strcmp(key, "spc")))
 			return diag_fail(diag, ENOTSUP,
 					 "%s: what of this question was live up to %s is not known: blocks that had "

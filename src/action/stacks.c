@@ -2,6 +2,7 @@
 /* -stacks: one row per stack, frame by frame the same by name. */
 #include "action/action.h"
 
+#include "action/action_table.h"
 #include "action/stack_view.h"
 
 static void stacks_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/action_table.h"
 #include "action/stack_view.h"
 #include "base/memory.h"
 #include "query/folded.h"

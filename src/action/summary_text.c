@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/action_table.h"
 #include "action/forecast.h"
 #include "action/stack_view.h"
 #include "action/summary_lines.h"

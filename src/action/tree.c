@@ -2,6 +2,7 @@
 /* -tree: who called whom, from the thread's start down to the functions that asked for memory; each row with all
    beneath it. */
 #include "action/action.h"
+#include "action/action_table.h"
 
 /* A group is a node of the names; 0: no stack. */
 static void tree_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,

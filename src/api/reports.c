@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports: the actions of the command, with their rows. */
+#include "action/action_table.h"
 #include "action/report.h"
 
 #include <errno.h>

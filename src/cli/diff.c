@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "action/action_table.h"
 #include "action/collapsed.h"
 #include "action/diff_report.h"
 #include "base/memory.h"

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "action/action_table.h"
 #include "action/diff_report.h"
 #include "action/stack_view.h"
 #include "cli/filter_options.h"

@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "action/action_table.h"
 #include "action/collapsed.h"
 #include "base/memory.h"
 #include "base/text.h"

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "action/action_table.h"
 #include "action/report_rows.h"
 #include "action/stack_view.h"
 #include "action/summary.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "action/action_table.h"
 #include "action/report.h"
 #include "action/stack_view.h"
 #include "base/text.h"
@@ -387,8 +388,8 @@ static void head_show(struct top_screen *screen, const struct top_view *view, co
 	const struct trace_dictionary *dictionary = trace_dictionary(source->trace);
 	char line[LINE_BYTES], name[LINE_BYTES], order[LINE_BYTES];
 	const char *parts[] = {name, order, "q ends, s sorts"};
-	snprintf(name, sizeof(name), "%.300s: %s, %s events", view->session,
-		 text_duration(view->duration_ns).data, text_count(view->event_count).data);
+	snprintf(name, sizeof(name), "%.300s: %s, %s events", view->session, text_duration(view->duration_ns).data,
+		 text_count(view->event_count).data);
 	snprintf(order, sizeof(order), "by %s", view->order->title);
 	top_screen_parts(screen, "", parts, screen->is_terminal ? 3 : 2);
 	for (uint32_t i = 0; i < dictionary->option_count; i++)
@@ -531,8 +532,8 @@ void top_show_counters(struct top_screen *screen, const struct top_view *view, c
 	top_screen_line(screen, line);
 	top_screen_line(screen, "");
 	sink_to_memory(&table);
-	session_state_targets(
-		state, &(struct text_layout){.width = screen->width, .has_unicode = screen->has_unicode}, &table);
+	session_state_targets(state, &(struct text_layout){.width = screen->width, .has_unicode = screen->has_unicode},
+			      &table);
 	char *text = sink_take(&table, NULL), *next = text;
 	for (const char *line; next && (line = strsep(&next, "\n")) && (next || *line);)
 		top_screen_line(screen, line);

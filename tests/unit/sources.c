@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "action/action_table.h"
 #include "action/diff.h"
 #include "match/match.h"
 #include "scene.h"
