@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "action/action.h"
+#include "action/report/action.h"
 #include "base/diag.h"
 #include "query/filter_words.h"
 #include "xheap/xheap.h"

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "action/report.h"
+#include "action/report/report.h"
 #include "api/api.h"
 #include "match/moment.h"
 #include "query/nearest.h"

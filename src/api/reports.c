@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports: the actions of the command, with their rows. */
-#include "action/action_table.h"
-#include "action/report.h"
+#include "action/actions/action_table.h"
+#include "action/report/report.h"
 
 #include <errno.h>
 #include <math.h>

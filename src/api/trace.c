@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "action/losses.h"
-#include "action/report.h"
+#include "action/report/losses.h"
+#include "action/report/report.h"
 #include "api/api.h"
 #include "base/memory.h"
 #include "match/match.h"

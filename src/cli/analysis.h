@@ -3,7 +3,7 @@
 #ifndef XHEAP_CLI_ANALYSIS_H
 #define XHEAP_CLI_ANALYSIS_H
 
-#include "action/action.h"
+#include "action/report/action.h"
 #include "base/option.h"
 #include "table/index_cache.h"
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "action/losses.h"
+#include "action/report/losses.h"
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"

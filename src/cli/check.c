@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "action/budget_baseline.h"
-#include "action/budget_check.h"
-#include "action/budget_update.h"
-#include "action/diff.h"
+#include "action/budget/budget_baseline.h"
+#include "action/budget/budget_check.h"
+#include "action/budget/budget_update.h"
+#include "action/diff/diff.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/analysis.h"

@@ -6,9 +6,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "action/budget_report.h"
-#include "action/budget_update.h"
-#include "action/report.h"
+#include "action/budget/budget_report.h"
+#include "action/budget/budget_update.h"
+#include "action/report/report.h"
 #include "base/text.h"
 #include "base/whole_file.h"
 #include "cli/cli.h"

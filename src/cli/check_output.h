@@ -3,7 +3,7 @@
 #ifndef XHEAP_CLI_CHECK_OUTPUT_H
 #define XHEAP_CLI_CHECK_OUTPUT_H
 
-#include "action/budget_check.h"
+#include "action/budget/budget_check.h"
 
 /** What was asked for. */
 struct check_output {

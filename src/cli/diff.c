@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "action/action_table.h"
-#include "action/collapsed.h"
-#include "action/diff_report.h"
+#include "action/actions/action_table.h"
+#include "action/diff/diff_report.h"
+#include "action/report/collapsed.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/analysis.h"

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "action/action_table.h"
-#include "action/diff_report.h"
-#include "action/stack_view.h"
+#include "action/actions/action_table.h"
+#include "action/diff/diff_report.h"
+#include "action/report/stack_view.h"
 #include "cli/filter_options.h"
 
 static void say_growth(const struct diff_limits *limits, const struct action_sort *sort, const char *what,

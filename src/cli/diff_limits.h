@@ -3,7 +3,7 @@
 #ifndef XHEAP_CLI_DIFF_LIMITS_H
 #define XHEAP_CLI_DIFF_LIMITS_H
 
-#include "action/diff.h"
+#include "action/diff/diff.h"
 
 /** What --fail-above and --fail-frames ask for. Zero it. */
 struct diff_limits {

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "action/early_end.h"
-#include "action/losses.h"
-#include "action/report.h"
+#include "action/report/early_end.h"
+#include "action/report/losses.h"
+#include "action/report/report.h"
 #include "base/text.h"
 #include "cli/analysis.h"
 #include "cli/formats.h"

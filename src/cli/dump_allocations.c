@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "action/early_end.h"
-#include "action/report.h"
+#include "action/report/early_end.h"
+#include "action/report/report.h"
 #include "base/text.h"
 #include "cli/analysis.h"
 #include "cli/dump.h"

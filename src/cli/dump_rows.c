@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "action/report.h"
+#include "action/report/report.h"
 #include "base/grid.h"
 #include "base/text.h"
 #include "cli/dump.h"

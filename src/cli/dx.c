@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "action/report.h"
-#include "base/text.h"
+#include "action/report/report.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "cli/analysis.h"
 #include "cli/dx_prompt.h"
 #include "cli/formats.h"

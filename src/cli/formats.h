@@ -3,7 +3,7 @@
 #ifndef XHEAP_CLI_FORMATS_H
 #define XHEAP_CLI_FORMATS_H
 
-#include "action/report.h"
+#include "action/report/report.h"
 #include "base/option.h"
 
 /** All of enum report_format; those of listings, which have no stacks to fold; those of commands that have no CSV. */

@@ -6,8 +6,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "action/action_table.h"
-#include "action/collapsed.h"
+#include "action/actions/action_table.h"
+#include "action/report/collapsed.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/whole_file.h"

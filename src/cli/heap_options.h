@@ -3,7 +3,7 @@
 #ifndef XHEAP_CLI_HEAP_OPTIONS_H
 #define XHEAP_CLI_HEAP_OPTIONS_H
 
-#include "action/report.h"
+#include "action/report/report.h"
 #include "cli/filter_options.h"
 #include "cli/layout_options.h"
 

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "action/early_end.h"
-#include "action/ends.h"
-#include "action/losses.h"
-#include "action/report.h"
+#include "action/report/early_end.h"
+#include "action/report/ends.h"
+#include "action/report/losses.h"
+#include "action/report/report.h"
 #include "base/text.h"
 #include "cli/info.h"
 

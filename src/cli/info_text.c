@@ -5,10 +5,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "action/early_end.h"
-#include "action/ends.h"
-#include "action/losses.h"
-#include "action/report.h"
+#include "action/report/early_end.h"
+#include "action/report/ends.h"
+#include "action/report/losses.h"
+#include "action/report/report.h"
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"

@@ -16,10 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "action/action_table.h"
-#include "action/report_rows.h"
-#include "action/stack_view.h"
-#include "action/summary.h"
+#include "action/actions/action_table.h"
+#include "action/report/report_rows.h"
+#include "action/report/stack_view.h"
+#include "action/summary/summary.h"
 #include "base/text.h"
 #include "cli/analysis.h"
 #include "cli/cli.h"

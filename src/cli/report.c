@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "action/summary.h"
+#include "action/summary/summary.h"
 #include "base/whole_file.h"
 #include "cli/analysis.h"
 #include "cli/filter_options.h"

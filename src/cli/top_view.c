@@ -6,9 +6,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "action/action_table.h"
-#include "action/report.h"
-#include "action/stack_view.h"
+#include "action/actions/action_table.h"
+#include "action/report/report.h"
+#include "action/report/stack_view.h"
 #include "base/text.h"
 #include "base/text_width.h"
 #include "cli/session_state.h"

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "action/report_rows.h"
+#include "action/report/report_rows.h"
 #include "cli/top_screen.h"
 #include "session/controller.h"
 

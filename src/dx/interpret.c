@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "dx/methods.h"
 #include "dx/debugger.h"
 #include "dx/group_sums.h"
+#include "dx/methods.h"
 #include "dx/objects.h"
 
 /* ---- the query ---- */

@@ -5,8 +5,8 @@
 
 #include "base/memory.h"
 #include "dx/block_pass.h"
-#include "dx/methods.h"
 #include "dx/inherited.h"
+#include "dx/methods.h"
 #include "dx/positions.h"
 #include "query/extents.h"
 

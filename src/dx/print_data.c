@@ -8,8 +8,8 @@
 
 #include "base/grid.h"
 #include "base/json.h"
-#include "dx/methods.h"
 #include "dx/command.h"
+#include "dx/methods.h"
 
 enum { COLUMNS_MAX = 256, LEVELS_DEFAULT = 2 };
 

@@ -13,9 +13,9 @@
 
 #include <string.h>
 
-#include "base/bisect.h"
 #include "arch/branch_bytes.h"
 #include "arch/code.h"
+#include "base/bisect.h"
 
 enum { NEAR = 128, WINDOW = 192, FUNCTION_MAX = 1 << 14, CONFIRM_MAX = 1 << 20, CONFIRM_TOTAL = 1 << 26 };
 

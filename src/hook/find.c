@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bisect.h"
-#include "hook/branches.h"
 #include "arch/code.h"
 #include "arch/patch_bytes.h"
+#include "base/bisect.h"
+#include "hook/branches.h"
 #include "hook/displace.h"
 #include "hook/elf_file.h"
 #include "hook/entry_names.h"

@@ -11,9 +11,9 @@
 
 #include <string.h>
 
+#include "arch/code.h"
 #include "base/requests.h"
 #include "base/wide_registers.h"
-#include "arch/code.h"
 
 enum {
 	FUNCTION_BYTES_MAX = 1 << 18,

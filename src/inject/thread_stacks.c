@@ -14,10 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/bisect.h"
 #include "arch/cpu.h"
 #include "arch/patch_bytes.h"
 #include "arch/registers.h"
+#include "base/bisect.h"
 #include "inject/remote.h"
 
 enum {

@@ -17,10 +17,10 @@
 #include "session/directory.h"
 #include "session/drain.h"
 #include "session/indexing.h"
-#include "session/tracer.h"
 #include "session/options.h"
 #include "session/session_clock.h"
 #include "session/store.h"
+#include "session/tracer.h"
 #include "session/watch.h"
 
 /** A process of a target. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "action/budget_update.h"
+#include "action/budget/budget_update.h"
 #include "replay.h"
 
 static void expect(bool holds)

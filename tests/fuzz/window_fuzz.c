@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "action/diff.h"
+#include "action/diff/diff.h"
 #include "base/memory.h"
 #include "query/window_word.h"
 #include "replay.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "action/losses.h"
-#include "action/report.h"
+#include "action/report/losses.h"
+#include "action/report/report.h"
 
 /* All is well with it. */
 static struct trace_dictionary whole(void)

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "action/growth.h"
+#include "action/summary/growth.h"
 
 #define SECOND 1000000000.0
 static const double life = 60; /* seconds of each program */

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "os/limits.h"
 #include "os/cgroups.h"
+#include "os/limits.h"
 #include "os/proc.h"
 
 static char root[200];

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "action/action_table.h"
-#include "action/diff.h"
+#include "action/actions/action_table.h"
+#include "action/diff/diff.h"
 #include "match/match.h"
 #include "scene.h"
 

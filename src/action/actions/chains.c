@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * -chains: blocks that grew by realloc. A chain is a block with all that it was made of, one realloc after the other;
+ * it is in the row of the stack of its last realloc. Steps are its reallocs, the factor is its last size over its
+ * first, copied is what moves copied.
+ */
+#include "action/report/action.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "action/actions/action_table.h"
+#include "action/report/report_rows.h"
+#include "base/memory.h"
+#include "table/live.h"
+
+enum { THOUSAND = 1000 };
+
+static void chains_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,
+			  struct action_groups *groups)
+{
+	action_groups_add(groups, action_site_node(input, source, cell));
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+struct chain {
+	uint64_t steps, copied_bytes, first_bytes, last_bytes;
+};
+
+/* Chains whose last block was taken by a realloc that has not come yet, by that block's number. */
+struct chains {
+	struct live places; /* by number plus one: in items, plus one */
+	struct chain *items;
+	uint32_t count, first_free; /* free ones are linked by their steps, as places plus one */
+	size_t capacity;
+};
+
+/* The chain that ends with this block. A realloc's block is always made after the one that it was made of. */
+static struct chain chain_make(struct chains *chains, const struct heap_allocation *allocation,
+			       const struct heap_details *details)
+{
+	struct chain chain = {.first_bytes = allocation->size_bytes, .last_bytes = allocation->size_bytes};
+	struct live_cell *cell =
+		details->previous == HEAP_NONE ? NULL : live_find(&chains->places, (uint64_t)details->previous + 1);
+	if (!cell)
+		return chain;
+	uint32_t place = cell->current;
+	assert(place > 0 && place <= chains->count);
+	const struct chain *before = &chains->items[place - 1];
+	chain.steps = before->steps + 1;
+	chain.first_bytes = before->first_bytes;
+	chain.copied_bytes = before->copied_bytes +
+			     (allocation->flags & HEAP_MOVED ? smaller(before->last_bytes, allocation->size_bytes) : 0);
+	chains->items[place - 1].steps = chains->first_free;
+	chains->first_free = place;
+	live_remove(&chains->places, cell);
+	return chain;
+}
+
+/* Keep it for the realloc that took its block. */
+static void chain_keep(struct chains *chains, uint32_t number, const struct chain *chain)
+{
+	uint32_t place = chains->first_free;
+	if (place) {
+		chains->first_free = (uint32_t)chains->items[place - 1].steps;
+	} else {
+		memory_grow(chains->items, chains->count, chains->capacity);
+		place = ++chains->count;
+	}
+	chains->items[place - 1] = *chain;
+	assert(place <= chains->count);
+	live_add(&chains->places, (uint64_t)number + 1)->current = place;
+}
+
+static void figures_add(struct action_figures *figures, const struct chain *chain)
+{
+	uint64_t *extra = figures->extra,
+		 factor = chain->first_bytes ? chain->last_bytes * THOUSAND / chain->first_bytes : 0;
+	extra[CHAINS_COUNT]++;
+	extra[CHAINS_STEPS] += chain->steps;
+	extra[CHAINS_STEPS_MAX] = chain->steps > extra[CHAINS_STEPS_MAX] ? chain->steps : extra[CHAINS_STEPS_MAX];
+	extra[CHAINS_FACTOR] = factor > extra[CHAINS_FACTOR] ? factor : extra[CHAINS_FACTOR];
+	extra[CHAINS_COPIED] += chain->copied_bytes;
+}
+
+static void chains_extend(struct action_input *input, struct action_source *source, struct action_rows *rows)
+{
+	const struct heap_window *window = source->window;
+	const struct heap_scan_plan plan = {INT64_MIN, window->range.to_ns, INT64_MIN, PACK_EVERYTHING, NULL, NULL};
+	struct chains chains = {.count = 0};
+	struct heap_scan scan;
+	const struct heap_rows *part;
+	heap_scan_begin(&scan, source->table, &plan, NULL);
+	while ((part = heap_scan_next(&scan))) {
+		uint64_t passes[PACK_ROWS / 64];
+		heap_filter_select(passes, source->filter, &part->columns, part->first, part->count);
+		for (uint32_t i = 0; i < part->count; i++) {
+			uint64_t state = part->columns.numbers[PACK_STATE][i];
+			bool is_taken = (state & PACK_END_MASK) == HEAP_END_REALLOC;
+			struct heap_cell cell;
+			if (!is_taken && !(state >> PACK_FLAGS_SHIFT & HEAP_REALLOC))
+				continue;
+			const struct heap_allocation own = heap_rows_get(part, i), *allocation = &own;
+			struct chain chain = chain_make(&chains, allocation, &part->details[i]);
+			if (is_taken) {
+				chain_keep(&chains, part->first + i, &chain);
+				continue;
+			}
+			if (!(passes[i / 64] >> i % 64 & 1) || !heap_window_has(window, allocation))
+				continue;
+			heap_window_cell(window, source->table, allocation, &cell);
+			uint32_t node = action_site_node(input, source, &cell);
+			uint32_t row = action_rows_find(rows, input, source, node, cell.by);
+			if (row != HEAP_NONE)
+				figures_add(&rows->memory[row].figures[source - input->sources], &chain);
+		}
+	}
+	heap_scan_end(&scan);
+	live_fini(&chains.places);
+	free(chains.items);
+}
+
+/* Stacks without a realloc have no chain. */
+static bool chains_has(const struct action_figures *figures)
+{
+	return figures->numbers.realloc_count > 0;
+}
+
+const struct action action_chains = {
+	.name = "chains",
+	.title = "Blocks that grew by realloc",
+	.label = "stack",
+	.help = "blocks that grew by realloc: steps, factor, bytes copied",
+	.sort = "src",
+	.groups = chains_groups,
+	.extend = chains_extend,
+	.needs_each_block = true,
+	.has = chains_has,
+	.text = action_stack_text,
+	.json = action_stack_json,
+	.lines = action_stack_lines,
+	.extra = {{"chain_count", ">chains", EXTRA_COUNT},
+		  {"step_count", ">steps", EXTRA_COUNT},
+		  {"step_count_max", ">most", EXTRA_COUNT},
+		  {"factor_max", ">factor", EXTRA_FACTOR},
+		  {"copied_bytes", ">copied", EXTRA_BYTES}},
+	.extra_count = 5,
+};

@@ -1,0 +1,689 @@
+/* SPDX-License-Identifier: MIT */
+#include "action/report/report_rows.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <xxhash.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "query/lifetime.h"
+
+#define X(name, key, title) \
+	static uint64_t number_##name(const struct action_figures *figures) \
+	{ \
+		return figures->numbers.name; \
+	}
+ACTION_NUMBERS(X)
+#undef X
+
+static const struct action_sort sorts[] = {
+#define X(name, key, title) {key, title, number_##name},
+	ACTION_NUMBERS(X)
+#undef X
+};
+
+/* As messages list the keys; the first is the default. */
+static const enum action_number sort_order[] = {
+	ACTION_NUMBER_outstanding_bytes, ACTION_NUMBER_outstanding_count, ACTION_NUMBER_total_bytes,
+	ACTION_NUMBER_total_count,       ACTION_NUMBER_realloc_count,     ACTION_NUMBER_peak_bytes,
+	ACTION_NUMBER_peak_count,        ACTION_NUMBER_temporary_count,
+};
+enum { SORT_COUNT = sizeof(sort_order) / sizeof(*sort_order) };
+
+const struct action_sort *action_sort_by(enum action_number number)
+{
+	return &sorts[number];
+}
+
+const struct action_sort *action_sort_find(const char *key)
+{
+	if (!key)
+		return &sorts[sort_order[0]];
+	for (int i = 0; i < SORT_COUNT; i++)
+		if (!strcasecmp(key, sorts[sort_order[i]].key))
+			return &sorts[sort_order[i]];
+	return NULL;
+}
+
+const struct action_sort *action_sort_at(unsigned number)
+{
+	return number < SORT_COUNT ? &sorts[sort_order[number]] : NULL;
+}
+
+enum action_number action_sort_number(const struct action_sort *sort)
+{
+	return (enum action_number)(sort - sorts);
+}
+
+const char *action_sort_nearest(const char *word)
+{
+	const char *nearest = NULL;
+	size_t least = strlen(word) / 2 + 1;
+	for (int i = 0; i < SORT_COUNT; i++) {
+		size_t distance = text_distance(word, sorts[sort_order[i]].key);
+		if (distance >= least)
+			continue;
+		least = distance;
+		nearest = sorts[sort_order[i]].key;
+	}
+	return nearest;
+}
+
+const char *action_sort_keys(void)
+{
+	static char keys[SORT_COUNT * 5];
+	if (!*keys)
+		for (int i = 0; i < SORT_COUNT; i++)
+			strcat(strcat(keys, i ? " " : ""), sorts[sort_order[i]].key);
+	return keys;
+}
+
+/* A source's cells by row: row i has cells[starts[i]] up to cells[starts[i + 1]]. */
+struct row_member {
+	uint32_t row, cell;
+};
+
+struct source_cells {
+	struct row_member *members;
+	size_t member_count, member_capacity;
+	uint32_t *cells;
+	size_t *starts;
+};
+
+/* The state of making rows. */
+struct grouping {
+	struct action_input *input;
+	const struct action *action;
+	struct source_cells *sources; /* one for each source */
+	size_t row_capacity;
+	struct action_groups groups;
+};
+
+static void rows_reserve(struct action_rows *rows, struct grouping *grouping)
+{
+	unsigned sources = grouping->input->source_count;
+	if (rows->memory_count < grouping->row_capacity)
+		return;
+	grouping->row_capacity = memory_capacity(grouping->row_capacity, rows->memory_count + 1);
+	rows->memory = memory_resize(rows->memory, grouping->row_capacity, sizeof(*rows->memory));
+	rows->figures = memory_resize(rows->figures, grouping->row_capacity, sources * sizeof(*rows->figures));
+}
+
+/* The row of a cell's group; a new one has zeroes, and no pointer to them yet. */
+static uint32_t row_of(struct action_rows *rows, struct grouping *grouping, uint32_t group, uint32_t split,
+		       const struct action_row *row)
+{
+	unsigned sources = grouping->input->source_count;
+	bool added;
+	uint32_t *place = map_add(&rows->row_of, map_pair(group, split), &added);
+	if (added) {
+		*place = (uint32_t)rows->memory_count;
+		rows_reserve(rows, grouping);
+		memset(&rows->figures[rows->memory_count * sources], 0, sources * sizeof(*rows->figures));
+		rows->memory[rows->memory_count++] = *row;
+	}
+	return *place;
+}
+
+/* Rows for all groups of a source, with their numbers. Cells without anything in the range or at the peak make no
+   row. */
+static void rows_group(struct action_rows *rows, struct grouping *grouping, unsigned number)
+{
+	struct action_input *input = grouping->input;
+	struct action_source *source = &input->sources[number];
+	struct source_cells *own = &grouping->sources[number];
+	const struct heap_window *window = action_window(source, grouping->action);
+	for (uint32_t cell = 0; cell < window->cell_count; cell++) {
+		const struct heap_numbers *numbers = &window->numbers[cell];
+		uint32_t by = window->cells[cell].by;
+		if (!numbers->total_count && !numbers->peak_count)
+			continue;
+		grouping->groups.count = 0;
+		grouping->action->groups(input, source, &window->cells[cell], &grouping->groups);
+		uint32_t split = action_split(input, source, by);
+		for (size_t i = 0; i < grouping->groups.count; i++) {
+			const struct action_row made = {
+				.group = grouping->groups.items[i], .source = number, .by = by, .parent = HEAP_NONE};
+			uint32_t row = row_of(rows, grouping, made.group, split, &made);
+			heap_numbers_add(&rows->figures[(size_t)row * input->source_count + number].numbers, numbers);
+			if (grouping->action->is_inclusive)
+				continue;
+			memory_grow(own->members, own->member_count, own->member_capacity);
+			own->members[own->member_count++] = (struct row_member){row, cell};
+		}
+	}
+}
+
+static void rows_order_cells(const struct action_rows *rows, struct source_cells *own)
+{
+	own->starts = memory_zeroed(rows->memory_count + 2, sizeof(*own->starts));
+	own->cells = memory_resize(NULL, own->member_count, sizeof(*own->cells));
+	size_t *next = own->starts + 1; /* shifted by one place, so that filling turns ends into starts */
+	for (size_t i = 0; i < own->member_count; i++)
+		next[own->members[i].row + 1]++;
+	for (size_t row = 1; row <= rows->memory_count; row++)
+		next[row] += next[row - 1];
+	for (size_t i = 0; i < own->member_count; i++)
+		own->cells[next[own->members[i].row]++] = own->members[i].cell;
+}
+
+static void grouping_fini(struct grouping *grouping)
+{
+	for (unsigned i = 0; i < grouping->input->source_count; i++) {
+		free(grouping->sources[i].members);
+		free(grouping->sources[i].cells);
+		free(grouping->sources[i].starts);
+	}
+	free(grouping->sources);
+	free(grouping->groups.items);
+}
+
+uint32_t action_rows_find(const struct action_rows *rows, struct action_input *input, struct action_source *source,
+			  uint32_t group, uint32_t by)
+{
+	const uint32_t *place = map_find(&rows->row_of, map_pair(group, action_split(input, source, by)));
+	return place ? *place : HEAP_NONE;
+}
+
+/* A source, as rows of one action are made from it. */
+struct source_view {
+	unsigned number;
+	const struct action_source *source;
+	const struct heap_window *window;
+	const struct heap_filter *filter;
+	struct source_cells *own;
+};
+
+static void swap(int64_t *a, int64_t *b)
+{
+	int64_t kept = *a;
+	*a = *b;
+	*b = kept;
+}
+
+/* Put the k-th smallest in its place, smaller ones before it (Hoare's selection, middle of three as pivot). */
+static int64_t select_nth(int64_t *values, size_t count, size_t k)
+{
+	assert(k < count);
+	size_t low = 0, high = count - 1;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (values[middle] < values[low])
+			swap(&values[middle], &values[low]);
+		if (values[high] < values[low])
+			swap(&values[high], &values[low]);
+		if (values[high] < values[middle])
+			swap(&values[high], &values[middle]);
+		int64_t pivot = values[middle];
+		size_t left = low, right = high;
+		while (left <= right) {
+			while (values[left] < pivot)
+				left++;
+			while (values[right] > pivot)
+				right--;
+			if (left > right)
+				break;
+			swap(&values[left++], &values[right]);
+			if (!right--)
+				break;
+		}
+		if (k <= right && right != SIZE_MAX)
+			high = right;
+		else if (k >= left)
+			low = left;
+		else
+			break;
+	}
+	return values[k];
+}
+
+static void row_lifetimes(struct action_figures *row, int64_t *values, size_t count)
+{
+	if (!count)
+		return;
+	row->lifetime_min = row->lifetime_max = values[0];
+	for (size_t i = 1; i < count; i++) {
+		if (values[i] < row->lifetime_min)
+			row->lifetime_min = values[i];
+		if (values[i] > row->lifetime_max)
+			row->lifetime_max = values[i];
+	}
+	row->lifetime_median = select_nth(values, count, count / 2);
+	if (count % 2)
+		return;
+	int64_t below = values[0];
+	for (size_t i = 1; i < count / 2; i++)
+		below = values[i] > below ? values[i] : below;
+	row->lifetime_median = below + (row->lifetime_median - below) / 2;
+}
+
+/* A lifetime by its place in their order. */
+static int64_t class_at(const uint64_t *classes, uint64_t place)
+{
+	uint32_t class = 0;
+	for (uint64_t before = 0; class + 1 < LIFETIME_CLASSES && before + classes[class] <= place; class ++)
+		before += classes[class];
+	return (int64_t)lifetime_middle(class);
+}
+
+/* The lifetimes of a row's blocks that are in sums beside those of others: the median is known by its class. */
+static void row_add_folded(struct action_figures *row, const uint64_t *classes, uint64_t count,
+			   const struct heap_range *bounds, bool has_others)
+{
+	if (!count)
+		return;
+	row->lifetime_min = has_others && row->lifetime_min < bounds->from_ns ? row->lifetime_min : bounds->from_ns;
+	row->lifetime_max = has_others && row->lifetime_max > bounds->to_ns ? row->lifetime_max : bounds->to_ns;
+	int64_t middle = class_at(classes, count / 2), below = count % 2 ? middle : class_at(classes, count / 2 - 1);
+	middle = below + (middle - below) / 2;
+	row->lifetime_median = middle < row->lifetime_min   ? row->lifetime_min
+			       : middle > row->lifetime_max ? row->lifetime_max
+							    : middle;
+}
+
+/* sums: of the row. values: of its other blocks. */
+static void row_lifetimes_folded(struct action_figures *row, const struct trace_dictionary *dictionary,
+				 const uint32_t *sums, size_t sum_count, const int64_t *values, size_t count)
+{
+	uint64_t *classes = memory_zeroed(LIFETIME_CLASSES, sizeof(*classes)), all = count;
+	struct heap_range bounds = {INT64_MAX, 0};
+	for (size_t i = 0; i < count; i++)
+		classes[lifetime_class(values[i] < 0 ? 0 : (uint64_t)values[i])]++;
+	for (size_t i = 0; i < sum_count; i++) {
+		const struct trace_sum *sum = &dictionary->sums[sums[i]];
+		bounds.from_ns =
+			(int64_t)sum->lifetime_min_ns < bounds.from_ns ? (int64_t)sum->lifetime_min_ns : bounds.from_ns;
+		bounds.to_ns =
+			(int64_t)sum->lifetime_max_ns > bounds.to_ns ? (int64_t)sum->lifetime_max_ns : bounds.to_ns;
+		for (uint32_t k = sum->first; k < sum->first + sum->spread; k++) {
+			const struct trace_lifetime *lifetime = &dictionary->lifetimes[k];
+			classes[lifetime->class < LIFETIME_CLASSES ? lifetime->class : LIFETIME_CLASSES - 1] +=
+				lifetime->count;
+			all += lifetime->count;
+		}
+	}
+	row_add_folded(row, classes, all, &bounds, count > 0);
+	free(classes);
+}
+
+static int folded_compare(const void *a, const void *b)
+{
+	const struct heap_folded *left = a, *right = b;
+	return left->cell < right->cell ? -1 : left->cell > right->cell;
+}
+
+static void rows_lifetimes_folded(struct action_rows *rows, const struct source_view *view, const uint32_t *list_of,
+				  const struct heap_lifetimes *lifetimes)
+{
+	const struct heap_window *window = view->window;
+	/* By row in place of cell. */
+	struct heap_folded *folded = memory_zeroed(window->folded_count, sizeof(*folded));
+	uint32_t *sums = memory_zeroed(window->folded_count, sizeof(*sums));
+	for (size_t i = 0; i < window->folded_count; i++)
+		folded[i] = (struct heap_folded){list_of[window->folded[i].cell], window->folded[i].sum};
+	if (window->folded_count)
+		qsort(folded, window->folded_count, sizeof(*folded), folded_compare);
+	for (size_t i = 0, end; i < window->folded_count && folded[i].cell != HEAP_NONE; i = end) {
+		uint32_t row = folded[i].cell;
+		for (end = i; end < window->folded_count && folded[end].cell == row; end++)
+			sums[end - i] = folded[end].sum;
+		row_lifetimes_folded(&rows->rows[row]->figures[view->number], view->source->table->dictionary, sums,
+				     end - i, &lifetimes->values[lifetimes->starts[row]],
+				     lifetimes->starts[row + 1] - lifetimes->starts[row]);
+	}
+	free(folded);
+	free(sums);
+}
+
+static int number_compare(const void *a, const void *b)
+{
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+	return (left > right) - (left < right);
+}
+
+static uint32_t count_distinct(uint32_t *values, size_t count)
+{
+	uint32_t distinct = 0;
+	if (count)
+		qsort(values, count, sizeof(*values), number_compare);
+	for (size_t i = 0; i < count; i++)
+		distinct += !i || values[i] != values[i - 1];
+	return distinct;
+}
+
+/* Where each cell's uses begin in the window's list. */
+static size_t *uses_by_cell(const struct heap_window *window)
+{
+	size_t *starts = memory_zeroed((size_t)window->cell_count + 1, sizeof(*starts));
+	for (size_t i = 0; i < window->use_count; i++)
+		starts[window->uses[i].cell + 1]++;
+	for (uint32_t i = 0; i < window->cell_count; i++)
+		starts[i + 1] += starts[i];
+	return starts;
+}
+
+/* The cells of a row: their places in own->cells. */
+static size_t row_cells(const struct action_rows *rows, const struct source_cells *own, const struct action_row *row,
+			size_t *end)
+{
+	size_t at = (size_t)(row - rows->memory);
+	*end = own->starts[at + 1];
+	return own->starts[at];
+}
+
+static void rows_lifetimes(struct action_rows *rows, const struct source_view *view)
+{
+	const struct heap_window *window = view->window;
+	uint32_t *list_of = memory_resize(NULL, window->cell_count, sizeof(*list_of));
+	struct heap_lifetimes lifetimes;
+	memset(list_of, 0xff, window->cell_count * sizeof(*list_of));
+	for (uint32_t i = 0; i < rows->shown; i++) {
+		size_t end;
+		for (size_t at = row_cells(rows, view->own, rows->rows[i], &end); at < end; at++)
+			list_of[view->own->cells[at]] = i;
+	}
+	heap_window_lifetimes(&lifetimes, window, view->source->table, view->filter, list_of, (uint32_t)rows->shown);
+	for (size_t i = 0; i < rows->shown; i++)
+		row_lifetimes(&rows->rows[i]->figures[view->number], &lifetimes.values[lifetimes.starts[i]],
+			      lifetimes.starts[i + 1] - lifetimes.starts[i]);
+	rows_lifetimes_folded(rows, view, list_of, &lifetimes);
+	heap_lifetimes_fini(&lifetimes);
+	free(list_of);
+}
+
+/* Lifetimes, threads and processes, which cannot be added up from a source's cells. */
+static void rows_detail(struct action_rows *rows, const struct source_view *view)
+{
+	const struct heap_window *window = view->window;
+	const struct trace_thread *threads = trace_dictionary(view->source->trace)->threads;
+	uint32_t *used = memory_resize(NULL, window->use_count, sizeof(*used));
+	size_t *uses = uses_by_cell(window);
+	rows_order_cells(rows, view->own);
+	rows_lifetimes(rows, view);
+	for (size_t i = 0; i < rows->shown; i++) {
+		struct action_row *row = rows->rows[i];
+		struct action_figures *figures = &row->figures[view->number];
+		size_t used_count = 0, end;
+		for (size_t at = row_cells(rows, view->own, row, &end); at < end; at++)
+			for (size_t use = uses[view->own->cells[at]]; use < uses[view->own->cells[at] + 1]; use++)
+				used[used_count++] = window->uses[use].thread;
+		figures->threads = count_distinct(used, used_count);
+		for (size_t use = 0; use < used_count; use++)
+			used[use] = threads[used[use]].process;
+		figures->processes = count_distinct(used, used_count);
+	}
+	free(uses);
+	free(used);
+}
+
+/* ---- the order ---- */
+
+struct comparison {
+	struct action_input *input;
+	const struct action *action;
+};
+
+/* The sum of a number over all sources. */
+#define ROW_SUM(row, count, number) \
+	({ \
+		uint64_t sum_ = 0; \
+		for (unsigned source_ = 0; source_ < (count); source_++) \
+			sum_ += (row)->figures[source_].number; \
+		sum_; \
+	})
+
+static uint64_t rank_of(const struct action_row *row, unsigned source_count, const struct action_choice *choice)
+{
+	uint64_t sum = 0;
+	if (choice->rank)
+		return choice->rank(row, choice);
+	for (unsigned i = 0; i < source_count; i++)
+		sum += choice->sort->number(&row->figures[i]);
+	return sum;
+}
+
+/* In a tree, rows that are cut must lie beneath others. */
+static void rows_rank(struct action_rows *rows, unsigned source_count, const struct action_choice *choice)
+{
+	for (size_t i = 0; i < rows->memory_count; i++)
+		rows->memory[i].rank = rank_of(&rows->memory[i], source_count, choice);
+	for (size_t i = 0; i < rows->memory_count && choice->rank; i++) {
+		const struct action_row *row = &rows->memory[i];
+		for (uint32_t at = row->parent; at != HEAP_NONE; at = rows->memory[at].parent)
+			if (rows->memory[at].rank < row->rank)
+				rows->memory[at].rank = row->rank;
+	}
+}
+
+/* Texts are made for rows that are equal in every number, and for those that are shown. */
+static const char *row_text(const struct comparison *comparison, struct action_row *row)
+{
+	if (!row->text)
+		row->text = comparison->action->text(comparison->input, row->group);
+	return row->text;
+}
+
+static int row_compare(const void *a, const void *b, void *context)
+{
+	const struct comparison *comparison = context;
+	struct action_row *left = *(struct action_row *const *)a, *right = *(struct action_row *const *)b;
+	unsigned sources = comparison->input->source_count;
+	const uint64_t of_left[] = {left->rank, ROW_SUM(left, sources, numbers.total_bytes),
+				    ROW_SUM(left, sources, numbers.total_count)};
+	const uint64_t of_right[] = {right->rank, ROW_SUM(right, sources, numbers.total_bytes),
+				     ROW_SUM(right, sources, numbers.total_count)};
+	for (unsigned i = 0; i < sizeof(of_left) / sizeof(*of_left); i++)
+		if (of_left[i] != of_right[i])
+			return of_left[i] > of_right[i] ? -1 : 1;
+	if (left == right)
+		return 0;
+	/* Of a tree: the one around the other comes first. */
+	if (left->depth != right->depth)
+		return left->depth < right->depth ? -1 : 1;
+	int order = comparison->action->compare
+			    ? comparison->action->compare(comparison->input, left->group, right->group)
+			    : strcmp(row_text(comparison, left), row_text(comparison, right));
+	if (order)
+		return order;
+	/* Cells come in the order in which threads of ours found them, and so do rows. */
+	if (left->source != right->source)
+		return left->source < right->source ? -1 : 1;
+	return left->by != right->by ? (left->by < right->by ? -1 : 1)
+				     : (left->group > right->group) - (left->group < right->group);
+}
+
+/* In a heap of rows the last one in order is on top: let the one at `at` sink to where it belongs. */
+static void row_sink(struct action_row **heap, size_t count, size_t at, struct comparison *comparison)
+{
+	assert(at < count);
+	for (size_t child; (child = 2 * at + 1) < count; at = child) {
+		child += child + 1 < count && row_compare(&heap[child + 1], &heap[child], comparison) > 0;
+		if (row_compare(&heap[child], &heap[at], comparison) < 0)
+			return;
+		struct action_row *kept = heap[at];
+		heap[at] = heap[child];
+		heap[child] = kept;
+	}
+}
+
+/* Put rows that are shown to the front, in order. The others have none: most are not even compared by their texts. */
+static void rows_order(struct action_rows *rows, struct comparison *comparison)
+{
+	assert(rows->shown <= rows->count);
+	struct action_row **heap = rows->rows;
+	if (!rows->shown)
+		return;
+	for (size_t i = rows->shown < rows->count ? rows->shown / 2 : 0; i-- > 0;)
+		row_sink(heap, rows->shown, i, comparison);
+	for (size_t i = rows->shown; i < rows->count; i++) {
+		if (row_compare(&heap[i], &heap[0], comparison) > 0)
+			continue;
+		struct action_row *kept = heap[0];
+		heap[0] = heap[i];
+		heap[i] = kept;
+		row_sink(heap, rows->shown, 0, comparison);
+	}
+	qsort_r(heap, rows->shown, sizeof(*heap), row_compare, comparison);
+}
+
+/* ---- trees ---- */
+
+static void tree_link(struct action_rows *rows, struct action_input *input, const struct action *action)
+{
+	for (size_t i = 0; i < rows->memory_count; i++) {
+		struct action_row *row = &rows->memory[i];
+		uint32_t split = action_split(input, &input->sources[row->source], row->by);
+		for (uint32_t at = action->parent(input, row->group); at != HEAP_NONE; at = action->parent(input, at)) {
+			row->depth++;
+			if (row->parent == HEAP_NONE)
+				row->parent = *map_find(&rows->row_of, map_pair(at, split));
+		}
+	}
+}
+
+/* Sort rows that are shown as lines: each behind the one around it, and beneath that in the order of their numbers.
+   Rows that are cut lie beneath rows that are not. Rows go by their places in memory, which has unwanted ones, too. */
+static void tree_order(struct action_rows *rows)
+{
+	uint32_t *first = memory_resize(NULL, rows->memory_count + 1, sizeof(*first)),
+		 *last = memory_resize(NULL, rows->memory_count + 1, sizeof(*last));
+	uint32_t *next = memory_resize(NULL, rows->memory_count + 1, sizeof(*next)), at, count = 0;
+	const uint32_t top = (uint32_t)rows->memory_count;
+	memset(first, 0xff, (rows->memory_count + 1) * sizeof(*first));
+	for (size_t i = 0; i < rows->shown; i++) {
+		uint32_t row = (uint32_t)(rows->rows[i] - rows->memory), parent = rows->memory[row].parent;
+		parent = parent == HEAP_NONE ? top : parent;
+		next[row] = HEAP_NONE;
+		if (first[parent] == HEAP_NONE)
+			first[parent] = row;
+		else
+			next[last[parent]] = row;
+		last[parent] = row;
+	}
+	for (at = first[top]; at != HEAP_NONE;) {
+		rows->rows[count++] = &rows->memory[at];
+		uint32_t to = first[at];
+		while (to == HEAP_NONE && at != HEAP_NONE) {
+			to = next[at];
+			at = rows->memory[at].parent;
+		}
+		at = to;
+	}
+	free(first);
+	free(last);
+	free(next);
+}
+
+/* ---- all of it ---- */
+
+/* By heap all blocks count, also those that lie in others. */
+static void source_make_by_heap(struct action_source *source)
+{
+	if (source->by_heap.is_by_heap)
+		return;
+	heap_filter_init_beside(&source->of_heaps, source->filter, source->table);
+	heap_window_make_by_heap(&source->by_heap, source->window, source->table, &source->of_heaps);
+}
+
+static void rows_make(struct action_rows *rows, struct grouping *grouping)
+{
+	struct action_input *input = grouping->input;
+	const struct action *action = grouping->action;
+	for (unsigned i = 0; i < input->source_count; i++) {
+		if (action->is_by_heap)
+			source_make_by_heap(&input->sources[i]);
+		rows_group(rows, grouping, i);
+	}
+	for (size_t i = 0; i < rows->memory_count; i++)
+		rows->memory[i].figures = &rows->figures[i * input->source_count];
+	if (action->parent)
+		tree_link(rows, input, action);
+	for (unsigned i = 0; i < input->source_count && action->extend; i++)
+		action->extend(input, &input->sources[i], rows);
+}
+
+static bool is_of_action(const struct action_row *row, const struct grouping *grouping)
+{
+	bool is_wanted = !grouping->action->has;
+	for (unsigned i = 0; i < grouping->input->source_count && !is_wanted; i++)
+		is_wanted = grouping->action->has(&row->figures[i]);
+	return is_wanted;
+}
+
+/* Rows that are wanted, by place in memory, with those around them. */
+static bool *rows_wanted(const struct action_rows *rows, const struct grouping *grouping,
+			 const struct action_choice *choice)
+{
+	bool *wanted = memory_zeroed(rows->memory_count, sizeof(*wanted));
+	for (size_t i = 0; i < rows->memory_count; i++) {
+		const struct action_row *row = &rows->memory[i];
+		if (!is_of_action(row, grouping) || (choice->has && !choice->has(row, choice)))
+			continue;
+		wanted[i] = true;
+		for (uint32_t at = row->parent; at != HEAP_NONE && !wanted[at]; at = rows->memory[at].parent)
+			wanted[at] = true;
+	}
+	return wanted;
+}
+
+void action_rows_make(struct action_rows *rows, struct action_input *input, const struct action *action,
+		      const struct action_choice *choice)
+{
+	struct grouping grouping = {.input = input, .action = action};
+	struct comparison comparison = {input, action};
+	*rows = (struct action_rows){0};
+	if (!action->groups)
+		return;
+	action_input_settle(input);
+	grouping.sources = memory_zeroed(input->source_count, sizeof(*grouping.sources));
+	rows_make(rows, &grouping);
+	rows_rank(rows, input->source_count, choice);
+	rows->rows = memory_resize(NULL, rows->memory_count, sizeof(*rows->rows));
+	bool *wanted = rows_wanted(rows, &grouping, choice);
+	for (size_t i = 0; i < rows->memory_count; i++)
+		if (wanted[i])
+			rows->rows[rows->count++] = &rows->memory[i];
+	free(wanted);
+	rows->shown = rows->count < choice->top ? rows->count : choice->top;
+	rows_order(rows, &comparison);
+	for (unsigned i = 0; i < input->source_count && !action->is_inclusive && !choice->is_brief; i++)
+		rows_detail(rows,
+			    &(struct source_view){i, &input->sources[i], action_window(&input->sources[i], action),
+						  action_filter(&input->sources[i], action), &grouping.sources[i]});
+	if (action->parent)
+		tree_order(rows);
+	for (size_t i = 0; i < rows->shown; i++)
+		row_text(&comparison, rows->rows[i]);
+	heap_names_shorten(action_names(input));
+	grouping_fini(&grouping);
+}
+
+void action_rows_fini(struct action_rows *rows)
+{
+	for (size_t i = 0; i < rows->memory_count; i++)
+		free(rows->memory[i].text);
+	free(rows->memory);
+	free(rows->figures);
+	free(rows->rows);
+	map_fini(&rows->row_of);
+	*rows = (struct action_rows){0};
+}
+
+uint64_t action_row_id(const struct action_rows *rows, const struct action_row *row, const char *by)
+{
+	struct sink path;
+	size_t size;
+	sink_to_memory(&path);
+	sink_text(&path, row->text);
+	for (uint32_t at = row->parent; at != HEAP_NONE; at = rows->memory[at].parent)
+		sink_format(&path, ";%s", rows->memory[at].text);
+	if (*by)
+		sink_format(&path, "\n%s", by);
+	char *text = sink_take(&path, &size);
+	uint64_t id = XXH3_64bits(text, size);
+	free(text);
+	return id;
+}

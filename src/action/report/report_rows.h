@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/** The rows of an action over any number of sources: groups added up, sorted, and cut. */
+#ifndef XHEAP_ACTION_REPORT_ROWS_H
+#define XHEAP_ACTION_REPORT_ROWS_H
+
+#include "action/report/action.h"
+
+struct action_rows {
+	struct action_row **rows; /**< those that are shown in order, then the others */
+	struct action_row *memory;
+	struct action_figures *figures; /**< of memory[i], for each source: from i * source_count on */
+	size_t memory_count;
+	size_t count;      /**< rows before the cut */
+	size_t shown;      /**< of those, the first ones are to be shown */
+	struct map row_of; /**< by group and split: the place in memory */
+};
+
+/* The numbers of rows and totals, as CSV and JSON order them: the name, which is its member of struct heap_numbers, the
+   key that sorts by it or "", and that order's title. */
+#define ACTION_NUMBERS(X) \
+	X(total_count, "stc", "total count") \
+	X(total_bytes, "st", "total size") \
+	X(outstanding_count, "soc", "outstanding count") \
+	X(outstanding_bytes, "so", "outstanding size") \
+	X(realloc_count, "src", "realloc count") \
+	X(realloc_moved_count, "", "") \
+	X(temporary_count, "stt", "temporary count") \
+	X(open_count, "", "") \
+	X(peak_count, "spc", "count at the peak") \
+	X(peak_bytes, "sp", "size at the peak")
+
+#define X(name, key, title) ACTION_NUMBER_##name,
+enum action_number { ACTION_NUMBERS(X) ACTION_NUMBER_COUNT };
+#undef X
+
+/** How rows are sorted, from the most to the least. */
+struct action_sort {
+	const char *key;   /**< as typed: "so" */
+	const char *title; /**< "outstanding size" */
+	uint64_t (*number)(const struct action_figures *figures);
+};
+
+/** Return the order with this key, in any case; NULL when there is none. NULL gives the default. */
+const struct action_sort *action_sort_find(const char *key);
+
+/** Return the order with this place in the list of keys, from 0; NULL behind the last one. */
+const struct action_sort *action_sort_at(unsigned number);
+
+/** Return the order by this number, which has a key. */
+const struct action_sort *action_sort_by(enum action_number number);
+
+/** Return the number that the order is by. */
+enum action_number action_sort_number(const struct action_sort *sort);
+
+/** Return all keys, "so soc st ...", for messages. */
+const char *action_sort_keys(void);
+
+/** Return the key that is most like the word, or NULL. */
+const char *action_sort_nearest(const char *word);
+
+/** Which rows are wanted. */
+struct action_choice {
+	const struct action_sort *sort;
+	uint64_t top;  /**< so many are to be shown */
+	bool is_brief; /**< without lifetimes, threads and processes, which take another pass */
+	/** Return how high the row stands: rows that rank alike stand by their total size. NULL: by the sum of the
+	    sort's number over all sources. In a tree a row stands at least as high as those beneath it. */
+	uint64_t (*rank)(const struct action_row *row, const struct action_choice *choice);
+	/** Return whether the row is wanted. In a tree the rows around a wanted row are wanted, too. NULL: all are. */
+	bool (*has)(const struct action_row *row, const struct action_choice *choice);
+	const void *context; /**< of rank and has */
+};
+
+/** Make the rows from the cells of all sources' windows. Those of a tree come each behind the one around it. The totals
+ *  are those of the windows. End them with action_rows_fini(). */
+void action_rows_make(struct action_rows *rows, struct action_input *input, const struct action *action,
+		      const struct action_choice *choice);
+
+/** Free the rows. */
+void action_rows_fini(struct action_rows *rows);
+
+/** Return the place in rows->memory of a source's group and cell's `by`, or HEAP_NONE: there is no such row. */
+uint32_t action_rows_find(const struct action_rows *rows, struct action_input *input, struct action_source *source,
+			  uint32_t group, uint32_t by);
+
+/** Return a number for the row, from its text and the texts around it: the same in every report that has a row of these
+ *  names. `by` is the label of the row's split, "" for none (heap_by_text()). The row is one of those that are
+ *  shown. */
+uint64_t action_row_id(const struct action_rows *rows, const struct action_row *row, const char *by);
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/* The findings of a summary: what is worth a sentence, the gravest first, each with the command that shows it. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "action/actions/action_table.h"
+#include "action/report/losses.h"
+#include "action/report/stack_view.h"
+#include "action/summary/forecast.h"
+#include "action/summary/summary.h"
+
+enum {
+	PERCENT = 100,
+	GROWTHS_MOST = 2,     /* findings of growth */
+	NOTABLE_PERCENT = 25, /* of the peak, of blocks, of memory */
+	LEAST_PERCENT = 1,    /* of the peak: a leak below is no finding */
+	NOTABLE_BLOCKS = 1000,
+	NOTABLE_BYTES = 1 << 20
+};
+
+static unsigned percent(uint64_t part, uint64_t whole)
+{
+	return whole ? (unsigned)((unsigned __int128)part * PERCENT / whole) : 0;
+}
+
+static struct text count_of(const struct summary *summary, uint64_t count)
+{
+	return report_count(summary->source, count);
+}
+
+static struct text bytes_of(const struct summary *summary, uint64_t bytes)
+{
+	return report_bytes(summary->source, bytes);
+}
+
+/* Begin a command about the trace. */
+static void command_begin(const struct summary *summary, struct sink *out, const char *name)
+{
+	sink_to_memory(out);
+	sink_format(out, "xheap %s", name);
+	if (summary->source->session) {
+		sink_text(out, " -session");
+		sink_shell_word(out, summary->source->session);
+	} else {
+		sink_shell_word(out, summary->source->path);
+	}
+}
+
+/* Limit the command to stacks with the node's frame; the empty stack has none. */
+static void command_require(const struct summary *summary, struct sink *out, const char *option, uint32_t node)
+{
+	struct heap_names *names = action_names(summary->input);
+	if (!node || node == HEAP_NONE)
+		return;
+	node = stack_view_user_node(summary->input, node);
+	const struct heap_name *name = heap_names_name(names, heap_names_frame(names, node)->name);
+	if (name->is_mark || text_shown(name->text) != name->text)
+		return;
+	sink_format(out, " %s", option);
+	sink_shell_word(out, name->text);
+}
+
+/* The filters of the question belong to the evidence, too. */
+static void command_filter(const struct summary *summary, struct sink *out)
+{
+	const struct heap_range range = summary->source->window->range;
+	if (summary->has_range)
+		sink_format(out, " -range %s %s", text_microseconds(range.from_ns).data,
+			    text_microseconds(range.to_ns).data);
+	for (size_t i = 0; i < summary->filter_count; i++)
+		sink_format(out, " -%s %s", summary->filters[i].name, summary->filters[i].text);
+}
+
+static void finding_add(struct summary *summary, enum summary_finding_kind kind, struct sink *text,
+			struct sink *command)
+{
+	char *sentence = sink_take(text, NULL), *line = sink_take(command, NULL);
+	if (summary->finding_count == SUMMARY_FINDINGS) {
+		free(sentence);
+		free(line);
+		return;
+	}
+	summary->findings[summary->finding_count++] = (struct summary_finding){kind, sentence, line};
+}
+
+/* ---- each kind ---- */
+
+/* Say when the process reaches a limit of its memory; the report has the interval. */
+static void forecast_tell(const struct summary *summary, uint32_t process, struct sink *text)
+{
+	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
+	const struct forecast forecast = forecast_make(&summary->survey, dictionary);
+	if (!forecast.limit || forecast.process != process)
+		return;
+	/* Longer ones are years. */
+	int64_t left_ns = forecast.seconds < 9e9 ? (int64_t)(forecast.seconds * 1e9) : INT64_MAX;
+	sink_format(text, " With all that grows, pid %s reaches %s (%s) in %s.",
+		    text_pid(dictionary->processes[process].pid).data, forecast.words,
+		    text_bytes(forecast.limit_bytes).data, text_duration(left_ns).data);
+}
+
+static void growth_find(struct summary *summary)
+{
+	const struct survey *survey = &summary->survey;
+	for (size_t i = 0; i < survey->grows_count && i < GROWTHS_MOST; i++) {
+		const struct survey_growth *own = &survey->growths[i];
+		const struct growth *growth = &own->growth;
+		struct sink text, command;
+		sink_to_memory(&text);
+		sink_format(&text, "%s grows by %s a second (95 %% interval: %s to %s)",
+			    summary_function(summary, own->node), bytes_of(summary, (uint64_t)growth->bytes.mean).data,
+			    text_bytes((uint64_t)growth->bytes.low).data,
+			    text_bytes((uint64_t)growth->bytes.high).data);
+		if (growth->is_of_buffers)
+			sink_format(&text, ": realloc adds to buffers again and again, %s in all.",
+				    text_bytes((uint64_t)growth->grown_bytes).data);
+		else
+			sink_format(&text,
+				    ": %s blocks more than at the beginning, and %u %% of the old ones are not freed.",
+				    count_of(summary, (uint64_t)growth->grown_count).data,
+				    (unsigned)(growth->survival * PERCENT));
+		if (growth->replaced_bytes >= growth->bytes.mean)
+			sink_format(&text,
+				    " Blocks from before the recording are freed at %s a second: new ones may replace "
+				    "them.",
+				    text_bytes((uint64_t)growth->replaced_bytes).data);
+		forecast_tell(summary, own->process, &text);
+		command_begin(summary, &command, "heap");
+		/* Some programs free all at their end: so the question is of the time before it. */
+		sink_text(&command, " -stacks st -top 5");
+		if (!growth->is_of_buffers)
+			sink_format(&command, " -window AIFO %s %s", text_microseconds(own->clock.from_ns).data,
+				    text_microseconds(own->clock.to_ns).data);
+		command_require(summary, &command, "-requireFrames", own->node);
+		command_filter(summary, &command);
+		finding_add(summary, FINDING_GROWTH, &text, &command);
+	}
+}
+
+static void peak_find(struct summary *summary)
+{
+	const struct summary_list *list = &summary->lists[SUMMARY_PEAK];
+	uint64_t whole = summary->source->window->totals.peak_bytes;
+	if (!list->count)
+		return;
+	const struct heap_numbers *numbers = &list->rows.rows[0]->figures->numbers;
+	struct sink text, command;
+	if (percent(numbers->peak_bytes, whole) < NOTABLE_PERCENT)
+		return;
+	sink_to_memory(&text);
+	sink_format(&text, "%s holds %u %% of the peak: %s in %s block%s.",
+		    summary_function(summary, list->rows.rows[0]->group), percent(numbers->peak_bytes, whole),
+		    bytes_of(summary, numbers->peak_bytes).data, count_of(summary, numbers->peak_count).data,
+		    numbers->peak_count == 1 ? "" : "s");
+	command_begin(summary, &command, "heap");
+	sink_text(&command, " -stacks sp -top 3");
+	command_filter(summary, &command);
+	finding_add(summary, FINDING_PEAK, &text, &command);
+}
+
+static void short_find(struct summary *summary)
+{
+	const struct survey *survey = &summary->survey;
+	uint64_t whole = summary->source->window->totals.total_count;
+	const struct summary_list *list = &summary->lists[SUMMARY_SHORT];
+	struct sink text, command;
+	if (!list->count || survey->short_count < NOTABLE_BLOCKS ||
+	    percent(survey->short_count, whole) < NOTABLE_PERCENT)
+		return;
+	const struct action_row *row = list->rows.rows[0];
+	sink_to_memory(&text);
+	sink_format(&text, "%u %% of all blocks live for less than %s; most of them (%s) are from %s.",
+		    percent(survey->short_count, whole), text_duration(survey->plan.short_ns).data,
+		    count_of(summary, row->figures->extra[SURVEYED_SHORT]).data, summary_function(summary, row->group));
+	command_begin(summary, &command, "heap");
+	sink_format(&command, " -stacks stc -top 3 -lifetime 0 %s", text_microseconds(survey->plan.short_ns).data);
+	command_filter(summary, &command);
+	finding_add(summary, FINDING_SHORT, &text, &command);
+}
+
+static void realloc_find(struct summary *summary)
+{
+	const struct summary_list *list = &summary->lists[SUMMARY_REALLOC];
+	struct sink text, command;
+	if (!list->count || list->rows.rows[0]->figures->extra[CHAINS_COPIED] < NOTABLE_BYTES)
+		return;
+	const struct action_row *row = list->rows.rows[0];
+	sink_to_memory(&text);
+	sink_format(&text, "%s grows blocks by realloc in %s steps, which copy %s.",
+		    summary_function(summary, row->group), text_count(row->figures->extra[CHAINS_STEPS]).data,
+		    text_bytes(row->figures->extra[CHAINS_COPIED]).data);
+	command_begin(summary, &command, "heap");
+	sink_text(&command, " -chains src -top 3");
+	command_require(summary, &command, "-requireFrames", row->group);
+	command_filter(summary, &command);
+	finding_add(summary, FINDING_REALLOC, &text, &command);
+}
+
+static void crossed_find(struct summary *summary)
+{
+	const struct survey *survey = &summary->survey;
+	const struct action_source *source = summary->source;
+	struct sink text, command;
+	if (!survey->handover_count || survey->crossed_count < NOTABLE_BLOCKS ||
+	    percent(survey->crossed_count, source->window->totals.total_count) < NOTABLE_PERCENT)
+		return;
+	const struct survey_handover *most = &survey->handovers[0];
+	const struct heap_site *site = &source->table->sites[most->site];
+	uint32_t node = source->site_nodes && source->site_nodes[most->site] != HEAP_NONE
+				? source->site_nodes[most->site]
+				: heap_names_site(source->names, site);
+	sink_to_memory(&text);
+	sink_format(&text,
+		    "%u %% of all blocks are freed by another thread: %s frees %s blocks of %s, most of them from %s.",
+		    percent(survey->crossed_count, source->window->totals.total_count), survey_role(survey, most->to),
+		    count_of(summary, most->count).data, survey_role(survey, most->from),
+		    summary_function(summary, node));
+	command_begin(summary, &command, "heap");
+	sink_text(&command, " -stacks stc -top 3 -closed");
+	sink_format(&command, " -threads %" PRIu32, source->table->dictionary->threads[most->thread].tid);
+	command_require(summary, &command, "-requireFrames", node);
+	command_filter(summary, &command);
+	finding_add(summary, FINDING_CROSSED, &text, &command);
+}
+
+static void outstanding_find(struct summary *summary)
+{
+	const struct summary_list *list = &summary->lists[SUMMARY_OUTSTANDING];
+	uint64_t whole = summary->source->window->totals.outstanding_bytes;
+	struct sink text, command;
+	if (!list->count || !*summary->survey.growth_unknown.data)
+		return;
+	const struct heap_numbers *numbers = &list->rows.rows[0]->figures->numbers;
+	if (percent(numbers->outstanding_bytes, whole) < NOTABLE_PERCENT ||
+	    percent(numbers->outstanding_bytes, summary->source->window->totals.peak_bytes) < LEAST_PERCENT)
+		return;
+	sink_to_memory(&text);
+	sink_format(&text, "%s has %u %% of the bytes that are never freed: %s in %s block%s.",
+		    summary_function(summary, list->rows.rows[0]->group), percent(numbers->outstanding_bytes, whole),
+		    bytes_of(summary, numbers->outstanding_bytes).data,
+		    count_of(summary, numbers->outstanding_count).data, numbers->outstanding_count == 1 ? "" : "s");
+	command_begin(summary, &command, "heap");
+	sink_text(&command, " -stacks so -top 3");
+	command_filter(summary, &command);
+	finding_add(summary, FINDING_OUTSTANDING, &text, &command);
+}
+
+static void resident_find(struct summary *summary)
+{
+	if (!summary->is_split)
+		return;
+	const struct summary_resident parts = summary_resident_parts(summary);
+	uint64_t resident = parts.bytes, heap = parts.heap_bytes;
+	bool has_kinds = summary->resident_kinds.split;
+	struct sink text, command;
+	if (resident < 16 * NOTABLE_BYTES || percent(resident - heap, resident) < 2 * NOTABLE_PERCENT)
+		return;
+	sink_to_memory(&text);
+	sink_format(&text, "%u %% of the resident memory (%s) is not heap%s", percent(resident - heap, resident),
+		    text_bytes(resident - heap).data, has_kinds ? ", most of it " : "");
+	if (has_kinds)
+		resident_rest_text(&summary->resident_kinds, 2, &text);
+	sink_format(&text, ".%s",
+		    summary->has_python
+			    ? " With PYTHONMALLOC=malloc in its environment, Python takes its objects from malloc."
+			    : "");
+	command_begin(summary, &command, "dump");
+	sink_text(&command, has_kinds ? " -mappings" : " -memory");
+	finding_add(summary, FINDING_RESIDENT, &text, &command);
+}
+
+static void losses_find(struct summary *summary)
+{
+	struct text missing = losses_missing_text(summary->source->table->dictionary);
+	struct sink text, command;
+	if (!*missing.data)
+		return;
+	sink_to_memory(&text);
+	sink_format(&text, "The trace is not complete: %s.", missing.data);
+	command_begin(summary, &command, "info");
+	finding_add(summary, FINDING_LOSSES, &text, &command);
+}
+
+void summary_find(struct summary *summary)
+{
+	static void (*const finders[])(struct summary *) = {growth_find,   losses_find, peak_find,    outstanding_find,
+							    resident_find, short_find,  crossed_find, realloc_find};
+	for (size_t i = 0; i < sizeof(finders) / sizeof(*finders); i++)
+		finders[i](summary);
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+#include "action/summary/summary.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "action/actions/action_table.h"
+#include "action/report/stack_view.h"
+#include "base/memory.h"
+#include "query/folded.h"
+
+enum { THOUSAND = 1000 };
+
+static uint64_t short_number(const struct action_figures *figures)
+{
+	return figures->extra[SURVEYED_SHORT];
+}
+
+static uint64_t crossed_number(const struct action_figures *figures)
+{
+	return figures->extra[SURVEYED_CROSSED];
+}
+
+/* The bytes that moves copied; 0 for blocks that only shrank. */
+static uint64_t realloc_number(const struct action_figures *figures)
+{
+	return figures->extra[CHAINS_FACTOR] > THOUSAND ? figures->extra[CHAINS_COPIED] + 1 : 0;
+}
+
+/* Where a list's rows come from: the action, and its order by a key or by a number. */
+static const struct list_kind {
+	const char *name, *title;
+	const struct action *action;
+	const char *key;
+	uint64_t (*number)(const struct action_figures *figures);
+} list_kinds[SUMMARY_LIST_COUNT] = {
+	[SUMMARY_PEAK] = {"peak", "Live at the peak", &action_surveyed, "sp", NULL},
+	[SUMMARY_OUTSTANDING] = {"outstanding", "Outstanding at the end", &action_surveyed, "so", NULL},
+	[SUMMARY_TEMPORARY] = {"temporary", "Temporary", &action_surveyed, "stt", NULL},
+	[SUMMARY_SHORT] = {"short_lived", "Short-lived", &action_surveyed, NULL, short_number},
+	[SUMMARY_REALLOC] = {"reallocs", "Grown by realloc", &action_chains, NULL, realloc_number},
+	[SUMMARY_CROSSED] = {"freed_by_others", "Freed by another thread", &action_surveyed, NULL, crossed_number},
+	[SUMMARY_ALLOCATED] = {"allocated", "Most allocated", &action_surveyed, "st", NULL},
+};
+
+static bool is_exact(const struct summary *summary)
+{
+	return !summary->source->table->sample_bytes && !heap_is_folded(summary->source->table);
+}
+
+static void list_make(struct summary *summary, enum summary_list_id id, uint64_t top)
+{
+	struct summary_list *list = &summary->lists[id];
+	const struct list_kind *kind = &list_kinds[id];
+	*list = (struct summary_list){.name = kind->name, .title = kind->title, .action = kind->action};
+	list->sort = kind->key ? *action_sort_find(kind->key) : (struct action_sort){NULL, kind->title, kind->number};
+	/* Chains take a pass over all events of each block. */
+	if (id == SUMMARY_REALLOC && (!is_exact(summary) || !summary->source->window->totals.realloc_count))
+		return;
+	if (id == SUMMARY_TEMPORARY && summary->source->table->sample_bytes)
+		return;
+	action_rows_make(&list->rows, summary->input, list->action,
+			 &(struct action_choice){.sort = &list->sort, .top = top, .is_brief = true});
+	while (list->count < list->rows.shown && list->sort.number(list->rows.rows[list->count]->figures))
+		list->count++;
+}
+
+/* ---- processes ---- */
+
+/* Where the resident memory of a process was largest, of what the logger saw; TRACE_NONE: of any process. */
+static const struct trace_sample *largest_sample(const struct trace_dictionary *dictionary, uint32_t process)
+{
+	const struct trace_sample *largest = NULL;
+	for (uint32_t i = 0; i < dictionary->sample_count; i++) {
+		const struct trace_sample *sample = &dictionary->samples[i];
+		if (process != TRACE_NONE && sample->process != process)
+			continue;
+		if (!largest || sample->resident_bytes > largest->resident_bytes)
+			largest = sample;
+	}
+	return largest;
+}
+
+static int process_compare(const void *a, const void *b)
+{
+	const struct summary_process *left = a, *right = b;
+	if (left->rank_bytes != right->rank_bytes)
+		return left->rank_bytes > right->rank_bytes ? -1 : 1;
+	return left->process < right->process ? -1 : left->process > right->process;
+}
+
+/* The process's own peak, and the stack with most of it. */
+static void process_measure(struct summary *summary, struct summary_process *own)
+{
+	const struct action_source *source = summary->source;
+	const struct trace_process *process = &source->table->dictionary->processes[own->process];
+	int64_t end_ns = source->table->processes[own->process].end_ns;
+	struct heap_range range = source->window->range;
+	struct heap_filter filter;
+	struct heap_window window;
+	struct action_rows rows;
+	range.from_ns = process->start_ns > range.from_ns ? process->start_ns : range.from_ns;
+	range.to_ns = end_ns < range.to_ns ? end_ns : range.to_ns;
+	if (range.from_ns > range.to_ns)
+		return;
+	heap_filter_init_of_process(&filter, source->filter, source->table, own->process);
+	heap_window_make(&window, source->table, &filter, range, HEAP_BY_NONE, false);
+	struct action_source of_process = *source;
+	of_process.window = &window;
+	of_process.filter = &filter;
+	struct action_input input = *summary->input;
+	input.sources = &of_process;
+	action_rows_make(&rows, &input, &action_surveyed,
+			 &(struct action_choice){.sort = action_sort_find("sp"), .top = 1, .is_brief = true});
+	own->has_peak = true;
+	own->peak_bytes = window.totals.peak_bytes;
+	own->peak_count = window.totals.peak_count;
+	own->peak_at_ns = window.peak_at_ns;
+	own->outstanding_bytes = window.totals.outstanding_bytes;
+	own->outstanding_count = window.totals.outstanding_count;
+	own->total_count = window.totals.total_count;
+	if (rows.shown && rows.rows[0]->figures->numbers.peak_bytes) {
+		own->top_node = rows.rows[0]->group;
+		own->top_bytes = rows.rows[0]->figures->numbers.peak_bytes;
+	}
+	action_rows_fini(&rows);
+	heap_window_fini(&window);
+	heap_filter_fini_of_process(&filter);
+}
+
+static void processes_make(struct summary *summary, uint64_t top)
+{
+	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
+	if (dictionary->process_count < 2)
+		return;
+	summary->processes = memory_zeroed(dictionary->process_count, sizeof(*summary->processes));
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		summary->processes[i] = (struct summary_process){.process = i, .top_node = HEAP_NONE};
+	for (uint32_t i = 0; i < dictionary->sample_count; i++) {
+		const struct trace_sample *sample = &dictionary->samples[i];
+		struct summary_process *own = &summary->processes[sample->process];
+		if (!own->resident || sample->resident_bytes > own->resident->resident_bytes)
+			own->resident = sample;
+	}
+	for (uint32_t i = 0; i < dictionary->process_count; i++)
+		summary->processes[i].rank_bytes = summary->survey.process_peaks[i];
+	qsort(summary->processes, dictionary->process_count, sizeof(*summary->processes), process_compare);
+	summary->process_count = dictionary->process_count < top ? dictionary->process_count : (size_t)top;
+	for (size_t i = 0; i < summary->process_count && !heap_is_folded(summary->source->table); i++)
+		process_measure(summary, &summary->processes[i]);
+}
+
+/* ---- all of it ---- */
+
+static bool has_python(const struct trace_dictionary *dictionary)
+{
+	for (uint32_t i = 0; i < dictionary->image_count; i++) {
+		const char *name = text_file_name(dictionary->images[i].path);
+		if (!strncmp(name, "python", 6) || !strncmp(name, "libpython", 9))
+			return true;
+	}
+	return false;
+}
+
+const char *summary_function(const struct summary *summary, uint32_t node)
+{
+	struct heap_names *names = action_names(summary->input);
+	if (!node || node == HEAP_NONE)
+		return "[no stack]";
+	uint32_t user = stack_view_user_node(summary->input, node);
+	const struct heap_name *name = heap_names_name(names, heap_names_frame(names, user)->name);
+	return summary->input->layout.has_full_names || !name->short_text ? name->text : name->short_text;
+}
+
+/* Take the kinds of mappings of the process with the largest resident memory. */
+static void resident_choose(struct summary *summary)
+{
+	if (!summary->resident)
+		return;
+	struct resident *all = resident_list(summary->source->table->dictionary);
+	summary->resident_kinds = all[summary->resident->process];
+	free(all);
+}
+
+struct summary_resident summary_resident_parts(const struct summary *summary)
+{
+	const struct resident *kinds = &summary->resident_kinds;
+	const struct survey *survey = &summary->survey;
+	struct summary_resident parts = {kinds->split ? kinds->bytes : summary->resident->resident_bytes,
+					 kinds->split ? kinds->split->time_ns : summary->resident->time_ns, 0, 0};
+	uint64_t rounded = survey->live_bytes + survey->resident.bytes,
+		 pages = survey->page_bytes < parts.bytes ? survey->page_bytes : parts.bytes;
+	parts.heap_bytes = kinds->split ? kinds->heap_bytes : pages;
+	parts.free_bytes = rounded < parts.heap_bytes ? parts.heap_bytes - rounded : 0;
+	return parts;
+}
+
+int64_t summary_growth_from(const struct summary *summary)
+{
+	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
+	int64_t from_ns = summary->survey.chart_range.from_ns;
+	bool is_later = dictionary->dropped_events && dictionary->dropped_until_ns > from_ns;
+	return is_later ? dictionary->dropped_until_ns : from_ns;
+}
+
+unsigned summary_growth_notes(const struct summary *summary, struct summary_note notes[SUMMARY_NOTES])
+{
+	const struct heap_table *table = summary->source->table;
+	const struct text from = text_duration(summary_growth_from(summary));
+	unsigned count = 0;
+	if (heap_is_folded(table)) {
+		notes[count].word = "aggregated";
+		snprintf(notes[count++].text, sizeof(notes->text),
+			 "Growth is known from %s on: earlier blocks are summed up, and are in no rate.", from.data);
+	}
+	if (table->dictionary->dropped_events) {
+		notes[count].word = "dropped";
+		snprintf(notes[count++].text, sizeof(notes->text),
+			 "Growth is known from %s on: earlier events are not kept, and frees of their blocks have no "
+			 "stack.",
+			 from.data);
+	}
+	if (table->sample_bytes) {
+		notes[count].word = "sampled";
+		snprintf(notes[count++].text, sizeof(notes->text),
+			 "Growth is estimated from one byte in %s: a stack of which few blocks were chosen is not "
+			 "judged.",
+			 text_bytes(table->sample_bytes).data);
+	}
+	return count;
+}
+
+void summary_make(struct summary *summary, struct action_input *input, const struct summary_plan *plan)
+{
+	assert(input->source_count == 1);
+	struct action_source *source = &input->sources[0];
+	*summary = (struct summary){.input = input,
+				    .source = source,
+				    .filters = plan->filters,
+				    .filter_count = plan->filter_count,
+				    .has_range = plan->has_range,
+				    .top = (size_t)plan->top};
+	summary->resident = plan->is_filtered ? NULL : largest_sample(source->table->dictionary, TRACE_NONE);
+	/* The parts of the resident memory take each block that there was. */
+	summary->is_split = summary->resident && is_exact(summary) && !plan->has_range;
+	resident_choose(summary);
+	const struct trace_resident *split = summary->resident_kinds.split;
+	const struct survey_plan survey_plan = {
+		.short_ns = plan->short_ns,
+		.chart_parts = SUMMARY_CHART_PARTS,
+		.resident_process = summary->is_split ? summary->resident->process : TRACE_NONE,
+		.resident_at_ns = split               ? split->time_ns
+				  : summary->is_split ? summary->resident->time_ns
+						      : 0,
+		.resident = split && summary->is_split ? &summary->resident_kinds : NULL};
+	survey_make(&summary->survey, input, source, &survey_plan);
+	source->survey = &summary->survey;
+	summary->has_python = has_python(source->table->dictionary);
+	for (int id = 0; id < SUMMARY_LIST_COUNT && !plan->is_brief; id++)
+		list_make(summary, (enum summary_list_id)id, plan->top);
+	if (!plan->is_brief)
+		processes_make(summary, plan->is_screen ? SUMMARY_SCREEN_PROCESSES : SUMMARY_PROCESSES);
+	summary_find(summary);
+}
+
+void summary_fini(struct summary *summary)
+{
+	for (int id = 0; id < SUMMARY_LIST_COUNT; id++)
+		action_rows_fini(&summary->lists[id].rows);
+	for (unsigned i = 0; i < summary->finding_count; i++) {
+		free(summary->findings[i].text);
+		free(summary->findings[i].command);
+	}
+	free(summary->processes);
+	survey_fini(&summary->survey);
+	summary->source->survey = NULL;
+}

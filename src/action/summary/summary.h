@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * The summary: the first answer about a trace, as `xheap report` has it. It is found out here, and written as JSON
+ * (summary_json.c) or for people (summary_text.c) from the same struct.
+ */
+#ifndef XHEAP_ACTION_SUMMARY_H
+#define XHEAP_ACTION_SUMMARY_H
+
+#include "action/report/report.h"
+#include "action/summary/survey.h"
+
+enum { SUMMARY_CHART_PARTS = 64, SUMMARY_FINDINGS = 5, SUMMARY_PROCESSES = 10, SUMMARY_SCREEN_PROCESSES = 3 };
+
+/** The lists of stacks. */
+enum summary_list_id {
+	SUMMARY_PEAK,
+	SUMMARY_OUTSTANDING,
+	SUMMARY_TEMPORARY,
+	SUMMARY_SHORT,
+	SUMMARY_REALLOC,
+	SUMMARY_CROSSED,
+	SUMMARY_ALLOCATED,
+	SUMMARY_LIST_COUNT
+};
+
+/** A list of stacks. */
+struct summary_list {
+	const char *name, *title; /**< name: in JSON */
+	const struct action *action;
+	struct action_sort sort; /**< its number */
+	struct action_rows rows;
+	size_t count; /**< rows with some of the number, of those that are shown */
+};
+
+/** A process of the trace. */
+struct summary_process {
+	uint32_t process;
+	uint64_t rank_bytes;
+	bool has_peak; /**< the fields below are known */
+	uint64_t peak_bytes, peak_count, outstanding_bytes, outstanding_count, total_count;
+	int64_t peak_at_ns;
+	uint32_t top_node; /**< the stack with most at this peak, or HEAP_NONE */
+	uint64_t top_bytes;
+	const struct trace_sample *resident; /**< where its resident memory was largest; NULL: unknown */
+};
+
+/** X(id, word in JSON) */
+#define SUMMARY_KINDS(X) \
+	X(GROWTH, "growth") \
+	X(PEAK, "peak") \
+	X(SHORT, "short_lived") \
+	X(REALLOC, "reallocs") \
+	X(CROSSED, "freed_by_others") \
+	X(OUTSTANDING, "outstanding") \
+	X(RESIDENT, "resident") \
+	X(LOSSES, "losses")
+
+#define X(id, name) FINDING_##id,
+enum summary_finding_kind { SUMMARY_KINDS(X) FINDING_KIND_COUNT };
+#undef X
+
+/** A sentence, and the command that shows its evidence. */
+struct summary_finding {
+	enum summary_finding_kind kind;
+	char *text, *command;
+};
+
+struct summary {
+	struct action_input *input;
+	struct action_source *source;
+	struct survey survey;
+	struct summary_list lists[SUMMARY_LIST_COUNT];
+	struct summary_process *processes; /**< the most important first; none if the trace has one */
+	size_t process_count;
+	const struct trace_sample *resident; /**< where the resident memory of a process was largest; NULL: unknown */
+	bool is_split;                       /**< the survey has the parts of it */
+	/** the same process where its memory was read by kind of mapping; without a split if it was not */
+	struct resident resident_kinds;
+	bool has_python; /**< a Python interpreter is among the images */
+	struct summary_finding findings[SUMMARY_FINDINGS];
+	unsigned finding_count;
+	const struct filter_note *filters; /**< which allocations count */
+	size_t filter_count;
+	bool has_range;
+	size_t top; /**< rows of each list */
+};
+
+/** The largest resident memory: where its kinds of mappings were read, else where it was measured. */
+struct summary_resident {
+	uint64_t bytes;
+	int64_t time_ns;
+	uint64_t heap_bytes, free_bytes; /**< with is_split: what is heap, and what of it no block has */
+};
+
+/** A reason why growth is known in part only. */
+struct summary_note {
+	const char *word; /**< in JSON */
+	char text[200];   /**< for people */
+};
+enum { SUMMARY_NOTES = 3 };
+
+/** What is asked for. */
+struct summary_plan {
+	int64_t short_ns;
+	uint64_t top; /**< rows of each list */
+	const struct filter_note *filters;
+	size_t filter_count;
+	bool has_range;
+	bool is_filtered; /**< not all allocations count */
+	bool is_brief;    /**< no lists and no processes: what grows, and the totals */
+	bool is_screen;   /**< only as many processes as a screen shows: each one takes a pass */
+};
+
+/** Make the summary of the input's one source, whose window is there. End it with summary_fini(). */
+void summary_make(struct summary *summary, struct action_input *input, const struct summary_plan *plan);
+
+/** Return the parts of the largest resident memory; summary->resident is not NULL. */
+struct summary_resident summary_resident_parts(const struct summary *summary);
+
+/** Set the reasons why growth is known in part only. Return their number. */
+unsigned summary_growth_notes(const struct summary *summary, struct summary_note notes[SUMMARY_NOTES]);
+
+/** Return the time from which growth is known. */
+int64_t summary_growth_from(const struct summary *summary);
+
+/** Free the summary. */
+void summary_fini(struct summary *summary);
+
+/** Find the findings; part of summary_make(). */
+void summary_find(struct summary *summary);
+
+/** Return the first function of the user's code in the stack, for people. Valid as long as the names. */
+const char *summary_function(const struct summary *summary, uint32_t node);
+
+/** Write the summary as one object. */
+void summary_json(const struct summary *summary, struct sink *out);
+
+/** How it is shown, beside the layout of the input. */
+struct summary_view {
+	unsigned lines; /**< at most; 0: all */
+};
+
+/** Write the summary for people. */
+void summary_text(const struct summary *summary, const struct summary_view *view, struct sink *out);
+
+#endif

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The summary for people: a screen. It is written with many rows first, and again with fewer until it fits. Names are
+ * cut to the width, numbers never.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "action/actions/action_table.h"
+#include "action/report/stack_view.h"
+#include "action/summary/forecast.h"
+#include "action/summary/summary_lines.h"
+
+enum { LEVELS = 5 };
+
+/* Write what allocators gave beyond the bytes that were asked for, of the blocks of the peak. */
+static void rounding_text(const struct summary_screen *screen, char *text, size_t size)
+{
+	const struct summary *summary = screen->summary;
+	const struct survey_rounding *rounding = &summary->survey.at_peak;
+	const struct heap_window *window = summary->source->window;
+	char unknown[SUMMARY_LINE_BYTES] = "";
+	*text = 0;
+	if (summary->source->table->sample_bytes || window->is_peak_folded)
+		return;
+	if (rounding->unknown_count)
+		snprintf(unknown, sizeof(unknown), "; not known of %s block%s",
+			 text_count(rounding->unknown_count).data, summary_plural(rounding->unknown_count));
+	snprintf(text, size, ", rounded up by %s (%u %%%.100s)", text_bytes(rounding->bytes).data,
+		 summary_percent(rounding->bytes, window->totals.peak_bytes), unknown);
+}
+
+static void peak_put(const struct summary_screen *screen)
+{
+	const struct summary *summary = screen->summary;
+	const struct heap_window *window = summary->source->window;
+	const struct summary_list *list = &summary->lists[SUMMARY_PEAK];
+	char line[SUMMARY_LINE_BYTES], rounding[SUMMARY_LINE_BYTES / 2];
+	rounding_text(screen, rounding, sizeof(rounding));
+	snprintf(line, sizeof(line), "Peak: %s in %s block%s at %s%s",
+		 summary_bytes_of(screen, window->totals.peak_bytes).data,
+		 summary_count_of(screen, window->totals.peak_count).data, summary_plural(window->totals.peak_count),
+		 text_duration(window->peak_at_ns).data, rounding);
+	summary_heading(screen, line);
+	for (size_t i = 0; i < list->count && i < screen->rows; i++) {
+		const struct heap_numbers *numbers = &list->rows.rows[i]->figures->numbers;
+		snprintf(line, sizeof(line), "  %10s %3u %%  %s block%s  ",
+			 summary_bytes_of(screen, numbers->peak_bytes).data,
+			 summary_percent(numbers->peak_bytes, window->totals.peak_bytes),
+			 summary_count_of(screen, numbers->peak_count).data, summary_plural(numbers->peak_count));
+		summary_stack_put(screen, line, list->rows.rows[i]->group);
+	}
+}
+
+static void outstanding_put(const struct summary_screen *screen)
+{
+	const struct summary *summary = screen->summary;
+	const struct heap_numbers *totals = &summary->source->window->totals;
+	const struct summary_list *list = &summary->lists[SUMMARY_OUTSTANDING];
+	char line[SUMMARY_LINE_BYTES];
+	snprintf(line, sizeof(line), "Never freed: %s in %s block%s",
+		 summary_bytes_of(screen, totals->outstanding_bytes).data,
+		 summary_count_of(screen, totals->outstanding_count).data, summary_plural(totals->outstanding_count));
+	summary_heading(screen, line);
+	for (size_t i = 0; i < list->count && i < screen->rows; i++) {
+		const struct heap_numbers *numbers = &list->rows.rows[i]->figures->numbers;
+		snprintf(line, sizeof(line), "  %10s %3u %%  %s block%s  ",
+			 summary_bytes_of(screen, numbers->outstanding_bytes).data,
+			 summary_percent(numbers->outstanding_bytes, totals->outstanding_bytes),
+			 summary_count_of(screen, numbers->outstanding_count).data,
+			 summary_plural(numbers->outstanding_count));
+		summary_stack_put(screen, line, list->rows.rows[i]->group);
+	}
+}
+
+static void growth_row_put(const struct summary_screen *screen, const struct survey_growth *own)
+{
+	const struct growth *growth = &own->growth;
+	char line[SUMMARY_LINE_BYTES];
+	if (growth->verdict == GROWTH_GROWS)
+		snprintf(line, sizeof(line), "  %s/s (%s to %s), %s block%s  ",
+			 summary_bytes_of(screen, (uint64_t)growth->bytes.mean).data,
+			 text_bytes((uint64_t)growth->bytes.low).data, text_bytes((uint64_t)growth->bytes.high).data,
+			 summary_count_of(screen, (uint64_t)growth->grown_count).data,
+			 summary_plural((uint64_t)growth->grown_count));
+	else
+		snprintf(line, sizeof(line), "  no finding, %s: ", growth_sentence(growth->verdict));
+	summary_stack_put(screen, line, own->node);
+}
+
+static struct text text_seconds(double seconds)
+{
+	/* Longer ones are years. */
+	return text_duration(seconds < 9e9 ? (int64_t)(seconds * 1e9) : INT64_MAX);
+}
+
+static void forecast_put(const struct summary_screen *screen)
+{
+	const struct trace_dictionary *dictionary = screen->summary->source->table->dictionary;
+	const struct forecast forecast = forecast_make(&screen->summary->survey, dictionary);
+	char line[SUMMARY_LINE_BYTES];
+	if (!screen->summary->survey.grows_count)
+		return;
+	if (!forecast.limit)
+		snprintf(line, sizeof(line), "When a limit would be reached is unknown: the trace has no %s.",
+			 dictionary->limit_count ? "limit of that process" : "limits");
+	else
+		snprintf(line, sizeof(line),
+			 "At this rate pid %s reaches %s, %s, in %s (%s to %s); %s was resident at the end.",
+			 text_pid(dictionary->processes[forecast.process].pid).data, forecast.words,
+			 text_bytes(forecast.limit_bytes).data, text_seconds(forecast.seconds).data,
+			 text_seconds(forecast.least_seconds).data, text_seconds(forecast.most_seconds).data,
+			 text_bytes(forecast.used_bytes).data);
+	summary_words_put(screen, 2, line, "");
+}
+
+static void growth_put(const struct summary_screen *screen)
+{
+	const struct survey *survey = &screen->summary->survey;
+	char line[SUMMARY_LINE_BYTES];
+	if (*survey->growth_unknown.data)
+		snprintf(line, sizeof(line), "Growth: unknown, the trace is too short (%s)",
+			 survey->growth_unknown.data);
+	else if (!survey->grows_count)
+		snprintf(line, sizeof(line), "Growth: no stack grows steadily");
+	else
+		snprintf(line, sizeof(line), "Growth: %zu stack%s (bytes a second, 95 %% interval)",
+			 survey->grows_count, summary_plural(survey->grows_count));
+	summary_heading(screen, line);
+	size_t most = survey->grows_count ? survey->grows_count : screen->view->lines ? 0 : screen->rows;
+	for (size_t i = 0; i < survey->growth_count && i < most && i < screen->rows; i++)
+		growth_row_put(screen, &survey->growths[i]);
+	forecast_put(screen);
+	struct summary_note notes[SUMMARY_NOTES];
+	unsigned count = summary_growth_notes(screen->summary, notes);
+	for (unsigned i = 0; i < count; i++)
+		summary_words_put(screen, 2, notes[i].text, "");
+}
+
+static void resident_put(const struct summary_screen *screen)
+{
+	const struct summary *summary = screen->summary;
+	const struct survey *survey = &summary->survey;
+	struct sink sink;
+	if (!summary->resident)
+		return;
+	const struct summary_resident part = summary_resident_parts(summary);
+	sink_to_memory(&sink);
+	sink_format(&sink, "Resident: %s at %s", text_bytes(part.bytes).data, text_duration(part.time_ns).data);
+	if (part.bytes < summary->resident->resident_bytes)
+		sink_format(&sink, " (%s at %s)", text_bytes(summary->resident->resident_bytes).data,
+			    text_duration(summary->resident->time_ns).data);
+	if (summary->is_split) {
+		sink_format(&sink, ": %s live, %s rounding, ", text_bytes(survey->live_bytes).data,
+			    text_bytes(survey->resident.bytes).data);
+		sink_format(&sink, "%s free inside heaps, ", text_bytes(part.free_bytes).data);
+		sink_format(&sink, "%s not heap", text_bytes(part.bytes - part.heap_bytes).data);
+	}
+	if (summary->resident_kinds.split) {
+		sink_text(&sink, ": ");
+		resident_rest_text(&summary->resident_kinds, TRACE_MAPPING_KIND_COUNT, &sink);
+	}
+	char *text = sink_take(&sink, NULL);
+	summary_words_put(screen, 2, text, "");
+	free(text);
+}
+
+static void traffic_put(const struct summary_screen *screen)
+{
+	const struct summary *summary = screen->summary;
+	const struct heap_numbers *totals = &summary->source->window->totals;
+	const struct survey *survey = &summary->survey;
+	struct sink sink;
+	summary_heading(screen, "All blocks");
+	sink_to_memory(&sink);
+	sink_format(&sink, "Allocated: %s in %s block%s, %s by realloc (%s moved); ",
+		    summary_bytes_of(screen, totals->total_bytes).data,
+		    summary_count_of(screen, totals->total_count).data, summary_plural(totals->total_count),
+		    summary_count_of(screen, totals->realloc_count).data,
+		    summary_count_of(screen, totals->realloc_moved_count).data);
+	if (!summary->source->table->sample_bytes)
+		sink_format(&sink, "%u %% temporary, ", summary_percent(totals->temporary_count, totals->total_count));
+	sink_format(&sink, "%u %% live for less than %s, %u %% are freed by another thread",
+		    summary_percent(survey->short_count, totals->total_count),
+		    text_duration(survey->plan.short_ns).data,
+		    summary_percent(survey->crossed_count, totals->total_count));
+	char *text = sink_take(&sink, NULL);
+	summary_words_put(screen, 2, text, "");
+	free(text);
+	for (size_t i = 0; i < survey->handover_count && i < screen->rows / 2 + 1; i++) {
+		char line[SUMMARY_LINE_BYTES];
+		snprintf(line, sizeof(line), "  %10s freed by ",
+			 summary_count_of(screen, survey->handovers[i].count).data);
+		char names[SUMMARY_LINE_BYTES];
+		snprintf(names, sizeof(names), "%.100s, made by %.100s",
+			 text_shown(survey_role(survey, survey->handovers[i].to)),
+			 text_shown(survey_role(survey, survey->handovers[i].from)));
+		summary_line_put(screen, line, names);
+	}
+	resident_put(screen);
+}
+
+/* The number of a row of the further lists. */
+static void more_row_put(const struct summary_screen *screen, enum summary_list_id id, const struct action_row *row)
+{
+	const struct action_figures *figures = row->figures;
+	char line[SUMMARY_LINE_BYTES] = "";
+	if (id == SUMMARY_REALLOC)
+		snprintf(line, sizeof(line), "  %10s copied in %s steps  ",
+			 text_bytes(figures->extra[CHAINS_COPIED]).data, text_count(figures->extra[CHAINS_STEPS]).data);
+	else if (id == SUMMARY_ALLOCATED)
+		snprintf(line, sizeof(line), "  %10s  %s block%s  ",
+			 summary_bytes_of(screen, figures->numbers.total_bytes).data,
+			 summary_count_of(screen, figures->numbers.total_count).data,
+			 summary_plural(figures->numbers.total_count));
+	else
+		snprintf(line, sizeof(line), "  %10s of %s  ",
+			 summary_count_of(screen, id == SUMMARY_SHORT     ? figures->extra[SURVEYED_SHORT]
+						  : id == SUMMARY_CROSSED ? figures->extra[SURVEYED_CROSSED]
+									  : figures->numbers.temporary_count)
+				 .data,
+			 summary_count_of(screen, figures->numbers.total_count).data);
+	summary_stack_put(screen, line, row->group);
+}
+
+static void more_lists_put(const struct summary_screen *screen)
+{
+	static const enum summary_list_id ids[] = {SUMMARY_ALLOCATED, SUMMARY_TEMPORARY, SUMMARY_SHORT, SUMMARY_CROSSED,
+						   SUMMARY_REALLOC};
+	for (size_t i = 0; screen->has_more_lists && i < sizeof(ids) / sizeof(*ids); i++) {
+		const struct summary_list *list = &screen->summary->lists[ids[i]];
+		if (list->count)
+			summary_heading(screen, list->title);
+		for (size_t k = 0; k < list->count && k < screen->rows; k++)
+			more_row_put(screen, ids[i], list->rows.rows[k]);
+	}
+}
+
+static void processes_put(const struct summary_screen *screen)
+{
+	const struct summary *summary = screen->summary;
+	const struct trace_dictionary *dictionary = summary->source->table->dictionary;
+	size_t most = screen->view->lines ? screen->rows : summary->process_count;
+	most = most < summary->process_count ? most : summary->process_count;
+	char line[SUMMARY_LINE_BYTES];
+	if (!summary->process_count)
+		return;
+	snprintf(line, sizeof(line), "Processes: %zu of %" PRIu32 ", by their own peaks", most,
+		 dictionary->process_count);
+	summary_heading(screen, line);
+	for (size_t i = 0; i < most; i++) {
+		const struct summary_process *own = &summary->processes[i];
+		const struct trace_process *process = &dictionary->processes[own->process];
+		char name[SUMMARY_LINE_BYTES];
+		const char *function = "";
+		if (own->top_node != HEAP_NONE && own->top_node)
+			function =
+				summary_frame_text(screen, stack_view_user_node(summary->input, own->top_node), false);
+		snprintf(line, sizeof(line), "  %10s peak, %s left, %s resident  ",
+			 own->has_peak ? summary_bytes_of(screen, own->peak_bytes).data : "unknown",
+			 own->has_peak ? summary_bytes_of(screen, own->outstanding_bytes).data : "unknown",
+			 own->resident ? text_bytes(own->resident->resident_bytes).data : "unknown");
+		snprintf(name, sizeof(name), "%s %.100s%s%.800s", text_pid(process->pid).data,
+			 text_shown(text_file_name(process->image ? process->image : "")), *function ? ": " : "",
+			 function);
+		summary_line_put(screen, line, name);
+	}
+}
+
+static void findings_put(const struct summary_screen *screen)
+{
+	const struct summary *summary = screen->summary;
+	if (summary->finding_count)
+		summary_heading(screen, "Findings");
+	for (unsigned i = 0; i < summary->finding_count; i++) {
+		const struct summary_finding *finding = &summary->findings[i];
+		summary_words_put(screen, 2, text_shown(finding->text), "");
+		summary_styled_put(screen, STYLE_QUIET, SUMMARY_INDENT, text_shown(finding->command), " \\");
+	}
+}
+
+static void screen_put(const struct summary_screen *screen)
+{
+	summary_head_put(screen);
+	peak_put(screen);
+	growth_put(screen);
+	/* A screen of 24 lines has them; what follows is evidence. */
+	findings_put(screen);
+	if (!screen->summary->survey.grows_count)
+		outstanding_put(screen);
+	if (screen->has_chart)
+		summary_chart_put(screen);
+	traffic_put(screen);
+	processes_put(screen);
+	more_lists_put(screen);
+}
+
+static size_t lines_of(const char *text)
+{
+	size_t lines = 0;
+	for (; *text; text++)
+		lines += *text == '\n';
+	return lines;
+}
+
+void summary_text(const struct summary *summary, const struct summary_view *view, struct sink *out)
+{
+	/* Which images have no symbols is known when the stacks have names. */
+	for (uint32_t i = 0; i < summary->source->table->site_count; i++)
+		heap_names_site(summary->source->names, &summary->source->table->sites[i]);
+	for (int level = 0; level < LEVELS; level++) {
+		struct sink own;
+		const size_t rows[LEVELS] = {3, 3, 2, 2, 1};
+		sink_to_memory(&own);
+		const struct summary_screen screen = {.summary = summary,
+						      .view = view,
+						      .out = &own,
+						      .rows = !view->lines || rows[level] > summary->top ? summary->top
+													 : rows[level],
+						      .has_chart = level != 1 && level != 3 && level != 4,
+						      .has_more_lists = !view->lines};
+		screen_put(&screen);
+		char *text = sink_take(&own, NULL);
+		bool fits = !view->lines || lines_of(text) <= view->lines;
+		if (fits || level == LEVELS - 1) {
+			sink_text(out, text);
+			free(text);
+			return;
+		}
+		free(text);
+	}
+}

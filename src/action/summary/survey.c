@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include "action/summary/survey.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "action/report/losses.h"
+#include "action/summary/survey_making.h"
+#include "base/memory.h"
+#include "query/folded.h"
+
+static int handover_compare(const void *a, const void *b)
+{
+	const struct survey_handover *left = a, *right = b;
+	if (left->count != right->count)
+		return left->count > right->count ? -1 : 1;
+	if (left->from != right->from)
+		return left->from < right->from ? -1 : 1;
+	return left->to < right->to ? -1 : left->to > right->to;
+}
+
+static void handovers_sum(struct survey *survey, const struct survey_part *part)
+{
+	struct map pairs = {0};
+	size_t capacity = 0;
+	for (size_t i = 0; i < part->handed_count; i++) {
+		const struct survey_handed *own = &part->handed[i];
+		bool added;
+		uint32_t *place = map_add(&pairs, map_pair(own->from, own->to), &added);
+		if (added) {
+			memory_grow(survey->handovers, survey->handover_count, capacity);
+			*place = (uint32_t)survey->handover_count;
+			survey->handovers[survey->handover_count++] =
+				(struct survey_handover){.from = own->from, .to = own->to};
+		}
+		struct survey_handover *sum = &survey->handovers[*place];
+		sum->count += own->count;
+		sum->bytes += own->bytes;
+		if (own->count > sum->site_count || (own->count == sum->site_count && own->site < sum->site)) {
+			sum->site = own->site;
+			sum->free_site = own->free_site;
+			sum->thread = own->thread;
+			sum->site_count = own->count;
+		}
+	}
+	map_fini(&pairs);
+	if (survey->handover_count)
+		qsort(survey->handovers, survey->handover_count, sizeof(*survey->handovers), handover_compare);
+}
+
+/* Return how many frees of the process were lost in the time. */
+static uint64_t lost_frees(const struct trace_dictionary *dictionary, const struct survey_slot *slot)
+{
+	uint64_t count = 0;
+	for (uint32_t i = 0; i < dictionary->gap_count; i++) {
+		const struct trace_gap *gap = &dictionary->gaps[i];
+		bool is_own = gap->process == slot->process || gap->process == TRACE_NONE;
+		if (is_own && gap->to_ns >= slot->clock.from_ns && gap->from_ns <= slot->clock.to_ns)
+			count += gap->count[EVENT_FREE] + gap->count[EVENT_REALLOC];
+	}
+	return count;
+}
+
+static int growth_compare(const void *a, const void *b)
+{
+	const struct survey_growth *left = a, *right = b;
+	bool left_grows = left->growth.verdict == GROWTH_GROWS, right_grows = right->growth.verdict == GROWTH_GROWS;
+	if (left_grows != right_grows)
+		return left_grows ? -1 : 1;
+	double of_left = left_grows ? left->growth.bytes.low : (double)left->growth.grown_bytes,
+	       of_right = left_grows ? right->growth.bytes.low : (double)right->growth.grown_bytes;
+	if (of_left < of_right || of_left > of_right)
+		return of_left > of_right ? -1 : 1;
+	if (left->node != right->node)
+		return left->node < right->node ? -1 : 1;
+	return left->process < right->process ? -1 : left->process > right->process;
+}
+
+static void growths_judge(struct survey *survey, const struct survey_part *part)
+{
+	const struct survey_making *making = part->making;
+	const struct trace_dictionary *dictionary = making->source->table->dictionary;
+	survey->growths = memory_zeroed((size_t)part->series_count + 1, sizeof(*survey->growths));
+	for (uint32_t i = 0; i < part->series_count; i++) {
+		unsigned number = (unsigned)(part->series_keys[i] >> 32);
+		const struct survey_slot *slot = &making->slots[number];
+		struct growth growth = growth_judge(&part->series[i], &slot->clock, &part->replaced[number],
+						    lost_frees(dictionary, slot));
+		if (growth.grown_count <= 0 && growth.verdict != GROWTH_GROWS)
+			continue;
+		survey->growths[survey->growth_count++] =
+			(struct survey_growth){slot->process, (uint32_t)part->series_keys[i], slot->clock, growth};
+		survey->grows_count += growth.verdict == GROWTH_GROWS;
+	}
+	qsort(survey->growths, survey->growth_count, sizeof(*survey->growths), growth_compare);
+}
+
+static void peaks_guess(struct survey *survey, const struct survey_part *part)
+{
+	uint32_t count = part->making->source->table->dictionary->process_count;
+	survey->process_peaks = memory_zeroed((size_t)count + 1, sizeof(*survey->process_peaks));
+	for (uint32_t i = 0; i < count && part->levels; i++) {
+		uint64_t live = 0, most = 0;
+		for (uint32_t k = 0; k < SURVEY_LEVEL_PARTS; k++) {
+			const struct survey_level *level = &part->levels[(size_t)i * SURVEY_LEVEL_PARTS + k];
+			live += level->began_bytes - level->ended_bytes;
+			most = live > most ? live : most;
+			/* All of a short process may be in one part. */
+			most = level->began_bytes / 2 > most ? level->began_bytes / 2 : most;
+		}
+		survey->process_peaks[i] = most;
+	}
+}
+
+static void survey_settle(struct survey *survey, struct survey_part *part)
+{
+	const struct heap_table *table = part->making->source->table;
+	survey->sites = part->sites;
+	part->sites = NULL;
+	for (uint32_t i = 0; i < table->site_count; i++) {
+		survey->short_count += survey->sites[i].short_count;
+		survey->short_bytes += survey->sites[i].short_bytes;
+		survey->crossed_count += survey->sites[i].crossed_count;
+		survey->crossed_bytes += survey->sites[i].crossed_bytes;
+	}
+	survey->at_peak = part->at_peak;
+	survey->resident = part->resident;
+	survey->live_bytes = part->live_bytes;
+	heap_extents_sum(&part->extents, &survey->page_bytes, 1);
+	if (survey->plan.resident)
+		resident_tell(survey->plan.resident, table->dictionary, &part->extents);
+	handovers_sum(survey, part);
+	growths_judge(survey, part);
+	peaks_guess(survey, part);
+}
+
+/* The time of which each block is known. */
+static struct heap_range known_range(const struct action_source *source)
+{
+	int64_t until_ns = heap_folded_until_ns(source->table);
+	struct heap_range range = source->window->range;
+	range.from_ns = until_ns > range.from_ns ? until_ns : range.from_ns;
+	range.from_ns = range.from_ns < range.to_ns ? range.from_ns : range.to_ns;
+	return range;
+}
+
+static void survey_scan(struct survey_making *making)
+{
+	struct survey *survey = making->survey;
+	unsigned width = heap_scan_width(making->source->table);
+	struct survey_part *parts = memory_zeroed(width, sizeof(*parts));
+	for (unsigned i = 0; i < width; i++)
+		survey_part_begin(&parts[i], making, i);
+	heap_scan_threads(survey_part_run, parts, sizeof(*parts), width);
+	if (making->search)
+		heap_peak_search_finish(making->search, survey->chart);
+	for (unsigned i = 1; i < width; i++) {
+		survey_part_merge(&parts[0], &parts[i]);
+		survey_part_fini(&parts[i]);
+	}
+	survey_settle(survey, &parts[0]);
+	survey_part_fini(&parts[0]);
+	free(parts);
+}
+
+void survey_make(struct survey *survey, struct action_input *input, struct action_source *source,
+		 const struct survey_plan *plan)
+{
+	struct survey_making making = {.survey = survey, .input = input, .source = source};
+	*survey = (struct survey){.plan = *plan};
+	survey->chart_range = known_range(source);
+	making.has_levels = source->table->dictionary->process_count > 1;
+	survey_roles_find(&making);
+	survey_slots_find(&making);
+	survey_candidates_find(&making);
+	if (plan->chart_parts) {
+		survey->chart = memory_zeroed(plan->chart_parts, sizeof(*survey->chart));
+		making.search =
+			heap_peak_search_new(source->table, source->filter, survey->chart_range, plan->chart_parts);
+	}
+	survey_scan(&making);
+	free(making.slot_of);
+	free(making.candidate);
+	free(making.role_of);
+}
+
+const char *survey_role(const struct survey *survey, uint32_t role)
+{
+	return role < SURVEY_ROLES_MAX ? survey->roles.items[role].data : "others";
+}
+
+void survey_fini(struct survey *survey)
+{
+	free(survey->sites);
+	free(survey->chart);
+	free(survey->handovers);
+	free(survey->growths);
+	free(survey->process_peaks);
+	intern_fini(&survey->roles);
+	*survey = (struct survey){.sites = NULL};
+}

@@ -1,6 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-/* -totals: only what every report begins with. */
-#include "action/action.h"
-#include "action/action_table.h"
-
-const struct action action_totals = {.name = "totals", .title = "Totals", .label = "totals", .help = "only the totals"};
