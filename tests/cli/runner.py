@@ -126,5 +126,17 @@ def limited():
     expect(runner.process.returncode == 1 and "of processor time" in output, output)
 
 
-for test in (ended, limited, killed):
+def functions():
+    """One function of a test, or each as a test of its own."""
+    def run(*words):
+        return subprocess.run([sys.executable, SOURCE / "tests/run", "--build", os.environ["BUILD"], "--list", *words], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    expect(run("live/attach:in_vfork") == ["live/attach:in_vfork"], run("live/attach:in_vfork"))
+    alone, together = run("--functions"), run()
+    expect({name.split(":")[0] for name in alone} == set(together), set(together) ^ {name.split(":")[0] for name in alone})
+    expect(len(alone) > 2 * len(together) and len(set(alone)) == len(alone), f"{len(alone)} functions of {len(together)} tests")
+    other = subprocess.run([sys.executable, SOURCE / "tests/live/attach.py", "in_fork"], stdout=subprocess.PIPE, text=True)
+    expect(other.returncode == 2 and "in_fork: there is no such function" in other.stdout, f"{other.returncode} {other.stdout}")
+
+
+for test in (ended, limited, functions, killed):
     test()

@@ -202,6 +202,9 @@ def followed_by(after):
 def run_tests(*tests):
     """Those that are named on the command line, or all. The exit status."""
     failed = 0
+    for name in set(sys.argv[1:]) - {test.__name__ for test in tests}:
+        print(f"{name}: there is no such function")
+        return 2
     for test in tests:
         if len(sys.argv) > 1 and test.__name__ not in sys.argv[1:]:
             continue
