@@ -126,6 +126,10 @@ void image_status_forget_unwatched(struct image_status *status, bool is_other)
 
 void image_status_add_unwatched(struct image_status *status, const struct image_unwatched *unwatched)
 {
+	for (size_t i = 0; i < unwatched_kept(status); i++)
+		if (status->unwatched[i].namespace == unwatched->namespace &&
+		    !strcmp(status->unwatched[i].place, unwatched->place))
+			return;
 	if (status->unwatched_count < IMAGE_UNWATCHED_MAX)
 		status->unwatched[status->unwatched_count] = *unwatched;
 	status->unwatched_count++;

@@ -32,7 +32,7 @@ struct image_interval {
 struct image_unwatched {
 	uint64_t namespace; /**< the mount namespace, by its inode; 0: that of the keeper */
 	int32_t pid;        /**< a process there; 0: of the keeper's */
-	char place[IMAGE_PLACE_BYTES], why[64];
+	char place[IMAGE_PLACE_BYTES], why[96];
 };
 
 struct image_status {
@@ -73,7 +73,7 @@ int image_status_await(uint64_t limit_ns, struct diag *diag);
 /** Forget the file systems that are not watched: those of the keeper's namespace, or of all others. */
 void image_status_forget_unwatched(struct image_status *status, bool is_other);
 
-/** Note a file system that is not watched. */
+/** Note a file system that is not watched, unless it was noted. */
 void image_status_add_unwatched(struct image_status *status, const struct image_unwatched *unwatched);
 
 /** Return whether the keeper of the file runs. */
