@@ -4,6 +4,7 @@
 namespaces keep others from being watched. Every mark lies below a file system of this test's own, and each server ends by itself."""
 import contextlib
 import ctypes
+import json
 import os
 import pathlib
 import shutil
@@ -11,8 +12,8 @@ import subprocess
 import sys
 import time
 
-from image_lab import FILES, Watching, clear, enter, listed, prepare, register, run, wait_for_starts, wait_until_in_force
-from live import LONG_SECONDS, PROGRAMS, expect, run_tests, told, wait_for, xheap
+from image_lab import FILES, ROOT, Watching, clear, enter, listed, prepare, register, run, usual_places, wait_for_starts, wait_until_in_force
+from live import LONG_SECONDS, PROGRAMS, XHEAP, expect, run_tests, told, wait_for, xheap
 
 USER = 65534
 AS_USER = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--pdeathsig", "KILL"]
@@ -186,6 +187,28 @@ def is_marked(place, pid="self"):
     return False
 
 
+def said_to_user():
+    """An ordinary user learns how much is watched, and neither the places where others mount nor what they execute."""
+    clear()
+    register("perl")
+    place, run_directory = place_of_user("private"), pathlib.Path("/run/xheap-images")
+    script = f"mount -t tmpfs none {place} && mkdir {place}/b && mount -t tmpfs none {place}/b && mount -t tmpfs none {place} && echo there;"
+    with usual_places(), Watching():
+        wait_until_in_force()
+        own = ROOT / "run/xheap-images"
+        run_directory.mkdir()
+        subprocess.run(["mount", "--bind", own, run_directory], check=True)
+        with shell(script, *IN_OWN_SPACE):
+            wait_for("a file system that is not watched", rows)
+            before, after = told("image", "list"), json.loads(run(*AS_USER, XHEAP, "image", "list", "--format", "json", env={"PATH": os.environ["PATH"]}).stdout)
+            text = run(*AS_USER, XHEAP, "image", "list", env={"PATH": os.environ["PATH"]}).stdout
+        expect(after["not_watched_count"] and not after["not_watched"] and after["watcher"] == before["watcher"], f"{before}, {after}")
+        expect("not watched: " in text and "which only root may know" in text and str(place) not in text, text)
+        whole, summary = own / "status", own / "summary"
+        expect(whole.stat().st_mode & 0o777 == 0o600 and str(place) in whole.read_text(), f"{whole.stat()}")
+        expect(summary.stat().st_mode & 0o777 == 0o644 and str(place) not in summary.read_text(), f"{summary.stat()}")
+
+
 def by_link():
     """A symbolic link in place of a mount point that the table of mounts still has leads the keeper nowhere: to no file of root's, neither in a user's namespace nor in a container's."""
     clear()
@@ -305,4 +328,4 @@ def numerous():
 
 enter()
 prepare()
-sys.exit(run_tests(silent, layers, by_link, numerous))
+sys.exit(run_tests(silent, layers, said_to_user, by_link, numerous))
