@@ -202,11 +202,17 @@ static void intervals_text(const struct image_status *status)
 	}
 }
 
+static bool is_known(const struct image_status *status, uint64_t unwatched)
+{
+	return unwatched < status->unwatched_count && unwatched < IMAGE_UNWATCHED_MAX &&
+	       status->unwatched[unwatched].place[0];
+}
+
 /* File systems on which no NAME is seen. */
 static void unwatched_text(const struct image_status *status)
 {
 	uint64_t i = 0;
-	for (; i < status->unwatched_count && i < IMAGE_UNWATCHED_MAX; i++) {
+	for (; is_known(status, i); i++) {
 		const struct image_unwatched *unwatched = &status->unwatched[i];
 		printf("not watched: %s", text_shown(unwatched->place));
 		if (unwatched->pid)
@@ -214,7 +220,10 @@ static void unwatched_text(const struct image_status *status)
 		printf(": %s\n", text_shown(unwatched->why));
 	}
 	if (i < status->unwatched_count)
-		printf("not watched: %s more\n", text_count(status->unwatched_count - i).data);
+		printf("not watched: %s %s\n", text_count(status->unwatched_count - i).data,
+		       i				   ? "more" :
+		       status->unwatched_count == 1 ? "place, which only root may know" :
+						      "places, which only root may know");
 }
 
 static void list_text(const struct image_options *options, const struct image_status *status)
@@ -286,7 +295,7 @@ static void unwatched_json(struct json *json, const struct image_status *status)
 {
 	json_number(json, "not_watched_count", (int64_t)status->unwatched_count);
 	json_begin_array(json, "not_watched");
-	for (uint64_t i = 0; i < status->unwatched_count && i < IMAGE_UNWATCHED_MAX; i++) {
+	for (uint64_t i = 0; is_known(status, i); i++) {
 		json_begin_object(json, NULL);
 		json_text(json, "place", status->unwatched[i].place);
 		json_number(json, "namespace", (int64_t)status->unwatched[i].namespace);

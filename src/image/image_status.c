@@ -16,7 +16,13 @@
 #include "session/fields.h"
 #include "session/image_start.h"
 
-static const char status_name[] = "status";
+/* Root's, and what everybody may know of it: no places of others' mounts, no arguments of what they executed. */
+static const struct status_file {
+	const char *name;
+	mode_t mode;
+	bool is_whole;
+} status_files[] = {{"status", 0600, true}, {"summary", 0644, false}};
+enum { STATUS_FILE_COUNT = sizeof(status_files) / sizeof(*status_files) };
 
 #define AWAIT_NS (10 * NS_PER_MS)
 #define ASK_AGAIN_NS (3 * NS_PER_S)
@@ -126,6 +132,10 @@ void image_status_forget_unwatched(struct image_status *status, bool is_other)
 
 void image_status_add_unwatched(struct image_status *status, const struct image_unwatched *unwatched)
 {
+	for (size_t i = 0; i < unwatched_kept(status); i++)
+		if (status->unwatched[i].namespace == unwatched->namespace &&
+		    !strcmp(status->unwatched[i].place, unwatched->place))
+			return;
 	if (status->unwatched_count < IMAGE_UNWATCHED_MAX)
 		status->unwatched[status->unwatched_count] = *unwatched;
 	status->unwatched_count++;
@@ -145,7 +155,7 @@ bool image_status_is_kept(const struct image_status *status)
 
 /* ---- writing ---- */
 
-static void add_row(struct fields *fields, size_t index, const struct image_count *row)
+static void add_row(struct fields *fields, size_t index, const struct image_count *row, bool is_whole)
 {
 	char name[64];
 	snprintf(name, sizeof(name), "%zu.image", index);
@@ -155,7 +165,8 @@ static void add_row(struct fields *fields, size_t index, const struct image_coun
 	snprintf(name, sizeof(name), "%zu.last_ns", index);
 	fields_add_number(fields, name, (uint64_t)row->last_ns);
 	snprintf(name, sizeof(name), "%zu.last_why", index);
-	fields_add(fields, name, row->last_why);
+	if (is_whole)
+		fields_add(fields, name, row->last_why);
 	for (int i = 0; i < CONTROL_OUTCOME_COUNT; i++) {
 		snprintf(name, sizeof(name), "%zu.%s", index, outcome_names[i]);
 		fields_add_number(fields, name, row->outcomes[i]);
@@ -190,43 +201,52 @@ static void add_unwatched(struct fields *fields, const struct image_status *stat
 	}
 }
 
-static int write_text(const char *directory, const struct fields *fields, struct diag *diag)
+static int write_text(const struct status_file *file, const struct fields *fields, struct diag *diag)
 {
-	char path[1200], temporary[1220];
-	snprintf(path, sizeof(path), "%s/%s", directory, status_name);
+	char directory[1024], path[1200], temporary[1220];
+	image_directory(IMAGE_DIRECTORY_RUN, directory, sizeof(directory));
+	snprintf(path, sizeof(path), "%s/%s", directory, file->name);
 	snprintf(temporary, sizeof(temporary), "%s.tmp", path);
-	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-	bool is_written = fd >= 0 && write(fd, fields->text, fields->size) == (ssize_t)fields->size;
+	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, file->mode);
+	bool is_written = fd >= 0 && fchmod(fd, file->mode) == 0 &&
+			  write(fd, fields->text, fields->size) == (ssize_t)fields->size;
 	if (fd >= 0)
 		close(fd);
 	return is_written && rename(temporary, path) == 0 ? 0 : diag_errno(diag, "cannot write %s", path);
 }
 
-int image_status_write(const struct image_status *status, struct diag *diag)
+static int write_file(const struct image_status *status, const struct status_file *file, struct diag *diag)
 {
-	char directory[1024];
 	struct fields fields = {0};
-	image_directory(IMAGE_DIRECTORY_RUN, directory, sizeof(directory));
 #define X(name, member) fields_add_number(&fields, name, (uint64_t)status->member);
 	NUMBERS(X)
 #undef X
 	add_intervals(&fields, status);
-	add_unwatched(&fields, status);
+	if (file->is_whole)
+		add_unwatched(&fields, status);
 	for (size_t i = 0; i < status->count; i++)
-		add_row(&fields, i, &status->counts[i]);
-	int error = write_text(directory, &fields, diag);
+		add_row(&fields, i, &status->counts[i], file->is_whole);
+	int error = write_text(file, &fields, diag);
 	fields_fini(&fields);
+	return error;
+}
+
+int image_status_write(const struct image_status *status, struct diag *diag)
+{
+	int error = 0;
+	for (int i = 0; i < STATUS_FILE_COUNT && !error; i++)
+		error = write_file(status, &status_files[i], diag);
 	return error;
 }
 
 /* ---- reading ---- */
 
-static char *read_text(void)
+static char *read_text(const struct status_file *file)
 {
 	char directory[1024], path[1200];
 	struct stat status;
 	image_directory(IMAGE_DIRECTORY_RUN, directory, sizeof(directory));
-	snprintf(path, sizeof(path), "%s/%s", directory, status_name);
+	snprintf(path, sizeof(path), "%s/%s", directory, file->name);
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	bool is_trusted = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
 			  (status.st_uid == 0 || status.st_uid == geteuid()) &&
@@ -302,7 +322,9 @@ static void read_unwatched(struct image_status *status, const char *text)
 void image_status_read(struct image_status *status)
 {
 	*status = (struct image_status){0};
-	char *text = read_text();
+	char *text = NULL;
+	for (int i = 0; i < STATUS_FILE_COUNT && !text; i++)
+		text = read_text(&status_files[i]);
 	if (!text)
 		return;
 	struct image_status read = {0};

@@ -32,7 +32,7 @@ struct image_interval {
 struct image_unwatched {
 	uint64_t namespace; /**< the mount namespace, by its inode; 0: that of the keeper */
 	int32_t pid;        /**< a process there; 0: of the keeper's */
-	char place[IMAGE_PLACE_BYTES], why[64];
+	char place[IMAGE_PLACE_BYTES], why[96]; /**< "": known to root only */
 };
 
 struct image_status {
@@ -59,7 +59,7 @@ uint64_t image_status_counted(const struct image_status *status, const char *ima
 /** Write the file. Return 0 or a negative errno. */
 int image_status_write(const struct image_status *status, struct diag *diag);
 
-/** Read the file into *status; all zero if there is none. */
+/** Read the file into *status; all zero if there is none. A user other than root learns no places and no reasons. */
 void image_status_read(struct image_status *status);
 void image_status_fini(struct image_status *status);
 
@@ -73,7 +73,7 @@ int image_status_await(uint64_t limit_ns, struct diag *diag);
 /** Forget the file systems that are not watched: those of the keeper's namespace, or of all others. */
 void image_status_forget_unwatched(struct image_status *status, bool is_other);
 
-/** Note a file system that is not watched. */
+/** Note a file system that is not watched, unless it was noted. */
 void image_status_add_unwatched(struct image_status *status, const struct image_unwatched *unwatched);
 
 /** Return whether the keeper of the file runs. */

@@ -446,7 +446,9 @@ static void do_regularly(struct keeper *keeper)
 	}
 	if (now - keeper->searched_ns >= SEARCH_NS) {
 		keeper->searched_ns = now;
-		keeper_mark_others(keeper);
+		if (keeper->lacks_systems)
+			take_mounts(keeper);
+		keeper_search(keeper);
 		keeper_check_links(keeper);
 	}
 	keeper_take_announced(keeper);
@@ -567,11 +569,13 @@ static void keeper_end(struct keeper *keeper)
 	keeper->status.in_force_ns = 0;
 	write_status(keeper);
 	keeper_stop_sessions(keeper);
+	mount_walk_end();
 	waitpid(keeper->guardian, NULL, 0);
 	/* The loggers' traces are whole when they have ended. */
 	for (int round = 0; round < 200 && waitpid(-1, NULL, WNOHANG) >= 0; round++)
 		monotonic_pause(ROUND_MS * NS_PER_MS);
 	image_status_fini(&keeper->status);
+	map_fini(&keeper->marked);
 	free(keeper->kept);
 }
 

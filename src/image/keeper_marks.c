@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the watcher has to mark: the keeper opens it, the watcher gets the descriptor. */
+/* What the watcher has to mark: the keeper looks it up, the watcher gets the descriptor. Neither opens a file. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,16 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "image/keeper_state.h"
-
-/* They have no programs. */
-static const char *const empty_types[] = {"proc",       "sysfs",     "cgroup",      "cgroup2", "devpts",   "securityfs",
-					  "debugfs",    "tracefs",   "pstore",      "bpf",     "configfs", "fusectl",
-					  "mqueue",     "hugetlbfs", "binfmt_misc", "nsfs",    "efivarfs", "selinuxfs",
-					  "rpc_pipefs", "nfsd",      "autofs"};
-
-/* To open one of these may wait for a server or a user. */
-static const char *const slow_types[] = {"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "afs", "fuse", "fuseblk"};
+#include "image/mount_namespace.h"
+#include "os/monotonic.h"
 
 static void send_mark(const struct keeper *keeper, enum watch_mark kind, const char *path, int fd)
 {
@@ -30,57 +24,86 @@ static void send_mark(const struct keeper *keeper, enum watch_mark kind, const c
 	watch_send(keeper->watcher, &message, fd, true);
 }
 
-/* Mark the object at the path. Return whether it could be opened. */
-static bool mark_path(const struct keeper *keeper, enum watch_mark kind, const char *path)
+void keeper_note_unwatched(struct keeper *keeper, const struct mount_namespace *space, const char *place,
+			   const char *why)
 {
-	int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-	int fd = open(path, kind == WATCH_MARK_DIRECTORY ? flags | O_DIRECTORY : flags);
-	if (fd < 0)
+	struct image_unwatched unwatched = {.namespace = space->inode, .pid = space->pid};
+	snprintf(unwatched.place, sizeof(unwatched.place), "%.*s", IMAGE_PLACE_BYTES - 1, place);
+	snprintf(unwatched.why, sizeof(unwatched.why), "%s", why);
+	image_status_add_unwatched(&keeper->status, &unwatched);
+}
+
+/* ---- registered files ---- */
+
+/* Write the path of a file that was looked up, without links. */
+static bool path_of(int fd, char path[PATH_MAX])
+{
+	char link[64];
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ssize_t length = readlink(link, path, PATH_MAX - 1);
+	path[length > 0 ? length : 0] = 0;
+	return length > 0;
+}
+
+/* Mark the object unless a user can delay its reads. A server's are root's choice. Return whether it is marked. */
+static bool mark_object(struct keeper *keeper, const struct mount_namespace *space, enum watch_mark kind, int fd)
+{
+	char path[PATH_MAX], why[MOUNT_WHY_BYTES];
+	struct statx status;
+	bool is_slow = mount_judge_file(space, fd, why) == MOUNT_FUSE;
+	if (!path_of(fd, path))
+		return false;
+	if (is_slow)
+		keeper_note_unwatched(keeper, space, path, why);
+	if (is_slow || statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) != 0 ||
+	    (status.stx_mode & S_IFMT) != (kind == WATCH_MARK_FILE ? S_IFREG : S_IFDIR))
 		return false;
 	send_mark(keeper, kind, path, fd);
-	close(fd);
 	return true;
 }
 
-/* Mark the file, if there is one, and its directory, in which it may be replaced. */
-static void mark_file(struct keeper *keeper, const struct image_option *option)
+/* Mark the directory of a file, in which another one may take its place, and follow its changes. */
+static void mark_directory(struct keeper *keeper, const struct mount_namespace *space, const char *file)
 {
-	char resolved[PATH_MAX], path[PATH_MAX];
-	struct stat status;
-	snprintf(path, sizeof(path), "%s", realpath(option->image, resolved) ? resolved : option->image);
-	if (stat(path, &status) == 0 && S_ISREG(status.st_mode))
-		mark_path(keeper, WATCH_MARK_FILE, path);
-	mark_path(keeper, WATCH_MARK_DIRECTORY, dirname(path));
-	inotify_add_watch(keeper->changes, path, IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_ONLYDIR);
-	snprintf(path, sizeof(path), "%s", option->image);
-	inotify_add_watch(keeper->changes, dirname(path),
-			  IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_ONLYDIR);
+	char path[PATH_MAX], link[64];
+	snprintf(path, sizeof(path), "%s", file);
+	int fd = mount_walk(space, dirname(path), true);
+	if (fd < 0)
+		return;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (mark_object(keeper, space, WATCH_MARK_DIRECTORY, fd))
+		inotify_add_watch(keeper->changes, link,
+				  IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_ONLYDIR);
+	close(fd);
+}
+
+/* Mark the file, if there is one, and its directory. A link may lead to the file: its own directory counts, too. */
+static void mark_file(struct keeper *keeper, const struct mount_namespace *space, const struct image_option *option)
+{
+	char path[PATH_MAX];
+	int fd = mount_walk(space, option->image, true);
+	bool is_found = fd >= 0 && path_of(fd, path);
+	if (is_found)
+		mark_object(keeper, space, WATCH_MARK_FILE, fd);
+	if (fd >= 0)
+		close(fd);
+	if (is_found)
+		mark_directory(keeper, space, path);
+	if (!is_found || strcmp(path, option->image))
+		mark_directory(keeper, space, option->image);
+}
+
+static void mark_files(struct keeper *keeper)
+{
+	struct mount_namespace own = {.pid = 0};
+	mount_table_read(&own.table, 0, MOUNT_TABLE_MAX);
+	for (size_t i = 0; i < keeper->kept_count; i++)
+		if (keeper->kept[i].is_in_force && image_option_is_path(&keeper->kept[i].option))
+			mark_file(keeper, &own, &keeper->kept[i].option);
+	mount_table_fini(&own.table);
 }
 
 /* ---- file systems ---- */
-
-/** The mounts of a mount namespace. */
-struct mount_table {
-	uint64_t namespace; /**< its inode; 0: that of this process */
-	pid_t pid;          /**< a process there; 0: this one */
-	char root[64];      /**< path of the process's root; "": this process's */
-};
-
-/* Decode the \ooo of the mount table in place. */
-static void decode(char *text)
-{
-	char *to = text;
-	for (const char *at = text; *at; to++) {
-		unsigned value;
-		if (at[0] == '\\' && sscanf(at + 1, "%3o", &value) == 1) {
-			*to = (char)value;
-			at += 4;
-		} else {
-			*to = *at++;
-		}
-	}
-	*to = 0;
-}
 
 static bool is_below(const char *path, const char *directory)
 {
@@ -90,60 +113,152 @@ static bool is_below(const char *path, const char *directory)
 	return !strncmp(path, directory, length) && (length == 1 || !path[length] || path[length] == '/');
 }
 
-static bool is_among(const char *const *types, size_t count, const char *type)
+bool keeper_watches_below(const struct keeper *keeper, const char *place)
 {
-	for (size_t i = 0; i < count; i++)
-		if (!strcmp(types[i], type))
+	return !keeper->options->below || is_below(place, keeper->options->below);
+}
+
+/* Return whether to look the mount up would pass a slow file system. */
+static bool is_behind_slow(const struct keeper *keeper, const struct mount_namespace *space, const struct mount *mount)
+{
+	enum { DEPTH_MAX = 64 };
+	char why[MOUNT_WHY_BYTES];
+	const struct mount *parent = mount_table_find(&space->table, mount->parent);
+	for (int i = 0; i < DEPTH_MAX && parent && parent != mount; i++) {
+		if (!map_find(&keeper->marked, parent->device) && mount_judge(space, parent, why) > MOUNT_QUICK)
 			return true;
+		mount = parent;
+		parent = mount_table_find(&space->table, mount->parent);
+	}
 	return false;
 }
 
-static void note_unwatched(struct keeper *keeper, const struct mount_table *table, const char *place, const char *why)
+/* Mark the file system of a mount. Return NULL, or why it is not marked. */
+static const char *mark_mount(struct keeper *keeper, const struct mount_namespace *space, const struct mount *mount,
+			      char why[MOUNT_WHY_BYTES])
 {
-	struct image_unwatched unwatched = {.namespace = table->namespace, .pid = table->pid};
-	snprintf(unwatched.place, sizeof(unwatched.place), "%.*s", IMAGE_PLACE_BYTES - 1, place);
-	snprintf(unwatched.why, sizeof(unwatched.why), "%s", why);
-	image_status_add_unwatched(&keeper->status, &unwatched);
+	char path[PATH_MAX + 64] = "";
+	enum mount_kind kind = mount_judge(space, mount, why);
+	if (kind > MOUNT_QUICK)
+		return why;
+	if (kind == MOUNT_EMPTY)
+		return NULL;
+	if (is_behind_slow(keeper, space, mount))
+		return "it lies on a file system that may wait for a server";
+	int fd = mount_walk(space, mount->place, false);
+	if (fd < 0)
+		return mount_walk_error(fd);
+	if (space->pid)
+		snprintf(path, sizeof(path), "/proc/%d/root", (int)space->pid);
+	size_t length = strlen(path);
+	snprintf(path + length, sizeof(path) - length, "%s", mount->place);
+	bool is_meant = mount_id_of(fd) == mount->id && keeper_namespace_lasts(space);
+	if (is_meant)
+		send_mark(keeper, WATCH_MARK_SYSTEM, path, fd);
+	close(fd);
+	return is_meant ? NULL : "another mount lies on it";
 }
 
-/* Mark the file system of a line of a mount table. */
-static void mark_system(struct keeper *keeper, char *line, const struct mount_table *table)
+/* A mount that could not be marked. Another one of the same file system may be. */
+struct unwatched_mount {
+	const struct mount *mount;
+	char why[MOUNT_WHY_BYTES];
+};
+
+struct unwatched_list {
+	struct unwatched_mount *items;
+	size_t count, capacity;
+	struct map devices;
+};
+
+static void unwatched_add(struct unwatched_list *failures, const struct mount *mount, const char *why)
 {
-	static const char behind[] = " - ";
-	char place[PATH_MAX], type[64], path[PATH_MAX + 64], why[64];
-	const char *rest = strstr(line, behind);
-	if (!rest || sscanf(line, "%*s %*s %*s %*s %4095s", place) != 1 ||
-	    sscanf(rest + sizeof(behind) - 1, "%63s", type) != 1)
+	bool is_new;
+	map_add(&failures->devices, mount->device, &is_new);
+	if (!is_new)
 		return;
-	decode(place);
-	if (is_among(empty_types, sizeof(empty_types) / sizeof(*empty_types), type) ||
-	    (keeper->options->below && !is_below(place, keeper->options->below)))
-		return;
-	snprintf(path, sizeof(path), "%s%s", table->root, place);
-	if (is_among(slow_types, sizeof(slow_types) / sizeof(*slow_types), type) || !strncmp(type, "fuse.", 5)) {
-		snprintf(why, sizeof(why), "%.20s: to open it may wait for a server", type);
-		note_unwatched(keeper, table, place, why);
-	} else if (!mark_path(keeper, WATCH_MARK_SYSTEM, path)) {
-		note_unwatched(keeper, table, place, strerror(errno));
+	memory_grow(failures->items, failures->count, failures->capacity);
+	struct unwatched_mount *failure = &failures->items[failures->count++];
+	failure->mount = mount;
+	snprintf(failure->why, sizeof(failure->why), "%s", why);
+}
+
+uint32_t keeper_mark_namespace(struct keeper *keeper, const struct mount_namespace *space, uint32_t first,
+			       uint64_t until_ns)
+{
+	struct unwatched_list failures = {.count = 0};
+	char why[MOUNT_WHY_BYTES];
+	bool is_new;
+	size_t begin = 0, i = 0, count = space->table.count;
+	while (first && begin < count && space->table.rows[begin].id != first)
+		begin++;
+	for (; i < count && (!i || monotonic_now_ns() < until_ns); i++) {
+		const struct mount *mount = &space->table.rows[(begin + i) % count];
+		if (map_find(&keeper->marked, mount->device) || !keeper_watches_below(keeper, mount->place))
+			continue;
+		const char *reason = mark_mount(keeper, space, mount, why);
+		if (reason)
+			unwatched_add(&failures, mount, reason);
+		else
+			map_add(&keeper->marked, mount->device, &is_new);
 	}
+	for (size_t k = 0; k < failures.count; k++)
+		if (!map_find(&keeper->marked, failures.items[k].mount->device))
+			keeper_note_unwatched(keeper, space, failures.items[k].mount->place, failures.items[k].why);
+	free(failures.items);
+	map_fini(&failures.devices);
+	return i < count ? space->table.rows[(begin + i) % count].id : 0;
 }
 
-/* A file system that is marked already stays as it is. */
-static void mark_table(struct keeper *keeper, const struct mount_table *table)
+/* ---- marks that are there ---- */
+
+/* After that time an answer was lost. */
+#define SENDING_NS (10 * NS_PER_S)
+
+bool keeper_sends_marks(const struct keeper *keeper)
 {
-	char path[64];
-	snprintf(path, sizeof(path), table->pid ? "/proc/%d/mountinfo" : "/proc/self/mountinfo", (int)table->pid);
+	return keeper->marks_sent != keeper->marks_in_force &&
+	       monotonic_now_ns() - keeper->marks_sent_ns < SENDING_NS;
+}
+
+/* Note the file systems that a group has marked. */
+static void take_group(struct keeper *keeper, const char *path)
+{
 	FILE *file = fopen(path, "re");
-	char *line = NULL;
-	size_t size = 0;
-	while (file && getline(&line, &size, file) > 0)
-		mark_system(keeper, line, table);
-	free(line);
+	char line[256];
+	unsigned device;
+	bool is_new;
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "fanotify sdev:%x", &device) == 1)
+			map_add(&keeper->marked, mount_device(device >> 20, device & ((1U << 20) - 1)), &is_new);
 	if (file)
 		fclose(file);
 }
 
-static bool marks_systems(const struct keeper *keeper)
+void keeper_find_marked(struct keeper *keeper)
+{
+	char path[300], target[32];
+	map_fini(&keeper->marked);
+	/* Nobody knows yet which marks will last. */
+	if (keeper_sends_marks(keeper))
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/fd", keeper->status.watcher);
+	DIR *directory = opendir(path);
+	for (const struct dirent *entry; directory && (entry = readdir(directory));) {
+		ssize_t length = readlinkat(dirfd(directory), entry->d_name, target, sizeof(target) - 1);
+		target[length > 0 ? length : 0] = 0;
+		if (strcmp(target, "anon_inode:[fanotify]"))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/fdinfo/%s", keeper->status.watcher, entry->d_name);
+		take_group(keeper, path);
+	}
+	if (directory)
+		closedir(directory);
+}
+
+/* ---- this namespace ---- */
+
+bool keeper_marks_systems(const struct keeper *keeper)
 {
 	bool has_names = false;
 	for (size_t i = 0; i < keeper->kept_count; i++)
@@ -152,71 +267,24 @@ static bool marks_systems(const struct keeper *keeper)
 	return has_names && keeper->watcher >= 0;
 }
 
+static void mark_own_systems(struct keeper *keeper)
+{
+	struct mount_namespace own = {.pid = 0};
+	uint64_t lost = mount_walks_lost();
+	if (!keeper_marks_systems(keeper) || mount_table_read(&own.table, 0, MOUNT_TABLE_MAX) != 0)
+		return;
+	keeper_mark_namespace(keeper, &own, 0, UINT64_MAX);
+	keeper->lacks_systems = mount_walks_lost() != lost;
+	mount_table_fini(&own.table);
+}
+
 void keeper_mark_systems(struct keeper *keeper)
 {
 	image_status_forget_unwatched(&keeper->status, false);
-	if (marks_systems(keeper))
-		mark_table(keeper, &(struct mount_table){.pid = 0});
+	if (keeper_marks_systems(keeper))
+		keeper_find_marked(keeper);
+	mark_own_systems(keeper);
 	keeper->is_status_new = true;
-}
-
-/* ---- other mount namespaces ---- */
-
-enum { NAMESPACE_MAX = 256 };
-
-struct namespace_list {
-	ino_t known[NAMESPACE_MAX];
-	ino_t left_out; /**< one for which there was no room; 0: none */
-	size_t count;
-};
-
-/* Return whether the process is the first that is seen of its mount namespace. */
-static bool is_new_namespace(struct namespace_list *others, const char *pid)
-{
-	char path[64];
-	struct stat status;
-	snprintf(path, sizeof(path), "/proc/%.20s/ns/mnt", pid);
-	if (stat(path, &status) != 0)
-		return false;
-	for (size_t i = 0; i < others->count; i++)
-		if (others->known[i] == status.st_ino)
-			return false;
-	if (others->count == NAMESPACE_MAX) {
-		others->left_out = status.st_ino;
-		return false;
-	}
-	others->known[others->count++] = status.st_ino;
-	return true;
-}
-
-void keeper_mark_others(struct keeper *keeper)
-{
-	struct namespace_list others = {.count = 0};
-	DIR *processes = marks_systems(keeper) ? opendir("/proc") : NULL;
-	if (!processes)
-		return;
-	struct image_status *status = &keeper->status;
-	struct image_unwatched before[IMAGE_UNWATCHED_MAX];
-	uint64_t count = status->unwatched_count, namespaces = status->namespaces;
-	memcpy(before, status->unwatched, sizeof(before));
-	image_status_forget_unwatched(status, true);
-	is_new_namespace(&others, "self");
-	for (const struct dirent *entry; (entry = readdir(processes));) {
-		struct mount_table table = {.pid = (pid_t)strtol(entry->d_name, NULL, 10)};
-		if (entry->d_name[0] < '0' || entry->d_name[0] > '9' || !is_new_namespace(&others, entry->d_name))
-			continue;
-		table.namespace = others.known[others.count - 1];
-		snprintf(table.root, sizeof(table.root), "/proc/%d/root", (int)table.pid);
-		mark_table(keeper, &table);
-	}
-	closedir(processes);
-	if (others.left_out)
-		image_status_add_unwatched(status, &(struct image_unwatched){.namespace = others.left_out,
-									     .place = "/",
-									     .why = "more mount namespaces than 256"});
-	status->namespaces = others.count - 1;
-	keeper->is_status_new |= count != status->unwatched_count || namespaces != status->namespaces ||
-				 memcmp(before, status->unwatched, sizeof(before)) != 0;
 }
 
 /* ---- all ---- */
@@ -272,13 +340,14 @@ void keeper_mark(struct keeper *keeper)
 			keeper_send_option(keeper, &keeper->kept[i]);
 	keeper_send_links(keeper);
 	watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_MARK_ANEW}, -1, true);
-	for (size_t i = 0; i < keeper->kept_count; i++)
-		if (keeper->kept[i].is_in_force && image_option_is_path(&keeper->kept[i].option))
-			mark_file(keeper, &keeper->kept[i].option);
-	keeper_mark_systems(keeper);
-	keeper_mark_others(keeper);
+	image_status_forget_unwatched(&keeper->status, false);
+	map_fini(&keeper->marked);
+	mark_files(keeper);
+	mark_own_systems(keeper);
+	keeper_search_anew(keeper);
 	watch_send(keeper->watcher, &(struct watch_message){.kind = WATCH_MARKED}, -1, true);
 	keeper->marks_sent++;
+	keeper->marks_sent_ns = monotonic_now_ns();
 	keeper->lacks_sessions = keeper_asks_sessions(keeper);
 }
 

@@ -7,9 +7,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/map.h"
 #include "image/image_files.h"
 #include "image/image_status.h"
 #include "image/keeper.h"
+#include "image/mount_namespace.h"
 #include "image/watch_message.h"
 #include "image/watcher.h"
 
@@ -44,6 +46,35 @@ struct kept_session {
 	uint64_t asked_ns;
 };
 
+enum { SEARCH_OWNER_MAX = 64 };
+
+/** Whose processes a search looks at. A user may have as many namespaces and mounts as the kernel allows. */
+struct search_owner {
+	uint32_t user;
+	uint64_t spent_ns; /**< by this search */
+	pid_t next;        /**< the process where this search begins; 0: the first one */
+	pid_t stopped;     /**< the process where its time was over; 0: it is not */
+	uint32_t mount;    /**< of the table of `next`, then of `stopped`: where to go on; 0: at its begin */
+};
+
+/** A user who has made user namespaces: in their mount namespaces nothing is watched. */
+struct namespace_owner {
+	uint32_t user;
+	uint64_t count, namespace; /**< of mount namespaces; the inode of one */
+	pid_t pid;                 /**< a process there */
+	char place[IMAGE_PLACE_BYTES]; /**< of a file system there */
+};
+
+/** The search for other mount namespaces. */
+struct namespace_search {
+	struct search_owner owners[SEARCH_OWNER_MAX]; /**< the last row: all for whom there was no other one */
+	struct namespace_owner makers[SEARCH_OWNER_MAX];
+	unsigned owner_count, maker_count;
+	struct map spaces;  /**< by their inodes */
+	struct map devices; /**< of this namespace's file systems */
+	bool is_anew, is_cut;
+};
+
 struct keeper {
 	const struct keeper_options *options;
 	int guardian_socket, watcher, changes, mounts, signals;
@@ -58,6 +89,7 @@ struct keeper {
 	uint64_t marks_due_ns;               /**< when files are marked again, since mounts have changed; 0: none has */
 	uint64_t options_read_ns;            /**< when the files were read last */
 	uint32_t marks_sent, marks_in_force; /**< how often to this watcher, and how often it has answered */
+	uint64_t marks_sent_ns;
 	bool lacks_sessions;                 /**< a session had not answered when the marks were sent last */
 	uint32_t next_id;
 	struct kept_option *kept;
@@ -68,6 +100,9 @@ struct keeper {
 	struct image_status status;
 	bool is_status_new;
 	char said[1024];    /**< mistakes that were said already */
+	bool lacks_systems; /**< to look one up took too long: it is tried again */
+	struct map marked;  /**< devices of file systems that are marked */
+	struct namespace_search search;
 	uint64_t links_sum; /**< of the directories of programs, whose links the watcher knows */
 	uint64_t scanned_ns, written_ns, searched_ns;
 };
@@ -96,10 +131,32 @@ void keeper_mark(struct keeper *keeper);
 void keeper_mark_files(struct keeper *keeper);
 /** Send the marks of file systems again: some may be new. */
 void keeper_mark_systems(struct keeper *keeper);
-/** Send the marks of file systems that only processes in other mount namespaces see. */
-void keeper_mark_others(struct keeper *keeper);
+/** Return whether file systems are to be marked. */
+bool keeper_marks_systems(const struct keeper *keeper);
+/** Return whether marks are on their way to the watcher. */
+bool keeper_sends_marks(const struct keeper *keeper);
+/** Return whether file systems at the place are to be watched. */
+bool keeper_watches_below(const struct keeper *keeper, const char *place);
+/** Learn from the kernel which file systems are marked. */
+void keeper_find_marked(struct keeper *keeper);
+/** Send the marks of the namespace's file systems that are not marked yet, from the mount `first` on (0: from the first
+    one), until a time of the monotonic clock. Return the mount to go on with; 0: none is left. */
+uint32_t keeper_mark_namespace(struct keeper *keeper, const struct mount_namespace *space, uint32_t first,
+			       uint64_t until_ns);
+/** Note that starts at the place are not seen. */
+void keeper_note_unwatched(struct keeper *keeper, const struct mount_namespace *space, const char *place,
+			   const char *why);
 /** Describe the option to the watcher. */
 void keeper_send_option(struct keeper *keeper, const struct kept_option *kept);
+
+/* ---- keeper_search.c ---- */
+
+/** Send the marks of file systems that only processes in other mount namespaces see. */
+void keeper_search(struct keeper *keeper);
+/** Do that while all marks are set anew. */
+void keeper_search_anew(struct keeper *keeper);
+/** Return whether the namespace's process is still in it. */
+bool keeper_namespace_lasts(const struct mount_namespace *space);
 
 /* ---- keeper_links.c ---- */
 

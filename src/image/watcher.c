@@ -25,6 +25,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -88,11 +89,14 @@ static void mark(struct watcher *watcher, const struct watch_message *message, i
 	enum watch_mark kind = (enum watch_mark)message->value;
 	static const unsigned flags[] = {[WATCH_MARK_SYSTEM] = FAN_MARK_FILESYSTEM};
 	int *group = watcher->is_new ? &watcher->new_group : &watcher->group;
+	char path[64];
 	uint64_t mask = FAN_OPEN_EXEC_PERM | (kind == WATCH_MARK_DIRECTORY ? (uint64_t)FAN_EVENT_ON_CHILD : 0);
 	if (*group < 0)
 		*group = group_open();
+	/* The object was looked up, not opened. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", object);
 	if (*group >= 0 && fanotify_mark(*group, FAN_MARK_ADD | (kind <= WATCH_MARK_SYSTEM ? flags[kind] : 0), mask,
-					 object, NULL) == 0)
+					 AT_FDCWD, path) == 0)
 		return;
 	struct watch_message refusal = {.kind = WATCH_REFUSED, .id = (uint32_t)kind, .value = errno};
 	memcpy(refusal.text, message->text, sizeof(refusal.text));

@@ -384,12 +384,18 @@ def unwatched():
         with Watching("--deadline", str(LONG_MS)):
             wait_until_in_force()
             expect(not rows(), f"{rows()}")
+            # Only what was hidden before the keeper could look is not watched.
+            keeper = listed()[0]["keeper"]
+            os.kill(keeper, signal.SIGSTOP)
             subprocess.run(["sh", "-c", hide], check=True)
+            os.kill(keeper, signal.SIGCONT)
             row = wait_for("a hidden file system", lambda: rows().get((str(inner), False)))
             expect(row["pid"] == 0 and row["why"] == "No such file or directory", f"{row}")
+            os.kill(keeper, signal.SIGSTOP)
             other = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", f"umount {outer} && {hide} && echo there && read x"],
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             expect(other.stdout.readline() == b"there\n", "no other mount namespace")
+            os.kill(keeper, signal.SIGCONT)
             row = wait_for("a hidden file system of another namespace", lambda: rows().get((str(inner), True)))
             expect(row["namespace"] == os.stat(f"/proc/{row['pid']}/ns/mnt").st_ino, f"{row}")
             expect(f"not watched: {inner} of the mount namespace of process {row['pid']}: No such" in xheap("image", "list"), xheap("image", "list"))

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/** A mount namespace: looking up its files, and judging its file systems, without waiting for a stranger. */
+#ifndef XHEAP_IMAGE_MOUNT_NAMESPACE_H
+#define XHEAP_IMAGE_MOUNT_NAMESPACE_H
+
+#include <stdbool.h>
+
+#include "image/mount_table.h"
+
+/** Zero it for the namespace of this process. */
+struct mount_namespace {
+	uint64_t inode; /**< of the namespace; 0: that of this process */
+	pid_t pid;          /**< a process there; 0: this one */
+	struct mount_table table;
+};
+
+enum mount_kind {
+	MOUNT_EMPTY, /**< without programs */
+	MOUNT_QUICK, /**< nobody can delay its reads */
+	MOUNT_SLOW,  /**< a server of root's choice can, or its type is unknown */
+	MOUNT_FUSE   /**< a user other than root can */
+};
+
+enum { MOUNT_WHY_BYTES = 96 };
+
+/** Judge the file system of a row of the namespace's table, and those below it if it has layers. Write why it is slow.
+    */
+enum mount_kind mount_judge(const struct mount_namespace *space, const struct mount *mount, char why[MOUNT_WHY_BYTES]);
+
+/** Return whether programs may lie on it, by its type. */
+bool mount_has_programs(const struct mount *mount);
+
+/** Judge the file system on which an open file lies. */
+enum mount_kind mount_judge_file(const struct mount_namespace *space, int fd, char why[MOUNT_WHY_BYTES]);
+
+/** Look up the path below the namespace's root, through links or not, and never a magic link. Another process does
+    that, and is lost when it takes too long. Return a descriptor that was opened by O_PATH, or a negative errno. */
+int mount_walk(const struct mount_namespace *space, const char *path, bool follows_links);
+
+/** Return the number of the mount that a descriptor's file lies on, without asking the file system; 0: unknown. */
+uint32_t mount_id_of(int fd);
+
+/** Return a text for an error of mount_walk(). */
+const char *mount_walk_error(int error);
+
+/** Return how many look-ups have taken too long so far. */
+uint64_t mount_walks_lost(void);
+
+/** Let the processes end that look up paths. */
+void mount_walk_end(void);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/** The mounts of a process, as /proc/PID/mountinfo lists them. */
+#ifndef XHEAP_IMAGE_MOUNT_TABLE_H
+#define XHEAP_IMAGE_MOUNT_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct mount {
+	uint32_t id, parent; /**< numbers of this mount and of the one that it lies on */
+	uint64_t device;     /**< of the file system: no other one has it at the same time */
+	const char *place, *type, *options; /**< options: of the file system, as they are in the table */
+};
+
+/** Zero it to begin. */
+struct mount_table {
+	struct mount *rows;
+	size_t count, capacity;
+	char *text;
+};
+
+/** Return the number of a file system's device, as mount tables have it. */
+static inline uint64_t mount_device(uint32_t major, uint32_t minor)
+{
+	return (uint64_t)major << 32 | minor;
+}
+
+/** Replace each \ooo in place. */
+void mount_text_decode(char *text);
+
+/** Bytes of a table. */
+enum { MOUNT_TABLE_MAX = 64 << 20, MOUNT_TABLE_SHORT = 256 << 10 };
+
+/** Read the table of a process (0: of this one), about as many bytes as `most`. Return 0 or a negative errno. */
+int mount_table_read(struct mount_table *table, pid_t pid, size_t most);
+void mount_table_fini(struct mount_table *table);
+
+/** Return the mount with the number, or NULL. */
+const struct mount *mount_table_find(const struct mount_table *table, uint32_t id);
+
+#endif
