@@ -4,21 +4,17 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "image/guardian_watchers.h"
 #include "image/watch_message.h"
-#include "image/watcher.h"
-#include "os/fd.h"
+#include "image/watch_thread.h"
 #include "os/monotonic.h"
 
 /* A round without a beat counts only if this process had its rounds: on a machine that stood still nobody is stuck. */
@@ -28,14 +24,17 @@ enum { ROUND_MS = 25, ROUNDS_WITHOUT_BEAT = 10, RESTART_MS = 100 };
    slowly must not be killed again and again. */
 enum { ROUNDS_BEFORE_BEAT = 200 };
 
+/* Watchers that cannot be ended, and the one that watches. */
+enum { GUARDED_MAX = 8 };
+
 struct guardian {
 	int keeper;
-	pid_t watcher;
-	int watcher_fd; /* pidfd; -1: the kernel has none, and an end is noticed a round later */
 	struct watch_life *life;
 	uint32_t deadline_ms;
 	enum watch_end end;   /* of the last watcher */
 	uint64_t first_beats; /* of all watchers before this one */
+	struct guardian_watcher watchers[GUARDED_MAX], *current;
+	unsigned helpers;
 };
 
 static void isolate(int keeper)
@@ -51,98 +50,136 @@ static void isolate(int keeper)
 	close_range((unsigned)keeper + 1, UINT_MAX, 0);
 	/* Without the right to these it works, but may come late. */
 	mlockall(MCL_CURRENT | MCL_FUTURE);
-	setpriority(PRIO_PROCESS, 0, -20);
 	/* Before the watcher, which may be stuck in a loop. */
-	sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &(struct sched_param){.sched_priority = 2});
+	watch_priority_raise(2);
+}
+
+static struct guardian_watcher *free_row(struct guardian *guardian)
+{
+	for (int i = 0; i < GUARDED_MAX; i++)
+		if (!guardian->watchers[i].pid)
+			return &guardian->watchers[i];
+	return NULL;
 }
 
 /* Start a watcher and send the keeper its socket. */
 static bool watcher_start(struct guardian *guardian)
 {
-	int sockets[2];
-	pid_t self = getpid();
 	/* The new watcher overwrites it. */
 	int64_t beat_ns = __atomic_load_n(&guardian->life->beat_ns, __ATOMIC_RELAXED);
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
-		return false;
 	guardian->first_beats = __atomic_load_n(&guardian->life->beats, __ATOMIC_RELAXED);
-	guardian->watcher = fork();
-	if (guardian->watcher == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != self)
-			_exit(1);
-		_exit(watcher_run(sockets[1], guardian->life, guardian->deadline_ms));
-	}
-	close(sockets[1]);
-	const struct watch_message message = {
-		.kind = WATCH_WATCHER, .pid = guardian->watcher, .value = (int32_t)guardian->end, .beat_ns = beat_ns};
-	if (guardian->watcher > 0)
-		watch_send(guardian->keeper, &message, sockets[0], true);
-	close(sockets[0]);
-	guardian->watcher_fd = guardian->watcher > 0 ? (int)syscall(SYS_pidfd_open, guardian->watcher, 0) : -1;
-	return guardian->watcher > 0;
-}
-
-/* Return whether the watcher has ended, and note why. */
-static bool watcher_has_ended(struct guardian *guardian)
-{
-	int status;
-	if (waitpid(guardian->watcher, &status, WNOHANG) != guardian->watcher)
+	guardian->current = free_row(guardian);
+	int socket = guardian->current ? guarded_start(guardian->current, guardian->life, guardian->deadline_ms) : -1;
+	if (socket < 0)
 		return false;
-	guardian->end = WIFSIGNALED(status) ? WATCH_END_KILLED : WATCH_END_EXITED;
+	const struct watch_message message = {.kind = WATCH_WATCHER,
+					      .pid = guardian->current->pid,
+					      .value = (int32_t)guardian->end,
+					      .beat_ns = beat_ns};
+	watch_send(guardian->keeper, &message, socket, true);
+	close(socket);
 	return true;
 }
 
-static void watcher_kill(struct guardian *guardian)
+/* Take note of children that have ended. */
+static void reap(struct guardian *guardian)
 {
-	kill(guardian->watcher, SIGKILL);
-	waitpid(guardian->watcher, NULL, 0);
-	guardian->end = WATCH_END_STUCK;
+	int status;
+	for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+		struct guardian_watcher *ended = NULL;
+		for (int i = 0; i < GUARDED_MAX; i++)
+			if (guardian->watchers[i].pid == pid)
+				ended = &guardian->watchers[i];
+		if (!ended) {
+			guardian->helpers--;
+			continue;
+		}
+		if (!ended->kill_ns)
+			guardian->end = WIFSIGNALED(status) ? WATCH_END_KILLED : WATCH_END_EXITED;
+		guarded_release(ended);
+	}
+}
+
+/* Go on with watchers that watch no more. Return whether there are any. */
+static bool check_ends(struct guardian *guardian)
+{
+	bool has_any = false;
+	reap(guardian);
+	for (int i = 0; i < GUARDED_MAX; i++) {
+		struct guardian_watcher *guarded = &guardian->watchers[i];
+		if (!guarded->pid || !guarded->kill_ns)
+			continue;
+		guarded_end(guarded, &guardian->helpers);
+		has_any = true;
+	}
+	return has_any;
 }
 
 /* Return whether the keeper is still there, after a round's time or the watcher's end. */
 static bool round_wait(const struct guardian *guardian, int milliseconds)
 {
-	struct pollfd polled[] = {{guardian->keeper, POLLIN, 0}, {guardian->watcher_fd, POLLIN, 0}};
-	poll(polled, 2, milliseconds);
+	const struct guardian_watcher *current = guardian->current && guardian->current->pid ? guardian->current : NULL;
+	struct pollfd polled[] = {{guardian->keeper, POLLIN, 0},
+				  {current ? current->pidfd : -1, POLLIN, 0},
+				  {current ? current->socket : -1, POLLIN, 0}};
+	poll(polled, 3, milliseconds);
 	return !polled[0].revents;
 }
 
-/* Return true when the watcher has ended, false when the keeper is gone. */
+/* Return true when the watcher watches no more, false when the keeper is gone. */
 static bool watcher_guard(struct guardian *guardian)
 {
-	uint64_t beats = guardian->first_beats;
+	struct guardian_watcher *watcher = guardian->current;
+	uint64_t beats = guardian->first_beats, round_ns = monotonic_now_ns();
 	for (int silent = 0; round_wait(guardian, ROUND_MS);) {
-		if (watcher_has_ended(guardian))
+		guarded_take_groups(watcher);
+		check_ends(guardian);
+		if (!watcher->pid)
 			return true;
 		uint64_t now = __atomic_load_n(&guardian->life->beats, __ATOMIC_RELAXED);
-		silent = now == beats ? silent + 1 : 0;
+		/* A message of the watcher ends a wait early. */
+		bool is_round = monotonic_now_ns() - round_ns >= ROUND_MS * NS_PER_MS;
+		round_ns = is_round ? monotonic_now_ns() : round_ns;
+		silent = now == beats ? silent + is_round : 0;
 		beats = now;
-		if (silent >= (now == guardian->first_beats ? ROUNDS_BEFORE_BEAT : ROUNDS_WITHOUT_BEAT)) {
-			watcher_kill(guardian);
+		bool is_over = __atomic_load_n(&watcher->opens->is_over, __ATOMIC_ACQUIRE);
+		if (is_over || silent >= (now == guardian->first_beats ? ROUNDS_BEFORE_BEAT : ROUNDS_WITHOUT_BEAT)) {
+			guardian->end = is_over ? WATCH_END_EXITED : WATCH_END_STUCK;
+			guarded_retire(watcher);
+			check_ends(guardian);
 			return true;
 		}
 	}
 	return false;
 }
 
+/* End all watchers. No start waits for that; this process waits for the last open. */
+static _Noreturn void guardian_end(struct guardian *guardian)
+{
+	if (guardian->current && guardian->current->pid)
+		guarded_retire(guardian->current);
+	guardian->current = NULL;
+	while (check_ends(guardian))
+		monotonic_pause(NS_PER_MS);
+	_exit(0);
+}
+
 _Noreturn void guardian_run(int keeper, struct watch_life *life, uint32_t deadline_ms)
 {
-	struct guardian guardian = {.keeper = keeper, .life = life, .deadline_ms = deadline_ms, .watcher_fd = -1};
+	static struct guardian memory;
+	struct guardian *guardian = &memory;
+	*guardian = (struct guardian){.keeper = keeper, .life = life, .deadline_ms = deadline_ms};
 	isolate(keeper);
 	for (;;) {
 		uint64_t began = monotonic_now_ns();
-		bool has_begun = watcher_start(&guardian);
-		if (has_begun && !watcher_guard(&guardian)) {
-			kill(guardian.watcher, SIGKILL);
-			_exit(0);
-		}
-		fd_close(&guardian.watcher_fd);
+		bool has_begun = watcher_start(guardian);
+		if (has_begun && !watcher_guard(guardian))
+			guardian_end(guardian);
 		/* A watcher that cannot work is not started again and again without a pause. */
-		if (monotonic_now_ns() - began < RESTART_MS * NS_PER_MS && guardian.end == WATCH_END_EXITED &&
-		    !round_wait(&guardian, RESTART_MS))
-			_exit(0);
-		if (!has_begun && !round_wait(&guardian, RESTART_MS))
-			_exit(0);
+		bool is_early =
+			monotonic_now_ns() - began < RESTART_MS * NS_PER_MS && guardian->end == WATCH_END_EXITED;
+		if ((is_early || !has_begun) && !round_wait(guardian, RESTART_MS))
+			guardian_end(guardian);
+		check_ends(guardian);
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/** The guardian: starts the watcher, kills it when it gives no sign of life, and starts another one. It never holds the
-    watcher's descriptor, so no exec waits for it. */
+/** The guardian: starts the watcher, and another one when that gives no sign of life. It has a descriptor of each of
+    the watcher's groups: when a watcher ends, or cannot be ended, the guardian answers what the watcher has not
+    answered. It reads no event itself, and waits for no other process. */
 #ifndef XHEAP_IMAGE_GUARDIAN_H
 #define XHEAP_IMAGE_GUARDIAN_H
 

@@ -302,6 +302,19 @@ static void note_start(struct keeper *keeper, const struct watch_message *messag
 	keeper->is_status_new = true;
 }
 
+/* Find the namespace of a place /proc/PID/root/... Return the place there. */
+static const char *other_place(const char *path, struct image_unwatched *unwatched)
+{
+	static const char root[] = "/root";
+	char namespace[40];
+	struct stat status;
+	const char *place = strstr(path, root);
+	unwatched->pid = (int32_t)strtol(path + sizeof("/proc/") - 1, NULL, 10);
+	snprintf(namespace, sizeof(namespace), "/proc/%d/ns/mnt", (int)unwatched->pid);
+	unwatched->namespace = stat(namespace, &status) == 0 ? status.st_ino : 1;
+	return place ? place + sizeof(root) - 1 : path;
+}
+
 static void note_refusal(struct keeper *keeper, const struct watch_message *message)
 {
 	static const char others[] = "/proc/";
@@ -309,12 +322,14 @@ static void note_refusal(struct keeper *keeper, const struct watch_message *mess
 	bool is_other = !strncmp(message->text, others, sizeof(others) - 1);
 	keeper->status.refused_marks++;
 	/* File systems of other namespaces are tried again and again. */
+	const char *why = message->value ? strerror(message->value) : "too many starts waited for its files";
 	if (!is_other)
-		keeper_say(keeper, "%s is not watched: %s", message->text, strerror(message->value));
-	if (message->id != WATCH_MARK_SYSTEM || is_other)
+		keeper_say(keeper, "%s is not watched: %s", message->text, why);
+	if (message->id != WATCH_MARK_SYSTEM || (is_other && message->value))
 		return;
-	snprintf(unwatched.place, sizeof(unwatched.place), "%.*s", IMAGE_PLACE_BYTES - 1, message->text);
-	snprintf(unwatched.why, sizeof(unwatched.why), "%s", strerror(message->value));
+	const char *place = is_other ? other_place(message->text, &unwatched) : message->text;
+	snprintf(unwatched.place, sizeof(unwatched.place), "%.*s", IMAGE_PLACE_BYTES - 1, place);
+	snprintf(unwatched.why, sizeof(unwatched.why), "%s", why);
 	image_status_add_unwatched(&keeper->status, &unwatched);
 }
 
@@ -348,6 +363,12 @@ static void watcher_message(struct keeper *keeper, const struct watch_message *m
 		break;
 	case WATCH_OVERFLOW:
 		keeper->status.overflows++;
+		break;
+	case WATCH_UNWATCHED:
+		if (message->value)
+			image_status_interval(&keeper->status, false, WATCH_END_BLOCKED, realtime_ns());
+		else
+			keeper_mark(keeper);
 		break;
 	default:
 		break;
@@ -570,8 +591,7 @@ static void keeper_end(struct keeper *keeper)
 	write_status(keeper);
 	keeper_stop_sessions(keeper);
 	mount_walk_end();
-	waitpid(keeper->guardian, NULL, 0);
-	/* The loggers' traces are whole when they have ended. */
+	/* The loggers' traces are whole when they have ended. The guardian may go on beside a file that hangs. */
 	for (int round = 0; round < 200 && waitpid(-1, NULL, WNOHANG) >= 0; round++)
 		monotonic_pause(ROUND_MS * NS_PER_MS);
 	image_status_fini(&keeper->status);

@@ -31,19 +31,25 @@ enum watch_kind {
 	WATCH_STARTED,
 	WATCH_TAKEN,       /**< from the watcher: the spare `id` is the logger of option `value` now */
 	WATCH_LOGGER_GONE, /**< from the watcher: the logger `id` has ended */
-	/** from the watcher: a mark could not be set; `id` is its enum watch_mark, value an errno, `text` the path */
+	/** from the watcher: a mark could not be set; `id` is its enum watch_mark, value an errno, or 0 if too many
+	    starts of its files wait, `text` the path */
 	WATCH_REFUSED,
 	WATCH_IN_FORCE, /**< from the watcher: it has done WATCH_MARKED */
-	WATCH_OVERFLOW  /**< from the watcher: the kernel had no room for events, and some starts are untraced */
+	WATCH_OVERFLOW, /**< from the watcher: the kernel had no room for events, and some starts are untraced */
+	/** from the watcher: other file systems are to have no marks now, so the keeper is to send all marks anew;
+	    value 1: nothing is marked, until the same comes with value 0 */
+	WATCH_UNWATCHED,
+	WATCH_GROUP /**< to the guardian, with a descriptor: the group `id` of the kernel's; without: it has ended */
 };
 
-/** X(id, text): why a watcher ended. */
+/** X(id, text): why a watcher ended. BLOCKED: it goes on, but for a moment without the marks of file systems. */
 /* clang-format off */
 #define WATCH_ENDS(X) \
 	X(NONE, "it began") \
 	X(STUCK, "it gave no sign of life") \
 	X(KILLED, "it was killed") \
-	X(EXITED, "it could not go on")
+	X(EXITED, "it could not go on") \
+	X(BLOCKED, "too many starts waited for their files")
 /* clang-format on */
 
 enum watch_end {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The watcher's loop.
+ * The watcher's loop, beside its readers (watcher_readers.c).
  *
  *     kernel                 watcher                         logger
  *     ------                 -------                         ------
@@ -13,8 +13,8 @@
  *                                                            first stop: at the exec, or it has failed
  *                            a report to the keeper <------- CONTROL_OUTCOME
  *
- * An answer that does not come within the deadline is not waited for. Closing the group's descriptor, as the end
- * of this process does, allows everything.
+ * An answer that does not come within the deadline is not waited for. When this process ends, the guardian closes the
+ * groups' descriptors, too: that allows everything.
  */
 #include "image/watcher.h"
 
@@ -22,29 +22,21 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <pthread.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "image/watch_thread.h"
 #include "image/watcher_state.h"
 #include "os/fd.h"
 #include "os/limits.h"
 #include "os/monotonic.h"
-
-/* How long a thread may be without a processor between a mark and the queue of its group. */
-#define OLD_GROUP_NS (500 * NS_PER_MS)
-
-/* Events that are read by one call. Each takes a descriptor. */
-enum { EVENTS_AT_ONCE = 16 };
 
 /* ---- signs of life ---- */
 
@@ -56,179 +48,34 @@ static void beat(struct watch_life *life)
 	__atomic_fetch_add(&life->beats, 1, __ATOMIC_RELAXED);
 }
 
-/* ---- marks ---- */
-
-static int group_open(void)
-{
-	return fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK | FAN_UNLIMITED_MARKS | FAN_REPORT_TID,
-			     O_RDONLY | O_CLOEXEC);
-}
-
-static void *group_close_thread(void *group)
-{
-	close((int)(intptr_t)group);
-	return NULL;
-}
-
-/* Close a group. The kernel waits for the end of its marks, which may take longer than a start may wait. */
-static void group_close(int group)
-{
-	enum { STACK_BYTES = 64 << 10 };
-	pthread_attr_t attributes;
-	pthread_t thread;
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	if (pthread_create(&thread, &attributes, group_close_thread, (void *)(intptr_t)group) != 0)
-		close(group);
-	pthread_attr_destroy(&attributes);
-}
-
-static void mark(struct watcher *watcher, const struct watch_message *message, int object)
-{
-	enum watch_mark kind = (enum watch_mark)message->value;
-	static const unsigned flags[] = {[WATCH_MARK_SYSTEM] = FAN_MARK_FILESYSTEM};
-	int *group = watcher->is_new ? &watcher->new_group : &watcher->group;
-	char path[64];
-	uint64_t mask = FAN_OPEN_EXEC_PERM | (kind == WATCH_MARK_DIRECTORY ? (uint64_t)FAN_EVENT_ON_CHILD : 0);
-	if (*group < 0)
-		*group = group_open();
-	/* The object was looked up, not opened. */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", object);
-	if (*group >= 0 && fanotify_mark(*group, FAN_MARK_ADD | (kind <= WATCH_MARK_SYSTEM ? flags[kind] : 0), mask,
-					 AT_FDCWD, path) == 0)
-		return;
-	struct watch_message refusal = {.kind = WATCH_REFUSED, .id = (uint32_t)kind, .value = errno};
-	memcpy(refusal.text, message->text, sizeof(refusal.text));
-	watch_send(watcher->keeper, &refusal, -1, false);
-}
-
-/* Return whether a descriptor is free. */
-static bool has_free_descriptor(const struct watcher *watcher)
-{
-	int fd = fcntl(watcher->keeper, F_DUPFD_CLOEXEC, 0);
-	if (fd < 0)
-		return false;
-	close(fd);
-	return true;
-}
-
-/* Return how many events may be read: without a descriptor for each one the kernel would deny its exec. Far below the
-   limit, which may change at any time, one call is enough to know that. */
-static unsigned readable_events(const struct watcher *watcher)
-{
-	enum { KEPT = 64 }; /* the standard ones, the groups and the keeper's */
-	struct rlimit limit;
-	unsigned used = KEPT + watcher->taker_count + watcher->pending;
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= used + EVENTS_AT_ONCE)
-		return EVENTS_AT_ONCE;
-	return has_free_descriptor(watcher);
-}
-
-/* Take what is in the group's queue, some rounds at most. */
-static void events(struct watcher *watcher, int group)
-{
-	enum { ROUNDS = 4 };
-	struct fanotify_event_metadata read_events[EVENTS_AT_ONCE];
-	unsigned count = EVENTS_AT_ONCE, readable = count;
-	for (int round = 0; round < ROUNDS && count == readable; round++) {
-		readable = readable_events(watcher);
-		/* The end of this process allows every exec that waits. */
-		if (!readable) {
-			watcher->is_over = watcher->has_failed = true;
-			return;
-		}
-		ssize_t got = read(group, read_events, readable * sizeof(*read_events));
-		count = got > 0 ? (unsigned)((size_t)got / sizeof(*read_events)) : 0;
-		for (unsigned i = 0; i < count; i++)
-			watcher_take_event(watcher, group, &read_events[i]);
-	}
-}
-
-static bool has_unanswered(const struct watcher *watcher, int group)
-{
-	for (int i = 0; i < START_MAX; i++)
-		if (watcher->starts[i].token && watcher->starts[i].event >= 0 && watcher->starts[i].group == group)
-			return true;
-	return false;
-}
-
-/* An exec that waits in the queue began before the new marks: it is in no other group. A thread that has found an old
-   mark, and has lost its processor before its event was in the queue, is no other case. */
-static void close_old_groups(struct watcher *watcher)
-{
-	for (int i = 0; i < OLD_GROUP_MAX; i++) {
-		struct watcher_group *old = &watcher->old[i];
-		if (old->group < 0)
-			continue;
-		events(watcher, old->group);
-		if (monotonic_now_ns() >= old->until_ns && !has_unanswered(watcher, old->group)) {
-			group_close(old->group);
-			old->group = -1;
-		}
-	}
-}
-
-/* Let a group end. Its marks go at once, so that no exec is asked about twice. */
-static void group_retire(struct watcher *watcher, int group)
-{
-	struct watcher_group *oldest = watcher->old;
-	if (group < 0)
-		return;
-	fanotify_mark(group, FAN_MARK_FLUSH, 0, AT_FDCWD, NULL);
-	fanotify_mark(group, FAN_MARK_FLUSH | FAN_MARK_FILESYSTEM, 0, AT_FDCWD, NULL);
-	for (int i = 0; i < OLD_GROUP_MAX; i++)
-		if (watcher->old[i].group < 0 || (oldest->group >= 0 && watcher->old[i].until_ns < oldest->until_ns))
-			oldest = &watcher->old[i];
-	if (oldest->group >= 0) {
-		events(watcher, oldest->group);
-		group_close(oldest->group);
-	}
-	*oldest = (struct watcher_group){group, monotonic_now_ns() + OLD_GROUP_NS};
-}
-
-/* The new marks are in force already: between the two groups no exec is missed. */
-static void marks_swap(struct watcher *watcher)
-{
-	group_retire(watcher, watcher->group);
-	watcher->group = watcher->new_group;
-	watcher->new_group = -1;
-	watcher->is_new = false;
-	close_old_groups(watcher);
-	watch_send(watcher->keeper, &(struct watch_message){.kind = WATCH_IN_FORCE}, -1, false);
-}
-
 /* ---- the keeper's messages ---- */
 
-struct registered *watcher_registered(struct watcher *watcher, uint32_t id)
+const struct registered *watcher_registered(const struct watch_table *table, uint32_t id)
 {
-	for (unsigned i = 0; i < watcher->option_count; i++)
-		if (watcher->options[i].id == id)
-			return &watcher->options[i];
+	for (unsigned i = 0; i < table->option_count; i++)
+		if (table->options[i].id == id)
+			return &table->options[i];
 	return NULL;
 }
 
-static void option_set(struct watcher *watcher, const struct watch_message *message)
+static void option_set(struct watch_table *table, const struct watch_message *message)
 {
-	struct registered *row = watcher_registered(watcher, message->id);
-	if (!row && watcher->option_count < IMAGE_OPTION_MAX)
-		row = &watcher->options[watcher->option_count++];
+	struct registered *row = (struct registered *)watcher_registered(table, message->id);
+	if (!row && table->option_count < IMAGE_OPTION_MAX)
+		row = &table->options[table->option_count++];
 	if (!row)
 		return;
 	row->option = message->option;
 	row->id = message->id;
 	memcpy(row->image, message->text, sizeof(row->image));
-	row->name = NULL;
-	for (unsigned i = 0; i < watcher->option_count; i++)
-		watcher->options[i].name = text_file_name(watcher->options[i].image);
 }
 
 /* A path that does not fit, and links beyond the room, are left out. */
-static void link_add(struct watcher *watcher, const struct watch_message *message)
+static void link_add(struct watch_table *table, const struct watch_message *message)
 {
-	if (watcher->link_count == LINK_MAX || strlen(message->text) >= sizeof(watcher->links->path))
+	if (table->link_count == LINK_MAX || strlen(message->text) >= sizeof(table->links->path))
 		return;
-	struct watcher_link *link = &watcher->links[watcher->link_count++];
+	struct watcher_link *link = &table->links[table->link_count++];
 	*link = (struct watcher_link){.option = message->id,
 				      .kind = (uint32_t)message->value,
 				      .device = message->option.device,
@@ -236,21 +83,19 @@ static void link_add(struct watcher *watcher, const struct watch_message *messag
 	memcpy(link->path, message->text, strlen(message->text));
 }
 
-static void option_remove(struct watcher *watcher, uint32_t id)
+static void option_remove(struct watch_table *table, uint32_t id)
 {
-	struct registered *row = watcher_registered(watcher, id);
-	if (!row)
-		return;
-	*row = watcher->options[--watcher->option_count];
-	row->name = text_file_name(row->image);
+	struct registered *row = (struct registered *)watcher_registered(table, id);
+	if (row)
+		*row = table->options[--table->option_count];
 }
 
 static void taker_add(struct watcher *watcher, const struct watch_message *message, int socket)
 {
 	for (int i = 0; i < LOGGER_MAX; i++)
 		if (watcher->takers[i].socket < 0) {
-			watcher->takers[i] = (struct taker){.logger = message->logger,
-							    .socket = fcntl(socket, F_DUPFD_CLOEXEC, 0)};
+			watcher->takers[i] =
+				(struct taker){.logger = message->logger, .socket = fcntl(socket, F_DUPFD_CLOEXEC, 0)};
 			watcher->taker_count += watcher->takers[i].socket >= 0;
 			return;
 		}
@@ -265,22 +110,60 @@ static void spare_remove(struct watcher *watcher, uint32_t id)
 	watcher->taker_count--;
 }
 
-void watcher_take_message(struct watcher *watcher, const struct watch_message *message, int fd)
+/* Return the table, for a change: another one if readers use it. NULL: there is no memory for that. */
+static struct watch_table *table_to_change(struct watcher *watcher)
+{
+	struct watch_table *old = watcher->table, *table = old->users ? malloc(sizeof(*table)) : NULL;
+	if (!old->users)
+		return old;
+	if (!table) {
+		watcher->is_over = watcher->has_failed = true;
+		return NULL;
+	}
+	table->users = 0;
+	table->option_count = old->option_count;
+	table->link_count = old->link_count;
+	memcpy(table->options, old->options, old->option_count * sizeof(*old->options));
+	memcpy(table->links, old->links, old->link_count * sizeof(*old->links));
+	watcher->table = table;
+	return table;
+}
+
+static void change_table(struct watcher *watcher, const struct watch_message *message)
+{
+	struct watch_table *table = table_to_change(watcher);
+	if (!table)
+		return;
+	switch (message->kind) {
+	case WATCH_OPTION:
+		option_set(table, message);
+		break;
+	case WATCH_LINK:
+		link_add(table, message);
+		break;
+	case WATCH_NO_LINKS:
+		table->link_count = 0;
+		break;
+	default:
+		option_remove(table, message->id);
+		break;
+	}
+	for (unsigned i = 0; i < table->option_count; i++)
+		table->options[i].name = text_file_name(table->options[i].image);
+}
+
+/* Take a message about anything but marks. */
+static void take_message(struct watcher *watcher, const struct watch_message *message, int fd)
 {
 	/* Whatever it says, files may belong to an option now. */
+	watcher->messages++;
 	watcher_forget_unregistered(watcher);
 	switch (message->kind) {
 	case WATCH_OPTION:
-		option_set(watcher, message);
-		break;
 	case WATCH_LINK:
-		link_add(watcher, message);
-		break;
 	case WATCH_NO_LINKS:
-		watcher->link_count = 0;
-		break;
 	case WATCH_NO_OPTION:
-		option_remove(watcher, message->id);
+		change_table(watcher, message);
 		break;
 	case WATCH_LOGGER:
 		taker_add(watcher, message, fd);
@@ -289,17 +172,23 @@ void watcher_take_message(struct watcher *watcher, const struct watch_message *m
 	case WATCH_NO_LOGGER:
 		spare_remove(watcher, message->id);
 		break;
+	default:
+		break;
+	}
+}
+
+/* Only this thread changes marks, without the lock: the kernel may take its time. */
+static void take_marks(struct watcher *watcher, const struct watch_message *message, int fd)
+{
+	switch (message->kind) {
 	case WATCH_MARK_ANEW:
-		if (watcher->new_group >= 0)
-			group_close(watcher->new_group);
-		watcher->new_group = -1;
-		watcher->is_new = true;
+		watcher_marks_begin(watcher);
 		break;
 	case WATCH_MARK:
-		mark(watcher, message, fd);
+		watcher_mark(watcher, message, fd);
 		break;
 	case WATCH_MARKED:
-		marks_swap(watcher);
+		watcher_marks_swap(watcher);
 		break;
 	default:
 		break;
@@ -313,7 +202,10 @@ static void keeper_messages(struct watcher *watcher)
 	while ((got = watch_receive(watcher->keeper, &message, &fd)) > 0) {
 		/* Many marks take long. */
 		beat(watcher->life);
-		watcher_take_message(watcher, &message, fd);
+		pthread_mutex_lock(&watcher->lock);
+		take_message(watcher, &message, fd);
+		pthread_mutex_unlock(&watcher->lock);
+		take_marks(watcher, &message, fd);
 		if (fd >= 0)
 			close(fd);
 	}
@@ -325,32 +217,40 @@ static void keeper_messages(struct watcher *watcher)
 
 static void wait_and_serve(struct watcher *watcher)
 {
-	enum { TAKERS = 2 + OLD_GROUP_MAX };
-	struct pollfd polled[TAKERS + LOGGER_MAX];
-	struct taker *takers[LOGGER_MAX];
-	nfds_t count = 0;
-	polled[count++] = (struct pollfd){watcher->keeper, POLLIN, 0};
-	polled[count++] = (struct pollfd){watcher->group, POLLIN, 0};
-	for (int i = 0; i < OLD_GROUP_MAX; i++)
-		polled[count++] = (struct pollfd){watcher->old[i].group, POLLIN, 0};
-	for (int i = 0; count < TAKERS + watcher->taker_count && i < LOGGER_MAX; i++)
+	struct pollfd polled[1 + LOGGER_MAX];
+	struct taker *takers[1 + LOGGER_MAX];
+	nfds_t count = 1;
+	pthread_mutex_lock(&watcher->lock);
+	polled[0] = (struct pollfd){watcher->keeper, POLLIN, 0};
+	for (int i = 0; count < 1 + watcher->taker_count && i < LOGGER_MAX; i++)
 		if (watcher->takers[i].socket >= 0) {
-			takers[count - TAKERS] = &watcher->takers[i];
+			takers[count] = &watcher->takers[i];
 			polled[count++] = (struct pollfd){watcher->takers[i].socket, POLLIN, 0};
 		}
-	const int group = watcher->group;
-	if (poll(polled, count, watcher_check_deadlines(watcher)) < 0)
+	int milliseconds = watcher_check_deadlines(watcher);
+	pthread_mutex_unlock(&watcher->lock);
+	if (poll(polled, count, milliseconds) < 0)
 		return;
 	beat(watcher->life);
-	for (nfds_t i = TAKERS; i < count; i++)
-		if (polled[i].revents && takers[i - TAKERS]->socket == polled[i].fd)
-			watcher_take_answers(watcher, takers[i - TAKERS]);
+	pthread_mutex_lock(&watcher->lock);
+	for (nfds_t i = 1; i < count; i++)
+		if (polled[i].revents && takers[i]->socket == polled[i].fd)
+			watcher_take_answers(watcher, takers[i]);
 	watcher_send_waiting(watcher);
-	if (group >= 0 && polled[1].revents)
-		events(watcher, group);
-	close_old_groups(watcher);
+	pthread_mutex_unlock(&watcher->lock);
+	watcher_check_groups(watcher);
+	watcher_check_readers(watcher);
 	if (polled[0].revents)
 		keeper_messages(watcher);
+}
+
+/* The end of this process would interrupt an open, and so deny a start. Its guardian, which sees that it gives no sign
+   of life, takes care of all others, and kills it when the longest lease is over. */
+static void wait_for_opens(struct watcher *watcher)
+{
+	__atomic_store_n(&watcher->opens->is_over, 1, __ATOMIC_SEQ_CST);
+	while (watcher_opens_count(watcher, 0, UINT64_MAX))
+		monotonic_pause(WATCHER_BEAT_MS * NS_PER_MS);
 }
 
 static void isolate(const struct watcher *watcher)
@@ -360,27 +260,17 @@ static void isolate(const struct watcher *watcher)
 	prctl(PR_SET_NAME, "xheap-watcher");
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
 		signal(ignored[i], SIG_IGN);
-	if (watcher->keeper > 3)
-		close_range(3, (unsigned)watcher->keeper - 1, 0);
-	close_range((unsigned)watcher->keeper + 1, UINT_MAX, 0);
+	int kept[] = {watcher->keeper < watcher->guardian ? watcher->keeper : watcher->guardian,
+		      watcher->keeper < watcher->guardian ? watcher->guardian : watcher->keeper};
+	close_range(3, (unsigned)kept[0] - 1, 0);
+	if (kept[0] + 1 < kept[1])
+		close_range((unsigned)kept[0] + 1, (unsigned)kept[1] - 1, 0);
+	close_range((unsigned)kept[1] + 1, UINT_MAX, 0);
 	limits_raise(NULL);
 }
 
-/* The kernel takes the guardian's priority from its child. Without one, all that follows takes long beside busy
-   programs, which must not delay starts. A nice value counts only within a session or a cgroup. */
-static void raise_priority(void)
+static bool watcher_begin(struct watcher *watcher)
 {
-	setpriority(PRIO_PROCESS, 0, -20);
-	sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &(struct sched_param){.sched_priority = 1});
-}
-
-int watcher_run(int keeper, struct watch_life *life, uint32_t deadline_ms)
-{
-	raise_priority();
-	struct watcher *watcher = calloc(1, sizeof(*watcher));
-	if (!watcher)
-		return 1;
-	watcher->keeper = keeper;
 	struct stat own;
 	if (stat("/proc/self/exe", &own) == 0) {
 		watcher->device = own.st_dev;
@@ -388,17 +278,41 @@ int watcher_run(int keeper, struct watch_life *life, uint32_t deadline_ms)
 	}
 	if (stat("/proc/self/ns/mnt", &own) == 0)
 		watcher->mounts = own.st_ino;
-	watcher->life = life;
-	watcher->deadline_ns = deadline_ms * NS_PER_MS;
-	watcher->group = watcher->new_group = -1;
-	for (int i = 0; i < OLD_GROUP_MAX; i++)
-		watcher->old[i].group = -1;
+	watcher->group = watcher->new_group = WATCHER_GROUP_MAX;
+	for (int i = 0; i < WATCHER_GROUP_MAX; i++)
+		watcher->groups[i].group = -1;
 	for (int i = 0; i < LOGGER_MAX; i++)
 		watcher->takers[i].socket = -1;
 	isolate(watcher);
 	/* Without the right to that, or without room, pages may have to be read again. */
 	mlockall(MCL_CURRENT | MCL_FUTURE);
-	while (!watcher->is_over)
+	/* A signal would interrupt the open of an event's file. */
+	sigset_t all;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	watcher->table = calloc(1, sizeof(*watcher->table));
+	watcher->ready = epoll_create1(EPOLL_CLOEXEC);
+	return watcher->table && watcher->ready >= 0 && watcher_readers_start(watcher);
+}
+
+int watcher_run(int keeper, int guardian, struct watch_life *life, struct watcher_opens *opens, uint32_t deadline_ms)
+{
+	/* The kernel takes the guardian's priority from its child. Without one, all that follows takes long beside busy
+	   programs, which must not delay starts. */
+	watch_priority_raise(1);
+	struct watcher *watcher = calloc(1, sizeof(*watcher));
+	if (!watcher)
+		return 1;
+	watcher->keeper = keeper;
+	watcher->guardian = guardian;
+	watcher->life = life;
+	watcher->opens = opens;
+	watcher->deadline_ns = deadline_ms * NS_PER_MS;
+	pthread_mutex_init(&watcher->lock, NULL);
+	if (!watcher_begin(watcher))
+		return 1;
+	while (!__atomic_load_n(&watcher->is_over, __ATOMIC_ACQUIRE))
 		wait_and_serve(watcher);
+	wait_for_opens(watcher);
 	return watcher->has_failed;
 }

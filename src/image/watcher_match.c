@@ -14,13 +14,15 @@
 /** An event, with the answers to questions about it. */
 struct match {
 	const struct watcher *watcher;
+	const struct watch_table *table;
 	struct watcher_file *file;
 	pid_t tid;
 	char *cgroups; /**< of the thread, once they were asked for; the match frees them */
 	bool has_cgroups;
 };
 
-/* Copy the path of the event's file as the kernel has it, and its name, which is whole if the path is too long. */
+/* Copy the path of the event's file as the kernel has it, and its name, which is whole if the path is too long. The
+   kernel marks the path of a removed file; the name of a file that is there may look like that. */
 static bool event_path(int event, struct watcher_file *file)
 {
 	static const char deleted[] = " (deleted)";
@@ -31,7 +33,7 @@ static bool event_path(int event, struct watcher_file *file)
 		return false;
 	path[length] = 0;
 	size_t tail = sizeof(deleted) - 1;
-	if ((size_t)length > tail && !strcmp(path + length - tail, deleted))
+	if (!file->status.st_nlink && (size_t)length > tail && !strcmp(path + length - tail, deleted))
 		path[(size_t)length - tail] = 0;
 	snprintf(file->path, sizeof(file->path), "%.*s", (int)sizeof(file->path) - 1, path);
 	snprintf(file->name, sizeof(file->name), "%.*s", (int)sizeof(file->name) - 1, text_file_name(path));
@@ -94,8 +96,8 @@ static void interpreter_path(int event, char path[256])
 
 static const struct registered *find_path(struct match *match)
 {
-	for (unsigned i = 0; i < match->watcher->option_count; i++) {
-		const struct registered *row = &match->watcher->options[i];
+	for (unsigned i = 0; i < match->table->option_count; i++) {
+		const struct registered *row = &match->table->options[i];
 		if (row->option.is_path && is_registered_file(match, row) && is_in_service(match, &row->option))
 			return row;
 	}
@@ -104,8 +106,8 @@ static const struct registered *find_path(struct match *match)
 
 static const struct registered *find_name(struct match *match, const char *name)
 {
-	for (unsigned i = 0; i < match->watcher->option_count; i++) {
-		const struct registered *row = &match->watcher->options[i];
+	for (unsigned i = 0; i < match->table->option_count; i++) {
+		const struct registered *row = &match->table->options[i];
 		bool is_name = !row->option.is_path && !row->option.is_any;
 		if (is_name && !strcmp(row->image, name) && is_in_service(match, &row->option))
 			return row;
@@ -113,24 +115,16 @@ static const struct registered *find_name(struct match *match, const char *name)
 	return NULL;
 }
 
-static const struct registered *row_of(struct match *match, uint32_t id)
-{
-	for (unsigned i = 0; i < match->watcher->option_count; i++)
-		if (match->watcher->options[i].id == id)
-			return &match->watcher->options[i];
-	return NULL;
-}
-
 /* Return the option whose link of the kind this is: the path of an interpreter, or the file of the event. */
 static const struct registered *find_link(struct match *match, enum watch_link kind, const char *path)
 {
 	const struct stat *status = &match->file->status;
-	for (unsigned i = 0; i < match->watcher->link_count; i++) {
-		const struct watcher_link *link = &match->watcher->links[i];
+	for (unsigned i = 0; i < match->table->link_count; i++) {
+		const struct watcher_link *link = &match->table->links[i];
 		bool is_file =
 			kind == WATCH_LINK_FILE && link->device == status->st_dev && link->inode == status->st_ino;
 		const struct registered *row = link->kind == kind && (is_file || !strcmp(link->path, path))
-						       ? row_of(match, link->option)
+						       ? watcher_registered(match->table, link->option)
 						       : NULL;
 		if (row && is_in_service(match, &row->option))
 			return row;
@@ -148,8 +142,8 @@ static bool is_never_of_service(const struct watcher *watcher, const struct watc
 
 static const struct registered *find_service(struct match *match)
 {
-	for (unsigned i = 0; i < match->watcher->option_count; i++) {
-		const struct registered *row = &match->watcher->options[i];
+	for (unsigned i = 0; i < match->table->option_count; i++) {
+		const struct registered *row = &match->table->options[i];
 		if (row->option.is_any && is_in_service(match, &row->option) &&
 		    !is_never_of_service(match->watcher, match->file))
 			return row;
@@ -178,9 +172,10 @@ static const struct registered *find(struct match *match, int event)
 	return row;
 }
 
-const struct registered *watcher_match(const struct watcher *watcher, int event, pid_t tid, struct watcher_file *file)
+const struct registered *watcher_match(const struct watcher *watcher, const struct watch_table *table, int event,
+				       pid_t tid, struct watcher_file *file)
 {
-	struct match match = {.watcher = watcher, .file = file, .tid = tid};
+	struct match match = {.watcher = watcher, .table = table, .file = file, .tid = tid};
 	file->path[0] = file->name[0] = 0;
 	file->is_by_link = file->is_script = false;
 	if (!event_path(event, file))

@@ -21,19 +21,12 @@ enum { NEW_S = 60 };
 
 /* ---- answers ---- */
 
-static void allow(int group, int event)
-{
-	const struct fanotify_response response = {.fd = event, .response = FAN_ALLOW};
-	ssize_t written = write(group, &response, sizeof(response));
-	(void)written; /* it fails when the thread was killed */
-	close(event);
-}
-
 static void start_allow(struct watcher *watcher, struct start *start)
 {
 	if (start->event < 0)
 		return;
-	allow(start->group, start->event);
+	watcher_allow(watcher, start->group, start->event);
+	close(start->event);
 	start->event = -1;
 	start->deadline_ns = monotonic_now_ns() + REPORT_NS;
 	watcher->pending--;
@@ -41,10 +34,8 @@ static void start_allow(struct watcher *watcher, struct start *start)
 
 static bool is_each(const struct watcher *watcher, uint32_t option)
 {
-	for (unsigned i = 0; i < watcher->option_count; i++)
-		if (watcher->options[i].id == option)
-			return watcher->options[i].option.is_each;
-	return false;
+	const struct registered *row = watcher_registered(watcher->table, option);
+	return row && row->option.is_each;
 }
 
 /* The count is exact; the message, which has the reason, may find no room. */
@@ -74,7 +65,10 @@ static void start_end(struct watcher *watcher, struct start *start, pid_t pid, e
 
 int watcher_check_deadlines(struct watcher *watcher)
 {
-	uint64_t now = monotonic_now_ns(), next = now + WATCHER_BEAT_MS * NS_PER_MS;
+	/* A deadline of a reader that is set meanwhile is not before that. */
+	uint64_t now = monotonic_now_ns(), beat_ns = WATCHER_BEAT_MS * NS_PER_MS;
+	uint64_t next = now + (watcher->deadline_ns < beat_ns ? watcher->deadline_ns : beat_ns);
+	watcher_answer_late(watcher, now);
 	for (int i = 0; watcher->start_count && i < START_MAX; i++) {
 		struct start *start = &watcher->starts[i];
 		if (!start->token)
@@ -302,7 +296,7 @@ void watcher_send_waiting(struct watcher *watcher)
 		struct start *start = &watcher->starts[i];
 		if (!start->token || !start->waiting)
 			continue;
-		const struct registered *row = watcher_registered(watcher, start->option);
+		const struct registered *row = watcher_registered(watcher->table, start->option);
 		if (!row) {
 			start_end(watcher, start, start->tid, CONTROL_OUTCOME_NO_LOGGER, "");
 		} else if (start_send(watcher, row, start, start->waiting)) {
@@ -327,30 +321,37 @@ static void start_describe(const struct registered *row, int event, const struct
 
 /* Send the start to a logger, or let it wait for one that begins. Return the reason why that is impossible;
    CONTROL_OUTCOME_TRACED: it is done. */
-static enum control_outcome pass_on(struct watcher *watcher, const struct registered *row, int group, int event,
-				    pid_t tid, const struct watcher_file *file)
+static enum control_outcome pass_on(struct watcher_reader *reader, const struct registered *row,
+				    const struct fanotify_event_metadata *event, uint32_t user,
+				    struct control_message *message)
 {
+	struct watcher *watcher = reader->watcher;
 	struct start *start = start_new(watcher);
+	unsigned group;
+	watcher_reader_state(reader, &group);
 	if (watcher->pending >= WATCHER_PENDING_MAX || !start)
 		return CONTROL_OUTCOME_CROWDED;
-	struct control_message message = {.kind = CONTROL_LAUNCH, .pid = tid, .value = 1, .image = row->option.image};
-	start_describe(row, event, file, &message);
+	struct control_message *waiting = malloc(sizeof(*waiting));
+	if (!waiting)
+		return CONTROL_OUTCOME_NO_LOGGER;
+	if (!watcher_reader_give(reader)) {
+		free(waiting);
+		return CONTROL_OUTCOME_LATE;
+	}
 	watcher->token += watcher->token == UINT32_MAX ? 2 : 1;
-	message.image.token = watcher->token;
+	message->image.token = watcher->token;
 	*start = (struct start){.token = watcher->token,
 				.option = row->id,
-				.user = user_of(tid),
-				.tid = tid,
-				.event = event,
+				.user = user,
+				.tid = event->pid,
+				.event = event->fd,
 				.group = group,
 				.deadline_ns = monotonic_now_ns() + watcher->deadline_ns};
-	if (!start_send(watcher, row, start, &message)) {
-		start->waiting = malloc(sizeof(message));
-		if (!start->waiting) {
-			start->token = 0;
-			return CONTROL_OUTCOME_NO_LOGGER;
-		}
-		*start->waiting = message;
+	if (start_send(watcher, row, start, message)) {
+		free(waiting);
+	} else {
+		*waiting = *message;
+		start->waiting = waiting;
 	}
 	watcher->pending++;
 	watcher->start_count++;
@@ -367,47 +368,75 @@ static bool is_loader(const char *name)
    sets all marks anew, as it does some time after a file of the directory is renamed. A new file may be started right
    after it is tried and renamed, so the kernel goes on asking. With a registered name a link could make any other file
    a registered one, and a service may start a file that others start, too. Return whether it is so. */
-static bool ignore_file(const struct watcher *watcher, int group, int event, const struct watcher_file *file)
+static bool ignore_file(const struct watch_table *table, int group, int event, const struct watcher_file *file)
 {
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (now.tv_sec - file->status.st_ctim.tv_sec < NEW_S)
 		return false;
-	for (unsigned i = 0; i < watcher->option_count && !is_loader(file->name); i++)
-		if (watcher->options[i].option.image.has_scripts || watcher->options[i].option.service[0])
+	for (unsigned i = 0; i < table->option_count && !is_loader(file->name); i++)
+		if (table->options[i].option.image.has_scripts || table->options[i].option.service[0])
 			return false;
 	fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_IGNORED_MASK | FAN_MARK_IGNORED_SURV_MODIFY | FAN_MARK_EVICTABLE,
 		      FAN_OPEN_EXEC_PERM, event, NULL);
 	return true;
 }
 
-/* Handle the event of a file. Return whether it was answered, or is waited for. */
-static bool take_file(struct watcher *watcher, int group, const struct fanotify_event_metadata *event)
+/* Pass the start on, or report why not. Return whether it waits with its event. */
+static bool take_start(struct watcher_reader *reader, const struct registered *row,
+		       const struct fanotify_event_metadata *event, const struct watcher_file *file)
 {
-	struct watcher_file file;
-	if (!watcher_file_status(event->fd, &file) || watcher_is_unregistered(watcher, &file))
-		return false;
-	const struct registered *row = watcher_match(watcher, event->fd, event->pid, &file);
-	if (!row && !ignore_file(watcher, group, event->fd, &file))
-		watcher_note_unregistered(watcher, event->fd, &file);
-	if (!row || start_of_thread(watcher, event->pid))
-		return false;
-	enum control_outcome outcome = event->pid <= 0 ? CONTROL_OUTCOME_UNSEEN
-				       : !row->option.is_privileged && is_privileged(event->fd, &file.status)
-					       ? CONTROL_OUTCOME_PRIVILEGED
-					       : pass_on(watcher, row, group, event->fd, event->pid, &file);
-	if (outcome == CONTROL_OUTCOME_TRACED)
-		return true;
-	watcher_report(watcher, row->id, event->pid, outcome, "", NULL);
-	return false;
+	struct watcher *watcher = reader->watcher;
+	struct control_message message = {.kind = CONTROL_LAUNCH, .pid = event->pid, .value = 1};
+	bool is_left = !row->option.is_privileged && is_privileged(event->fd, &file->status);
+	uint32_t user = user_of(event->pid);
+	message.image = row->option.image;
+	start_describe(row, event->fd, file, &message);
+	pthread_mutex_lock(&watcher->lock);
+	enum control_outcome outcome = CONTROL_OUTCOME_TRACED;
+	bool is_new = !start_of_thread(watcher, event->pid);
+	if (is_new) {
+		outcome = event->pid <= 0 ? CONTROL_OUTCOME_UNSEEN
+			  : is_left       ? CONTROL_OUTCOME_PRIVILEGED
+					  : pass_on(reader, row, event, user, &message);
+		if (outcome != CONTROL_OUTCOME_TRACED)
+			watcher_report(watcher, row->id, event->pid, outcome, "", NULL);
+	}
+	pthread_mutex_unlock(&watcher->lock);
+	return is_new && outcome == CONTROL_OUTCOME_TRACED;
 }
 
-void watcher_take_event(struct watcher *watcher, int group, const struct fanotify_event_metadata *event)
+/* Compare the file with what is registered. Return whether it waits with its event. */
+static bool take_file(struct watcher_reader *reader, const struct fanotify_event_metadata *event,
+		      struct watcher_file *file)
 {
-	if (event->mask & FAN_Q_OVERFLOW)
-		watch_send(watcher->keeper, &(struct watch_message){.kind = WATCH_OVERFLOW}, -1, false);
-	if (event->fd < 0)
+	struct watcher *watcher = reader->watcher;
+	unsigned group;
+	watcher_reader_state(reader, &group);
+	pthread_mutex_lock(&watcher->lock);
+	uint64_t messages = watcher->messages;
+	struct watch_table *table =
+		watcher_is_unregistered(watcher, file) || watcher->is_over ? NULL : watcher_table_take(watcher);
+	pthread_mutex_unlock(&watcher->lock);
+	if (!table)
+		return false;
+	const struct registered *row = watcher_match(watcher, table, event->fd, event->pid, file);
+	if (!row && !ignore_file(table, watcher->groups[group].group, event->fd, file))
+		watcher_note_unregistered(watcher, table, event->fd, file, messages);
+	bool waits = row && take_start(reader, row, event, file);
+	pthread_mutex_lock(&watcher->lock);
+	watcher_table_give(watcher, table);
+	pthread_mutex_unlock(&watcher->lock);
+	return waits;
+}
+
+void watcher_take_event(struct watcher_reader *reader, const struct fanotify_event_metadata *event)
+{
+	struct watcher_file file;
+	bool is_known = watcher_file_status(event->fd, &file);
+	reader->device = is_known ? file.status.st_dev : 0;
+	if (is_known && take_file(reader, event, &file))
 		return;
-	if (!take_file(watcher, group, event))
-		allow(group, event->fd);
+	watcher_reader_allow(reader);
+	close(event->fd);
 }

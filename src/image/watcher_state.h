@@ -3,6 +3,7 @@
 #ifndef XHEAP_IMAGE_WATCHER_STATE_H
 #define XHEAP_IMAGE_WATCHER_STATE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <time.h>
 #include <sys/fanotify.h>
@@ -13,7 +14,7 @@
 #include "image/watch_message.h"
 #include "image/watcher.h"
 
-enum { LOGGER_MAX = 512, START_MAX = 512, EACH_MAX = 8, LINK_MAX = 2048, OLD_GROUP_MAX = 8, UNREGISTERED_MAX = 1024 };
+enum { LOGGER_MAX = 512, START_MAX = 512, EACH_MAX = 8, LINK_MAX = 2048, UNREGISTERED_MAX = 1024, UNWATCHED_MAX = 8 };
 
 /** A registered image. */
 struct registered {
@@ -28,6 +29,14 @@ struct watcher_link {
 	uint32_t option, kind; /**< kind: enum watch_link */
 	uint64_t device, inode;
 	char path[256];
+};
+
+/** What is registered. A reader compares with it, without a lock, as long as it takes. */
+struct watch_table {
+	unsigned users; /**< readers that use it; it is changed only if there is none */
+	unsigned option_count, link_count;
+	struct registered options[IMAGE_OPTION_MAX];
+	struct watcher_link links[LINK_MAX];
 };
 
 /** The file of an event. */
@@ -49,7 +58,7 @@ struct unregistered_file {
 /** A session that takes starts. */
 struct taker {
 	struct watch_logger logger;
-	int socket; /**< -1: the row is free */
+	int socket;        /**< -1: the row is free */
 	uint64_t second;   /**< of the monotonic clock, in which it last sent something */
 	unsigned messages; /**< that it sent in that second */
 };
@@ -59,50 +68,138 @@ struct start {
 	uint32_t token; /**< 0: the row is free */
 	uint32_t option, logger;
 	pid_t tid;
-	int event, group; /**< event: descriptor of the file, which the answer needs; -1: it was answered */
-	uint32_t user;    /**< whose loggers may trace it */
+	int event;                       /**< descriptor of the file, which the answer needs; -1: it was answered */
+	unsigned group;                  /**< row of its group */
+	uint32_t user;                   /**< whose loggers may trace it */
 	struct control_message *waiting; /**< for a logger that begins; NULL: it was sent */
 	bool is_late;
 	uint64_t deadline_ns; /**< of the answer, then of the report */
 };
 
-/** A group without marks, which may have unanswered events, or get some. */
+/** A group of the kernel's, with its marks, its queue and its unanswered events. */
 struct watcher_group {
 	int group;         /**< -1: the row is free */
-	uint64_t until_ns; /**< when no exec can be on its way to it any more */
+	uint64_t until_ns; /**< it has no marks, and since then no exec can be on its way to it; 0: it has its marks */
+};
+
+enum reader_state {
+	READER_IDLE,
+	READER_OPENS, /**< the kernel opens the file of an event for it, which may take long */
+	READER_HOLDS, /**< it has an event that nobody has answered */
+	READER_LATE   /**< it has an event that was answered in its place */
+};
+
+/** A thread that reads events, one at a time. */
+struct watcher_reader {
+	struct watcher *watcher;
+	/** state, row of the group, descriptor of the file, and how many events it has read: whoever changes the word
+	    answers just that event */
+	uint64_t word;
+	uint64_t since_ns; /**< it holds the event */
+	dev_t device;      /**< of the file; 0: unknown */
+};
+
+/** A file system whose events wait too often. */
+struct watcher_unwatched {
+	dev_t device;      /**< 0: all */
+	uint64_t until_ns; /**< when it is tried again; 0: the row is free */
 };
 
 struct watcher {
-	int keeper;
-	int group;     /**< fanotify; -1: nothing is marked */
-	int new_group; /**< gets its marks; -1: none */
-	struct watcher_group old[OLD_GROUP_MAX];
+	int keeper, guardian;
+	int ready;          /**< epoll: wakes one reader for each event */
+	unsigned group;     /**< row of the group with the marks in force; WATCHER_GROUP_MAX: nothing is marked */
+	unsigned new_group; /**< the same of the group that gets its marks */
 	struct watch_life *life;
+	struct watcher_opens *opens;
 	dev_t device; /**< with the inode: of xheap itself */
 	ino_t inode;
 	ino_t mounts;         /**< the mount namespace */
 	uint64_t deadline_ns; /**< time that a start may wait for its logger */
 	bool is_over, is_new, has_failed;
+	pthread_mutex_t lock; /**< of all that follows */
 	uint32_t token;
-	unsigned option_count, link_count, pending;
-	unsigned start_count, taker_count; /**< rows that are not free */
-	struct registered options[IMAGE_OPTION_MAX];
-	struct watcher_link links[LINK_MAX];
+	uint64_t messages;                          /**< of the keeper, so far */
+	unsigned pending, start_count, taker_count; /**< rows that are not free */
+	struct watch_table *table;
+	struct watcher_group groups[WATCHER_GROUP_MAX];
 	struct taker takers[LOGGER_MAX];
 	struct start starts[START_MAX];
 	struct unregistered_file unregistered[UNREGISTERED_MAX]; /**< each at its place; inode 0: the row is free */
 	bool has_unregistered;
+	unsigned reader_count, busy_count; /**< busy_count: of the readers that do not wait for an event */
+	struct watcher_reader readers[WATCHER_READER_MAX];
+	bool is_full;       /**< so many readers wait that nothing may be marked */
+	bool is_judging;    /**< a thread finds out which file system is to blame */
+	uint64_t judged_ns; /**< readers that wait since before then have been judged */
+	struct watcher_unwatched unwatched[UNWATCHED_MAX];
 };
 
-/** Take a message of the keeper. */
-void watcher_take_message(struct watcher *watcher, const struct watch_message *message, int fd);
+/* ---- watcher_groups.c ---- */
+
+/** Set a mark that the keeper asks for. */
+void watcher_mark(struct watcher *watcher, const struct watch_message *message, int object);
+
+/** Begin with new marks; let the group of the last ones end. */
+void watcher_marks_begin(struct watcher *watcher);
+void watcher_marks_swap(struct watcher *watcher);
+
+/** Remove all marks. */
+void watcher_marks_drop(struct watcher *watcher);
+
+/** Close groups that nobody uses any more, and wake a reader for events that wait. */
+void watcher_check_groups(struct watcher *watcher);
+
+/** Return how many events wait in the group. */
+unsigned watcher_group_queued(int group);
+
+/** Wake another reader if the group has events. */
+void watcher_group_wake(const struct watcher *watcher, unsigned row);
+
+/* ---- watcher_unwatched.c ---- */
+
+/** Have the file systems unmarked whose events hold too many readers. */
+void watcher_check_readers(struct watcher *watcher);
+
+/** Return whether the file system of the object is to have no mark. */
+bool watcher_is_unwatched(struct watcher *watcher, int object);
+
+/* ---- watcher_readers.c ---- */
+
+/** Start the first readers. Return false if that is impossible. */
+bool watcher_readers_start(struct watcher *watcher);
+
+/** Return the state of the reader, and the row of its group unless it is idle. */
+enum reader_state watcher_reader_state(const struct watcher_reader *reader, unsigned *group);
+
+/** Answer the event that the reader holds, unless somebody has. */
+void watcher_reader_allow(struct watcher_reader *reader);
+
+/** Take the event from the reader: a start waits with it. Return false if it was answered. */
+bool watcher_reader_give(struct watcher_reader *reader);
+
+/** Answer events that readers hold for too long. */
+void watcher_answer_late(struct watcher *watcher, uint64_t now_ns);
+
+/** Return how many readers are in an open that has begun after, and at the latest at, these times. */
+unsigned watcher_opens_count(const struct watcher *watcher, uint64_t after_ns, uint64_t at_ns);
+
+/** Return the table as it is, for a reader; give it back. */
+struct watch_table *watcher_table_take(struct watcher *watcher);
+void watcher_table_give(struct watcher *watcher, struct watch_table *table);
+
+/** Write FAN_ALLOW for the event. */
+void watcher_allow(const struct watcher *watcher, unsigned group, int event);
+
+/* ---- the others ---- */
 
 /** Answer, or pass on, what the kernel asks. */
-void watcher_take_event(struct watcher *watcher, int group, const struct fanotify_event_metadata *event);
+void watcher_take_event(struct watcher_reader *reader, const struct fanotify_event_metadata *event);
 
 /** Return the option that the event's file belongs to, for this thread, and find the file's path. A path goes before a
     name, a name before a service. NULL: none. */
-const struct registered *watcher_match(const struct watcher *watcher, int event, pid_t tid, struct watcher_file *file);
+const struct registered *watcher_match(const struct watcher *watcher, const struct watch_table *table, int event,
+				       pid_t tid, struct watcher_file *file);
 
 /** Describe the file of an event but for its path. Return false if that is impossible. */
 bool watcher_file_status(int event, struct watcher_file *file);
@@ -110,8 +207,10 @@ bool watcher_file_status(int event, struct watcher_file *file);
 /** Return whether the file belongs to no option, as far as that was found out before. */
 bool watcher_is_unregistered(const struct watcher *watcher, const struct watcher_file *file);
 
-/** Note that the file belongs to no option, if only a change of its name or a message of the keeper can change that. */
-void watcher_note_unregistered(struct watcher *watcher, int event, const struct watcher_file *file);
+/** Note that the file belongs to no option, if only a change of its name or a message of the keeper can change that.
+    messages: how many there had been when that was found out. */
+void watcher_note_unregistered(struct watcher *watcher, const struct watch_table *table, int event,
+			       const struct watcher_file *file, uint64_t messages);
 
 /** Forget what was noted of all files. */
 void watcher_forget_unregistered(struct watcher *watcher);
@@ -130,7 +229,7 @@ void watcher_report(const struct watcher *watcher, uint32_t option, pid_t pid, e
 void watcher_send_waiting(struct watcher *watcher);
 
 /** Return the option with the number; NULL: it is not registered any more. */
-struct registered *watcher_registered(struct watcher *watcher, uint32_t id);
+const struct registered *watcher_registered(const struct watch_table *table, uint32_t id);
 
 /** Return the taker with the number; NULL: it is gone. */
 struct taker *watcher_taker(struct watcher *watcher, uint32_t id);

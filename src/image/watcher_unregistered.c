@@ -59,13 +59,13 @@ bool watcher_is_unregistered(const struct watcher *watcher, const struct watcher
 
 /* Return whether the thread, or the file's directories, do not matter: no option has a whole service, or has the name
    of the file at all. */
-static bool is_by_file_only(const struct watcher *watcher, const char *name)
+static bool is_by_file_only(const struct watch_table *table, const char *name)
 {
-	for (unsigned i = 0; i < watcher->option_count; i++)
-		if (watcher->options[i].option.is_any || !strcmp(watcher->options[i].name, name))
+	for (unsigned i = 0; i < table->option_count; i++)
+		if (table->options[i].option.is_any || !strcmp(table->options[i].name, name))
 			return false;
-	for (unsigned i = 0; i < watcher->link_count; i++)
-		if (!strcmp(text_file_name(watcher->links[i].path), name))
+	for (unsigned i = 0; i < table->link_count; i++)
+		if (!strcmp(text_file_name(table->links[i].path), name))
 			return false;
 	return true;
 }
@@ -88,18 +88,23 @@ static bool dates_names(int event)
 	}
 }
 
-void watcher_note_unregistered(struct watcher *watcher, int event, const struct watcher_file *file)
+void watcher_note_unregistered(struct watcher *watcher, const struct watch_table *table, int event,
+			       const struct watcher_file *file, uint64_t messages)
 {
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
 	/* Times in whole seconds are the same again after the clock is set back a little. */
 	if (!has_one_name(file) || !file->name[0] || file->is_script || !file->status.st_ctim.tv_nsec ||
-	    now.tv_sec - file->status.st_ctim.tv_sec <= SETTLED_S || !is_by_file_only(watcher, file->name) ||
+	    now.tv_sec - file->status.st_ctim.tv_sec <= SETTLED_S || !is_by_file_only(table, file->name) ||
 	    !dates_names(event))
 		return;
-	watcher->unregistered[place_of(file)] =
-		(struct unregistered_file){file->status.st_dev, file->status.st_ino, file->status.st_ctim};
-	watcher->has_unregistered = true;
+	pthread_mutex_lock(&watcher->lock);
+	if (watcher->messages == messages) {
+		watcher->unregistered[place_of(file)] =
+			(struct unregistered_file){file->status.st_dev, file->status.st_ino, file->status.st_ctim};
+		watcher->has_unregistered = true;
+	}
+	pthread_mutex_unlock(&watcher->lock);
 }
 
 void watcher_forget_unregistered(struct watcher *watcher)

@@ -462,7 +462,7 @@ def unregistered():
         def calls_of_watcher():
             """What it calls for two starts of each program; nothing if it was replaced: under strace, on a busy machine, its guardian may take it for stuck."""
             watcher = listed()[0]["watcher"]
-            tracer = subprocess.Popen(["strace", "-qq", "-p", str(watcher), "-o", "calls", "-e", "trace=statx,readlink,pread64"], stderr=subprocess.PIPE)
+            tracer = subprocess.Popen(["strace", "-qq", "-f", "-p", str(watcher), "-o", "calls", "-e", "trace=statx,readlink,pread64"], stderr=subprocess.PIPE)
             wait_for("strace", lambda: tracer.poll() is not None or is_traced(watcher))
             twice()
             tracer.send_signal(signal.SIGINT)

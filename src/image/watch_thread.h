@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/** Threads of the watcher and the guardian, beside which busy programs must not delay starts. */
+#ifndef XHEAP_IMAGE_WATCH_THREAD_H
+#define XHEAP_IMAGE_WATCH_THREAD_H
+
+#include <stdbool.h>
+
+/** Raise the priority of the calling thread, as far as allowed. Its children begin with the usual one. */
+void watch_priority_raise(int priority);
+
+/** Start a detached thread with a raised priority. Return false if that is impossible. */
+bool watch_thread_start(void *(*run)(void *argument), void *argument);
+
+/** Close a group of the kernel's, which allows all that waits in it. The kernel waits for the end of its marks, which
+    may take longer than a start may wait: no caller waits for that. */
+void watch_group_close(int group);
+
+#endif
