@@ -44,7 +44,7 @@ static const struct option add_rows[] = {
 	{"every", .type = VALUE_TEXT, AT(every), .value = "N", .help = "only each Nth of these starts"},
 	{"for", .type = VALUE_TEXT, AT(time), .value = "TIME", .help = "end after this time, such as 2h, 30m or 7d"},
 	{"privileged", .type = VALUE_ON, AT(is_privileged),
-	 .help = "trace the program although it is setuid or setgid, or has file capabilities"},
+	 .help = "trace the program although its start gives it privileges (setuid, setgid, capabilities)"},
 	{"scripts", .type = VALUE_ON, AT(has_scripts),
 	 .help = "of a PATH: record scripts, too, that it interprets; each exec then costs as much as with a NAME"},
 	{"force", .type = VALUE_ON, AT(is_forced),

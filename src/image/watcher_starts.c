@@ -143,7 +143,8 @@ static void take_answer(struct watcher *watcher, const struct taker *taker, cons
 			is_known ? (enum control_outcome)message->value : CONTROL_OUTCOME_REFUSED;
 		/* It was seized after the answer: it may have ended, or the interrupt may have stopped it behind its
 		   exec. */
-		bool is_missed = (control_outcome_is_untraced(outcome) && outcome != CONTROL_OUTCOME_DOMAIN) ||
+		bool is_left_alone = outcome == CONTROL_OUTCOME_DOMAIN || outcome == CONTROL_OUTCOME_PRIVILEGED;
+		bool is_missed = (control_outcome_is_untraced(outcome) && !is_left_alone) ||
 				 outcome == CONTROL_OUTCOME_EXEC_FAILED;
 		if (start->is_late && is_missed)
 			outcome = CONTROL_OUTCOME_LATE;
@@ -393,7 +394,7 @@ static bool take_file(struct watcher *watcher, int group, const struct fanotify_
 	if (!row || start_of_thread(watcher, event->pid))
 		return false;
 	enum control_outcome outcome = event->pid <= 0 ? CONTROL_OUTCOME_UNSEEN
-				       : !row->option.is_privileged && is_privileged(event->fd, &file.status)
+				       : row->option.image.checks_privileges && is_privileged(event->fd, &file.status)
 					       ? CONTROL_OUTCOME_PRIVILEGED
 					       : pass_on(watcher, row, group, event->fd, event->pid, &file);
 	if (outcome == CONTROL_OUTCOME_TRACED)

@@ -99,10 +99,11 @@ struct control_image {
 	uint64_t first, every; /**< select the first so many starts, and each so-manieth; 0: all */
 	/** patterns of fnmatch(): of the whole command line, of a cgroup's path or its last part; "": all */
 	char arguments[CONTROL_PATTERN_BYTES], cgroup[CONTROL_PATTERN_BYTES];
-	char name[256];         /**< the file name by which it must be executed; "": any */
-	uint32_t has_scripts;   /**< 1: scripts that the image interprets are starts of it */
-	uint32_t checks_domain; /**< 1: leave the start alone if SELinux gives it another domain */
-	char label[256];        /**< SELinux's context of the file; "": it has none */
+	char name[256];             /**< the file name by which it must be executed; "": any */
+	uint32_t has_scripts;       /**< 1: scripts that the image interprets are starts of it */
+	uint32_t checks_domain;     /**< 1: leave the start alone if SELinux gives it another domain */
+	uint32_t checks_privileges; /**< 1: leave the start alone if its exec gives it privileges */
+	char label[256];            /**< SELinux's context of the file; "": it has none */
 };
 
 /** How a recording ended before its session did. */

@@ -31,6 +31,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -41,6 +42,7 @@
 #include "os/clock.h"
 #include "os/limits.h"
 #include "os/monotonic.h"
+#include "os/privileges.h"
 #include "os/proc.h"
 #include "session/control.h"
 #include "session/directory.h"
@@ -335,6 +337,35 @@ static int make_command_region(struct tracer_job *job, struct tracer_result *res
 	return error;
 }
 
+/* Return whether the exec at which pid is stopped gave it privileges that the task does not allow. The reason is in
+   *diag. */
+static bool has_gained(const struct tracer_task *task, pid_t pid, const struct privileges *before, struct diag *diag)
+{
+	if (task->may_gain || task->is_launch)
+		return false;
+	const struct privileges after = privileges_of(pid);
+	const char *gained = privileges_gained(before, &after);
+	/* An SELinux domain that an option allows may set the mark, too. */
+	if (!gained && task->is_image && task->image.checks_domain && proc_auxv(pid, AT_SECURE))
+		gained = "the kernel marks it as privileged (AT_SECURE)";
+	if (gained)
+		diag_fail(diag, EPERM, "%s", gained);
+	return gained != NULL;
+}
+
+/* Return whether a tracer of this user could take privileges from the exec, or cannot know that. The kernel gives none
+   to a process that such a tracer traces. */
+static bool could_take_privileges(const struct tracer_task *task, struct diag *diag)
+{
+	struct diag why = {""};
+	int error = geteuid() == 0 ? 0 : inspect(task, &why);
+	/* It has some, its format is another program's, or it cannot be read. */
+	bool could = error == -EPERM || error == -ENOEXEC || error == -EACCES;
+	if (could)
+		*diag = why;
+	return could;
+}
+
 static void drop_region(const struct tracer_job *job, struct tracer_result *result)
 {
 	char name[32];
@@ -480,7 +511,13 @@ static void image_is_late(struct tracer_job *job, struct tracer_result *result)
 static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 {
 	struct tracer_task *task = &job->task;
+	const struct privileges before = privileges_of(task->tid);
 	result->kind = TRACER_FAILED;
+	if (could_take_privileges(task, &result->diag)) {
+		answer(job, 0, "");
+		job->outcome = CONTROL_OUTCOME_PRIVILEGED;
+		return;
+	}
 	if (image_changes_domain(&task->image, task->tid, &result->diag)) {
 		answer(job, 0, "");
 		job->outcome = CONTROL_OUTCOME_DOMAIN;
@@ -519,7 +556,9 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 		/* A thread that was not the first one has the process's id by now. */
 		task->pid = job->stop.pid;
 		result->has_executed = true;
-		job->outcome = image_select(&task->image, task->pid);
+		job->outcome = has_gained(task, task->pid, &before, &result->diag)
+				       ? CONTROL_OUTCOME_PRIVILEGED
+				       : image_select(&task->image, task->pid);
 	}
 	/* Of another architecture it lacks what an injection needs, and the reason would be the first of that. */
 	bool fits = job->outcome == CONTROL_OUTCOME_TRACED && hook_inspect_running(task->pid, &result->diag) == 0;
@@ -560,8 +599,9 @@ static void tracer_run_one(struct tracer_job *job, struct tracer_result *result)
 	if (error)
 		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
 	/* A file of no known format may be none for the kernel either: then nothing is executed, and a shell reads it
-	   itself. A file that may not be read, or runs as another user, is not touched. */
-	bool is_held_only = error == -ENOEXEC && !task->is_launch;
+	   itself. A file that may not be read, or runs as another user, is not touched; a user's tracer could take
+	   privileges from the program that the kernel executes such a file by. */
+	bool is_held_only = error == -ENOEXEC && !task->is_launch && geteuid() == 0;
 	bool has_region = !error && task->is_launch && (error = make_command_region(job, result)) == 0;
 	if (error && !is_held_only) {
 		tracer_nothing(job, result, error);
@@ -582,6 +622,7 @@ static void tracer_run_one(struct tracer_job *job, struct tracer_result *result)
 		answer(job, ESRCH, "");
 		return;
 	}
+	const struct privileges before = privileges_of(task->tid);
 	answer(job, 0, "");
 	/* Done while the process is busy with its exec. */
 	has_region = has_region || (!is_held_only && make_region(job, result) == 0);
@@ -598,8 +639,11 @@ static void tracer_run_one(struct tracer_job *job, struct tracer_result *result)
 	result->has_executed = true;
 	result->start_ticks = clock_event_ticks();
 	result->kind = TRACER_UNTRACED;
-	if (has_region)
+	const bool has_gained_some = has_gained(task, task->pid, &before, &result->diag);
+	if (has_region && !has_gained_some)
 		inject_held(job, result);
+	else if (has_region)
+		drop_region(job, result);
 	if (task->is_launch && !task->is_spared && result->kind == TRACER_UNTRACED)
 		refuse_held(job, result);
 }
@@ -613,7 +657,8 @@ static void *tracer_thread(void *argument)
 					 .exec_generation = job->task.exec_generation,
 					 .start_ticks = clock_event_ticks(),
 					 .message = job->task.message,
-					 .message_tid = job->task.message_tid};
+					 .message_tid = job->task.message_tid,
+					 .may_gain = job->task.may_gain};
 	result->inject.memory = -1;
 	memcpy(result->path, job->task.path, sizeof(result->path));
 	pthread_mutex_lock(&job->tracer->lock);
