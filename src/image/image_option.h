@@ -28,7 +28,8 @@ struct image_option {
 	char service[IMAGE_NAME_BYTES];
 	char session[65]; /**< the session that takes its starts first; "": none */
 	char output[IMAGE_PATH_BYTES];
-	char user[65]; /**< a name or a number; "": every user */
+	char user[65];  /**< a name or a number; "": every user */
+	char owner[65]; /**< of the executable, as `user`; "": every owner */
 	char arguments[CONTROL_PATTERN_BYTES], cgroup[CONTROL_PATTERN_BYTES];
 	char options[IMAGE_PATH_BYTES]; /**< words of xheap start */
 	uint64_t flags;                 /**< TracingFlags */
@@ -37,7 +38,7 @@ struct image_option {
 	bool is_privileged, is_enabled;
 	bool has_scripts; /**< of a path: a script that the file interprets is a start of it */
 	bool is_forced;   /**< also if SELinux changes the domain of the program */
-	uint32_t user_id;
+	uint32_t user_id, owner_id;
 };
 
 /** Give the option its initial values. */

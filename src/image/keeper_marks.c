@@ -236,6 +236,8 @@ void keeper_send_option(struct keeper *keeper, const struct kept_option *kept)
 			   .image = {.option = kept->id,
 				     .has_user = option->user[0] != 0,
 				     .user = option->user_id,
+				     .has_owner = option->owner[0] != 0,
+				     .owner = option->owner_id,
 				     .has_scripts = !is_path || option->has_scripts,
 				     .checks_domain = !option->is_forced,
 				     .checks_privileges = !option->is_privileged,

@@ -317,6 +317,7 @@ static void start_describe(const struct registered *row, int event, const struct
 			   struct control_message *message)
 {
 	message->image.option = row->id;
+	message->image.has_owner &= file->is_of_interpreter;
 	/* A label that does not fit is as unknown as none. */
 	ssize_t size = fgetxattr(event, SELINUX_LABEL, message->image.label, sizeof(message->image.label) - 1);
 	message->image.label[size > 0 ? size : 0] = 0;
@@ -367,7 +368,8 @@ static bool is_loader(const char *name)
 /* The kernel need not ask again about a loader, nor about a file beside a registered one. That lasts until the keeper
    sets all marks anew, as it does some time after a file of the directory is renamed. A new file may be started right
    after it is tried and renamed, so the kernel goes on asking. With a registered name a link could make any other file
-   a registered one, and a service may start a file that others start, too. Return whether it is so. */
+   a registered one, a service may start a file that others start, too, and a file may get another owner. Return
+   whether it is so. */
 static bool ignore_file(const struct watcher *watcher, int group, int event, const struct watcher_file *file)
 {
 	struct timespec now;
@@ -375,7 +377,8 @@ static bool ignore_file(const struct watcher *watcher, int group, int event, con
 	if (now.tv_sec - file->status.st_ctim.tv_sec < NEW_S)
 		return false;
 	for (unsigned i = 0; i < watcher->option_count && !is_loader(file->name); i++)
-		if (watcher->options[i].option.image.has_scripts || watcher->options[i].option.service[0])
+		if (watcher->options[i].option.image.has_scripts || watcher->options[i].option.service[0] ||
+		    watcher->options[i].option.image.has_owner)
 			return false;
 	fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_IGNORED_MASK | FAN_MARK_IGNORED_SURV_MODIFY | FAN_MARK_EVICTABLE,
 		      FAN_OPEN_EXEC_PERM, event, NULL);

@@ -33,11 +33,12 @@ struct watcher_link {
 /** The file of an event. */
 struct watcher_file {
 	struct stat status;
-	bool is_mounted; /**< it is the root of its mount, whose place gives its name, or that is unknown */
-	char path[1024]; /**< as the kernel has it, without what does not fit; "": unknown */
-	char name[256];  /**< its part after the last slash */
-	bool is_by_link; /**< only an exec by the option's name is meant */
-	bool is_script;  /**< its content names another program, which may belong to an option */
+	bool is_mounted;        /**< it is the root of its mount, whose place gives its name, or that is unknown */
+	char path[1024];        /**< as the kernel has it, without what does not fit; "": unknown */
+	char name[256];         /**< its part after the last slash */
+	bool is_by_link;        /**< only an exec by the option's name is meant */
+	bool is_of_interpreter; /**< the program that it names is meant, whose owner is unknown */
+	bool is_script;         /**< its content names another program, which may belong to an option */
 };
 
 /** A file that belongs to no option, as it was then. */
@@ -49,7 +50,7 @@ struct unregistered_file {
 /** A session that takes starts. */
 struct taker {
 	struct watch_logger logger;
-	int socket; /**< -1: the row is free */
+	int socket;        /**< -1: the row is free */
 	uint64_t second;   /**< of the monotonic clock, in which it last sent something */
 	unsigned messages; /**< that it sent in that second */
 };

@@ -29,7 +29,7 @@ static void all_values_are_read_again(void **state)
 	(void)state;
 	static const char full[] =
 		"[image]\nImage = /usr/bin/a tool\nTracingFlags = dword:00000001\nEnabled = no\nOutput = /t/%p.xht\n"
-		"User = 0\nArguments = *a b*\nCgroup = x.service\nFirst = 2\nEvery = 10\n"
+		"User = 0\nOwner = 12\nArguments = *a b*\nCgroup = x.service\nFirst = 2\nEvery = 10\n"
 		"Until = 2027-01-31T18:00:00Z\nPrivileged = yes\nOptions = --sample 64K --no-duration\n";
 	assert_int_equal(read_text(&one, full, strlen(full), &why), 0);
 	assert_string_equal(why.text, "");
@@ -68,6 +68,7 @@ static void a_mistake_has_its_line(void **state)
 		{"[image]\nImage = a\nSession = s\nOutput = /t\n", "FILE: Session and Output"},
 		{"[image]\nImage = a\nOutput = t\n", "FILE: Output = t: not an absolute path"},
 		{"[image]\nImage = a\nUser = no-such-user\n", "FILE: User = no-such-user"},
+		{"[image]\nImage = a\nOwner = no-such-user\n", "FILE: Owner = no-such-user"},
 		{"[image]\nImage = a\nOptions = --sample\n", "FILE: Options: --sample needs a value"},
 		{"[image]\nImage = a\nOptions = --nothing\n", "FILE: Options: --nothing is not"},
 		{"[image]\nImage = a\nOptions = --file-mode flight\n", "FILE: Options: a recording by image"},
