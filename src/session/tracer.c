@@ -345,8 +345,9 @@ static bool has_gained(const struct tracer_task *task, pid_t pid, const struct p
 		return false;
 	const struct privileges after = privileges_of(pid);
 	const char *gained = privileges_gained(before, &after);
-	/* An SELinux domain that an option allows may set the mark, too. */
-	if (!gained && task->is_image && task->image.checks_domain && proc_auxv(pid, AT_SECURE))
+	/* An SELinux domain that an option allows may set the mark, too. In a vector of another architecture, which is
+	   refused later, what is read is no mark. */
+	if (!gained && task->is_image && task->image.checks_domain && proc_auxv(pid, AT_SECURE) == 1)
 		gained = "the kernel marks it as privileged (AT_SECURE)";
 	if (gained)
 		diag_fail(diag, EPERM, "%s", gained);
