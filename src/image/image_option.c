@@ -290,7 +290,7 @@ int image_option_check(struct image_option *option, struct diag *why)
 	error = error ? error : check_user("Owner", option->owner, &option->owner_id, why);
 	struct session_options session;
 	char room[2 * IMAGE_PATH_BYTES];
-	return error ? error : image_option_recording(option, 1, &session, room, why);
+	return error ? error : image_option_recording(option, IMAGE_SHARE_ROOT, 1, &session, room, why);
 }
 
 int image_option_check_domain(const struct image_option *option, struct diag *why)

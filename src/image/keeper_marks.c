@@ -244,6 +244,7 @@ void keeper_send_option(struct keeper *keeper, const struct kept_option *kept)
 				     .counter = counts ? kept->id % IMAGE_COUNTER_MAX : UINT32_MAX,
 				     .first = option->first,
 				     .every = option->every}}};
+	message.option.is_shared = image_option_is_shared(option);
 	message.option.is_any = !option->image[0];
 	memcpy(message.option.service, option->service, sizeof(option->service));
 	memcpy(message.option.image.arguments, option->arguments, sizeof(option->arguments));

@@ -384,6 +384,8 @@ int watcher_run(int keeper, struct watch_life *life, uint32_t deadline_ms)
 	}
 	if (stat("/proc/self/ns/mnt", &own) == 0)
 		watcher->mounts = own.st_ino;
+	if (stat("/proc/self/ns/user", &own) == 0)
+		watcher->users = own.st_ino;
 	watcher->life = life;
 	watcher->deadline_ns = deadline_ms * NS_PER_MS;
 	watcher->group = watcher->new_group = -1;

@@ -179,24 +179,14 @@ void watcher_take_answers(struct watcher *watcher, struct taker *taker)
 		watcher_taker_gone(watcher, taker);
 }
 
-static unsigned each_count(const struct watcher *watcher, uint32_t option)
-{
-	unsigned count = 0;
-	for (int i = 0; i < LOGGER_MAX; i++) {
-		const struct taker *taker = &watcher->takers[i];
-		count +=
-			taker->socket >= 0 && taker->logger.kind == WATCH_LOGGER_EACH && taker->logger.option == option;
-	}
-	return count;
-}
-
-/* Return the first taker of the kind that is the option's, or is for all and is the user's or root's. */
+/* Return the first taker of the kind that is the option's for the share `user`, or is for all and is the user's or
+   root's. */
 static struct taker *find_taker(struct watcher *watcher, enum watch_logger_kind kind, uint32_t option, uint32_t user)
 {
 	for (int i = 0; i < LOGGER_MAX; i++) {
 		struct taker *taker = &watcher->takers[i];
 		bool fits = kind == WATCH_LOGGER_TAKER ? taker->logger.user == user
-			    : kind == WATCH_LOGGER_OWN ? taker->logger.option == option
+			    : kind == WATCH_LOGGER_OWN ? taker->logger.option == option && taker->logger.share == user
 						       : true;
 		if (taker->socket >= 0 && taker->logger.kind == kind && fits)
 			return taker;
@@ -206,18 +196,30 @@ static struct taker *find_taker(struct watcher *watcher, enum watch_logger_kind 
 
 /* Make a spare the logger of the option, or of one of its processes. */
 static struct taker *take_spare(struct watcher *watcher, const struct registered *row, enum watch_logger_kind kind,
-				pid_t pid)
+				uint32_t share, pid_t pid)
 {
-	struct taker *taker = find_taker(watcher, WATCH_LOGGER_SPARE, 0, 0);
+	struct taker *taker = watcher_has_spare(watcher, share) ? find_taker(watcher, WATCH_LOGGER_SPARE, 0, 0) : NULL;
 	if (!taker)
 		return NULL;
 	taker->logger.kind = kind;
 	taker->logger.option = row->id;
+	taker->logger.share = share;
 	watch_send(watcher->keeper,
 		   &(struct watch_message){
 			   .kind = WATCH_TAKEN, .id = taker->logger.id, .pid = pid, .logger = taker->logger},
 		   -1, false);
 	return taker;
+}
+
+/* Return the logger of the option's own session for the share. */
+static struct taker *own_taker(struct watcher *watcher, const struct registered *row, uint32_t share)
+{
+	struct taker *taker = find_taker(watcher, WATCH_LOGGER_OWN, row->id, share);
+	if (taker)
+		return taker;
+	share = watcher_session_share(watcher, row->id, share);
+	taker = find_taker(watcher, WATCH_LOGGER_OWN, row->id, share);
+	return taker ? taker : take_spare(watcher, row, WATCH_LOGGER_OWN, share, 0);
 }
 
 /* Return whether a session of a user may take starts of the option: it reads what root selects by, and cannot write to
@@ -228,20 +230,20 @@ static bool is_for_users(const struct registered *row)
 	return image->counter == UINT32_MAX && !image->arguments[0] && !image->cgroup[0];
 }
 
-/* Return the logger for a start, by a process of `user`; NULL: none is ready. A user's session may answer nothing, so
+/* Return the logger for a start; NULL: none is ready. A user's session may answer nothing, so
    it comes last unless root has named it. */
-static struct taker *choose_taker(struct watcher *watcher, const struct registered *row, uint32_t user, pid_t tid)
+static struct taker *choose_taker(struct watcher *watcher, const struct registered *row, const struct start *start)
 {
+	const uint32_t user = start->user, share = row->option.is_shared ? start->share : IMAGE_SHARE_ROOT;
 	struct taker *taker = row->option.logger ? watcher_taker(watcher, row->option.logger) : NULL;
 	if (taker && taker->logger.user && (taker->logger.user != user || !is_for_users(row)))
 		taker = NULL;
 	taker = taker ? taker : find_taker(watcher, WATCH_LOGGER_TAKER, 0, 0);
 	if (taker)
 		return taker;
-	if (row->option.is_each && each_count(watcher, row->id) < EACH_MAX)
-		taker = take_spare(watcher, row, WATCH_LOGGER_EACH, tid);
-	taker = taker ? taker : find_taker(watcher, WATCH_LOGGER_OWN, row->id, 0);
-	taker = taker ? taker : take_spare(watcher, row, WATCH_LOGGER_OWN, 0);
+	if (row->option.is_each && watcher_has_each(watcher, row->id, share))
+		taker = take_spare(watcher, row, WATCH_LOGGER_EACH, share, start->tid);
+	taker = taker ? taker : own_taker(watcher, row, share);
 	return taker || !user || !is_for_users(row) ? taker : find_taker(watcher, WATCH_LOGGER_TAKER, 0, user);
 }
 
@@ -290,8 +292,9 @@ static uint32_t user_of(pid_t tid)
 static bool start_send(struct watcher *watcher, const struct registered *row, struct start *start,
 		       struct control_message *message)
 {
-	const struct taker *taker = choose_taker(watcher, row, start->user, start->tid);
+	const struct taker *taker = choose_taker(watcher, row, start);
 	message->image.is_last = taker && taker->logger.kind == WATCH_LOGGER_EACH;
+	message->image.share = taker ? taker->logger.share : IMAGE_SHARE_ROOT;
 	bool is_sent = taker && control_send_within(taker->socket, message, 0);
 	start->logger = is_sent ? taker->logger.id : 0;
 	return is_sent;
@@ -327,13 +330,37 @@ static void start_describe(const struct registered *row, int event, const struct
 	snprintf(message->text, sizeof(message->text), "%s", file->path);
 }
 
+/* Let the share with the most starts give up its last one, as if its time were over: it is not waited for any more. */
+static void give_up_place(struct watcher *watcher, uint32_t share)
+{
+	struct start *start = watcher_greatest(watcher, share, true);
+	if (start && start->waiting) {
+		start_end(watcher, start, start->tid, CONTROL_OUTCOME_CROWDED, "");
+	} else if (start) {
+		start->is_late = true;
+		start_allow(watcher, start);
+	}
+}
+
+/* Return a free row for a start of the share, and a free place; NULL: others have no more than it. */
+static struct start *start_place(struct watcher *watcher, uint32_t share)
+{
+	struct start *start = start_new(watcher);
+	if (watcher->pending >= WATCHER_PENDING_MAX)
+		give_up_place(watcher, share);
+	if (!start && (start = watcher_greatest(watcher, share, false)))
+		start_end(watcher, start, start->tid, CONTROL_OUTCOME_CROWDED, "");
+	return watcher->pending < WATCHER_PENDING_MAX ? start : NULL;
+}
+
 /* Send the start to a logger, or let it wait for one that begins. Return the reason why that is impossible;
    CONTROL_OUTCOME_TRACED: it is done. */
 static enum control_outcome pass_on(struct watcher *watcher, const struct registered *row, int group, int event,
 				    pid_t tid, const struct watcher_file *file)
 {
-	struct start *start = start_new(watcher);
-	if (watcher->pending >= WATCHER_PENDING_MAX || !start)
+	const uint32_t share = watcher_share(watcher, tid);
+	struct start *start = start_place(watcher, share);
+	if (!start)
 		return CONTROL_OUTCOME_CROWDED;
 	struct control_message message = {.kind = CONTROL_LAUNCH, .pid = tid, .value = 1, .image = row->option.image};
 	start_describe(row, event, file, &message);
@@ -342,6 +369,7 @@ static enum control_outcome pass_on(struct watcher *watcher, const struct regist
 	*start = (struct start){.token = watcher->token,
 				.option = row->id,
 				.user = user_of(tid),
+				.share = share,
 				.tid = tid,
 				.event = event,
 				.group = group,

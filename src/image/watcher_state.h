@@ -62,6 +62,7 @@ struct start {
 	pid_t tid;
 	int event, group; /**< event: descriptor of the file, which the answer needs; -1: it was answered */
 	uint32_t user;    /**< whose loggers may trace it */
+	uint32_t share;   /**< whose places it takes */
 	struct control_message *waiting; /**< for a logger that begins; NULL: it was sent */
 	bool is_late;
 	uint64_t deadline_ns; /**< of the answer, then of the report */
@@ -81,7 +82,7 @@ struct watcher {
 	struct watch_life *life;
 	dev_t device; /**< with the inode: of xheap itself */
 	ino_t inode;
-	ino_t mounts;         /**< the mount namespace */
+	ino_t mounts, users;  /**< the namespaces of mounts and users */
 	uint64_t deadline_ns; /**< time that a start may wait for its logger */
 	bool is_over, is_new, has_failed;
 	uint32_t token;
@@ -126,6 +127,23 @@ int watcher_check_deadlines(struct watcher *watcher);
 /** Report a start to the keeper. taker: its logger; NULL: none. */
 void watcher_report(const struct watcher *watcher, uint32_t option, pid_t pid, enum control_outcome outcome,
 		    const char *why, const struct taker *taker);
+
+/** Return the user whose share of places, loggers and traces a start by the thread takes: the real user, or whoever has
+    made the namespace of users that it is in. */
+uint32_t watcher_share(const struct watcher *watcher, pid_t tid);
+
+/** Return the last start of the share that has the most places, of those that wait for an answer or of all; NULL: a
+    further start of `share` would make that the greatest. */
+struct start *watcher_greatest(struct watcher *watcher, uint32_t share, bool is_pending);
+
+/** Return whether a process of the share may have a logger for itself. */
+bool watcher_has_each(const struct watcher *watcher, uint32_t option, uint32_t share);
+
+/** Return whether a spare may become a logger for starts of the share. */
+bool watcher_has_spare(const struct watcher *watcher, uint32_t share);
+
+/** Return the share of the session for a start, if none has its own share yet: with many users, that of all others. */
+uint32_t watcher_session_share(const struct watcher *watcher, uint32_t option, uint32_t share);
 
 /** Send the starts that wait for a logger, if there is one for them by now. */
 void watcher_send_waiting(struct watcher *watcher);

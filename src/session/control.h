@@ -96,6 +96,7 @@ struct control_image {
 	uint32_t has_user, user;
 	uint32_t has_owner, owner; /**< of the executed program; only checked of the interpreter of a script */
 	uint32_t counter;      /**< row of the counts of matching starts; UINT32_MAX: none is needed */
+	uint32_t share;        /**< whose starts the session takes; 0: those of root, or of all */
 	uint32_t is_last;      /**< 1: the session ends with this process */
 	uint64_t first, every; /**< select the first so many starts, and each so-manieth; 0: all */
 	/** patterns of fnmatch(): of the whole command line, of a cgroup's path or its last part; "": all */

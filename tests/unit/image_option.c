@@ -114,14 +114,19 @@ static void each_image_has_its_file(void **state)
 		image_option_init(&option);
 		assert_int_equal(image_option_set(&option, "Image", images[i], &(struct diag){""}), 0);
 		image_option_file_name(&option, names[i]);
-		image_option_session_name(&option, session);
+		for (int k = 0; k < 3; k++) {
+			static const uint32_t shares[] = {IMAGE_SHARE_ROOT, 65534, IMAGE_SHARE_OTHERS};
+			image_option_session_name(&option, shares[k], session);
+			assert_int_equal(image_session_share(session), shares[k]);
+		}
 		assert_true(names[i][0] != '.' && !strchr(names[i], '/') && !strchr(session, '/'));
 		for (size_t k = 0; k < i; k++)
 			assert_string_not_equal(names[i], names[k]);
 	}
 	memset(option.image, 'x', sizeof(option.image) - 1);
 	image_option_file_name(&option, names[0]);
-	image_option_session_name(&option, session);
+	image_option_session_name(&option, UINT32_MAX - 1, session);
+	assert_int_equal(image_session_share(session), UINT32_MAX - 1);
 	assert_true(strlen(names[0]) < IMAGE_NAME_BYTES && strlen(session) < 65);
 }
 
