@@ -231,6 +231,7 @@ static bool wait_for_exec(struct tracer_job *job)
 			job->postponed = 0;
 		if (is_cancelled(job)) {
 			int signal = status >> 16 == 0 ? WSTOPSIG(status) : 0;
+			inject_avoid_restart(got);
 			ptrace(PTRACE_DETACH, got, 0, signal);
 			return false;
 		}
@@ -550,6 +551,9 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 	}
 	bool has_region = make_region(job, result) == 0;
 	job->outcome = image_wait_for_exec(&job->stop);
+	/* The exec may be long over. */
+	if (job->outcome == CONTROL_OUTCOME_EXEC_FAILED && job->stop.pid)
+		inject_avoid_restart(job->stop.pid);
 	if (job->outcome == CONTROL_OUTCOME_EXEC_FAILED && is_late)
 		image_is_late(job, result);
 	if (job->outcome == CONTROL_OUTCOME_TRACED) {
