@@ -692,6 +692,24 @@ static void *tracer_thread(void *argument)
 	return NULL;
 }
 
+/* Add the job to the list. Return false if there is no room. */
+static bool link_job(struct tracer *tracer, struct tracer_job *job)
+{
+	unsigned all = 0, of_region = 0;
+	pthread_mutex_lock(&tracer->lock);
+	for (const struct tracer_job *other = tracer->jobs; other; other = other->next) {
+		all++;
+		of_region += job->task.region_path && other->task.region_path == job->task.region_path;
+	}
+	bool has_room = all < TRACER_TASK_MAX && of_region < TRACER_REGION_TASK_MAX;
+	if (has_room) {
+		job->next = tracer->jobs;
+		tracer->jobs = job;
+	}
+	pthread_mutex_unlock(&tracer->lock);
+	return has_room;
+}
+
 bool tracer_start(struct tracer *tracer, const struct tracer_task *task)
 {
 	struct tracer_job *job = calloc(1, sizeof(*job));
@@ -701,10 +719,10 @@ bool tracer_start(struct tracer *tracer, const struct tracer_task *task)
 		return false;
 	job->tracer = tracer;
 	job->task = *task;
-	pthread_mutex_lock(&tracer->lock);
-	job->next = tracer->jobs;
-	tracer->jobs = job;
-	pthread_mutex_unlock(&tracer->lock);
+	if (!link_job(tracer, job)) {
+		free(job);
+		return false;
+	}
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
