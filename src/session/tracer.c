@@ -134,8 +134,23 @@ static void answer(struct tracer_job *job, int error, const char *text)
 
 /* ---- inspecting ---- */
 
-/* Inspect the file that is about to be executed, by its path as the process sees it. */
-static int inspect(const struct tracer_task *task, struct diag *diag)
+/* Write the path that is about to be executed; of a descriptor (fexecve) the kernel's name for its file. */
+static void executed_name(const struct tracer_task *task, char *name, size_t size)
+{
+	char path[64];
+	snprintf(name, size, "%s", task->path);
+	if (name[0] || task->directory == AT_FDCWD)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)task->pid, task->directory);
+	ssize_t length = readlink(path, name, size - 1);
+	if (length > 0)
+		name[length] = 0;
+	else
+		snprintf(name, size, "descriptor %d", task->directory);
+}
+
+/* Inspect the file that is about to be executed, by its path as the process sees it. name: for people. */
+static int inspect(const struct tracer_task *task, const char *name, struct diag *diag)
 {
 	static const char self[] = "/proc/self/";
 	char path[64];
@@ -150,7 +165,8 @@ static int inspect(const struct tracer_task *task, struct diag *diag)
 	else if (task->directory != AT_FDCWD)
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)task->pid, task->directory);
 	int directory = open(path, O_PATH | O_CLOEXEC);
-	int error = hook_inspect_executable_in(&process, directory, task->path + (is_self ? strlen(self) : 0), diag);
+	int error =
+		hook_inspect_executable_in(&process, directory, task->path + (is_self ? strlen(self) : 0), name, diag);
 	if (directory >= 0)
 		close(directory);
 	if (process.current >= 0)
@@ -360,7 +376,7 @@ static bool has_gained(const struct tracer_task *task, pid_t pid, const struct p
 static bool could_take_privileges(const struct tracer_task *task, struct diag *diag)
 {
 	struct diag why = {""};
-	int error = geteuid() == 0 ? 0 : inspect(task, &why);
+	int error = geteuid() == 0 ? 0 : inspect(task, task->path, &why);
 	/* It has some, its format is another program's, or it cannot be read. */
 	bool could = error == -EPERM || error == -ENOEXEC || error == -EACCES;
 	if (could)
@@ -600,7 +616,7 @@ static void tracer_run_one(struct tracer_job *job, struct tracer_result *result)
 		attach_one(job, result);
 		return;
 	}
-	int error = inspect(task, &result->diag);
+	int error = inspect(task, result->path, &result->diag);
 	if (error)
 		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
 	/* A file of no known format may be none for the kernel either: then nothing is executed, and a shell reads it
@@ -665,7 +681,7 @@ static void *tracer_thread(void *argument)
 					 .message_tid = job->task.message_tid,
 					 .may_gain = job->task.may_gain};
 	result->inject.memory = -1;
-	memcpy(result->path, job->task.path, sizeof(result->path));
+	executed_name(&job->task, result->path, sizeof(result->path));
 	pthread_mutex_lock(&job->tracer->lock);
 	job->thread = pthread_self();
 	job->is_running = true;
