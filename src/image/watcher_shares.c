@@ -87,10 +87,12 @@ struct start *watcher_greatest(struct watcher *watcher, uint32_t share, bool is_
 	for (unsigned i = 0; i < count; i++) {
 		if (shares[i].share == share)
 			own = shares[i].count;
-		else if (!greatest || shares[i].count > greatest->count)
+		else if (shares[i].share != IMAGE_SHARE_ROOT && (!greatest || shares[i].count > greatest->count))
 			greatest = &shares[i];
 	}
-	return greatest && greatest->count > own + (share != IMAGE_SHARE_ROOT) ? greatest->last : NULL;
+	/* Root's starts go before those of a user who has as many. */
+	unsigned least = share == IMAGE_SHARE_ROOT ? own : own + 2;
+	return greatest && greatest->count >= least ? greatest->last : NULL;
 }
 
 /* ---- loggers ---- */

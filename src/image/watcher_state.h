@@ -132,8 +132,8 @@ void watcher_report(const struct watcher *watcher, uint32_t option, pid_t pid, e
     made the namespace of users that it is in. */
 uint32_t watcher_share(const struct watcher *watcher, pid_t tid);
 
-/** Return the last start of the share that has the most places, of those that wait for an answer or of all; NULL: a
-    further start of `share` would make that the greatest. */
+/** Return the last start of the share that has the most places, but for root's, of those that wait for an answer or of
+    all; NULL: a further start of `share` would make that the greatest. */
 struct start *watcher_greatest(struct watcher *watcher, uint32_t share, bool is_pending);
 
 /** Return whether a process of the share may have a logger for itself. */
