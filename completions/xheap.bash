@@ -193,7 +193,7 @@ _xheap_image() {
 	case ${COMP_WORDS[2]} in
 	add)
 		case $1 in
-		-*) _xheap_reply "--service --session --output --user --arguments --cgroup --first --every --for --privileged --scripts --force --tracing-flags --help" "$1" ;;
+		-*) _xheap_reply "--service --session --output --user --owner --arguments --cgroup --first --every --for --privileged --scripts --force --tracing-flags --help" "$1" ;;
 		*) COMPREPLY=($(compgen -c -f -- "$1")) ;;
 		esac ;;
 	list) _xheap_reply "--format --help" "$1" ;;

@@ -74,6 +74,7 @@ complete -c xheap -n '__fish_seen_subcommand_from image' -l service -x -d 'Only 
 complete -c xheap -n '__fish_seen_subcommand_from image' -l session -x -d 'Record into this session, if it runs'
 complete -c xheap -n '__fish_seen_subcommand_from image' -l output -x -d 'Write the trace there'
 complete -c xheap -n '__fish_seen_subcommand_from image' -l user -x -d 'Only processes of this user'
+complete -c xheap -n '__fish_seen_subcommand_from image' -l owner -x -d 'Only programs whose file belongs to this user'
 complete -c xheap -n '__fish_seen_subcommand_from image' -l arguments -x -d 'Only command lines that fit'
 complete -c xheap -n '__fish_seen_subcommand_from image' -l cgroup -x -d 'Only processes of such a cgroup'
 complete -c xheap -n '__fish_seen_subcommand_from image' -l first -x -d 'Only the first N starts'

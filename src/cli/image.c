@@ -20,7 +20,8 @@
 
 struct image_add {
 	struct session_options session;
-	const char *image, *service, *to_session, *output, *user, *arguments, *cgroup, *first, *every, *time, *flags;
+	const char *image, *service, *to_session, *output, *user, *owner, *arguments, *cgroup, *first, *every, *time,
+		*flags;
 	bool is_privileged, is_forced, has_scripts;
 };
 
@@ -35,6 +36,8 @@ static const struct option add_rows[] = {
 	{"output", .letter = 'o', .type = VALUE_TEXT, AT(output), .value = "TEMPLATE",
 	 .help = "absolute path of the trace; with %p in it, each process has a trace of its own"},
 	{"user", .type = VALUE_TEXT, AT(user), .value = "USER", .help = "only processes of this user"},
+	{"owner", .type = VALUE_TEXT, AT(owner), .value = "USER",
+	 .help = "only programs whose file belongs to this user"},
 	{"arguments", .type = VALUE_TEXT, AT(arguments), .value = "PATTERN",
 	 .help = "only processes whose whole command line fits: * and ? stand for any text, any character"},
 	{"cgroup", .type = VALUE_TEXT, AT(cgroup), .value = "PATTERN",
@@ -44,7 +47,7 @@ static const struct option add_rows[] = {
 	{"every", .type = VALUE_TEXT, AT(every), .value = "N", .help = "only each Nth of these starts"},
 	{"for", .type = VALUE_TEXT, AT(time), .value = "TIME", .help = "end after this time, such as 2h, 30m or 7d"},
 	{"privileged", .type = VALUE_ON, AT(is_privileged),
-	 .help = "trace the program although it is setuid or setgid, or has file capabilities"},
+	 .help = "trace the program although its start gives it privileges (setuid, setgid, capabilities)"},
 	{"scripts", .type = VALUE_ON, AT(has_scripts),
 	 .help = "of a PATH: record scripts, too, that it interprets; each exec then costs as much as with a NAME"},
 	{"force", .type = VALUE_ON, AT(is_forced),
@@ -114,6 +117,7 @@ static int set_values(const struct image_add *add, struct image_option *option)
 		      {"Session", add->to_session},
 		      {"Output", add->output},
 		      {"User", add->user},
+		      {"Owner", add->owner},
 		      {"Arguments", add->arguments},
 		      {"Cgroup", add->cgroup},
 		      {"First", add->first},
@@ -146,6 +150,11 @@ static int check_file(const struct image_option *option)
 	}
 	if (resolved && (status.st_mode & (S_ISUID | S_ISGID)) && !option->is_privileged)
 		cli_say("%s is setuid or setgid: its starts are left alone without --privileged", option->image);
+	if (option->image[0] && !image_option_is_path(option) && !option->user[0] && !option->owner[0] &&
+	    !option->service[0])
+		cli_say("%s: takes everybody's programs of that name; --owner root takes only those that belong to "
+			"root",
+			option->image);
 	if (image_option_is_path(option) && !resolved)
 		cli_say("there is no %s yet", option->image);
 	free(resolved);

@@ -121,8 +121,10 @@ struct hook_directories {
 	int current; /**< for relative paths of interpreters and loaders; AT_FDCWD: the caller's */
 };
 
-/** As hook_inspect_executable(), as a process sees the path. An empty path means dirfd itself. */
-int hook_inspect_executable_in(const struct hook_directories *process, int dirfd, const char *path, struct diag *diag);
+/** As hook_inspect_executable(), as a process sees the path. An empty path means dirfd itself. The reason has
+    `name`. */
+int hook_inspect_executable_in(const struct hook_directories *process, int dirfd, const char *path, const char *name,
+			       struct diag *diag);
 
 /** Check that the program of a running process is for this processor. Return 0, or a negative errno with the reason. 0
     if it is unknown. */

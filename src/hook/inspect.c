@@ -221,10 +221,11 @@ int hook_inspect_running(pid_t pid, struct diag *diag)
 
 int hook_inspect_executable(int dirfd, const char *path, struct diag *diag)
 {
-	return hook_inspect_executable_in(&(struct hook_directories){-1, AT_FDCWD}, dirfd, path, diag);
+	return hook_inspect_executable_in(&(struct hook_directories){-1, AT_FDCWD}, dirfd, path, path, diag);
 }
 
-int hook_inspect_executable_in(const struct hook_directories *process, int dirfd, const char *path, struct diag *diag)
+int hook_inspect_executable_in(const struct hook_directories *process, int dirfd, const char *path, const char *name,
+			       struct diag *diag)
 {
 	struct diag why = {""};
 	char interpreter[SCRIPT_LINE_MAX + 1] = "";
@@ -234,8 +235,8 @@ int hook_inspect_executable_in(const struct hook_directories *process, int dirfd
 		if (depth > SCRIPT_DEPTH_MAX)
 			result = diag_fail(&why, ELOOP, "too many scripts that are interpreters of scripts");
 		else
-			result = inspect_file(&inspection, depth ? process->current : dirfd,
-					      depth ? interpreter : path, &why);
+			result = inspect_file(&inspection, depth ? process->current : dirfd, depth ? interpreter : path,
+					      &why);
 		if (result == 1)
 			memcpy(interpreter, inspection.interpreter, sizeof(interpreter));
 		if (inspection.fd >= 0)
@@ -245,6 +246,6 @@ int hook_inspect_executable_in(const struct hook_directories *process, int dirfd
 	if (result == 0)
 		return 0;
 	if (interpreter[0])
-		return diag_fail(diag, result, "cannot trace %s: its interpreter %s: %s", path, interpreter, why.text);
-	return diag_fail(diag, result, "cannot trace %s: %s", path, why.text);
+		return diag_fail(diag, result, "cannot trace %s: its interpreter %s: %s", name, interpreter, why.text);
+	return diag_fail(diag, result, "cannot trace %s: %s", name, why.text);
 }

@@ -38,6 +38,7 @@ static const struct option_field rows[] = {
 	{"Service", ROW_TEXT, AT(service), 0},
 	{"Output", ROW_TEXT, AT(output), 0},
 	{"User", ROW_TEXT, AT(user), 0},
+	{"Owner", ROW_TEXT, AT(owner), 0},
 	{"Arguments", ROW_TEXT, AT(arguments), 0},
 	{"Cgroup", ROW_TEXT, AT(cgroup), 0},
 	{"First", ROW_NUMBER, AT(first), 0},
@@ -173,15 +174,16 @@ bool image_option_is_in_force(const struct image_option *option, int64_t now_s)
 	return option->is_enabled && option->flags && (!option->until_s || now_s < option->until_s);
 }
 
-static int check_user(struct image_option *option, struct diag *why)
+/* Find the number of a user, who is the value of `key`; none is no error. */
+static int check_user(const char *key, const char *user, uint32_t *id, struct diag *why)
 {
 	uint64_t number;
-	if (!option->user[0])
+	if (!user[0])
 		return 0;
-	const struct passwd *entry = getpwnam(option->user);
-	if (!entry && (!text_parse_count(option->user, &number) || number >= UINT32_MAX))
-		return diag_fail(why, ENOENT, "User = %s: there is no such user", option->user);
-	option->user_id = entry ? entry->pw_uid : (uint32_t)number;
+	const struct passwd *entry = getpwnam(user);
+	if (!entry && (!text_parse_count(user, &number) || number >= UINT32_MAX))
+		return diag_fail(why, ENOENT, "%s = %s: there is no such user", key, user);
+	*id = entry ? entry->pw_uid : (uint32_t)number;
 	return 0;
 }
 
@@ -284,10 +286,11 @@ int image_option_check(struct image_option *option, struct diag *why)
 		return diag_fail(why, EINVAL, "Session and Output: only one of them can be given");
 	if (option->output[0] && option->output[0] != '/')
 		return diag_fail(why, EINVAL, "Output = %s: not an absolute path", option->output);
-	error = check_user(option, why);
+	error = check_user("User", option->user, &option->user_id, why);
+	error = error ? error : check_user("Owner", option->owner, &option->owner_id, why);
 	struct session_options session;
 	char room[2 * IMAGE_PATH_BYTES];
-	return error ? error : image_option_recording(option, 1, &session, room, why);
+	return error ? error : image_option_recording(option, IMAGE_SHARE_ROOT, 1, &session, room, why);
 }
 
 int image_option_check_domain(const struct image_option *option, struct diag *why)

@@ -19,7 +19,9 @@ enum {
 	IMAGE_OPTION_MAX = 1024, /* in force at once */
 	IMAGE_FLAG_HEAP = 1,
 	IMAGE_FLAG_SECTIONS = 2, /* critical sections, which Linux does not have */
+	IMAGE_SHARE_ROOT = 0,
 };
+#define IMAGE_SHARE_OTHERS UINT32_MAX
 
 struct image_option {
 	char file[IMAGE_NAME_BYTES];  /**< name of its file, without the directory */
@@ -28,7 +30,8 @@ struct image_option {
 	char service[IMAGE_NAME_BYTES];
 	char session[65]; /**< the session that takes its starts first; "": none */
 	char output[IMAGE_PATH_BYTES];
-	char user[65]; /**< a name or a number; "": every user */
+	char user[65];  /**< a name or a number; "": every user */
+	char owner[65]; /**< of the executable, as `user`; "": every owner */
 	char arguments[CONTROL_PATTERN_BYTES], cgroup[CONTROL_PATTERN_BYTES];
 	char options[IMAGE_PATH_BYTES]; /**< words of xheap start */
 	uint64_t flags;                 /**< TracingFlags */
@@ -37,7 +40,7 @@ struct image_option {
 	bool is_privileged, is_enabled;
 	bool has_scripts; /**< of a path: a script that the file interprets is a start of it */
 	bool is_forced;   /**< also if SELinux changes the domain of the program */
-	uint32_t user_id;
+	uint32_t user_id, owner_id;
 };
 
 /** Give the option its initial values. */
@@ -82,8 +85,16 @@ void image_option_file_name(const struct image_option *option, char name[IMAGE_N
 /** Return what the names of images' own sessions begin with: "image.", or a name for trusted_root(). */
 const char *image_session_prefix(void);
 
-/** Write the name of the image's own session. */
-void image_option_session_name(const struct image_option *option, char name[65]);
+/** Return whether starts of root and those of each other user have sessions of their own: the option is for processes
+    of all users, and has no path of its own for one trace. */
+bool image_option_is_shared(const struct image_option *option);
+
+/** Write the name of the image's own session for the starts of a user: IMAGE_SHARE_ROOT is for all of an option that is
+    not shared, IMAGE_SHARE_OTHERS for users beyond those with a session of their own. */
+void image_option_session_name(const struct image_option *option, uint32_t share, char name[65]);
+
+/** Return the share in the name of an image's own session. */
+uint32_t image_session_share(const char *name);
 
 /** Sum up the traces of the image's own session, and of its processes with %p: files and bytes. */
 void image_option_traces(const struct image_option *option, uint64_t *files, uint64_t *bytes);
@@ -91,9 +102,10 @@ void image_option_traces(const struct image_option *option, uint64_t *files, uin
 /** Let the numbers of the recording's traces go on behind those that exist: no trace is overwritten. */
 void image_option_continue(struct session_options *session);
 
-/** Set the options of a recording: those of the option, in a session of its own for the image, or for the process `pid`
-    (0: none) with a trace of its own. The texts are the option's, or lie in `room`. Return 0 or a negative errno. */
-int image_option_recording(const struct image_option *option, pid_t pid, struct session_options *session,
-			   char room[2 * IMAGE_PATH_BYTES], struct diag *why);
+/** Set the options of a recording: those of the option, in a session of its own for the image and the share, or
+    for the process `pid` (0: none) with a trace of its own. The texts are the option's, or lie in `room`. Return 0 or a
+    negative errno. */
+int image_option_recording(const struct image_option *option, uint32_t share, pid_t pid,
+			   struct session_options *session, char room[2 * IMAGE_PATH_BYTES], struct diag *why);
 
 #endif

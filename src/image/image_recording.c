@@ -15,6 +15,8 @@
 
 #define OWN_FILE_BYTES (UINT64_C(64) << 20)
 
+enum { SHARE_BYTES = 12 };
+
 /* ---- names ---- */
 
 static uint32_t sum_of(const char *text)
@@ -58,12 +60,46 @@ const char *image_session_prefix(void)
 	return prefix;
 }
 
-void image_option_session_name(const struct image_option *option, char name[65])
+bool image_option_is_shared(const struct image_option *option)
+{
+	return !option->user[0] && !option->service[0] && (!option->output[0] || image_option_is_each(option));
+}
+
+/* What follows the image in the name of a session. No name of an image has an '@' there. */
+static const char share_mark[] = "@", share_others[] = "@others";
+
+static void share_text(uint32_t share, char text[SHARE_BYTES])
+{
+	text[0] = 0;
+	if (share == IMAGE_SHARE_OTHERS)
+		memcpy(text, share_others, sizeof(share_others));
+	else if (share != IMAGE_SHARE_ROOT)
+		snprintf(text, SHARE_BYTES, "%s%u", share_mark, share);
+}
+
+/* Write the name of a session, without the prefix of all, with this text in place of the share. */
+static void own_name(const struct image_option *option, const char *share, char *name, size_t size)
+{
+	plain_name(option, name, share[0] ? size - SHARE_BYTES : size);
+	strcat(name, share);
+}
+
+void image_option_session_name(const struct image_option *option, uint32_t share, char name[65])
 {
 	const char *prefix = image_session_prefix();
 	size_t length = strlen(prefix);
+	char text[SHARE_BYTES];
 	memcpy(name, prefix, length);
-	plain_name(option, name + length, 65 - length);
+	share_text(share, text);
+	own_name(option, text, name + length, 65 - length);
+}
+
+uint32_t image_session_share(const char *name)
+{
+	const char *mark = strrchr(name, share_mark[0]);
+	if (!mark)
+		return IMAGE_SHARE_ROOT;
+	return !strcmp(mark, share_others) ? IMAGE_SHARE_OTHERS : (uint32_t)strtoul(mark + 1, NULL, 10);
 }
 
 /* ---- traces ---- */
@@ -85,6 +121,15 @@ static void trace_pattern(const char *path, char *pattern, size_t size)
 		pattern[length++] = *at;
 	}
 	pattern[length] = 0;
+}
+
+/* Write the path of the traces of the image's own session, with this text in place of the share. */
+static void own_traces(const struct image_option *option, const char *share, char path[IMAGE_PATH_BYTES])
+{
+	char directory[IMAGE_PATH_BYTES], name[65];
+	image_directory(IMAGE_DIRECTORY_TRACES, directory, sizeof(directory));
+	own_name(option, share, name, sizeof(name) - strlen(image_session_prefix()));
+	snprintf(path, IMAGE_PATH_BYTES, "%.700s/%s.%%05d.xht", directory, name);
 }
 
 static void add_traces(const char *path, uint64_t *files, uint64_t *bytes)
@@ -111,8 +156,12 @@ void image_option_traces(const struct image_option *option, uint64_t *files, uin
 	*files = *bytes = 0;
 	if (image_option_is_each(option))
 		add_traces(option->output, files, bytes);
-	if (image_option_recording(option, 0, &session, room, &(struct diag){""}) == 0)
+	if (image_option_recording(option, IMAGE_SHARE_ROOT, 0, &session, room, &(struct diag){""}) == 0)
 		add_traces(session.trace_path, files, bytes);
+	if (!image_option_is_shared(option))
+		return;
+	own_traces(option, "@%d", room);
+	add_traces(room, files, bytes);
 }
 
 void image_option_continue(struct session_options *session)
@@ -180,8 +229,8 @@ static void put_pid(char *path, size_t size, const char *template, pid_t pid)
 	path[length] = 0;
 }
 
-int image_option_recording(const struct image_option *option, pid_t pid, struct session_options *session,
-			   char room[2 * IMAGE_PATH_BYTES], struct diag *why)
+int image_option_recording(const struct image_option *option, uint32_t share, pid_t pid,
+			   struct session_options *session, char room[2 * IMAGE_PATH_BYTES], struct diag *why)
 {
 	enum { PAGE_BYTES = 4096 };
 	char name[65];
@@ -201,7 +250,7 @@ int image_option_recording(const struct image_option *option, pid_t pid, struct 
 	session->drops_empty = true;
 	session->command = image_option_title(option);
 	session->trace_path = room;
-	image_option_session_name(option, name);
+	image_option_session_name(option, share, name);
 	if (image_option_is_each(option) && pid) {
 		put_pid(room, IMAGE_PATH_BYTES, option->output, pid);
 		return 0;
@@ -216,10 +265,9 @@ int image_option_recording(const struct image_option *option, pid_t pid, struct 
 		if (!session_path_is_numbered(room))
 			session->file_mode = SESSION_FILE_SEQUENTIAL;
 	} else {
-		char directory[IMAGE_PATH_BYTES];
-		image_directory(IMAGE_DIRECTORY_TRACES, directory, sizeof(directory));
-		snprintf(room, IMAGE_PATH_BYTES, "%.700s/%s.%%05d.xht", directory,
-			 name + strlen(image_session_prefix()));
+		char text[SHARE_BYTES];
+		share_text(share, text);
+		own_traces(option, text, room);
 	}
 	return 0;
 }

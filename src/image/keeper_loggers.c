@@ -47,7 +47,8 @@ static _Noreturn void spare_run(struct keeper *keeper, int control)
 	if (got < (ssize_t)offsetof(struct control_message, text))
 		_exit(0);
 	const struct kept_option *kept = keeper_option(keeper, first.image.option);
-	if (!kept || image_option_recording(&kept->option, first.image.is_last ? first.pid : 0, &session, room, &diag))
+	if (!kept || image_option_recording(&kept->option, first.image.share, first.image.is_last ? first.pid : 0,
+					    &session, room, &diag))
 		_exit(1);
 	/* Numbered files do not wait: starts before their directory is there are untraced, and counted. */
 	session.waits_for_directory = keeper->options->is_early && session.file_mode == SESSION_FILE_SEQUENTIAL;
@@ -119,9 +120,11 @@ static struct kept_session *session_find(struct keeper *keeper, const char *name
 static const struct kept_option *option_of_session(const struct keeper *keeper, const char *name)
 {
 	char own[65];
+	const uint32_t share = image_session_share(name);
 	for (size_t i = 0; i < keeper->kept_count; i++) {
-		image_option_session_name(&keeper->kept[i].option, own);
-		if (keeper->kept[i].is_in_force && !strcmp(own, name))
+		image_option_session_name(&keeper->kept[i].option, share, own);
+		if (keeper->kept[i].is_in_force && !strcmp(own, name) &&
+		    (share == IMAGE_SHARE_ROOT || image_option_is_shared(&keeper->kept[i].option)))
 			return &keeper->kept[i];
 	}
 	return NULL;
@@ -212,6 +215,7 @@ static void session_pass(struct keeper *keeper, struct kept_session *session)
 	if (own) {
 		message.logger.kind = WATCH_LOGGER_OWN;
 		message.logger.option = own->id;
+		message.logger.share = image_session_share(session->name);
 	} else if (session->is_own) {
 		/* Its option is gone. */
 		control_send_within(session->socket, &(struct control_message){.kind = CONTROL_STOP}, 0);
@@ -397,11 +401,12 @@ static void traces_find(int directory, struct trace_list *traces)
 /* Return whether the trace is of an image that is, or was, registered. */
 static bool is_of_image(const struct keeper *keeper, const struct trace_file *file)
 {
-	char name[65];
+	char name[65], trace[NAME_MAX + 1];
+	snprintf(trace, sizeof(trace), "%.*s", (int)file->prefix, file->name);
 	for (size_t i = 0; i < keeper->kept_count; i++) {
-		image_option_session_name(&keeper->kept[i].option, name);
+		image_option_session_name(&keeper->kept[i].option, image_session_share(trace), name);
 		const char *prefix = name + strlen(image_session_prefix());
-		if (strlen(prefix) == file->prefix && !memcmp(prefix, file->name, file->prefix))
+		if (!strcmp(prefix, trace))
 			return true;
 	}
 	return false;

@@ -300,16 +300,19 @@ void keeper_send_option(struct keeper *keeper, const struct kept_option *kept)
 		.id = kept->id,
 		.option = {.logger = kept->session_logger,
 			   .is_path = is_path,
-			   .is_privileged = option->is_privileged,
 			   .is_each = image_option_is_each(option),
 			   .image = {.option = kept->id,
 				     .has_user = option->user[0] != 0,
 				     .user = option->user_id,
+				     .has_owner = option->owner[0] != 0,
+				     .owner = option->owner_id,
 				     .has_scripts = !is_path || option->has_scripts,
 				     .checks_domain = !option->is_forced,
+				     .checks_privileges = !option->is_privileged,
 				     .counter = counts ? kept->id % IMAGE_COUNTER_MAX : UINT32_MAX,
 				     .first = option->first,
 				     .every = option->every}}};
+	message.option.is_shared = image_option_is_shared(option);
 	message.option.is_any = !option->image[0];
 	memcpy(message.option.service, option->service, sizeof(option->service));
 	memcpy(message.option.image.arguments, option->arguments, sizeof(option->arguments));

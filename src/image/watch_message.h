@@ -83,7 +83,8 @@ enum { WATCH_UNIT_BYTES = 256 };
 struct watch_option {
 	struct control_image image; /**< token is not set */
 	uint32_t logger;            /**< the session that it names, if that runs; 0: none */
-	bool is_path, is_privileged, is_each;
+	bool is_path, is_each;
+	bool is_shared;                 /**< users have sessions of their own */
 	bool is_any;                    /**< any image of the service is meant */
 	uint64_t device, inode;         /**< of the file at the path; 0: unknown */
 	char service[WATCH_UNIT_BYTES]; /**< the unit whose processes are meant; "": all processes */
@@ -91,6 +92,7 @@ struct watch_option {
 
 struct watch_logger {
 	uint32_t id, kind, option, user;
+	uint32_t share; /**< of an image's own session: whose starts it takes */
 };
 
 struct watch_message {

@@ -94,11 +94,19 @@ static void interpreter_path(int event, char path[256])
 	snprintf(path, 256, "%s", from);
 }
 
+/* Return whether the option takes the file of this owner, and the thread. */
+static bool is_taken(struct match *match, const struct watch_option *option)
+{
+	bool is_owners = !option->image.has_owner || match->file->is_of_interpreter ||
+			 option->image.owner == match->file->status.st_uid;
+	return is_owners && is_in_service(match, option);
+}
+
 static const struct registered *find_path(struct match *match)
 {
 	for (unsigned i = 0; i < match->table->option_count; i++) {
 		const struct registered *row = &match->table->options[i];
-		if (row->option.is_path && is_registered_file(match, row) && is_in_service(match, &row->option))
+		if (row->option.is_path && is_registered_file(match, row) && is_taken(match, &row->option))
 			return row;
 	}
 	return NULL;
@@ -109,7 +117,7 @@ static const struct registered *find_name(struct match *match, const char *name)
 	for (unsigned i = 0; i < match->table->option_count; i++) {
 		const struct registered *row = &match->table->options[i];
 		bool is_name = !row->option.is_path && !row->option.is_any;
-		if (is_name && !strcmp(row->image, name) && is_in_service(match, &row->option))
+		if (is_name && !strcmp(row->image, name) && is_taken(match, &row->option))
 			return row;
 	}
 	return NULL;
@@ -126,7 +134,7 @@ static const struct registered *find_link(struct match *match, enum watch_link k
 		const struct registered *row = link->kind == kind && (is_file || !strcmp(link->path, path))
 						       ? watcher_registered(match->table, link->option)
 						       : NULL;
-		if (row && is_in_service(match, &row->option))
+		if (row && is_taken(match, &row->option))
 			return row;
 	}
 	return NULL;
@@ -144,7 +152,7 @@ static const struct registered *find_service(struct match *match)
 {
 	for (unsigned i = 0; i < match->table->option_count; i++) {
 		const struct registered *row = &match->table->options[i];
-		if (row->option.is_any && is_in_service(match, &row->option) &&
+		if (row->option.is_any && is_taken(match, &row->option) &&
 		    !is_never_of_service(match->watcher, match->file))
 			return row;
 	}
@@ -159,10 +167,11 @@ static const struct registered *find(struct match *match, int event)
 	if (!row) {
 		/* When the interpreter is opened, it is too late to seize the thread. */
 		interpreter_path(event, interpreter);
-		match->file->is_script = interpreter[0] != 0;
+		match->file->is_script = match->file->is_of_interpreter = interpreter[0] != 0;
 		row = interpreter[0] ? find_name(match, text_file_name(interpreter)) : NULL;
 		row = row || !interpreter[0] ? row : find_link(match, WATCH_LINK_INTERPRETER, interpreter);
 	}
+	match->file->is_of_interpreter &= row != NULL;
 	row = row ? row : find_service(match);
 	if (row)
 		return row;
@@ -177,7 +186,7 @@ const struct registered *watcher_match(const struct watcher *watcher, const stru
 {
 	struct match match = {.watcher = watcher, .table = table, .file = file, .tid = tid};
 	file->path[0] = file->name[0] = 0;
-	file->is_by_link = file->is_script = false;
+	file->is_by_link = file->is_script = file->is_of_interpreter = false;
 	if (!event_path(event, file))
 		return NULL;
 	const struct registered *row = find(&match, event);

@@ -137,7 +137,8 @@ static void take_answer(struct watcher *watcher, const struct taker *taker, cons
 			is_known ? (enum control_outcome)message->value : CONTROL_OUTCOME_REFUSED;
 		/* It was seized after the answer: it may have ended, or the interrupt may have stopped it behind its
 		   exec. */
-		bool is_missed = (control_outcome_is_untraced(outcome) && outcome != CONTROL_OUTCOME_DOMAIN) ||
+		bool is_left_alone = outcome == CONTROL_OUTCOME_DOMAIN || outcome == CONTROL_OUTCOME_PRIVILEGED;
+		bool is_missed = (control_outcome_is_untraced(outcome) && !is_left_alone) ||
 				 outcome == CONTROL_OUTCOME_EXEC_FAILED;
 		if (start->is_late && is_missed)
 			outcome = CONTROL_OUTCOME_LATE;
@@ -172,24 +173,14 @@ void watcher_take_answers(struct watcher *watcher, struct taker *taker)
 		watcher_taker_gone(watcher, taker);
 }
 
-static unsigned each_count(const struct watcher *watcher, uint32_t option)
-{
-	unsigned count = 0;
-	for (int i = 0; i < LOGGER_MAX; i++) {
-		const struct taker *taker = &watcher->takers[i];
-		count +=
-			taker->socket >= 0 && taker->logger.kind == WATCH_LOGGER_EACH && taker->logger.option == option;
-	}
-	return count;
-}
-
-/* Return the first taker of the kind that is the option's, or is for all and is the user's or root's. */
+/* Return the first taker of the kind that is the option's for the share `user`, or is for all and is the user's or
+   root's. */
 static struct taker *find_taker(struct watcher *watcher, enum watch_logger_kind kind, uint32_t option, uint32_t user)
 {
 	for (int i = 0; i < LOGGER_MAX; i++) {
 		struct taker *taker = &watcher->takers[i];
 		bool fits = kind == WATCH_LOGGER_TAKER ? taker->logger.user == user
-			    : kind == WATCH_LOGGER_OWN ? taker->logger.option == option
+			    : kind == WATCH_LOGGER_OWN ? taker->logger.option == option && taker->logger.share == user
 						       : true;
 		if (taker->socket >= 0 && taker->logger.kind == kind && fits)
 			return taker;
@@ -199,18 +190,30 @@ static struct taker *find_taker(struct watcher *watcher, enum watch_logger_kind 
 
 /* Make a spare the logger of the option, or of one of its processes. */
 static struct taker *take_spare(struct watcher *watcher, const struct registered *row, enum watch_logger_kind kind,
-				pid_t pid)
+				uint32_t share, pid_t pid)
 {
-	struct taker *taker = find_taker(watcher, WATCH_LOGGER_SPARE, 0, 0);
+	struct taker *taker = watcher_has_spare(watcher, share) ? find_taker(watcher, WATCH_LOGGER_SPARE, 0, 0) : NULL;
 	if (!taker)
 		return NULL;
 	taker->logger.kind = kind;
 	taker->logger.option = row->id;
+	taker->logger.share = share;
 	watch_send(watcher->keeper,
 		   &(struct watch_message){
 			   .kind = WATCH_TAKEN, .id = taker->logger.id, .pid = pid, .logger = taker->logger},
 		   -1, false);
 	return taker;
+}
+
+/* Return the logger of the option's own session for the share. */
+static struct taker *own_taker(struct watcher *watcher, const struct registered *row, uint32_t share)
+{
+	struct taker *taker = find_taker(watcher, WATCH_LOGGER_OWN, row->id, share);
+	if (taker)
+		return taker;
+	share = watcher_session_share(watcher, row->id, share);
+	taker = find_taker(watcher, WATCH_LOGGER_OWN, row->id, share);
+	return taker ? taker : take_spare(watcher, row, WATCH_LOGGER_OWN, share, 0);
 }
 
 /* Return whether a session of a user may take starts of the option: it reads what root selects by, and cannot write to
@@ -221,20 +224,20 @@ static bool is_for_users(const struct registered *row)
 	return image->counter == UINT32_MAX && !image->arguments[0] && !image->cgroup[0];
 }
 
-/* Return the logger for a start, by a process of `user`; NULL: none is ready. A user's session may answer nothing, so
+/* Return the logger for a start; NULL: none is ready. A user's session may answer nothing, so
    it comes last unless root has named it. */
-static struct taker *choose_taker(struct watcher *watcher, const struct registered *row, uint32_t user, pid_t tid)
+static struct taker *choose_taker(struct watcher *watcher, const struct registered *row, const struct start *start)
 {
+	const uint32_t user = start->user, share = row->option.is_shared ? start->share : IMAGE_SHARE_ROOT;
 	struct taker *taker = row->option.logger ? watcher_taker(watcher, row->option.logger) : NULL;
 	if (taker && taker->logger.user && (taker->logger.user != user || !is_for_users(row)))
 		taker = NULL;
 	taker = taker ? taker : find_taker(watcher, WATCH_LOGGER_TAKER, 0, 0);
 	if (taker)
 		return taker;
-	if (row->option.is_each && each_count(watcher, row->id) < EACH_MAX)
-		taker = take_spare(watcher, row, WATCH_LOGGER_EACH, tid);
-	taker = taker ? taker : find_taker(watcher, WATCH_LOGGER_OWN, row->id, 0);
-	taker = taker ? taker : take_spare(watcher, row, WATCH_LOGGER_OWN, 0);
+	if (row->option.is_each && watcher_has_each(watcher, row->id, share))
+		taker = take_spare(watcher, row, WATCH_LOGGER_EACH, share, start->tid);
+	taker = taker ? taker : own_taker(watcher, row, share);
 	return taker || !user || !is_for_users(row) ? taker : find_taker(watcher, WATCH_LOGGER_TAKER, 0, user);
 }
 
@@ -283,8 +286,9 @@ static uint32_t user_of(pid_t tid)
 static bool start_send(struct watcher *watcher, const struct registered *row, struct start *start,
 		       struct control_message *message)
 {
-	const struct taker *taker = choose_taker(watcher, row, start->user, start->tid);
+	const struct taker *taker = choose_taker(watcher, row, start);
 	message->image.is_last = taker && taker->logger.kind == WATCH_LOGGER_EACH;
+	message->image.share = taker ? taker->logger.share : IMAGE_SHARE_ROOT;
 	bool is_sent = taker && control_send_within(taker->socket, message, 0);
 	start->logger = is_sent ? taker->logger.id : 0;
 	return is_sent;
@@ -310,6 +314,7 @@ static void start_describe(const struct registered *row, int event, const struct
 			   struct control_message *message)
 {
 	message->image.option = row->id;
+	message->image.has_owner &= file->is_of_interpreter;
 	/* A label that does not fit is as unknown as none. */
 	ssize_t size = fgetxattr(event, SELINUX_LABEL, message->image.label, sizeof(message->image.label) - 1);
 	message->image.label[size > 0 ? size : 0] = 0;
@@ -319,17 +324,40 @@ static void start_describe(const struct registered *row, int event, const struct
 	snprintf(message->text, sizeof(message->text), "%s", file->path);
 }
 
+/* Let the share with the most starts give up its last one, as if its time were over: it is not waited for any more. */
+static void give_up_place(struct watcher *watcher, uint32_t share)
+{
+	struct start *start = watcher_greatest(watcher, share, true);
+	if (start && start->waiting) {
+		start_end(watcher, start, start->tid, CONTROL_OUTCOME_CROWDED, "");
+	} else if (start) {
+		start->is_late = true;
+		start_allow(watcher, start);
+	}
+}
+
+/* Return a free row for a start of the share, and a free place; NULL: others have no more than it. */
+static struct start *start_place(struct watcher *watcher, uint32_t share)
+{
+	struct start *start = start_new(watcher);
+	if (watcher->pending >= WATCHER_PENDING_MAX)
+		give_up_place(watcher, share);
+	if (!start && (start = watcher_greatest(watcher, share, false)))
+		start_end(watcher, start, start->tid, CONTROL_OUTCOME_CROWDED, "");
+	return watcher->pending < WATCHER_PENDING_MAX ? start : NULL;
+}
+
 /* Send the start to a logger, or let it wait for one that begins. Return the reason why that is impossible;
    CONTROL_OUTCOME_TRACED: it is done. */
 static enum control_outcome pass_on(struct watcher_reader *reader, const struct registered *row,
-				    const struct fanotify_event_metadata *event, uint32_t user,
+				    const struct fanotify_event_metadata *event, uint32_t user, uint32_t share,
 				    struct control_message *message)
 {
 	struct watcher *watcher = reader->watcher;
-	struct start *start = start_new(watcher);
+	struct start *start = start_place(watcher, share);
 	unsigned group;
 	watcher_reader_state(reader, &group);
-	if (watcher->pending >= WATCHER_PENDING_MAX || !start)
+	if (!start)
 		return CONTROL_OUTCOME_CROWDED;
 	struct control_message *waiting = malloc(sizeof(*waiting));
 	if (!waiting)
@@ -343,6 +371,7 @@ static enum control_outcome pass_on(struct watcher_reader *reader, const struct 
 	*start = (struct start){.token = watcher->token,
 				.option = row->id,
 				.user = user,
+				.share = share,
 				.tid = event->pid,
 				.event = event->fd,
 				.group = group,
@@ -367,7 +396,8 @@ static bool is_loader(const char *name)
 /* The kernel need not ask again about a loader, nor about a file beside a registered one. That lasts until the keeper
    sets all marks anew, as it does some time after a file of the directory is renamed. A new file may be started right
    after it is tried and renamed, so the kernel goes on asking. With a registered name a link could make any other file
-   a registered one, and a service may start a file that others start, too. Return whether it is so. */
+   a registered one, a service may start a file that others start, too, and a file may get another owner. Return
+   whether it is so. */
 static bool ignore_file(const struct watch_table *table, int group, int event, const struct watcher_file *file)
 {
 	struct timespec now;
@@ -375,7 +405,8 @@ static bool ignore_file(const struct watch_table *table, int group, int event, c
 	if (now.tv_sec - file->status.st_ctim.tv_sec < NEW_S)
 		return false;
 	for (unsigned i = 0; i < table->option_count && !is_loader(file->name); i++)
-		if (table->options[i].option.image.has_scripts || table->options[i].option.service[0])
+		if (table->options[i].option.image.has_scripts || table->options[i].option.service[0] ||
+		    table->options[i].option.image.has_owner)
 			return false;
 	fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_IGNORED_MASK | FAN_MARK_IGNORED_SURV_MODIFY | FAN_MARK_EVICTABLE,
 		      FAN_OPEN_EXEC_PERM, event, NULL);
@@ -388,8 +419,8 @@ static bool take_start(struct watcher_reader *reader, const struct registered *r
 {
 	struct watcher *watcher = reader->watcher;
 	struct control_message message = {.kind = CONTROL_LAUNCH, .pid = event->pid, .value = 1};
-	bool is_left = !row->option.is_privileged && is_privileged(event->fd, &file->status);
-	uint32_t user = user_of(event->pid);
+	bool is_left = row->option.image.checks_privileges && is_privileged(event->fd, &file->status);
+	uint32_t user = user_of(event->pid), share = watcher_share(watcher, event->pid);
 	message.image = row->option.image;
 	start_describe(row, event->fd, file, &message);
 	pthread_mutex_lock(&watcher->lock);
@@ -398,7 +429,7 @@ static bool take_start(struct watcher_reader *reader, const struct registered *r
 	if (is_new) {
 		outcome = event->pid <= 0 ? CONTROL_OUTCOME_UNSEEN
 			  : is_left       ? CONTROL_OUTCOME_PRIVILEGED
-					  : pass_on(reader, row, event, user, &message);
+					  : pass_on(reader, row, event, user, share, &message);
 		if (outcome != CONTROL_OUTCOME_TRACED)
 			watcher_report(watcher, row->id, event->pid, outcome, "", NULL);
 	}

@@ -42,11 +42,12 @@ struct watch_table {
 /** The file of an event. */
 struct watcher_file {
 	struct stat status;
-	bool is_mounted; /**< it is the root of its mount, whose place gives its name, or that is unknown */
-	char path[1024]; /**< as the kernel has it, without what does not fit; "": unknown */
-	char name[256];  /**< its part after the last slash */
-	bool is_by_link; /**< only an exec by the option's name is meant */
-	bool is_script;  /**< its content names another program, which may belong to an option */
+	bool is_mounted;        /**< it is the root of its mount, whose place gives its name, or that is unknown */
+	char path[1024];        /**< as the kernel has it, without what does not fit; "": unknown */
+	char name[256];         /**< its part after the last slash */
+	bool is_by_link;        /**< only an exec by the option's name is meant */
+	bool is_of_interpreter; /**< the program that it names is meant, whose owner is unknown */
+	bool is_script;         /**< its content names another program, which may belong to an option */
 };
 
 /** A file that belongs to no option, as it was then. */
@@ -71,6 +72,7 @@ struct start {
 	int event;                       /**< descriptor of the file, which the answer needs; -1: it was answered */
 	unsigned group;                  /**< row of its group */
 	uint32_t user;                   /**< whose loggers may trace it */
+	uint32_t share;                  /**< whose places it takes */
 	struct control_message *waiting; /**< for a logger that begins; NULL: it was sent */
 	bool is_late;
 	uint64_t deadline_ns; /**< of the answer, then of the report */
@@ -114,7 +116,7 @@ struct watcher {
 	struct watcher_opens *opens;
 	dev_t device; /**< with the inode: of xheap itself */
 	ino_t inode;
-	ino_t mounts;         /**< the mount namespace */
+	ino_t mounts, users;  /**< the namespaces of mounts and users */
 	uint64_t deadline_ns; /**< time that a start may wait for its logger */
 	bool is_over, is_new, has_failed;
 	pthread_mutex_t lock; /**< of all that follows */
@@ -224,6 +226,23 @@ int watcher_check_deadlines(struct watcher *watcher);
 /** Report a start to the keeper. taker: its logger; NULL: none. */
 void watcher_report(const struct watcher *watcher, uint32_t option, pid_t pid, enum control_outcome outcome,
 		    const char *why, const struct taker *taker);
+
+/** Return the user whose share of places, loggers and traces a start by the thread takes: the real user, or whoever has
+    made the namespace of users that it is in. */
+uint32_t watcher_share(const struct watcher *watcher, pid_t tid);
+
+/** Return the last start of the share that has the most places, but for root's, of those that wait for an answer or of
+    all; NULL: a further start of `share` would make that the greatest. */
+struct start *watcher_greatest(struct watcher *watcher, uint32_t share, bool is_pending);
+
+/** Return whether a process of the share may have a logger for itself. */
+bool watcher_has_each(const struct watcher *watcher, uint32_t option, uint32_t share);
+
+/** Return whether a spare may become a logger for starts of the share. */
+bool watcher_has_spare(const struct watcher *watcher, uint32_t share);
+
+/** Return the share of the session for a start, if none has its own share yet: with many users, that of all others. */
+uint32_t watcher_session_share(const struct watcher *watcher, uint32_t option, uint32_t share);
 
 /** Send the starts that wait for a logger, if there is one for them by now. */
 void watcher_send_waiting(struct watcher *watcher);

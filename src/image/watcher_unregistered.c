@@ -32,6 +32,7 @@ bool watcher_file_status(int event, struct watcher_file *file)
 				     .st_ino = found.stx_ino,
 				     .st_mode = found.stx_mode,
 				     .st_nlink = found.stx_nlink,
+				     .st_uid = found.stx_uid,
 				     .st_ctim = {found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec}};
 	file->is_mounted =
 		!(found.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) || (found.stx_attributes & STATX_ATTR_MOUNT_ROOT);

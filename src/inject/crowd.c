@@ -73,9 +73,9 @@ static bool stand_add(struct crowd *crowd, pid_t tid)
 	return true;
 }
 
-/* Have the kernel begin an interrupted call anew, where a filter forbids the call by which it would resume it; a
-   handler interrupts it as before. This is done as soon as the thread has stopped: it runs on without its tracer. */
-static void avoid_restart(pid_t tid)
+/* A handler interrupts a call that begins anew as before. This is done as soon as the thread has stopped: it runs on
+   without its tracer. */
+void inject_avoid_restart(pid_t tid)
 {
 	struct user_regs_struct registers;
 	if (!registers_read(tid, &registers) || registers_call(&registers) < 0 ||
@@ -93,7 +93,7 @@ static void let_go_of_stranger(pid_t tid)
 	if (waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status))
 		return;
 	bool is_signal = status >> 16 == 0;
-	avoid_restart(tid);
+	inject_avoid_restart(tid);
 	ptrace(PTRACE_DETACH, tid, 0, is_signal ? WSTOPSIG(status) : 0);
 }
 
@@ -186,7 +186,7 @@ static void stand_note(struct stand *stand, int status)
 	else if (status >> 16 == 0)
 		stand->signal = WSTOPSIG(status);
 	if (!stand->is_group_stop)
-		avoid_restart(stand->tid);
+		inject_avoid_restart(stand->tid);
 }
 
 /* Wait until a thread is stopped or gone. Return false if neither happens in time. */

@@ -154,6 +154,10 @@ int inject_check(pid_t pid, struct diag *diag);
 int inject_attach(struct inject *inject, pid_t pid, struct region *region, const char *region_path,
 		  struct inject_pause *pause, struct heapwalk *walk, struct diag *diag);
 
+/** Have the kernel begin anew the call in which a traced thread has stopped, if it would resume it by a call that a
+    filter of the thread forbids. */
+void inject_avoid_restart(pid_t tid);
+
 enum inject_patience { INJECT_BRIEF, /**< one look */ INJECT_PATIENT /**< a few seconds, while the threads run */ };
 
 /** The arguments and results of a detach. */

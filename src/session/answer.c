@@ -378,6 +378,7 @@ static void handle_image(struct logger *logger, int socket, const struct control
 				      .parent = TRACE_NONE,
 				      .control = fcntl(socket, F_DUPFD_CLOEXEC, 0),
 				      .is_image = true,
+				      .may_gain = !message->image.checks_privileges,
 				      .image = message->image};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);
 	if (message->image.is_last)

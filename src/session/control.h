@@ -94,15 +94,18 @@ struct control_image {
 	uint32_t token;  /**< the watcher's number of the start, repeated in each answer */
 	uint32_t option; /**< the keeper's number of the option */
 	uint32_t has_user, user;
+	uint32_t has_owner, owner; /**< of the executed program; only checked of the interpreter of a script */
 	uint32_t counter;      /**< row of the counts of matching starts; UINT32_MAX: none is needed */
+	uint32_t share;        /**< whose starts the session takes; 0: those of root, or of all */
 	uint32_t is_last;      /**< 1: the session ends with this process */
 	uint64_t first, every; /**< select the first so many starts, and each so-manieth; 0: all */
 	/** patterns of fnmatch(): of the whole command line, of a cgroup's path or its last part; "": all */
 	char arguments[CONTROL_PATTERN_BYTES], cgroup[CONTROL_PATTERN_BYTES];
-	char name[256];         /**< the file name by which it must be executed; "": any */
-	uint32_t has_scripts;   /**< 1: scripts that the image interprets are starts of it */
-	uint32_t checks_domain; /**< 1: leave the start alone if SELinux gives it another domain */
-	char label[256];        /**< SELinux's context of the file; "": it has none */
+	char name[256];             /**< the file name by which it must be executed; "": any */
+	uint32_t has_scripts;       /**< 1: scripts that the image interprets are starts of it */
+	uint32_t checks_domain;     /**< 1: leave the start alone if SELinux gives it another domain */
+	uint32_t checks_privileges; /**< 1: leave the start alone if its exec gives it privileges */
+	char label[256];            /**< SELinux's context of the file; "": it has none */
 };
 
 /** How a recording ended before its session did. */

@@ -110,6 +110,15 @@ static bool has_name(const char *name, pid_t pid)
 	return !strcmp(text_file_name(path), name);
 }
 
+/* The file is not asked for anew: its file system might wait. */
+static bool has_owner(uint32_t owner, pid_t pid)
+{
+	char path[40];
+	struct statx status;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	return statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_UID, &status) == 0 && status.stx_uid == owner;
+}
+
 /* Compare with the path in each line "ID:CONTROLLERS:PATH", and with its last part. */
 static bool has_cgroup(const char *pattern, pid_t pid)
 {
@@ -172,6 +181,7 @@ enum control_outcome image_select(const struct control_image *image, pid_t pid)
 {
 	bool is_selected = (!image->name[0] || has_name(image->name, pid)) &&
 			   (!image->has_user || proc_status_value(pid, "Uid") == (int64_t)image->user) &&
+			   (!image->has_owner || has_owner(image->owner, pid)) &&
 			   (!image->arguments[0] || has_arguments(image->arguments, pid)) &&
 			   (!image->cgroup[0] || has_cgroup(image->cgroup, pid)) && is_counted_in(image);
 	return is_selected ? CONTROL_OUTCOME_TRACED : CONTROL_OUTCOME_UNSELECTED;

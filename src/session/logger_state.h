@@ -56,6 +56,7 @@ struct target {
 	uint32_t number; /* of the region */
 	uint32_t parent, exec_generation;
 	uint32_t alive;
+	bool may_gain;     /* its execs are recorded although they give it privileges */
 	bool is_let_go;    /* its last process runs on, detached */
 	bool is_damaged;   /* its region is damaged, and its recording has ended */
 	bool is_unread;    /* it was detached from while its heaps were read */

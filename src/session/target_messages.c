@@ -202,6 +202,7 @@ static void message_exec(struct logger *logger, struct target *target, struct re
 				      .directory = (int)message->value[1],
 				      .message = message,
 				      .message_tid = tid,
+				      .may_gain = target->may_gain,
 				      .region_path = target->region_path,
 				      .region_inode = status.st_ino};
 	snprintf(request.path, sizeof(request.path), "%.*s", (int)sizeof(message->text) - 1, message->text);

@@ -94,6 +94,7 @@ void target_add(struct logger *logger, struct tracer_result *result)
 	target->pause_ns = result->pause_ns;
 	target->stack_start = result->stack_start;
 	target->exec_generation = result->exec_generation;
+	target->may_gain = result->may_gain;
 	snprintf(target->region_path, sizeof(target->region_path), "%s", result->region_path);
 	inject_image(&target->inject, image_path, sizeof(image_path));
 	proc_command(result->pid, command, sizeof(command));

@@ -31,6 +31,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -41,6 +42,7 @@
 #include "os/clock.h"
 #include "os/limits.h"
 #include "os/monotonic.h"
+#include "os/privileges.h"
 #include "os/proc.h"
 #include "session/control.h"
 #include "session/directory.h"
@@ -132,8 +134,23 @@ static void answer(struct tracer_job *job, int error, const char *text)
 
 /* ---- inspecting ---- */
 
-/* Inspect the file that is about to be executed, by its path as the process sees it. */
-static int inspect(const struct tracer_task *task, struct diag *diag)
+/* Write the path that is about to be executed; of a descriptor (fexecve) the kernel's name for its file. */
+static void executed_name(const struct tracer_task *task, char *name, size_t size)
+{
+	char path[64];
+	snprintf(name, size, "%s", task->path);
+	if (name[0] || task->directory == AT_FDCWD)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)task->pid, task->directory);
+	ssize_t length = readlink(path, name, size - 1);
+	if (length > 0)
+		name[length] = 0;
+	else
+		snprintf(name, size, "descriptor %d", task->directory);
+}
+
+/* Inspect the file that is about to be executed, by its path as the process sees it. name: for people. */
+static int inspect(const struct tracer_task *task, const char *name, struct diag *diag)
 {
 	static const char self[] = "/proc/self/";
 	char path[64];
@@ -148,7 +165,8 @@ static int inspect(const struct tracer_task *task, struct diag *diag)
 	else if (task->directory != AT_FDCWD)
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)task->pid, task->directory);
 	int directory = open(path, O_PATH | O_CLOEXEC);
-	int error = hook_inspect_executable_in(&process, directory, task->path + (is_self ? strlen(self) : 0), diag);
+	int error =
+		hook_inspect_executable_in(&process, directory, task->path + (is_self ? strlen(self) : 0), name, diag);
 	if (directory >= 0)
 		close(directory);
 	if (process.current >= 0)
@@ -229,6 +247,7 @@ static bool wait_for_exec(struct tracer_job *job)
 			job->postponed = 0;
 		if (is_cancelled(job)) {
 			int signal = status >> 16 == 0 ? WSTOPSIG(status) : 0;
+			inject_avoid_restart(got);
 			ptrace(PTRACE_DETACH, got, 0, signal);
 			return false;
 		}
@@ -333,6 +352,36 @@ static int make_command_region(struct tracer_job *job, struct tracer_result *res
 	if (error)
 		diag_prefix(&result->diag, "cannot trace %.250s", job->task.path);
 	return error;
+}
+
+/* Return whether the exec at which pid is stopped gave it privileges that the task does not allow. The reason is in
+   *diag. */
+static bool has_gained(const struct tracer_task *task, pid_t pid, const struct privileges *before, struct diag *diag)
+{
+	if (task->may_gain || task->is_launch)
+		return false;
+	const struct privileges after = privileges_of(pid);
+	const char *gained = privileges_gained(before, &after);
+	/* An SELinux domain that an option allows may set the mark, too. In a vector of another architecture, which is
+	   refused later, what is read is no mark. */
+	if (!gained && task->is_image && task->image.checks_domain && proc_auxv(pid, AT_SECURE) == 1)
+		gained = "the kernel marks it as privileged (AT_SECURE)";
+	if (gained)
+		diag_fail(diag, EPERM, "%s", gained);
+	return gained != NULL;
+}
+
+/* Return whether a tracer of this user could take privileges from the exec, or cannot know that. The kernel gives none
+   to a process that such a tracer traces. */
+static bool could_take_privileges(const struct tracer_task *task, struct diag *diag)
+{
+	struct diag why = {""};
+	int error = geteuid() == 0 ? 0 : inspect(task, task->path, &why);
+	/* It has some, its format is another program's, or it cannot be read. */
+	bool could = error == -EPERM || error == -ENOEXEC || error == -EACCES;
+	if (could)
+		*diag = why;
+	return could;
 }
 
 static void drop_region(const struct tracer_job *job, struct tracer_result *result)
@@ -480,7 +529,13 @@ static void image_is_late(struct tracer_job *job, struct tracer_result *result)
 static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 {
 	struct tracer_task *task = &job->task;
+	const struct privileges before = privileges_of(task->tid);
 	result->kind = TRACER_FAILED;
+	if (could_take_privileges(task, &result->diag)) {
+		answer(job, 0, "");
+		job->outcome = CONTROL_OUTCOME_PRIVILEGED;
+		return;
+	}
 	if (image_changes_domain(&task->image, task->tid, &result->diag)) {
 		answer(job, 0, "");
 		job->outcome = CONTROL_OUTCOME_DOMAIN;
@@ -512,6 +567,9 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 	}
 	bool has_region = make_region(job, result) == 0;
 	job->outcome = image_wait_for_exec(&job->stop);
+	/* The exec may be long over. */
+	if (job->outcome == CONTROL_OUTCOME_EXEC_FAILED && job->stop.pid)
+		inject_avoid_restart(job->stop.pid);
 	if (job->outcome == CONTROL_OUTCOME_EXEC_FAILED && is_late)
 		image_is_late(job, result);
 	if (job->outcome == CONTROL_OUTCOME_TRACED) {
@@ -519,7 +577,9 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 		/* A thread that was not the first one has the process's id by now. */
 		task->pid = job->stop.pid;
 		result->has_executed = true;
-		job->outcome = image_select(&task->image, task->pid);
+		job->outcome = has_gained(task, task->pid, &before, &result->diag)
+				       ? CONTROL_OUTCOME_PRIVILEGED
+				       : image_select(&task->image, task->pid);
 	}
 	/* Of another architecture it lacks what an injection needs, and the reason would be the first of that. */
 	bool fits = job->outcome == CONTROL_OUTCOME_TRACED && hook_inspect_running(task->pid, &result->diag) == 0;
@@ -556,12 +616,13 @@ static void tracer_run_one(struct tracer_job *job, struct tracer_result *result)
 		attach_one(job, result);
 		return;
 	}
-	int error = inspect(task, &result->diag);
+	int error = inspect(task, result->path, &result->diag);
 	if (error)
 		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
 	/* A file of no known format may be none for the kernel either: then nothing is executed, and a shell reads it
-	   itself. A file that may not be read, or runs as another user, is not touched. */
-	bool is_held_only = error == -ENOEXEC && !task->is_launch;
+	   itself. A file that may not be read, or runs as another user, is not touched; a user's tracer could take
+	   privileges from the program that the kernel executes such a file by. */
+	bool is_held_only = error == -ENOEXEC && !task->is_launch && geteuid() == 0;
 	bool has_region = !error && task->is_launch && (error = make_command_region(job, result)) == 0;
 	if (error && !is_held_only) {
 		tracer_nothing(job, result, error);
@@ -582,6 +643,7 @@ static void tracer_run_one(struct tracer_job *job, struct tracer_result *result)
 		answer(job, ESRCH, "");
 		return;
 	}
+	const struct privileges before = privileges_of(task->tid);
 	answer(job, 0, "");
 	/* Done while the process is busy with its exec. */
 	has_region = has_region || (!is_held_only && make_region(job, result) == 0);
@@ -598,8 +660,11 @@ static void tracer_run_one(struct tracer_job *job, struct tracer_result *result)
 	result->has_executed = true;
 	result->start_ticks = clock_event_ticks();
 	result->kind = TRACER_UNTRACED;
-	if (has_region)
+	const bool has_gained_some = has_gained(task, task->pid, &before, &result->diag);
+	if (has_region && !has_gained_some)
 		inject_held(job, result);
+	else if (has_region)
+		drop_region(job, result);
 	if (task->is_launch && !task->is_spared && result->kind == TRACER_UNTRACED)
 		refuse_held(job, result);
 }
@@ -613,9 +678,10 @@ static void *tracer_thread(void *argument)
 					 .exec_generation = job->task.exec_generation,
 					 .start_ticks = clock_event_ticks(),
 					 .message = job->task.message,
-					 .message_tid = job->task.message_tid};
+					 .message_tid = job->task.message_tid,
+					 .may_gain = job->task.may_gain};
 	result->inject.memory = -1;
-	memcpy(result->path, job->task.path, sizeof(result->path));
+	executed_name(&job->task, result->path, sizeof(result->path));
 	pthread_mutex_lock(&job->tracer->lock);
 	job->thread = pthread_self();
 	job->is_running = true;
@@ -642,6 +708,24 @@ static void *tracer_thread(void *argument)
 	return NULL;
 }
 
+/* Add the job to the list. Return false if there is no room. */
+static bool link_job(struct tracer *tracer, struct tracer_job *job)
+{
+	unsigned all = 0, of_region = 0;
+	pthread_mutex_lock(&tracer->lock);
+	for (const struct tracer_job *other = tracer->jobs; other; other = other->next) {
+		all++;
+		of_region += job->task.region_path && other->task.region_path == job->task.region_path;
+	}
+	bool has_room = all < TRACER_TASK_MAX && of_region < TRACER_REGION_TASK_MAX;
+	if (has_room) {
+		job->next = tracer->jobs;
+		tracer->jobs = job;
+	}
+	pthread_mutex_unlock(&tracer->lock);
+	return has_room;
+}
+
 bool tracer_start(struct tracer *tracer, const struct tracer_task *task)
 {
 	struct tracer_job *job = calloc(1, sizeof(*job));
@@ -651,10 +735,10 @@ bool tracer_start(struct tracer *tracer, const struct tracer_task *task)
 		return false;
 	job->tracer = tracer;
 	job->task = *task;
-	pthread_mutex_lock(&tracer->lock);
-	job->next = tracer->jobs;
-	tracer->jobs = job;
-	pthread_mutex_unlock(&tracer->lock);
+	if (!link_job(tracer, job)) {
+		free(job);
+		return false;
+	}
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);

@@ -41,8 +41,9 @@ struct tracer_task {
 	int control; /**< socket for answers about the command or an attach; closed afterwards */
 	bool is_launch;
 	bool is_spared; /**< of a launch: it runs untraced if it must, as process 1 may not be killed */
-	bool is_image; /**< `image` is set; answers go to `control`, and the process runs untraced if it must */
+	bool is_image;  /**< `image` is set; answers go to `control`, and the process runs untraced if it must */
 	struct control_image image;
+	bool may_gain;  /**< it is recorded although its exec gives it privileges; so are the images that follow it */
 	bool is_attach; /**< the process runs and is to be recorded from now on; the answer goes to `control` */
 };
 
@@ -65,6 +66,7 @@ struct tracer_result {
 	uint32_t parent, exec_generation, number;
 	struct region_message *message; /**< the message that announced the exec, */
 	uint32_t message_tid;           /**< and the thread that posted it */
+	bool may_gain;                  /**< of the task */
 	struct region region;
 	struct inject inject;
 	uint64_t pause_ns;    /**< of an attach: how long all threads were paused */
@@ -77,7 +79,10 @@ struct tracer_result {
 struct tracer *tracer_new(const struct session_options *options, const struct session_directory *directory,
 			  struct hook_cache *hooks, const struct session_clock *clock, struct doorbell *doorbell);
 
-/** Begin a task. Return false if it cannot begin; then the caller lets the process continue. */
+/** Tasks at a time: of all processes, and of those with one region. An announced exec may be put off for ever. */
+enum { TRACER_TASK_MAX = 1024, TRACER_REGION_TASK_MAX = 256 };
+
+/** Begin a task. Return false if it cannot begin, as with too many tasks; then the caller lets the process continue. */
 bool tracer_start(struct tracer *tracer, const struct tracer_task *task);
 
 /** Cancel the exec that `message` announced (NULL: that of the process `command`), since it failed. Return when no

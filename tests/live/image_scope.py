@@ -257,6 +257,32 @@ def links():
         wait_for("a start by a link that was made later", recorded)
 
 
+def owners():
+    """With --owner, files of others are no starts, whatever their name; of a script the interpreter's owner counts. Without it, add says that everybody's are."""
+    clear()
+    everybody = "takes everybody's programs of that name"
+    expect(everybody in xheap("image", "add", "owned"), "add says nothing of everybody's files")
+    for words in (("owned", "--user", "0"), (FILES / "owned",), ("owned", "--owner", "root")):
+        said = xheap("image", "add", *words)
+        expect(everybody not in said, f"{words}: {said}")
+    xheap("image", "remove", FILES / "owned")
+    others = FILES / "others"
+    others.mkdir()
+    mine, strangers = copied("owned"), copied("others/owned")
+    scripts = {name: script_of(name, interpreter) for name, interpreter in (("of-mine", mine), ("of-strangers", strangers), ("others/x", mine))}
+    (others / "in").mkdir()
+    script = script_of("others/in/owned", PERL)
+    for file in (strangers, scripts["others/x"], script):
+        os.chown(file, ONE, ONE)
+    with Watching("--deadline", str(LONG_MS)):
+        wait_until_in_force()
+        run_each(strangers, script, mine, scripts["of-mine"], scripts["others/x"], scripts["of-strangers"])
+        pid_of(ONE, strangers)
+        pid_of(ONE, mine)
+        found = outcomes("owned", 5)
+        expect(found == {"traced": 4, "not_selected": 1}, f"root's files: {found}")
+
+
 # Users of no other test, so that no other test's starts come to their sessions.
 ONE, OTHER = 64017, 64018
 
@@ -593,4 +619,4 @@ def deadline():
 
 enter()
 prepare()
-sys.exit(run_tests(service, by_cgroup, limited, domains, scripts, links, sessions, unwatched, crowd, continued, deadline))
+sys.exit(run_tests(service, by_cgroup, limited, domains, scripts, links, owners, sessions, unwatched, crowd, continued, deadline))

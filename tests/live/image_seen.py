@@ -360,6 +360,17 @@ def privileged(kind, place, name):
     yield {"privileged": 4}
 
 
+def privileged_interpreter(kind, place, name):
+    interpreter, script = copy(place / "interpreter"), place / name
+    script.write_text(f"#!{interpreter}\n")
+    script.chmod(0o755)
+    yield
+    for mode in (0o4755, 0o2755):
+        interpreter.chmod(mode)
+        start(*NOBODY, "sh", "-c", f"{script}; true")
+    yield {"privileged": 2}
+
+
 def debugged(kind, place, name):
     file = copy(place / name)
     if not strace_is_here():
@@ -400,6 +411,7 @@ TABLE = {
     "in a container of `systemd-nspawn`": ("recorded", "recorded", nspawn),
     "on nfs, cifs, ceph and fuse": ("recorded", "not seen: opening them might wait for a server", fuse),
     "setuid, setgid, file capabilities": ("left alone without `--privileged`", "the same", privileged),
+    "of a registered script whose interpreter is setuid, setgid or has file capabilities": ("left alone without `--privileged`", "the same", privileged_interpreter),
     "by a program that a session records already": ("followed: that session goes on with it", "the same", followed),
     "by a debugger or strace": ("untraced, counted", "the same", debugged),
 }

@@ -15,8 +15,9 @@ import threading
 import time
 
 from image_lab import FILES, OPTIONS, ROOT, TRACES, Watching, cgroups, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
-from live import PATIENCE, XHEAP, expect, run_tests, strace_is_here, told, wait_for, xheap
+from live import PATIENCE, PROGRAMS, XHEAP, expect, run_tests, strace_is_here, told, wait_for, xheap
 
+CLOCK_NANOSLEEP = "230 "    # as /proc has the numbers of system calls of x86-64
 PERL = FILES / "perl"
 SHORT = [str(PERL), "-e", "1"]
 PAUSE_S = 1  # between two lists of a thousand options
@@ -285,6 +286,36 @@ def logger_steps():
     return f"{tried} steps, {ended} starts counted as untraced"
 
 
+def is_sleeping(pid):
+    return "TracerPid:\t0\n" in open(f"/proc/{pid}/status").read() and open(f"/proc/{pid}/syscall").read().startswith(CLOCK_NANOSLEEP)
+
+
+def late_stop():
+    """A logger that stood still stops a process long after its exec, in a sleep that a filter of the process forbids to resume: the process sleeps on."""
+    clear()
+    strict = FILES / "strict"
+    shutil.copy(os.path.join(PROGRAMS, "strict"), strict)
+    register("strict")
+    with Watching("--deadline", "100"):
+        state_in_force()
+        run(strict, "0")
+        wait_for_starts("strict", 1)
+        logger = wait_for("its logger", lambda: next((row["logger_pid"] for row in told("sessions") if row["name"].endswith(".strict")), None))
+        os.kill(logger, signal.SIGSTOP)
+        try:
+            process = subprocess.Popen([strict, "1000"], stdout=subprocess.PIPE, text=True)
+            expect(process.stdout.readline() == "sleeps\n", "it does not begin")
+            wait_for("its sleep", lambda: is_sleeping(process.pid))
+        finally:
+            os.kill(logger, signal.SIGCONT)
+        row = wait_for_starts("strict", 2)
+        wait_for("its sleep or its end", lambda: process.poll() is not None or is_sleeping(process.pid))
+        expect(process.poll() is None, f"it has ended with {process.poll()}")
+        process.kill()
+        process.wait()
+        expect(row["starts"]["deadline_exceeded"] >= 1, f"it was not late: {row}")
+
+
 def damaged():
     """Option files with anything in them, of any kind: programs start, each file is named, and the good one stays in force."""
     clear()
@@ -455,4 +486,4 @@ def memory():
 
 enter()
 prepare()
-sys.exit(run_tests(keeper_stopped, keeper_killed, frozen, starved, overflow, logger_steps, damaged, many, upgraded, ended, architectures, memory))
+sys.exit(run_tests(keeper_stopped, keeper_killed, frozen, starved, overflow, logger_steps, late_stop, damaged, many, upgraded, ended, architectures, memory))

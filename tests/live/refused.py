@@ -76,6 +76,18 @@ def test_as_a_child():
     expect(info(TRACE)["processes"], "no processes")
 
 
+def test_by_descriptor():
+    """A program without a path (fexecve) is named by its file."""
+    program = os.path.abspath("bare")
+    elf(program, 2, BASE)
+    for path in (program, odd_program()):
+        by_descriptor = f"import os; fd = os.open({path!r}, os.O_RDONLY)\nif os.fork(): os.wait()\nelse: os.execve(fd, ['x'], os.environ)"
+        status, output, errors = record("/usr/bin/python3", "-c", by_descriptor)
+        expect(status == 0 and output == "ran\n", f"{status}: {output}, {errors}")
+        expect(f"({os.path.abspath(path)}) runs untraced: " in errors, f"{path} is not named: {errors}")
+        expect(path != program or f"cannot trace {path}: static" in errors, f"{path} is not named in the reason: {errors}")
+
+
 FAILING = """
 import errno, os, sys
 def fail(times):
@@ -179,4 +191,4 @@ def test_quiet():
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests(test_found_at_the_exec, test_as_a_child, test_failed_execs, test_in_a_session, test_hard_limits, test_soft_limits, test_limits_of_data, test_quiet))
+    sys.exit(run_tests(test_found_at_the_exec, test_as_a_child, test_by_descriptor, test_failed_execs, test_in_a_session, test_hard_limits, test_soft_limits, test_limits_of_data, test_quiet))

@@ -29,7 +29,7 @@ static void all_values_are_read_again(void **state)
 	(void)state;
 	static const char full[] =
 		"[image]\nImage = /usr/bin/a tool\nTracingFlags = dword:00000001\nEnabled = no\nOutput = /t/%p.xht\n"
-		"User = 0\nArguments = *a b*\nCgroup = x.service\nFirst = 2\nEvery = 10\n"
+		"User = 0\nOwner = 12\nArguments = *a b*\nCgroup = x.service\nFirst = 2\nEvery = 10\n"
 		"Until = 2027-01-31T18:00:00Z\nPrivileged = yes\nOptions = --sample 64K --no-duration\n";
 	assert_int_equal(read_text(&one, full, strlen(full), &why), 0);
 	assert_string_equal(why.text, "");
@@ -68,6 +68,7 @@ static void a_mistake_has_its_line(void **state)
 		{"[image]\nImage = a\nSession = s\nOutput = /t\n", "FILE: Session and Output"},
 		{"[image]\nImage = a\nOutput = t\n", "FILE: Output = t: not an absolute path"},
 		{"[image]\nImage = a\nUser = no-such-user\n", "FILE: User = no-such-user"},
+		{"[image]\nImage = a\nOwner = no-such-user\n", "FILE: Owner = no-such-user"},
 		{"[image]\nImage = a\nOptions = --sample\n", "FILE: Options: --sample needs a value"},
 		{"[image]\nImage = a\nOptions = --nothing\n", "FILE: Options: --nothing is not"},
 		{"[image]\nImage = a\nOptions = --file-mode flight\n", "FILE: Options: a recording by image"},
@@ -113,14 +114,19 @@ static void each_image_has_its_file(void **state)
 		image_option_init(&option);
 		assert_int_equal(image_option_set(&option, "Image", images[i], &(struct diag){""}), 0);
 		image_option_file_name(&option, names[i]);
-		image_option_session_name(&option, session);
+		for (int k = 0; k < 3; k++) {
+			static const uint32_t shares[] = {IMAGE_SHARE_ROOT, 65534, IMAGE_SHARE_OTHERS};
+			image_option_session_name(&option, shares[k], session);
+			assert_int_equal(image_session_share(session), shares[k]);
+		}
 		assert_true(names[i][0] != '.' && !strchr(names[i], '/') && !strchr(session, '/'));
 		for (size_t k = 0; k < i; k++)
 			assert_string_not_equal(names[i], names[k]);
 	}
 	memset(option.image, 'x', sizeof(option.image) - 1);
 	image_option_file_name(&option, names[0]);
-	image_option_session_name(&option, session);
+	image_option_session_name(&option, UINT32_MAX - 1, session);
+	assert_int_equal(image_session_share(session), UINT32_MAX - 1);
 	assert_true(strlen(names[0]) < IMAGE_NAME_BYTES && strlen(session) < 65);
 }
 

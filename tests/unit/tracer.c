@@ -41,6 +41,15 @@ static void end(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+/* Make a file that is no program, for the kernel neither: an exec of it is held only, and no region is made. */
+static void make_text(char *path, size_t size)
+{
+	assert_true(snprintf(path, size, "%s/xheap-hold.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp") > 0);
+	int file = mkstemp(path);
+	assert_true(file >= 0 && write(file, "touch x\n", 8) == 8 && fchmod(file, 0755) == 0);
+	close(file);
+}
+
 /* Ask for pid to be held, where identity is what the logger took before it found out who had sent the message. */
 static void hold(pid_t pid, struct identity identity, bool is_meant)
 {
@@ -54,15 +63,11 @@ static void hold(pid_t pid, struct identity identity, bool is_meant)
 				      .identity = identity,
 				      .directory = AT_FDCWD,
 				      .message = &message,
-				      .message_tid = 1};
+				      .message_tid = 1,
+				      .region_path = ""};
 	struct tracer_result result;
 	session_options_init(&options);
-	/* No program, for the kernel neither: it is held only, and no region is made. */
-	assert_true(snprintf(request.path, sizeof(request.path), "%s/xheap-hold.XXXXXX",
-			     getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp") > 0);
-	int file = mkstemp(request.path);
-	assert_true(file >= 0 && write(file, "touch x\n", 8) == 8 && fchmod(file, 0755) == 0);
-	close(file);
+	make_text(request.path, sizeof(request.path));
 	/* A tracer lives as long as its logger: nothing frees it, and these stay known. */
 	static struct tracer *tracers[TRACERS_MAX];
 	static unsigned tracer_count;
@@ -75,7 +80,8 @@ static void hold(pid_t pid, struct identity identity, bool is_meant)
 	assert_int_equal(message.state, message_word(MESSAGE_ANSWERED, 1));
 	unlink(request.path);
 	if (is_meant) {
-		assert_true(proc_status_value(pid, "TracerPid") > 0);
+		/* A user's tracer could take privileges from what the kernel executes such a file by. */
+		assert_int_equal(proc_status_value(pid, "TracerPid") > 0, geteuid() == 0);
 		tracer_cancel(tracer, &message, 0);
 	}
 	/* A stranger's is over without anybody's doing. */
@@ -174,10 +180,59 @@ static void test_last_descriptors(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+/* Execs that are announced and put off: those of one region leave room for those of others. */
+static void test_tasks_are_limited(void **state)
+{
+	enum { COUNT = TRACER_REGION_TASK_MAX };
+	static struct region_message messages[COUNT + 2];
+	static struct tracer *tracer;
+	static const char one[] = "one", other[] = "other";
+	pid_t pids[COUNT + 2];
+	struct session_options options;
+	struct doorbell doorbell = {0};
+	struct session_clock clock = {0};
+	struct session_directory directory = {.place = -1, .fd = -1};
+	struct tracer_task request = {.directory = AT_FDCWD, .message_tid = 1};
+	struct tracer_result result;
+	(void)state;
+	/* A user's tracer holds no such file. */
+	if (geteuid() != 0)
+		skip();
+	session_options_init(&options);
+	make_text(request.path, sizeof(request.path));
+	tracer = tracer_new(&options, &directory, NULL, &clock, &doorbell);
+	for (int i = 0; i < COUNT + 2; i++) {
+		request.pid = request.tid = pids[i] = standing_child();
+		request.identity = identity_take(request.pid);
+		request.message = &messages[i];
+		request.region_path = i <= COUNT ? one : other;
+		messages[i].state = message_word(MESSAGE_POSTED, 1);
+		assert_int_equal(tracer_start(tracer, &request), i != COUNT);
+		if (i == COUNT)
+			identity_drop(&request.identity);
+	}
+	for (int i = 0; i < COUNT; i++)
+		tracer_cancel(tracer, &messages[i], 0);
+	while (tracer_take(tracer, &result))
+		;
+	request.pid = request.tid = pids[COUNT];
+	request.identity = identity_take(request.pid);
+	request.message = &messages[COUNT];
+	request.region_path = one;
+	assert_true(tracer_start(tracer, &request));
+	tracer_cancel(tracer, &messages[COUNT], 0);
+	tracer_cancel(tracer, &messages[COUNT + 1], 0);
+	assert_false(tracer_is_busy(tracer) && !tracer_take(tracer, &result));
+	unlink(request.path);
+	for (int i = 0; i < COUNT + 2; i++)
+		end(pids[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_is_meant_is_held),
 					   cmocka_unit_test(test_who_has_the_number_now_is_not),
-					   cmocka_unit_test(test_identity), cmocka_unit_test(test_last_descriptors)};
+					   cmocka_unit_test(test_identity), cmocka_unit_test(test_tasks_are_limited),
+					   cmocka_unit_test(test_last_descriptors)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
