@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+#include "os/local_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/nsfs.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#ifndef RESOLVE_CACHED
+#define RESOLVE_CACHED 0x20
+#endif
+
+/* Only the kernel and this machine's disks answer for files of these. Others may wait for a server. */
+static const char *const local_types[] = {
+	"ext2",   "ext3",  "ext4",  "xfs",    "btrfs",    "bcachefs",  "zfs",      "f2fs",  "jfs",     "reiserfs",
+	"nilfs2", "tmpfs", "ramfs", "rootfs", "devtmpfs", "hugetlbfs", "squashfs", "erofs", "iso9660", "udf",
+	"vfat",   "msdos", "exfat", "ntfs3",  "cramfs",   "romfs",     "ufs",      "minix"};
+
+/* Overlays above overlays are judged to this depth; the kernel allows no more. */
+enum { OVERLAYS_MAX = 2, FIND_TRIES = 8, PATH_BYTES = 4096 };
+
+/* ---- the table of mounts ---- */
+
+/* A line of mountinfo, its texts as they are there. */
+struct mount_row {
+	long id;
+	unsigned major, minor;
+	const char *point, *type, *options; /* ended by blanks or the line's end */
+};
+
+/* Return the text's next field. */
+static const char *field_behind(const char *at)
+{
+	at += strcspn(at, " \n");
+	return at + (*at == ' ');
+}
+
+static bool row_parse(const char *line, struct mount_row *row)
+{
+	int point = 0;
+	if (sscanf(line, "%ld %*s %u:%u %*s %n", &row->id, &row->major, &row->minor, &point) != 3 || !point)
+		return false;
+	row->point = line + point;
+	/* Optional fields end with a "-" of their own. */
+	const char *at = field_behind(field_behind(row->point));
+	while (*at && *at != '\n' && strncmp(at, "- ", 2) != 0)
+		at = field_behind(at);
+	row->type = field_behind(at);
+	row->options = field_behind(field_behind(row->type));
+	return *at == '-';
+}
+
+/* Read the table; NULL: unknown. The caller frees it. */
+static char *table_read(int fd)
+{
+	char *text = NULL;
+	size_t size = 0, capacity = 0;
+	ssize_t got = 1;
+	while (got > 0) {
+		if (size + PATH_BYTES > capacity) {
+			char *larger = realloc(text, capacity = 2 * capacity + 4 * PATH_BYTES);
+			if (!larger)
+				break;
+			text = larger;
+		}
+		got = pread(fd, text + size, capacity - size - 1, (off_t)size);
+		size += got > 0 ? (size_t)got : 0;
+	}
+	if (text && got == 0)
+		text[size] = 0;
+	if (got == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static char *table_of(pid_t pid)
+{
+	char path[40];
+	snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *text = fd >= 0 ? table_read(fd) : NULL;
+	if (fd >= 0)
+		close(fd);
+	return text;
+}
+
+/* This process's table, read anew when the kernel says that it has changed. */
+static struct {
+	pthread_mutex_t lock;
+	pid_t pid; /* a forked process has one of its own */
+	int fd;
+	char *text;
+} own = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+
+/* Lock the table and return it; NULL: unknown. */
+static const char *own_lock(void)
+{
+	pthread_mutex_lock(&own.lock);
+	if (own.pid != getpid()) {
+		if (own.fd >= 0)
+			close(own.fd);
+		free(own.text);
+		own.text = NULL;
+		own.fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+		own.pid = getpid();
+	}
+	struct pollfd changes = {.fd = own.fd, .events = POLLPRI};
+	if (own.fd >= 0 && (poll(&changes, 1, 0) != 0 || !own.text)) {
+		free(own.text);
+		own.text = table_read(own.fd);
+	}
+	return own.text;
+}
+
+static void own_unlock(void)
+{
+	pthread_mutex_unlock(&own.lock);
+}
+
+/* ---- judging ---- */
+
+static bool field_is(const char *field, const char *word)
+{
+	size_t length = strlen(word);
+	return strncmp(field, word, length) == 0 && (field[length] == ' ' || field[length] == '\n');
+}
+
+static bool has_local_type(const struct mount_row *row)
+{
+	for (size_t i = 0; i < sizeof(local_types) / sizeof(*local_types); i++)
+		if (field_is(row->type, local_types[i]))
+			return true;
+	return false;
+}
+
+/* Return how much of the path the mount point is; 0: the path is not below it. Both are as in the table. */
+static size_t length_above(const struct mount_row *row, const char *path)
+{
+	size_t length = strcspn(row->point, " ");
+	if (length == 1)
+		return path[0] == '/';
+	return strncmp(row->point, path, length) == 0 && strchr("/,: \n", path[length]) ? length : 0;
+}
+
+static bool is_local(const char *own_table, const struct mount_row *row, int depth);
+
+/* Return whether the layer, whose path ends with the option, a ":" or the line, lies on a local mount of the table. */
+static bool is_local_layer(const char *own_table, const char *path, int depth)
+{
+	struct mount_row row, nearest = {.id = 0};
+	size_t length = 0;
+	for (const char *line = own_table; *line; line = *line ? line + 1 : line) {
+		size_t found = row_parse(line, &row) ? length_above(&row, path) : 0;
+		/* Of mounts on one directory the last is the one that is seen. */
+		if (found && found >= length) {
+			nearest = row;
+			length = found;
+		}
+		line += strcspn(line, "\n");
+	}
+	return length && is_local(own_table, &nearest, depth);
+}
+
+/* Return whether all layers are local. One with a relative path lies beside the upper one: container engines mount
+   so. */
+static bool has_local_layers(const char *own_table, const struct mount_row *row, int depth)
+{
+	static const char *const names[] = {"lowerdir=", "lowerdir+=", "datadir+=", "upperdir="};
+	bool has_upper = false, has_relative = false;
+	for (const char *option = row->options; *option && !strchr(" \n", *option);) {
+		for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+			size_t length = strlen(names[i]);
+			const char *layer = option + length;
+			while (strncmp(option, names[i], length) == 0 && layer) {
+				if (layer[0] == '/' && !is_local_layer(own_table, layer, depth))
+					return false;
+				has_upper |= names[i][0] == 'u';
+				has_relative |= layer[0] != '/';
+				layer += strcspn(layer, ":, \n");
+				layer = *layer == ':' ? layer + 1 + (layer[1] == ':') : NULL;
+			}
+		}
+		option += strcspn(option, ", \n");
+		option += *option == ',';
+	}
+	return has_upper || !has_relative;
+}
+
+/* Layers are looked for in this process's table: it is from there that container engines mount. */
+static bool is_local(const char *own_table, const struct mount_row *row, int depth)
+{
+	return field_is(row->type, "overlay") ? depth < OVERLAYS_MAX && has_local_layers(own_table, row, depth + 1)
+					      : has_local_type(row);
+}
+
+/* Return whether the process's mounts are made with this process's rights: by root of this user namespace, and by
+   nobody who is root only in one of their own. */
+static bool has_mounts_of_own_users(pid_t pid)
+{
+	char path[40];
+	struct stat own_users, users;
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+	int mounts = open(path, O_RDONLY | O_CLOEXEC);
+	int owner = mounts >= 0 ? ioctl(mounts, NS_GET_USERNS) : -1;
+	bool is_own = owner >= 0 && fstat(owner, &users) == 0 && stat("/proc/self/ns/user", &own_users) == 0 &&
+		      users.st_ino == own_users.st_ino && users.st_dev == own_users.st_dev;
+	if (owner >= 0)
+		close(owner);
+	if (mounts >= 0)
+		close(mounts);
+	return is_own;
+}
+
+/* What a row has to fit. */
+struct mount_key {
+	long id; /* 0: the device counts */
+	unsigned major, minor;
+};
+
+static bool row_fits(const struct mount_row *row, const struct mount_key *key)
+{
+	return key->id ? row->id == key->id : row->major == key->major && row->minor == key->minor;
+}
+
+/* Find the row. */
+static bool table_find(const char *table, const struct mount_key *key, struct mount_row *row)
+{
+	for (const char *line = table; line && *line; line += *line != 0) {
+		if (row_parse(line, row) && row_fits(row, key))
+			return true;
+		line += strcspn(line, "\n");
+	}
+	return false;
+}
+
+static bool key_is_local(const struct mount_key *key, pid_t pid)
+{
+	struct mount_row row;
+	const char *own_table = own_lock();
+	bool is_found = own_table && table_find(own_table, key, &row), is_good = false;
+	if (is_found)
+		is_good = is_local(own_table, &row, 0);
+	char *other = own_table && !is_found && pid ? table_of(pid) : NULL;
+	if (other && table_find(other, key, &row))
+		is_good = has_local_type(&row) || (is_local(own_table, &row, 0) && has_mounts_of_own_users(pid));
+	free(other);
+	own_unlock();
+	return is_good;
+}
+
+/* ---- what is asked ---- */
+
+int local_find(int root, const char *path)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+			       .resolve = RESOLVE_CACHED | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
+					  (root >= 0 ? RESOLVE_IN_ROOT : 0)};
+	int directory = root >= 0 ? root : AT_FDCWD, fd = -1;
+	/* Who renames or mounts meanwhile makes the kernel ask for another try. */
+	for (int i = 0; i < FIND_TRIES && fd < 0; i++) {
+		fd = (int)syscall(SYS_openat2, directory, path, &how, sizeof(how));
+		if (fd < 0 && errno != EAGAIN)
+			break;
+	}
+	if (fd < 0 && errno == EINVAL) {
+		how.resolve &= ~(uint64_t)RESOLVE_CACHED;
+		fd = (int)syscall(SYS_openat2, directory, path, &how, sizeof(how));
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+/* Return the number of the mount that the descriptor's file was found in; 0: unknown. No file system is asked. */
+static long mount_id(int found)
+{
+	char path[40], text[256], *at;
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", found);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t size = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	text[size > 0 ? size : 0] = 0;
+	at = strstr(text, "mnt_id:");
+	return at ? strtol(at + strlen("mnt_id:"), NULL, 10) : 0;
+}
+
+/* Return whether the file is one of the kernel's own in memory (memfd_create()), whose mount is in no table. */
+static bool is_in_memory(int found)
+{
+	struct statx facts;
+	struct stat status;
+	int fd = memfd_create("x", MFD_CLOEXEC);
+	bool is_same = fd >= 0 && fstat(fd, &status) == 0 &&
+		       statx(found, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &facts) == 0 &&
+		       makedev(facts.stx_dev_major, facts.stx_dev_minor) == status.st_dev;
+	if (fd >= 0)
+		close(fd);
+	return is_same;
+}
+
+bool local_is(int found, pid_t pid)
+{
+	const struct mount_key key = {.id = mount_id(found)};
+	return key.id && (key_is_local(&key, pid) || is_in_memory(found));
+}
+
+bool local_has_device(pid_t pid, uint32_t major, uint32_t minor)
+{
+	return key_is_local(&(struct mount_key){.major = major, .minor = minor}, pid);
+}
