@@ -109,8 +109,7 @@ static const char *own_lock(void)
 {
 	pthread_mutex_lock(&own.lock);
 	if (own.pid != getpid()) {
-		if (own.fd >= 0)
-			close(own.fd);
+		/* The parent's descriptor stays: this process may have closed it, and have another file there. */
 		free(own.text);
 		own.text = NULL;
 		own.fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
@@ -262,21 +261,20 @@ static bool key_is_local(const struct mount_key *key, pid_t pid)
 
 /* ---- what is asked ---- */
 
-int local_find(int root, const char *path)
+int local_find(int directory, const char *path)
 {
-	struct open_how how = {.flags = O_PATH | O_CLOEXEC,
-			       .resolve = RESOLVE_CACHED | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
-					  (root >= 0 ? RESOLVE_IN_ROOT : 0)};
-	int directory = root >= 0 ? root : AT_FDCWD, fd = -1;
+	const uint64_t within = directory < 0 ? RESOLVE_NO_SYMLINKS : path[0] == '/' ? RESOLVE_IN_ROOT : 0;
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED | RESOLVE_NO_MAGICLINKS | within};
+	int from = directory >= 0 ? directory : AT_FDCWD, fd = -1;
 	/* Who renames or mounts meanwhile makes the kernel ask for another try. */
 	for (int i = 0; i < FIND_TRIES && fd < 0; i++) {
-		fd = (int)syscall(SYS_openat2, directory, path, &how, sizeof(how));
+		fd = (int)syscall(SYS_openat2, from, path, &how, sizeof(how));
 		if (fd < 0 && errno != EAGAIN)
 			break;
 	}
 	if (fd < 0 && errno == EINVAL) {
 		how.resolve &= ~(uint64_t)RESOLVE_CACHED;
-		fd = (int)syscall(SYS_openat2, directory, path, &how, sizeof(how));
+		fd = (int)syscall(SYS_openat2, from, path, &how, sizeof(how));
 	}
 	return fd < 0 ? -errno : fd;
 }

@@ -15,9 +15,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/** Find the file or directory at `path`, through no symbolic link, from what the kernel has in memory. root: a
-    descriptor of the directory that counts as "/"; -1: this process's own. Return an O_PATH descriptor, or a negative
-    errno; -EAGAIN: a file system would have to be asked. Before Linux 5.12 file systems are asked. */
+/** Find the file or directory at `path` from what the kernel has in memory. directory: a descriptor of what relative
+    paths start from, and of what counts as "/"; -1: this process's own root, and no symbolic links. Return an O_PATH
+    descriptor, or a negative errno; -EAGAIN: a file system would have to be asked. Before Linux 5.12 file systems are
+    asked. */
 int local_find(int root, const char *path);
 
 /** Return whether the O_PATH descriptor leads to a local file system: a disk's, memory, or an overlay of this user

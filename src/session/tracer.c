@@ -38,12 +38,14 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "inject/program.h"
 #include "os/clock.h"
 #include "os/limits.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "session/control.h"
 #include "session/directory.h"
+#include "session/exec_file.h"
 #include "session/image_domain.h"
 #include "session/image_start.h"
 
@@ -128,34 +130,6 @@ static void answer(struct tracer_job *job, int error, const char *text)
 	} else {
 		region_answer(task->message, task->message_tid);
 	}
-}
-
-/* ---- inspecting ---- */
-
-/* Inspect the file that is about to be executed, by its path as the process sees it. */
-static int inspect(const struct tracer_task *task, struct diag *diag)
-{
-	static const char self[] = "/proc/self/";
-	char path[64];
-	bool is_self = strncmp(task->path, self, strlen(self)) == 0;
-	struct hook_directories process;
-	snprintf(path, sizeof(path), "/proc/%d/root", (int)task->pid);
-	process.root = open(path, O_PATH | O_CLOEXEC);
-	snprintf(path, sizeof(path), "/proc/%d/cwd", (int)task->pid);
-	process.current = open(path, O_PATH | O_CLOEXEC);
-	if (is_self)
-		snprintf(path, sizeof(path), "/proc/%d", (int)task->pid);
-	else if (task->directory != AT_FDCWD)
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)task->pid, task->directory);
-	int directory = open(path, O_PATH | O_CLOEXEC);
-	int error = hook_inspect_executable_in(&process, directory, task->path + (is_self ? strlen(self) : 0), diag);
-	if (directory >= 0)
-		close(directory);
-	if (process.current >= 0)
-		close(process.current);
-	if (process.root >= 0)
-		close(process.root);
-	return error;
 }
 
 /* ---- waiting for the exec ---- */
@@ -522,7 +496,7 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 		job->outcome = image_select(&task->image, task->pid);
 	}
 	/* Of another architecture it lacks what an injection needs, and the reason would be the first of that. */
-	bool fits = job->outcome == CONTROL_OUTCOME_TRACED && hook_inspect_running(task->pid, &result->diag) == 0;
+	bool fits = job->outcome == CONTROL_OUTCOME_TRACED && program_check(task->pid, &result->diag) == 0;
 	if (fits && has_region) {
 		inject_held(job, result);
 	} else if (has_region) {
@@ -556,7 +530,7 @@ static void tracer_run_one(struct tracer_job *job, struct tracer_result *result)
 		attach_one(job, result);
 		return;
 	}
-	int error = inspect(task, &result->diag);
+	int error = exec_file_inspect(task->pid, task->directory, task->path, &result->diag);
 	if (error)
 		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
 	/* A file of no known format may be none for the kernel either: then nothing is executed, and a shell reads it
