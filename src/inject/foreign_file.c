@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "os/capabilities.h"
 #include "os/fd.h"
 #include "os/local_files.h"
 #include "os/losable.h"
@@ -205,6 +206,7 @@ static int copy(int fd, struct stat *status)
 
 static void work(const struct losable_message *request, struct losable_message *answer)
 {
+	capabilities_keep(CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_DAC_READ_SEARCH) | CAPABILITY(CAP_SYS_ADMIN));
 	struct foreign_search search;
 	struct foreign_found *found = answer->bytes;
 	int fd = -ENOENT;
