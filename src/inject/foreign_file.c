@@ -73,7 +73,6 @@ static void way_add_link(struct foreign_search *search, const struct proc_map *m
 static void ways_to_mapped(struct foreign_search *search, const struct proc_map *map, bool with_any)
 {
 	char executed[sizeof(map->path)], name[64];
-	way_add(search, BY_OWN_PATH, map->inode, "%s", map->path);
 	way_add(search, BY_PATH, map->inode, "%s", map->path);
 	if (map->high) {
 		snprintf(name, sizeof(name), "map_files/%" PRIx64 "-%" PRIx64, map->low, map->high);
@@ -127,7 +126,8 @@ static int open_found(const struct foreign_way *way, int found, struct foreign_f
 		return -EINVAL;
 	if (way->inode && answer->status.st_ino != way->inode)
 		return -ENOENT;
-	read_link(found, answer->path, sizeof(answer->path));
+	if (way->kind == BY_PATH && !way->inode)
+		read_link(found, answer->path, sizeof(answer->path));
 	return way->is_opened ? file_open_found(found, &answer->status) : 0;
 }
 
@@ -292,8 +292,14 @@ int foreign_open_mapped(struct foreign_file *file, pid_t pid, const struct proc_
 {
 	struct foreign_search search = {.pid = pid};
 	struct foreign_found found;
-	ways_to_mapped(&search, map, with_any);
-	return search_open(&search, file, &found);
+	way_add(&search, BY_OWN_PATH, map->inode, "%s", map->path);
+	int fd = open_here(&search, &found);
+	if (fd < 0) {
+		ways_to_mapped(&search, map, with_any);
+		return search_open(&search, file, &found);
+	}
+	*file = (struct foreign_file){.fd = fd, .status = found.status};
+	return 0;
 }
 
 int foreign_open_executed(struct foreign_file *file, pid_t pid)

@@ -37,6 +37,13 @@ struct mount_row {
 	long id;
 	unsigned major, minor;
 	const char *point, *type, *options; /* ended by blanks or the line's end */
+	signed char verdict;                /* of this process's table: 1: local, -1: not, 0: not asked yet */
+};
+
+struct local_mounts {
+	char *text;
+	struct mount_row *rows;
+	size_t count;
 };
 
 /* Return the text's next field. */
@@ -58,11 +65,38 @@ static bool row_parse(const char *line, struct mount_row *row)
 		at = field_behind(at);
 	row->type = field_behind(at);
 	row->options = field_behind(field_behind(row->type));
+	row->verdict = 0;
 	return *at == '-';
 }
 
-/* Read the table; NULL: unknown. The caller frees it. */
-static char *table_read(int fd)
+static void table_free(struct local_mounts *table)
+{
+	free(table->text);
+	free(table->rows);
+	*table = (struct local_mounts){NULL};
+}
+
+static size_t count_lines(const char *text)
+{
+	size_t count = 0;
+	for (const char *at = text; (at = strchr(at, '\n')); at++)
+		count++;
+	return count;
+}
+
+/* Make the table of its text, which it takes; NULL: unknown. */
+static void table_make(struct local_mounts *table, char *text)
+{
+	*table = (struct local_mounts){.text = text};
+	table->rows = text ? calloc(count_lines(text) + 1, sizeof(*table->rows)) : NULL;
+	for (const char *line = table->rows ? text : ""; *line; line += *line == '\n') {
+		table->count += row_parse(line, &table->rows[table->count]);
+		line += strcspn(line, "\n");
+	}
+}
+
+/* Read a table's text; NULL: unknown. */
+static char *text_read(int fd)
 {
 	char *text = NULL;
 	size_t size = 0, capacity = 0;
@@ -85,15 +119,14 @@ static char *table_read(int fd)
 	return NULL;
 }
 
-static char *table_of(pid_t pid)
+static void table_of(struct local_mounts *table, pid_t pid)
 {
 	char path[40];
 	snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char *text = fd >= 0 ? table_read(fd) : NULL;
+	table_make(table, fd >= 0 ? text_read(fd) : NULL);
 	if (fd >= 0)
 		close(fd);
-	return text;
 }
 
 /* This process's table, read anew when the kernel says that it has changed. */
@@ -101,26 +134,25 @@ static struct {
 	pthread_mutex_t lock;
 	pid_t pid; /* a forked process has one of its own */
 	int fd;
-	char *text;
+	struct local_mounts table;
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
 
-/* Lock the table and return it; NULL: unknown. */
-static const char *own_lock(void)
+/* Lock the table and return it. */
+static struct local_mounts *own_lock(void)
 {
 	pthread_mutex_lock(&own.lock);
 	if (own.pid != getpid()) {
 		/* The parent's descriptor stays: this process may have closed it, and have another file there. */
-		free(own.text);
-		own.text = NULL;
+		table_free(&own.table);
 		own.fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 		own.pid = getpid();
 	}
 	struct pollfd changes = {.fd = own.fd, .events = POLLPRI};
-	if (own.fd >= 0 && (poll(&changes, 1, 0) != 0 || !own.text)) {
-		free(own.text);
-		own.text = table_read(own.fd);
+	if (own.fd >= 0 && (poll(&changes, 1, 0) != 0 || !own.table.rows)) {
+		table_free(&own.table);
+		table_make(&own.table, text_read(own.fd));
 	}
-	return own.text;
+	return &own.table;
 }
 
 static void own_unlock(void)
@@ -153,28 +185,27 @@ static size_t length_above(const struct mount_row *row, const char *path)
 	return strncmp(row->point, path, length) == 0 && strchr("/,: \n", path[length]) ? length : 0;
 }
 
-static bool is_local(const char *own_table, const struct mount_row *row, int depth);
+static bool is_local(struct local_mounts *own_table, struct mount_row *row, int depth);
 
 /* Return whether the layer, whose path ends with the option, a ":" or the line, lies on a local mount of the table. */
-static bool is_local_layer(const char *own_table, const char *path, int depth)
+static bool is_local_layer(struct local_mounts *own_table, const char *path, int depth)
 {
-	struct mount_row row, nearest = {.id = 0};
+	struct mount_row *nearest = NULL;
 	size_t length = 0;
-	for (const char *line = own_table; *line; line = *line ? line + 1 : line) {
-		size_t found = row_parse(line, &row) ? length_above(&row, path) : 0;
+	for (size_t i = 0; i < own_table->count; i++) {
+		size_t found = length_above(&own_table->rows[i], path);
 		/* Of mounts on one directory the last is the one that is seen. */
 		if (found && found >= length) {
-			nearest = row;
+			nearest = &own_table->rows[i];
 			length = found;
 		}
-		line += strcspn(line, "\n");
 	}
-	return length && is_local(own_table, &nearest, depth);
+	return nearest && is_local(own_table, nearest, depth);
 }
 
 /* Return whether all layers are local. One with a relative path lies beside the upper one: container engines mount
    so. */
-static bool has_local_layers(const char *own_table, const struct mount_row *row, int depth)
+static bool has_local_layers(struct local_mounts *own_table, const struct mount_row *row, int depth)
 {
 	static const char *const names[] = {"lowerdir=", "lowerdir+=", "datadir+=", "upperdir="};
 	bool has_upper = false, has_relative = false;
@@ -198,10 +229,16 @@ static bool has_local_layers(const char *own_table, const struct mount_row *row,
 }
 
 /* Layers are looked for in this process's table: it is from there that container engines mount. */
-static bool is_local(const char *own_table, const struct mount_row *row, int depth)
+static bool is_local(struct local_mounts *own_table, struct mount_row *row, int depth)
 {
-	return field_is(row->type, "overlay") ? depth < OVERLAYS_MAX && has_local_layers(own_table, row, depth + 1)
-					      : has_local_type(row);
+	if (depth == OVERLAYS_MAX)
+		return false;
+	if (!row->verdict) {
+		bool is_good = field_is(row->type, "overlay") ? has_local_layers(own_table, row, depth + 1)
+							      : has_local_type(row);
+		row->verdict = is_good ? 1 : -1;
+	}
+	return row->verdict > 0;
 }
 
 /* Return whether the process's mounts are made with this process's rights: by root of this user namespace, and by
@@ -233,28 +270,31 @@ static bool row_fits(const struct mount_row *row, const struct mount_key *key)
 	return key->id ? row->id == key->id : row->major == key->major && row->minor == key->minor;
 }
 
-/* Find the row. */
-static bool table_find(const char *table, const struct mount_key *key, struct mount_row *row)
+/* Return the row; NULL: there is none. */
+static struct mount_row *table_find(const struct local_mounts *table, const struct mount_key *key)
 {
-	for (const char *line = table; line && *line; line += *line != 0) {
-		if (row_parse(line, row) && row_fits(row, key))
-			return true;
-		line += strcspn(line, "\n");
-	}
-	return false;
+	for (size_t i = 0; i < table->count; i++)
+		if (row_fits(&table->rows[i], key))
+			return &table->rows[i];
+	return NULL;
+}
+
+/* Return whether the process has such a mount, which is local. */
+static bool other_is_local(struct local_mounts *own_table, const struct mount_key *key, pid_t pid)
+{
+	struct local_mounts table;
+	table_of(&table, pid);
+	struct mount_row *row = table_find(&table, key);
+	bool is_good = row && (has_local_type(row) || (is_local(own_table, row, 0) && has_mounts_of_own_users(pid)));
+	table_free(&table);
+	return is_good;
 }
 
 static bool key_is_local(const struct mount_key *key, pid_t pid)
 {
-	struct mount_row row;
-	const char *own_table = own_lock();
-	bool is_found = own_table && table_find(own_table, key, &row), is_good = false;
-	if (is_found)
-		is_good = is_local(own_table, &row, 0);
-	char *other = own_table && !is_found && pid ? table_of(pid) : NULL;
-	if (other && table_find(other, key, &row))
-		is_good = has_local_type(&row) || (is_local(own_table, &row, 0) && has_mounts_of_own_users(pid));
-	free(other);
+	struct local_mounts *own_table = own_lock();
+	struct mount_row *row = table_find(own_table, key);
+	bool is_good = row ? is_local(own_table, row, 0) : pid && other_is_local(own_table, key, pid);
 	own_unlock();
 	return is_good;
 }
@@ -279,10 +319,15 @@ int local_find(int directory, const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Return the number of the mount that the descriptor's file was found in; 0: unknown. No file system is asked. */
+/* Return the number of the mount that the descriptor's file was found in; 0: unknown. No file system is asked. Kernels
+   before 5.8 have it in /proc alone. */
 static long mount_id(int found)
 {
 	char path[40], text[256], *at;
+	struct statx facts;
+	if (statx(found, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &facts) == 0 &&
+	    (facts.stx_mask & STATX_MNT_ID))
+		return (long)facts.stx_mnt_id;
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", found);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t size = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;

@@ -154,7 +154,7 @@ def process_of_user(*words):
 def claimed():
     """A process that has made itself what a recorded one looks like is recorded all the same: in a directory for all, in a place of its user's, and with a
     socket that nobody listens at."""
-    for place, mode, name in ("/dev/shm/theirs", 0o755, "xheap"), (PLACE, 0o700, "1-abcdef"):
+    for place, mode, name in ("/dev/shm/theirs", 0o755, "xheap"), (f"/dev/shm/xheap-{USER}-claims", 0o700, "1-abcdef"):
         directory = f"{place}/{name}"
         os.mkdir(place, mode)
         os.chown(place, USER, USER)
