@@ -25,7 +25,7 @@ enum { FOREIGN_MS = 1000, FOREIGN_MINUTE_MS = 4000 };
 struct foreign_file {
 	int fd;             /**< the caller closes it */
 	bool is_copy;       /**< fd is a copy in memory; device, inode and times are a file system's that may lie */
-	struct stat status; /**< of the file; st_size is that of the copy */
+	struct stat status; /**< of the file; st_size is that of the copy, which is never root's */
 };
 
 /** Start the child ahead of need, while this process is small. */

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/threads.h"
 #include "inject/foreign_file.h"
+#include "inject/image_parser.h"
 
 /* A program can execute and load any number of files. Unused ones are forgotten above ENTRIES_KEPT, and above
    ENTRIES_MAX new ones are not read. */
@@ -78,18 +78,10 @@ static struct entry *entry_read(int fd, const struct stat *status, bool is_main)
 		return NULL;
 	*entry = (struct entry){
 		.device = status->st_dev, .inode = status->st_ino, .changed = status->st_mtim, .is_main = is_main};
-	size_t size = (size_t)status->st_size;
-	/* Shared: into private mappings the kernel writes the breakpoints of uprobes, also here. */
-	void *data = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
-	int error = !size ? -EINVAL : data == MAP_FAILED ? -errno : 0;
-	if (!error) {
-		struct diag diag = {""};
-		error = hook_image_read(&entry->image, data, size, is_main, &diag);
-		munmap(data, size);
-	}
+	int error = image_parse(&entry->image, fd, status, is_main);
 	entry->is_good = !error;
-	/* That says nothing of the file: the next process may find memory for it. */
-	if (error != -ENOMEM)
+	/* These say nothing of the file: the next process may find memory for it, or a child that answers. */
+	if (error != -ENOMEM && error != -ETIMEDOUT && error != -EBUSY && error != -EPIPE)
 		return entry;
 	free(entry);
 	return NULL;
