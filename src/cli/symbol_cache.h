@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * Names of code that were found before, by the build-id of the image: a file for each below
- * $XDG_CACHE_HOME/xheap/symbols, else ~/.cache/xheap/symbols. A file is a trace without events, so that it is read as
- * carefully as one.
+ * Names of code that were found before: a file for each image below $XDG_CACHE_HOME/xheap/symbols, else
+ * ~/.cache/xheap/symbols. A file is a trace without events, so that it is read as carefully as one.
+ *
+ * Anybody can make a file with the build-id of another one, and a trace that names it. So names count only for an image
+ * with the same build-id at the same path. While the image's file is there, it must be the one that the names were
+ * found for: by size, time and inode.
  */
 #ifndef XHEAP_CLI_SYMBOL_CACHE_H
 #define XHEAP_CLI_SYMBOL_CACHE_H

@@ -37,7 +37,7 @@ struct symbol_job {
 	uint32_t *frames;
 	uint32_t count;
 	struct found_file *found; /* one for each frame */
-	bool has_symbols;
+	bool has_symbols, is_trusted;
 	struct symbol_cache cache; /* what is found in it lives in it */
 };
 
@@ -176,6 +176,10 @@ static void *worker_run(void *argument)
 		job->has_symbols =
 			cached == job->count ||
 			symbols_image_has_symbols(worker->symbols, image->path, image->build_id, image->build_id_size);
+		/* Other users' files may say anything about what has their build-id. */
+		job->is_trusted =
+			cached < job->count &&
+			symbols_image_is_trusted(worker->symbols, image->path, image->build_id, image->build_id_size);
 	}
 	return NULL;
 }
@@ -272,7 +276,7 @@ static void cache_write(const struct work *work)
 		const struct symbol_job *job = &work->jobs[i];
 		struct symbol_cache_row *rows = memory_zeroed(job->count, sizeof(*rows));
 		size_t count = 0;
-		for (uint32_t k = 0; k < job->count && job->has_symbols; k++)
+		for (uint32_t k = 0; k < job->count && job->has_symbols && job->is_trusted; k++)
 			if (!job->found[k].is_cached)
 				rows[count++] = (struct symbol_cache_row){
 					work->dictionary->frames[job->frames[k]].offset, job->found[k].functions,

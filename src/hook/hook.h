@@ -115,10 +115,14 @@ int hook_relocate(const struct hook_target *target, uint64_t address, uint64_t d
     descriptor dirfd (AT_FDCWD: the current one). Return 0, or a negative errno with the reason in `diag`. */
 int hook_inspect_executable(int dirfd, const char *path, struct diag *diag);
 
-/** Descriptors of a process's directories. */
+/** A process's directories, and how to find files there. */
 struct hook_directories {
 	int root;    /**< for absolute paths and links; -1: the caller's */
 	int current; /**< for relative paths of interpreters and loaders; AT_FDCWD: the caller's */
+	pid_t pid;   /**< for `find` */
+	/** Return an O_PATH descriptor, or -1 with errno set; an empty path means dirfd itself. NULL: as the kernel
+	    does, which may wait for a file system. */
+	int (*find)(const struct hook_directories *process, int dirfd, const char *path);
 };
 
 /** As hook_inspect_executable(), as a process sees the path. An empty path means dirfd itself. The reason has
@@ -126,8 +130,8 @@ struct hook_directories {
 int hook_inspect_executable_in(const struct hook_directories *process, int dirfd, const char *path, const char *name,
 			       struct diag *diag);
 
-/** Check that the program of a running process is for this processor. Return 0, or a negative errno with the reason. 0
-    if it is unknown. */
-int hook_inspect_running(pid_t pid, struct diag *diag);
+/** Check that the file that a running process executes is for this processor. executed: a descriptor of it, or -1.
+    Return 0, or a negative errno with the reason. 0 if it is unknown. */
+int hook_inspect_running(int executed, struct diag *diag);
 
 #endif

@@ -79,9 +79,12 @@ static const char *privilege_gained(const struct inspection *inspection)
 }
 
 /* Return a descriptor of the file that the path names, not opened for reading. */
-static int find_file(int root, int dirfd, const char *path)
+static int find_file(const struct hook_directories *process, int dirfd, const char *path)
 {
+	int root = process->root;
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
+	if (process->find)
+		return process->find(process, dirfd, path);
 	if (path[0] == 0)
 		return fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
 	if (root < 0 || path[0] != '/')
@@ -113,7 +116,7 @@ static int open_found(struct inspection *inspection, int found, struct diag *dia
 
 static int open_file(struct inspection *inspection, int dirfd, const char *path, struct diag *diag)
 {
-	int found = find_file(inspection->process.root, dirfd, path);
+	int found = find_file(&inspection->process, dirfd, path);
 	if (found < 0)
 		return diag_errno(diag, "cannot be found");
 	int error = open_found(inspection, found, diag);
@@ -173,7 +176,7 @@ static int inspect_loader(const struct inspection *inspection, const struct elf 
 		return diag_fail(diag, ENOEXEC, "a damaged ELF file: the name of its loader is cut");
 	memcpy(path, bytes, elf->interpreter_bytes);
 	path[elf->interpreter_bytes] = 0;
-	int found = find_file(inspection->process.root, inspection->process.current, path);
+	int found = find_file(&inspection->process, inspection->process.current, path);
 	snprintf(again, sizeof(again), "/proc/self/fd/%d", found);
 	int error = found < 0 || access(again, X_OK) != 0 ? diag_errno(diag, "its loader %s", path) : 0;
 	if (found >= 0)
@@ -207,21 +210,17 @@ static int inspect_file(struct inspection *inspection, int dirfd, const char *pa
 }
 
 /* The program runs, so the kernel found no fault with the file; and an unreadable file is no reason to refuse. */
-int hook_inspect_running(pid_t pid, struct diag *diag)
+int hook_inspect_running(int executed, struct diag *diag)
 {
-	char path[40];
 	Elf64_Ehdr head;
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t size = fd >= 0 ? pread(fd, &head, sizeof(head), 0) : -1;
-	if (fd >= 0)
-		close(fd);
+	ssize_t size = executed >= 0 ? pread(executed, &head, sizeof(head), 0) : -1;
 	return size > 0 ? elf_check_machine(&head, (size_t)size, diag) : 0;
 }
 
 int hook_inspect_executable(int dirfd, const char *path, struct diag *diag)
 {
-	return hook_inspect_executable_in(&(struct hook_directories){-1, AT_FDCWD}, dirfd, path, path, diag);
+	return hook_inspect_executable_in(&(struct hook_directories){.root = -1, .current = AT_FDCWD}, dirfd, path,
+					  path, diag);
 }
 
 int hook_inspect_executable_in(const struct hook_directories *process, int dirfd, const char *path, const char *name,

@@ -17,6 +17,7 @@
  */
 #include "arch/registers.h"
 #include "inject/inject.h"
+#include "inject/program.h"
 
 #include <dirent.h>
 #include <elf.h>
@@ -309,7 +310,7 @@ int inject_check(pid_t pid, struct diag *diag)
 	if (error)
 		return error;
 	struct diag why = {""};
-	error = hook_inspect_running(pid, &why);
+	error = program_check(pid, &why);
 	if (error)
 		return diag_fail(diag, -error, "process %d cannot be traced: %s", (int)pid, why.text);
 	bool has_program = proc_status_value(pid, "Kthread") <= 0 && proc_auxv(pid, AT_PHDR);

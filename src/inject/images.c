@@ -142,7 +142,8 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 	if (is_main && !row.eh_frame_header && inject->tables)
 		inject_fill_tables(inject, &row);
 	uint32_t refused = inject->refused;
-	struct hook_image *hooks = map->inode ? inject->find_hooks(inject->cookie, pid, map, is_main) : NULL;
+	const char *why = NULL;
+	struct hook_image *hooks = map->inode ? inject->find_hooks(inject->cookie, pid, map, is_main, &why) : NULL;
 	if (hooks && hooks->target_count)
 		tell_code(&row, map, end);
 	uint32_t index = region_add_image(inject->region, &row, &file);
@@ -174,7 +175,7 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 	if (hooks)
 		patch_image(inject, hooks, &inject->image[inject->image_count], map->path, is_main);
 	else if (map->inode)
-		inject_refuse(inject, "all functions", map->path, "the file cannot be read");
+		inject_refuse(inject, "all functions", map->path, why);
 	inject->image[inject->image_count].refused = inject->refused - refused;
 	inject->is_doubtful = inject->is_doubtful || inject->image[inject->image_count].is_doubtful;
 	inject->image_count++;

@@ -133,12 +133,12 @@ static uint64_t vdso_clock(const struct proc_map *maps, int count)
 /* List the mappings in the process itself, for a later removal. */
 static void mappings_note(struct inject *inject)
 {
-	struct recorder_mappings mappings = {.magic = RECORDER_MAPPINGS_MAGIC,
-					     .region = inject->region_address,
-					     .data = {inject->recorder - RECORDER_GUARD_BYTES,
-						      inject->fork_wiped + RECORDER_WIPED_BYTES},
-					     .doors = {inject->doors.low, inject->doors.high},
-					     .pools = inject->recorder + offsetof(struct recorder, pool)};
+	struct recorder_mappings mappings = {
+		.magic = RECORDER_MAPPINGS_MAGIC,
+		.region = inject->region_address,
+		.data = {inject->recorder - RECORDER_GUARD_BYTES, inject->fork_wiped + RECORDER_WIPED_BYTES},
+		.doors = {inject->doors.low, inject->doors.high},
+		.pools = inject->recorder + offsetof(struct recorder, pool)};
 	_Static_assert((int)INJECT_ISLAND_MAX <= (int)RECORDER_MAPPING_CODE_COUNT, "each island has a row");
 	for (uint32_t i = 0; i < inject->island_count; i++)
 		mappings.mapping[i] = (struct recorder_mapping){inject->island[i].low, inject->island[i].high};
@@ -211,8 +211,8 @@ void inject_push_images(struct inject *inject)
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < inject->image_count && count < RECORDER_IMAGE_MAX; i++) {
 		const struct region_image *row = region_image(inject->region, inject->image[i].index);
-		struct recorder_image image = {
-			row->base, row->end, row->eh_frame_header, row->eh_frame_header_bytes, row->number, row->file};
+		struct recorder_image image = {row->base,   row->end, row->eh_frame_header, row->eh_frame_header_bytes,
+					       row->number, row->file};
 		context_write(inject, offsetof(struct recorder, image) + count * sizeof(image), &image, sizeof(image));
 		count++;
 	}
@@ -289,7 +289,9 @@ static const struct proc_map *map_of(const struct proc_map *maps, int count, uin
 /* Learn whether the image is the loader, and where its state word is. is_executed: the image is the executed file. */
 static void find_loader(struct inject *inject, const struct proc_map *map, bool is_executed)
 {
-	const struct hook_image *hooks = map ? inject->find_hooks(inject->cookie, inject->pid, map, is_executed) : NULL;
+	const char *why;
+	const struct hook_image *hooks =
+		map ? inject->find_hooks(inject->cookie, inject->pid, map, is_executed, &why) : NULL;
 	bool is_loader = hooks && hooks->is_loader && hooks->is_dynamic;
 	inject->is_by_loader = is_executed && is_loader;
 	inject->is_static = is_executed && !is_loader;
@@ -300,9 +302,10 @@ void inject_prepare(struct inject *inject, pid_t pid)
 {
 	struct proc_map *maps = NULL;
 	int count = proc_read_maps(pid, &maps);
+	const char *why;
 	const struct proc_map *executable = map_of(maps, count, proc_auxv(pid, AT_PHDR));
 	if (executable)
-		inject->find_hooks(inject->cookie, pid, executable, true);
+		inject->find_hooks(inject->cookie, pid, executable, true, &why);
 	free(maps);
 }
 
@@ -405,14 +408,17 @@ static int check_patches(const struct inject *inject, struct diag *diag)
    unannounced. */
 static int prepare_program(struct inject *inject, struct remote *remote, struct diag *diag)
 {
-	struct stat status = {0};
+	struct foreign_file program = {.fd = -1};
 	struct region_image image = {0};
 	struct proc_map map = {.path = ""};
+	const char *why;
 	int error = 0;
-	int file = inject->is_by_loader ? program_open(inject->pid, map.path, sizeof(map.path), &status) : -1;
-	map.inode = status.st_ino;
+	if (inject->is_by_loader)
+		program_open(&program, inject->pid, map.path, sizeof(map.path));
+	int file = program.fd;
+	map.inode = program.status.st_ino;
 	const struct hook_image *hooks =
-		file >= 0 ? inject->find_hooks(inject->cookie, inject->pid, &map, true) : NULL;
+		file >= 0 ? inject->find_hooks(inject->cookie, inject->pid, &map, true, &why) : NULL;
 	if (hooks && hooks->is_dynamic)
 		map_near_program(inject, remote, file, hooks);
 	else if (hooks && !inject->has_allocator)

@@ -45,7 +45,7 @@ struct inject_span {
 /** A known file image in the target. */
 struct inject_image {
 	uint64_t base, end, bias, inode;
-	uint32_t index, file;      /**< of its row and its file's row in the region */
+	uint32_t index, file;                        /**< of its row and its file's row in the region */
 	struct inject_span stubs[INJECT_ISLAND_MAX]; /**< by island: the memory of its stubs */
 	uint64_t requests;         /**< address of the contexts of its requests to Valgrind; 0: none yet */
 	bool has_glibc, has_other; /**< it defines malloc: glibc's, another one */
@@ -103,7 +103,8 @@ struct inject {
 	uint32_t refused;  /**< how many functions could not be patched */
 	char refusal[384]; /**< the last such function and the reason */
 	/** return the functions to hook in a mapped file (hook_cache_find); the result stays the callee's */
-	struct hook_image *(*find_hooks)(void *cookie, pid_t pid, const struct proc_map *map, bool is_main);
+	struct hook_image *(*find_hooks)(void *cookie, pid_t pid, const struct proc_map *map, bool is_main,
+					 const char **why);
 	void *cookie;
 };
 

@@ -244,8 +244,9 @@ static int islands_add(struct inject *inject, struct remote *remote, uint64_t ne
 	image_read_loaded(inject->memory, near, &loader, NULL);
 	image_read_loaded(inject->memory, executable->low, &image, NULL);
 	bool needs_own = is_far(image.base, near), is_asked = needs_own || image.end <= LOW_CODE_END;
+	const char *why;
 	uint32_t count =
-		is_asked ? patches_count(inject->find_hooks(inject->cookie, inject->pid, executable, true)) : 0;
+		is_asked ? patches_count(inject->find_hooks(inject->cookie, inject->pid, executable, true, &why)) : 0;
 	doors_open(inject, &image, count);
 	bool has_doors = inject->doors.high != 0;
 	const struct place_wish place = place_near(loader.base, loader.end);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "inject/program.h"
 
-#include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "hook/hook.h"
+#include "os/fd.h"
 #include "os/proc.h"
 
 /* The options of glibc's loader and musl's before a program. With others, such as --list and --verify, a loader starts
@@ -27,7 +25,7 @@ static const struct {
 	{"--preload", true},
 	{"--", false},
 };
-enum { OPTION_COUNT = sizeof(options) / sizeof(options[0]) };
+enum { OPTION_COUNT = sizeof(options) / sizeof(options[0]), NAME_BYTES = 4096 };
 
 /* Return how many arguments an option takes, itself included; 0: it is none before a program. For musl, a value may
    also follow a "=". */
@@ -67,55 +65,39 @@ const char *program_in_arguments(const char *arguments, size_t size)
 	return at < end ? at : NULL;
 }
 
-/* Return a descriptor of the file as the process sees it, not opened for reading. */
-static int find_file(pid_t pid, const char *name)
+/* Get the program's name as the arguments have it; "": the loader starts none. */
+static void program_name(pid_t pid, char *name, size_t size)
 {
-	char from[40];
-	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = name[0] == '/' ? RESOLVE_IN_ROOT : 0};
-	snprintf(from, sizeof(from), "/proc/%d/%s", (int)pid, name[0] == '/' ? "root" : "cwd");
-	int directory = open(from, O_PATH | O_CLOEXEC);
-	int fd = directory >= 0 ? (int)syscall(SYS_openat2, directory, name, &how, sizeof(how)) : -1;
-	if (directory >= 0)
-		close(directory);
-	return fd;
-}
-
-/* Write the program's path. Return a descriptor of its file, not opened for reading; -1: unknown. */
-static int find_program(pid_t pid, char *path, size_t size, bool *is_named)
-{
-	char link[40];
 	size_t bytes = 0;
 	char *arguments = proc_arguments(pid, &bytes);
-	const char *name = arguments ? program_in_arguments(arguments, bytes) : NULL;
-	int fd = name && strchr(name, '/') ? find_file(pid, name) : -1;
-	snprintf(path, size, "%s", name ? name : "");
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	ssize_t length = fd >= 0 ? readlink(link, path, size - 1) : -1;
-	if (length >= 0)
-		path[length] = 0;
+	const char *found = arguments ? program_in_arguments(arguments, bytes) : NULL;
+	snprintf(name, size, "%s", found ? found : "");
 	free(arguments);
-	*is_named = name != NULL;
-	return fd;
 }
 
 bool program_path(pid_t pid, char *path, size_t size)
 {
-	bool is_named;
-	int fd = find_program(pid, path, size, &is_named);
-	if (fd >= 0)
-		close(fd);
-	return is_named;
+	char name[NAME_BYTES];
+	program_name(pid, name, sizeof(name));
+	if (!strchr(name, '/') || foreign_find_named(pid, name, path, size) != 0)
+		snprintf(path, size, "%s", name);
+	return name[0] != 0;
 }
 
-int program_open(pid_t pid, char *path, size_t size, struct stat *status)
+void program_open(struct foreign_file *file, pid_t pid, char *path, size_t size)
 {
-	char again[40];
-	bool is_named;
-	int found = find_program(pid, path, size, &is_named), fd = -1;
-	snprintf(again, sizeof(again), "/proc/self/fd/%d", found);
-	if (found >= 0 && fstat(found, status) == 0 && S_ISREG(status->st_mode))
-		fd = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (found >= 0)
-		close(found);
-	return fd;
+	char name[NAME_BYTES];
+	program_name(pid, name, sizeof(name));
+	*file = (struct foreign_file){.fd = -1};
+	if (!strchr(name, '/') || foreign_open_named(file, pid, name, path, size) != 0)
+		snprintf(path, size, "%s", name);
+}
+
+int program_check(pid_t pid, struct diag *diag)
+{
+	struct foreign_file file;
+	foreign_open_executed(&file, pid);
+	int error = hook_inspect_running(file.fd, diag);
+	fd_close(&file.fd);
+	return error;
 }

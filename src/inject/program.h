@@ -5,8 +5,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/stat.h>
 #include <sys/types.h>
+
+#include "base/diag.h"
+#include "inject/foreign_file.h"
 
 /** Find the program in `size` bytes of a loader's arguments, each ended by a NUL. Return its name as given; NULL: the
     loader starts none, as with --list. */
@@ -16,8 +18,12 @@ const char *program_in_arguments(const char *arguments, size_t size);
     it has no slash: then the loader searches its directories. Return false, and write "", if the loader starts none. */
 bool program_path(pid_t pid, char *path, size_t size);
 
-/** Write the path, open the file for reading, and store its status. Return the descriptor; -1: there is none, or it is
-    no regular file. */
-int program_open(pid_t pid, char *path, size_t size, struct stat *status);
+/** Write the path as program_path(), and open the file for reading. file->fd is -1 if there is none, or it is no
+    regular file. */
+void program_open(struct foreign_file *file, pid_t pid, char *path, size_t size);
+
+/** Check that the program of a running process is for this processor. Return 0, or a negative errno with the reason; 0
+    if it cannot be read. */
+int program_check(pid_t pid, struct diag *diag);
 
 #endif

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "arch/patch_bytes.h"
+#include "inject/foreign_file.h"
+#include "os/fd.h"
 #include "recorder/recorder.h"
 
 enum { PAGE = 4096, GAP_MAX = 4, PIECE_BYTES_MAX = 1 << 30 };
@@ -221,24 +223,6 @@ static bool is_in_door(const struct pieces *pieces, uint64_t address)
 	return false;
 }
 
-/* Open the image's file as the process sees it; -1: impossible. */
-static int file_open(pid_t pid, const struct proc_map *map)
-{
-	char path[600];
-	struct stat status;
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, map->low, map->high);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
-		return fd;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, map->path);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0 && (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_ino != map->inode)) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
 /* Return whether the kernel says that the page is the process's own, and so may be patched. Without an answer it
    may. */
 static bool is_own_page(int pagemap, uint64_t address)
@@ -378,20 +362,20 @@ int patches_find(struct patches *patches, pid_t pid, int memory, const struct pi
 		if (!map->inode || map->permissions[2] != 'x' || map->permissions[3] != 'p' ||
 		    map->high - map->low > TEXT_BYTES_MAX)
 			continue;
-		int fd = -1;
+		struct foreign_file file = {.fd = -1};
 		for (uint64_t page = map->low; page < map->high && !error; page += PAGE) {
 			if (!is_own_page(pagemap, page) || !around_read(&compared, memory, map, page) ||
 			    !leads_anywhere(&compared, pieces))
 				continue;
-			fd = fd >= 0 ? fd : file_open(pid, map);
-			if (!around_read_file(&compared, fd, map))
+			if (file.fd < 0)
+				foreign_open_mapped(&file, pid, map, false);
+			if (!around_read_file(&compared, file.fd, map))
 				error = diag_fail(diag, ENOENT, "%s is gone, so its functions cannot be restored",
 						  map->path);
 			else if (!patches_in(patches, &compared, pieces))
 				error = diag_fail(diag, ENOMEM, "no memory for the patches of process %d", (int)pid);
 		}
-		if (fd >= 0)
-			close(fd);
+		fd_close(&file.fd);
 	}
 	if (pagemap >= 0)
 		close(pagemap);

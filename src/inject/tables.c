@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "inject/tables.h"
 
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "hook/elf_file.h"
+#include "inject/foreign_file.h"
 #include "os/proc.h"
 
 enum { HEAD_BYTES = 16, FDE_BYTES_MIN = 16 };
@@ -21,36 +21,16 @@ struct table_row {
 	int64_t location, description;
 };
 
-/* Open the mapped file: by its path as this process sees it, or as the other one does. The executed file may have been
-   removed since, and counts without a check. */
-static int open_mapped(pid_t pid, const struct proc_map *map)
-{
-	char executed[64], image[sizeof(map->path)], inside[64 + sizeof(map->path)];
-	struct stat status;
-	snprintf(executed, sizeof(executed), "/proc/%d/exe", (int)pid);
-	snprintf(inside, sizeof(inside), "/proc/%d/root%s", (int)pid, map->path);
-	proc_image(pid, image, sizeof(image));
-	bool is_executed = strcmp(image, map->path) == 0;
-	const char *const ways[] = {is_executed ? executed : map->path, inside};
-	for (int i = 0; i < 2; i++) {
-		int fd = open(ways[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-		if (fd >= 0 && ((is_executed && !i) || (fstat(fd, &status) == 0 && status.st_ino == map->inode)))
-			return fd;
-		if (fd >= 0)
-			close(fd);
-	}
-	return -1;
-}
-
 int tables_open(pid_t pid, uint64_t base)
 {
 	struct proc_map *maps = NULL;
-	int count = proc_read_maps(pid, &maps), fd = -1;
-	for (int i = 0; i < count; i++)
+	struct foreign_file file = {.fd = -1};
+	int count = proc_read_maps(pid, &maps);
+	for (int i = 0; i < count && file.fd < 0; i++)
 		if (maps[i].low == base)
-			fd = open_mapped(pid, &maps[i]);
+			foreign_open_mapped(&file, pid, &maps[i], false);
 	free(maps);
-	return fd;
+	return file.fd;
 }
 
 uint64_t tables_find(int fd, uint64_t *size)

@@ -56,8 +56,7 @@ static int message_receive(int socket, struct losable_message *message, unsigned
 {
 	union fd_room room;
 	struct iovec parts[] = {{deadline_ms, sizeof(*deadline_ms)}, {message->bytes, message->size}};
-	struct msghdr head = {
-		.msg_iov = parts, .msg_iovlen = 2, .msg_control = &room, .msg_controllen = sizeof(room)};
+	struct msghdr head = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = &room, .msg_controllen = sizeof(room)};
 	ssize_t got = recvmsg(socket, &head, MSG_CMSG_CLOEXEC);
 	message->fd_count = 0;
 	if (got < (ssize_t)sizeof(*deadline_ms))
@@ -226,7 +225,7 @@ static void child_return(struct losable *losable, struct losable_child *child, b
 {
 	if (!has_answered) {
 		child_release(child, LOSABLE_LOST);
-	} else if (child_in_state(losable, LOSABLE_IDLE)) {
+	} else if (losable->is_once || child_in_state(losable, LOSABLE_IDLE)) {
 		child_release(child, LOSABLE_ENDING);
 	} else {
 		child->state = LOSABLE_IDLE;

@@ -21,6 +21,7 @@
 #define XHEAP_OS_LOSABLE_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -60,6 +61,7 @@ struct losable_child {
 struct losable {
 	const char *name; /**< of the children's processes, 15 bytes at most */
 	losable_work *work;
+	bool is_once;         /**< each child answers one request */
 	pthread_mutex_t lock; /**< of all that follows */
 	pthread_cond_t changed;
 	pid_t owner; /**< the process whose children these are */
@@ -69,6 +71,13 @@ struct losable {
 #define LOSABLE(process_name, function) \
 	{ \
 		.name = (process_name), .work = (function), .lock = PTHREAD_MUTEX_INITIALIZER, \
+		.changed = PTHREAD_COND_INITIALIZER \
+	}
+
+/** As LOSABLE(), of children that give up for one request what they need for the next. */
+#define LOSABLE_ONCE(process_name, function) \
+	{ \
+		.name = (process_name), .work = (function), .is_once = true, .lock = PTHREAD_MUTEX_INITIALIZER, \
 		.changed = PTHREAD_COND_INITIALIZER \
 	}
 

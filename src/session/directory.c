@@ -11,10 +11,12 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "os/local_files.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "session/places.h"
@@ -500,33 +502,79 @@ void session_each_directory(void (*visit)(void *cookie, const char *path), void 
 	places_each(geteuid(), UINT64_MAX, directories_each, &visiting);
 }
 
-/* Get the session's name or trace path. Only the recording user and the recorded user influence it, so the directory
-   may be anybody's. */
-static bool title_of(const char *path, char *title, size_t size)
+/* Get the session's name or trace path. */
+static bool title_of(const struct session_directory *directory, char *title, size_t size)
 {
-	struct session_directory directory = {.place = -1, .fd = open(path, DIRECTORY)};
-	char *text = directory.fd >= 0 ? session_file_read(&directory, "session") : NULL;
+	char *text = session_file_read(directory, "session");
 	bool is_found = text && ((fields_value(text, "name", title, size) && title[0]) ||
 				 (fields_value(text, "trace", title, size) && title[0]));
 	free(text);
+	return is_found;
+}
+
+/* Open the directory at the path if it lies in a place of this user, of root or of the process's owner, without
+   waiting for a file system. Write the user. Return a descriptor, or -1. */
+static int directory_of_region(const char *path, pid_t pid, uid_t *user)
+{
+	int64_t owner = proc_status_value(pid, "Uid");
+	const uid_t users[] = {geteuid(), 0, (uid_t)owner};
+	int named = local_find(-1, path), fd = -1;
+	if (named >= 0 && local_is(named, 0))
+		for (size_t i = 0; i < sizeof(users) / sizeof(users[0]) && fd < 0 && owner >= 0; i++)
+			if (place_has_directory(named, users[i])) {
+				*user = users[i];
+				fd = openat(named, ".", DIRECTORY);
+			}
+	if (named >= 0)
+		close(named);
+	return fd;
+}
+
+static bool is_region(int directory, const char *name, const struct proc_map *map)
+{
+	struct stat status;
+	return fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode) &&
+	       status.st_ino == map->inode && major(status.st_dev) == map->device_major &&
+	       minor(status.st_dev) == map->device_minor;
+}
+
+/* Return whether a session of this user will be recovered, or another one's logger takes connections: a user's own
+   session is the only thing that another one may claim. */
+static bool counts(int directory, uid_t user)
+{
+	enum { OTHERS_MS = 1000 };
+	if (user == geteuid())
+		return true;
+	int socket = connect_in(directory, user, monotonic_now_ns() + OTHERS_MS * NS_PER_MS);
+	if (socket >= 0)
+		close(socket);
+	return socket >= 0;
+}
+
+static bool session_of_map(pid_t pid, struct proc_map *map, char *name, size_t size)
+{
+	struct session_directory directory = {.place = -1, .fd = -1};
+	uid_t user = 0;
+	char *slash = strrchr(map->path, '/');
+	if (!slash || strncmp(slash, "/region.", strlen("/region.")) != 0)
+		return false;
+	*slash = 0;
+	directory.fd = directory_of_region(map->path, pid, &user);
+	bool is_found = directory.fd >= 0 && is_region(directory.fd, slash + 1, map) && counts(directory.fd, user) &&
+			title_of(&directory, name, size);
 	session_directory_close(&directory);
 	return is_found;
 }
 
-/* A region whose file still exists belongs to a session that is live, or will be recovered. */
+/* A region whose file still exists belongs to a session that is live, or will be recovered. Any process can map any
+   file that has such a name. */
 bool session_of_process(pid_t pid, char *name, size_t size)
 {
 	struct proc_map *maps = NULL;
 	int count = proc_read_maps(pid, &maps);
 	bool is_found = false;
-	for (int i = 0; i < count && !is_found; i++) {
-		char *slash = strrchr(maps[i].path, '/');
-		if (!strstr(maps[i].path, "/xheap") || !slash || strncmp(slash, "/region.", 8) != 0 ||
-		    access(maps[i].path, F_OK) != 0)
-			continue;
-		*slash = 0;
-		is_found = title_of(maps[i].path, name, size);
-	}
+	for (int i = 0; i < count && !is_found; i++)
+		is_found = session_of_map(pid, &maps[i], name, size);
 	free(maps);
 	return is_found;
 }

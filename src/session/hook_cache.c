@@ -2,18 +2,16 @@
 #include "session/hook_cache.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/threads.h"
+#include "inject/foreign_file.h"
+#include "inject/image_parser.h"
 
 /* A program can execute and load any number of files. Unused ones are forgotten above ENTRIES_KEPT, and above
    ENTRIES_MAX new ones are not read. */
@@ -80,18 +78,10 @@ static struct entry *entry_read(int fd, const struct stat *status, bool is_main)
 		return NULL;
 	*entry = (struct entry){
 		.device = status->st_dev, .inode = status->st_ino, .changed = status->st_mtim, .is_main = is_main};
-	size_t size = (size_t)status->st_size;
-	/* Shared: into private mappings the kernel writes the breakpoints of uprobes, also here. */
-	void *data = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
-	int error = !size ? -EINVAL : data == MAP_FAILED ? -errno : 0;
-	if (!error) {
-		struct diag diag = {""};
-		error = hook_image_read(&entry->image, data, size, is_main, &diag);
-		munmap(data, size);
-	}
+	int error = image_parse(&entry->image, fd, status, is_main);
 	entry->is_good = !error;
-	/* That says nothing of the file: the next process may find memory for it. */
-	if (error != -ENOMEM)
+	/* These say nothing of the file: the next process may find memory for it, or a child that answers. */
+	if (error != -ENOMEM && error != -ETIMEDOUT && error != -EBUSY && error != -EPIPE)
 		return entry;
 	free(entry);
 	return NULL;
@@ -104,43 +94,6 @@ static struct entry *find(struct hook_cache *cache, const struct stat *status, b
 		    memcmp(&entry->changed, &status->st_mtim, sizeof(entry->changed)) == 0)
 			return entry;
 	return NULL;
-}
-
-/* Open the file if the path still names the mapped one, by its inode; 0: any file. */
-static int open_same(const char *path, uint64_t inode, struct stat *status)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0 && (fstat(fd, status) != 0 || !S_ISREG(status->st_mode) || (inode && status->st_ino != inode))) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
-/*
- * Open the mapped file. The maps' path is tried as this process sees it, then as the process's mount namespace does. If
- * neither leads to the file (chroot in such a namespace, a replaced file), the kernel opens it for privileged users.
- * A file system may show other inodes in maps than in files. Then the file at the path is taken, and each patch
- * compares the bytes that it replaces.
- */
-static int open_mapped(pid_t pid, const struct proc_map *map, struct stat *status)
-{
-	char inside[1024], by_place[1024];
-	snprintf(inside, sizeof(inside), "/proc/%d/root%s", (int)pid, map->path);
-	snprintf(by_place, sizeof(by_place), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, map->low, map->high);
-	const struct {
-		const char *path;
-		uint64_t inode;
-	} ways[] = {
-		{map->path, map->inode},
-		{inside, map->inode},
-		{by_place, map->inode},
-		{inside, 0},
-	};
-	int fd = -1;
-	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]) && fd < 0; i++)
-		fd = open_same(ways[i].path, ways[i].inode, status);
-	return fd;
 }
 
 /* Return the entry of the file, or NULL; set *is_full. */
@@ -170,30 +123,33 @@ static struct entry *add_locked(struct hook_cache *cache, struct entry *made, co
 	return entry;
 }
 
-struct hook_image *hook_cache_find(void *cookie, pid_t pid, const struct proc_map *map, bool is_main)
+struct hook_image *hook_cache_find(void *cookie, pid_t pid, const struct proc_map *map, bool is_main, const char **why)
 {
 	struct hook_cache *cache = cookie;
-	struct stat status;
+	struct foreign_file file;
 	bool is_full;
-	int fd = open_mapped(pid, map, &status);
-	if (fd < 0)
+	/* A file system may show other inodes in maps than in files: each patch compares the bytes that it replaces. */
+	int error = foreign_open_mapped(&file, pid, map, true);
+	*why = foreign_reason(error);
+	if (error)
 		return NULL;
-	struct entry *entry = find_locked(cache, &status, is_main, &is_full);
-	if (!entry && !is_full && (entry = entry_read(fd, &status, is_main)))
-		entry = add_locked(cache, entry, &status);
-	close(fd);
+	struct entry *entry = find_locked(cache, &file.status, is_main, &is_full);
+	if (!entry && !is_full && (entry = entry_read(file.fd, &file.status, is_main)))
+		entry = add_locked(cache, entry, &file.status);
+	close(file.fd);
 	return entry && entry->is_good ? &entry->image : NULL;
 }
 
 static void *prepare(void *argument)
 {
+	const char *why;
 	const uint64_t addresses[] = {getauxval(AT_BASE), (uint64_t)(uintptr_t)getpid};
 	struct proc_map *maps;
 	int count = proc_read_maps(getpid(), &maps);
 	for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++)
 		for (int j = 0; j < count; j++)
 			if (addresses[i] >= maps[j].low && addresses[i] < maps[j].high && maps[j].path[0] == '/')
-				hook_cache_find(argument, getpid(), &maps[j], false);
+				hook_cache_find(argument, getpid(), &maps[j], false, &why);
 	if (count >= 0)
 		free(maps);
 	return NULL;

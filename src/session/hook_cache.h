@@ -25,8 +25,8 @@ void hook_cache_prepare(struct hook_cache *cache);
 /** Forget the oldest files if there are many. Only while no caller uses a result of hook_cache_find(). */
 void hook_cache_trim(struct hook_cache *cache);
 
-/** Find the file that `pid` has mapped, reading it if it is new. Return NULL if it cannot be read or the cache is full.
-    The result stays the cache's and is valid until hook_cache_trim(). */
-struct hook_image *hook_cache_find(void *cache, pid_t pid, const struct proc_map *map, bool is_main);
+/** Find the file that `pid` has mapped, reading it if it is new. Return NULL if it cannot be read, with the reason in
+    *why, a static text, or if the cache is full. The result stays the cache's and is valid until hook_cache_trim(). */
+struct hook_image *hook_cache_find(void *cache, pid_t pid, const struct proc_map *map, bool is_main, const char **why);
 
 #endif

@@ -24,6 +24,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "inject/remote.h"
+#include "os/capabilities.h"
 #include "os/clock.h"
 #include "os/limits.h"
 #include "os/monotonic.h"
@@ -522,8 +523,18 @@ static int begin_without_memory(struct logger *logger)
 	return diag_fail(&logger->diag, ENOMEM, "no memory to record");
 }
 
+/* What root's logger needs: to trace processes of users and find their files (SYS_PTRACE, DAC_READ_SEARCH, and
+   SYS_ADMIN for the kernel's links to mapped files and for seccomp filters), to write their memory through /proc and
+   traces into their directories (DAC_OVERRIDE), to signal them (KILL), to stop threads promptly (SYS_NICE), to read
+   their limits (SYS_RESOURCE). docs/security.md has the same list. */
+static const uint64_t kept_capabilities = CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_SYS_ADMIN) |
+					  CAPABILITY(CAP_DAC_READ_SEARCH) | CAPABILITY(CAP_DAC_OVERRIDE) |
+					  CAPABILITY(CAP_KILL) | CAPABILITY(CAP_SYS_NICE) |
+					  CAPABILITY(CAP_SYS_RESOURCE);
+
 static int logger_begin(struct logger *logger)
 {
+	capabilities_keep(kept_capabilities);
 	guard_begin();
 	logger->hooks = hook_cache_new();
 	if (logger->hooks)

@@ -67,6 +67,16 @@ static bool is_out_of_reach(int fd, uid_t user)
 	return is_safe;
 }
 
+bool place_has_directory(int directory, uid_t user)
+{
+	int place = openat(directory, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	bool is_true = place >= 0 && place_is_own(directory, user) && place_is_own(place, user) &&
+		       is_out_of_reach(place, user);
+	if (place >= 0)
+		close(place);
+	return is_true;
+}
+
 static bool is_tmpfs(int fd)
 {
 	struct statfs status;
@@ -236,8 +246,7 @@ static int shared_open(struct place *place, struct diag *diag)
 int place_open(struct place *place, struct diag *diag)
 {
 	uid_t user = geteuid();
-	const struct runtime runtimes[] = {runtime_of(getenv(OWN_PLACE), user, OTHERS_WRITE),
-					   runtime_of_root,
+	const struct runtime runtimes[] = {runtime_of(getenv(OWN_PLACE), user, OTHERS_WRITE), runtime_of_root,
 					   runtime_of(getenv("XDG_RUNTIME_DIR"), user, OTHERS)};
 	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
 		if (place_in(place, &runtimes[i], user, true))

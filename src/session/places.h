@@ -32,6 +32,10 @@ struct place {
 /** Return whether the open directory belongs to the user and nobody else may list it or write to it. */
 bool place_is_own(int fd, uid_t user);
 
+/** Return whether the open directory is the user's own and lies in a directory that may be a place of theirs: whoever
+    has other environment variables finds sessions elsewhere. The file system must be local (os/local_files.h). */
+bool place_has_directory(int directory, uid_t user);
+
 /** Return whether the file system has room for the buffers of a process. */
 bool place_has_room(int fd);
 

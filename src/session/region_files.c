@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -112,9 +113,13 @@ int region_file_make(struct region *region, char path[REGION_FILE_PATH_BYTES],
 		session_file_remove(directory, name);
 		return diag_fail(diag, EMFILE, "cannot open %s: %s", path, strerror(EMFILE));
 	}
-	if (error != -ENOSPC && error != -EDQUOT)
-		return error;
-	return make_elsewhere(region, path, directory, name, trace_path, config) == 0 ? 0 : error;
+	if ((error == -ENOSPC || error == -EDQUOT) &&
+	    make_elsewhere(region, path, directory, name, trace_path, config) == 0)
+		error = 0;
+	/* Who has the region mapped counts as a target: a child that the logger asks, and may lose, has not. */
+	if (!error)
+		madvise(region->header, region->bytes, MADV_DONTFORK);
+	return error;
 }
 
 void region_file_find(char path[REGION_FILE_PATH_BYTES], const char *directory, uint32_t number)

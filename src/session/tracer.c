@@ -39,6 +39,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "inject/program.h"
 #include "os/clock.h"
 #include "os/limits.h"
 #include "os/monotonic.h"
@@ -46,6 +47,7 @@
 #include "os/proc.h"
 #include "session/control.h"
 #include "session/directory.h"
+#include "session/exec_file.h"
 #include "session/image_domain.h"
 #include "session/image_start.h"
 
@@ -147,33 +149,6 @@ static void executed_name(const struct tracer_task *task, char *name, size_t siz
 		name[length] = 0;
 	else
 		snprintf(name, size, "descriptor %d", task->directory);
-}
-
-/* Inspect the file that is about to be executed, by its path as the process sees it. name: for people. */
-static int inspect(const struct tracer_task *task, const char *name, struct diag *diag)
-{
-	static const char self[] = "/proc/self/";
-	char path[64];
-	bool is_self = strncmp(task->path, self, strlen(self)) == 0;
-	struct hook_directories process;
-	snprintf(path, sizeof(path), "/proc/%d/root", (int)task->pid);
-	process.root = open(path, O_PATH | O_CLOEXEC);
-	snprintf(path, sizeof(path), "/proc/%d/cwd", (int)task->pid);
-	process.current = open(path, O_PATH | O_CLOEXEC);
-	if (is_self)
-		snprintf(path, sizeof(path), "/proc/%d", (int)task->pid);
-	else if (task->directory != AT_FDCWD)
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)task->pid, task->directory);
-	int directory = open(path, O_PATH | O_CLOEXEC);
-	int error =
-		hook_inspect_executable_in(&process, directory, task->path + (is_self ? strlen(self) : 0), name, diag);
-	if (directory >= 0)
-		close(directory);
-	if (process.current >= 0)
-		close(process.current);
-	if (process.root >= 0)
-		close(process.root);
-	return error;
 }
 
 /* ---- waiting for the exec ---- */
@@ -376,7 +351,7 @@ static bool has_gained(const struct tracer_task *task, pid_t pid, const struct p
 static bool could_take_privileges(const struct tracer_task *task, struct diag *diag)
 {
 	struct diag why = {""};
-	int error = geteuid() == 0 ? 0 : inspect(task, task->path, &why);
+	int error = geteuid() == 0 ? 0 : exec_file_inspect(task->pid, task->directory, task->path, task->path, &why);
 	/* It has some, its format is another program's, or it cannot be read. */
 	bool could = error == -EPERM || error == -ENOEXEC || error == -EACCES;
 	if (could)
@@ -582,7 +557,7 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 				       : image_select(&task->image, task->pid);
 	}
 	/* Of another architecture it lacks what an injection needs, and the reason would be the first of that. */
-	bool fits = job->outcome == CONTROL_OUTCOME_TRACED && hook_inspect_running(task->pid, &result->diag) == 0;
+	bool fits = job->outcome == CONTROL_OUTCOME_TRACED && program_check(task->pid, &result->diag) == 0;
 	if (fits && has_region) {
 		inject_held(job, result);
 	} else if (has_region) {
@@ -616,7 +591,7 @@ static void tracer_run_one(struct tracer_job *job, struct tracer_result *result)
 		attach_one(job, result);
 		return;
 	}
-	int error = inspect(task, result->path, &result->diag);
+	int error = exec_file_inspect(task->pid, task->directory, task->path, result->path, &result->diag);
 	if (error)
 		limits_explain(0, error, result->diag.text, sizeof(result->diag.text));
 	/* A file of no known format may be none for the kernel either: then nothing is executed, and a shell reads it

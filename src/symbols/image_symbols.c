@@ -386,6 +386,18 @@ void image_open(struct image *image, const char *path, const struct build_id *bu
 		mini_open(image);
 }
 
+bool image_is_there(const char *path, const struct build_id *build_id, struct stat *status)
+{
+	struct image_file file = image_no_file;
+	bool is_there;
+
+	elf_version(EV_CURRENT);
+	is_there = path[0] == '/' && file_open_fd(&file, file_open_regular(path, status)) &&
+		   file_has_build_id(&file, build_id);
+	file_close(&file);
+	return is_there;
+}
+
 void image_close(struct image *image)
 {
 	dwarf_end(image->dwarf);

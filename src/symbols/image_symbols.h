@@ -7,6 +7,7 @@
 #include <libelf.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "symbols/debuginfod.h"
 
@@ -40,6 +41,8 @@ void image_init(struct image *image);
     only opened if `with_separate`: unpacking it takes tens of milliseconds. */
 void image_open(struct image *image, const char *path, const struct build_id *build_id, struct debuginfod *debuginfod,
 		bool with_separate);
+/** Return whether the file at the path has this build-id, and store its status. */
+bool image_is_there(const char *path, const struct build_id *build_id, struct stat *status);
 /** Close all files. */
 void image_close(struct image *image);
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/intern.h"
 #include "base/map.h"
@@ -323,4 +324,25 @@ uint64_t symbols_spent_ns(const struct symbols *symbols)
 bool symbols_image_has_symbols(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size)
 {
 	return symbols_image(symbols, path, build_id, build_id_size)->has_symbols;
+}
+
+bool symbols_image_is_trusted(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size)
+{
+	const struct image *image = &symbols_image(symbols, path, build_id, build_id_size)->image;
+	const struct image_file *files[] = {&image->main, &image->debug, &image->shared};
+	struct stat status;
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+		if (files[i]->fd >= 0 &&
+		    (fstat(files[i]->fd, &status) != 0 || (status.st_uid != 0 && status.st_uid != geteuid())))
+			return false;
+	return true;
+}
+
+bool symbols_file_is_there(const char *path, const uint8_t *build_id, size_t build_id_size, struct stat *status)
+{
+	struct build_id id = {.size = build_id_size};
+	if (build_id_size > sizeof(id.bytes))
+		return false;
+	memcpy(id.bytes, build_id, build_id_size);
+	return image_is_there(path, &id, status);
 }

@@ -71,4 +71,10 @@ uint64_t symbols_spent_ns(const struct symbols *symbols);
 bool symbols_image_has_symbols(struct symbols *symbols, const char *path, const uint8_t *build_id,
 			       size_t build_id_size);
 
+/** Return whether all files that the image's names are from belong to this user or to root. */
+bool symbols_image_is_trusted(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size);
+
+/** Return whether a file with this build-id is at the path now, and store its status. */
+bool symbols_file_is_there(const char *path, const uint8_t *build_id, size_t build_id_size, struct stat *status);
+
 #endif

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import unicodedata
 
-from live import LONG_SECONDS, PROGRAMS, XHEAP, expect, run_tests, stop_session, told, xheap
+from live import LONG_SECONDS, PROGRAMS, XHEAP, attach, expect, run_tests, stop_session, told, xheap
 
 PRIVATE, SKIP, USER = "XHEAP_TEST_FALSE_SESSIONS", 77, 64021
 FALSE_LOGGER = os.path.join(PROGRAMS, "false_logger")
@@ -138,6 +138,52 @@ def texts():
             expect("\nxheap: a line" not in text, f"{words}: a text begins a line: {text}")
 
 
+@contextlib.contextmanager
+def process_of_user(*words):
+    """A process of the other user that waits for the end of the block."""
+    command = [os.path.join(PROGRAMS, "claimed"), *words]
+    process = subprocess.Popen(command, user=USER, group=USER, extra_groups=[], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    expect(process.stdout.readline() == "ready\n", f"{command} does not begin: {process.poll()}")
+    try:
+        yield process.pid
+    finally:
+        process.stdin.close()
+        process.wait()
+
+
+def claimed():
+    """A process that has made itself what a recorded one looks like is recorded all the same: in a directory for all, in a place of its user's, and with a
+    socket that nobody listens at."""
+    for place, mode, name in ("/dev/shm/theirs", 0o755, "xheap"), (f"/dev/shm/xheap-{USER}-claims", 0o700, "1-abcdef"):
+        directory = f"{place}/{name}"
+        os.mkdir(place, mode)
+        os.chown(place, USER, USER)
+        with process_of_user(directory) as pid:
+            attach("start", "own", "-p", pid, "-o", "own.xht")
+            expect(told("query", "own")["targets"], f"{directory}: the process is not recorded")
+            xheap("stop", "own")
+        subprocess.run(["rm", "-r", place], check=True)
+
+
+def recorded():
+    """A process that a session records is left to it: root's, its owner's, or root's that is to be recovered."""
+    with process_of_user() as pid:
+        attach("start", "own", "-p", pid, "-o", "own.xht")
+        expect("is recorded already, by own" in asked("other", "start", "other", "-p", pid, "-o", "other.xht"), "root records what root records")
+        os.kill(told("query", "own")["logger_pid"], signal.SIGKILL)
+        expect("is recorded already, by own" in asked("other", "start", "other", "-p", pid, "-o", "other.xht"), "root records what is to be recovered")
+    xheap("recover", "own.xht")
+    os.mkdir("/dev/shm/traces", 0o755)
+    os.chown("/dev/shm/traces", USER, USER)
+    theirs = {"user": USER, "group": USER, "extra_groups": [], "cwd": "/dev/shm/traces"}
+    with process_of_user() as pid:
+        xheap("start", "theirs", "-p", pid, "-o", "own.xht", **theirs)
+        try:
+            expect("is recorded already, by theirs" in asked("other", "start", "other", "-p", pid, "-o", "other.xht"), "root records what its owner records")
+        finally:
+            xheap("stop", "theirs", **theirs)
+
+
 enter()
 prepare()
-sys.exit(run_tests(unasked, all_of_them, ends, stopped, texts))
+sys.exit(run_tests(unasked, all_of_them, ends, stopped, texts, claimed, recorded))

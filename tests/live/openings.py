@@ -2,14 +2,18 @@
 # SPDX-License-Identifier: MIT
 """Files of strangers: no reader and no logger opens a pipe or a device, whatever leads to it. The kernel tells of each opening (inotify)."""
 import ctypes
+import glob
 import os
 import shutil
+import stat
 import subprocess
 import sys
 
-from live import XHEAP, expect, run_tests, xheap
+from live import PROGRAMS, XHEAP, expect, info, run_tests, xheap
 
 IN_OPEN = 0x20
+STRANGER = os.path.join(PROGRAMS, "stranger")
+LIBRARY = next(iter(glob.glob("/usr/lib/*/libz.so.1") + glob.glob("/usr/lib*/libz.so.1")), None)
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -81,4 +85,20 @@ def without_proc():
     expect(run.returncode == 0 and "own" in run.stdout, f"status {run.returncode}: {run.stdout}")
 
 
-sys.exit(run_tests(can_tell, readers, without_proc))
+def logger():
+    """A library that a recorded process has in its own mount namespace, at a path where others have a pipe or a device."""
+    if os.geteuid() or subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL).returncode or not LIBRARY:
+        print("not root: no mounts, so no file that only the process sees")
+        return
+    os.mkdir("theirs")
+    os.mkfifo("theirs/pipe")
+    os.mknod("theirs/device", 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+    for name in "pipe", "device":
+        path = os.path.abspath(f"theirs/{name}")
+        with Opened(path):
+            script = f"mount -t tmpfs theirs theirs && cp {LIBRARY} {path} && exec {STRANGER} load {path} < /dev/null"
+            said = xheap("record", "-q", "-o", f"{name}.xht", "unshare", "-m", "sh", "-c", script)
+        expect("loaded" in said and info(f"{name}.xht")["complete"], f"{said}{info(f'{name}.xht')}")
+
+
+sys.exit(run_tests(can_tell, readers, without_proc, logger))

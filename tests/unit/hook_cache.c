@@ -41,6 +41,7 @@ static void files_that_nobody_uses_are_forgotten(void **state)
 	enum { FILES = 1100 };
 	struct hook_cache *cache = hook_cache_new();
 	size_t before = used_bytes();
+	const char *why;
 	(void)state;
 	for (int i = 0; i < FILES; i++) {
 		struct proc_map map = {.low = 0x1000, .high = 0x2000};
@@ -52,7 +53,7 @@ static void files_that_nobody_uses_are_forgotten(void **state)
 		assert_int_equal(fstat(fd, &status), 0);
 		map.inode = status.st_ino;
 		close(fd);
-		assert_null(hook_cache_find(cache, getpid(), &map, false));
+		assert_null(hook_cache_find(cache, getpid(), &map, false, &why));
 	}
 	size_t all = used_bytes() - before;
 	hook_cache_trim(cache);
@@ -85,7 +86,8 @@ static struct hook_cache *shared;
 
 static void *find_libc(void *map)
 {
-	return hook_cache_find(shared, getpid(), map, false);
+	const char *why;
+	return hook_cache_find(shared, getpid(), map, false, &why);
 }
 
 /* Threads that want one file at the same time, one of them before a target does, have one result. */
@@ -106,7 +108,7 @@ static void threads_share_what_they_read(void **state)
 			void *found;
 			pthread_join(threads[i], &found);
 			assert_non_null(found);
-			assert_ptr_equal(found, hook_cache_find(shared, getpid(), &libc, false));
+			assert_ptr_equal(found, find_libc(&libc));
 			assert_true(((struct hook_image *)found)->defines_malloc);
 		}
 		if (round)
