@@ -19,7 +19,7 @@ from image_lab import FILES, Watching, clear, enter, listed, prepare, register, 
 from live import expect, run_tests, wait_for
 
 PERL, LEASED, SERVED = FILES / "perl", FILES / "leased", FILES / "served"
-NOBODY, STARTS, TOO_MANY = 65534, 20, 20
+NOBODY, STARTS, TOO_MANY, MANY_READERS, ALL_READERS = 65534, 20, 20, 96, 110
 SERVER_SECONDS = 300
 
 
@@ -54,8 +54,8 @@ def reads_of(pid):
 
 
 @contextlib.contextmanager
-def leases(names):
-    """Executables of nobody, with write leases of nobody's, until the block ends. Copies of perl on a file system of their own."""
+def leases(names, source=PERL):
+    """Executables of nobody, with write leases of nobody's, until the block ends. Copies of the source on a file system of their own."""
     LEASED.mkdir(exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m,mode=1777", "test", LEASED], check=True)
     ready, end = os.pipe(), os.pipe()
@@ -68,7 +68,7 @@ def leases(names):
         os.setuid(NOBODY)
         for name in names:
             (LEASED / name).parent.mkdir(exist_ok=True)
-            shutil.copy(PERL, LEASED / name)
+            shutil.copy(source, LEASED / name)
             fcntl.fcntl(os.open(LEASED / name, os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_WRLCK)
         os.write(ready[1], b"x")
         os.read(end[0], 1)
@@ -160,6 +160,37 @@ def crowded():
             expect(row["traced"] == 3 and listed()[0]["watcher"] == pid, f"{row}")
             give_back()
             finish(blocked)
+
+
+def full():
+    """When nearly all readers wait, nothing is watched. Programs start, the time is listed, and it ends."""
+    clear()
+    register("perl")
+    with leases([str(number) for number in range(ALL_READERS)], shutil.which("true")) as give_back:
+        with Watching():
+            pid, keeper = watcher(), listed()[0]["keeper"]
+            # The keeper would have the file system unmarked before.
+            os.kill(keeper, signal.SIGSTOP)
+            try:
+                blocked = [begin(LEASED / str(number)) for number in range(ALL_READERS)]
+                wait_for("readers in opens", lambda: reads_of(pid) >= MANY_READERS)
+            finally:
+                os.kill(keeper, signal.SIGCONT)
+            def unwatched():
+                return [gap for gap in listed()[0]["intervals"] if gap["why"] == "too many starts waited for their files"]
+            wait_for("a time without marks", unwatched)
+            for _ in range(3):
+                start()
+            give_back()
+            finish(blocked)
+            wait_for("the end of that time", lambda: all(gap["to_ns"] for gap in unwatched()))
+            expect(listed()[0]["watcher"] == pid, "another watcher")
+            def is_traced():
+                before = listed()[1]["perl"]["traced"]
+                start()
+                time.sleep(0.1)
+                return listed()[1]["perl"]["traced"] > before
+            wait_for("a traced start", is_traced)
 
 
 # ---- a file system whose server does not answer ----
@@ -313,4 +344,4 @@ def misnamed():
 
 enter()
 prepare()
-sys.exit(run_tests(leased, ended, crowded, hung, misnamed))
+sys.exit(run_tests(leased, ended, crowded, full, hung, misnamed))
