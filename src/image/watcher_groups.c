@@ -159,6 +159,6 @@ void watcher_check_groups(struct watcher *watcher)
 			continue;
 		epoll_ctl(watcher->ready, EPOLL_CTL_DEL, ended, NULL);
 		tell_guardian(watcher, row, -1);
-		watch_group_close(ended);
+		watch_thread_close(ended);
 	}
 }

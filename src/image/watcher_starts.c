@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "image/watch_thread.h"
 #include "image/watcher_state.h"
 #include "os/monotonic.h"
 #include "os/selinux.h"
@@ -26,7 +27,10 @@ static void start_allow(struct watcher *watcher, struct start *start)
 	if (start->event < 0)
 		return;
 	watcher_allow(watcher, start->group, start->event);
-	close(start->event);
+	if (start->is_local)
+		close(start->event);
+	else
+		watch_thread_close(start->event);
 	start->event = -1;
 	start->deadline_ns = monotonic_now_ns() + REPORT_NS;
 	watcher->pending--;
@@ -322,8 +326,7 @@ static void start_describe(const struct registered *row, int event, const struct
 /* Send the start to a logger, or let it wait for one that begins. Return the reason why that is impossible;
    CONTROL_OUTCOME_TRACED: it is done. */
 static enum control_outcome pass_on(struct watcher_reader *reader, const struct registered *row,
-				    const struct fanotify_event_metadata *event, uint32_t user,
-				    struct control_message *message)
+				    const struct start *described, struct control_message *message)
 {
 	struct watcher *watcher = reader->watcher;
 	struct start *start = start_new(watcher);
@@ -340,13 +343,10 @@ static enum control_outcome pass_on(struct watcher_reader *reader, const struct 
 	}
 	watcher->token += watcher->token == UINT32_MAX ? 2 : 1;
 	message->image.token = watcher->token;
-	*start = (struct start){.token = watcher->token,
-				.option = row->id,
-				.user = user,
-				.tid = event->pid,
-				.event = event->fd,
-				.group = group,
-				.deadline_ns = monotonic_now_ns() + watcher->deadline_ns};
+	*start = *described;
+	start->token = watcher->token;
+	start->group = group;
+	start->deadline_ns = monotonic_now_ns() + watcher->deadline_ns;
 	if (start_send(watcher, row, start, message)) {
 		free(waiting);
 	} else {
@@ -389,7 +389,11 @@ static bool take_start(struct watcher_reader *reader, const struct registered *r
 	struct watcher *watcher = reader->watcher;
 	struct control_message message = {.kind = CONTROL_LAUNCH, .pid = event->pid, .value = 1};
 	bool is_left = !row->option.is_privileged && is_privileged(event->fd, &file->status);
-	uint32_t user = user_of(event->pid);
+	const struct start start = {.option = row->id,
+				    .user = user_of(event->pid),
+				    .tid = event->pid,
+				    .event = event->fd,
+				    .is_local = watcher_is_local(event->fd)};
 	message.image = row->option.image;
 	start_describe(row, event->fd, file, &message);
 	pthread_mutex_lock(&watcher->lock);
@@ -398,7 +402,7 @@ static bool take_start(struct watcher_reader *reader, const struct registered *r
 	if (is_new) {
 		outcome = event->pid <= 0 ? CONTROL_OUTCOME_UNSEEN
 			  : is_left       ? CONTROL_OUTCOME_PRIVILEGED
-					  : pass_on(reader, row, event, user, &message);
+					  : pass_on(reader, row, &start, &message);
 		if (outcome != CONTROL_OUTCOME_TRACED)
 			watcher_report(watcher, row->id, event->pid, outcome, "", NULL);
 	}

@@ -196,7 +196,8 @@ def full():
 # ---- a file system whose server does not answer ----
 
 ATTRIBUTES = struct.Struct("<QQQQQQIIIIIIIIII")
-INIT, LOOKUP, GETATTR, OPEN, READ, QUIET = 26, 1, 3, 14, 15, (2, 36, 42)
+INIT, LOOKUP, GETATTR, OPEN, READ, FLUSH, QUIET = 26, 1, 3, 14, 15, 25, (2, 36, 42)
+FILE_NODES = {b"program": 2, b"closed": 3}
 
 
 def attributes(node, size):
@@ -204,29 +205,30 @@ def attributes(node, size):
 
 
 def serve(device, content):
-    """A directory with the file `program`. The opens of the watcher, and of no other process, are never answered."""
+    """A directory with two programs. The watcher, and no other process, gets no answer when it opens `program`, nor when it closes `closed`."""
     while True:
         request = os.read(device, 1 << 20)
         _, code, unique, node, _, _, pid, _ = struct.unpack_from("<IIQQIIII", request)
         rest, status, answer = request[40:], 0, b""
         if code == INIT:
             answer = struct.pack("<IIIIHHII", 7, 31, 65536, 0, 0, 0, 65536, 0) + bytes(36)
-        elif code == LOOKUP and rest.rstrip(b"\0") == b"program":
-            answer = struct.pack("<QQQQII", 2, 1, 1000, 1000, 0, 0) + attributes(2, len(content))
+        elif (code, node) in ((OPEN, FILE_NODES[b"program"]), (FLUSH, FILE_NODES[b"closed"])) and comm(pid) == "xheap-watcher":
+            continue
+        elif code == LOOKUP and rest.rstrip(b"\0") in FILE_NODES:
+            found = FILE_NODES[rest.rstrip(b"\0")]
+            answer = struct.pack("<QQQQII", found, 1, 1000, 1000, 0, 0) + attributes(found, len(content))
         elif code == LOOKUP:
             status = -errno.ENOENT
         elif code == GETATTR:
             answer = struct.pack("<QII", 1000, 0, 0) + attributes(node, len(content))
         elif code == OPEN:
-            if comm(pid) == "xheap-watcher":
-                continue
             answer = struct.pack("<QII", 1, 0, 0)
         elif code == READ:
             offset, size = struct.unpack_from("<8xQI", rest)
             answer = content[offset:offset + size]
         elif code in QUIET:
             continue
-        elif code not in (18, 25, 29, 34):
+        elif code not in (18, FLUSH, 29, 34):
             status = -errno.ENOSYS
         os.write(device, struct.pack("<IiQ", 16 + len(answer), status, unique) + answer)
 
@@ -306,6 +308,25 @@ def hung():
             wait_for("the end of the last watcher", lambda: comm(pid) != "xheap-watcher")
 
 
+def unclosed():
+    """A recorded start whose file cannot be closed delays no other start."""
+    clear()
+    with served() as end:
+        if not end:
+            return "skipped: there is no FUSE"
+        register("perl")
+        register(SERVED / "closed")
+        with Watching():
+            pid = watcher()
+            expect(run(SERVED / "closed", "-e", "1").returncode == 0, "the program did not start")
+            wait_for_starts(SERVED / "closed", 1)
+            for _ in range(STARTS):
+                start()
+            row = wait_for_starts("perl", STARTS)
+            expect(row["traced"] == STARTS and listed()[0]["watcher"] == pid, f"{row}")
+            end()
+
+
 def is_own_logger(path):
     """Whether it is a logger of this test: others' tests run beside it."""
     if comm(path.parent.name) != "xheap-logger":
@@ -344,4 +365,4 @@ def misnamed():
 
 enter()
 prepare()
-sys.exit(run_tests(leased, ended, crowded, full, hung, misnamed))
+sys.exit(run_tests(leased, ended, crowded, full, hung, unclosed, misnamed))
