@@ -160,7 +160,7 @@ static _Noreturn void guardian_end(struct guardian *guardian)
 		guarded_retire(guardian->current);
 	guardian->current = NULL;
 	while (check_ends(guardian))
-		monotonic_pause(NS_PER_MS);
+		monotonic_pause(ROUND_MS * NS_PER_MS / ROUNDS_WITHOUT_BEAT);
 	_exit(0);
 }
 

@@ -74,7 +74,7 @@ void guarded_take_groups(struct guardian_watcher *guarded)
 	while (watch_receive(guarded->socket, &message, &fd) > 0) {
 		int *group = message.id < WATCHER_GROUP_MAX ? &guarded->groups[message.id] : &fd;
 		if (*group >= 0)
-			watch_group_close(*group);
+			watch_thread_close(*group);
 		if (group != &fd)
 			*group = fd;
 	}
@@ -178,7 +178,7 @@ void guarded_release(struct guardian_watcher *guarded)
 	guarded_take_groups(guarded);
 	for (int i = 0; i < WATCHER_GROUP_MAX; i++)
 		if (guarded->groups[i] >= 0)
-			watch_group_close(guarded->groups[i]);
+			watch_thread_close(guarded->groups[i]);
 	close(guarded->socket);
 	fd_close(&guarded->pidfd);
 	munmap(guarded->opens, sizeof(*guarded->opens));

@@ -37,14 +37,14 @@ bool watch_thread_start(void *(*run)(void *argument), void *argument)
 	return start(run, argument, true) || start(run, argument, false);
 }
 
-static void *group_close_thread(void *group)
+static void *close_thread(void *fd)
 {
-	close((int)(intptr_t)group);
+	close((int)(intptr_t)fd);
 	return NULL;
 }
 
-void watch_group_close(int group)
+void watch_thread_close(int fd)
 {
-	if (!watch_thread_start(group_close_thread, (void *)(intptr_t)group))
-		close(group);
+	if (!watch_thread_start(close_thread, (void *)(intptr_t)fd))
+		close(fd);
 }

@@ -11,8 +11,8 @@ void watch_priority_raise(int priority);
 /** Start a detached thread with a raised priority. Return false if that is impossible. */
 bool watch_thread_start(void *(*run)(void *argument), void *argument);
 
-/** Close a group of the kernel's, which allows all that waits in it. The kernel waits for the end of its marks, which
-    may take longer than a start may wait: no caller waits for that. */
-void watch_group_close(int group);
+/** Close a descriptor in a thread. For a group, which so allows all that waits in it, the kernel waits for the end of
+    its marks; for a file, it may wait for a server. */
+void watch_thread_close(int fd);
 
 #endif

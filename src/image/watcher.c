@@ -195,6 +195,16 @@ static void take_marks(struct watcher *watcher, const struct watch_message *mess
 	}
 }
 
+/* To close the file of a PATH may wait for a server, unless it was only looked up. */
+static void close_received(const struct watch_message *message, int fd)
+{
+	bool is_of_path = message->kind == WATCH_MARK && message->value != WATCH_MARK_SYSTEM;
+	if (is_of_path && !(fcntl(fd, F_GETFL) & O_PATH))
+		watch_thread_close(fd);
+	else
+		close(fd);
+}
+
 static void keeper_messages(struct watcher *watcher)
 {
 	struct watch_message message;
@@ -207,7 +217,7 @@ static void keeper_messages(struct watcher *watcher)
 		pthread_mutex_unlock(&watcher->lock);
 		take_marks(watcher, &message, fd);
 		if (fd >= 0)
-			close(fd);
+			close_received(&message, fd);
 	}
 	if (got < 0)
 		watcher->is_over = true;

@@ -60,18 +60,16 @@ static int mark(struct watcher *watcher, enum watch_mark kind, int object)
 {
 	static const unsigned flags[] = {[WATCH_MARK_SYSTEM] = FAN_MARK_FILESYSTEM};
 	unsigned *row = watcher->is_new ? &watcher->new_group : &watcher->group;
-	char path[64];
 	uint64_t mask = FAN_OPEN_EXEC_PERM | (kind == WATCH_MARK_DIRECTORY ? (uint64_t)FAN_EVENT_ON_CHILD : 0);
+	unsigned how = FAN_MARK_ADD | (kind <= WATCH_MARK_SYSTEM ? flags[kind] : 0);
+	char path[64];
 	if (*row == WATCHER_GROUP_MAX)
 		*row = group_open(watcher);
 	if (*row == WATCHER_GROUP_MAX)
-		return errno ? errno : EMFILE;
-	/* The object was looked up, not opened. */
+		return EMFILE;
+	/* The object may have been looked up, not opened. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", object);
-	return fanotify_mark(watcher->groups[*row].group, FAN_MARK_ADD | (kind <= WATCH_MARK_SYSTEM ? flags[kind] : 0),
-			     mask, AT_FDCWD, path) == 0
-		       ? 0
-		       : errno;
+	return fanotify_mark(watcher->groups[*row].group, how, mask, AT_FDCWD, path) == 0 ? 0 : errno;
 }
 
 void watcher_mark(struct watcher *watcher, const struct watch_message *message, int object)
@@ -161,6 +159,6 @@ void watcher_check_groups(struct watcher *watcher)
 			continue;
 		epoll_ctl(watcher->ready, EPOLL_CTL_DEL, ended, NULL);
 		tell_guardian(watcher, row, -1);
-		watch_group_close(ended);
+		watch_thread_close(ended);
 	}
 }

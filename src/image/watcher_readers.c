@@ -153,6 +153,11 @@ static void opens_set(const struct watcher_reader *reader, uint64_t since_ns)
 	__atomic_store_n(&watcher->opens->since_ns[reader - watcher->readers], since_ns, __ATOMIC_SEQ_CST);
 }
 
+static bool is_over(const struct watcher *watcher)
+{
+	return __atomic_load_n(&watcher->opens->is_over, __ATOMIC_SEQ_CST);
+}
+
 static void read_event(struct watcher_reader *reader, unsigned row)
 {
 	struct watcher *watcher = reader->watcher;
@@ -160,8 +165,7 @@ static void read_event(struct watcher_reader *reader, unsigned row)
 	reader->device = 0;
 	opens_set(reader, monotonic_now_ns());
 	/* Whoever ends this process first says so, and then looks for opens. */
-	bool is_over = __atomic_load_n(&watcher->opens->is_over, __ATOMIC_SEQ_CST);
-	ssize_t got = is_over ? 0 : read(watcher->groups[row].group, &event, sizeof(event));
+	ssize_t got = is_over(watcher) ? 0 : read(watcher->groups[row].group, &event, sizeof(event));
 	opens_set(reader, 0);
 	if (got != (ssize_t)sizeof(event))
 		return;
@@ -178,7 +182,7 @@ static void read_event(struct watcher_reader *reader, unsigned row)
 static void read_queue(struct watcher_reader *reader, unsigned row)
 {
 	struct watcher *watcher = reader->watcher;
-	for (unsigned queued = 2; queued > 1 && enter(reader, row);) {
+	for (unsigned queued = 2; queued > 1 && !is_over(watcher) && enter(reader, row);) {
 		queued = watcher_group_queued(watcher->groups[row].group);
 		/* The guardian reads the events of a watcher that ends. */
 		if (queued && !has_free_descriptor(watcher)) {

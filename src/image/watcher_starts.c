@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "image/watch_thread.h"
 #include "image/watcher_state.h"
 #include "os/monotonic.h"
 #include "os/selinux.h"
@@ -26,7 +27,10 @@ static void start_allow(struct watcher *watcher, struct start *start)
 	if (start->event < 0)
 		return;
 	watcher_allow(watcher, start->group, start->event);
-	close(start->event);
+	if (start->is_local)
+		close(start->event);
+	else
+		watch_thread_close(start->event);
 	start->event = -1;
 	start->deadline_ns = monotonic_now_ns() + REPORT_NS;
 	watcher->pending--;
@@ -350,11 +354,10 @@ static struct start *start_place(struct watcher *watcher, uint32_t share)
 /* Send the start to a logger, or let it wait for one that begins. Return the reason why that is impossible;
    CONTROL_OUTCOME_TRACED: it is done. */
 static enum control_outcome pass_on(struct watcher_reader *reader, const struct registered *row,
-				    const struct fanotify_event_metadata *event, uint32_t user, uint32_t share,
-				    struct control_message *message)
+				    const struct start *described, struct control_message *message)
 {
 	struct watcher *watcher = reader->watcher;
-	struct start *start = start_place(watcher, share);
+	struct start *start = start_place(watcher, described->share);
 	unsigned group;
 	watcher_reader_state(reader, &group);
 	if (!start)
@@ -368,14 +371,10 @@ static enum control_outcome pass_on(struct watcher_reader *reader, const struct 
 	}
 	watcher->token += watcher->token == UINT32_MAX ? 2 : 1;
 	message->image.token = watcher->token;
-	*start = (struct start){.token = watcher->token,
-				.option = row->id,
-				.user = user,
-				.share = share,
-				.tid = event->pid,
-				.event = event->fd,
-				.group = group,
-				.deadline_ns = monotonic_now_ns() + watcher->deadline_ns};
+	*start = *described;
+	start->token = watcher->token;
+	start->group = group;
+	start->deadline_ns = monotonic_now_ns() + watcher->deadline_ns;
 	if (start_send(watcher, row, start, message)) {
 		free(waiting);
 	} else {
@@ -420,7 +419,12 @@ static bool take_start(struct watcher_reader *reader, const struct registered *r
 	struct watcher *watcher = reader->watcher;
 	struct control_message message = {.kind = CONTROL_LAUNCH, .pid = event->pid, .value = 1};
 	bool is_left = row->option.image.checks_privileges && is_privileged(event->fd, &file->status);
-	uint32_t user = user_of(event->pid), share = watcher_share(watcher, event->pid);
+	const struct start start = {.option = row->id,
+				    .user = user_of(event->pid),
+				    .share = watcher_share(watcher, event->pid),
+				    .tid = event->pid,
+				    .event = event->fd,
+				    .is_local = watcher_is_local(event->fd)};
 	message.image = row->option.image;
 	start_describe(row, event->fd, file, &message);
 	pthread_mutex_lock(&watcher->lock);
@@ -429,7 +433,7 @@ static bool take_start(struct watcher_reader *reader, const struct registered *r
 	if (is_new) {
 		outcome = event->pid <= 0 ? CONTROL_OUTCOME_UNSEEN
 			  : is_left       ? CONTROL_OUTCOME_PRIVILEGED
-					  : pass_on(reader, row, event, user, share, &message);
+					  : pass_on(reader, row, &start, &message);
 		if (outcome != CONTROL_OUTCOME_TRACED)
 			watcher_report(watcher, row->id, event->pid, outcome, "", NULL);
 	}

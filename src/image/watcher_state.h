@@ -71,6 +71,7 @@ struct start {
 	pid_t tid;
 	int event;                       /**< descriptor of the file, which the answer needs; -1: it was answered */
 	unsigned group;                  /**< row of its group */
+	bool is_local;                   /**< to close the file waits for nobody */
 	uint32_t user;                   /**< whose loggers may trace it */
 	uint32_t share;                  /**< whose places it takes */
 	struct control_message *waiting; /**< for a logger that begins; NULL: it was sent */
@@ -205,6 +206,9 @@ const struct registered *watcher_match(const struct watcher *watcher, const stru
 
 /** Describe the file of an event but for its path. Return false if that is impossible. */
 bool watcher_file_status(int event, struct watcher_file *file);
+
+/** Return whether no server takes part in what is done to the file. */
+bool watcher_is_local(int event);
 
 /** Return whether the file belongs to no option, as far as that was found out before. */
 bool watcher_is_unregistered(const struct watcher *watcher, const struct watcher_file *file);

@@ -71,8 +71,8 @@ static bool is_by_file_only(const struct watch_table *table, const char *name)
 	return true;
 }
 
-/* Return whether the file system gives a renamed file another time of change. */
-static bool dates_names(int event)
+/* They give a renamed file another time of change, too. */
+bool watcher_is_local(int event)
 {
 	struct statfs system;
 	if (fstatfs(event, &system) != 0)
@@ -97,7 +97,7 @@ void watcher_note_unregistered(struct watcher *watcher, const struct watch_table
 	/* Times in whole seconds are the same again after the clock is set back a little. */
 	if (!has_one_name(file) || !file->name[0] || file->is_script || !file->status.st_ctim.tv_nsec ||
 	    now.tv_sec - file->status.st_ctim.tv_sec <= SETTLED_S || !is_by_file_only(table, file->name) ||
-	    !dates_names(event))
+	    !watcher_is_local(event))
 		return;
 	pthread_mutex_lock(&watcher->lock);
 	if (watcher->messages == messages) {

@@ -19,7 +19,7 @@ from image_lab import FILES, Watching, clear, enter, listed, prepare, register, 
 from live import expect, run_tests, wait_for
 
 PERL, LEASED, SERVED = FILES / "perl", FILES / "leased", FILES / "served"
-NOBODY, STARTS, TOO_MANY = 65534, 20, 20
+NOBODY, STARTS, TOO_MANY, MANY_READERS, ALL_READERS = 65534, 20, 20, 96, 110
 SERVER_SECONDS = 300
 
 
@@ -54,8 +54,8 @@ def reads_of(pid):
 
 
 @contextlib.contextmanager
-def leases(names):
-    """Executables of nobody, with write leases of nobody's, until the block ends. Copies of perl on a file system of their own."""
+def leases(names, source=PERL):
+    """Executables of nobody, with write leases of nobody's, until the block ends. Copies of the source on a file system of their own."""
     LEASED.mkdir(exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m,mode=1777", "test", LEASED], check=True)
     ready, end = os.pipe(), os.pipe()
@@ -68,7 +68,7 @@ def leases(names):
         os.setuid(NOBODY)
         for name in names:
             (LEASED / name).parent.mkdir(exist_ok=True)
-            shutil.copy(PERL, LEASED / name)
+            shutil.copy(source, LEASED / name)
             fcntl.fcntl(os.open(LEASED / name, os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_WRLCK)
         os.write(ready[1], b"x")
         os.read(end[0], 1)
@@ -162,10 +162,42 @@ def crowded():
             finish(blocked)
 
 
+def full():
+    """When nearly all readers wait, nothing is watched. Programs start, the time is listed, and it ends."""
+    clear()
+    register("perl")
+    with leases([str(number) for number in range(ALL_READERS)], shutil.which("true")) as give_back:
+        with Watching():
+            pid, keeper = watcher(), listed()[0]["keeper"]
+            # The keeper would have the file system unmarked before.
+            os.kill(keeper, signal.SIGSTOP)
+            try:
+                blocked = [begin(LEASED / str(number)) for number in range(ALL_READERS)]
+                wait_for("readers in opens", lambda: reads_of(pid) >= MANY_READERS)
+            finally:
+                os.kill(keeper, signal.SIGCONT)
+            def unwatched():
+                return [gap for gap in listed()[0]["intervals"] if gap["why"] == "too many starts waited for their files"]
+            wait_for("a time without marks", unwatched)
+            for _ in range(3):
+                start()
+            give_back()
+            finish(blocked)
+            wait_for("the end of that time", lambda: all(gap["to_ns"] for gap in unwatched()))
+            expect(listed()[0]["watcher"] == pid, "another watcher")
+            def is_traced():
+                before = listed()[1]["perl"]["traced"]
+                start()
+                time.sleep(0.1)
+                return listed()[1]["perl"]["traced"] > before
+            wait_for("a traced start", is_traced)
+
+
 # ---- a file system whose server does not answer ----
 
 ATTRIBUTES = struct.Struct("<QQQQQQIIIIIIIIII")
-INIT, LOOKUP, GETATTR, OPEN, READ, QUIET = 26, 1, 3, 14, 15, (2, 36, 42)
+INIT, LOOKUP, GETATTR, OPEN, READ, FLUSH, QUIET = 26, 1, 3, 14, 15, 25, (2, 36, 42)
+FILE_NODES = {b"program": 2, b"closed": 3}
 
 
 def attributes(node, size):
@@ -173,29 +205,30 @@ def attributes(node, size):
 
 
 def serve(device, content):
-    """A directory with the file `program`. The opens of the watcher, and of no other process, are never answered."""
+    """A directory with two programs. The watcher, and no other process, gets no answer when it opens `program`, nor when it closes `closed`."""
     while True:
         request = os.read(device, 1 << 20)
         _, code, unique, node, _, _, pid, _ = struct.unpack_from("<IIQQIIII", request)
         rest, status, answer = request[40:], 0, b""
         if code == INIT:
             answer = struct.pack("<IIIIHHII", 7, 31, 65536, 0, 0, 0, 65536, 0) + bytes(36)
-        elif code == LOOKUP and rest.rstrip(b"\0") == b"program":
-            answer = struct.pack("<QQQQII", 2, 1, 1000, 1000, 0, 0) + attributes(2, len(content))
+        elif (code, node) in ((OPEN, FILE_NODES[b"program"]), (FLUSH, FILE_NODES[b"closed"])) and comm(pid) == "xheap-watcher":
+            continue
+        elif code == LOOKUP and rest.rstrip(b"\0") in FILE_NODES:
+            found = FILE_NODES[rest.rstrip(b"\0")]
+            answer = struct.pack("<QQQQII", found, 1, 1000, 1000, 0, 0) + attributes(found, len(content))
         elif code == LOOKUP:
             status = -errno.ENOENT
         elif code == GETATTR:
             answer = struct.pack("<QII", 1000, 0, 0) + attributes(node, len(content))
         elif code == OPEN:
-            if comm(pid) == "xheap-watcher":
-                continue
             answer = struct.pack("<QII", 1, 0, 0)
         elif code == READ:
             offset, size = struct.unpack_from("<8xQI", rest)
             answer = content[offset:offset + size]
         elif code in QUIET:
             continue
-        elif code not in (18, 25, 29, 34):
+        elif code not in (18, FLUSH, 29, 34):
             status = -errno.ENOSYS
         os.write(device, struct.pack("<IiQ", 16 + len(answer), status, unique) + answer)
 
@@ -275,6 +308,25 @@ def hung():
             wait_for("the end of the last watcher", lambda: comm(pid) != "xheap-watcher")
 
 
+def unclosed():
+    """A recorded start whose file cannot be closed delays no other start."""
+    clear()
+    with served() as end:
+        if not end:
+            return "skipped: there is no FUSE"
+        register("perl")
+        register(SERVED / "closed")
+        with Watching():
+            pid = watcher()
+            expect(run(SERVED / "closed", "-e", "1").returncode == 0, "the program did not start")
+            wait_for_starts(SERVED / "closed", 1)
+            for _ in range(STARTS):
+                start()
+            row = wait_for_starts("perl", STARTS)
+            expect(row["traced"] == STARTS and listed()[0]["watcher"] == pid, f"{row}")
+            end()
+
+
 def is_own_logger(path):
     """Whether it is a logger of this test: others' tests run beside it."""
     if comm(path.parent.name) != "xheap-logger":
@@ -313,4 +365,4 @@ def misnamed():
 
 enter()
 prepare()
-sys.exit(run_tests(leased, ended, crowded, hung, misnamed))
+sys.exit(run_tests(leased, ended, crowded, full, hung, unclosed, misnamed))
