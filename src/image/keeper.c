@@ -44,7 +44,7 @@
 #define DEBOUNCE_NS (20 * NS_PER_MS)
 #define MOUNTS_NS (100 * NS_PER_MS)
 #define WRITE_NS (50 * NS_PER_MS)
-enum { ROUND_MS = 50, OWN_WAIT_ROUNDS = 10 };
+enum { ROUND_MS = 50, OWN_WAIT_ROUNDS = 10, SEND_S = 10 };
 
 void keeper_say(const struct keeper *keeper, const char *format, ...)
 {
@@ -121,9 +121,10 @@ static void keep_option(struct keeper *keeper, const struct image_option *option
 /* Refuse the command itself under any name. */
 static bool is_own_file(const char *path)
 {
-	struct stat own, status;
-	return path[0] == '/' && stat("/proc/self/exe", &own) == 0 && stat(path, &status) == 0 &&
-	       own.st_ino == status.st_ino && own.st_dev == status.st_dev;
+	struct stat own;
+	struct mount_file file;
+	return path[0] == '/' && stat("/proc/self/exe", &own) == 0 && mount_file_find(path, &file) &&
+	       own.st_ino == file.inode && own.st_dev == file.device;
 }
 
 /* Say the mistakes of all files if they are not those that were said last. */
@@ -262,6 +263,8 @@ static void watcher_begun(struct keeper *keeper, const struct watch_message *mes
 		if (!last->to_ns && message->beat_ns && message->beat_ns < last->from_ns)
 			last->from_ns = message->beat_ns;
 	}
+	/* watch_send() gives up a watcher that takes nothing for so long. */
+	setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){.tv_sec = SEND_S}, sizeof(struct timeval));
 	keeper->watcher = socket;
 	keeper->status.watcher = message->pid;
 	keeper_scan_sessions(keeper);

@@ -105,10 +105,10 @@ static void send_name(const struct keeper *keeper, const struct kept_option *kep
 /* Send all names of the file that a script's first line may have. */
 static void send_path(const struct keeper *keeper, const struct kept_option *kept, const struct link_list *links)
 {
-	char target[PATH_MAX];
-	const char *path = kept->option.image;
+	struct mount_file file;
+	const char *path = kept->option.image, *target = file.path;
 	send_link(keeper, kept->id, WATCH_LINK_INTERPRETER, path, NULL);
-	if (!realpath(path, target))
+	if (!mount_file_find(path, &file))
 		return;
 	send_link(keeper, kept->id, WATCH_LINK_INTERPRETER, target, NULL);
 	for (size_t i = 0; i < links->count; i++)

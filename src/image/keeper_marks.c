@@ -35,31 +35,19 @@ void keeper_note_unwatched(struct keeper *keeper, const struct mount_namespace *
 
 /* ---- registered files ---- */
 
-/* Write the path of a file that was looked up, without links. */
-static bool path_of(int fd, char path[PATH_MAX])
-{
-	char link[64];
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	ssize_t length = readlink(link, path, PATH_MAX - 1);
-	path[length > 0 ? length : 0] = 0;
-	return length > 0;
-}
-
 /* Mark the object unless a user can delay its reads. A server's are root's choice. Return whether it is marked. */
 static bool mark_object(struct keeper *keeper, const struct mount_namespace *space, enum watch_mark kind, int fd)
 {
-	char path[PATH_MAX], why[MOUNT_WHY_BYTES];
-	struct statx status;
-	bool is_slow = mount_judge_file(space, fd, why) == MOUNT_FUSE;
-	if (!path_of(fd, path))
+	char why[MOUNT_WHY_BYTES];
+	struct mount_file file;
+	if (!mount_file_status(fd, &file) || (file.mode & S_IFMT) != (kind == WATCH_MARK_FILE ? S_IFREG : S_IFDIR))
 		return false;
-	if (is_slow)
-		keeper_note_unwatched(keeper, space, path, why);
-	if (is_slow || statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) != 0 ||
-	    (status.stx_mode & S_IFMT) != (kind == WATCH_MARK_FILE ? S_IFREG : S_IFDIR))
-		return false;
-	send_mark(keeper, kind, path, fd);
-	return true;
+	bool is_quick = mount_judge_file(space, fd, why) != MOUNT_FUSE;
+	if (is_quick)
+		send_mark(keeper, kind, file.path, fd);
+	else
+		keeper_note_unwatched(keeper, space, file.path, why);
+	return is_quick;
 }
 
 /* Mark the directory of a file, in which another one may take its place, and follow its changes. */
@@ -80,16 +68,16 @@ static void mark_directory(struct keeper *keeper, const struct mount_namespace *
 /* Mark the file, if there is one, and its directory. A link may lead to the file: its own directory counts, too. */
 static void mark_file(struct keeper *keeper, const struct mount_namespace *space, const struct image_option *option)
 {
-	char path[PATH_MAX];
+	struct mount_file file;
 	int fd = mount_walk(space, option->image, true);
-	bool is_found = fd >= 0 && path_of(fd, path);
+	bool is_found = fd >= 0 && mount_file_status(fd, &file);
 	if (is_found)
 		mark_object(keeper, space, WATCH_MARK_FILE, fd);
 	if (fd >= 0)
 		close(fd);
 	if (is_found)
-		mark_directory(keeper, space, path);
-	if (!is_found || strcmp(path, option->image))
+		mark_directory(keeper, space, file.path);
+	if (!is_found || strcmp(file.path, option->image))
 		mark_directory(keeper, space, option->image);
 }
 
@@ -292,8 +280,7 @@ void keeper_mark_systems(struct keeper *keeper)
 void keeper_send_option(struct keeper *keeper, const struct kept_option *kept)
 {
 	const struct image_option *option = &kept->option;
-	char resolved[PATH_MAX];
-	struct stat status;
+	struct mount_file file;
 	bool is_path = image_option_is_path(option), counts = option->first || option->every > 1;
 	struct watch_message message = {
 		.kind = WATCH_OPTION,
@@ -317,10 +304,11 @@ void keeper_send_option(struct keeper *keeper, const struct kept_option *kept)
 	memcpy(message.option.service, option->service, sizeof(option->service));
 	memcpy(message.option.image.arguments, option->arguments, sizeof(option->arguments));
 	memcpy(message.option.image.cgroup, option->cgroup, sizeof(option->cgroup));
-	const char *path = is_path && realpath(option->image, resolved) ? resolved : option->image;
-	if (is_path && stat(path, &status) == 0) {
-		message.option.device = status.st_dev;
-		message.option.inode = status.st_ino;
+	const char *path = option->image;
+	if (is_path && mount_file_find(option->image, &file)) {
+		path = file.path;
+		message.option.device = file.device;
+		message.option.inode = file.inode;
 	}
 	/* Behind links a path may be longer than an option's own; such a file is not marked. */
 	if ((size_t)snprintf(message.text, sizeof(message.text), "%s", path) >= sizeof(message.text))

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "os/losable.h"
@@ -85,6 +87,31 @@ void mount_walk_end(void)
 const char *mount_walk_error(int error)
 {
 	return error == -ETIMEDOUT || error == -EBUSY ? "to look it up takes too long" : strerror(-error);
+}
+
+bool mount_file_status(int fd, struct mount_file *file)
+{
+	char link[64];
+	struct statx status;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ssize_t length = readlink(link, file->path, sizeof(file->path) - 1);
+	file->path[length > 0 ? length : 0] = 0;
+	if (length <= 0 || statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &status) != 0)
+		return false;
+	file->device = makedev(status.stx_dev_major, status.stx_dev_minor);
+	file->inode = status.stx_ino;
+	file->mode = status.stx_mode;
+	return true;
+}
+
+bool mount_file_find(const char *path, struct mount_file *file)
+{
+	static const struct mount_namespace own;
+	int fd = mount_walk(&own, path, true);
+	bool is_found = fd >= 0 && mount_file_status(fd, file);
+	if (fd >= 0)
+		close(fd);
+	return is_found;
 }
 
 uint32_t mount_id_of(int fd)

@@ -37,6 +37,20 @@ enum mount_kind mount_judge_file(const struct mount_namespace *space, int fd, ch
     that, and is lost when it takes too long. Return a descriptor that was opened by O_PATH, or a negative errno. */
 int mount_walk(const struct mount_namespace *space, const char *path, bool follows_links);
 
+/** A file that was looked up. */
+struct mount_file {
+	char path[4096]; /**< without links */
+	dev_t device;    /**< with the inode: of the file */
+	ino_t inode;
+	mode_t mode;
+};
+
+/** Describe a file that was looked up, by what the kernel knows without asking a server. Return false if it is gone. */
+bool mount_file_status(int fd, struct mount_file *file);
+
+/** Look up the path in this process's namespace and describe its file. Return false if that fails. */
+bool mount_file_find(const char *path, struct mount_file *file);
+
 /** Return the number of the mount that a descriptor's file lies on, without asking the file system; 0: unknown. */
 uint32_t mount_id_of(int fd);
 

@@ -31,6 +31,9 @@ bool watch_send(int socket, const struct watch_message *message, int fd, bool wa
 	do
 		sent = sendmsg(socket, &head, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT));
 	while (sent < 0 && errno == EINTR);
+	/* Nobody waits for it again. */
+	if (sent < 0 && wait && errno == EAGAIN)
+		shutdown(socket, SHUT_RDWR);
 	return sent >= 0;
 }
 

@@ -106,7 +106,8 @@ struct watch_message {
 	char text[1024];
 };
 
-/** Send the message, with a descriptor if fd is not negative. wait: wait for room. Return false if the other side is
+/** Send the message, with a descriptor if fd is not negative. wait: wait for room, until the socket's
+    SO_SNDTIMEO, which ends the connection. Return false if the other side is
     gone, or there is no room. */
 bool watch_send(int socket, const struct watch_message *message, int fd, bool wait);
 
