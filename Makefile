@@ -4,6 +4,8 @@
 BUILD ?= build
 PREFIX ?= /usr/local
 JOBS ?= 2
+# Of make fuzz: libfuzzer, or afl for AFL++.
+ENGINE ?= libfuzzer
 # Debian changes this file with each package. What a build directory knows of libraries may be older.
 PACKAGES ?= $(wildcard /var/lib/dpkg/status)
 
@@ -63,7 +65,7 @@ uninstall: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet uninstall
 
 fuzz: setup-check
-	@scripts/fuzz $(SECONDS_EACH)
+	@scripts/fuzz --with $(ENGINE) $(SECONDS_EACH)
 
 # Hours of what check does in minutes: hundreds of kill rounds, a thousand rounds of hostile targets (live/hostile), whole test suites, every stack compared, half an
 # hour of long recordings beside 50 busy processes (live/long_run), twenty leaks in foreign programs (live/seeded), 200 power cuts (live/power_cuts), all tests

@@ -3,6 +3,7 @@
 """xheap-images.service under a real systemd, in a machine of its own (machine.py): enabled, started, restarted, killed, without its command, and undone; and the
 quick starts of docs/image-options.md, typed line by line. Marks are on files of the machine's own tmpfs only."""
 import json
+import pathlib
 import re
 import shlex
 import sys
@@ -13,6 +14,9 @@ from machine import END, REBOOT, SERVED_BYTES, SOURCE, Machine, why_not
 PAGE = SOURCE / "docs/image-options.md"
 # Names are watched on the machine's tmpfs only: all else is this machine's. The command lies there, too.
 BELOW = "[Service]\nExecStart=\nExecStart=/run/bin/xheap image watch --below /run --deadline 10000\n"
+# What a process of the service may do: a device that anybody can open elsewhere, and the kernel's lines about each of them.
+TRIES = "[Service]\nExecStartPre=-/bin/sh -c 'for device in /run/fuse; do : < $device && echo opened; done >> /mnt/devices'\n"
+LIMITS = "for pid in $(cat /sys/fs/cgroup/system.slice/xheap-images.service/cgroup.procs); do cat /proc/$pid/status; done > /mnt/limits\n"
 WORKER = "[Service]\nType=oneshot\nStandardOutput=append:/mnt/log/{name}\nExecStart=/run/bin/{name} {count}\n"
 PREPARE = ("mkdir -p /run/bin /mnt/lists; cp /usr/local/bin/xheap /run/bin/xheap; for name in worker nginx test-parser; do cp /usr/local/bin/tests/live/served /run/bin/$name; done\n"
            "cp /usr/local/bin/tests/live/served /usr/bin/protoc\n"
@@ -33,6 +37,8 @@ until_true in_force
 check systemctl start worker.service
 until_true traced 1
 listed first
+{LIMITS}mknod -m 666 /run/fuse c 10 229
+(: < /run/fuse) && touch /mnt/has_device
 check systemctl restart xheap-images.service
 check in_force
 check systemctl start worker.service
@@ -72,11 +78,25 @@ xheap image list > /mnt/lists/last
 """ + END
 
 
-def machine_of(name, units):
+def machine_of(name, units, more=""):
     machine = Machine(name, units, early=())
     (machine.disk / "units/xheap-images.service.d").mkdir()
-    (machine.disk / "units/xheap-images.service.d/below.conf").write_text(BELOW)
+    (machine.disk / "units/xheap-images.service.d/below.conf").write_text(BELOW + more)
     return machine
+
+
+def check_limits(machine):
+    """Watcher, guardian, keeper and loggers have what the unit leaves them, and no filter: one of its own keeps a logger from reading those of targets."""
+    unit = (SOURCE / "service/xheap-images.service.in").read_text()
+    numbers = dict(re.findall(r"#define (CAP_\w+)\s+(\d+)$", pathlib.Path("/usr/include/linux/capability.h").read_text(), re.M))
+    own = int(re.search(r"CapBnd:\s+(\w+)", pathlib.Path("/proc/self/status").read_text())[1], 16)
+    kept = own & sum(1 << int(numbers[name]) for name in re.search("^CapabilityBoundingSet=(.*)", unit, re.M)[1].split())
+    facts = [dict(re.findall(r"^(\w+):\t(.*)", "Name:" + text, re.M)) for text in (machine.out / "limits").read_text().split("Name:")[1:]]
+    expect(len(facts) > 3, f"processes of the service: {facts}")
+    for row in facts:
+        expect(int(row["CapBnd"], 16) == int(row["CapEff"], 16) == kept and row["NoNewPrivs"] == "1" and row["Seccomp"] == "0", f"{kept:x}: {row}")
+    if (machine.out / "has_device").exists():
+        expect((machine.out / "devices").read_text() == "", "the service has opened a device")
 
 
 def blocks_in(traces):
@@ -93,13 +113,14 @@ def blocks_in(traces):
 
 def service():
     """Enabled, started, restarted, killed, without its command, after a restart of the machine, and undone: nothing is left, and no start fails."""
-    machine = machine_of("service", {"worker.service": WORKER.format(name="worker", count=70)})
+    machine = machine_of("service", {"worker.service": WORKER.format(name="worker", count=70)}, TRIES)
     machine.start(SCRIPT, status=REBOOT)
     lists = {path.name: json.loads(path.read_text()) for path in (machine.out / "lists").iterdir()}
     machine.start(AFTER_BOOT)
     said = machine.said()
     expect("\nfailed:" not in said, said)
     expect(said.split()[0] == "disabled" and said.split()[-2:] == ["disabled", "inactive"], said)
+    check_limits(machine)
     gaps = [gap["why"] for gap in lists["killed"]["intervals"]]
     expect("it was killed" in gaps, f"{lists['killed']}")
     expect(lists["back"]["intervals"][-1]["to_ns"] > lists["killed"]["intervals"][-1]["to_ns"], f"the time without the command is not listed: {lists['back']}")
