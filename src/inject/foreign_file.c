@@ -305,6 +305,20 @@ int foreign_open_mapped(struct foreign_file *file, pid_t pid, const struct proc_
 	return 0;
 }
 
+bool foreign_is_local(pid_t pid, const struct proc_map *map)
+{
+	struct foreign_search search = {.pid = pid};
+	struct foreign_found found;
+	if (local_has_device(pid, map->device_major, map->device_minor))
+		return true;
+	/* A file system with more devices than its mount. */
+	ways_to_mapped(&search, map, false);
+	int fd = open_here(&search, &found);
+	bool is_local = fd >= 0;
+	fd_close(&fd);
+	return is_local;
+}
+
 int foreign_open_executed(struct foreign_file *file, pid_t pid)
 {
 	struct foreign_search search = {.pid = pid};

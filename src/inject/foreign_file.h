@@ -36,6 +36,9 @@ void foreign_prepare(void);
     file system may show other inodes in maps than in files. Return 0 or a negative errno. */
 int foreign_open_mapped(struct foreign_file *file, pid_t pid, const struct proc_map *map, bool with_any);
 
+/** Return whether reading memory that the process has mapped from the file asks no server: the file is local. */
+bool foreign_is_local(pid_t pid, const struct proc_map *map);
+
 /** Open the file that the process executes. Return 0 or a negative errno. */
 int foreign_open_executed(struct foreign_file *file, pid_t pid);
 

@@ -2,6 +2,7 @@
 #include "inject/images.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <link.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -9,9 +10,12 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "inject/foreign_file.h"
 #include "inject/patches.h"
 #include "inject/remote.h"
 #include "inject/target_fields.h"
+#include "os/capabilities.h"
+#include "os/losable.h"
 #include "region/atomic.h"
 
 enum { PAGE = 4096, MAP_OFFSET = offsetof(struct r_debug, r_map), STATE_OFFSET = offsetof(struct r_debug, r_state) };
@@ -67,6 +71,49 @@ bool image_read_loaded(int memory, uint64_t base, struct region_image *image, st
 	return true;
 }
 
+/* ---- images whose memory may wait for a file system ---- */
+
+struct image_answer {
+	bool is_good;
+	struct region_image row;
+	struct region_file file;
+};
+
+static void work(const struct losable_message *request, struct losable_message *answer)
+{
+	struct image_answer read = {.is_good = false};
+	uint64_t base;
+	capabilities_keep(0);
+	memcpy(&base, request->bytes, sizeof(base));
+	read.is_good = image_read_loaded(request->fds[0], base, &read.row, &read.file);
+	memcpy(answer->bytes, &read, sizeof(read));
+	answer->size = sizeof(read);
+}
+
+static struct losable reader = LOSABLE("xheap-headers", work);
+
+/* As image_read_loaded(), of the image that begins with the mapping. The rows' other fields stay. */
+static bool read_mapped(const struct inject *inject, pid_t pid, const struct proc_map *map, struct region_image *row,
+			struct region_file *file)
+{
+	uint64_t base = map->low;
+	struct image_answer read;
+	struct losable_message request = {.bytes = &base, .size = sizeof(base), .fd_count = 1, .fds = {inject->memory}};
+	struct losable_message answer = {.bytes = &read, .size = sizeof(read)};
+	if (!map->inode || foreign_is_local(pid, map))
+		return image_read_loaded(inject->memory, map->low, row, file);
+	uint32_t user = (uint32_t)proc_status_value(pid, "Uid");
+	if (losable_ask(&reader, user, &request, &answer, FOREIGN_MS) != 0 || answer.size != sizeof(read) ||
+	    !read.is_good)
+		return false;
+	read.row.process = row->process;
+	read.row.load_ticks = row->load_ticks;
+	*row = read.row;
+	if (file)
+		*file = read.file;
+	return true;
+}
+
 /* Return whether the image is the program's: the executed file or, if that is the loader, the first image of the
    loader's list. */
 static bool is_program(const struct inject *inject, const struct region_image *row)
@@ -84,8 +131,8 @@ const struct proc_map *image_find_program(const struct inject *inject, const str
 {
 	for (int i = 0; i < count; i++) {
 		struct region_image row;
-		if (maps[i].inode && maps[i].offset == 0 &&
-		    image_read_loaded(inject->memory, maps[i].low, &row, NULL) && is_program(inject, &row))
+		if (maps[i].inode && maps[i].offset == 0 && read_mapped(inject, inject->pid, &maps[i], &row, NULL) &&
+		    is_program(inject, &row))
 			return &maps[i];
 	}
 	return NULL;
@@ -133,7 +180,9 @@ static void image_add(struct inject *inject, pid_t pid, const struct proc_map *m
 {
 	struct region_image row = {.process = process, .load_ticks = ticks};
 	struct region_file file = {0};
-	if (!image_read_loaded(inject->memory, map->low, &row, &file)) {
+	if (!read_mapped(inject, pid, map, &row, &file)) {
+		if (map->inode && !foreign_is_local(pid, map))
+			inject_refuse(inject, "all functions", map->path, foreign_reason(-ETIMEDOUT));
 		inject->is_doubtful = true;
 		return;
 	}

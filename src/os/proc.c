@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "os/proc.h"
+#include "os/proc_text.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -112,9 +113,15 @@ uint64_t proc_auxv(pid_t pid, uint64_t type)
 	return value;
 }
 
+/* Read a text that lies in the process's memory. */
+static char *read_text(pid_t pid, const char *name, size_t *size)
+{
+	return proc_text_may_hang(pid) ? proc_text_ask(pid, name, size) : read_whole(pid, name, size);
+}
+
 char *proc_arguments(pid_t pid, size_t *size)
 {
-	return read_whole(pid, "cmdline", size);
+	return read_text(pid, "cmdline", size);
 }
 
 void proc_command(pid_t pid, char *text, size_t size)
@@ -474,7 +481,7 @@ pid_t proc_newest(void)
 bool proc_environment_has(pid_t pid, const char *name, const char *text)
 {
 	size_t size = 0, length = strlen(name);
-	char *data = read_whole(pid, "environ", &size);
+	char *data = read_text(pid, "environ", &size);
 	bool has = false;
 	for (size_t i = 0; data && i < size && !has; i += strlen(data + i) + 1)
 		has = strncmp(data + i, name, length) == 0 && data[i + length] == '=' &&

@@ -52,7 +52,7 @@ def prepare():
 
 
 def as_user(command, answered, name, run, before=(), served=LIBRARY, **more):
-    """Run the shell's command as the other user, beside a server of the file that leaves the open after so many without an answer."""
+    """Run the shell's command as the other user, beside a server of the file that leaves the open after so many without an answer. -1: no read is."""
     script = SCRIPT.format(mounts=PLACE / "mounts", place=PLACE, stranger=STRANGER, device=PLACE / "device", answered=answered,
                            seconds=SERVER_SECONDS, command=command)
     return run([*before, "setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--pdeathsig", "KILL", "unshare", "--user", "--map-root-user", "--mount",
@@ -81,7 +81,8 @@ def session_of(command, answered, name, served=LIBRARY):
     xheap("start", "own", "-o", f"{name}.xht")
     try:
         with hanging("own", command, answered, name, served) as process:
-            wait_for("open without an answer", unanswered)
+            if answered >= 0:
+                wait_for("open without an answer", unanswered)
             xheap("launch", "own", "--", "perl", "-e", "my @kept = map { 'x' x $_ } 1 .. 20000")
             expect(process.stdout.readline() == "loaded\n", "the process does not go on")
             expect("0 lost" in xheap("query", "own"), "query")
@@ -120,6 +121,12 @@ def answering():
     expect(info("answering.xht")["complete"], xheap("info", "answering.xht"))
 
 
+def mapped():
+    """Memory that a process has mapped, and that its file system never gives: what lies there is read by a child."""
+    said = session_of(f"exec {STRANGER} map {PLACE}/mounts/all/file {LIBRARY}", -1, "mapped")
+    expect(f"all functions of {PLACE}/mounts/all/file: its file system does not answer" in said, said)
+
+
 enter()
 prepare()
-sys.exit(run_tests(loaded, executed, answering))
+sys.exit(run_tests(loaded, executed, answering, mapped))

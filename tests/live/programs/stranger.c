@@ -4,9 +4,12 @@
  *
  * stranger load LIBRARY: load it between two heap calls, print "loaded", and wait for the end of the input.
  *
+ * stranger map FILE LIBRARY: map the file as code first, and touch none of it.
+ *
  * stranger serve DIRECTORY DEVICE FILE ANSWERED SECONDS: a FUSE file system there, through the device, whose file
- * `file` is a copy of FILE. All opens of it are answered but the one after the first ANSWERED, which makes a file
- * `DIRECTORY.unanswered`. Print "serves" when it is mounted. After so many seconds it ends by itself.
+ * `file` is a copy of FILE. All opens of it are answered but the one after the first ANSWERED; with -1 all opens are
+ * answered, and no reads. What is not answered makes a file `DIRECTORY.unanswered`. Print "serves" when it is mounted.
+ * After so many seconds it ends by itself.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -16,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -27,6 +31,7 @@ static int device;
 static char *data, note[4096];
 static size_t size;
 static long answered;
+static int has_no_reads;
 
 static void reply(uint64_t request, int error, const void *body, size_t bytes)
 {
@@ -69,6 +74,10 @@ static void answer_open(const struct fuse_in_header *head)
 
 static void answer_read(const struct fuse_in_header *head, const struct fuse_read_in *wish)
 {
+	if (has_no_reads) {
+		close(open(note, O_CREAT | O_WRONLY, 0644));
+		return;
+	}
 	size_t left = wish->offset < size ? size - wish->offset : 0;
 	reply(head->unique, 0, data + wish->offset, left < wish->size ? left : wish->size);
 }
@@ -159,13 +168,23 @@ static int load(const char *library)
 	return getchar() != EOF;
 }
 
+static int map(const char *path)
+{
+	int fd = open(path, O_RDONLY);
+	void *mapped = mmap(NULL, 1 << 16, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	return fd < 0 || mapped == MAP_FAILED;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 4 && strcmp(argv[1], "map") == 0)
+		return map(argv[2]) || load(argv[3]);
 	if (argc == 3 && strcmp(argv[1], "load") == 0)
 		return load(argv[2]);
 	if (argc != 7 || strcmp(argv[1], "serve") != 0)
 		return 2;
 	answered = atol(argv[5]);
+	has_no_reads = answered < 0;
 	alarm((unsigned)atoi(argv[6]));
 	return serve(argv[2], argv[3], argv[4]);
 }
