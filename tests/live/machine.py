@@ -38,7 +38,7 @@ umount {place}
 exec unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child sh -c "$1"
 """
 # {disk}: units, etc, var and out; {build}: xheap in place. All file systems are the machine's own, overlays included: its watcher marks them whole, and
-# marks on one of this machine would see what others start here.
+# marks on one of this machine would see what others start here. Layers have the names that the machine has for them, but for those of its root.
 SETUP = """set -e
 mount --make-rprivate /
 mount -t tmpfs -o mode=755 tmpfs {place}
@@ -52,9 +52,11 @@ mount --bind {disk}/units etc/systemd/system
 mount --bind {disk}/etc etc/xheap
 mount --bind {disk}/var var/lib/xheap
 mount --bind {disk}/out mnt
-mkdir {place}/own {place}/own.work {place}/built
-mount --bind '{build}' {place}/built
-mount -t overlay overlay -o lowerdir={place}/built,upperdir={place}/own,workdir={place}/own.work opt/xheap
+mkdir layers
+mount -t tmpfs -o mode=755 tmpfs layers
+mkdir layers/own layers/own.work layers/built
+mount --bind '{build}' layers/built
+chroot . mount -t overlay overlay -o lowerdir=/layers/built,upperdir=/layers/own,workdir=/layers/own.work /opt/xheap
 mount --bind opt/xheap usr/local/bin
 mount -t tmpfs -o mode=755 tmpfs usr/lib/systemd/system/multi-user.target.wants
 mount -t proc proc proc
