@@ -113,7 +113,8 @@ static bool is_behind_slow(const struct keeper *keeper, const struct mount_names
 	char why[MOUNT_WHY_BYTES];
 	const struct mount *parent = mount_table_find(&space->table, mount->parent);
 	for (int i = 0; i < DEPTH_MAX && parent && parent != mount; i++) {
-		if (!map_find(&keeper->marked, parent->device) && mount_judge(space, parent, why) > MOUNT_QUICK)
+		if (!map_find(&keeper->marked, parent->device) && !mount_is_own_root(space, parent) &&
+		    mount_judge(space, parent, why) > MOUNT_QUICK)
 			return true;
 		mount = parent;
 		parent = mount_table_find(&space->table, mount->parent);
@@ -205,8 +206,7 @@ uint32_t keeper_mark_namespace(struct keeper *keeper, const struct mount_namespa
 
 bool keeper_sends_marks(const struct keeper *keeper)
 {
-	return keeper->marks_sent != keeper->marks_in_force &&
-	       monotonic_now_ns() - keeper->marks_sent_ns < SENDING_NS;
+	return keeper->marks_sent != keeper->marks_in_force && monotonic_now_ns() - keeper->marks_sent_ns < SENDING_NS;
 }
 
 /* Note the file systems that a group has marked. */

@@ -200,17 +200,20 @@ static enum mount_kind judge(const struct mount_namespace *space, const struct m
 static enum mount_kind unknown_layer(char why[MOUNT_WHY_BYTES])
 {
 	snprintf(why, MOUNT_WHY_BYTES, "overlay: a layer of it is unknown");
-	return MOUNT_SLOW;
+	return MOUNT_UNKNOWN;
 }
 
-static enum mount_kind judge_layer(const struct mount_namespace *space, const char *path, int depth,
-				   char why[MOUNT_WHY_BYTES])
+/* An overlay may hide its own layer: that of system extensions lies on /usr, and names /usr. */
+static enum mount_kind judge_layer(const struct mount_namespace *space, const struct mount *overlay, const char *path,
+				   int depth, char why[MOUNT_WHY_BYTES])
 {
 	char below[MOUNT_WHY_BYTES];
 	int fd = path[0] == '/' ? mount_walk(space, path, true) : -1;
 	const struct mount *mount = fd < 0 ? NULL : mount_table_find(&space->table, mount_id_of(fd));
 	if (fd >= 0)
 		close(fd);
+	for (int i = 0; i < DEPTH_MAX && mount && mount->device == overlay->device; i++)
+		mount = mount_table_find(&space->table, mount->parent);
 	if (!mount || depth == DEPTH_MAX)
 		return unknown_layer(why);
 	enum mount_kind kind = judge(space, mount, depth + 1, below);
@@ -231,16 +234,16 @@ static char *next_layer(char **rest)
 }
 
 /* An option that names one layer, or a list of them. */
-static enum mount_kind judge_option(const struct mount_namespace *space, char *value, bool is_list, int depth,
-				    char why[MOUNT_WHY_BYTES])
+static enum mount_kind judge_option(const struct mount_namespace *space, const struct mount *overlay, char *value,
+				    bool is_list, int depth, char why[MOUNT_WHY_BYTES])
 {
 	enum mount_kind kind = MOUNT_QUICK;
 	if (!is_list)
-		return judge_layer(space, value, depth, why);
+		return judge_layer(space, overlay, value, depth, why);
 	while (*value && kind == MOUNT_QUICK) {
 		const char *layer = next_layer(&value);
 		/* Two colons stand before layers of data. */
-		kind = *layer ? judge_layer(space, layer, depth, why) : kind;
+		kind = *layer ? judge_layer(space, overlay, layer, depth, why) : kind;
 	}
 	return kind;
 }
@@ -257,7 +260,7 @@ static enum mount_kind judge_overlay(const struct mount_namespace *space, const 
 		for (size_t i = 0; value && i < sizeof(names) / sizeof(*names); i++)
 			if (!strcmp(name, names[i])) {
 				mount_text_decode(value);
-				kind = judge_option(space, value, i == 0, depth, why);
+				kind = judge_option(space, mount, value, i == 0, depth, why);
 				has_lower |= i < 2;
 				break;
 			}
@@ -269,13 +272,21 @@ static enum mount_kind judge_overlay(const struct mount_namespace *space, const 
 static enum mount_kind judge(const struct mount_namespace *space, const struct mount *mount, int depth,
 			     char why[MOUNT_WHY_BYTES])
 {
-	return strcmp(mount->type, "overlay") ? kind_of_type(mount, why) :
-						judge_overlay(space, mount, depth, why);
+	return strcmp(mount->type, "overlay") ? kind_of_type(mount, why) : judge_overlay(space, mount, depth, why);
 }
 
+bool mount_is_own_root(const struct mount_namespace *space, const struct mount *mount)
+{
+	return !space->pid && !strcmp(mount->place, "/");
+}
+
+/* The layers of the root were named before it was the root: a live system, a container with a watcher of its own. */
 enum mount_kind mount_judge(const struct mount_namespace *space, const struct mount *mount, char why[MOUNT_WHY_BYTES])
 {
-	return judge(space, mount, 0, why);
+	enum mount_kind kind = judge(space, mount, 0, why);
+	if (kind != MOUNT_UNKNOWN)
+		return kind;
+	return mount_is_own_root(space, mount) ? MOUNT_QUICK : MOUNT_SLOW;
 }
 
 enum mount_kind mount_judge_file(const struct mount_namespace *space, int fd, char why[MOUNT_WHY_BYTES])

@@ -10,22 +10,27 @@
 /** Zero it for the namespace of this process. */
 struct mount_namespace {
 	uint64_t inode; /**< of the namespace; 0: that of this process */
-	pid_t pid;          /**< a process there; 0: this one */
+	pid_t pid;      /**< a process there; 0: this one */
 	struct mount_table table;
 };
 
 enum mount_kind {
-	MOUNT_EMPTY, /**< without programs */
-	MOUNT_QUICK, /**< nobody can delay its reads */
-	MOUNT_SLOW,  /**< a server of root's choice can, or its type is unknown */
-	MOUNT_FUSE   /**< a user other than root can */
+	MOUNT_EMPTY,   /**< without programs */
+	MOUNT_QUICK,   /**< nobody can delay its reads */
+	MOUNT_UNKNOWN, /**< a layer of it is not found; mount_judge() tells what that means */
+	MOUNT_SLOW,    /**< a server of root's choice can, or its type is unknown */
+	MOUNT_FUSE     /**< a user other than root can */
 };
 
 enum { MOUNT_WHY_BYTES = 96 };
 
-/** Judge the file system of a row of the namespace's table, and those below it if it has layers. Write why it is slow.
-    */
+/** Judge the file system of a row of the namespace's table, and those below it if it has layers. What is unknown counts
+    as slow. Write why it is slow. */
 enum mount_kind mount_judge(const struct mount_namespace *space, const struct mount *mount, char why[MOUNT_WHY_BYTES]);
+
+/** Return whether the machine runs from this mount: it is the root of this process's namespace. Nobody else has mounted
+    it, and whatever looks a file up waits for it anyway. */
+bool mount_is_own_root(const struct mount_namespace *space, const struct mount *mount);
 
 /** Return whether programs may lie on it, by its type. */
 bool mount_has_programs(const struct mount *mount);
