@@ -197,14 +197,18 @@ enum { DEPTH_MAX = 3 };
 static enum mount_kind judge(const struct mount_namespace *space, const struct mount *mount, int depth,
 			     char why[MOUNT_WHY_BYTES]);
 
-static enum mount_kind unknown_layer(char why[MOUNT_WHY_BYTES])
+/* Only root can have laid the root of this process, whose layers often lie in no namespace any more. */
+static enum mount_kind unknown_layer(const struct mount_namespace *space, const struct mount *overlay,
+				     char why[MOUNT_WHY_BYTES])
 {
+	if (!space->pid && !strcmp(overlay->place, "/"))
+		return MOUNT_QUICK;
 	snprintf(why, MOUNT_WHY_BYTES, "overlay: a layer of it is unknown");
 	return MOUNT_SLOW;
 }
 
-static enum mount_kind judge_layer(const struct mount_namespace *space, const char *path, int depth,
-				   char why[MOUNT_WHY_BYTES])
+static enum mount_kind judge_layer(const struct mount_namespace *space, const struct mount *overlay, const char *path,
+				   int depth, char why[MOUNT_WHY_BYTES])
 {
 	char below[MOUNT_WHY_BYTES];
 	int fd = path[0] == '/' ? mount_walk(space, path, true) : -1;
@@ -212,7 +216,7 @@ static enum mount_kind judge_layer(const struct mount_namespace *space, const ch
 	if (fd >= 0)
 		close(fd);
 	if (!mount || depth == DEPTH_MAX)
-		return unknown_layer(why);
+		return unknown_layer(space, overlay, why);
 	enum mount_kind kind = judge(space, mount, depth + 1, below);
 	if (kind > MOUNT_QUICK)
 		snprintf(why, MOUNT_WHY_BYTES, "overlay on %.80s", below);
@@ -231,16 +235,16 @@ static char *next_layer(char **rest)
 }
 
 /* An option that names one layer, or a list of them. */
-static enum mount_kind judge_option(const struct mount_namespace *space, char *value, bool is_list, int depth,
-				    char why[MOUNT_WHY_BYTES])
+static enum mount_kind judge_option(const struct mount_namespace *space, const struct mount *overlay, char *value,
+				    bool is_list, int depth, char why[MOUNT_WHY_BYTES])
 {
 	enum mount_kind kind = MOUNT_QUICK;
 	if (!is_list)
-		return judge_layer(space, value, depth, why);
+		return judge_layer(space, overlay, value, depth, why);
 	while (*value && kind == MOUNT_QUICK) {
 		const char *layer = next_layer(&value);
 		/* Two colons stand before layers of data. */
-		kind = *layer ? judge_layer(space, layer, depth, why) : kind;
+		kind = *layer ? judge_layer(space, overlay, layer, depth, why) : kind;
 	}
 	return kind;
 }
@@ -257,13 +261,13 @@ static enum mount_kind judge_overlay(const struct mount_namespace *space, const 
 		for (size_t i = 0; value && i < sizeof(names) / sizeof(*names); i++)
 			if (!strcmp(name, names[i])) {
 				mount_text_decode(value);
-				kind = judge_option(space, value, i == 0, depth, why);
+				kind = judge_option(space, mount, value, i == 0, depth, why);
 				has_lower |= i < 2;
 				break;
 			}
 	}
 	free(text);
-	return kind == MOUNT_QUICK && !has_lower ? unknown_layer(why) : kind;
+	return kind == MOUNT_QUICK && !has_lower ? unknown_layer(space, mount, why) : kind;
 }
 
 static enum mount_kind judge(const struct mount_namespace *space, const struct mount *mount, int depth,
