@@ -13,6 +13,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "os/file_systems.h"
 #include "os/losable.h"
 
 /* How long a look-up may take. A busy machine may need that. */
@@ -130,35 +131,6 @@ uint32_t mount_id_of(int fd)
 
 /* ---- types ---- */
 
-/* X(type, kind): other types are unknown. */
-/* clang-format off */
-#define TYPES(X) \
-	X("proc", EMPTY) X("sysfs", EMPTY) X("cgroup", EMPTY) X("cgroup2", EMPTY) X("devpts", EMPTY) \
-	X("securityfs", EMPTY) X("debugfs", EMPTY) X("tracefs", EMPTY) X("pstore", EMPTY) X("bpf", EMPTY) \
-	X("configfs", EMPTY) X("fusectl", EMPTY) X("mqueue", EMPTY) X("hugetlbfs", EMPTY) X("binfmt_misc", EMPTY) \
-	X("nsfs", EMPTY) X("efivarfs", EMPTY) X("selinuxfs", EMPTY) X("rpc_pipefs", EMPTY) X("nfsd", EMPTY) \
-	X("autofs", EMPTY) X("resctrl", EMPTY) X("smackfs", EMPTY) \
-	X("ext2", QUICK) X("ext3", QUICK) X("ext4", QUICK) X("xfs", QUICK) X("btrfs", QUICK) X("f2fs", QUICK) \
-	X("bcachefs", QUICK) X("zfs", QUICK) X("tmpfs", QUICK) X("ramfs", QUICK) X("rootfs", QUICK) \
-	X("devtmpfs", QUICK) X("squashfs", QUICK) X("erofs", QUICK) X("cramfs", QUICK) X("romfs", QUICK) \
-	X("iso9660", QUICK) X("udf", QUICK) X("vfat", QUICK) X("msdos", QUICK) X("exfat", QUICK) X("ntfs", QUICK) \
-	X("ntfs3", QUICK) X("hfs", QUICK) X("hfsplus", QUICK) X("jfs", QUICK) X("nilfs2", QUICK) X("reiserfs", QUICK) \
-	X("minix", QUICK) X("ubifs", QUICK) X("jffs2", QUICK) \
-	/* Its server is the machine's host. */ \
-	X("virtiofs", QUICK) \
-	X("nfs", SLOW) X("nfs4", SLOW) X("cifs", SLOW) X("smb3", SLOW) X("ceph", SLOW) X("9p", SLOW) X("afs", SLOW) \
-	X("fuse", FUSE) X("fuseblk", FUSE)
-/* clang-format on */
-
-static const struct {
-	const char *name;
-	enum mount_kind kind;
-} types[] = {
-#define X(name, kind) {name, MOUNT_##kind},
-	TYPES(X)
-#undef X
-};
-
 static bool is_of_root(const struct mount *mount)
 {
 	static const char option[] = "user_id=0";
@@ -168,19 +140,15 @@ static bool is_of_root(const struct mount *mount)
 
 static enum mount_kind kind_of_type(const struct mount *mount, char why[MOUNT_WHY_BYTES])
 {
-	const char *type = mount->type;
-	bool is_known = !strncmp(type, "fuse.", 5);
-	enum mount_kind kind = is_known ? MOUNT_FUSE : MOUNT_SLOW;
-	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
-		if (!strcmp(types[i].name, type)) {
-			kind = types[i].kind;
-			is_known = true;
-		}
-	if (kind == MOUNT_FUSE && is_of_root(mount))
-		kind = MOUNT_SLOW;
-	snprintf(why, MOUNT_WHY_BYTES, "%.30s: %s", type,
-		 is_known ? "to open it may wait for a server" : "its type is unknown");
-	return kind;
+	static const enum mount_kind kinds[] = {[FILE_SYSTEM_EMPTY] = MOUNT_EMPTY,
+						[FILE_SYSTEM_QUICK] = MOUNT_QUICK,
+						[FILE_SYSTEM_SLOW] = MOUNT_SLOW,
+						[FILE_SYSTEM_FUSE] = MOUNT_FUSE,
+						[FILE_SYSTEM_UNKNOWN] = MOUNT_SLOW};
+	enum file_system_kind kind = file_system_kind(mount->type, strlen(mount->type));
+	snprintf(why, MOUNT_WHY_BYTES, "%.30s: %s", mount->type,
+		 kind == FILE_SYSTEM_UNKNOWN ? "its type is unknown" : "to open it may wait for a server");
+	return kind == FILE_SYSTEM_FUSE && is_of_root(mount) ? MOUNT_SLOW : kinds[kind];
 }
 
 bool mount_has_programs(const struct mount *mount)

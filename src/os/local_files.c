@@ -17,15 +17,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "os/file_systems.h"
+
 #ifndef RESOLVE_CACHED
 #define RESOLVE_CACHED 0x20
 #endif
-
-/* Only the kernel and this machine's disks answer for files of these. Others may wait for a server. */
-static const char *const local_types[] = {
-	"ext2",   "ext3",  "ext4",  "xfs",    "btrfs",    "bcachefs",  "zfs",      "f2fs",  "jfs",     "reiserfs",
-	"nilfs2", "tmpfs", "ramfs", "rootfs", "devtmpfs", "hugetlbfs", "squashfs", "erofs", "iso9660", "udf",
-	"vfat",   "msdos", "exfat", "ntfs3",  "cramfs",   "romfs",     "ufs",      "minix"};
 
 /* Overlays above overlays are judged to this depth; the kernel allows no more. */
 enum { OVERLAYS_MAX = 2, FIND_TRIES = 8, PATH_BYTES = 4096 };
@@ -170,10 +166,7 @@ static bool field_is(const char *field, const char *word)
 
 static bool has_local_type(const struct mount_row *row)
 {
-	for (size_t i = 0; i < sizeof(local_types) / sizeof(*local_types); i++)
-		if (field_is(row->type, local_types[i]))
-			return true;
-	return false;
+	return file_system_kind(row->type, strcspn(row->type, " \n")) == FILE_SYSTEM_QUICK;
 }
 
 /* Return how much of the path the mount point is; 0: the path is not below it. Both are as in the table. */
