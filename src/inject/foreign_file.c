@@ -230,11 +230,6 @@ static void work(const struct losable_message *request, struct losable_message *
 
 static struct losable opener = LOSABLE("xheap-opener", work);
 
-void foreign_prepare(void)
-{
-	losable_start(&opener);
-}
-
 /* How long this process has waited for the files of users in this minute. Users with the same place share it. */
 static struct {
 	pthread_mutex_t lock;

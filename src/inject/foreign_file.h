@@ -28,9 +28,6 @@ struct foreign_file {
 	struct stat status; /**< of the file; st_size is that of the copy, which is never root's */
 };
 
-/** Start the child ahead of need, while this process is small. */
-void foreign_prepare(void);
-
 /** Open the file that the process has mapped. It is searched for by its path, as this process sees it and as the other
     one does, and by the kernel's own links to it. with_any: if its inode is nowhere, the file at the path counts: a
     file system may show other inodes in maps than in files. Return 0 or a negative errno. */

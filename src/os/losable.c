@@ -272,25 +272,6 @@ int losable_ask(struct losable *losable, uint32_t key, const struct losable_mess
 	return error;
 }
 
-int losable_start(struct losable *losable)
-{
-	pthread_mutex_lock(&losable->lock);
-	review(losable);
-	struct losable_child *child = child_in_state(losable, LOSABLE_FREE);
-	int error = child_in_state(losable, LOSABLE_IDLE) ? 0 : child ? child_start(losable, child) : -EBUSY;
-	pthread_mutex_unlock(&losable->lock);
-	return error;
-}
-
-unsigned losable_lost(struct losable *losable, uint32_t key)
-{
-	pthread_mutex_lock(&losable->lock);
-	review(losable);
-	unsigned count = count_of_key(losable, key, LOSABLE_LOST);
-	pthread_mutex_unlock(&losable->lock);
-	return count;
-}
-
 void losable_end(struct losable *losable)
 {
 	pthread_mutex_lock(&losable->lock);

@@ -5,7 +5,7 @@
  * Whoever opens, or only looks up, a file of a stranger may wait for that stranger's server, for ever and out of reach
  * of SIGKILL. So a child asks. It answers in time, or it is killed and left behind: nobody waits for its end.
  *
- *     caller                          child (forked by losable_ask(), or early by losable_start())
+ *     caller                          child (forked by losable_ask())
  *     ------                          -----
  *     losable_ask()  -- request -->   work(): may hang
  *                    <-- answer --    waits for the next request
@@ -87,12 +87,6 @@ struct losable {
     key; -EPIPE: the child has ended; -EMSGSIZE: the answer did not fit; else the child could not be started. */
 int losable_ask(struct losable *losable, uint32_t key, const struct losable_message *request,
 		struct losable_message *answer, unsigned deadline_ms);
-
-/** Fork a child ahead of need, while the caller is small, or has no threads yet. Return 0 or a negative errno. */
-int losable_start(struct losable *losable);
-
-/** Return how many children are lost for the key and have not ended yet. */
-unsigned losable_lost(struct losable *losable, uint32_t key);
 
 /** Let the children end. None is waited for. */
 void losable_end(struct losable *losable);

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""No function is exported without a caller in the sources, no constant is there without a use, no header of asserts without an assert."""
+import collections
+import os
+import pathlib
+import re
+import sys
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+# What is called from elsewhere: programs that link the library, or the linker itself; and what ends a thing that lasts as long as its process, but for tests.
+CALLED_FROM_OUTSIDE = re.compile(r"xheap_\w+|main|_start|\w+_(free|fini)")
+WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+
+
+def code_of(path):
+    """Without comments, texts and the lines that include."""
+    text = re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', " ", path.read_text(), flags=re.S)
+    return re.sub(r"^\s*#\s*include.*$", "", text, flags=re.M)
+
+
+def functions_of(code):
+    """Those that a header declares."""
+    flat = re.sub(r"__attribute__\s*\(\(.*?\)\)", " ", code)
+    return re.findall(r"^(?!static|typedef|#|\s|return)[^;{}=#()]*?\b(\w+)\([^;{}]*\)\s*;", flat, re.M)
+
+
+def constants_of(code):
+    """Of macros, and of enums without a name: the states of a named one are a whole."""
+    found = re.findall(r"^\s*#\s*define\s+([A-Z]\w+)", code, re.M)
+    for body in re.findall(r"\benum\s*\{([^}]*)\}", code):
+        found += re.findall(r"(?:^|,)\s*([A-Z]\w+)\s*(?==|,|$)", body.strip())
+    return found
+
+
+def main():
+    codes = {path: code_of(path) for path in sorted((SOURCE / "src").rglob("*.[chS]"))}
+    words = {path: collections.Counter(WORD.findall(code)) for path, code in codes.items()}
+    uses = sum(words.values(), collections.Counter())
+    in_files = sum((count for path, count in words.items() if path.suffix != ".h"), collections.Counter())
+    # Names that macros put together.
+    pasted = tuple(prefix for code in codes.values() for prefix in re.findall(r"\b(\w+_)\s*##", code))
+    wrong = []
+    for path, code in codes.items():
+        name = path.relative_to(SOURCE)
+        if path.suffix == ".h":
+            wrong += [f"{name}: {function}() has no caller in src" for function in functions_of(code)
+                      if in_files[function] < 2 and uses[function] < 3 and not CALLED_FROM_OUTSIDE.fullmatch(function)]
+        wrong += [f"{name}: {constant} has no use" for constant in constants_of(code) if (uses if path.suffix == ".h" else words[path])[constant] < 2 and not constant.endswith("_H") and not constant.startswith(pasted)]
+        if "<assert.h>" in path.read_text() and not re.search(r"\bassert\(|__assert_fail", code):
+            wrong.append(f"{name}: includes <assert.h> without an assert")
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+sys.exit(main())
