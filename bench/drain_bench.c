@@ -17,7 +17,7 @@
 #include <x86intrin.h>
 
 #include "../tests/unit/producer.h"
-#include "session/drain.h"
+#include "session/drain/drain.h"
 
 enum { STACK_DEPTH = 24, SITES = 300, PC_COUNT = 4000, BLOCKS = 4096 };
 

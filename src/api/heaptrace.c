@@ -15,8 +15,8 @@
 #include "api/api.h"
 #include "api/launch.h"
 #include "base/whole_file.h"
-#include "session/clocks.h"
-#include "session/options.h"
+#include "session/control/clocks.h"
+#include "session/control/options.h"
 
 enum {
 	NAME_BYTES = 1024,

@@ -19,10 +19,10 @@
 #include "base/arena.h"
 #include "base/memory.h"
 #include "region/layout.h"
-#include "session/clocks.h"
-#include "session/controller.h"
-#include "session/directory.h"
-#include "session/options.h"
+#include "session/control/clocks.h"
+#include "session/control/controller.h"
+#include "session/control/options.h"
+#include "session/directory/directory.h"
 
 API_INIT(xheap_session_options, .stacks = XHEAP_STACKS_ALL)
 API_INIT(xheap_update, .changes = 0)

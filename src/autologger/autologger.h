@@ -10,7 +10,7 @@
 
 #include "autologger/autologger_values.h"
 #include "base/diag.h"
-#include "session/options.h"
+#include "session/control/options.h"
 
 enum { AUTOLOGGER_NAME_BYTES = 65, AUTOLOGGER_TEXT_BYTES = 1025 };
 

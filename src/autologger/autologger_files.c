@@ -14,7 +14,7 @@
 
 #include "base/memory.h"
 #include "base/trusted_files.h"
-#include "session/directory.h"
+#include "session/directory/directory.h"
 
 enum { PATH_BYTES = 1024, STATE_BYTES = 64 << 10 };
 

@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "autologger/autologger.h"
-#include "session/fields.h"
+#include "session/directory/fields.h"
 
 enum autologger_directory {
 	AUTOLOGGER_DIRECTORY_FILES,  /**< /etc/xheap/autologger.d */

@@ -8,8 +8,8 @@
  * - trace/stack_tree.h: cells of 4 bytes, beside rows that have the keys; a quarter of the memory for each stack.
  * - table/live.h: blocks end, so cells are removed; a cell has two values.
  * - match/block_match.c: cells of 8 bytes; those of a whole event block stay in the processor's cache.
- * - trace/model.h, trace/encode.c, query/extents.c, session/record_decode.c: memories of what came last, one cell for a
- *   hash; the next key replaces the one before.
+ * - trace/model.h, trace/encode.c, query/extents.c, session/drain/record_decode.c: memories of what came last, one cell
+ *   for a hash; the next key replaces the one before.
  * - recorder/thread.h, heap_rows.h, sampling.h, capture.c: of fixed size in memory that targets share, without locks;
  *   the recorder allocates nothing.
  */

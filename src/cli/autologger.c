@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "cli/autologger_init.h"
-#include "session/directory.h"
+#include "session/directory/directory.h"
 
 /* ---- add ---- */
 

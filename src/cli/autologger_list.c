@@ -15,8 +15,8 @@
 #include "cli/autologger.h"
 #include "cli/autologger_init.h"
 #include "cli/formats.h"
-#include "session/controller.h"
-#include "session/directory.h"
+#include "session/control/controller.h"
+#include "session/directory/directory.h"
 
 enum { COMMAND_LINE_BYTES = 8192, PATH_BYTES = 4096 };
 

@@ -7,7 +7,7 @@
 
 #include "cli/autologger.h"
 #include "cli/own_command.h"
-#include "session/recover.h"
+#include "session/recover/recover.h"
 
 #define EARLIER_SUFFIX ".earlier"
 

@@ -20,7 +20,7 @@
 #include "image/image_files.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
-#include "session/directory.h"
+#include "session/directory/directory.h"
 #include "trace/trace.h"
 
 bool autologger_is_running(const char *name)

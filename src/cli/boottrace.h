@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "cli/option_parser.h"
-#include "session/options.h"
+#include "session/control/options.h"
 
 enum { BOOTTRACE_PATH_BYTES = 4096, BOOTTRACE_SCENARIO_BYTES = 300, BOOTTRACE_UNIT_BYTES = 257 };
 

@@ -17,7 +17,7 @@
 #include "image/image_files.h"
 #include "image/image_status.h"
 #include "os/monotonic.h"
-#include "session/directory.h"
+#include "session/directory/directory.h"
 #include "trace/trace.h"
 
 enum { WORD_BYTES = 512 };

@@ -9,8 +9,8 @@
 
 #include "cli/cli.h"
 #include "match/fold.h"
-#include "session/store.h"
-#include "session/worker.h"
+#include "session/store/store.h"
+#include "session/store/worker.h"
 #include "trace/merge.h"
 
 /* Pieces that are not folded yet may have earlier events: threads deliver their events late. */

@@ -12,8 +12,8 @@
 #include "cli/cli.h"
 #include "match/follow.h"
 #include "match/match.h"
-#include "session/indexing.h"
-#include "session/worker.h"
+#include "session/store/indexing.h"
+#include "session/store/worker.h"
 #include "table/index_file.h"
 
 /* A step checks soon enough whether somebody waits; repeated looks at a long trace cost little. */

@@ -9,8 +9,8 @@
 #include <sys/types.h>
 
 #include "cli/option_parser.h"
-#include "session/controller.h"
-#include "session/options.h"
+#include "session/control/controller.h"
+#include "session/control/options.h"
 
 struct record {
 	struct session_options session;

@@ -27,7 +27,7 @@
 #include "cli/record.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
-#include "session/worker.h"
+#include "session/store/worker.h"
 
 enum {
 	SHARE = 11, /* of the recording's processor time, one in so many: the timer comes some milliseconds late */

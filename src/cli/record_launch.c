@@ -20,7 +20,7 @@
 #include "os/fd.h"
 #include "os/limits.h"
 #include "os/monotonic.h"
-#include "session/logger.h"
+#include "session/logger/logger.h"
 
 enum { STATUS_SIGNALLED = 128 };
 

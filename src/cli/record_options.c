@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The options of a recording beside those of its session (session/option_rows.c), and which of them go together. */
+/* The options of a recording beside those of its session (session/control/option_rows.c), and which go together. */
 #include "cli/record.h"
 
 #include <string.h>
 
 #include "cli/cli.h"
 #include "os/proc.h"
-#include "session/clocks.h"
+#include "session/control/clocks.h"
 
 enum { PAGE_BYTES = 4096 };
 

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/record.h"
-#include "session/logger.h"
+#include "session/logger/logger.h"
 #include "table/index_cache.h"
 
 static void print_untraced(const struct control_summary *summary)

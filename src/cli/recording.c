@@ -12,8 +12,8 @@
 #include "cli/cli.h"
 #include "cli/record.h"
 #include "os/monotonic.h"
-#include "session/control_wait.h"
-#include "session/logger.h"
+#include "session/control/control_wait.h"
+#include "session/logger/logger.h"
 
 enum { INDEX_WAIT_MS = 100, SESSION_WAIT_MS = 1000, LOGGER_END_POLLS = 250, POLL_NS = 20000000 };
 

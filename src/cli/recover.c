@@ -8,9 +8,9 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/option_parser.h"
-#include "session/recover.h"
-#include "session/recover_file.h"
-#include "session/store.h"
+#include "session/recover/recover.h"
+#include "session/recover/recover_file.h"
+#include "session/store/store.h"
 
 struct recover_words {
 	const char *what; /* a session's directory, or its trace */

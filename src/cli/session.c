@@ -15,8 +15,8 @@
 #include "cli/cli.h"
 #include "cli/record.h"
 #include "cli/session_talk.h"
-#include "session/control_wait.h"
-#include "session/directory.h"
+#include "session/control/control_wait.h"
+#include "session/directory/directory.h"
 
 /* How long one wait of a flush lasts. */
 enum { FLUSH_SLICE_MS = 1000 };

@@ -15,8 +15,8 @@
 #include "cli/session_state.h"
 #include "cli/session_talk.h"
 #include "os/monotonic.h"
-#include "session/control_wait.h"
-#include "session/directory.h"
+#include "session/control/control_wait.h"
+#include "session/directory/directory.h"
 
 struct query_options {
 	struct session_words words;

@@ -11,7 +11,7 @@
 #include "cli/record.h"
 #include "cli/session_talk.h"
 #include "inject/inject.h"
-#include "session/directory.h"
+#include "session/directory/directory.h"
 
 /* ---- start ---- */
 

@@ -11,8 +11,8 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/layout_options.h"
-#include "session/clocks.h"
-#include "session/options.h"
+#include "session/control/clocks.h"
+#include "session/control/options.h"
 
 static bool waits_when_full(const struct control_state *session)
 {

@@ -7,7 +7,7 @@
 
 #include "base/grid.h"
 #include "base/json.h"
-#include "session/controller.h"
+#include "session/control/controller.h"
 
 /** Write the state as an object; with_threads: with a row for each thread. */
 void session_state_json(struct json *json, const char *name, const struct controller_state *state, bool with_threads);

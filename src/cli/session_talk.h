@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "cli/option_parser.h"
-#include "session/controller.h"
+#include "session/control/controller.h"
 
 /** Prints notes and warnings of a logger. */
 extern const struct controller_listener session_listener;

@@ -4,7 +4,7 @@
 #define XHEAP_CLI_TOP_FOLLOW_H
 
 #include "match/match.h"
-#include "session/control.h"
+#include "session/control/control.h"
 
 struct top_follow;
 

@@ -7,7 +7,7 @@
 
 #include "action/report/report_rows.h"
 #include "cli/top_screen.h"
-#include "session/controller.h"
+#include "session/control/controller.h"
 
 /** An order of the rows: by a number of the whole time, or by one of a second. */
 struct top_order {

@@ -211,7 +211,7 @@ static const char *parameters_of(unsigned function)
 							: "";
 }
 
-/* A heap without a name of its own is "IMAGE annotated" (session/translate.c). */
+/* A heap without a name of its own is "IMAGE annotated" (session/drain/translate.c). */
 static bool is_made_name(const struct trace_dictionary *dictionary, const char *name)
 {
 	static const char suffix[] = " annotated";

@@ -5,7 +5,7 @@
 #define XHEAP_IMAGE_IMAGE_FILES_H
 
 #include "image/image_option.h"
-#include "session/image_start.h"
+#include "session/tracer/image_start.h"
 
 /** A file that is not in force, or a directory of which none is. */
 struct image_mistake {

@@ -13,9 +13,9 @@
 
 #include "base/settings_file.h"
 #include "base/text.h"
-#include "session/directory.h"
-#include "session/image_domain.h"
-#include "session/image_start.h"
+#include "session/directory/directory.h"
+#include "session/tracer/image_domain.h"
+#include "session/tracer/image_start.h"
 
 #define TIME_FORMAT "%Y-%m-%dT%H:%M:%SZ"
 

@@ -10,8 +10,8 @@
 #include <sys/types.h>
 
 #include "base/diag.h"
-#include "session/control.h"
-#include "session/options.h"
+#include "session/control/control.h"
+#include "session/control/options.h"
 
 enum {
 	IMAGE_NAME_BYTES = 256,

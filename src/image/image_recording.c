@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
-#include "session/directory.h"
-#include "session/image_start.h"
+#include "session/directory/directory.h"
+#include "session/tracer/image_start.h"
 
 #define OWN_FILE_BYTES (UINT64_C(64) << 20)
 

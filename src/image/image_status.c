@@ -13,8 +13,8 @@
 #include "base/memory.h"
 #include "image/image_files.h"
 #include "os/monotonic.h"
-#include "session/fields.h"
-#include "session/image_start.h"
+#include "session/directory/fields.h"
+#include "session/tracer/image_start.h"
 
 /* Root's, and what everybody may know of it: no places of others' mounts, no arguments of what they executed. */
 static const struct status_file {

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
-#include "session/control.h"
+#include "session/control/control.h"
 
 enum { IMAGE_INTERVAL_MAX = 128, IMAGE_REASON_BYTES = 256, IMAGE_UNWATCHED_MAX = 64, IMAGE_PLACE_BYTES = 256 };
 

@@ -17,8 +17,8 @@
 #include "image/keeper_state.h"
 #include "os/fd.h"
 #include "os/monotonic.h"
-#include "session/directory.h"
-#include "session/logger.h"
+#include "session/directory/directory.h"
+#include "session/logger/logger.h"
 
 #define TRACE_BYTES_MAX (UINT64_C(1) << 30)
 enum { TRACE_FILES_MAX = 16, SPARES_USUAL = 3 };

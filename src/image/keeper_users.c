@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sessions of users that take starts. They announce themselves (session/announce.h), and the kernel says whose they
- * are. Any user may connect as often as they like: a user has places for a few, and all users together have half of
- * the places.
+ * Sessions of users that take starts. They announce themselves (session/logger/announce.h), and the kernel says whose
+ * they are. Any user may connect as often as they like: a user has places for a few, and all users together have half
+ * of the places.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +15,8 @@
 
 #include "image/keeper_state.h"
 #include "os/monotonic.h"
-#include "session/announce.h"
-#include "session/directory.h"
+#include "session/directory/directory.h"
+#include "session/logger/announce.h"
 
 int keeper_announced_open(struct diag *diag)
 {

@@ -9,8 +9,8 @@
 
 #include "base/diag.h"
 #include "image/image_status.h"
-#include "session/control.h"
-#include "session/image_start.h"
+#include "session/control/control.h"
+#include "session/tracer/image_start.h"
 
 struct watch_life {
 	uint64_t beats;   /**< the watcher raises it at least every WATCHER_BEAT_MS */

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "session/control.h"
+#include "session/control/control.h"
 
 enum watch_kind {
 	WATCH_OPTION, /**< to the watcher: `option` is in force; `text` is its image. Replaces the one with its id */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /** The clock of events, in ticks: the processor's time stamp counter, or the kernel's CLOCK_MONOTONIC_RAW in ns.
-    session/session_clock.h has the rate of ticks. */
+    session/control/session_clock.h has the rate of ticks. */
 #ifndef XHEAP_OS_CLOCK_H
 #define XHEAP_OS_CLOCK_H
 

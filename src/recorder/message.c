@@ -3,7 +3,7 @@
  * Hooks that ask the logger for something and wait for its answer: the loader has mapped or unmapped images, or this
  * process is about to execute another image. The wait is limited: 3 s without a heartbeat of the logger, 60 s in all.
  *
- *     a thread of the target                         the logger (session/target_messages.c)
+ *     a thread of the target                         the logger (session/logger/target_messages.c)
  *     ----------------------                         --------------------------------------
  *     FREE -> CLAIMED by compare-and-swap
  *     write kind, value, text

@@ -2,7 +2,7 @@
 /*
  * Buffers pass from a thread of the target to the logger and back. The state word says who may use a buffer.
  *
- *     a thread of the target                         the logger (session/drain_buffers.c, drain_blocks.c)
+ *     a thread of the target                         the logger (session/drain/drain_buffers.c, drain_blocks.c)
  *     ----------------------                         ----------------------------------------------------
  *     FREE -> OWNED by compare-and-swap
  *     committed = 0; write slot, process, serial

@@ -383,7 +383,7 @@ struct region_heap_name {
  * Ids are never used again, rows are: row `id % pc_max` belongs to the id from pc_low up to pc_ready that leads there.
  * So an id can lie for hours in the memory of a sleeping thread, of a forked child, or in a buffer, and is right.
  *
- *     recorder                                       logger (session/translate.c), when ids become short
+ *     recorder                                       logger (session/drain/translate.c), when ids become short
  *     --------                                       ---------------------------------------------------
  *     take an id below pc_ready                      raise pc_low: ids below it get no row
  *     row.key: 0 -> key by compare-and-swap          fence

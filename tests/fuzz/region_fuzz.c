@@ -20,7 +20,7 @@
 #include <x86intrin.h>
 
 #include "replay.h"
-#include "session/drain.h"
+#include "session/drain/drain.h"
 
 enum { PC_COUNT = 40, STROKES_MAX = 200, ADOPTIONS_MAX = 4 };
 

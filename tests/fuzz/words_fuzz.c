@@ -10,7 +10,7 @@
 
 #include "cli/option_parser.c"
 #include "replay.h"
-#include "session/options.h"
+#include "session/control/options.h"
 
 enum { WORDS_MAX = 200 };
 

@@ -22,7 +22,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "session/control.h"
+#include "session/control/control.h"
 
 enum { CONNECTIONS_MAX = 64, ROUND_MS = 1 };
 

@@ -121,7 +121,7 @@ def socket_of(name):
 
 def control_kinds():
     """The numbers of messages, by name."""
-    text = pathlib.Path(os.path.dirname(__file__), "../../src/session/control.h").read_text()
+    text = pathlib.Path(os.path.dirname(__file__), "../../src/session/control/control.h").read_text()
     names = re.findall(r"^\tCONTROL_(\w+)", re.search(r"enum control_kind \{(.*?)^\};", text, re.S | re.M).group(1), re.M)
     return {name: number for number, name in enumerate(names)}
 

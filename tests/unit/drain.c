@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/drain_state.h"
+#include "session/drain/drain_state.h"
 
 #include <errno.h>
 #include <fcntl.h>

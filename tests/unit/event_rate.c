@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "session/event_rate.h"
+#include "session/drain/event_rate.h"
 
 enum { MS = 3000, SECOND = 1000 * MS, BORN = 77 }; /* ticks */
 

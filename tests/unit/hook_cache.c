@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/hook_cache.h"
+#include "session/tracer/hook_cache.h"
 
 #include <fcntl.h>
 #include <malloc.h>

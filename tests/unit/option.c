@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/option.h"
-#include "session/options.h"
+#include "session/control/options.h"
 
 enum { SHAPE_ROUND = 1, SHAPE_SQUARE = 2, SHAPE_ALL = 3 };
 

@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "session/directory.h"
-#include "session/places.h"
+#include "session/directory/directory.h"
+#include "session/directory/places.h"
 
 /* A directory on a tmpfs, with this mode, as the place for sessions. */
 static char *runtime_make(mode_t mode, const char *variable)

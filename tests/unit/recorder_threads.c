@@ -25,7 +25,7 @@
 #include "os/clock.h"
 #include "region/region.h"
 #include "rounds.h"
-#include "session/drain.h"
+#include "session/drain/drain.h"
 
 enum {
 	THREADS = 4,

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/logger/residents.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "base/threads.h"
+#include "os/monotonic.h"
+#include "region/atomic.h"
+#include "session/logger/mappings.h"
+
+enum {
+	GROWTH_PART = 32, /* a maximum that is larger than the last one that was read, by this part of it, is read */
+	RISE_PART = 128,  /* a smaller one if the process stays there */
+	SHARE = 64        /* of one processor's time */
+};
+#define STAY_NS UINT64_C(100000000)
+
+/* The one reading that is under way. */
+struct residents {
+	pthread_t thread;
+	bool is_begun;
+	bool is_done; /* set by the thread */
+	struct doorbell *doorbell;
+	struct mappings_request question;
+	struct mappings_answer answer;
+	uint32_t process; /* id of the trace */
+	int64_t time_ticks;
+	uint64_t next_ns; /* before, no other reading begins */
+	uint64_t cost_ns; /* processor time of the thread */
+};
+
+static void *reading_run(void *argument)
+{
+	struct residents *residents = argument;
+	mappings_read(&residents->question, &residents->answer);
+	struct timespec used = {0};
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+	residents->cost_ns = (uint64_t)used.tv_sec * NS_PER_S + (uint64_t)used.tv_nsec;
+	__atomic_store_n(&residents->is_done, true, __ATOMIC_RELEASE);
+	doorbell_ring(residents->doorbell);
+	return NULL;
+}
+
+/* ---- whether ---- */
+
+static bool exceeds(uint64_t bytes, uint64_t before, unsigned part)
+{
+	return bytes > before && bytes - before > before / part;
+}
+
+/* Note a sample of the member. Return whether its mappings are to be read now. */
+static bool is_due(struct member *member, uint64_t bytes, uint64_t now)
+{
+	if (exceeds(bytes, member->resident_max, RISE_PART)) {
+		member->resident_max = bytes;
+		member->risen_ns = now;
+	}
+	return exceeds(bytes, member->split_bytes, GROWTH_PART) ||
+	       (exceeds(bytes, member->split_bytes, RISE_PART) && now - member->risen_ns > STAY_NS);
+}
+
+/* ---- the question ---- */
+
+static int base_compare(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+	return (left > right) - (left < right);
+}
+
+/* Collect the bases of the process's threads. The first thread has its stack from the kernel; its storage lies
+   elsewhere. */
+static void threads_collect(struct mappings_request *question, const struct target *target, uint32_t index)
+{
+	question->thread_count = 0;
+	for (uint32_t i = 0; i < target->region.slot_ready && question->thread_count < MAPPINGS_THREADS_MAX; i++) {
+		const struct region_slot *slot = region_slot(&target->region, i);
+		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_LIVE || LOAD(&slot->process) != index ||
+		    LOAD(&slot->tid) == (uint32_t)target->member[index].inner)
+			continue;
+		question->thread_bases[question->thread_count++] = LOAD(&slot->fs_base);
+	}
+	qsort(question->thread_bases, question->thread_count, sizeof(*question->thread_bases), base_compare);
+}
+
+/* A forked process has the memory of xheap where its parent had it, and perhaps more of its own. */
+static const struct inject *inject_of(const struct target *target, const struct member *member)
+{
+	return member->inject ? member->inject : &target->inject;
+}
+
+bool residents_ask(struct logger *logger, struct target *target, uint32_t index, uint64_t resident_bytes, uint64_t now,
+		   int64_t ticks)
+{
+	struct member *member = &target->member[index];
+	struct residents *residents = logger->residents;
+	uint32_t process = drain_process(target->drain, index);
+	if (!is_due(member, resident_bytes, now) || process == TRACE_NONE)
+		return false;
+	if (!residents) {
+		residents = logger->residents = memory_zeroed(1, sizeof(*residents));
+		residents->doorbell = &logger->doorbell;
+	}
+	if (residents->is_begun || now < residents->next_ns)
+		return false;
+	struct mappings_request *question = &residents->question;
+	question->pid = member->pid;
+	question->resident_bytes = resident_bytes;
+	question->recorder_count = inject_spans(inject_of(target, member), member->pid, question->recorder);
+	threads_collect(question, target, index);
+	residents->process = process;
+	residents->time_ticks = ticks;
+	residents->is_done = false;
+	residents->is_begun = thread_begin(&residents->thread, reading_run, residents);
+	residents->next_ns = now + STAY_NS;
+	if (residents->is_begun)
+		member->split_bytes = resident_bytes;
+	return residents->is_begun;
+}
+
+/* ---- the answer ---- */
+
+static void answer_write(struct logger *logger, struct residents *residents)
+{
+	struct mappings_answer *answer = &residents->answer;
+	answer->row.process = residents->process;
+	answer->row.time_ns = residents->time_ticks;
+	if (!answer->error)
+		writer_add_resident(logger->writer, &answer->row, answer->parts);
+	mappings_answer_fini(answer);
+}
+
+void residents_take(struct logger *logger)
+{
+	struct residents *residents = logger->residents;
+	if (!residents || !residents->is_begun || !__atomic_load_n(&residents->is_done, __ATOMIC_ACQUIRE))
+		return;
+	pthread_join(residents->thread, NULL);
+	residents->is_begun = false;
+	residents->next_ns = monotonic_now_ns() + residents->cost_ns * SHARE;
+	answer_write(logger, residents);
+}
+
+void residents_end(struct logger *logger)
+{
+	struct residents *residents = logger->residents;
+	if (!residents)
+		return;
+	if (residents->is_begun) {
+		pthread_join(residents->thread, NULL);
+		answer_write(logger, residents);
+	}
+	free(residents);
+	logger->residents = NULL;
+}

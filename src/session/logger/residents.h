@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * When the resident memory of a process is read by kind of mapping: at rising maxima, by a thread, for at most a 64th
+ * of the time of one processor. The largest sample of a process then has its parts, or one less than a 32nd below it,
+ * unless the process grew and ended at once.
+ */
+#ifndef XHEAP_SESSION_RESIDENTS_H
+#define XHEAP_SESSION_RESIDENTS_H
+
+#include "session/logger/logger_state.h"
+
+/** Begin to read the mappings of a member if it has a maximum now that is worth it. The reading has the time `ticks`.
+    Return whether it has begun; then a sample of that time belongs to it. resident_bytes: of now. now:
+    monotonic_now_ns(). */
+bool residents_ask(struct logger *logger, struct target *target, uint32_t index, uint64_t resident_bytes, uint64_t now,
+		   int64_t ticks);
+
+/** Write what has been read into the trace. */
+void residents_take(struct logger *logger);
+
+/** Wait for the thread, write what it read, and free all. */
+void residents_end(struct logger *logger);
+
+#endif
