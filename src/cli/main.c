@@ -6,7 +6,7 @@
  *     cli/NAME.c            the command NAME; cli/NAME_*.c its parts
  *     cli/record*.c         parts of the command record, which sessions share
  *     cli/option_parser.c   command lines by the tables of base/option.h
- *     cli/filter_options.c  which allocations count, as options
+ *     cli/ask/filter_options.c  which allocations count, as options
  *     cli/output.c          messages, the pager, the trace to read
  *     api/                  the library: the same for programs
  *     dx/                   the query language of xheap dx

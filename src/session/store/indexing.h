@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/** The index of a trace, made by a process of its own (src/cli/index.c) while the trace is recorded. The logger waits
-    for that process only after the trace is whole. */
+/** The index of a trace, made by a process of its own (src/cli/record/index.c) while the trace is recorded. The logger
+    waits for that process only after the trace is whole. */
 #ifndef XHEAP_SESSION_INDEXING_H
 #define XHEAP_SESSION_INDEXING_H
 

@@ -14,7 +14,7 @@
 #include "session/control/watch.h"
 #include "trace/writer.h"
 
-/** The word by which the command is asked to fold pieces (src/cli/fold.c). */
+/** The word by which the command is asked to fold pieces (src/cli/record/fold.c). */
 #define STORE_FOLD_WORD "--fold"
 
 /** A trace that waits for its directory, in the session's directory. */

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+/* xheap check: a budget held against traces. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "action/budget/budget_baseline.h"
+#include "action/budget/budget_check.h"
+#include "action/budget/budget_update.h"
+#include "action/diff/diff.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli/ask/analysis.h"
+#include "cli/ask/check_output.h"
+#include "cli/formats.h"
+#include "cli/layout_options.h"
+#include "cli/option_parser.h"
+
+enum { STACKS_DEFAULT = 3, STACKS_MAX = 1000, LEAST_DEFAULT = 1 << 16, CHECK_AGAIN = -1 };
+enum { BY_TOTAL, BY_FUNCTION };
+
+struct check_options {
+	const char **paths;
+	size_t path_count, path_capacity;
+	const char *budget;
+	bool takes_incomplete, is_strict, is_update;
+	uint64_t stacks;
+	struct check_output output;
+	struct layout_options layout;
+	/* --fail-above */
+	unsigned baseline_count; /* of the first paths; 0: there is a budget */
+	bool has_growth, has_least;
+	uint64_t growth; /* in millionths */
+	int by;
+	uint64_t least_bytes;
+};
+
+/* The runs of a check, open at once: their stacks are named in one tree. */
+struct runs {
+	struct analysis *items;
+	struct heap_filter *filters;
+	struct action_source *sources;
+	unsigned count;
+};
+
+/* ---- runs ---- */
+
+static void runs_close(struct runs *runs)
+{
+	/* The first one has the tree of names. */
+	while (runs->count > 0) {
+		runs->count--;
+		heap_filter_fini(&runs->filters[runs->count]);
+		analysis_close(&runs->items[runs->count]);
+	}
+	free(runs->items);
+	free(runs->filters);
+	free(runs->sources);
+}
+
+static int runs_open(struct runs *runs, const struct check_options *options)
+{
+	size_t count = options->path_count ? options->path_count : 1;
+	*runs = (struct runs){.items = memory_zeroed(count, sizeof(*runs->items)),
+			      .filters = memory_zeroed(count, sizeof(*runs->filters)),
+			      .sources = memory_zeroed(count, sizeof(*runs->sources))};
+	for (; runs->count < count; runs->count++) {
+		const char *path = options->path_count ? options->paths[runs->count] : NULL;
+		struct analysis *run = &runs->items[runs->count];
+		int status = runs->count ? analysis_open_beside(run, path, &runs->items[0])
+					 : analysis_open(run, path, false);
+		if (status != CLI_OK)
+			return CLI_FAILED;
+	}
+	return CLI_OK;
+}
+
+/* Begin the sources. Filters belong to a table, which may have been made anew. */
+static void runs_begin(struct runs *runs)
+{
+	for (unsigned i = 0; i < runs->count; i++) {
+		heap_filter_fini(&runs->filters[i]);
+		heap_filter_init_for(&runs->filters[i], runs->items[i].table);
+		runs->sources[i] = analysis_source(&runs->items[i], &runs->filters[i]);
+	}
+}
+
+/* Return CLI_OK if all tables could be read, CHECK_AGAIN if one was damaged and has been mended. */
+static int runs_mend(struct runs *runs)
+{
+	int status = CLI_OK;
+	for (unsigned i = 0; i < runs->count; i++) {
+		if (analysis_is_good(runs->items[i].table))
+			continue;
+		if (analysis_mend(&runs->items[i]) != CLI_OK)
+			return CLI_FAILED;
+		status = CHECK_AGAIN;
+	}
+	return status;
+}
+
+/* ---- the answer ---- */
+
+/* Nothing is shown of what a damaged index answers. */
+static int check_show(const struct check_options *options, struct runs *runs, struct budget_check *check)
+{
+	struct diag diag = {""};
+	int error = budget_check_make(check, &diag), status = runs_mend(runs);
+	if (status != CLI_OK)
+		return status;
+	if (error)
+		return cli_fail("%s", diag.text);
+	if (options->is_update)
+		return check_output_update(&options->output, check);
+	status = check_output_print(&options->output, check);
+	return status == CLI_OK && budget_check_has_failed(check) ? CLI_NO : status;
+}
+
+/* Make the budget: a first one to be updated, or that of the baseline. */
+static int budget_make(struct budget *budget, const struct check_options *options, struct action_input *all)
+{
+	struct diag diag = {""};
+	struct sink out;
+	size_t size;
+	const struct budget_baseline baseline = {.run_count = options->baseline_count,
+						 .tolerance = options->growth,
+						 .is_by_function = options->by == BY_FUNCTION,
+						 .least_bytes = options->least_bytes};
+	sink_to_memory(&out);
+	if (options->baseline_count)
+		budget_baseline_put(&baseline, all, &out);
+	else
+		budget_draft(all, &all->sources[0], &out);
+	char *text = sink_take(&out, &size);
+	budget_fini(budget);
+	int error = budget_parse(budget, options->budget ? options->budget : all->sources[0].path, text, size, &diag);
+	free(text);
+	return error ? cli_fail("%s", diag.text) : CLI_OK;
+}
+
+static bool lacks_symbols(const struct action_source *source, const char *image)
+{
+	size_t count;
+	const char *const *images = heap_names_without_symbols(source->names, &count);
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(images[i], image))
+			return true;
+	return false;
+}
+
+/* Return an image that has names in some of the sources only, and set *lacking to one that has them not; NULL: there is
+   none. Its functions would seem to be new, or gone. */
+static const char *image_named_in_part(const struct action_input *all, unsigned *lacking)
+{
+	for (*lacking = 0; *lacking < all->source_count; ++*lacking) {
+		size_t count;
+		const char *const *images = heap_names_without_symbols(all->sources[*lacking].names, &count);
+		for (size_t i = 0; i < count; i++)
+			for (unsigned k = 0; k < all->source_count; k++)
+				if (k != *lacking && heap_names_has_image(all->sources[k].names, images[i]) &&
+				    !lacks_symbols(&all->sources[k], images[i]))
+					return images[i];
+	}
+	return NULL;
+}
+
+static int names_check(const struct action_input *all)
+{
+	unsigned lacking;
+	const char *image = image_named_in_part(all, &lacking);
+	if (!image)
+		return CLI_OK;
+	const char *path = all->sources[lacking].path;
+	return cli_fail("--by function: %s has no names for %s, and others have: store them by xheap symbols %s while "
+			"the program is the one that was recorded",
+			path, image, path);
+}
+
+static int runs_check(const struct check_options *options, struct runs *runs, struct budget *budget,
+		      struct heap_cull *cull)
+{
+	unsigned first = options->baseline_count;
+	runs_begin(runs);
+	const struct text_layout layout = layout_options_settle(&options->layout, false);
+	struct action_input all = {.sources = runs->sources, .source_count = runs->count, .cull = cull};
+	struct action_input baseline = {.sources = runs->sources, .source_count = first, .cull = cull};
+	struct action_input input = {
+		.sources = runs->sources + first, .source_count = runs->count - first, .layout = layout, .cull = cull};
+	struct budget_check check = {.budget = budget,
+				     .input = &input,
+				     .baseline = first ? &baseline : NULL,
+				     .takes_incomplete = options->takes_incomplete,
+				     .is_strict = options->is_strict,
+				     .stacks_max = (uint32_t)options->stacks};
+	/* One set of wrappers for all runs. */
+	action_input_settle(&all);
+	bool is_made = first || options->output.is_new;
+	int status = is_made ? budget_make(budget, options, &all) : CLI_OK;
+	if (status == CLI_OK && first && options->by == BY_FUNCTION)
+		status = names_check(&all);
+	if (status == CLI_OK)
+		status = check_show(options, runs, &check);
+	budget_check_fini(&check);
+	action_input_fini(&all);
+	return status;
+}
+
+static int check_runs(const struct check_options *options, struct runs *runs, struct budget *budget)
+{
+	struct heap_cull cull = {.with_entries = false};
+	int status;
+	heap_cull_use_default(&cull);
+	do
+		status = runs_check(options, runs, budget, &cull);
+	while (status == CHECK_AGAIN);
+	heap_cull_fini(&cull);
+	return status;
+}
+
+/* ---- the command ---- */
+
+/* A "--" behind the first TRACE ends the baseline. */
+static int take_path(void *context, char *word)
+{
+	struct check_options *options = context;
+	if (!strcmp(word, "--")) {
+		if (options->baseline_count)
+			return cli_fail("a second -- behind TRACEs: there are runs before and after, A -- B");
+		options->baseline_count = (unsigned)options->path_count;
+		return 0;
+	}
+	memory_grow(options->paths, options->path_count, options->path_capacity);
+	options->paths[options->path_count++] = word;
+	return 0;
+}
+
+static int take_growth(void *context, const char *word, struct diag *why)
+{
+	struct check_options *options = context;
+	static const double most = 1e9;
+	struct diff_limit limit;
+	if (diff_limit_parse(&limit, word, why))
+		return -EINVAL;
+	if (!limit.is_percent || limit.percent > most)
+		return diag_fail(why, EINVAL, "%s",
+				 limit.is_percent ? "too large"
+						  : "not a percentage: bytes and blocks are limited by --budget");
+	options->has_growth = true;
+	options->growth = (uint64_t)llround(limit.percent * (BUDGET_WHOLE / 100));
+	return 0;
+}
+
+static int take_least(void *context, const char *word, struct diag *why)
+{
+	struct check_options *options = context;
+	options->has_least = true;
+	return text_parse_size(word, &options->least_bytes) ? 0 : diag_fail(why, EINVAL, "not a size such as 64K");
+}
+
+static const struct option_choice by_choices[] = {
+	{"total", NULL, BY_TOTAL, NULL}, {"function", NULL, BY_FUNCTION, NULL}, {NULL, NULL, 0, NULL}};
+
+#define AT(member) OPTION_AT(struct check_options, member)
+static const struct option check_rows[] = {
+	{"budget", .type = VALUE_TEXT, AT(budget), .value = "FILE", .help = "the limits"},
+	{"update", .type = VALUE_ON, AT(is_update),
+	 .help = "write the figures to the budget, with the head-room that several runs need"},
+	{"fail-above", .others = "failAbove", .type = VALUE_PARSED, .parse = take_growth, .value = "PERCENT",
+	 .help = "in place of a budget: fail if a total of the last TRACE, or of those behind --, is more than PERCENT "
+		 "above that of the others"},
+	{"by", .type = VALUE_CHOICE, AT(by), .value = "WHAT", .choices = by_choices, .initial = BY_TOTAL,
+	 .help = "with --fail-above, what is compared beside the totals"},
+	{"least", .type = VALUE_PARSED, .parse = take_least, .value = "SIZE",
+	 .help = "with --by function: a function may always have so much (default 64K)"},
+	{"strict", .type = VALUE_ON, AT(is_strict),
+	 .help = "fail for each limit that is not ok, and for traces that lack calls"},
+	{"allow-incomplete", .type = VALUE_ON, AT(takes_incomplete),
+	 .help = "a trace that lacks calls does not fail the check"},
+	{"top", .type = VALUE_NUMBER, AT(stacks), .value = "N", .most = STACKS_MAX, .initial = STACKS_DEFAULT,
+	 .help = "the first N stacks of each limit that is exceeded"},
+	{"junit", .type = VALUE_TEXT, AT(output.junit), .value = "FILE",
+	 .help = "write the result as JUnit's XML to FILE, too"},
+	{"github", .type = VALUE_ON, AT(output.is_github), .help = "print annotations for GitHub behind the result"},
+	FORMAT_OPTION(struct check_options, output.format, report_formats_without_csv),
+	{.type = VALUE_END},
+};
+static const struct option_group check_groups[] = {
+	{check_rows, 0, false},
+	{layout_rows, offsetof(struct check_options, layout), false},
+	{analysis_rows, 0, false},
+	{NULL, 0, false},
+};
+static const struct option_grammar grammar = {
+	.command = "check", .groups = check_groups, .dashes = "--", .takes_separator = true};
+
+static int growth_settle(struct check_options *options)
+{
+	if (options->is_update || options->budget)
+		return cli_fail("--fail-above compares traces: not with --budget or --update");
+	if (options->path_count < 2)
+		return cli_fail("--fail-above: two TRACEs are needed: xheap check BEFORE AFTER --fail-above 5%%");
+	if (options->baseline_count == options->path_count)
+		return cli_fail("--fail-above: a TRACE is missing behind --");
+	if (!options->baseline_count && options->path_count > 2)
+		return cli_fail("--fail-above: %zu TRACEs: write -- between the runs before and those after: "
+				"xheap check A1 A2 -- B1 B2 --fail-above 5%%",
+				options->path_count);
+	if (!options->baseline_count)
+		options->baseline_count = 1;
+	return CLI_OK;
+}
+
+static int check_settle(struct check_options *options)
+{
+	if (options->output.is_github && options->output.format != REPORT_TEXT)
+		return cli_fail("--github: annotations stand behind a text, not behind --format json");
+	if (options->has_growth)
+		return growth_settle(options);
+	if (!options->budget)
+		return cli_fail("check: the limits are missing: --budget FILE, or BEFORE AFTER --fail-above 5%%");
+	if (options->baseline_count)
+		return cli_fail("--: runs before and after are compared only with --fail-above");
+	if (options->by != BY_TOTAL || options->has_least)
+		return cli_fail("--by and --least belong to --fail-above: a budget names its functions");
+	if (options->is_update && (options->output.junit || options->output.is_github || options->is_strict ||
+				   options->output.format != REPORT_TEXT))
+		return cli_fail("--update writes the budget: not with --junit, --github, --strict or --format json");
+	return CLI_OK;
+}
+
+static int budget_load(struct budget *budget, const char *path)
+{
+	struct diag diag = {""};
+	if (budget_read(budget, path, &diag))
+		return cli_fail("%s", diag.text);
+	return budget->limit_count ? CLI_OK : cli_fail("%s has no limits", path);
+}
+
+static int check_all(struct check_options *options)
+{
+	struct budget budget = {.path = NULL};
+	struct runs runs = {.count = 0};
+	options->output.is_new = options->is_update && access(options->budget, F_OK) != 0 && errno == ENOENT;
+	bool is_read = options->budget && !options->output.is_new;
+	if (check_output_refuse(&options->output, options->paths, options->path_count, options->budget) != CLI_OK)
+		return CLI_FAILED;
+	int status = is_read ? budget_load(&budget, options->budget) : CLI_OK;
+	if (status == CLI_OK)
+		status = runs_open(&runs, options);
+	if (status == CLI_OK)
+		status = check_runs(options, &runs, &budget);
+	runs_close(&runs);
+	budget_fini(&budget);
+	return status;
+}
+
+static int check_run(int argc, char **argv)
+{
+	struct check_options options = {
+		.stacks = STACKS_DEFAULT, .least_bytes = LEAST_DEFAULT, .output = {.format = REPORT_TEXT}};
+	int status =
+		options_parse(&grammar, argc, argv, &options, take_path, NULL) ? CLI_FAILED : check_settle(&options);
+	if (options.output.format != REPORT_TEXT)
+		analysis_be_silent();
+	if (status == CLI_OK)
+		status = check_all(&options);
+	free(options.paths);
+	return status;
+}
+
+const struct command command_check = {
+	.name = "check",
+	.usage = "[TRACE...] --budget FILE, or BEFORE AFTER --fail-above PERCENT",
+	.summary = "hold limits against a trace: exit status 1 where one is exceeded",
+	.run = check_run,
+	.options = &grammar,
+	.help = "A line of the budget is a limit; # begins a comment:\n"
+		"  NUMBER [in|self|except FRAME...] [thread|process NAME...] <= VALUE [+PERCENT%] [varies PERCENT%] "
+		"[fixed]\n"
+		"NUMBER: bytes, blocks, peak, outstanding, temporary or reallocs. in: any frame of the stack; self: "
+		"the "
+		"function\n"
+		"that asked for the memory. VALUE: 64 MiB, 1.5M, 1,000, or 10 blocks.\n"
+		"Several TRACEs are runs of one program. Without TRACE: the newest xheap.*.xht here.\n\n"
+		"Examples:\n  xheap check tests.xht --budget tests.budget --junit memory.xml\n"
+		"  xheap check one.xht two.xht three.xht --budget tests.budget --update\n"
+		"  xheap check before.xht after.xht --fail-above 5% --by function\n",
+};

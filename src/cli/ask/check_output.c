@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/ask/check_output.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "action/budget/budget_report.h"
+#include "action/budget/budget_update.h"
+#include "action/report/report.h"
+#include "base/text.h"
+#include "base/whole_file.h"
+#include "cli/cli.h"
+
+enum { FILE_BYTES = 1 << 16, TOKEN_BYTES = 16 };
+
+/* Lines of files and of annotations have any width. */
+static void width_set(const struct budget_check *check, unsigned width)
+{
+	check->input->layout.width = width;
+}
+
+/* GitHub reads commands in any line of the output, and a function may have any name. So the text stands between lines
+   that turn commands off and on, with a word that nobody can know. */
+static void github_print(const struct budget_check *check, const char *text, struct sink *out)
+{
+	unsigned char bytes[TOKEN_BYTES] = {0};
+	char token[2 * TOKEN_BYTES + 1] = "", *directory = NULL;
+	const char *workspace = getenv("GITHUB_WORKSPACE");
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+		memset(bytes, (int)getpid(), sizeof(bytes));
+	for (int i = 0; i < TOKEN_BYTES; i++)
+		snprintf(token + 2 * i, 3, "%02x", bytes[i]);
+	if (!workspace || !*workspace)
+		workspace = directory = getcwd(NULL, 0);
+	sink_format(out, "::stop-commands::%s\n%s::%s::\n", token, text, token);
+	width_set(check, 0);
+	budget_github(check, workspace ? workspace : "/", out);
+	free(directory);
+}
+
+int check_output_refuse(const struct check_output *output, const char *const *paths, size_t count, const char *budget)
+{
+	struct diag diag = {""};
+	if (output->junit && (whole_file_check(output->junit, paths, (unsigned)count, &diag) ||
+			      whole_file_check(output->junit, &budget, 1, &diag)))
+		return cli_fail("--junit: %s", diag.text);
+	return CLI_OK;
+}
+
+static int junit_save(const struct check_output *output, const struct budget_check *check)
+{
+	struct whole_file file;
+	struct diag diag = {""};
+	struct sink out;
+	unsigned width = check->input->layout.width;
+	if (whole_file_open_as_is(&file, output->junit, 0666, &diag))
+		return cli_fail("%s", diag.text);
+	sink_to_fd(&out, file.fd, FILE_BYTES);
+	width_set(check, 0);
+	budget_junit(check, &out);
+	width_set(check, width);
+	int error = sink_end(&out);
+	if (!error && !whole_file_commit(&file, &diag))
+		return CLI_OK;
+	if (!error)
+		return cli_fail("%s", diag.text);
+	whole_file_abandon(&file);
+	return cli_fail("cannot write %s: %s", output->junit, strerror(-error));
+}
+
+/* ---- --update ---- */
+
+static void unmatched_say(const struct budget_check *check)
+{
+	for (size_t i = 0; i < check->budget->limit_count; i++) {
+		if (check->verdicts[i].state != VERDICT_UNMATCHED)
+			continue;
+		char *sentence = budget_sentence(check, i);
+		cli_say("%s:%u stays: %s", check->budget->path, check->budget->limits[i].line, sentence);
+		free(sentence);
+	}
+}
+
+/* The lines that change, as they become. Return how many there are. */
+static size_t changes_put(const struct budget_check *check, struct sink *out)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < check->budget->limit_count; i++) {
+		const struct budget_limit *limit = &check->budget->limits[i];
+		struct budget_change change = budget_change_of(check, i);
+		if (!change.is_change)
+			continue;
+		char *text = budget_limit_text(check->budget, limit);
+		sink_format(out, "%s:%u  %s  becomes  ", text_shown(check->budget->path), limit->line,
+			    text_shown(text));
+		budget_change_put(out, limit, &change);
+		sink_put(out, '\n');
+		free(text);
+		count++;
+	}
+	return count;
+}
+
+static int budget_save(const struct budget_check *check)
+{
+	struct whole_file file;
+	struct diag diag = {""};
+	struct sink out;
+	if (whole_file_open_as_is(&file, check->budget->path, 0666, &diag))
+		return cli_fail("%s", diag.text);
+	sink_to_fd(&out, file.fd, FILE_BYTES);
+	budget_update(check, &out);
+	int error = sink_end(&out);
+	if (!error)
+		return whole_file_commit(&file, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
+	whole_file_abandon(&file);
+	return cli_fail("cannot write %s: %s", check->budget->path, strerror(-error));
+}
+
+int check_output_update(const struct check_output *output, const struct budget_check *check)
+{
+	for (unsigned run = 0; run < check->input->source_count && !check->takes_incomplete; run++) {
+		const struct action_source *source = &check->input->sources[run];
+		if (*budget_missing(source).data)
+			return cli_fail("%s is not complete: %s; a budget is learned from it only with "
+					"--allow-incomplete",
+					source->path, budget_missing(source).data);
+	}
+	unmatched_say(check);
+	struct cli_output to;
+	struct sink changes;
+	sink_to_memory(&changes);
+	size_t count = changes_put(check, &changes);
+	char *lines = sink_take(&changes, NULL);
+	int status = count || output->is_new ? budget_save(check) : CLI_OK;
+	if (status == CLI_OK) {
+		cli_output_open(&to, false);
+		sink_format(&to.sink, "%s%s: %zu of %zu limits changed\n", lines, text_shown(check->budget->path),
+			    count, check->budget->limit_count);
+		status = cli_output_close(&to);
+	}
+	free(lines);
+	if (status == CLI_OK && output->is_new && check->input->source_count == 1)
+		cli_say("one run does not show what varies: give several TRACEs of the same program");
+	return status;
+}
+
+int check_output_print(const struct check_output *output, const struct budget_check *check)
+{
+	struct cli_output to;
+	struct sink text;
+	bool is_text = output->format == REPORT_TEXT;
+	if (output->junit && junit_save(output, check) != CLI_OK)
+		return CLI_FAILED;
+	cli_output_open(&to, is_text && !output->is_github);
+	check->input->is_colored = to.is_colored && !output->is_github;
+	sink_to_memory(&text);
+	(is_text ? budget_text : budget_json)(check, &text);
+	char *data = sink_take(&text, NULL);
+	if (output->is_github)
+		github_print(check, data, &to.sink);
+	else
+		sink_text(&to.sink, data);
+	free(data);
+	return cli_output_close(&to);
+}

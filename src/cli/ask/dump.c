@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* xheap dump: all that is in a trace, row by row: events in the order of their times, or one of the dictionaries. */
+#include "cli/ask/dump.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "action/report/early_end.h"
+#include "action/report/losses.h"
+#include "action/report/report.h"
+#include "base/text.h"
+#include "cli/ask/analysis.h"
+#include "cli/formats.h"
+
+enum {
+	SUBJECT_EVENTS,
+	SUBJECT_STACKS,
+	SUBJECT_IMAGES,
+	SUBJECT_PROCESSES,
+	SUBJECT_ALLOCATIONS,
+	SUBJECT_MEMORY,
+	SUBJECT_MAPPINGS
+};
+static const struct dump_subject *const subjects[] = {
+	[SUBJECT_EVENTS] = &dump_events,           [SUBJECT_STACKS] = &dump_stacks,
+	[SUBJECT_IMAGES] = &dump_images,           [SUBJECT_PROCESSES] = &dump_processes,
+	[SUBJECT_ALLOCATIONS] = &dump_allocations, [SUBJECT_MEMORY] = &dump_memory,
+	[SUBJECT_MAPPINGS] = &dump_mappings,
+};
+
+static int set_subject(void *context, struct words *words, int number)
+{
+	(void)words;
+	((struct dump_options *)context)->subject = number;
+	return 0;
+}
+
+static int set_path(void *context, char *word)
+{
+	return input_take_path(&((struct dump_options *)context)->input, word);
+}
+
+static int dump_show(struct dump_options *options, const char *path, const struct trace *trace)
+{
+	struct diag diag = {""};
+	struct cli_output output;
+	struct heap_range range = {INT64_MIN, INT64_MAX};
+	if (filter_range(&options->filter, trace, &range))
+		return CLI_FAILED;
+	filter_say_outside(&options->filter, range, trace_dictionary(trace)->duration_ns);
+	cli_output_open(&output, options->format == REPORT_TEXT);
+	struct dump dump = {.options = options,
+			    .path = path,
+			    .trace = trace,
+			    .symbols = symbols_new(),
+			    .columns = subjects[options->subject]->columns,
+			    .column_count = subjects[options->subject]->count,
+			    .format = options->format,
+			    .range = range,
+			    .out = &output.sink,
+			    .row = {.dictionary = trace_dictionary(trace)}};
+	if (options->subject == SUBJECT_STACKS && !options->has_whole_stacks)
+		dump.column_count--;
+	if (options->subject == SUBJECT_MEMORY && !dump.row.dictionary->resident_count)
+		dump.column_count = DUMP_MEMORY_PLAIN_COLUMNS;
+	if (!dump.row.dictionary->is_complete)
+		cli_say("%s is cut at byte %" PRIu64 ": %s", path, dump.row.dictionary->cut_offset,
+			dump.row.dictionary->cut_reason);
+	early_end_text(cli_stderr(), dump.row.dictionary, "xheap: ");
+	if (options->subject == SUBJECT_ALLOCATIONS)
+		losses_text_earlier(cli_stderr(), dump.row.dictionary, "xheap: ");
+	if (dump.row.dictionary->fold_count &&
+	    (options->subject == SUBJECT_EVENTS || options->subject == SUBJECT_ALLOCATIONS))
+		cli_say("%s: %s events are folded: blocks that ended among them are not listed; xheap info shows the "
+			"time",
+			path, text_count(dump.row.dictionary->folded_count).data);
+	dump_write_header(&dump);
+	int error = subjects[options->subject]->run(&dump, &diag);
+	symbols_free(dump.symbols);
+	int status = cli_output_close(&output);
+	/* Above 0: said already. */
+	return error > 0 ? error : error ? cli_fail("%s: %s", path, diag.text) : status;
+}
+
+static int dump_file(struct dump_options *options)
+{
+	struct diag diag = {""};
+	struct trace *trace;
+	char *path = cli_trace_path(options->input.path);
+	if (!path)
+		return CLI_FAILED;
+	int status = trace_open(&trace, path, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
+	if (status == CLI_OK) {
+		status = dump_show(options, path, trace);
+		trace_close(trace);
+	}
+	free(path);
+	return status;
+}
+
+#define SUBJECT(place) .type = VALUE_TAKEN, .take = set_subject, .number = (place)
+
+static const struct option dump_option_rows[] = {
+	{"events", SUBJECT(SUBJECT_EVENTS), .help = "every heap call in the order of time (the default)"},
+	{"allocations", SUBJECT(SUBJECT_ALLOCATIONS),
+	 .help = "every block: where and when it began and ended, and which call freed it; takes the filters of xheap "
+		 "heap"},
+	{"stacks", SUBJECT(SUBJECT_STACKS),
+	 .help = "the tree of stacks, a row for each frame: events name its stack_id, and parent_id is the row of the "
+		 "caller"},
+	{"wholeStacks", .type = VALUE_ON, OPTION_AT(struct dump_options, has_whole_stacks),
+	 .help = "with -stacks: the text of the whole stack in each row"},
+	{"images", SUBJECT(SUBJECT_IMAGES), .help = "which file was mapped where, in which process"},
+	{"processes", SUBJECT(SUBJECT_PROCESSES), .help = "processes and how they ended"},
+	{"memory", SUBJECT(SUBJECT_MEMORY),
+	 .help = "the resident memory of each process, whenever it had changed, and at rising maxima by kind of "
+		 "mapping"},
+	{"mappings", SUBJECT(SUBJECT_MAPPINGS), .help = "the largest mappings of each process at these maxima"},
+	FORMAT_OPTION(struct dump_options, format, report_formats_of_lists),
+	{.type = VALUE_END},
+};
+
+static const struct option_group dump_groups[] = {
+	{dump_option_rows, 0, false},
+	{filter_range_rows, offsetof(struct dump_options, filter), false},
+	{filter_moment_rows, offsetof(struct dump_options, filter), false},
+	{filter_rows, offsetof(struct dump_options, filter), true},
+	{analysis_rows, 0, false},
+	{NULL, 0, false},
+};
+static const struct option_grammar grammar = {.command = "dump", .groups = dump_groups, .dashes = "-"};
+
+static int dump_run(int argc, char **argv)
+{
+	struct dump_options options = {.subject = 0};
+	filter_options_init(&options.filter, "dump");
+	options.filter.asked.filter.nesting = HEAP_NESTING_ALL;
+	int status = options_parse(&grammar, argc, argv, &options, set_path, NULL);
+	if (!status && options.filter.asked.note_count && options.subject != SUBJECT_ALLOCATIONS)
+		status = cli_fail("-%s is for -allocations", options.filter.asked.notes[0].name);
+	if (!status && options.has_whole_stacks && options.subject != SUBJECT_STACKS)
+		status = cli_fail("-wholeStacks is for -stacks");
+	if (!status)
+		status = dump_file(&options);
+	filter_options_fini(&options.filter);
+	return status;
+}
+
+const struct command command_dump = {
+	.name = "dump",
+	.usage = "[FILE] [-events|-allocations|-stacks|-images|-processes|-memory] [OPTIONS]",
+	.summary = "print all that a trace holds",
+	.run = dump_run,
+	.options = &grammar,
+	.help = "JSON is one object on each line; a value that is absent has no key.\n"
+		"Without FILE: the newest xheap.*.xht here.\n\n"
+		"Example:\n  xheap dump xheap.jq.4711.xht -range 0 10ms -format csv\n",
+};

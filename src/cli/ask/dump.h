@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * xheap dump: all that is in a trace, row by row. A subject is a list of columns, each with a name and a function that
+ * puts its value of the current row; text, CSV and JSON (one object per line) are three ways to write the list. Rows
+ * are written as they are read, so a dump of any length takes the memory of the blocks that are open.
+ */
+#ifndef XHEAP_CLI_DUMP_H
+#define XHEAP_CLI_DUMP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "base/sink.h"
+#include "cli/ask/filter_options.h"
+#include "query/frame_names.h"
+#include "query/scan.h"
+#include "trace/trace.h"
+
+enum { DUMP_VALUE_BYTES = 512 };
+
+/** A cell: absent, a number (no quotes in JSON), or text. */
+struct dump_value {
+	enum { VALUE_ABSENT, CELL_NUMBER, CELL_TEXT } kind;
+	const char *text; /**< in `room`, or anything that lives until the row is written */
+	char room[DUMP_VALUE_BYTES];
+};
+
+/** Where columns take their values from. */
+struct dump_row {
+	const struct trace_dictionary *dictionary;
+	struct heap_names *names;
+	uint64_t seq;
+	const struct heap_table *table;     /**< allocations */
+	const struct heap_rows *rows;       /**< some of them, with row `at` */
+	struct heap_allocation allocation;  /**< this one */
+	const struct trace_block *block;    /**< events */
+	const struct trace_resident *split; /**< mappings */
+	const uint32_t *order;              /**< memory: of resident_order() */
+	uint32_t at;                        /**< row of the block; else the row of the table or the dictionary */
+};
+
+struct dump_column {
+	const char *name;
+	void (*get)(const struct dump_row *row, struct dump_value *value);
+	int width; /**< of text output; negative: aligned to the left; 0: as long as it is */
+};
+
+struct dump_options {
+	struct filter_options filter;
+	struct input input;
+	int format, subject;
+	bool has_whole_stacks;
+};
+
+struct dump {
+	struct dump_options *options;
+	const char *path;
+	const struct trace *trace;
+	struct symbols *symbols;
+	const struct dump_column *columns;
+	unsigned column_count;
+	int format; /**< enum report_format */
+	struct heap_range range;
+	struct sink *out;
+	struct dump_row row;
+};
+
+/** What can be dumped. */
+struct dump_subject {
+	const struct dump_column *columns;
+	unsigned count;
+	/** Write all rows. Return 0, a negative errno with the reason in `diag`, or an exit status after a message. */
+	int (*run)(struct dump *dump, struct diag *diag);
+};
+#define DUMP_SUBJECT(columns, run) \
+	{ \
+		columns, sizeof(columns) / sizeof(*(columns)), run \
+	}
+
+extern const struct dump_subject dump_events, dump_stacks, dump_images, dump_processes, dump_allocations, dump_memory,
+	dump_mappings;
+
+/** Without resident memory by kind of mapping in the trace, the columns of dump_memory behind these are left out. */
+enum { DUMP_MEMORY_PLAIN_COLUMNS = 4 };
+
+/* ---- dump_rows.c ---- */
+
+/** Put a value of a row. A text lives until the row is written. Known text that is empty, an id that is none, and a pid
+    of 0 are absent. */
+void dump_put_number(struct dump_value *value, int64_t number);
+void dump_put_count(struct dump_value *value, uint64_t count);
+void dump_put_address(struct dump_value *value, uint64_t address);
+void dump_put_text(struct dump_value *value, const char *text);
+void dump_put_known_text(struct dump_value *value, const char *text);
+void dump_put_id(struct dump_value *value, uint32_t id);
+void dump_put_pid(struct dump_value *value, uint32_t pid);
+
+/** Write the line with the names of the columns; JSON has none. */
+void dump_write_header(struct dump *dump);
+
+/** Write the current row. */
+void dump_write_row(struct dump *dump);
+
+/** Write the rows from `first` up to `count` of a dictionary. Return 0. */
+int dump_write_rows(struct dump *dump, uint32_t first, uint32_t count);
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/* The dictionaries of a trace: stacks, images, processes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/ask/dump.h"
+
+static const struct trace_node *stack_node(const struct dump_row *row)
+{
+	return &row->dictionary->nodes[row->at];
+}
+static const struct trace_frame *stack_address(const struct dump_row *row)
+{
+	return &row->dictionary->frames[stack_node(row)->frame];
+}
+static void stack_id(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_count(value, row->at);
+}
+static void stack_parent(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_count(value, stack_node(row)->parent);
+}
+
+static void stack_image(const struct dump_row *row, struct dump_value *value)
+{
+	uint32_t image = stack_address(row)->image;
+	if (image < row->dictionary->image_count)
+		dump_put_text(value, row->dictionary->images[image].path);
+}
+
+static void stack_offset(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_address(value, stack_address(row)->offset);
+}
+
+/* Too long for `room`, a text is kept until the next one. */
+static void put_long_text(struct dump_value *value, char *text)
+{
+	static char *kept;
+	free(kept);
+	kept = text;
+	dump_put_text(value, text);
+}
+
+/* The names of this row's code, inlined functions first; its parent's row has those around it. */
+static void stack_frame(const struct dump_row *row, struct dump_value *value)
+{
+	uint32_t end = heap_names_stack(row->names, stack_node(row)->parent);
+	put_long_text(value, heap_names_text(row->names, heap_names_stack(row->names, row->at), end));
+}
+
+static void stack_text(const struct dump_row *row, struct dump_value *value)
+{
+	put_long_text(value, heap_names_text(row->names, heap_names_stack(row->names, row->at), 0));
+}
+
+/* The last one is as long as the stack is deep, and so is only there when it is asked for. */
+static const struct dump_column stack_columns[] = {
+	{"stack_id", stack_id, 8},     {"parent_id", stack_parent, 9}, {"image", stack_image, -24},
+	{"offset", stack_offset, -12}, {"frame", stack_frame, -24},    {"stack", stack_text, 0},
+};
+
+static const struct trace_mapping *image_mapping(const struct dump_row *row)
+{
+	return &row->dictionary->mappings[row->at];
+}
+static const struct trace_image *image_file(const struct dump_row *row)
+{
+	return &row->dictionary->images[image_mapping(row)->image];
+}
+static void image_id(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_id(value, image_mapping(row)->image);
+}
+static void image_process(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_id(value, image_mapping(row)->process);
+}
+static void image_base(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_address(value, image_mapping(row)->base);
+}
+static void image_end(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_address(value, image_mapping(row)->end);
+}
+static void image_bias(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_address(value, image_mapping(row)->bias);
+}
+static void image_load(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_number(value, image_mapping(row)->load_ns);
+}
+static void image_path(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_text(value, image_file(row)->path);
+}
+
+static void image_unload(const struct dump_row *row, struct dump_value *value)
+{
+	if (image_mapping(row)->unload_ns != INT64_MAX)
+		dump_put_number(value, image_mapping(row)->unload_ns);
+}
+
+static void image_build_id(const struct dump_row *row, struct dump_value *value)
+{
+	const struct trace_image *image = image_file(row);
+	size_t size = image->build_id_size < DUMP_VALUE_BYTES / 2 ? image->build_id_size : DUMP_VALUE_BYTES / 2 - 1;
+	for (size_t i = 0; i < size; i++)
+		snprintf(value->room + 2 * i, 3, "%02x", image->build_id[i]);
+	if (size)
+		dump_put_text(value, value->room);
+}
+
+static const struct dump_column image_columns[] = {
+	{"image", image_id, 5},          {"process", image_process, 7},     {"base", image_base, -14},
+	{"end", image_end, -14},         {"bias", image_bias, -14},         {"load_ns", image_load, 12},
+	{"unload_ns", image_unload, 12}, {"build_id", image_build_id, -40}, {"path", image_path, 0},
+};
+
+static const struct trace_process *process_of(const struct dump_row *row)
+{
+	return &row->dictionary->processes[row->at];
+}
+static void process_id(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_id(value, row->at);
+}
+static void process_pid(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_pid(value, process_of(row)->pid);
+}
+static void process_parent(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_id(value, process_of(row)->parent);
+}
+static void process_fork(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_id(value, process_of(row)->forked_from);
+}
+static void process_generation(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_count(value, process_of(row)->exec_generation);
+}
+static void process_start(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_number(value, process_of(row)->start_ns);
+}
+static void process_image(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_known_text(value, process_of(row)->image);
+}
+static void process_command(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_known_text(value, process_of(row)->command);
+}
+
+static void process_end_time(const struct dump_row *row, struct dump_value *value)
+{
+	if (trace_process_end_is_known(process_of(row)))
+		dump_put_number(value, process_of(row)->end_ns);
+}
+
+static void process_end(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_text(value, trace_end_word(process_of(row)));
+}
+
+static void process_status(const struct dump_row *row, struct dump_value *value)
+{
+	if (process_of(row)->end == TRACE_END_EXIT || process_of(row)->end == TRACE_END_SIGNAL)
+		dump_put_number(value, process_of(row)->end_status);
+}
+
+static void process_note(const struct dump_row *row, struct dump_value *value)
+{
+	dump_put_known_text(value, process_of(row)->note);
+}
+
+static const struct dump_column process_columns[] = {
+	{"process", process_id, 7},
+	{"pid", process_pid, 7},
+	{"parent", process_parent, 7},
+	{"forked_from", process_fork, 11},
+	{"exec_generation", process_generation, 15},
+	{"start_ns", process_start, 12},
+	{"end_ns", process_end_time, 12},
+	{"end", process_end, -8},
+	{"status", process_status, 6},
+	{"image", process_image, -20},
+	{"command", process_command, -20},
+	{"note", process_note, 0},
+};
+
+static int write_stacks(struct dump *dump, struct diag *diag)
+{
+	(void)diag;
+	dump->row.names = heap_names_new(dump->trace, dump->symbols, false);
+	int status = dump_write_rows(dump, 1, dump->row.dictionary->node_count);
+	heap_names_free(dump->row.names);
+	return status;
+}
+
+static int write_images(struct dump *dump, struct diag *diag)
+{
+	(void)diag;
+	return dump_write_rows(dump, 0, dump->row.dictionary->mapping_count);
+}
+
+static int write_processes(struct dump *dump, struct diag *diag)
+{
+	(void)diag;
+	return dump_write_rows(dump, 0, dump->row.dictionary->process_count);
+}
+
+const struct dump_subject dump_stacks = DUMP_SUBJECT(stack_columns, write_stacks);
+
+const struct dump_subject dump_images = DUMP_SUBJECT(image_columns, write_images);
+
+const struct dump_subject dump_processes = DUMP_SUBJECT(process_columns, write_processes);

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT */
+/* xheap heap: reports over the allocations of a trace. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "action/actions/action_table.h"
+#include "action/report/collapsed.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "base/whole_file.h"
+#include "cli/ask/analysis.h"
+#include "cli/ask/heap_options.h"
+#include "cli/formats.h"
+#include "cli/layout_options.h"
+
+enum { SAVE_BYTES = 1 << 16 };
+enum { HEAP_AGAIN = -1 }; /* in place of a status: the index is damaged, and nothing has been shown */
+
+/* ---- what to show ---- */
+
+/* A sort key may follow, also with a dash, or behind "-s", as the documents write it: "-frames -st", "-frames -s st".
+ * An "s" by itself, which they allow, is the key that the action has anyway. */
+static const struct action_sort *take_sort(struct words *words)
+{
+	const char *word = options_peek(words);
+	if (word && !strcasecmp(word, "-s") && words->next + 1 < words->end && action_sort_find(words->next[1])) {
+		words->next += 2;
+		return action_sort_find(words->next[-1]);
+	}
+	const struct action_sort *sort = word ? action_sort_find(word + (*word == '-')) : NULL;
+	if (sort || (word && !strcasecmp(word + (*word == '-'), "s")))
+		words->next++;
+	return sort;
+}
+
+static int add_part(struct heap_options *options, const struct action *action, const struct action_sort *sort)
+{
+	unsigned at = 0;
+	while (at < options->part_count && options->parts[at].action != action)
+		at++;
+	if (at == options->part_count)
+		options->part_count++;
+	options->parts[at].action = action;
+	options->parts[at].sort = sort ? sort : action_sort_find(action->sort);
+	return 0;
+}
+
+int heap_take_action(void *context, struct words *words, int number)
+{
+	struct heap_options *options = context;
+	const struct action *action = action_table[number];
+	const bool takes_key = action->groups || options->has_keyed_totals;
+	const struct action_sort *sort = takes_key ? take_sort(words) : NULL;
+	if (takes_key && !sort)
+		options->after_action = options_peek(words);
+	return add_part(options, action, sort);
+}
+
+/* A word behind -frames, so the key may come behind it. */
+int heap_take_inclusive(void *context, struct words *words, int number)
+{
+	struct heap_options *options = context;
+	const struct action_sort *sort = take_sort(words);
+	options->is_inclusive = true;
+	return sort ? add_part(options, action_table[number], sort) : 0;
+}
+
+int heap_take_callers(void *context, struct words *words, int number)
+{
+	struct heap_options *options = context;
+	const char *word = options_value(words, "callers");
+	if (!word || filter_add_pattern(&options->callers, "callers", word))
+		return CLI_FAILED;
+	return add_part(options, action_table[number], take_sort(words));
+}
+
+/* A mistyped key reads as a FILE. */
+static int set_input(void *context, char *word)
+{
+	struct heap_options *options = context;
+	if (word == options->after_action && (options->input.path || access(word, F_OK) != 0)) {
+		const char *nearest = action_sort_nearest(word);
+		return cli_fail("\"%s\" is no KEY%s%s; the keys are: %s%s", word, nearest ? "; the nearest is " : "",
+				nearest ? nearest : "", action_sort_keys(),
+				options->input.path ? "" : "; and there is no FILE of that name");
+	}
+	return input_take_path(&options->input, word);
+}
+
+static int set_path(void *context, struct words *words, int number)
+{
+	(void)number;
+	const char *word = options_value(words, "i");
+	return word ? set_input(context, (char *)word) : CLI_FAILED;
+}
+
+/* ---- frames ---- */
+
+/* The options around these filters. */
+static struct heap_options *heap_options_of(struct filter_options *filter)
+{
+	return (struct heap_options *)((char *)filter - offsetof(struct heap_options, filter));
+}
+
+static int take_cull_frame(void *context, const char *word)
+{
+	struct heap_options *options = heap_options_of(context);
+	return filter_add_pattern(&options->cull.frames, "cullFrames", word);
+}
+
+static int take_cull_list(void *context, const char *word)
+{
+	struct heap_options *options = heap_options_of(context);
+	struct diag diag = {""};
+	if (heap_cull_use_list(&options->cull, word))
+		return 0;
+	if (!strchr(word, '/') && access(word, F_OK) != 0) {
+		const char *nearest = heap_cull_nearest_list(word);
+		return cli_fail("-cullLists: \"%s\" is no file, and no list%s%s; the lists are: %s", word,
+				nearest ? "; the nearest is " : "", nearest ? nearest : "", heap_cull_list_names());
+	}
+	memory_grow(options->cull_lists, options->cull_list_count, options->cull_list_capacity);
+	options->cull_lists[options->cull_list_count++] = word;
+	return heap_patterns_add_file(&options->cull.frames, word, &diag) ? cli_fail("-cullLists: %s", diag.text) : 0;
+}
+
+static int set_cull(void *context, struct words *words, int number)
+{
+	struct filter_options *filter = &((struct heap_options *)context)->filter;
+	return number ? filter_take_list(filter, words, "cullLists", take_cull_list)
+		      : filter_take_list(filter, words, "cullFrames", take_cull_frame);
+}
+
+/* ---- words of the documented tool without a meaning here ---- */
+
+/* Symbols are always used. */
+static int set_symbols(void *context, struct words *words, int number)
+{
+	static const char *const more[] = {"cacheonly", "verbose", "dbghelplog"};
+	(void)context, (void)number;
+	for (size_t i = 0; i < sizeof(more) / sizeof(*more); i++)
+		if (options_peek(words) && !strcasecmp(options_peek(words), more[i]))
+			words->next++;
+	return 0;
+}
+
+static int set_tool_action(void *context, struct words *words, int number)
+{
+	(void)context, (void)number;
+	const char *word = options_value(words, "a");
+	if (word && strcasecmp(word, "heap") != 0)
+		return cli_fail("-a: \"%s\" is another command's work; this one is heap", word);
+	return word ? 0 : CLI_FAILED;
+}
+
+#define AT(member) OPTION_AT(struct heap_options, member)
+#define ACTION ACTION_OPTION
+
+const struct option_choice heap_by_choices[] = {
+#define X(id, name) {name, NULL, HEAP_BY_##id, NULL},
+	HEAP_BYS(X)
+#undef X
+		{NULL, NULL, 0, NULL},
+};
+
+/* clang-format off */
+static const struct option action_rows[] = {
+	{.type = VALUE_TITLE, .help = "Actions, several at once; KEY sorts the rows:"},
+	{"stacks", ACTION("[KEY]", ACTION_STACKS), .help = "one row for each distinct stack (the default)"},
+	{"frames", ACTION("[KEY]", ACTION_FRAMES), .help = "one row for each function that asked for memory"},
+	{"inclusive", .type = VALUE_TAKEN, .take = heap_take_inclusive, .number = ACTION_FRAMES,
+	 .help = "with -frames: one row for each function anywhere on the stacks"},
+	{"image", .others = "images", ACTION("[KEY]", ACTION_IMAGE),
+	 .help = "one row for each executable or library of these functions"},
+	{"heaps", ACTION("[KEY]", ACTION_HEAPS), .help = "one row for each heap, with its extents"},
+	{"tree", ACTION("[KEY]", ACTION_TREE), .help = "callers and callees, from the starts of the threads"},
+	{"callers", .type = VALUE_TAKEN, .take = heap_take_callers, .number = ACTION_CALLERS, .value = "FUNCTION [KEY]",
+	 .help = "the callers of a function, and their callers"},
+	{"chains", ACTION("[KEY]", ACTION_CHAINS), .help = "blocks that grew by realloc: steps, factor, bytes copied"},
+	{"totals", ACTION(NULL, ACTION_TOTALS), .help = "only the totals"},
+	{"by", .type = VALUE_CHOICE, AT(by), .value = "WHAT", .choices = heap_by_choices, .help = "split rows by"},
+	{"top", .type = VALUE_NUMBER, AT(top), .value = "N", .least = 1, .most = UINT64_MAX,
+	 .initial = HEAP_TOP_DEFAULT, .help = "the first N rows of each action"},
+	{.type = VALUE_TITLE, .help = "Filters; an allocation passes all of them:"},
+	{.type = VALUE_END},
+};
+
+const struct option heap_frame_rows[] = {
+	{.type = VALUE_TITLE, .help = "Frames:"},
+	{"cullFrames", .type = VALUE_TAKEN, .take = set_cull, .value = "F...",
+	 .help = "remove these functions from the inner end of stacks, as those of the built-in list"},
+	{"cullLists", .others = "cullList", .type = VALUE_TAKEN, .take = set_cull, .number = 1, .value = "LIST...",
+	 .help = "remove the functions of these lists: allocators, c, containers, rust, or a FILE with one on a line"},
+	{"noDefaultCull", .type = VALUE_ON, AT(without_default_cull),
+	 .help = "remove nothing else: neither the functions of the built-in lists nor wrappers found in the trace"},
+	{"defaultCull", .type = VALUE_ON, AT(with_default_cull),
+	 .help = "use the built-in list also with -format folded, which has whole stacks"},
+	{"lines", .type = VALUE_ON, AT(with_lines), .help = "one row for each line of a call in a function"},
+	{.type = VALUE_TITLE, .help = "Output:"},
+	{.type = VALUE_END},
+};
+
+static const struct option input_rows[] = {INPUT_SESSION_OPTION, {.type = VALUE_END}};
+
+static const struct option output_rows[] = {
+	FORMAT_OPTION(struct heap_options, format, report_formats),
+	{"reverse", .type = VALUE_ON, AT(is_reversed), .help = "with -format folded: the innermost frame first"},
+	{"o", .type = VALUE_TEXT, AT(output), .value = "FILE", .help = "write the report to FILE"},
+	{"timing", .type = VALUE_ON, AT(is_timed), .help = "print on standard error how long each step took"},
+	{.type = VALUE_END},
+};
+
+static const struct option tool_rows[] = {
+	{"i", .type = VALUE_TAKEN, .take = set_path},
+	{"a", .type = VALUE_TAKEN, .take = set_tool_action},
+	{"symbols", .type = VALUE_TAKEN, .take = set_symbols},
+	{"quiet", .type = VALUE_ON, AT(is_ignored)},
+	{"tle", .type = VALUE_ON, AT(is_ignored)},
+	{"tti", .type = VALUE_ON, AT(is_ignored)},
+	{.type = VALUE_END},
+};
+/* clang-format on */
+
+static const struct option_group heap_groups[] = {
+	{action_rows, 0, false},
+	FILTER_OPTION_GROUPS(offsetof(struct heap_options, filter)),
+	{heap_frame_rows, 0, false},
+	{input_rows, offsetof(struct heap_options, input), false},
+	{analysis_rows, 0, false},
+	{output_rows, 0, false},
+	{layout_rows, offsetof(struct heap_options, layout), false},
+	{tool_rows, 0, false},
+	{NULL, 0, false},
+};
+static const struct option_grammar grammar = {
+	.command = "heap", .groups = heap_groups, .dashes = "-", .print_notes = formats_print_keys};
+
+/* ---- the report ---- */
+
+/* The rows are made, so all files are known that names were read from. */
+static int report_save(const struct heap_options *options, const struct symbols *const *symbols, unsigned symbols_count,
+		       void (*write)(void *context, struct sink *out, bool is_colored), void *context,
+		       struct diag *diag)
+{
+	struct whole_file file;
+	struct stat status;
+	bool is_there = !stat(options->output, &status);
+	for (unsigned i = 0; i < symbols_count && is_there; i++)
+		if (symbols_read_file(symbols[i], &status))
+			return diag_fail(diag, EINVAL, "cannot write %s: it is one of the files that are read",
+					 options->output);
+	int error = whole_file_open_as_is(&file, options->output, 0666, diag);
+	if (error)
+		return error;
+	struct sink out;
+	sink_to_fd(&out, file.fd, SAVE_BYTES);
+	write(context, &out, false);
+	error = sink_end(&out);
+	if (!error)
+		return whole_file_commit(&file, diag);
+	whole_file_abandon(&file);
+	return diag_fail(diag, -error, "cannot write %s: %s", options->output, strerror(-error));
+}
+
+int heap_print(const struct heap_options *options, const struct symbols *const *symbols, unsigned symbols_count,
+	       void (*write)(void *context, struct sink *out, bool is_colored), void *context)
+{
+	struct diag diag = {""};
+	if (options->output)
+		return report_save(options, symbols, symbols_count, write, context, &diag) ? cli_fail("%s", diag.text)
+											   : CLI_OK;
+	struct cli_output output;
+	cli_output_open(&output, options->format == REPORT_TEXT);
+	write(context, &output.sink, output.is_colored);
+	return cli_output_close(&output);
+}
+
+struct heap_printing {
+	struct report *report;
+	enum report_format format;
+};
+
+static void print(void *context, struct sink *out, bool is_colored)
+{
+	struct heap_printing *printing = context;
+	printing->report->input->is_colored = is_colored;
+	report_write(printing->report, printing->format, out);
+}
+
+static void parts_take(const struct heap_options *options, struct report_part parts[PART_MAX])
+{
+	for (unsigned i = 0; i < options->part_count; i++)
+		parts[i] = (struct report_part){.action = options->parts[i].action, .sort = options->parts[i].sort};
+}
+
+int heap_options_check_sample(const struct heap_options *options, const struct action_source *source)
+{
+	for (unsigned i = 0; i < options->part_count && source->table->sample_bytes; i++)
+		if (options->parts[i].action == &action_chains ||
+		    (options->parts[i].sort && !strcmp(options->parts[i].sort->key, "stt")))
+			return cli_fail("%s is a sample: %s needs every event", source->path,
+					options->parts[i].action == &action_chains ? "-chains" : "stt");
+	if (source->table->sample_bytes && options->filter.asked.filter.nesting == HEAP_NESTING_INNERMOST)
+		return cli_fail(
+			"%s is a sample: -innermost needs every event, since blocks that others lie in may be missing",
+			source->path);
+	return CLI_OK;
+}
+
+/* Nothing is shown of what a damaged index answers. */
+static int parts_show(const struct heap_options *options, struct action_input *input, const struct analysis *analysis)
+{
+	const struct action_source *source = &input->sources[0];
+	struct report_part parts[PART_MAX];
+	if (heap_options_check_sample(options, source))
+		return CLI_FAILED;
+	struct report report = {.input = input,
+				.parts = parts,
+				.part_count = options->part_count,
+				.has_range = options->filter.asked.range.words[0] != NULL,
+				.filters = options->filter.asked.notes,
+				.filter_count = options->filter.asked.note_count,
+				.is_reversed = options->is_reversed};
+	parts_take(options, parts);
+	if (options->format == REPORT_FOLDED)
+		collapsed_name(input);
+	else
+		report_make(&report, options->top);
+	struct heap_printing printing = {&report, (enum report_format)options->format};
+	const struct symbols *symbols = analysis->symbols;
+	int status = analysis_is_good(source->table) ? heap_print(options, &symbols, 1, print, &printing) : HEAP_AGAIN;
+	report_fini(&report);
+	return status;
+}
+
+static int input_show(struct heap_options *options, struct action_input *input, const struct analysis *analysis)
+{
+	struct action_source *source = &input->sources[0];
+	struct heap_window window;
+	struct heap_range range = {0, source->table->duration_ns};
+	if (filter_range(&options->filter, source->trace, &range))
+		return CLI_FAILED;
+	options->filter.asked.filter.is_partial = options->filter.asked.range.words[0] ||
+						  options->filter.asked.moment ||
+						  (options->by != HEAP_BY_NONE && options->by != HEAP_BY_PROCESS);
+	int status = filter_prepare(&options->filter, source->table, source->names);
+	if (status != CLI_OK)
+		return status;
+	if (options->format == REPORT_CSV || options->format == REPORT_FOLDED)
+		filter_say_outside(&options->filter, range, source->table->duration_ns);
+	struct report_part parts[PART_MAX];
+	struct diag diag = {""};
+	parts_take(options, parts);
+	if (report_check(parts, options->part_count, source->table, source->filter, range, options->by, &diag))
+		return cli_fail("%s: %s", source->path, diag.text);
+	heap_window_make(&window, source->table, source->filter, range, options->by, false);
+	source->window = &window;
+	status = parts_show(options, input, analysis);
+	heap_window_fini(&window);
+	if (status == CLI_OK && filter_report_patterns(&options->callers, "callers", source->names))
+		status = CLI_NO;
+	return status;
+}
+
+/* Whether none of the parts has rows. */
+static bool has_totals_only(const struct heap_options *options)
+{
+	for (unsigned i = 0; i < options->part_count; i++)
+		if (options->parts[i].action->groups)
+			return false;
+	return options->part_count > 0;
+}
+
+/* Folded stacks are whole: their readers show callers and callees, however many there are. */
+static int folded_settle(const struct heap_options *options)
+{
+	if (options->with_default_cull && options->without_default_cull)
+		return cli_fail("-defaultCull and -noDefaultCull exclude each other");
+	if (options->format != REPORT_FOLDED)
+		return options->is_reversed ? cli_fail("-reverse is for -format folded") : 0;
+	if (options->part_count > 1 || options->parts[0].action != &action_stacks)
+		return cli_fail("-format folded has stacks: write -stacks [KEY], and no other action");
+	if (options->top != HEAP_TOP_DEFAULT)
+		return cli_fail("-format folded has all stacks, so that their numbers add up to the total: leave out "
+				"-top");
+	return 0;
+}
+
+int heap_options_settle(struct heap_options *options)
+{
+	if (has_totals_only(options) && options->by != HEAP_BY_NONE)
+		return cli_fail("-totals has no rows that -by %s could split: add -image or another action",
+				heap_by_name(options->by));
+	if (!options->part_count)
+		add_part(options, &action_stacks, NULL);
+	for (unsigned i = 0; options->is_inclusive && i < options->part_count; i++)
+		if (options->parts[i].action == &action_frames)
+			options->parts[i].action = &action_inclusive;
+	for (unsigned i = 0; options->by == HEAP_BY_HEAP && i < options->part_count; i++)
+		if (options->parts[i].action->is_by_heap)
+			return cli_fail("-by heap: -heaps is by heap already");
+	if (options->format == REPORT_CSV && options->part_count > 1)
+		return cli_fail("-format csv: one of -stacks, -frames, -image, ... at a time");
+	if (folded_settle(options))
+		return CLI_FAILED;
+	bool uses_default =
+		options->format == REPORT_FOLDED ? options->with_default_cull : !options->without_default_cull;
+	if (uses_default)
+		heap_cull_use_default(&options->cull);
+	return 0;
+}
+
+int heap_options_check_output(const struct heap_options *options, const char *path)
+{
+	char *indexes[ANALYSIS_INDEX_PLACES];
+	struct diag diag = {""};
+	analysis_index_paths(indexes, path);
+	int error = whole_file_check(options->output, &path, 1, &diag);
+	error = error ? error
+		      : whole_file_check(options->output, (const char *const *)indexes, ANALYSIS_INDEX_PLACES, &diag);
+	error = error ? error
+		      : whole_file_check(options->output, options->cull_lists, (unsigned)options->cull_list_count,
+					 &diag);
+	for (unsigned i = 0; i < ANALYSIS_INDEX_PLACES; i++)
+		free(indexes[i]);
+	return error ? cli_fail("%s", diag.text) : CLI_OK;
+}
+
+static int analysis_show(struct heap_options *options, const struct analysis *analysis)
+{
+	struct action_source source = analysis_source(analysis, &options->filter.asked.filter);
+	struct action_input input = {.sources = &source,
+				     .source_count = 1,
+				     .asks_packages = true,
+				     .cull = &options->cull,
+				     .callers_of = &options->callers};
+	input.layout = layout_options_settle(&options->layout, options->output != NULL);
+	/* Who wants to see malloc does not want it in a fold. */
+	input.layout.has_all_frames |= options->without_default_cull;
+	source.session = options->input.session;
+	int status = input_show(options, &input, analysis);
+	action_input_fini(&input);
+	return status;
+}
+
+static int trace_show(struct heap_options *options, const char *path)
+{
+	struct analysis analysis;
+	if (options->format != REPORT_TEXT)
+		analysis_be_silent();
+	if ((options->output && heap_options_check_output(options, path)) ||
+	    analysis_open(&analysis, path, options->with_lines))
+		return CLI_FAILED;
+	int status;
+	while ((status = analysis_show(options, &analysis)) == HEAP_AGAIN)
+		if (analysis_mend(&analysis) != CLI_OK) {
+			status = CLI_FAILED;
+			break;
+		}
+	if (options->is_timed)
+		analysis_tell_times(&analysis);
+	analysis_close(&analysis);
+	return status;
+}
+
+static int heap_show(struct heap_options *options)
+{
+	char *path = cli_trace_path(options->input.path);
+	int status = path ? trace_show(options, path) : CLI_FAILED;
+	free(path);
+	return status;
+}
+
+void heap_options_fini(struct heap_options *options)
+{
+	filter_options_fini(&options->filter);
+	heap_cull_fini(&options->cull);
+	free(options->cull_lists);
+	heap_patterns_fini(&options->callers);
+	input_fini(&options->input);
+}
+
+static int heap_run(int argc, char **argv)
+{
+	struct heap_options options = {.top = HEAP_TOP_DEFAULT, .format = REPORT_TEXT};
+	filter_options_init(&options.filter, "heap");
+	int status = CLI_FAILED;
+	if (!options_parse(&grammar, argc, argv, &options, set_input, NULL) && !heap_options_settle(&options))
+		status = heap_show(&options);
+	heap_options_fini(&options);
+	return status;
+}
+
+const struct command command_heap = {
+	.name = "heap",
+	.usage = "[FILE] [ACTION...] [FILTER...]",
+	.summary = "show where the memory went: allocations by stack, function or image",
+	.run = heap_run,
+	.options = &grammar,
+	.help = "F: image!, image!symbol, symbol or image+0xOFFSET, in any case, with * and ?. A list ends at the "
+		"next\n"
+		"option or --.\n"
+		"Options of the documented tool, which are accepted: -i FILE, -a heap, -symbols, -quiet, -tle, -tti, "
+		"-s KEY.\n"
+		"Without FILE: the newest xheap.*.xht here.\n\n"
+		"Example:\n  xheap heap xheap.jq.4711.xht -frames st -top 20 -requireFrames jq!parse* -size 1K 1M\n",
+};

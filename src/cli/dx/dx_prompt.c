@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/dx/dx_prompt.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#ifdef HAS_LIBEDIT
+#include <editline/readline.h>
+#endif
+
+#include "base/memory.h"
+#include "cli/cli.h"
+#include "cli/dx/dx_history.h"
+#include "dx/completion.h"
+#include "dx/methods.h"
+#include "dx/objects.h"
+#include "dx/positions.h"
+
+#define PROMPT "0:000> "
+enum { MEMORY_BYTES = 1 << 20 };
+
+/* ---- lines ---- */
+
+/* Do something with a query, which is only needed for its memory. */
+static int with_query(struct dx_session *session, const char *words,
+		      int (*work)(struct dx_query *query, const char *words, struct sink *out))
+{
+	struct cli_output output;
+	struct dx_query query;
+	cli_output_open(&output, false);
+	dx_query_init(&query, session, MEMORY_BYTES, NULL);
+	session->out = &output.sink;
+	int status = work(&query, words, &output.sink);
+	session->out = NULL;
+	dx_query_fini(&query);
+	int written = cli_output_close(&output);
+	return written == CLI_OK ? status : written;
+}
+
+static int travel(struct dx_query *query, const char *words, struct sink *out)
+{
+	struct dx_value position;
+	char *end;
+	(void)out;
+	double percent = strtod(words, &end);
+	if (dx_position_parse(words, &position))
+		dx_position_seek(query, &position);
+	else if (end > words && !*end && percent >= 0 && percent <= 100) {
+		position = dx_position_at_percent(query, percent);
+		dx_position_seek(query, &position);
+	} else {
+		return cli_fail("!tt %s: 0 to 100, or a position SEQUENCE:STEP in hexadecimal, is needed", words);
+	}
+	return CLI_OK;
+}
+
+/* Where each thread is: at the current position, or at the end of its life nearest to it. */
+static int list_positions(struct dx_query *query, const char *words, struct sink *out)
+{
+	const struct dx_session *session = query->session;
+	(void)words;
+	for (uint32_t i = 0; i < session->dictionary->thread_count; i++) {
+		const struct trace_thread *thread = &session->dictionary->threads[i];
+		struct dx_value start = dx_position(thread->start_ns, 0), end = dx_position(thread->end_ns, 0),
+				at = dx_position_current(query, TRACE_NONE);
+		if (thread->tid == TRACE_TID_NONE)
+			continue;
+		bool is_before = dx_order(&at, &start)<0, is_behind = dx_order(&at, &end)> 0;
+		at = is_before ? start : is_behind ? end : at;
+		sink_format(out, "%c%cThread ID=0x%" PRIx32 " - Position: %s\n", i == session->thread ? '>' : ' ',
+			    is_before || is_behind ? ' ' : '*', thread->tid, dx_position_text(query->arena, &at));
+	}
+	return CLI_OK;
+}
+
+static int print_help(struct dx_query *query, const char *words, struct sink *out)
+{
+	(void)query, (void)words;
+	sink_text(out, "dx [-g] [-gc N] [-c N] [-n] [-v] [-h] [-rN] [-extra] EXPR[,SPECIFIER]\n"
+		       "                        evaluate an expression; the word dx may be left out\n"
+		       "!tt POSITION|PERCENT    move the current position\n"
+		       "!positions              the position of each thread\n"
+		       "quit                    leave\n"
+		       "Tab completes names; Ctrl-C stops a query, or drops the line.\n\n"
+		       "Begin with:\n"
+		       "  dx -h @$cursession.TTD.Data        what can be asked\n"
+		       "  dx -g @$cursession.TTD.Data.Heap().Take(10)\n"
+		       "man 7 xheap-dx has the language and all members and methods.\n");
+	return CLI_OK;
+}
+
+static const struct {
+	const char *name;
+	int (*work)(struct dx_query *query, const char *words, struct sink *out);
+} prompt_words[] = {{"!tt", travel}, {"!positions", list_positions}, {"help", print_help}, {"?", print_help}};
+
+int dx_prompt_line(struct dx_session *session, const struct dx_command *defaults, const char *line)
+{
+	const char *text = dx_skip_prompt(line);
+	for (size_t i = 0; i < sizeof(prompt_words) / sizeof(prompt_words[0]); i++) {
+		size_t length = strlen(prompt_words[i].name);
+		if (!strncasecmp(text, prompt_words[i].name, length) && (!text[length] || text[length] == ' '))
+			return with_query(session, text + length + strspn(text + length, " "), prompt_words[i].work);
+	}
+	return dx_answer(session, defaults, text, false);
+}
+
+bool dx_prompt_leaves(const char *line)
+{
+	const char *text = dx_skip_prompt(line);
+	return !strcasecmp(text, "quit") || !strcasecmp(text, "q") || !strcasecmp(text, "exit");
+}
+
+/* ---- reading ---- */
+
+#ifdef HAS_LIBEDIT
+
+/* The session of the prompt: libedit's functions have no context. */
+static struct dx_session *completed_session;
+
+/* Names that begin as the word does. */
+struct found_names {
+	const char *beginning;
+	char **items;
+	size_t count, capacity;
+};
+
+static void name_add(struct found_names *found, const char *name, const char *behind)
+{
+	char *item = NULL;
+	if (strncasecmp(name, found->beginning, strlen(found->beginning)) != 0 ||
+	    asprintf(&item, "%s%s", name, behind) < 0)
+		return;
+	for (size_t i = 0; i < found->count; i++)
+		if (!strcmp(found->items[i], item)) {
+			free(item);
+			return;
+		}
+	memory_grow(found->items, found->count, found->capacity);
+	found->items[found->count++] = item;
+}
+
+static void name_visit(void *context, const char *name, bool is_method)
+{
+	name_add(context, name, is_method ? "(" : "");
+}
+
+/* Behind a dot whose left side has no known type: all members and methods. */
+static void add_all(struct found_names *found)
+{
+	for (const struct dx_class *const *class = dx_classes; *class; class ++)
+		for (const struct dx_member *member = (*class)->members; member->name; member++)
+			name_add(found, member->name, "");
+	for (const struct dx_method *const *table = dx_method_tables; *table; table++)
+		for (const struct dx_method *method = *table; method->name; method++)
+			if (method->receiver != DX_OF_NOTHING)
+				name_add(found, method->name, "(");
+}
+
+static void add_variables(struct found_names *found)
+{
+	for (const struct dx_builtin *row = dx_builtins; row->name; row++)
+		name_add(found, row->name, "");
+	for (const struct dx_variable *at = completed_session->variables; at; at = at->next)
+		name_add(found, at->name, "");
+	for (const struct dx_method *const *table = dx_method_tables; *table; table++)
+		for (const struct dx_method *method = *table; method->name; method++)
+			if (method->receiver == DX_OF_NOTHING)
+				name_add(found, method->name, "(");
+}
+
+/* Behind a dot, what stands before it has a type, and that has the names. */
+static void add_members(struct found_names *found, const char *line)
+{
+	struct dx_command command = {.format = DX_FORMAT_TEXT};
+	struct dx_query query;
+	struct diag ignored = {""};
+	if (dx_command_parse(line, &command, &ignored))
+		return;
+	dx_query_init(&query, completed_session, MEMORY_BYTES, NULL);
+	if (!dx_complete(&query, command.text, name_visit, found))
+		add_all(found);
+	dx_query_fini(&query);
+}
+
+/* At the begin of a line, the words of the prompt, too; a "!" is no part of the word for libedit. */
+static void add_words(struct found_names *found, const char *before)
+{
+	static const char *const words[] = {"@$cursession", "@$curprocess", "@$curthread", "@$vars", "Debugger"};
+	const char *line = dx_skip_prompt(before);
+	bool has_mark = !strcmp(line, "!");
+	for (size_t i = 0; !has_mark && i < sizeof(words) / sizeof(words[0]); i++)
+		name_add(found, words[i], "");
+	for (size_t i = 0; (has_mark || !*line) && i < sizeof(prompt_words) / sizeof(prompt_words[0]); i++)
+		if (!has_mark || *prompt_words[i].name == '!')
+			name_add(found, prompt_words[i].name + has_mark, "");
+}
+
+static struct found_names *taken_names;
+
+static char *name_take(const char *beginning, int state)
+{
+	static size_t next;
+	(void)beginning;
+	next = state ? next : 0;
+	return next < taken_names->count ? taken_names->items[next++] : NULL;
+}
+
+/* libedit takes the words and their array. */
+static char **complete(const char *beginning, int start, int end)
+{
+	struct found_names found = {.beginning = beginning};
+	char *before = strndup(rl_line_buffer, (size_t)start);
+	(void)end;
+	rl_attempted_completion_over = 1;
+	rl_completion_append_character = 0;
+	if (!before)
+		return NULL;
+	if (start && before[start - 1] == '.')
+		add_members(&found, before);
+	else if (start > 1 && !strcmp(before + start - 2, "@$"))
+		add_variables(&found);
+	else
+		add_words(&found, before);
+	taken_names = &found;
+	char **matches = found.count ? rl_completion_matches(beginning, name_take) : NULL;
+	free(found.items);
+	free(before);
+	return matches;
+}
+
+static void line_remember(const char *line)
+{
+	add_history(line);
+}
+
+static volatile sig_atomic_t is_cancelled;
+static int cancel_event = -1; /* so a Ctrl-C just before the wait for a byte ends that wait, too */
+
+static void line_cancel(int number)
+{
+	(void)number;
+	int error = errno;
+	is_cancelled = 1;
+	eventfd_write(cancel_event, 1);
+	errno = error;
+}
+
+/* The next byte of the terminal. Ctrl-C ends the line, as the end of the input does. */
+static int byte_read(FILE *file)
+{
+	unsigned char byte;
+	ssize_t count = -1;
+	struct pollfd polled[] = {{fileno(file), POLLIN, 0}, {cancel_event, POLLIN, 0}};
+	errno = EINTR;
+	while (count < 0 && errno == EINTR && !is_cancelled)
+		if (poll(polled, 2, -1) > 0 && polled[0].revents)
+			count = read(fileno(file), &byte, 1);
+	return count == 1 ? byte : EOF;
+}
+
+/* A line, NULL at the end of the input. Ctrl-C gives an empty one: what was typed is dropped, and the prompt stays. */
+static char *line_edit(void)
+{
+	struct sigaction action = {.sa_handler = line_cancel}, before;
+	eventfd_t ignored;
+	if (cancel_event < 0)
+		cancel_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	eventfd_read(cancel_event, &ignored);
+	is_cancelled = 0;
+	sigaction(SIGINT, &action, &before);
+	char *line = readline(PROMPT);
+	sigaction(SIGINT, &before, NULL);
+	if (!is_cancelled)
+		return line;
+	free(line);
+	fputs("^C\n", stdout);
+	fflush(stdout);
+	return strdup("");
+}
+
+static char *line_read(void)
+{
+	static bool is_ready;
+	static char *last;
+	if (!is_ready) {
+		rl_readline_name = "xheap";
+		rl_basic_word_break_characters = " \t\n.()[]{}@$,<>=!+-*/%&|^~?:\"";
+		rl_attempted_completion_function = complete;
+		rl_getc_function = byte_read;
+		using_history();
+		dx_history_read(line_remember);
+		is_ready = true;
+	}
+	char *line = line_edit();
+	if (line && *line && (!last || strcmp(last, line) != 0)) {
+		add_history(line);
+		dx_history_append(line);
+		free(last);
+		last = strdup(line);
+	}
+	return line;
+}
+
+#else
+
+static char *line_read(void)
+{
+	static bool is_noted;
+	char *line = NULL;
+	size_t capacity = 0;
+	if (!is_noted && isatty(STDIN_FILENO) == 1)
+		cli_say("dx: built without libedit (Debian: libedit-dev), so lines have no history and no completion");
+	is_noted = true;
+	if (isatty(STDIN_FILENO) == 1) {
+		fputs(PROMPT, stdout);
+		fflush(stdout);
+	}
+	if (getline(&line, &capacity, stdin) >= 0)
+		return line;
+	free(line);
+	return NULL;
+}
+
+#endif
+
+/* Lines of a pipe are read without a prompt. */
+static char *plain_read(void)
+{
+	char *line = NULL;
+	size_t capacity = 0;
+	if (getline(&line, &capacity, stdin) >= 0)
+		return line;
+	free(line);
+	return NULL;
+}
+
+int dx_prompt(struct dx_session *session, const struct dx_command *defaults)
+{
+	bool is_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
+	int status = CLI_OK;
+#ifdef HAS_LIBEDIT
+	completed_session = session;
+#endif
+	for (char *line; (line = is_terminal ? line_read() : plain_read()); free(line)) {
+		line[strcspn(line, "\r\n")] = 0;
+		const char *text = dx_skip_prompt(line);
+		if (dx_prompt_leaves(text)) {
+			free(line);
+			break;
+		}
+		if (*text && strncmp(text, "//", 2) != 0) {
+			int answered = dx_prompt_line(session, defaults, text);
+			status = answered > status && !is_terminal ? answered : status;
+		}
+	}
+	return status;
+}

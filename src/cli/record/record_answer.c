@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The answer at the end of a recording: the peak, what grows or is outstanding, and the command to type next. It may
+ * cost a tenth of the recording's processor time; where the recording took less than a second, only 5 ms or a hundredth
+ * of its time. A guess from the number of events decides whether it is tried; a timer of processor time ends a process
+ * that costs more.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "action/actions/action_table.h"
+#include "action/report/report_rows.h"
+#include "action/report/stack_view.h"
+#include "action/summary/summary.h"
+#include "base/text.h"
+#include "cli/ask/analysis.h"
+#include "cli/cli.h"
+#include "cli/layout_options.h"
+#include "cli/record/record.h"
+#include "os/monotonic.h"
+#include "os/proc.h"
+#include "session/store/worker.h"
+
+enum {
+	SHARE = 11, /* of the recording's processor time, one in so many: the timer comes some milliseconds late */
+	SHORT_RUN_NS = 1000000000, /* below it: */
+	SHORT_SHARE = 100,         /* of the recording's time, one in so many, */
+	SHORT_LEAST_NS = 5000000,  /* or this */
+	LINE_BYTES = 1024,
+	PERCENT = 100,
+	US_PER_S = 1000000,
+	NS_PER_US = 1000,
+	SHORT_NS = 10000, /* of blocks that live shortly; the answer has none */
+	FIXED_NS = 10000000,
+	EVENT_NS = 190,   /* to match an event and add it up; */
+	INDEXED_NS = 16,  /* with an index; */
+	SURVEY_NS = 80,   /* and to look for growth: measured with bench/record_answer.py */
+	WAIT_TIMES = 8,   /* so much longer than its processor time the answer may take, on a busy machine, */
+	WAIT_US = 2000000 /* and this */
+};
+
+/* ---- the budget ---- */
+
+static uint64_t time_ns(struct timeval time)
+{
+	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_usec * NS_PER_US;
+}
+
+/* Processor time of the attached processes since the recording began; of those that have ended, none. */
+static uint64_t targets_ns(const struct record *record)
+{
+	uint64_t sum = 0;
+	for (unsigned i = 0; i < record->pids.count && record->pids_ran_ns; i++) {
+		uint64_t ran_ns = proc_run_ns(record->pids.items[i]);
+		sum += ran_ns > record->pids_ran_ns[i] ? ran_ns - record->pids_ran_ns[i] : 0;
+	}
+	return sum;
+}
+
+void record_note_processor_time(struct record *record)
+{
+	record->pids_ran_ns = calloc(record->pids.count, sizeof(*record->pids_ran_ns));
+	for (unsigned i = 0; i < record->pids.count && record->pids_ran_ns; i++)
+		record->pids_ran_ns[i] = proc_run_ns(record->pids.items[i]);
+}
+
+/* Return the processor time that an answer may take: that of the command and of the logger have been waited for. */
+static uint64_t budget_ns(const struct record *record)
+{
+	struct rusage usage;
+	uint64_t short_ns = record->run_ns / SHORT_SHARE;
+	if (record->run_ns < SHORT_RUN_NS)
+		return short_ns > SHORT_LEAST_NS ? short_ns : SHORT_LEAST_NS;
+	getrusage(RUSAGE_CHILDREN, &usage);
+	return (time_ns(usage.ru_utime) + time_ns(usage.ru_stime) + targets_ns(record)) / SHARE;
+}
+
+static uint64_t cost_ns(const struct record *record, bool with_growth)
+{
+	const struct control_summary *summary = &record->summary;
+	uint64_t each = (summary->index_bytes ? INDEXED_NS : EVENT_NS) + (with_growth ? SURVEY_NS : 0);
+	/* Half as much again: a try that the timer ends is of no use. */
+	return (FIXED_NS + (summary->events - summary->dropped) * each) * 3 / 2;
+}
+
+/* ---- the lines, in a process of their own ---- */
+
+static unsigned percent(uint64_t part, uint64_t whole)
+{
+	return whole ? (unsigned)((unsigned __int128)part * PERCENT / whole) : 0;
+}
+
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+/* Of standard error, where the lines go. */
+static unsigned line_width;
+
+/* A function's name must not make a line wider than a terminal. */
+static void line_put(const char *before, const char *name, const char *after)
+{
+	struct arena arena = {0};
+	bool has_unicode = text_has_unicode();
+	unsigned used = text_width(before) + text_width(after) + (unsigned)strlen("xheap: "),
+		 room = line_width > used + 16 ? line_width - used : 16;
+	printf("%s%s%s\n", before, text_fit(&arena, text_shown(name), room, has_unicode), after);
+	arena_fini(&arena);
+}
+
+/* The first function of the user's code in a stack. */
+static const char *function_of(struct action_input *input, uint32_t node)
+{
+	static char name[LINE_BYTES];
+	snprintf(name, sizeof(name), "[no stack]");
+	if (node && node != HEAP_NONE) {
+		const struct heap_names *names = action_names(input);
+		const struct heap_frame *frame = heap_names_frame(names, stack_view_user_node(input, node));
+		const struct heap_name *own = heap_names_name(names, frame->name);
+		snprintf(name, sizeof(name), "%s", own->short_symbol ? own->short_symbol : own->short_text);
+	}
+	return name;
+}
+
+/* That of the stack with most of a number. */
+static const char *top_function(struct action_input *input, const char *key, uint64_t *number)
+{
+	const struct action_sort *sort = action_sort_find(key);
+	struct action_rows rows;
+	action_rows_make(&rows, input, &action_stacks,
+			 &(struct action_choice){.sort = sort, .top = 1, .is_brief = true});
+	*number = rows.shown ? sort->number(rows.rows[0]->figures) : 0;
+	const char *name = function_of(input, *number ? rows.rows[0]->group : HEAP_NONE);
+	action_rows_fini(&rows);
+	return name;
+}
+
+static void peak_put(struct action_input *input)
+{
+	const struct action_source *source = &input->sources[0];
+	const struct heap_window *window = source->window;
+	const struct heap_numbers *totals = &window->totals;
+	uint64_t bytes;
+	const char *name = top_function(input, "sp", &bytes);
+	char before[LINE_BYTES];
+	snprintf(before, sizeof(before), "peak: %s in %s block%s at %s; %u %% of it from ",
+		 report_bytes(source, totals->peak_bytes).data, report_count(source, totals->peak_count).data,
+		 plural(totals->peak_count), text_duration(window->peak_at_ns).data,
+		 percent(bytes, totals->peak_bytes));
+	if (totals->peak_bytes)
+		line_put(before, name, "");
+	else
+		line_put("peak: no block was allocated", "", "");
+}
+
+static void outstanding_put(struct action_input *input)
+{
+	const struct action_source *source = &input->sources[0];
+	const struct heap_numbers *totals = &source->window->totals;
+	uint64_t bytes;
+	const char *name = top_function(input, "so", &bytes);
+	char before[LINE_BYTES];
+	snprintf(before, sizeof(before), "never freed: %s in %s block%s; %u %% of it from ",
+		 report_bytes(source, totals->outstanding_bytes).data,
+		 report_count(source, totals->outstanding_count).data, plural(totals->outstanding_count),
+		 percent(bytes, totals->outstanding_bytes));
+	if (totals->outstanding_bytes)
+		line_put(before, name, "");
+	else
+		line_put("never freed: no byte", "", "");
+}
+
+/* Put what grows, and the command that shows it. Return false if nothing does. */
+static bool growth_put(struct action_input *input)
+{
+	const struct summary_plan plan = {.short_ns = SHORT_NS, .top = 1, .is_filtered = true, .is_brief = true};
+	struct summary summary;
+	summary_make(&summary, input, &plan);
+	bool has_growth =
+		summary.survey.grows_count > 0 && summary.finding_count && summary.findings[0].kind == FINDING_GROWTH;
+	if (has_growth) {
+		const struct survey_growth *own = &summary.survey.growths[0];
+		char after[LINE_BYTES];
+		snprintf(after, sizeof(after), " grows by %s a second (95 %% interval: %s to %s)",
+			 report_bytes(&input->sources[0], (uint64_t)own->growth.bytes.mean).data,
+			 text_bytes((uint64_t)own->growth.bytes.low).data,
+			 text_bytes((uint64_t)own->growth.bytes.high).data);
+		line_put("", function_of(input, own->node), after);
+		printf("next: %s\n", text_shown(summary.findings[0].command));
+	}
+	summary_fini(&summary);
+	return has_growth;
+}
+
+static void analysis_answer(const struct analysis *analysis, const char *shown, bool with_growth)
+{
+	struct heap_filter filter;
+	struct heap_window window;
+	struct heap_cull cull = {.with_entries = false};
+	heap_filter_init_for(&filter, analysis->table);
+	struct action_source source = analysis_source(analysis, &filter);
+	struct action_input input = {.sources = &source, .source_count = 1, .cull = &cull};
+	source.path = shown;
+	heap_cull_use_default(&cull);
+	heap_window_make(&window, analysis->table, &filter, (struct heap_range){0, analysis->table->duration_ns},
+			 HEAP_BY_NONE, false);
+	source.window = &window;
+	peak_put(&input);
+	if (!with_growth || analysis->table->duration_ns < GROWTH_LEAST_NS || !growth_put(&input)) {
+		outstanding_put(&input);
+		char *next = cli_next(shown);
+		if (next)
+			puts(next);
+		free(next);
+	}
+	heap_window_fini(&window);
+}
+
+/* In a process of its own, which a timer ends; its memory goes with it. */
+static _Noreturn void answer_run(const char *path, const char *shown, uint64_t budget, bool with_growth, int output)
+{
+	const struct itimerval cpu = {.it_value = {.tv_sec = (time_t)(budget / NS_PER_S),
+						   .tv_usec = (suseconds_t)(budget % NS_PER_S / NS_PER_US)}};
+	uint64_t wait_us = budget / NS_PER_US * WAIT_TIMES + WAIT_US;
+	const struct itimerval wall = {
+		.it_value = {.tv_sec = (time_t)(wait_us / US_PER_S), .tv_usec = (suseconds_t)(wait_us % US_PER_S)}};
+	struct analysis analysis;
+	signal(SIGPROF, SIG_DFL);
+	signal(SIGALRM, SIG_DFL);
+	worker_is_begun();
+	setitimer(ITIMER_PROF, &cpu, NULL);
+	setitimer(ITIMER_REAL, &wall, NULL);
+	line_width = cli_width(0, isatty(STDERR_FILENO) != 1);
+	dup2(output, STDOUT_FILENO);
+	/* An answer that fails is none: the user has not asked. */
+	int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	dup2(nowhere < 0 ? output : nowhere, STDERR_FILENO);
+	analysis_make_none();
+	if (analysis_open(&analysis, path, false) != CLI_OK)
+		_exit(CLI_FAILED);
+	/* The debug information of libc alone would be most of the work, and has nothing to do with the user's code. */
+	symbols_leave_separate(analysis.symbols);
+	analysis_answer(&analysis, shown, with_growth);
+	bool is_good = analysis_is_good(analysis.table) && fflush(stdout) == 0;
+	_exit(is_good ? CLI_OK : CLI_FAILED);
+}
+
+/* Return the lines if the process has written them within its budget; NULL otherwise. The caller frees them. */
+static char *answer_take(pid_t pid, int input)
+{
+	char *text = calloc(1, 8 * LINE_BYTES);
+	size_t size = 0;
+	ssize_t got;
+	int status = 0;
+	while (text && size < 8 * LINE_BYTES - 1 &&
+	       ((got = read(input, text + size, 8 * LINE_BYTES - 1 - size)) > 0 || (got < 0 && errno == EINTR)))
+		size += got > 0 ? (size_t)got : 0;
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (text && WIFEXITED(status) && WEXITSTATUS(status) == CLI_OK)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* Whether the trace is one file of this recording alone, and whole. */
+static bool is_answerable(const struct record *record)
+{
+	const struct control_summary *summary = &record->summary;
+	return !summary->error && summary->events > summary->dropped && !record->is_appended &&
+	       record->session.file_mode != SESSION_FILE_APPEND && record->session.file_mode != SESSION_FILE_FLIGHT &&
+	       !record_is_numbered(record);
+}
+
+/* The trace is whole, and nothing else is left to do: a signal that is not ignored ends the command. */
+static void signals_end_us(void)
+{
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction present;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+		if (!sigaction(ends[i], NULL, &present) && present.sa_handler != SIG_IGN)
+			signal(ends[i], SIG_DFL);
+}
+
+bool record_print_answer(const struct record *record, const char *shown)
+{
+	int ends[2];
+	uint64_t budget = budget_ns(record);
+	if (!is_answerable(record) || cost_ns(record, false) > budget || pipe(ends) != 0)
+		return false;
+	fflush(NULL);
+	signals_end_us();
+	pid_t pid = fork();
+	if (pid == 0)
+		answer_run(record->trace_path, shown, budget, cost_ns(record, true) <= budget, ends[1]);
+	close(ends[1]);
+	char *text = pid > 0 ? answer_take(pid, ends[0]) : NULL, *next = text;
+	close(ends[0]);
+	for (const char *line; text && (line = strsep(&next, "\n")) && *line;)
+		cli_say("%s", line);
+	bool is_there = text != NULL;
+	free(text);
+	return is_there;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A command that is recorded from its first instruction. It stays a child of this process, in its process group, as it
+ * would be the shell's; the logger is another child, which the terminal does not reach. This process waits, and passes
+ * signals on.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/job.h"
+#include "cli/record/record.h"
+#include "os/fd.h"
+#include "os/limits.h"
+#include "os/monotonic.h"
+#include "session/logger/logger.h"
+
+enum { STATUS_SIGNALLED = 128 };
+
+/* In the child: wait for `go`, then execute the command. Write the error number of a failed exec to `failure`. */
+__attribute__((noreturn)) static void become_command(struct record *record, int go, int failure)
+{
+	char byte;
+	ssize_t got;
+	do
+		got = read(go, &byte, 1);
+	while (got < 0 && errno == EINTR);
+	if (got != 1)
+		_exit(CLI_FAILED);
+	job_give_signals_back();
+	execv(record->program, record->command);
+	int error = errno;
+	if (write(failure, &error, sizeof(error)) != (ssize_t)sizeof(error))
+		_exit(CLI_FAILED);
+	/* Stay until the logger has detached. */
+	while (read(go, &byte, 1) < 0 && errno == EINTR)
+		;
+	_exit(CLI_FAILED);
+}
+
+/* Wait for the logger's answer to CONTROL_LAUNCH. 0, or an exit status after a message. */
+static int wait_until_held(struct record *record)
+{
+	struct control_message message;
+	for (;;) {
+		int got = control_receive(record->control, &message, -1);
+		if (got < 0)
+			return cli_fail("cannot record: the logger has died");
+		if (got == 0)
+			continue;
+		if (message.kind != CONTROL_LAUNCHED) {
+			record_take(record, &message);
+			continue;
+		}
+		if (message.value == 0)
+			return 0;
+		return cli_fail("%s", message.text);
+	}
+}
+
+static int exit_status(int status)
+{
+	return WIFSIGNALED(status) ? STATUS_SIGNALLED + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* End the logger and remove its trace; a session that ran before keeps both. */
+static void give_up(struct record *record)
+{
+	if (record->is_in_session)
+		return;
+	record_end_logger(record->logger_pid);
+	record_remove_trace(record);
+}
+
+/* The pipes between the command, its logger and this process while the command is started; -1: closed. */
+struct launch {
+	struct limits limits; /* of the command */
+	int sockets[2];       /* this process's and the logger's; of a session that runs: none */
+	int ids[2];           /* to the command: the pid of its logger */
+	int failure[2];       /* from the command: that it is ready, then why its exec failed */
+	int go[2];            /* to the command: execute */
+};
+
+static int launch_open(struct launch *launch, const struct record *record)
+{
+	*launch = (struct launch){.sockets = {-1, -1}, .ids = {-1, -1}, .failure = {-1, -1}, .go = {-1, -1}};
+	limits_raise(&launch->limits);
+	if (pipe2(launch->ids, O_CLOEXEC) == 0 && pipe2(launch->failure, O_CLOEXEC) == 0 &&
+	    pipe2(launch->go, O_CLOEXEC) == 0 &&
+	    (record->is_in_session || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, launch->sockets) == 0))
+		return 0;
+	char why[256];
+	int error = errno;
+	snprintf(why, sizeof(why), "%s", strerror(error));
+	limits_explain(0, error, why, sizeof(why));
+	return cli_fail("cannot make a pipe: %s", why);
+}
+
+/* In the child that becomes the command. */
+static _Noreturn void command_run(struct record *record, struct launch *launch)
+{
+	int ready = 0;
+	/* Without this the read would wait for this process itself. */
+	fd_close(&launch->ids[1]);
+	if (read(launch->ids[0], &record->logger_pid, sizeof(record->logger_pid)) !=
+	    (ssize_t)sizeof(record->logger_pid))
+		_exit(CLI_FAILED);
+	fd_close(&launch->go[1]);
+	limits_restore(&launch->limits);
+	/* With Yama the logger, which is no ancestor, may trace this process only with its consent. */
+	prctl(PR_SET_PTRACER, record->logger_pid, 0, 0, 0);
+	if (write(launch->failure[1], &ready, sizeof(ready)) != (ssize_t)sizeof(ready))
+		_exit(CLI_FAILED);
+	become_command(record, launch->go[0], launch->failure[1]);
+}
+
+static int logger_fork(struct record *record, struct launch *launch)
+{
+	int error = record_set_path(record, record->command[0], record->command_pid);
+	if (error)
+		return error;
+	record->logger_pid = fork();
+	if (record->logger_pid == 0) {
+		fd_close(&launch->go[1]);
+		_exit(logger_run(&record->session, launch->sockets[1]));
+	}
+	return record->logger_pid < 0 ? CLI_FAILED : 0;
+}
+
+/* Fork the command, then the logger: the name of the trace has the pid of the command. */
+static int launch_fork(struct launch *launch, struct record *record)
+{
+	record->command_pid = fork();
+	if (record->command_pid == 0)
+		command_run(record, launch);
+	int error = record->command_pid < 0 ? CLI_FAILED : 0;
+	if (!error && !record->is_in_session)
+		error = logger_fork(record, launch);
+	fd_close(&launch->failure[1]);
+	fd_close(&launch->go[0]);
+	if (!record->is_in_session) {
+		fd_close(&launch->sockets[1]);
+		record->control = launch->sockets[0];
+	}
+	return error;
+}
+
+/* Let the logger take the command, which waits, into its session. */
+static int launch_hold(struct launch *launch, struct record *record)
+{
+	int ready;
+	if (write(launch->ids[1], &record->logger_pid, sizeof(record->logger_pid)) <= 0 ||
+	    read(launch->failure[0], &ready, sizeof(ready)) != (ssize_t)sizeof(ready))
+		return 0;
+	record_tell(record, CONTROL_LAUNCH, 0);
+	return wait_until_held(record);
+}
+
+static int launch_give_up(struct launch *launch, struct record *record, int error)
+{
+	fd_close(&launch->ids[1]);
+	fd_close(&launch->go[1]);
+	if (record->command_pid > 0)
+		waitpid(record->command_pid, NULL, 0);
+	record_tell(record, CONTROL_EXEC_FAILED, 0);
+	close(record->control);
+	give_up(record);
+	return error;
+}
+
+/* Let the command execute. 0, or the error number of its exec. */
+static int launch_go(struct launch *launch)
+{
+	int reason = 0;
+	ssize_t got;
+	if (write(launch->go[1], "g", 1) != 1)
+		return errno;
+	do
+		got = read(launch->failure[0], &reason, sizeof(reason));
+	while (got < 0 && errno == EINTR);
+	return got == (ssize_t)sizeof(reason) ? reason : 0;
+}
+
+static int not_executed(struct launch *launch, struct record *record, int reason)
+{
+	record_tell(record, CONTROL_EXEC_FAILED, 0);
+	if (!record->is_in_session)
+		record_wait_for_summary(record);
+	/* The child has waited until the logger detached from it. */
+	fd_close(&launch->go[1]);
+	waitpid(record->command_pid, NULL, 0);
+	give_up(record);
+	return cli_fail("cannot run %s: %s", record->command[0], strerror(reason));
+}
+
+/* Whether the logger killed the command at its exec: its reason arrived before. */
+static bool is_refused(struct record *record, int status)
+{
+	struct control_message message;
+	while (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !record->refusal[0] &&
+	       control_receive(record->control, &message, 0) > 0)
+		record_take(record, &message);
+	return record->refusal[0] != 0;
+}
+
+static int command_refused(struct record *record)
+{
+	if (!record->is_in_session)
+		record_wait_for_summary(record);
+	give_up(record);
+	return cli_fail("%s", record->refusal);
+}
+
+int record_launch(struct record *record)
+{
+	struct launch launch;
+	int error = launch_open(&launch, record);
+	if (error)
+		return error;
+	job_take_signals();
+	error = launch_fork(&launch, record);
+	if (!error)
+		error = launch_hold(&launch, record);
+	if (error)
+		return launch_give_up(&launch, record, error);
+	job_forward_to(record->command_pid);
+	uint64_t began_ns = monotonic_now_ns();
+	int reason = launch_go(&launch);
+	if (reason)
+		return not_executed(&launch, record, reason);
+	fd_close(&launch.go[1]);
+	int status = job_wait(record->command_pid), logger_status = 0;
+	record->run_ns = monotonic_now_ns() - began_ns;
+	job_forward_to(0); /* somebody else may get its number */
+	record_tell(record, CONTROL_STATUS, status);
+	if (is_refused(record, status))
+		return command_refused(record);
+	if (record->is_in_session)
+		return exit_status(status);
+	record_wait_for_summary(record);
+	waitpid(record->logger_pid, &logger_status, 0);
+	job_give_signals_back();
+	record_print_summary(record, logger_status);
+	return exit_status(status);
+}
+
+int record_launch_in_session(struct record *record)
+{
+	int error = record_find_program(record);
+	if (!error)
+		error = record_check_program(record);
+	record->is_in_session = true;
+	return error ? error : record_launch(record);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sessions: recordings with a name, which outlive the command that started them. Each command of a session
+ * finds its logger by the name, sends a message, and prints the answer. Here are flush, stop and launch;
+ * session_start.c has start and update, session_query.c query and sessions.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/record/record.h"
+#include "cli/session/session_talk.h"
+#include "session/control/control_wait.h"
+#include "session/directory/directory.h"
+
+/* How long one wait of a flush lasts. */
+enum { FLUSH_SLICE_MS = 1000 };
+
+/* ---- shared by the commands ---- */
+
+static void on_message(void *cookie, enum controller_word word, const char *text)
+{
+	(void)cookie;
+	if (word == CONTROLLER_NOTE || word == CONTROLLER_WARNING)
+		cli_say("%s", text);
+}
+
+const struct controller_listener session_listener = {on_message, NULL};
+
+int session_connect_to(const char *name)
+{
+	struct diag diag = {""};
+	int socket = session_connect(name, &diag);
+	return socket >= 0 ? socket : (cli_fail("%s", diag.text), -1);
+}
+
+/* CLI_OK, or CLI_FAILED after a message. */
+int session_ask(int socket, const struct control_message *message)
+{
+	struct diag diag = {""};
+	return controller_ask(socket, message, &session_listener, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
+}
+
+int session_query(int socket, bool with_threads, struct controller_state *state)
+{
+	struct diag diag = {""};
+	return controller_query(socket, with_threads, state, &session_listener, &diag) ? cli_fail("%s", diag.text)
+										       : CLI_OK;
+}
+
+int session_take_name(int count, char **arguments, const char *command)
+{
+	if (count < 2 || arguments[1][0] == '-')
+		return cli_fail("%s: the session's name is missing; see xheap help %s", command, command);
+	if (!session_name_is_possible(arguments[1]) ||
+	    (!strcmp(command, "start") && !session_name_is_good(arguments[1])))
+		return cli_fail(
+			"%s: \"%s\" cannot be a session's name: up to 64 bytes without /, not beginning with . or -",
+			command, arguments[1]);
+	return CLI_OK;
+}
+
+static int take_word(void *context, char *word)
+{
+	struct session_words *words = context;
+	if (words->name)
+		return cli_fail("%s: not expected here: %s is the session's name", word, words->name);
+	words->name = word;
+	return CLI_OK;
+}
+
+int session_take_words(const struct option_grammar *grammar, int count, char **arguments, struct session_words *words)
+{
+	char **rest;
+	int status = options_parse(grammar, count, arguments, words, take_word, &rest);
+	char *named[] = {arguments[0], words->name};
+	return status == CLI_OK ? session_take_name(words->name ? 2 : 1, named, grammar->command) : status;
+}
+
+int session_refuse_words(char **words, const char *command)
+{
+	return *words ? cli_fail("%s: %s: not expected here; see xheap help %s", command, *words, command) : CLI_OK;
+}
+
+static int only_a_name(int count, char **arguments, const char *command)
+{
+	int status = session_take_name(count, arguments, command);
+	return status == CLI_OK ? session_refuse_words(arguments + 2, command) : status;
+}
+
+/* ---- flush, stop, launch ---- */
+
+/* Write what there is. CLI_OK with the path in *answer, or CLI_FAILED after a message. */
+static int flush_ask(int socket, bool is_snapshot, struct control_message *answer)
+{
+	struct diag diag = {""};
+	struct control_wait wait;
+	int got = 0;
+	control_wait_begin(&wait, socket, CONTROL_WAIT_USUAL_MS);
+	if (!control_send(socket, &(struct control_message){.kind = CONTROL_FLUSH, .value = is_snapshot}))
+		return cli_fail("the session's logger is gone");
+	answer->kind = CONTROL_NOTE;
+	while (got >= 0 && answer->kind != CONTROL_DONE)
+		got = control_wait_receive(&wait, answer, FLUSH_SLICE_MS, &diag);
+	if (got < 0)
+		return cli_fail("%s", diag.text);
+	return answer->value ? cli_fail("%s", answer->text[0] ? answer->text : strerror((int)-answer->value)) : CLI_OK;
+}
+
+/* Write what there is, or only for a look; where it can be read then, to be freed. NULL after a message. */
+static char *flush(const char *name, bool is_snapshot, struct control_state *session)
+{
+	struct control_message answer = {.value = 0};
+	struct controller_state state = {.is_alive = false};
+	int socket = session_connect_to(name);
+	int status = socket >= 0 ? flush_ask(socket, is_snapshot, &answer) : CLI_FAILED;
+	if (status == CLI_OK)
+		status = session_query(socket, false, &state);
+	if (socket >= 0)
+		close(socket);
+	*session = state.session;
+	controller_state_fini(&state);
+	return status == CLI_OK ? strdup(answer.text) : NULL;
+}
+
+char *cli_session_trace(const char *name)
+{
+	struct control_state session;
+	return flush(name, true, &session);
+}
+
+static int flush_run(int count, char **arguments)
+{
+	struct control_state session;
+	int status = only_a_name(count, arguments, "flush");
+	char *path = status == CLI_OK ? flush(arguments[1], false, &session) : NULL;
+	if (!path)
+		return CLI_FAILED;
+	printf("%s events are in %s\n", text_count(session.events - session.dropped).data, text_shown(path));
+	free(path);
+	return CLI_OK;
+}
+
+struct stop_options {
+	struct session_words words;
+	struct record record;
+};
+
+static const struct option_group stop_groups[] = {{record_quiet_rows, offsetof(struct stop_options, record), false},
+						  {NULL, 0, false}};
+static const struct option_grammar stop_grammar = {.command = "stop", .groups = stop_groups, .dashes = "--"};
+
+static int stop_run(int count, char **arguments)
+{
+	static struct stop_options options;
+	struct record *record = &options.record;
+	struct controller_state state;
+	struct diag diag = {""};
+	int status = session_take_words(&stop_grammar, count, arguments, &options.words);
+	const char *name = options.words.name;
+	record->control = status == CLI_OK ? session_connect_to(name) : -1;
+	if (record->control < 0 || session_query(record->control, false, &state) != CLI_OK)
+		return CLI_FAILED;
+	snprintf(record->trace_path, sizeof(record->trace_path), "%s", state.path);
+	record->output = record->trace_path;
+	session_options_init(&record->session);
+	record->session.file_mode = state.session.file_mode;
+	controller_state_fini(&state);
+	control_send(record->control, &(struct control_message){.kind = CONTROL_STOP});
+	if (record_wait_for_session(record, &diag))
+		return cli_fail("session %s is not stopped: %s", name, diag.text);
+	if (!record->has_summary)
+		return cli_fail("the logger of session %s has died; xheap recover saves what it recorded", name);
+	if (record->summary.error)
+		controller_await_end(record->control);
+	record_print_summary(record, 0);
+	return controller_is_failure(&record->summary) ? CLI_FAILED : CLI_OK;
+}
+
+static int launch_run(int count, char **arguments)
+{
+	static struct record memory;
+	struct record *record = &memory;
+	struct controller_state state;
+	int status = session_take_name(count, arguments, "launch"),
+	    first = count > 2 && !strcmp(arguments[2], "--") ? 3 : 2;
+	if (status == CLI_OK && first >= count)
+		status = cli_fail("launch: no command: xheap launch NAME [--] COMMAND [ARG...]");
+	record->control = status == CLI_OK ? session_connect_to(arguments[1]) : -1;
+	if (record->control < 0 || session_query(record->control, false, &state) != CLI_OK)
+		return CLI_FAILED;
+	record->logger_pid = state.logger_pid;
+	controller_state_fini(&state);
+	record->command = arguments + first;
+	session_options_init(&record->session);
+	return record_launch_in_session(record);
+}
+
+const struct command command_flush = {
+	.name = "flush",
+	.usage = "NAME",
+	.summary = "write all that a session has recorded so far into its trace",
+	.run = flush_run,
+	.help = "The trace can be read afterwards, up to this moment, while the session records on.\n" SESSION_EXAMPLE};
+
+const struct command command_stop = {.name = "stop",
+				     .usage = "NAME [-q]",
+				     .summary = "detach from a session's processes, and end its trace",
+				     .run = stop_run,
+				     .options = &stop_grammar,
+				     .help = "The processes run on.\n" SESSION_EXAMPLE};
+
+const struct command command_launch = {
+	.name = "launch",
+	.usage = "NAME [--] COMMAND [ARG...]",
+	.summary = "run a command in a session, recorded from its first instruction",
+	.run = launch_run,
+	.help = "The exit status is that of COMMAND, or 128 and the number of the signal that killed it.\n\n"
+		"Example:\n  xheap launch web -- curl -s localhost\n"};

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/* xheap top: the heaviest stacks of a session, refreshed in place. */
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "base/text_width.h"
+#include "cli/ask/analysis.h"
+#include "cli/cli.h"
+#include "cli/option_parser.h"
+#include "cli/session/session_talk.h"
+#include "cli/session/top_follow.h"
+#include "cli/session/top_view.h"
+#include "query/folded.h"
+
+enum {
+	INTERVAL_S = 2,
+	MS_PER_S = 1000,
+	SECONDS_MAX = 86400,
+	ANEW_EVENTS_MAX = 2000000, /* matched in a tenth of a second or two */
+	NOTE_BYTES = 400
+};
+static const int64_t second_ns = 1000000000;
+
+struct top_options {
+	const char *session;
+	const struct top_order *order;
+	uint64_t interval_s;
+	uint64_t count; /* refreshes; 0: until q or a signal */
+};
+
+struct top {
+	struct top_options options;
+	struct top_screen screen;
+	struct top_follow *follow;         /* NULL: nothing is followed yet */
+	struct matching_sums sums, before; /* of what is followed, and those of the view before */
+	struct top_sample *samples;        /* live bytes of each of the sums */
+	size_t sample_count, sample_capacity;
+	struct trace *trace; /* for the names of what is followed; NULL: not opened yet */
+	struct symbols *symbols;
+	struct heap_names *names;
+};
+
+/* A terminal of another size: the wait ends, and the picture is drawn again. */
+static void on_resize(int signal)
+{
+	(void)signal;
+}
+
+/* Return the time since then. */
+static int64_t age_of(int64_t realtime_ns)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * second_ns + now.tv_nsec - realtime_ns;
+}
+
+static uint64_t kept_events(const struct control_state *session)
+{
+	return session->events - session->dropped;
+}
+
+/* ---- all that was recorded, matched anew ---- */
+
+/* The end of the last time, of which rates are: now. No event may have come for long. */
+static int64_t now_of(const struct action_source *source)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(source->trace);
+	int64_t age_ns = age_of(dictionary->start_realtime_ns);
+	bool is_known = dictionary->start_realtime_ns && age_ns > source->table->duration_ns;
+	return is_known ? age_ns : source->table->duration_ns;
+}
+
+/* Show the trace, and what it had before the last refresh: rates are the difference. */
+static void sources_show(struct top *top, struct action_input *input)
+{
+	struct action_source *all = &input->sources[0], *before = &input->sources[1];
+	struct heap_window windows[2];
+	struct top_view view = {.session = top->options.session,
+				.order = top->options.order,
+				.duration_ns = all->table->duration_ns,
+				.event_count = trace_dictionary(all->trace)->event_count};
+	struct diag ignored = {""};
+	int64_t now_ns = now_of(all), recent_ns = (int64_t)top->options.interval_s * second_ns;
+	recent_ns = recent_ns < now_ns ? recent_ns : now_ns;
+	const struct heap_range range = {0, all->table->duration_ns}, earlier = {0, now_ns - recent_ns};
+	heap_window_make(&windows[0], all->table, all->filter, range, HEAP_BY_NONE, false);
+	all->window = &windows[0];
+	bool is_known = recent_ns > 0 && !heap_folded_check(all->table, all->filter, earlier, HEAP_BY_NONE, &ignored);
+	if (is_known) {
+		view.recent_ns = recent_ns;
+		heap_window_make(&windows[1], before->table, before->filter, earlier, HEAP_BY_NONE, false);
+		before->window = &windows[1];
+	}
+	input->source_count = is_known ? 2 : 1;
+	top_show(&top->screen, &view, input);
+	for (unsigned i = 0; i < input->source_count; i++)
+		heap_window_fini(&windows[i]);
+}
+
+static int all_show(struct top *top)
+{
+	struct analysis analysis;
+	struct heap_filter filter;
+	struct heap_cull cull = {.with_entries = false};
+	char *path = cli_session_trace(top->options.session);
+	if (!path)
+		return CLI_FAILED;
+	int status = analysis_open(&analysis, path, false);
+	free(path);
+	if (status != CLI_OK)
+		return status;
+	heap_filter_init_for(&filter, analysis.table);
+	heap_cull_use_default(&cull);
+	struct action_source sources[] = {analysis_source(&analysis, &filter), analysis_source(&analysis, &filter)};
+	struct action_input input = {.sources = sources, .source_count = 2, .cull = &cull};
+	sources_show(top, &input);
+	input.source_count = 2;
+	action_input_fini(&input);
+	heap_cull_fini(&cull);
+	heap_filter_fini(&filter);
+	analysis_close(&analysis);
+	return CLI_OK;
+}
+
+/* ---- the sums of a trace that is followed ---- */
+
+static void samples_add(struct top *top)
+{
+	memory_grow(top->samples, top->sample_count, top->sample_capacity);
+	top->samples[top->sample_count++] = (struct top_sample){top->sums.until_ns, top->sums.live_bytes};
+}
+
+/* Open the trace for the names, when the sums have stacks that it did not have before. */
+static int names_settle(struct top *top, const char *path)
+{
+	struct diag diag = {""};
+	uint32_t most = 0;
+	for (uint32_t i = 0; i < top->sums.site_count; i++)
+		most = top->sums.sites[i].stack > most ? top->sums.sites[i].stack : most;
+	if (top->trace && most < trace_dictionary(top->trace)->node_count)
+		return CLI_OK;
+	heap_names_free(top->names);
+	symbols_free(top->symbols);
+	trace_close(top->trace);
+	top->names = NULL;
+	top->symbols = NULL;
+	top->trace = NULL;
+	if (trace_open(&top->trace, path, &diag)) {
+		top->trace = NULL;
+		return cli_fail("%s", diag.text);
+	}
+	top->symbols = symbols_new();
+	top->names = heap_names_new(top->trace, top->symbols, false);
+	return CLI_OK;
+}
+
+static void window_of_sums(struct heap_window *window, const struct matching_sums *sums)
+{
+	*window = (struct heap_window){.range = {0, sums->until_ns},
+				       .overhead_site = HEAP_NONE,
+				       .peak_at_ns = sums->peak.time_ns,
+				       .cell_count = sums->site_count,
+				       .cells = memory_zeroed(sums->site_count, sizeof(*window->cells)),
+				       .numbers = memory_zeroed(sums->site_count, sizeof(*window->numbers))};
+	for (uint32_t i = 0; i < sums->site_count; i++) {
+		window->cells[i].site = i;
+		window->numbers[i] = sums->numbers[i];
+		heap_numbers_add(&window->totals, &sums->numbers[i]);
+	}
+	window->totals.peak_bytes = sums->peak.bytes;
+}
+
+static int sums_show(struct top *top, const struct controller_state *state)
+{
+	struct heap_window windows[2];
+	struct heap_filter filter;
+	struct heap_cull cull = {.with_entries = false};
+	char note[NOTE_BYTES];
+	int status = names_settle(top, state->path);
+	if (status != CLI_OK)
+		return status;
+	bool damaged = false;
+	const struct heap_table table = {.trace = top->trace,
+					 .dictionary = trace_dictionary(top->trace),
+					 .is_damaged = &damaged,
+					 .sites = top->sums.sites,
+					 .site_count = top->sums.site_count,
+					 .duration_ns = top->sums.until_ns};
+	int64_t age_ns = age_of(state->session.started_realtime_ns);
+	age_ns = age_ns > top->sums.until_ns ? age_ns : top->sums.until_ns;
+	struct top_view view = {.session = top->options.session,
+				.order = top->options.order,
+				.recent_ns = top->before.sites ? top->sums.until_ns - top->before.until_ns : 0,
+				.duration_ns = age_ns,
+				.event_count = kept_events(&state->session),
+				.note = note,
+				.samples = top->samples,
+				.sample_count = top->sample_count};
+	snprintf(note, sizeof(note), "  as of %s, %s ago; %s of the events are matched",
+		 text_duration(top->sums.until_ns).data, text_duration(age_ns - top->sums.until_ns).data,
+		 text_count(top->sums.point_count).data);
+	heap_filter_init_for(&filter, &table);
+	heap_cull_use_default(&cull);
+	window_of_sums(&windows[0], &top->sums);
+	window_of_sums(&windows[1], &top->before);
+	struct action_source sources[2];
+	for (unsigned i = 0; i < 2; i++)
+		sources[i] = (struct action_source){.path = state->path,
+						    .trace = top->trace,
+						    .table = &table,
+						    .filter = &filter,
+						    .names = top->names,
+						    .window = &windows[i]};
+	struct action_input input = {
+		.sources = sources, .source_count = view.recent_ns > 0 ? 2 : 1, .cull = &cull};
+	top_show(&top->screen, &view, &input);
+	input.source_count = 2;
+	action_input_fini(&input);
+	heap_cull_fini(&cull);
+	heap_filter_fini(&filter);
+	heap_window_fini(&windows[0]);
+	heap_window_fini(&windows[1]);
+	return CLI_OK;
+}
+
+/* ---- a picture ---- */
+
+/* Take the newest sums. Return NULL if there are sums, else the reason why there are none. */
+static const char *sums_take(struct top *top, const struct controller_state *state)
+{
+	const char *why = NULL;
+	if (state->session.file_mode != SESSION_FILE_SEQUENTIAL)
+		return "its file is not one that only grows";
+	if (top->options.count == 1)
+		return "too many events to match for one view; further views follow them";
+	if (!top->follow)
+		top->follow = top_follow_new(state->path);
+	if (!top->follow)
+		return "there is no thread to match the events";
+	top_follow_note(top->follow, &state->session);
+	int64_t until_ns = top->sums.until_ns;
+	if (!top_follow_take(top->follow, &top->sums, &top->before, &why))
+		return why;
+	if (top->sums.until_ns != until_ns)
+		samples_add(top);
+	return top->sums.site_count ? NULL : "the events are being matched";
+}
+
+static int counters_show(struct top *top, const struct controller_state *state, const char *why)
+{
+	char note[NOTE_BYTES];
+	int64_t age_ns = age_of(state->session.started_realtime_ns);
+	const struct top_view view = {.session = top->options.session,
+				      .duration_ns = age_ns > 0 ? age_ns : 0,
+				      .event_count = kept_events(&state->session),
+				      .note = note};
+	snprintf(note, sizeof(note), "  no stacks: %s", why);
+	top_show_counters(&top->screen, &view, state);
+	return CLI_OK;
+}
+
+/* What takes a moment is matched anew: that answers everything. What takes longer is followed, and what cannot be
+   followed is only counted. With --keep live, what is matched stays little. */
+static int picture_show(struct top *top, const struct controller_state *state)
+{
+	uint64_t events = kept_events(&state->session);
+	bool is_kept = state->session.file_mode == SESSION_FILE_KEEP, is_much = !is_kept && events > ANEW_EVENTS_MAX;
+	const char *why = !is_kept && events > ANEW_EVENTS_MAX / 2 ? sums_take(top, state) : NULL;
+	if (!is_much)
+		return all_show(top);
+	return why ? counters_show(top, state, why) : sums_show(top, state);
+}
+
+static int refresh(struct top *top)
+{
+	struct controller_state state = {.is_alive = false};
+	int socket = session_connect_to(top->options.session);
+	if (socket < 0)
+		return CLI_FAILED;
+	int status = session_query(socket, false, &state);
+	close(socket);
+	if (status == CLI_OK)
+		status = picture_show(top, &state);
+	controller_state_fini(&state);
+	return status;
+}
+
+/* Wait for the next round: s sorts by the next key at once. Return false if q ends it. */
+static bool wait_for_key(const struct top_screen *screen, struct top_options *options)
+{
+	struct pollfd input = {.fd = screen->is_terminal ? STDIN_FILENO : -1, .events = POLLIN};
+	char key;
+	if (poll(&input, 1, (int)(options->interval_s * MS_PER_S)) <= 0)
+		return true;
+	if (read(STDIN_FILENO, &key, 1) != 1 || key == 'q')
+		return false;
+	if (key == 's')
+		options->order = top_order_next(options->order);
+	return true;
+}
+
+/* ---- the command ---- */
+
+static int set_session(void *context, char *word)
+{
+	struct top_options *options = context;
+	if (options->session)
+		return cli_fail("%s: one session at a time, and %s is named already", word, options->session);
+	options->session = word;
+	return 0;
+}
+
+static int set_sort(void *context, struct words *words, int number)
+{
+	(void)number;
+	struct top_options *options = context;
+	const char *word = options_value(words, "s");
+	if (!word)
+		return CLI_FAILED;
+	options->order = top_order_find(word);
+	return options->order ? 0 : cli_fail("-s %s: one of %s", word, top_order_keys());
+}
+
+#define AT(member) OPTION_AT(struct top_options, member)
+
+static const struct option top_rows[] = {
+	{"s", .type = VALUE_TAKEN, .take = set_sort, .value = "KEY", .help = "sort by one of these numbers"},
+	{"interval", .type = VALUE_NUMBER, AT(interval_s), .value = "SECONDS", .least = 1, .most = SECONDS_MAX,
+	 .initial = INTERVAL_S, .help = "time between two refreshes, and of which rates are"},
+	{"count", .type = VALUE_NUMBER, AT(count), .value = "N", .least = 1, .most = SECONDS_MAX,
+	 .initial_help = "1 where the output is no terminal", .help = "end after N refreshes"},
+	{.type = VALUE_END},
+};
+static const struct option_group top_groups[] = {{top_rows, 0, false}, {NULL, 0, false}};
+static const struct option_grammar grammar = {
+	.command = "top", .groups = top_groups, .dashes = "-", .print_notes = top_order_print_keys};
+
+static int top_run(int argc, char **argv)
+{
+	static struct top top;
+	struct top_options *options = &top.options;
+	const struct sigaction resize = {.sa_handler = on_resize};
+	top.options = (struct top_options){.order = top_order_find("so"), .interval_s = INTERVAL_S};
+	top.screen.has_unicode = text_has_unicode();
+	if (options_parse(&grammar, argc, argv, options, set_session, NULL))
+		return CLI_FAILED;
+	if (!options->session)
+		return cli_fail("top: the session's name is missing; xheap sessions lists them");
+	sigaction(SIGWINCH, &resize, NULL);
+	top_screen_begin(&top.screen);
+	if (!top.screen.is_terminal && !options->count)
+		options->count = 1;
+	int status = CLI_OK;
+	bool goes_on = true;
+	for (uint64_t round = 1; status == CLI_OK && goes_on; round++) {
+		status = refresh(&top);
+		goes_on = status == CLI_OK && round != options->count && wait_for_key(&top.screen, options);
+	}
+	top_screen_end(&top.screen);
+	return status;
+}
+
+const struct command command_top = {
+	.name = "top",
+	.usage = "NAME [OPTIONS]",
+	.summary = "show the stacks of a session that have most memory, refreshed in place",
+	.run = top_run,
+	.options = &grammar,
+	.help = "The screen shows the live memory of a session while it records: over time, from its lowest to its\n"
+		"highest value, and by stack, with growth, calls and size a second. q and Ctrl-C end the view, not\n"
+		"the session; s sorts by the next key. Of more than two million events only new ones are matched;\n"
+		"where that cannot be, the screen shows the session's counters and says why.\n\n"
+		"Example:\n  xheap top web\n",
+};
