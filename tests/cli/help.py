@@ -36,7 +36,7 @@ def commands():
 def workers():
     """What only xheap itself starts: the second table of main.c."""
     table = re.search(r"workers\[\] = \{(.*?)\}", (SOURCE / "src/cli/main.c").read_text(), re.S)[1]
-    texts = [path.read_text() for path in (SOURCE / "src").glob("*/*.[ch]")]
+    texts = [path.read_text() for path in (SOURCE / "src").rglob("*.[ch]")]
     for worker in re.findall(r"&(\w+)", table):
         word = next(found[1] for text in texts if (found := re.search(rf"struct command {worker} = \{{\s*\.name = (\w+)", text)))
         yield (next(found[1] for text in texts if (found := re.search(rf'#define {word} "([^"]+)"', text))),)
