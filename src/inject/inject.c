@@ -21,6 +21,7 @@
 #include "inject/tables.h"
 #include "inject/target_fields.h"
 #include "os/clock.h"
+#include "os/proc_text.h"
 
 enum { PAGE = 4096, FRAMES_BYTES_MAX = 64 << 20 };
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "os/proc.h"
-#include "os/proc_text.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -28,8 +27,7 @@ static void no_memory(void)
 	errno = ENOMEM;
 }
 
-/* Read a whole /proc file, NUL-terminated, for the caller to free; NULL, with errno set, if it cannot be read. */
-static char *read_whole(pid_t pid, const char *name, size_t *size)
+char *proc_read_file(pid_t pid, const char *name, size_t *size)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
@@ -68,7 +66,7 @@ static char *read_whole(pid_t pid, const char *name, size_t *size)
 int proc_read_maps(pid_t pid, struct proc_map **maps)
 {
 	size_t size;
-	char *text = read_whole(pid, "maps", &size);
+	char *text = proc_read_file(pid, "maps", &size);
 	*maps = NULL;
 	if (!text)
 		return -errno;
@@ -100,7 +98,7 @@ int proc_read_maps(pid_t pid, struct proc_map **maps)
 uint64_t proc_auxv(pid_t pid, uint64_t type)
 {
 	size_t size;
-	char *data = read_whole(pid, "auxv", &size);
+	char *data = proc_read_file(pid, "auxv", &size);
 	uint64_t value = 0, pair[2];
 	for (size_t i = 0; data && i + sizeof(pair) <= size; i += sizeof(pair)) {
 		memcpy(pair, data + i, sizeof(pair));
@@ -111,31 +109,6 @@ uint64_t proc_auxv(pid_t pid, uint64_t type)
 	}
 	free(data);
 	return value;
-}
-
-/* Read a text that lies in the process's memory. */
-static char *read_text(pid_t pid, const char *name, size_t *size)
-{
-	return proc_text_may_hang(pid) ? proc_text_ask(pid, name, size) : read_whole(pid, name, size);
-}
-
-char *proc_arguments(pid_t pid, size_t *size)
-{
-	return read_text(pid, "cmdline", size);
-}
-
-void proc_command(pid_t pid, char *text, size_t size)
-{
-	size_t length = 0;
-	char *data = proc_arguments(pid, &length);
-	while (length && data[length - 1] == 0)
-		length--;
-	if (length >= size)
-		length = size - 1;
-	for (size_t i = 0; i < length; i++)
-		text[i] = (unsigned char)data[i] < ' ' || data[i] == 0x7f ? ' ' : data[i];
-	text[length] = 0;
-	free(data);
 }
 
 void proc_thread_name(pid_t pid, pid_t tid, char *name, size_t size)
@@ -161,7 +134,7 @@ void proc_image(pid_t pid, char *text, size_t size)
 static int64_t status_number(pid_t pid, const char *name, int base, int64_t missing)
 {
 	size_t size, length = strlen(name);
-	char *text = read_whole(pid, "status", &size);
+	char *text = proc_read_file(pid, "status", &size);
 	int64_t value = missing;
 	for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
 		if (strncmp(line, name, length) == 0 && line[length] == ':') {
@@ -200,7 +173,7 @@ static const char *stat_field(pid_t pid, int wanted, char **text)
 {
 	assert(wanted >= FIELD_STATE);
 	size_t size;
-	*text = read_whole(pid, "stat", &size);
+	*text = proc_read_file(pid, "stat", &size);
 	/* The second field, the name, may contain anything: continue after its last parenthesis. */
 	const char *at = *text ? strrchr(*text, ')') : NULL;
 	for (int field = FIELD_STATE; at && field <= wanted; field++)
@@ -253,7 +226,7 @@ uint64_t proc_thread_ran_ns(pid_t pid, pid_t tid)
 	char name[48];
 	size_t size;
 	snprintf(name, sizeof(name), "task/%d/schedstat", (int)tid);
-	char *text = read_whole(pid, name, &size);
+	char *text = proc_read_file(pid, name, &size);
 	uint64_t ran_ns = text ? strtoull(text, NULL, 10) : 0;
 	free(text);
 	return ran_ns;
@@ -263,7 +236,7 @@ bool proc_read_life(pid_t pid, struct proc_life *life)
 {
 	enum { HAS_NOT_EXECUTED = 0x40, IS_EXITING = 4 }; /* the kernel's PF_FORKNOEXEC and PF_EXITING */
 	size_t size;
-	char *text = read_whole(pid, "stat", &size), *name = text ? strchr(text, '(') : NULL,
+	char *text = proc_read_file(pid, "stat", &size), *name = text ? strchr(text, '(') : NULL,
 	     *end = text ? strrchr(text, ')') : NULL, *at = end;
 	uint64_t field[FIELD_STACK_START + 1] = {0};
 	if (name && end > name) {
@@ -388,7 +361,7 @@ pid_t proc_inner_id(pid_t pid, pid_t tid)
 	if (!proc_is_foreign(pid))
 		return proc_thread_exists(pid, tid) ? tid : 0;
 	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
-	char *text = read_whole(pid, name, &size);
+	char *text = proc_read_file(pid, name, &size);
 	char *line = text ? strstr(text, "\nNSpid:") : NULL;
 	pid_t inner = text ? tid : 0;
 	if (line) {
@@ -453,7 +426,7 @@ static bool visit_children(void *cookie, pid_t tid)
 	char name[64];
 	size_t size;
 	snprintf(name, sizeof(name), "task/%d/children", (int)tid);
-	char *text = read_whole(family->pid, name, &size), *end;
+	char *text = proc_read_file(family->pid, name, &size), *end;
 	for (char *at = text; at; at = end) {
 		pid_t child = (pid_t)strtol(at, &end, 10);
 		if (end == at)
@@ -478,22 +451,10 @@ pid_t proc_newest(void)
 	return sscanf(read_short("/proc/loadavg").data, "%*s %*s %*s %*s %d", &newest) == 1 ? newest : 0;
 }
 
-bool proc_environment_has(pid_t pid, const char *name, const char *text)
-{
-	size_t size = 0, length = strlen(name);
-	char *data = read_text(pid, "environ", &size);
-	bool has = false;
-	for (size_t i = 0; data && i < size && !has; i += strlen(data + i) + 1)
-		has = strncmp(data + i, name, length) == 0 && data[i + length] == '=' &&
-		      strstr(data + i + length, text);
-	free(data);
-	return has;
-}
-
 bool proc_has_mapped(pid_t pid, const char *path, uint64_t inode)
 {
 	size_t size;
-	char *text = read_whole(pid, "maps", &size), number[32];
+	char *text = proc_read_file(pid, "maps", &size), number[32];
 	snprintf(number, sizeof(number), " %" PRIu64 " ", inode);
 	bool has = false;
 	for (const char *at = text; at && !has && (at = strstr(at, path)); at++) {

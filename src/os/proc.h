@@ -19,15 +19,12 @@ struct proc_map {
 /** Read all lines into *maps, which the caller frees. Return their number, or a negative errno. */
 int proc_read_maps(pid_t pid, struct proc_map **maps);
 
+/** Read the file of this name below /proc/PID. Return its text with a NUL behind it, which the caller frees, and store
+    its bytes; NULL: it cannot be read. */
+char *proc_read_file(pid_t pid, const char *name, size_t *size);
+
 /** Return the value of an entry of pid's auxiliary vector, 0 if there is none. */
 uint64_t proc_auxv(pid_t pid, uint64_t type);
-
-/** Write the command line, its arguments separated by one space. A space replaces each character that would control a
-    terminal or end a line. Cut to `size`. */
-void proc_command(pid_t pid, char *text, size_t size);
-
-/** Return the arguments, each ended by a NUL, for the caller to free, and store their bytes in *size; NULL: unknown. */
-char *proc_arguments(pid_t pid, size_t *size);
 
 /** Write the name of a thread, without a line feed; "" if the thread is gone. */
 void proc_thread_name(pid_t pid, pid_t tid, char *name, size_t size);
@@ -133,9 +130,6 @@ pid_t proc_search(bool (*visit)(void *cookie, pid_t pid), void *cookie);
 /** Return how many processes have the file `path`, open here as fd, mapped. Processes that may not be inspected are not
     counted. */
 uint32_t proc_count_mapping(const char *path, int fd);
-
-/** Return whether pid's environment at its start has a variable NAME whose value contains `text`. */
-bool proc_environment_has(pid_t pid, const char *name, const char *text);
 
 /** Set a function to call when memory for reading is lacking. Without it, or when it returns, the answer is that for a
     process that is gone. */

@@ -13,7 +13,7 @@
 #include "os/losable.h"
 #include "os/proc.h"
 
-enum { TEXT_MAX = 4 << 20 };
+enum { TEXT_MAX = 4 << 20, PROC_TEXT_MS = 250 };
 
 struct text_request {
 	pid_t pid;
@@ -36,12 +36,14 @@ static void work(const struct losable_message *request, struct losable_message *
 
 static struct losable reader = LOSABLE("xheap-reader", work);
 
-bool proc_text_may_hang(pid_t pid)
+/* Return whether this process is root's and the other one is not. */
+static bool may_hang(pid_t pid)
 {
 	return geteuid() == 0 && proc_status_value(pid, "Uid") > 0;
 }
 
-char *proc_text_ask(pid_t pid, const char *name, size_t *size)
+/* Read the file through a child, each part for PROC_TEXT_MS at most. */
+static char *ask(pid_t pid, const char *name, size_t *size)
 {
 	struct text_request asked = {.pid = pid};
 	uint32_t user = (uint32_t)proc_status_value(pid, "Uid");
@@ -62,4 +64,40 @@ char *proc_text_ask(pid_t pid, const char *name, size_t *size)
 	if (text)
 		text[*size] = 0;
 	return text;
+}
+
+static char *read_text(pid_t pid, const char *name, size_t *size)
+{
+	return may_hang(pid) ? ask(pid, name, size) : proc_read_file(pid, name, size);
+}
+
+char *proc_arguments(pid_t pid, size_t *size)
+{
+	return read_text(pid, "cmdline", size);
+}
+
+void proc_command(pid_t pid, char *text, size_t size)
+{
+	size_t length = 0;
+	char *data = proc_arguments(pid, &length);
+	while (length && data[length - 1] == 0)
+		length--;
+	if (length >= size)
+		length = size - 1;
+	for (size_t i = 0; i < length; i++)
+		text[i] = (unsigned char)data[i] < ' ' || data[i] == 0x7f ? ' ' : data[i];
+	text[length] = 0;
+	free(data);
+}
+
+bool proc_environment_has(pid_t pid, const char *name, const char *text)
+{
+	size_t size = 0, length = strlen(name);
+	char *data = read_text(pid, "environ", &size);
+	bool has = false;
+	for (size_t i = 0; data && i < size && !has; i += strlen(data + i) + 1)
+		has = strncmp(data + i, name, length) == 0 && data[i + length] == '=' &&
+		      strstr(data + i + length, text);
+	free(data);
+	return has;
 }

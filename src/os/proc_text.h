@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /** Texts of /proc that the kernel reads from a process's memory. A user may have put memory there that waits for a file
-    system of that user's, so root asks a child that it can lose (os/losable.h). */
+    system of that user's, so root asks a child that it can lose (os/losable.h). libxheap, which makes no child of its
+    own, does not use them. */
 #ifndef XHEAP_OS_PROC_TEXT_H
 #define XHEAP_OS_PROC_TEXT_H
 
@@ -8,13 +9,14 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { PROC_TEXT_MS = 250 };
+/** Write the command line, its arguments separated by one space. A space replaces each character that would control a
+    terminal or end a line. Cut to `size`. */
+void proc_command(pid_t pid, char *text, size_t size);
 
-/** Return whether this process is root's and the other one is not. */
-bool proc_text_may_hang(pid_t pid);
+/** Return the arguments, each ended by a NUL, for the caller to free, and store their bytes in *size; NULL: unknown. */
+char *proc_arguments(pid_t pid, size_t *size);
 
-/** Read the file "cmdline" or "environ" of the process through a child, each part for PROC_TEXT_MS at most. Return the
-    text with a NUL behind it, which the caller frees, and store its bytes; NULL: unknown. */
-char *proc_text_ask(pid_t pid, const char *name, size_t *size);
+/** Return whether pid's environment at its start has a variable NAME whose value contains `text`. */
+bool proc_environment_has(pid_t pid, const char *name, const char *text);
 
 #endif

@@ -2,6 +2,7 @@
 /* What is read of /proc, from this process and from children that make themselves odd. */
 #include "os/cgroups.h"
 #include "os/proc.h"
+#include "os/proc_text.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,6 +14,7 @@
 #include "os/fd.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "os/proc_text.h"
 #include "session/logger/announce.h"
 #include "session/logger/flight.h"
 #include "session/logger/inactive.h"

@@ -20,6 +20,7 @@
 #include "os/limits.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "os/proc_text.h"
 #include "region/atomic.h"
 #include "session/logger/answer.h"
 #include "session/logger/flight.h"

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "os/proc_text.h"
 #include "region/atomic.h"
 #include "region/guard.h"
 #include "session/directory/fields.h"

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "os/proc.h"
+#include "os/proc_text.h"
 #include "region/message.h"
 #include "session/logger/answer.h"
 #include "session/logger/logger_loop.h"

@@ -24,6 +24,7 @@
 #include "os/clock.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "os/proc_text.h"
 #include "session/logger/answer.h"
 #include "session/logger/logger_loop.h"
 #include "session/logger/logger_state.h"

@@ -21,6 +21,7 @@
 #include "base/trusted_files.h"
 #include "os/cgroups.h"
 #include "os/proc.h"
+#include "os/proc_text.h"
 
 void image_directory(enum image_directory directory, char *path, size_t size)
 {
