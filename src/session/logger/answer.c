@@ -191,7 +191,7 @@ static void handle_options(struct logger *logger, int socket, const struct contr
 		__atomic_fetch_or(&target->region.header->options, wanted->options & changed, __ATOMIC_RELEASE);
 		__atomic_fetch_and(&target->region.header->options, wanted->options | ~changed, __ATOMIC_RELEASE);
 		for (uint32_t i = 0; i < target->member_count; i++)
-			if (target->member[i].state == 1)
+			if (target->member[i].state == MEMBER_LIVE)
 				inject_set_wait_limit(&target->inject, target->member[i].pid, wanted->wait_limit_ms);
 	}
 	done(socket, 0, "");
@@ -271,7 +271,7 @@ static void tell_target(struct logger *logger, int socket, struct target *target
 						 .pause_ns = target->pause_ns,
 						 .is_limited = drain_is_limited(target->drain)};
 	for (uint32_t i = 0; i < target->member_count; i++) {
-		if (target->member[i].state != 1 || !target->member[i].pid)
+		if (target->member[i].state != MEMBER_LIVE || !target->member[i].pid)
 			continue;
 		message.target.resident_bytes += proc_resident_bytes(target->member[i].pid);
 		cpu_ticks += proc_cpu_ticks(target->member[i].pid);
@@ -468,8 +468,8 @@ static void controller_gone(struct logger *logger, struct controller **link)
 static void announce(struct logger *logger)
 {
 	uint64_t now = monotonic_now_ns();
-	if (!logger->options->takes_images || !logger->options->session_name || logger->keeper >= 0 ||
-	    geteuid() == 0 || now - logger->announced_ns < NS_PER_S)
+	if (!logger->options->takes_images || !logger->options->session_name || logger->keeper >= 0 || geteuid() == 0 ||
+	    now - logger->announced_ns < NS_PER_S)
 		return;
 	logger->announced_ns = now;
 	logger->keeper = announce_session(logger->options->session_name);

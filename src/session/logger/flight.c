@@ -184,7 +184,7 @@ static void limits_check(struct logger *logger, bool is_due)
 	for (struct target *target = logger->targets; target; target = target->next) {
 		for (uint32_t i = 0; i < target->member_count; i++) {
 			struct member *member = &target->member[i];
-			if (member->state == 1 && member->pid && (is_due || !member->is_limit_read))
+			if (member->state == MEMBER_LIVE && member->pid && (is_due || !member->is_limit_read))
 				limit_check(logger, member);
 		}
 	}

@@ -527,10 +527,9 @@ static int begin_without_memory(struct logger *logger)
    SYS_ADMIN for the kernel's links to mapped files and for seccomp filters), to write their memory through /proc and
    traces into their directories (DAC_OVERRIDE), to signal them (KILL), to stop threads promptly (SYS_NICE), to read
    their limits (SYS_RESOURCE). docs/security.md has the same list. */
-static const uint64_t kept_capabilities = CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_SYS_ADMIN) |
-					  CAPABILITY(CAP_DAC_READ_SEARCH) | CAPABILITY(CAP_DAC_OVERRIDE) |
-					  CAPABILITY(CAP_KILL) | CAPABILITY(CAP_SYS_NICE) |
-					  CAPABILITY(CAP_SYS_RESOURCE);
+static const uint64_t kept_capabilities =
+	CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_SYS_ADMIN) | CAPABILITY(CAP_DAC_READ_SEARCH) |
+	CAPABILITY(CAP_DAC_OVERRIDE) | CAPABILITY(CAP_KILL) | CAPABILITY(CAP_SYS_NICE) | CAPABILITY(CAP_SYS_RESOURCE);
 
 static int logger_begin(struct logger *logger)
 {

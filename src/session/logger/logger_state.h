@@ -23,21 +23,24 @@
 #include "session/store/store.h"
 #include "session/tracer/tracer.h"
 
+/** Of a row of a region's processes: nobody yet, a process that runs, one that has ended. */
+enum member_state { MEMBER_UNKNOWN, MEMBER_LIVE, MEMBER_ENDED };
+
 /** A process of a target. */
 struct member {
 	struct identity identity;
-	pid_t pid;                           /* in the logger's namespace; 0: gone before the logger found it */
-	pid_t inner;                         /* in the process's own namespace */
-	bool is_foreign;                     /* the two namespaces differ */
-	uint64_t start_ticks;                /* with the index in the region, this identifies the process */
-	uint32_t state;                      /* 0 unknown, 1 alive, 2 ended */
+	pid_t pid;            /* in the logger's namespace; 0: gone before the logger found it */
+	pid_t inner;          /* in the process's own namespace */
+	bool is_foreign;      /* the two namespaces differ */
+	uint64_t start_ticks; /* with the index in the region, this identifies the process */
+	enum member_state state;
 	uint64_t ended_ns;                   /* when its end was noticed, while its status is unknown */
 	uint64_t sampled_ns, resident_bytes; /* when its memory was last measured, and what was last written */
 	/* the most of it, and when that rose; what was resident when it was last read by kind of mapping */
 	uint64_t resident_max, risen_ns, split_bytes;
 	/* more is resident than the trigger allows; limit_hits has its first value */
 	bool is_above, has_limit_hits, is_limit_read;
-	bool has_limits;       /* the limits of its memory are in the trace */
+	bool has_limits; /* the limits of its memory are in the trace */
 	/* what the kernel had done for want of memory when the recording began, with has_before */
 	struct trace_cause before;
 	bool has_before;

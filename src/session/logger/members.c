@@ -37,7 +37,7 @@ void member_begin(const struct logger *logger, struct target *target, uint32_t i
 	*member = (struct member){.identity = identity,
 				  .pid = pid,
 				  .inner = inner,
-				  .state = 1,
+				  .state = MEMBER_LIVE,
 				  .is_foreign = pid && proc_is_foreign(pid)};
 	watch_add(logger->watch, member->identity.pidfd);
 	target->alive++;
@@ -61,9 +61,9 @@ void member_end(struct logger *logger, struct target *target, uint32_t index, ui
 		uint64_t ticks)
 {
 	struct member *member = &target->member[index];
-	if (member->state != 1)
+	if (member->state != MEMBER_LIVE)
 		return;
-	member->state = 2;
+	member->state = MEMBER_ENDED;
 	target->alive--;
 	flight_note_end(logger, member, end, status);
 	member_release(member);
@@ -105,7 +105,7 @@ static bool is_taken(const struct target *target, pid_t pid)
 	bool has_ended = proc_has_ended(pid);
 	for (uint32_t i = 0; i < target->member_count; i++)
 		if (target->member[i].pid == pid &&
-		    (target->member[i].state == 1 || (target->member[i].state == 2 && has_ended)))
+		    (target->member[i].state == MEMBER_LIVE || (target->member[i].state == MEMBER_ENDED && has_ended)))
 			return true;
 	return false;
 }
@@ -215,9 +215,9 @@ void logger_find_members(const struct logger *logger, struct target *target)
 		/* Indexes are taken from the first on; among those that had a process, one may be free again. */
 		if (state == PROCESS_FREE && i >= target->member_count)
 			break;
-		if (state != PROCESS_LIVE || target->member[i].state == 1)
+		if (state != PROCESS_LIVE || target->member[i].state == MEMBER_LIVE)
 			continue;
-		if (target->member[i].state == 2 && target->member[i].start_ticks == process->start_ticks)
+		if (target->member[i].state == MEMBER_ENDED && target->member[i].start_ticks == process->start_ticks)
 			continue;
 		struct identity identity;
 		pid_t inner = (pid_t)process->pid, pid = registered_outside(target, process, i, &identity);
@@ -329,7 +329,7 @@ void members_check(struct logger *logger, struct target *target, uint64_t now)
 {
 	for (uint32_t i = 0; i < target->member_count; i++) {
 		struct member *member = &target->member[i];
-		if (member->state != 1 || !member_has_ended(member))
+		if (member->state != MEMBER_LIVE || !member_has_ended(member))
 			continue;
 		int status;
 		if (status_of(logger, member, &status)) {
@@ -353,7 +353,7 @@ void members_check(struct logger *logger, struct target *target, uint64_t now)
 static bool has_unsettled_member(const struct target *target)
 {
 	for (uint32_t i = 0; i < target->member_count; i++)
-		if (target->member[i].state == 1 && member_has_ended(&target->member[i]))
+		if (target->member[i].state == MEMBER_LIVE && member_has_ended(&target->member[i]))
 			return true;
 	return false;
 }
@@ -370,7 +370,7 @@ static void members_settle(struct logger *logger, struct target *target)
 		members_check(logger, target, monotonic_now_ns());
 	}
 	for (uint32_t i = 0; i < target->member_count; i++)
-		if (target->member[i].state == 1 && member_has_ended(&target->member[i]))
+		if (target->member[i].state == MEMBER_LIVE && member_has_ended(&target->member[i]))
 			member_end_unseen(logger, target, i);
 }
 
@@ -393,7 +393,7 @@ void member_sample(struct logger *logger, struct target *target, uint32_t index,
 {
 	struct member *member = &target->member[index];
 	/* Without a clock there is nothing to write times with. */
-	if (member->state != 1 || !member->pid || !logger->is_clock_set ||
+	if (member->state != MEMBER_LIVE || !member->pid || !logger->is_clock_set ||
 	    (member->sampled_ns && now - member->sampled_ns < SAMPLE_NS))
 		return;
 	member->sampled_ns = now;
@@ -422,7 +422,7 @@ void threads_reap(struct target *target)
 		const struct region_slot *slot = region_slot(&target->region, i);
 		uint32_t process = LOAD(&slot->process), tid = LOAD(&slot->tid);
 		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_LIVE || process >= target->member_count ||
-		    target->member[process].state != 1)
+		    target->member[process].state != MEMBER_LIVE)
 			continue;
 		if (!thread_lives(&target->member[process], (pid_t)tid) && LOAD(&slot->tid) == tid)
 			drain_end_thread(target->drain, i);
@@ -432,7 +432,7 @@ void threads_reap(struct target *target)
 uint32_t logger_member_of_pid(const struct target *target, pid_t pid)
 {
 	for (uint32_t i = 0; i < target->member_count; i++)
-		if (target->member[i].state == 1 && target->member[i].pid == pid)
+		if (target->member[i].state == MEMBER_LIVE && target->member[i].pid == pid)
 			return i;
 	return UINT32_MAX;
 }
@@ -531,7 +531,7 @@ void detach_all(struct logger *logger)
 		__atomic_fetch_and(&target->region.header->options, ~(uint32_t)OPTION_ENABLED, __ATOMIC_RELEASE);
 		logger_find_members(logger, target);
 		for (uint32_t i = 0; i < target->member_count; i++)
-			if (target->member[i].state == 1)
+			if (target->member[i].state == MEMBER_LIVE)
 				logger_detach_member(logger, target, i, NULL);
 		members_settle(logger, target);
 		__atomic_store_n(&target->region.header->state, REGION_DETACHED, __ATOMIC_RELEASE);

@@ -24,7 +24,7 @@ static bool has_thread(const struct target *target, pid_t tid)
 {
 	struct identity identity;
 	for (uint32_t i = 0; i < target->member_count; i++)
-		if (target->member[i].state == 1 && thread_lives(&target->member[i], tid))
+		if (target->member[i].state == MEMBER_LIVE && thread_lives(&target->member[i], tid))
 			return true;
 	bool is_there = process_outside(target, tid, UINT32_MAX, &identity) != 0;
 	identity_drop(&identity);
@@ -63,7 +63,7 @@ static void message_loaded(struct logger *logger, struct target *target, struct 
 {
 	uint32_t index = message->value[0] < REGION_PROCESS_MAX ? (uint32_t)message->value[0] : REGION_PROCESS_MAX;
 	logger_find_members(logger, target);
-	if (index >= target->member_count || target->member[index].state != 1 ||
+	if (index >= target->member_count || target->member[index].state != MEMBER_LIVE ||
 	    target->member[index].inner != (pid_t)message->pid)
 		return;
 	struct member *member = &target->member[index];
@@ -101,7 +101,7 @@ static pid_t message_sender(const struct target *target, const struct region_mes
 	*identity = IDENTITY_NONE;
 	const struct member *member =
 		message->value[0] < target->member_count ? &target->member[message->value[0]] : NULL;
-	if (!member || member->state != 1 || member->inner != (pid_t)message->pid)
+	if (!member || member->state != MEMBER_LIVE || member->inner != (pid_t)message->pid)
 		return process_outside(
 			target, (pid_t)message->pid,
 			message->value[0] < REGION_PROCESS_MAX ? (uint32_t)message->value[0] : UINT32_MAX, identity);

@@ -196,7 +196,7 @@ static void check_children(struct logger *logger)
 		for (uint32_t i = 0; i < target->member_count; i++) {
 			const struct member *member = &target->member[i];
 			struct child_search search = {logger, drain_process(target->drain, i), not_seen};
-			if (member->state == 1 && member->pid)
+			if (member->state == MEMBER_LIVE && member->pid)
 				proc_children(member->pid, check_child, &search);
 		}
 	}
@@ -214,8 +214,9 @@ static void check_member(struct logger *logger, struct target *target, uint32_t 
 {
 	const struct member *member = &target->member[index];
 	struct proc_life life;
-	if (member->state != 1 || !member->pid || !target->stack_start || !proc_read_life(member->pid, &life) ||
-	    !life.stack_start || life.stack_start == target->stack_start || tracer_has(logger->tracer, member->pid))
+	if (member->state != MEMBER_LIVE || !member->pid || !target->stack_start ||
+	    !proc_read_life(member->pid, &life) || !life.stack_start || life.stack_start == target->stack_start ||
+	    tracer_has(logger->tracer, member->pid))
 		return;
 	pid_t pid = member->pid;
 	struct tracer_task request = {.pid = pid, .identity = IDENTITY_NONE};
