@@ -854,7 +854,7 @@ static void a_broken_drain_is_not_valid(void **state)
 	assert_noticed(region->next_held[second], first);
 	assert_noticed(region->next_held[first], REGION_NONE);
 	assert_noticed(region->written, second);
-	assert_noticed(region->slot_count, region->region->slot_ready + 1);
+	assert_noticed(region->slot_count, region->shared->slot_ready + 1);
 	assert_noticed(stream->key, stream->key ^ REGION_SIGNAL);
 	assert_noticed(stream->sequence, stream->sequence + 1);
 	assert_noticed(stream->completed_first, stream->completed_last + 1);

@@ -39,7 +39,7 @@ static void call_take(struct drain_region *region, uint32_t index, const struct 
 	/* The last event's point is later than the call's beginning, so it is that call's. A Free without a record is
 	   in a gap. */
 	if (!owner || known->kind == EVENT_FREE || ending->ticks < region->earliest ||
-	    ending->ticks > ticks_now(region->region) || ending->ticks <= owner->last)
+	    ending->ticks > ticks_now(region->shared) || ending->ticks <= owner->last)
 		return;
 	columns_ready(region, stream, DECODE_EVENT_BYTES_MIN);
 	struct writer_events *events = stream->events;
@@ -54,7 +54,7 @@ static void call_take(struct drain_region *region, uint32_t index, const struct 
 	events->duration[i] = events->address[i] = events->previous[i] = events->usable[i] = 0;
 	events->argument[i] = events->argument2[i] = 0;
 	events->result[i] = 0;
-	drain_note_point(region, stream, LOAD(&region_slot(region->region, index)->process), ending->ticks);
+	drain_note_point(region, stream, LOAD(&region_slot(region->shared, index)->process), ending->ticks);
 	region->drain->past.in_flight++;
 }
 
@@ -64,9 +64,9 @@ static void slot_take_buffer(struct drain_region *region, uint32_t slot_index, u
 {
 	assert(slot_index < region->slot_count);
 	assert(side == 0 || side == REGION_SIGNAL);
-	if (buffer >= region->region->buffer_ready || region->is_taken[buffer])
+	if (buffer >= region->shared->buffer_ready || region->is_taken[buffer])
 		return;
-	struct region_buffer *head = region_buffer(region->region, buffer);
+	struct region_buffer *head = region_buffer(region->shared, buffer);
 	/* A buffer that the slot has not taken hold of wholly is empty, or is another's by now. */
 	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || LOAD(&head->slot) != slot_index ||
 	    (LOAD(&head->sequence) & REGION_SIGNAL) != side)
@@ -81,7 +81,7 @@ static void slot_take_buffer(struct drain_region *region, uint32_t slot_index, u
 static void slot_finish(struct drain_region *region, uint32_t index, bool is_dead)
 {
 	assert(index < region->slot_count);
-	struct region_slot *slot = region_slot(region->region, index);
+	struct region_slot *slot = region_slot(region->shared, index);
 	struct ending ending = {.pending = LOAD(&slot->pending),
 				.entry = LOAD(&slot->call_entry) & 0xff,
 				.ticks = LOAD(&slot->call_ticks),
@@ -106,14 +106,14 @@ static void slot_finish(struct drain_region *region, uint32_t index, bool is_dea
 	STORE(&slot->call_entry, 0);
 	/* Pairs with the recorder's compare-and-swap. */
 	STORE_RELEASE(&slot->state, SLOT_FREE);
-	region_note_slots(region->region);
+	region_note_slots(region->shared);
 }
 
 void drain_end_tid(struct drain_region *region, uint32_t slot_index, uint32_t tid)
 {
 	if (slot_index >= region->slot_count)
 		return;
-	struct region_slot *slot = region_slot(region->region, slot_index);
+	struct region_slot *slot = region_slot(region->shared, slot_index);
 	/* A new thread on the old one's stack may take the slot over as it is; the first of the two has it. */
 	if (!swap_if(&slot->state, SLOT_LIVE, SLOT_RETIRED))
 		return;
@@ -129,13 +129,13 @@ void drain_end_tid(struct drain_region *region, uint32_t slot_index, uint32_t ti
 void drain_end_thread(struct drain_region *region, uint32_t slot)
 {
 	if (slot < region->slot_count)
-		drain_end_tid(region, slot, LOAD(&region_slot(region->region, slot)->tid));
+		drain_end_tid(region, slot, LOAD(&region_slot(region->shared, slot)->tid));
 }
 
 static void finish_slots(struct drain_region *region, uint32_t process, bool is_dead, bool is_all)
 {
 	for (uint32_t i = 0; i < region->slot_count; i++) {
-		struct region_slot *slot = region_slot(region->region, i);
+		struct region_slot *slot = region_slot(region->shared, i);
 		uint32_t state = LOAD_ACQUIRE(&slot->state);
 		if (is_all ? state != SLOT_FREE
 			   : LOAD(&slot->process) == process && (state == SLOT_LIVE || state == SLOT_RETIRED))
@@ -158,7 +158,7 @@ void drain_end_process(struct drain_region *region, uint32_t index, uint8_t end,
 static void region_arrays(struct drain_region *region)
 {
 	assert(!region->is_taken && !region->next_held && !region->full);
-	const struct region_limits *limits = &region->region->limits;
+	const struct region_limits *limits = &region->shared->limits;
 	region->is_taken = memory_zeroed(limits->buffer_max, 1);
 	region->next_held = memory_zeroed(limits->buffer_max, sizeof(uint32_t));
 	region->full = memory_zeroed(limits->buffer_max, sizeof(struct full));
@@ -194,7 +194,7 @@ struct drain_region *drain_adopt(struct drain *drain, struct region *region, con
 	assert(region->buffer_ready <= region->limits.buffer_max);
 	struct drain_region *added = memory_zeroed(1, sizeof(*added));
 	added->drain = drain;
-	added->region = region;
+	added->shared = region;
 	added->written = REGION_NONE;
 	added->pid = image->pid;
 	added->first_tid = image->first_tid;
@@ -251,7 +251,7 @@ static void error_tell(struct drain_region *region, int *error, struct diag *dia
 /* Return the number of buffers with memory that no thread owns. While the drain holds all of them, threads wait. */
 static uint32_t buffers_that_go_round(const struct drain_region *region)
 {
-	uint32_t there = region->region->buffer_ready - region->region->buffers_away;
+	uint32_t there = region->shared->buffer_ready - region->shared->buffers_away;
 	return there > region->owned ? there - region->owned : 0;
 }
 
@@ -269,7 +269,7 @@ bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag
 	bool is_short = region->held_count > buffers_that_go_round(region) / 2;
 	/* Larger blocks are smaller in the file: with more buffers they can be waited for. */
 	if (is_short)
-		region->region->buffers_used = region->region->buffer_ready - region->region->buffers_away;
+		region->shared->buffers_used = region->shared->buffer_ready - region->shared->buffers_away;
 	if (flush || is_short)
 		streams_write(region);
 	drain_settle(region);
@@ -281,9 +281,9 @@ bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag
 /* Add the counts of a region's recorders. */
 static void add_counters(const struct drain_region *region, struct drain_totals *totals)
 {
-	const struct region_header *header = region->region->header;
+	const struct region_header *header = region->shared->header;
 	for (uint32_t i = 0; i < region->slot_count; i++) {
-		const struct region_slot *slot = region_slot(region->region, i);
+		const struct region_slot *slot = region_slot(region->shared, i);
 		if (!slot_is_believable(region, slot))
 			continue;
 		totals->waits += LOAD(&slot->waits);
@@ -344,7 +344,7 @@ static uint64_t thread_events(const struct drain_region *region, uint32_t slot)
 void drain_note_rates(struct drain *drain, uint64_t ticks_per_ms)
 {
 	for (struct drain_region *region = drain->regions; region; region = region->next) {
-		uint64_t now = ticks_now(region->region);
+		uint64_t now = ticks_now(region->shared);
 		event_rate_note(&region->rate, region->event_count, now, ticks_per_ms);
 		for (uint32_t i = 0; i < region->slot_count; i++)
 			if (region->stream[0][i].owner.is_open)
@@ -355,16 +355,16 @@ void drain_note_rates(struct drain *drain, uint64_t ticks_per_ms)
 
 uint64_t drain_region_rate(const struct drain_region *region, uint64_t ticks_per_ms)
 {
-	return event_rate_get(&region->rate, region->event_count, ticks_now(region->region), ticks_per_ms);
+	return event_rate_get(&region->rate, region->event_count, ticks_now(region->shared), ticks_per_ms);
 }
 
 void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms,
 		       void (*each)(void *cookie, const struct drain_thread *thread), void *cookie)
 {
-	uint64_t now = ticks_now(region->region);
+	uint64_t now = ticks_now(region->shared);
 	for (uint32_t i = 0; i < region->slot_count; i++) {
 		const struct owner *owner = &region->stream[0][i].owner, *side = owner_signal(region, i);
-		const struct region_slot *slot = region_slot(region->region, i);
+		const struct region_slot *slot = region_slot(region->shared, i);
 		if (!owner->is_open || LOAD(&slot->state) != SLOT_LIVE)
 			continue;
 		uint64_t events = thread_events(region, i);

@@ -10,21 +10,21 @@
 
 void buffer_release(struct drain_region *region, uint32_t index)
 {
-	assert(index < region->region->buffer_ready);
+	assert(index < region->shared->buffer_ready);
 	region->is_taken[index] = 0;
 	region->drain->past.buffers_written++;
-	struct region_buffer *head = region_buffer(region->region, index);
+	struct region_buffer *head = region_buffer(region->shared, index);
 	STORE(&head->taken, 0);
 	/* The next owner sets `sequence` before it writes: until then the buffer is empty. */
 	STORE(&head->committed, 0);
 	/* Pairs with the recorder's compare-and-swap: the logger has finished with the bytes. */
 	STORE_RELEASE(&head->state, BUFFER_FREE);
-	region_note_progress(region->region);
+	region_note_progress(region->shared);
 }
 
 void held_add(struct drain_region *region, uint32_t *list, uint32_t index)
 {
-	assert(index < region->region->limits.buffer_max);
+	assert(index < region->shared->limits.buffer_max);
 	assert(*list != index);
 	region->next_held[index] = *list;
 	*list = index;
@@ -34,7 +34,7 @@ void held_add(struct drain_region *region, uint32_t *list, uint32_t index)
    blocks before the logger dies. */
 static void part_settle(const struct drain_region *region, struct stream *stream)
 {
-	struct region_buffer *head = region_buffer(region->region, stream->open_index);
+	struct region_buffer *head = region_buffer(region->shared, stream->open_index);
 	if (stream->open_taken && (LOAD(&head->sequence) & ~REGION_SIGNAL) == stream->open_taken >> 32)
 		STORE(&head->taken, stream->open_taken);
 	stream->open_taken = 0;
@@ -70,7 +70,7 @@ void drain_settle(struct drain_region *region)
 	for (uint32_t i = 0; region->has_new_gaps && !writer_has_ended(region->drain->writer) && i < region->slot_count;
 	     i++)
 		if (region->gap[i].is_new)
-			gap_settle(&region->gap[i], region_slot(region->region, i));
+			gap_settle(&region->gap[i], region_slot(region->shared, i));
 	region->has_new_gaps = false;
 }
 
@@ -101,7 +101,7 @@ void stream_write(struct drain_region *region, struct stream *stream, uint32_t p
 			drain->ready(drain->ready_cookie);
 		events->process = stream->owner.process;
 		events->thread = stream->owner.id;
-		events->region = region->region->id;
+		events->region = region->shared->id;
 		events->slot = stream->key;
 		events->first_sequence = stream->completed_first;
 		events->last_sequence = stream->completed_last;

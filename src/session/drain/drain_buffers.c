@@ -29,7 +29,7 @@ static void damage_note(struct drain_region *region, const struct stream *stream
 	struct trace_gap gap = {.process = is_open ? stream->owner.process : TRACE_NONE,
 				.thread = is_open ? stream->owner.id : TRACE_NONE,
 				.from_ns = (int64_t)(is_open ? stream->owner.last : region->earliest),
-				.to_ns = (int64_t)ticks_now(region->region)};
+				.to_ns = (int64_t)ticks_now(region->shared)};
 	gap.count[EVENT_ALLOC] = events;
 	writer_add_gap(drain->writer, &gap);
 	if (drain->damage_notes++ < DAMAGE_NOTES_MAX) {
@@ -151,7 +151,7 @@ static void pending_take(struct drain_region *region, struct stream *stream, str
 
 static void stream_complete(struct drain_region *region, struct stream *stream, uint32_t sequence, uint32_t index)
 {
-	assert(index < region->region->buffer_ready);
+	assert(index < region->shared->buffer_ready);
 	assert(!region->is_taken[index]);
 	if (stream->completed_first > stream->completed_last)
 		stream->completed_first = sequence;
@@ -174,8 +174,8 @@ static bool stream_knows(const struct drain_region *region, const struct stream 
 static uint32_t events_taken(const struct drain_region *region, const struct stream *stream, uint32_t index,
 			     uint32_t sequence)
 {
-	uint32_t events = writer_last_part(region->drain->writer, region->region->id, stream->key, sequence);
-	uint64_t taken = region->known ? LOAD(&region_buffer(region->region, index)->taken) : 0;
+	uint32_t events = writer_last_part(region->drain->writer, region->shared->id, stream->key, sequence);
+	uint64_t taken = region->known ? LOAD(&region_buffer(region->shared, index)->taken) : 0;
 	return taken >> 32 == sequence && (uint32_t)taken > events ? (uint32_t)taken : events;
 }
 
@@ -197,7 +197,7 @@ static struct decode copy_decode(struct drain_region *region, struct stream *str
 			       .end = drain->copy + bytes,
 			       .sequence = sequence,
 			       .earliest = region->earliest,
-			       .latest = ticks_now(region->region) + SLACK_TICKS};
+			       .latest = ticks_now(region->shared) + SLACK_TICKS};
 }
 
 /* Return how many bytes of a buffer hold records. The owner's count at the hand-over decides: a child that was forked
@@ -213,11 +213,11 @@ static uint32_t buffer_committed(const struct region_buffer *head)
 
 void buffer_take(struct drain_region *region, struct stream *stream, uint32_t index, const struct ending *ending)
 {
-	assert(index < region->region->buffer_ready);
+	assert(index < region->shared->buffer_ready);
 	assert(!region->is_taken[index]);
 	struct drain *drain = region->drain;
-	const struct region_limits *limits = &region->region->limits;
-	struct region_buffer *head = region_buffer(region->region, index);
+	const struct region_limits *limits = &region->shared->limits;
+	struct region_buffer *head = region_buffer(region->shared, index);
 	uint32_t sequence = LOAD(&head->sequence) & ~REGION_SIGNAL;
 	uint32_t committed = buffer_committed(head), pending = ending ? ending->pending : 0;
 	if (committed > limits->buffer_size)
@@ -230,7 +230,7 @@ void buffer_take(struct drain_region *region, struct stream *stream, uint32_t in
 		return;
 	}
 	/* The target's bytes are read only once. */
-	memcpy(drain->copy, region_buffer_bytes(region->region, index), committed + pending);
+	memcpy(drain->copy, region_buffer_bytes(region->shared, index), committed + pending);
 	struct decode decode = copy_decode(region, stream, index, committed, sequence);
 	stream_decode(region, stream, &decode, sequence);
 	if (decode.damage)
@@ -249,19 +249,19 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
 		      uint64_t until_ticks, enum open_when when)
 {
 	struct drain *drain = region->drain;
-	if (index >= region->region->buffer_ready || region->is_taken[index])
+	if (index >= region->shared->buffer_ready || region->is_taken[index])
 		return;
-	struct region_buffer *head = region_buffer(region->region, index);
+	struct region_buffer *head = region_buffer(region->shared, index);
 	uint32_t sequence = LOAD_ACQUIRE(&head->sequence) & ~REGION_SIGNAL,
 		 committed = LOAD_ACQUIRE(&head->committed) & ~7u;
 	if (LOAD_ACQUIRE(&head->state) != BUFFER_OWNED || LOAD(&head->slot) != slot ||
 	    (LOAD(&head->sequence) & REGION_SIGNAL) != (stream->key & REGION_SIGNAL) ||
 	    (stream->has_sequence && sequence != ((stream->sequence + 1) & ~REGION_SIGNAL)) ||
 	    (!stream->has_sequence && when == OPEN_BESIDE_FULL && sequence != 1) ||
-	    committed > region->region->limits.buffer_size ||
+	    committed > region->shared->limits.buffer_size ||
 	    (stream->open_sequence == sequence && stream->open_committed == committed))
 		return;
-	memcpy(drain->copy, region_buffer_bytes(region->region, index), committed);
+	memcpy(drain->copy, region_buffer_bytes(region->shared, index), committed);
 	struct decode decode = copy_decode(region, stream, index, committed, sequence);
 	/* Damage is reported when the buffer is full. */
 	stream_decode(region, stream, &decode, sequence);
@@ -293,9 +293,9 @@ static void open_take(struct drain_region *region, struct stream *stream, uint32
    a thread could be seen to free what another one, checked before, had not allocated yet. */
 void open_take_all(struct drain_region *region, enum open_when when)
 {
-	uint64_t until_ticks = ticks_now(region->region);
+	uint64_t until_ticks = ticks_now(region->shared);
 	for (uint32_t i = 0; i < region->slot_count; i++) {
-		const struct region_slot *slot = region_slot(region->region, i);
+		const struct region_slot *slot = region_slot(region->shared, i);
 		if (LOAD_ACQUIRE(&slot->state) != SLOT_LIVE)
 			continue;
 		open_take(region, &region->stream[0][i], i, LOAD(&slot->buffer), until_ticks, when);
@@ -307,8 +307,8 @@ void open_take_all(struct drain_region *region, enum open_when when)
 
 static void slot_begin(struct drain_region *region, uint32_t index)
 {
-	assert(index < region->region->slot_ready);
-	const struct region_slot *slot = region_slot(region->region, index);
+	assert(index < region->shared->slot_ready);
+	const struct region_slot *slot = region_slot(region->shared, index);
 	struct gap *gap = &region->gap[index];
 	*gap = (struct gap){.is_new = false};
 	for (uint32_t side = 0; side < 2; side++) {
@@ -317,7 +317,7 @@ static void slot_begin(struct drain_region *region, uint32_t index)
 			.key = index | (side ? REGION_SIGNAL : 0), .completed_first = 1, .held = REGION_NONE};
 		/* The first buffer of a slot has number 1. A trace that drops its past does not say what it had. */
 		if (region->known)
-			stream->sequence = writer_last_sequence(region->drain->writer, region->region->id, stream->key);
+			stream->sequence = writer_last_sequence(region->drain->writer, region->shared->id, stream->key);
 		stream->has_sequence = stream->sequence != UINT32_MAX;
 	}
 	if (!region->known)
@@ -330,7 +330,7 @@ static void slot_begin(struct drain_region *region, uint32_t index)
 /* Make as many streams as there are slots. */
 void slots_follow(struct drain_region *region)
 {
-	uint32_t count = region->region->slot_ready;
+	uint32_t count = region->shared->slot_ready;
 	if (count <= region->slot_count)
 		return;
 	for (int side = 0; side < 2; side++)
@@ -353,8 +353,8 @@ static int full_compare(const void *a, const void *b)
 static uint32_t full_find(struct drain_region *region)
 {
 	uint32_t count = 0, in_use = 0, owned = 0;
-	for (uint32_t i = 0; i < region->region->buffer_ready; i++) {
-		struct region_buffer *head = region_buffer(region->region, i);
+	for (uint32_t i = 0; i < region->shared->buffer_ready; i++) {
+		struct region_buffer *head = region_buffer(region->shared, i);
 		/* Pairs with the recorder's release in stream_hand_over(): its records are visible. */
 		uint32_t state = LOAD_ACQUIRE(&head->state);
 		in_use += state != BUFFER_FREE && state != BUFFER_AWAY;
@@ -365,17 +365,17 @@ static uint32_t full_find(struct drain_region *region)
 		if (slot < region->slot_count) {
 			region->full[count++] =
 				(struct full){slot | (sequence & REGION_SIGNAL), sequence & ~REGION_SIGNAL, i, 0};
-		} else if (slot >= region->region->slot_ready) {
+		} else if (slot >= region->shared->slot_ready) {
 			/* No slot has this number: the buffer belongs to no thread. */
 			region->drain->past.damaged_buffers++;
 			buffer_release(region, i);
 		}
 	}
 	region->in_use = in_use;
-	assert(owned <= in_use && count <= region->region->buffer_ready);
+	assert(owned <= in_use && count <= region->shared->buffer_ready);
 	region->owned = owned;
-	if (region->region->buffers_used < in_use)
-		region->region->buffers_used = in_use;
+	if (region->shared->buffers_used < in_use)
+		region->shared->buffers_used = in_use;
 	qsort(region->full, count, sizeof(struct full), full_compare);
 	return count;
 }
@@ -406,7 +406,7 @@ static void full_order(struct drain_region *region, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		struct full *full = &region->full[i];
 		uint64_t before = i && full[-1].key == full->key ? full[-1].ticks : 0;
-		full->ticks = record_get_begin(region_buffer_bytes(region->region, full->index)).ticks;
+		full->ticks = record_get_begin(region_buffer_bytes(region->shared, full->index)).ticks;
 		full->ticks = full->ticks < before ? before : full->ticks;
 	}
 	qsort(region->full, count, sizeof(struct full), time_compare);

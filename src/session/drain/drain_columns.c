@@ -62,6 +62,6 @@ uint64_t drain_memory_limit_bytes(const struct drain *drain)
 	uint64_t bytes = OTHER_BYTES + (uint64_t)(COLUMN_EVENTS_MAX + BLOCK_EVENTS_MAX) * EVENT_BYTES +
 			 (uint64_t)writer_node_count(drain->writer) * NODE_BYTES;
 	for (const struct drain_region *region = drain->regions; region; region = region->next)
-		bytes += region->region->bytes;
+		bytes += region->shared->bytes;
 	return bytes;
 }

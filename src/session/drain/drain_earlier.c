@@ -41,7 +41,7 @@ static int earlier_write(struct drain_region *region, const struct heapwalk *wal
 		earlier_fill(events, walk, done, (uint32_t)some, heaps, region->translate.entry[0].id);
 		events->process = drain_process(region, 0);
 		events->thread = thread;
-		events->region = region->region->id;
+		events->region = region->shared->id;
 		events->slot = REGION_NONE;
 		events->first_sequence = 1;
 		events->last_sequence = events->part_sequence = events->part_events = 0;

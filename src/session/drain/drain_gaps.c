@@ -13,7 +13,7 @@
    since its image began. Counts up to that are accepted; larger ones are left out of all sums. */
 static bool is_believable(const struct drain_region *region, uint64_t count)
 {
-	uint64_t now = ticks_now(region->region);
+	uint64_t now = ticks_now(region->shared);
 	return now > region->earliest && count <= now - region->earliest;
 }
 
@@ -34,7 +34,7 @@ bool slot_is_believable(const struct drain_region *region, const struct region_s
 
 bool header_is_believable(const struct drain_region *region)
 {
-	const struct region_header *header = region->region->header;
+	const struct region_header *header = region->shared->header;
 	return are_believable(region, LOAD(&header->sample_unwatched)) &&
 	       are_believable(region, LOAD(&header->heaps_refused)) &&
 	       are_believable(region, LOAD(&header->check_failures)) &&
@@ -45,7 +45,7 @@ void lies_tell(struct drain_region *region)
 {
 	char text[200];
 	for (uint32_t i = 0; i < region->slot_count && !region->is_lying; i++)
-		region->is_lying = !slot_is_believable(region, region_slot(region->region, i));
+		region->is_lying = !slot_is_believable(region, region_slot(region->shared, i));
 	if (!region->is_lying && header_is_believable(region))
 		return;
 	snprintf(text, sizeof(text),
@@ -126,7 +126,7 @@ void gap_take(struct drain_region *region, uint32_t index)
 	assert(index < region->slot_count);
 	static const uint8_t kinds[REGION_LOST_KINDS] = {
 		[LOST_ALLOC] = EVENT_ALLOC, [LOST_REALLOC] = EVENT_REALLOC, [LOST_FREE] = EVENT_FREE};
-	struct region_slot *slot = region_slot(region->region, index);
+	struct region_slot *slot = region_slot(region->shared, index);
 	struct gap *seen = &region->gap[index], now = {0};
 	uint64_t first_ticks, lost = 0;
 	gap_read(slot, &now, &first_ticks);
@@ -151,7 +151,7 @@ void gap_take(struct drain_region *region, uint32_t index)
 	row.from_ns = (int64_t)(first_ticks > seen->last_ticks ? first_ticks : seen->last_ticks);
 	row.to_ns = (int64_t)now.last_ticks;
 	/* Only what recorders write can be in the future or before the beginning; keep the trace's times sane. */
-	int64_t earliest = (int64_t)region->earliest, latest = (int64_t)ticks_now(region->region);
+	int64_t earliest = (int64_t)region->earliest, latest = (int64_t)ticks_now(region->shared);
 	row.from_ns = row.from_ns < earliest || row.from_ns > latest ? earliest : row.from_ns;
 	row.to_ns = row.to_ns < row.from_ns || row.to_ns > latest ? latest : row.to_ns;
 	if (region->is_after) {

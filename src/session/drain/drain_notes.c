@@ -35,7 +35,7 @@ void drain_add_note(struct drain *drain, const char *name, const char *text)
 /* Return how often recorders found no room for a program counter. */
 static uint32_t pcs_refused(const struct drain_region *region)
 {
-	return LOAD(&region->region->header->pcs_refused);
+	return LOAD(&region->shared->header->pcs_refused);
 }
 
 bool drain_is_limited(const struct drain_region *region)

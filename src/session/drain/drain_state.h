@@ -76,7 +76,7 @@ struct full {
 struct drain_region {
 	struct drain *drain;
 	struct drain_region *next;
-	struct region *region;
+	struct region *shared; /**< its memory */
 	struct translate translate;
 	const struct drain_known *known;
 	struct drain_known known_copy;

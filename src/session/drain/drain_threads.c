@@ -45,7 +45,7 @@ static void owner_row(const struct owner *owner, bool has_ended, struct trace_th
 static uint32_t known_thread(const struct drain_region *region, const struct owner *owner, uint32_t key)
 {
 	const struct drain_known *known = region->known;
-	uint64_t noted = region_slot(region->region, key & ~REGION_SIGNAL)->trace_thread[key >> 31];
+	uint64_t noted = region_slot(region->shared, key & ~REGION_SIGNAL)->trace_thread[key >> 31];
 	uint32_t id = (uint32_t)noted - 1;
 	if (!known || noted >> 32 != owner->serial || id >= known->dictionary->thread_count)
 		return TRACE_NONE;
@@ -62,7 +62,7 @@ bool owner_begin(struct drain_region *region, struct stream *stream, uint32_t pr
 	struct owner *owner = &stream->owner;
 	bool is_signal_stream = stream->key & REGION_SIGNAL;
 	struct trace_thread row;
-	const struct region_slot *slot = region_slot(region->region, stream->key & ~REGION_SIGNAL);
+	const struct region_slot *slot = region_slot(region->shared, stream->key & ~REGION_SIGNAL);
 	*owner = (struct owner){.is_open = true,
 				.serial = serial,
 				.tid = tid,
@@ -81,7 +81,7 @@ bool owner_begin(struct drain_region *region, struct stream *stream, uint32_t pr
 		owner_row(owner, false, &row);
 		owner->id = writer_add_thread(region->drain->writer, &row);
 	}
-	region_slot(region->region, stream->key & ~REGION_SIGNAL)->trace_thread[is_signal_stream] =
+	region_slot(region->shared, stream->key & ~REGION_SIGNAL)->trace_thread[is_signal_stream] =
 		(uint64_t)serial << 32 | (owner->id + 1);
 	return true;
 }
@@ -102,7 +102,7 @@ void owner_end(struct drain_region *region, struct stream *stream)
 struct owner *slot_owner(struct drain_region *region, uint32_t index)
 {
 	assert(index < region->slot_count);
-	const struct region_slot *slot = region_slot(region->region, index);
+	const struct region_slot *slot = region_slot(region->shared, index);
 	struct stream *stream = &region->stream[0][index];
 	uint32_t serial = LOAD(&slot->serial), tid = LOAD(&slot->tid), process_index = LOAD(&slot->process);
 	uint32_t process = translate_process_id(&region->translate, process_index);
@@ -113,7 +113,7 @@ struct owner *slot_owner(struct drain_region *region, uint32_t index)
 		return NULL;
 	stream_write(region, stream, 0, 0);
 	owner_end(region, stream);
-	uint64_t ticks = LOAD(&slot->call_ticks), now = ticks_now(region->region);
+	uint64_t ticks = LOAD(&slot->call_ticks), now = ticks_now(region->shared);
 	bool is_kept = owner_begin(region, stream, process_index, process, serial, tid,
 				   ticks < region->earliest || ticks > now ? now : ticks);
 	return is_kept ? &stream->owner : NULL;

@@ -11,7 +11,7 @@
 static bool list_mark(const struct drain_region *region, uint32_t first, bool *is_listed, uint32_t *count)
 {
 	for (uint32_t i = first; i != REGION_NONE; i = region->next_held[i]) {
-		if (i >= region->region->limits.buffer_max || !region->is_taken[i] || is_listed[i])
+		if (i >= region->shared->limits.buffer_max || !region->is_taken[i] || is_listed[i])
 			return false;
 		is_listed[i] = true;
 		++*count;
@@ -22,7 +22,7 @@ static bool list_mark(const struct drain_region *region, uint32_t first, bool *i
 /* Each buffer whose events are not in the file is in one list: that of a stream, or of those that wait for a flush. */
 static bool held_is_valid(const struct drain_region *region)
 {
-	uint32_t count = 0, taken = 0, max = region->region->limits.buffer_max;
+	uint32_t count = 0, taken = 0, max = region->shared->limits.buffer_max;
 	bool *is_listed = memory_zeroed(max, sizeof(*is_listed));
 	bool is_valid = list_mark(region, region->written, is_listed, &count);
 	for (uint32_t i = 0; i < region->slot_count; i++)
@@ -52,7 +52,7 @@ static bool stream_is_valid(const struct drain_region *region, const struct stre
 
 static bool drain_region_is_valid(const struct drain_region *region)
 {
-	if (region->slot_count > region->region->slot_ready || region->held_count > region->region->buffer_ready ||
+	if (region->slot_count > region->shared->slot_ready || region->held_count > region->shared->buffer_ready ||
 	    region->translate.keep.writer != region->drain->writer)
 		return false;
 	for (uint32_t i = 0; i < region->slot_count; i++)
