@@ -57,8 +57,6 @@ bool load_cut(struct load *load, uint64_t offset, const char *format, ...)
 {
 	va_list arguments;
 	load->is_complete = false;
-	/* A lack of memory is no damage of the file. */
-	load->lacks_memory |= errno == ENOMEM;
 	if (load->cut_reason[0])
 		return false;
 	load->cut_offset = offset;

@@ -320,7 +320,7 @@ void load_walk(struct load *load, uint64_t offset, uint64_t end)
 	struct load_found found;
 	while (offset < end) {
 		read_ahead(load, offset);
-		/* An errno of an earlier failure is not this block's: see load_cut(). */
+		/* An errno of an earlier failure is not this block's. */
 		errno = 0;
 		if (load_find_block(load, offset, &found) && take_block(load, &found)) {
 			offset = load->end = load_found_end(&found);
@@ -332,6 +332,8 @@ void load_walk(struct load *load, uint64_t offset, uint64_t end)
 			load->is_complete = found.block.type == FORMAT_FOOTER && !load->cut_reason[0];
 			continue;
 		}
+		/* A lack of memory is no damage of the file. */
+		load->lacks_memory |= errno == ENOMEM;
 		/* A file made of things that look like blocks must not be hashed over and over. */
 		if (load->wasted > WASTE_PER_BYTE * load->size + WASTE_MIN)
 			break;

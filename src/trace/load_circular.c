@@ -128,12 +128,16 @@ static void check_newest(struct load *load, struct range *newest)
 void load_walk_circular(struct load *load, uint64_t offset)
 {
 	struct ranges ranges = {NULL, 0, 0};
+	errno = 0;
 	uint64_t end = find_ranges(load, &ranges, offset);
+	load->lacks_memory |= !end || errno == ENOMEM;
 	if (!end)
 		load_cut(load, load->size, "no memory for the segments of the file");
 	if (ranges.count) {
 		qsort(ranges.rows, ranges.count, sizeof(*ranges.rows), range_compare);
+		errno = 0;
 		check_newest(load, &ranges.rows[ranges.count - 1]);
+		load->lacks_memory |= errno == ENOMEM;
 	}
 	for (uint32_t i = 0; i < ranges.count; i++)
 		load_walk(load, ranges.rows[i].offset, ranges.rows[i].end);
