@@ -29,7 +29,7 @@ check: setup-check
 	@ninja -C $(BUILD) --quiet unit-programs live-programs
 	@tests/run --build $(BUILD) --jobs $(JOBS) $(TESTS)
 
-# Unit tests, the long ones with an eighth of their rounds, and golden files: half a minute of processor time, where check takes a quarter of an hour.
+# Unit tests, the long ones with an eighth of their rounds, and golden files: about a minute of processor time, where check takes a quarter of an hour.
 quick: setup-check
 	@$(MAKE) --no-print-directory strict all
 	@ninja -C $(BUILD) --quiet unit-programs
