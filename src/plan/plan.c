@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/plan.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "plan/plan_columns.h"
+#include "plan/run.h"
 
 void plan_init(struct plan *plan, enum plan_source source)
 {
@@ -207,4 +209,13 @@ struct plan_value plan_cell(const struct plan_rows *rows, uint32_t i, uint32_t o
 	return (struct plan_value){.type = plan_output_type(rows->plan, output),
 				   .is_absent = record[plan_width(rows->plan)] >> output & 1,
 				   .number = record[output]};
+}
+
+int plan_run_check(const struct plan_run *run, struct diag *diag)
+{
+	if (plan_run_is_cancelled(run))
+		return diag_fail(diag, ECANCELED, "interrupted");
+	if (run->target.table && __atomic_load_n(run->target.table->is_damaged, __ATOMIC_RELAXED))
+		return diag_fail(diag, EIO, "the index of the trace is damaged");
+	return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/run.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -18,15 +17,6 @@ struct plan_run *plan_open_as(const struct plan *plan, const struct plan_target 
 struct plan_run *plan_open(const struct plan *plan, const struct plan_target *target)
 {
 	return plan_open_as(plan, target, plan_run_columns);
-}
-
-int plan_run_check(const struct plan_run *run, struct diag *diag)
-{
-	if (plan_run_is_cancelled(run))
-		return diag_fail(diag, ECANCELED, "interrupted");
-	if (run->target.table && __atomic_load_n(run->target.table->is_damaged, __ATOMIC_RELAXED))
-		return diag_fail(diag, EIO, "the index of the trace is damaged");
-	return 0;
 }
 
 /* Leave out the first rows, and those behind the limit. */
