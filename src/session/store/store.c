@@ -20,38 +20,7 @@
 
 enum { LOOK_BYTES_MAX = 64 << 20 };
 
-/* ---- paths ---- */
-
-void pieces_path(const struct store *store, uint32_t number, char *path, size_t size)
-{
-	snprintf(path, size, "%s/" PIECE_NAME "%" PRIu32, store->directory, number);
-}
-
-static void number_next(struct store *store)
-{
-	session_path_number(store->next_path, sizeof(store->next_path), store->options->trace_path, store->counter + 1);
-}
-
-void store_take_next(struct store *store)
-{
-	memcpy(store->path, store->next_path, sizeof(store->path));
-	store->counter++;
-	number_next(store);
-}
-
 /* ---- pieces ---- */
-
-void pieces_drop_oldest(struct store *store)
-{
-	assert(store->piece_count > 0);
-	assert(store->past_bytes >= store->pieces[0].bytes);
-	char path[WRITER_PATH_MAX];
-	pieces_path(store, store->pieces[0].number, path, sizeof(path));
-	unlink(path);
-	store->past_bytes -= store->pieces[0].bytes;
-	store->dropped_events += store->pieces[0].events;
-	memmove(store->pieces, store->pieces + 1, --store->piece_count * sizeof(*store->pieces));
-}
 
 /* Make room on a full disk: drop the oldest pieces earlier than the limit requires. */
 static bool make_room(void *cookie)
@@ -61,14 +30,6 @@ static bool make_room(void *cookie)
 		return false;
 	pieces_drop_oldest(store);
 	return true;
-}
-
-void pieces_add(struct store *store, uint64_t bytes, uint64_t events)
-{
-	memory_grow(store->pieces, store->piece_count, store->piece_capacity);
-	store->pieces[store->piece_count++] =
-		(struct piece){store->piece_number++, bytes, events, store->keep ? store->keep->flushed_ns : 0};
-	store->past_bytes += bytes;
 }
 
 static int next_piece(void *cookie, uint64_t bytes, uint64_t events, char *path, size_t size, struct diag *diag)
@@ -193,7 +154,7 @@ int store_open(struct store **out, struct writer **writer, const struct session_
 				     .cookie = store};
 	snprintf(store->snapshot_path, sizeof(store->snapshot_path), "%s/" SNAPSHOT_NAME, directory);
 	store->counter = options->first_number ? options->first_number - 1 : 0;
-	number_next(store);
+	store_number_next(store);
 	int error = store->mode->open(store, &how, clock, diag);
 	if (error) {
 		store_free(store);

@@ -91,7 +91,10 @@ struct store {
 	uint64_t reported_ns;
 };
 
-/* ---- store.c ---- */
+/* ---- pieces.c ---- */
+
+/** Find the path that follows the present one. */
+void store_number_next(struct store *store);
 
 /** Advance to the next number of the file's name: its path becomes the present one. */
 void store_take_next(struct store *store);
