@@ -51,7 +51,7 @@ static void isolate(int keeper)
 	/* Without the right to these it works, but may come late. */
 	mlockall(MCL_CURRENT | MCL_FUTURE);
 	/* Before the watcher, which may be stuck in a loop. */
-	watch_priority_raise(2);
+	watch_priority_raise(WATCH_PRIORITY_GUARDIAN);
 }
 
 static struct guardian_watcher *free_row(struct guardian *guardian)

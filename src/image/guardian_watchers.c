@@ -114,7 +114,7 @@ static _Noreturn void help(int group)
 	enum { ONLY = 3 };
 	struct fanotify_event_metadata event;
 	prctl(PR_SET_NAME, "xheap-helper");
-	watch_priority_raise(1);
+	watch_priority_raise(WATCH_PRIORITY_LIFE);
 	if (dup2(group, ONLY) < 0)
 		_exit(1);
 	close_range(ONLY + 1, ~0U, 0);

@@ -25,7 +25,7 @@ static bool start(void *(*run)(void *argument), void *argument, bool is_raised)
 	if (is_raised) {
 		pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
 		pthread_attr_setschedpolicy(&attributes, SCHED_RR);
-		pthread_attr_setschedparam(&attributes, &(struct sched_param){.sched_priority = 1});
+		pthread_attr_setschedparam(&attributes, &(struct sched_param){.sched_priority = WATCH_PRIORITY_READER});
 	}
 	bool has_started = pthread_create(&thread, &attributes, run, argument) == 0;
 	pthread_attr_destroy(&attributes);

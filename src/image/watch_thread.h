@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 
+/** Priorities of real time, beside which busy programs wait. */
+enum { WATCH_PRIORITY_READER = 1, WATCH_PRIORITY_LIFE, WATCH_PRIORITY_GUARDIAN };
+
 /** Raise the priority of the calling thread, as far as allowed. Its children begin with the usual one. */
 void watch_priority_raise(int priority);
 

@@ -259,8 +259,11 @@ static void wait_and_serve(struct watcher *watcher)
 static void wait_for_opens(struct watcher *watcher)
 {
 	__atomic_store_n(&watcher->opens->is_over, 1, __ATOMIC_SEQ_CST);
-	while (watcher_opens_count(watcher, 0, UINT64_MAX))
-		monotonic_pause(WATCHER_BEAT_MS * NS_PER_MS);
+	for (unsigned i = 0; i < watcher->reader_count;)
+		if (watcher_open_since(watcher, i))
+			monotonic_pause(WATCHER_BEAT_MS * NS_PER_MS);
+		else
+			i++;
 }
 
 static void isolate(const struct watcher *watcher)
@@ -310,8 +313,8 @@ static bool watcher_begin(struct watcher *watcher)
 int watcher_run(int keeper, int guardian, struct watch_life *life, struct watcher_opens *opens, uint32_t deadline_ms)
 {
 	/* The kernel takes the guardian's priority from its child. Without one, all that follows takes long beside busy
-	   programs, which must not delay starts. */
-	watch_priority_raise(1);
+	   programs, which must not delay starts. This thread gives the sign of life: it comes before its readers. */
+	watch_priority_raise(WATCH_PRIORITY_LIFE);
 	struct watcher *watcher = calloc(1, sizeof(*watcher));
 	if (!watcher)
 		return 1;
@@ -320,7 +323,12 @@ int watcher_run(int keeper, int guardian, struct watch_life *life, struct watche
 	watcher->life = life;
 	watcher->opens = opens;
 	watcher->deadline_ns = deadline_ms * NS_PER_MS;
-	pthread_mutex_init(&watcher->lock, NULL);
+	/* A reader that holds it comes before the others, as long as this thread waits for it. */
+	pthread_mutexattr_t attributes;
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+	pthread_mutex_init(&watcher->lock, &attributes);
+	pthread_mutexattr_destroy(&attributes);
 	if (!watcher_begin(watcher))
 		return 1;
 	while (!__atomic_load_n(&watcher->is_over, __ATOMIC_ACQUIRE))

@@ -205,7 +205,8 @@ static void *reader_run(void *argument)
 	struct watcher_reader *reader = argument;
 	struct watcher *watcher = reader->watcher;
 	struct epoll_event ready;
-	watch_priority_raise(1);
+	__atomic_store_n(&reader->tid, gettid(), __ATOMIC_RELEASE);
+	watch_priority_raise(WATCH_PRIORITY_READER);
 	for (;;) {
 		if (epoll_wait(watcher->ready, &ready, 1, -1) != 1)
 			continue;
@@ -240,12 +241,7 @@ bool watcher_readers_start(struct watcher *watcher)
 	return true;
 }
 
-unsigned watcher_opens_count(const struct watcher *watcher, uint64_t after_ns, uint64_t at_ns)
+uint64_t watcher_open_since(const struct watcher *watcher, unsigned reader)
 {
-	unsigned count = 0;
-	for (unsigned i = 0; i < watcher->reader_count; i++) {
-		uint64_t since = __atomic_load_n(&watcher->opens->since_ns[i], __ATOMIC_SEQ_CST);
-		count += since > after_ns && since <= at_ns;
-	}
-	return count;
+	return __atomic_load_n(&watcher->opens->since_ns[reader], __ATOMIC_SEQ_CST);
 }

@@ -100,6 +100,7 @@ struct watcher_reader {
 	uint64_t word;
 	uint64_t since_ns; /**< it holds the event */
 	dev_t device;      /**< of the file; 0: unknown */
+	pid_t tid;         /**< 0: it is about to begin */
 };
 
 /** A file system whose events wait too often. */
@@ -184,8 +185,8 @@ bool watcher_reader_give(struct watcher_reader *reader);
 /** Answer events that readers hold for too long. */
 void watcher_answer_late(struct watcher *watcher, uint64_t now_ns);
 
-/** Return how many readers are in an open that has begun after, and at the latest at, these times. */
-unsigned watcher_opens_count(const struct watcher *watcher, uint64_t after_ns, uint64_t at_ns);
+/** Return since when a reader is in an open; 0: it is in none. */
+uint64_t watcher_open_since(const struct watcher *watcher, unsigned reader);
 
 /** Return the table as it is, for a reader; give it back. */
 struct watch_table *watcher_table_take(struct watcher *watcher);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -16,8 +17,10 @@
 #include "image/watcher_state.h"
 #include "os/monotonic.h"
 
-/* How long an open takes that waits for something; how long the keeper takes to set other marks; how long they last. */
+/* How long an open takes that waits for something, for all readers and for a file system to be to blame; how long the
+   keeper takes to set other marks; how long they last. */
 #define OPEN_NS (20 * NS_PER_MS)
+#define BLAME_NS (500 * NS_PER_MS)
 #define REMARK_NS (2 * NS_PER_S)
 #define RETRY_NS (600 * NS_PER_S)
 
@@ -137,13 +140,33 @@ static void *judge_thread(void *argument)
 	return NULL;
 }
 
-/* Return how many readers wait for a file since some time after that. */
-static unsigned waiting_count(const struct watcher *watcher, uint64_t after_ns, uint64_t now)
+/* Return whether the thread sleeps, and does not only wait for a processor. */
+static bool sleeps(pid_t tid)
 {
-	unsigned count = watcher_opens_count(watcher, after_ns, now - OPEN_NS), group;
-	for (unsigned i = 0; i < watcher->reader_count; i++)
-		count += watcher_reader_state(&watcher->readers[i], &group) == READER_LATE &&
-			 watcher->readers[i].since_ns > after_ns;
+	char path[48], text[128];
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	int fd = tid ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	ssize_t got = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		close(fd);
+	text[got > 0 ? got : 0] = 0;
+	const char *name_end = strrchr(text, ')');
+	return name_end && name_end[1] && name_end[2] != 'R';
+}
+
+/* Return how many readers wait for a file since a time after the first and before the second one. A busy machine has
+   many that wait for a processor. */
+static unsigned waiting_count(const struct watcher *watcher, uint64_t after_ns, uint64_t before_ns)
+{
+	unsigned count = 0, group;
+	for (unsigned i = 0; i < watcher->reader_count; i++) {
+		const struct watcher_reader *reader = &watcher->readers[i];
+		uint64_t since = watcher_open_since(watcher, i);
+		if (!since && watcher_reader_state(reader, &group) == READER_LATE)
+			since = reader->since_ns;
+		count += since > after_ns && since < before_ns &&
+			 sleeps(__atomic_load_n(&reader->tid, __ATOMIC_ACQUIRE));
+	}
 	return count;
 }
 
@@ -180,11 +203,11 @@ void watcher_check_readers(struct watcher *watcher)
 {
 	uint64_t now = monotonic_now_ns();
 	forgive(watcher, now);
-	check_full(watcher, waiting_count(watcher, 0, now));
+	check_full(watcher, waiting_count(watcher, 0, now - OPEN_NS));
 	pthread_mutex_lock(&watcher->lock);
 	uint64_t judged = watcher->judged_ns;
 	pthread_mutex_unlock(&watcher->lock);
-	if (now < judged || waiting_count(watcher, judged, now) <= WATCHER_BLOCKED_MAX)
+	if (now < judged || waiting_count(watcher, judged, now - BLAME_NS) <= WATCHER_BLOCKED_MAX)
 		return;
 	if (!__atomic_exchange_n(&watcher->is_judging, true, __ATOMIC_ACQ_REL) &&
 	    !watch_thread_start(judge_thread, watcher))
