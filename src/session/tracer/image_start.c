@@ -50,7 +50,6 @@ bool image_is_in_exec(pid_t tid)
 bool image_is_followed(pid_t tid)
 {
 	char path[40], name[32] = "";
-	struct stat own, tracer;
 	int64_t pid = proc_status_value(tid, "TracerPid");
 	if (pid <= 0)
 		return false;
@@ -59,9 +58,7 @@ bool image_is_followed(pid_t tid)
 	bool is_logger = file && fgets(name, sizeof(name), file) && !strcmp(name, "xheap-logger\n");
 	if (file)
 		fclose(file);
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	return is_logger && stat(path, &tracer) == 0 && stat("/proc/self/exe", &own) == 0 &&
-	       own.st_dev == tracer.st_dev && own.st_ino == tracer.st_ino;
+	return is_logger && proc_is_of_own_file((pid_t)pid);
 }
 
 enum control_outcome image_wait_for_exec(struct image_stop *stop)
@@ -111,13 +108,10 @@ static bool has_name(const char *name, pid_t pid)
 	return !strcmp(text_file_name(path), name);
 }
 
-/* The file is not asked for anew: its file system might wait. */
 static bool has_owner(uint32_t owner, pid_t pid)
 {
-	char path[40];
-	struct statx status;
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	return statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_UID, &status) == 0 && status.stx_uid == owner;
+	struct proc_executable executable;
+	return proc_executable_of(pid, &executable) && executable.owner == owner;
 }
 
 /* Compare with the path in each line "ID:CONTROLLERS:PATH", and with its last part. */
