@@ -409,6 +409,22 @@ def upgraded():
     return f"{len(results)} starts, {len(traced)} traced"
 
 
+def locked():
+    """However little memory may be locked, the watcher has what it needs."""
+    clear()
+    limited = FILES / "limited"
+    for mebibytes in range(2, 9):
+        size = mebibytes << 20
+        limited.write_text(f"#!/bin/sh\nexec prlimit --memlock={size}:{size} setpriv --bounding-set=-ipc_lock,-sys_resource '{XHEAP}' \"$@\"\n")
+        limited.chmod(0o755)
+        clear()
+        register("perl")
+        with Watching("--deadline", "5000", xheap=limited):
+            state_in_force()
+            wait_until_traced("perl")
+            expect(not listed()[0]["interval_count"], f"{mebibytes} MiB: a watcher has ended: {listed()[0]}")
+
+
 def ended():
     """A service that ends slowly: starts fall into the listed time, from the moment on at which nothing waits for the watcher any more."""
     if not strace_is_here():
@@ -486,4 +502,4 @@ def memory():
 
 enter()
 prepare()
-sys.exit(run_tests(keeper_stopped, keeper_killed, frozen, starved, overflow, logger_steps, late_stop, damaged, many, upgraded, ended, architectures, memory))
+sys.exit(run_tests(keeper_stopped, keeper_killed, frozen, starved, overflow, logger_steps, late_stop, damaged, many, upgraded, locked, ended, architectures, memory))
