@@ -21,6 +21,7 @@
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "session/directory.h"
+#include "session/own_program.h"
 #include "trace/trace.h"
 
 bool autologger_is_running(const char *name)
@@ -102,7 +103,7 @@ static bool is_registered(const struct image_options *options, const char *sessi
 }
 
 /* Return whether to attach to the process. Those of xheap itself, and those of the kernel, are left alone. */
-static bool is_wanted(pid_t pid, const struct stat *own, const struct image_options *options, const char *session)
+static bool is_wanted(pid_t pid, const struct image_options *options, const char *session)
 {
 	char link[40], path[PATH_MAX];
 	struct stat status, process;
@@ -111,7 +112,7 @@ static bool is_wanted(pid_t pid, const struct stat *own, const struct image_opti
 		return false;
 	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
 	ssize_t length = readlink(link, path, sizeof(path) - 1);
-	if (length <= 0 || stat(link, &status) != 0 || (status.st_dev == own->st_dev && status.st_ino == own->st_ino))
+	if (length <= 0 || stat(link, &status) != 0 || own_program_is(status.st_dev, status.st_ino))
 		return false;
 	path[length] = 0;
 	return !options || is_registered(options, session, path, process.st_uid);
@@ -122,13 +123,12 @@ static bool is_wanted(pid_t pid, const struct stat *own, const struct image_opti
 static void attach_running(const char *session, const struct image_options *options)
 {
 	struct diag diag = {""};
-	struct stat own;
 	DIR *processes = opendir("/proc");
 	struct dirent *entry;
-	int socket = processes && stat("/proc/self/exe", &own) == 0 ? session_connect(session, &diag) : -1;
+	int socket = processes ? session_connect(session, &diag) : -1;
 	while (socket >= 0 && (entry = readdir(processes))) {
 		pid_t pid = (pid_t)atoi(entry->d_name);
-		if (isdigit((unsigned char)entry->d_name[0]) && is_wanted(pid, &own, options, session))
+		if (isdigit((unsigned char)entry->d_name[0]) && is_wanted(pid, options, session))
 			controller_attach(socket, &pid, 1, NULL, &(struct diag){""});
 	}
 	if (socket >= 0)

@@ -281,10 +281,6 @@ static void isolate(const struct watcher *watcher)
 static bool watcher_begin(struct watcher *watcher)
 {
 	struct stat own;
-	if (stat("/proc/self/exe", &own) == 0) {
-		watcher->device = own.st_dev;
-		watcher->inode = own.st_ino;
-	}
 	if (stat("/proc/self/ns/mnt", &own) == 0)
 		watcher->mounts = own.st_ino;
 	watcher->group = watcher->new_group = WATCHER_GROUP_MAX;

@@ -21,6 +21,7 @@
 #include "base/trusted_files.h"
 #include "os/cgroups.h"
 #include "os/proc.h"
+#include "session/own_program.h"
 
 void image_directory(enum image_directory directory, char *path, size_t size)
 {
@@ -45,11 +46,11 @@ bool image_is_in_exec(pid_t tid)
 	return strstr(stack, " open_exec+") != NULL;
 }
 
-/* A logger traces with threads; all have its name and its executable. */
+/* A logger traces with threads; all have its name and its executable, which is the command or the watcher. */
 bool image_is_followed(pid_t tid)
 {
 	char path[40], name[32] = "";
-	struct stat own, tracer;
+	struct stat tracer;
 	int64_t pid = proc_status_value(tid, "TracerPid");
 	if (pid <= 0)
 		return false;
@@ -59,8 +60,7 @@ bool image_is_followed(pid_t tid)
 	if (file)
 		fclose(file);
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	return is_logger && stat(path, &tracer) == 0 && stat("/proc/self/exe", &own) == 0 &&
-	       own.st_dev == tracer.st_dev && own.st_ino == tracer.st_ino;
+	return is_logger && stat(path, &tracer) == 0 && own_program_is(tracer.st_dev, tracer.st_ino);
 }
 
 enum control_outcome image_wait_for_exec(struct image_stop *stop)

@@ -42,6 +42,7 @@
 #include "session/logger_signals.h"
 #include "session/logger_state.h"
 #include "session/members.h"
+#include "session/own_program.h"
 #include "session/residents.h"
 #include "session/session_text.h"
 #include "session/target_messages.h"
@@ -716,6 +717,7 @@ int logger_run(const struct session_options *options, int control)
 	if (!logger)
 		return 2;
 	logger_isolate(control);
+	own_program_note();
 	logger->options = logger->own_options = &own;
 	logger->control = control;
 	logger->ended = logger->keeper = -1;
