@@ -215,11 +215,6 @@ int command_run_verb(const struct command *command, int count, char **arguments)
 
 /* ---- the program ---- */
 
-bool command_is_help_word(const char *word)
-{
-	return !strcasecmp(word, "--help") || !strcasecmp(word, "-help") || !strcmp(word, "-h") || !strcmp(word, "-?");
-}
-
 /* Whether the words are "-i FILE ... -a heap ...", as those of the documented tool: its options stand before the
    command. */
 static bool asks_as_documented(int argc, char **argv)

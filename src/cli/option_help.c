@@ -3,6 +3,7 @@
 #include "cli/option_parser.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "cli/layout_options.h"
 
@@ -66,4 +67,9 @@ void options_print_help(const struct option_grammar *grammar, FILE *out)
 		}
 	if (grammar->print_notes)
 		grammar->print_notes(out);
+}
+
+bool command_is_help_word(const char *word)
+{
+	return !strcasecmp(word, "--help") || !strcasecmp(word, "-help") || !strcmp(word, "-h") || !strcmp(word, "-?");
 }

@@ -175,28 +175,3 @@ int options_parse(const struct option_grammar *grammar, int argc, char **argv, v
 		*rest = words->next;
 	return status;
 }
-
-/* ---- what commands share ---- */
-
-int input_take_path(struct input *input, char *word)
-{
-	if (input->path)
-		return cli_fail("%s: one FILE at a time, and %s is named already", word, input->path);
-	input->path = word;
-	return 0;
-}
-
-int input_take_session(void *context, struct words *words, int number)
-{
-	struct input *input = context;
-	(void)number;
-	input->session = options_value(words, "session");
-	free(input->session_path);
-	input->session_path = input->session ? cli_session_trace(input->session) : NULL;
-	return input->session_path ? input_take_path(input, input->session_path) : CLI_FAILED;
-}
-
-void input_fini(struct input *input)
-{
-	free(input->session_path);
-}

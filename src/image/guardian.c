@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,7 +48,7 @@ static void isolate(int keeper)
 		close_range(3, (unsigned)keeper - 1, 0);
 	close_range((unsigned)keeper + 1, UINT_MAX, 0);
 	/* Without the right to these it works, but may come late. */
-	mlockall(MCL_CURRENT | MCL_FUTURE);
+	watch_memory_lock();
 	/* Before the watcher, which may be stuck in a loop. */
 	watch_priority_raise(WATCH_PRIORITY_GUARDIAN);
 }

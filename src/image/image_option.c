@@ -13,6 +13,7 @@
 
 #include "base/settings_file.h"
 #include "base/text.h"
+#include "session/control/own_program.h"
 #include "session/directory/directory.h"
 #include "session/tracer/image_domain.h"
 #include "session/tracer/image_start.h"
@@ -202,7 +203,8 @@ static bool is_own_loader(const char *path)
 
 static int check_image(const struct image_option *option, struct diag *why)
 {
-	static const char *const own[] = {"xheap", "ld-linux-x86-64.so.2", "ld-musl-x86_64.so.1", "ld.so"};
+	static const char *const own[] = {OWN_PROGRAM_COMMAND, OWN_PROGRAM_WATCHER};
+	static const char *const loaders[] = {"ld-linux-x86-64.so.2", "ld-musl-x86_64.so.1", "ld.so"};
 	const char *name = text_file_name(option->image);
 	if (!option->image[0] && option->service[0])
 		return 0;
@@ -216,10 +218,12 @@ static int check_image(const struct image_option *option, struct diag *why)
 	if (!name[0] || !strcmp(name, ".") || !strcmp(name, ".."))
 		return diag_fail(why, EINVAL, "Image = %s: it names no file", option->image);
 	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
-		if (!strcmp(name, own[i]) && (!i || !is_own_loader(option->image)))
-			return diag_fail(why, EPERM, "Image = %s: %s", option->image,
-					 i ? "a loader, through which every program starts"
-					   : "xheap does not trace itself");
+		if (!strcmp(name, own[i]))
+			return diag_fail(why, EPERM, "Image = %s: xheap does not trace itself", option->image);
+	for (size_t i = 0; i < sizeof(loaders) / sizeof(*loaders); i++)
+		if (!strcmp(name, loaders[i]) && !is_own_loader(option->image))
+			return diag_fail(why, EPERM, "Image = %s: a loader, through which every program starts",
+					 option->image);
 	return 0;
 }
 

@@ -38,6 +38,7 @@
 #include "os/fd.h"
 #include "os/limits.h"
 #include "os/monotonic.h"
+#include "session/control/own_program.h"
 
 #define SCAN_NS NS_PER_S
 #define SEARCH_NS (2 * NS_PER_S)
@@ -118,13 +119,11 @@ static void keep_option(struct keeper *keeper, const struct image_option *option
 	kept->is_in_force = image_option_is_in_force(option, time(NULL));
 }
 
-/* Refuse the command itself under any name. */
+/* Refuse the command itself, and this program, under any name. */
 static bool is_own_file(const char *path)
 {
-	struct stat own;
 	struct mount_file file;
-	return path[0] == '/' && stat("/proc/self/exe", &own) == 0 && mount_file_find(path, &file) &&
-	       own.st_ino == file.inode && own.st_dev == file.device;
+	return path[0] == '/' && mount_file_find(path, &file) && own_program_is(file.device, file.inode);
 }
 
 /* Say the mistakes of all files if they are not those that were said last. */
@@ -558,6 +557,7 @@ static int keeper_begin(struct keeper *keeper, struct diag *diag)
 		return diag_errno(diag, "cannot watch image options");
 	prctl(PR_SET_NAME, "xheap-keeper");
 	limits_raise(NULL);
+	own_program_note();
 	image_status_read(&keeper->status);
 	int error = watch_life_open(&keeper->life, &keeper->status, diag);
 	if (error)

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -12,6 +13,18 @@ void watch_priority_raise(int priority)
 {
 	setpriority(PRIO_PROCESS, 0, -20);
 	sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &(struct sched_param){.sched_priority = priority});
+}
+
+void watch_memory_lock(void)
+{
+	enum { ROOM_BYTES = 64 << 20 };
+	if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
+		return;
+	void *room = mmap(NULL, ROOM_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (room == MAP_FAILED)
+		munlockall();
+	else
+		munmap(room, ROOM_BYTES);
 }
 
 static bool start(void *(*run)(void *argument), void *argument, bool is_raised)

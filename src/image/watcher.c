@@ -26,7 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -285,10 +284,6 @@ static void isolate(const struct watcher *watcher)
 static bool watcher_begin(struct watcher *watcher)
 {
 	struct stat own;
-	if (stat("/proc/self/exe", &own) == 0) {
-		watcher->device = own.st_dev;
-		watcher->inode = own.st_ino;
-	}
 	if (stat("/proc/self/ns/mnt", &own) == 0)
 		watcher->mounts = own.st_ino;
 	watcher->group = watcher->new_group = WATCHER_GROUP_MAX;
@@ -299,8 +294,7 @@ static bool watcher_begin(struct watcher *watcher)
 	for (int i = 0; i < LOGGER_MAX; i++)
 		watcher->takers[i].socket = -1;
 	isolate(watcher);
-	/* Without the right to that, or without room, pages may have to be read again. */
-	mlockall(MCL_CURRENT | MCL_FUTURE);
+	watch_memory_lock();
 	/* A signal would interrupt the open of an event's file. */
 	sigset_t all;
 	sigfillset(&all);

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "image/watcher_state.h"
 #include "os/cgroups.h"
+#include "session/control/own_program.h"
 
 /** An event, with the answers to questions about it. */
 struct match {
@@ -142,18 +143,20 @@ static const struct registered *find_link(struct match *match, enum watch_link k
 
 /* Return whether no service can have the file: xheap itself, or the program by which the service manager becomes the
    service's. */
-static bool is_never_of_service(const struct watcher *watcher, const struct watcher_file *file)
+static bool is_never_of_service(const struct watcher_file *file)
 {
-	bool is_own = file->status.st_ino == watcher->inode && file->status.st_dev == watcher->device;
-	return is_own || !strcmp(file->name, "xheap") || !strcmp(file->name, "systemd-executor");
+	static const char *const names[] = {OWN_PROGRAM_COMMAND, OWN_PROGRAM_WATCHER, "systemd-executor"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(file->name, names[i]))
+			return true;
+	return own_program_is(file->status.st_dev, file->status.st_ino);
 }
 
 static const struct registered *find_service(struct match *match)
 {
 	for (unsigned i = 0; i < match->table->option_count; i++) {
 		const struct registered *row = &match->table->options[i];
-		if (row->option.is_any && is_taken(match, &row->option) &&
-		    !is_never_of_service(match->watcher, match->file))
+		if (row->option.is_any && is_taken(match, &row->option) && !is_never_of_service(match->file))
 			return row;
 	}
 	return NULL;

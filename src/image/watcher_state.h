@@ -116,8 +116,6 @@ struct watcher {
 	unsigned new_group; /**< the same of the group that gets its marks */
 	struct watch_life *life;
 	struct watcher_opens *opens;
-	dev_t device; /**< with the inode: of xheap itself */
-	ino_t inode;
 	ino_t mounts, users;  /**< the namespaces of mounts and users */
 	uint64_t deadline_ns; /**< time that a start may wait for its logger */
 	bool is_over, is_new, has_failed;

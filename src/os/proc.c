@@ -123,23 +123,15 @@ void proc_thread_name(pid_t pid, pid_t tid, char *name, size_t size)
 	name[strcspn(name, "\n")] = 0;
 }
 
-bool proc_executable_of(pid_t pid, struct proc_executable *executable)
+bool proc_program_of(pid_t pid, struct proc_program *executable)
 {
 	char path[40];
 	struct statx status;
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO | STATX_UID, &status) != 0)
 		return false;
-	*executable = (struct proc_executable){status.stx_dev_major, status.stx_dev_minor, status.stx_uid,
-					       status.stx_ino};
+	*executable = (struct proc_program){status.stx_dev_major, status.stx_dev_minor, status.stx_uid, status.stx_ino};
 	return true;
-}
-
-bool proc_is_of_own_file(pid_t pid)
-{
-	struct proc_executable own, other;
-	return proc_executable_of(getpid(), &own) && proc_executable_of(pid, &other) && own.inode == other.inode &&
-	       own.device_major == other.device_major && own.device_minor == other.device_minor;
 }
 
 void proc_image(pid_t pid, char *text, size_t size)

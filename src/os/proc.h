@@ -24,17 +24,14 @@ int proc_read_maps(pid_t pid, struct proc_map **maps);
 char *proc_read_file(pid_t pid, const char *name, size_t *size);
 
 /** The file that a process executes. */
-struct proc_executable {
+struct proc_program {
 	uint32_t device_major, device_minor, owner;
 	uint64_t inode;
 };
 
 /** Describe the file, by what the kernel knows: its file system, which may be a stranger's, is not asked. Return false
     if there is none. */
-bool proc_executable_of(pid_t pid, struct proc_executable *executable);
-
-/** Return whether the process executes the same file as this one. */
-bool proc_is_of_own_file(pid_t pid);
+bool proc_program_of(pid_t pid, struct proc_program *executable);
 
 /** Return the value of an entry of pid's auxiliary vector, 0 if there is none. */
 uint64_t proc_auxv(pid_t pid, uint64_t type);

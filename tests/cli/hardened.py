@@ -52,7 +52,7 @@ def main():
         print(f"skipped: a build with sanitizer {own['b_sanitize']}, optimization {own['optimization']}")
         sys.exit(77)
     found = list(installed())
-    expect({"xheap", "xheap-init"} <= {path.name for path in found} and any(".so" in path.name for path in found), f"installed: {found}")
+    expect({"xheap", "xheap-images", "xheap-init"} <= {path.name for path in found} and any(".so" in path.name for path in found), f"installed: {found}")
     for path in found:
         check(path, path.name == "xheap-init")
     # A library of a distribution may be built without, and then the whole program has no such note.

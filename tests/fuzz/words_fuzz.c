@@ -52,12 +52,6 @@ const struct command *command_find(const char *name)
 	return NULL;
 }
 
-char *cli_session_trace(const char *name)
-{
-	(void)name;
-	return NULL;
-}
-
 /* ---- the table ---- */
 
 /* A list, as those of the filters. */

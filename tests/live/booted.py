@@ -111,8 +111,8 @@ def watched_before():
     out, oracle, taken, said = boot("watched", files, first="/opt/xheap/xheap-init")
     check(out, oracle, said, "early.xht")
     named = [line.partition(":")[2].split("\0") for line in (out / "named").read_text(errors="replace").split("\n")]
-    expect(len([words for words in named if words[0] == "@xheap"]) >= 4, f"a shutdown kills logger, keeper, guardian and watcher last: {named}")
-    expect([words for words in named if words[0].endswith("/xheap") and words[1:3] == ["image", "watch"]], f"the service follows: {named}")
+    expect(len([words for words in named if words[0] == "@xheap-images"]) >= 3 and any(words[0] == "@xheap" for words in named), f"a shutdown kills logger, keeper, guardian and watcher last: {named}")
+    expect([words for words in named if words[0].endswith("/xheap-images")], f"the service follows: {named}")
     images = json.loads((out / "images.json").read_text())
     expect(images["early"] == 1 and not images["images"][0]["untraced"], images)
     return f"booted in {taken:.1f} s"

@@ -54,7 +54,7 @@ BOOT = f"[autologger]\nGuid = {GUID}\nStart = 1\nBoot = 1\nAllProcesses = 1\nFil
 def files():
     programs = {"/usr/lib/systemd/systemd": SYSTEMD, "/lib/systemd/systemd-shutdown": f"{os.path.dirname(SYSTEMD)}/systemd-shutdown",
                 "/usr/bin/systemctl": find_program("systemctl"), "/bin/busybox": find_program("busybox"), "/bin/sh": find_program("dash"), "/usr/bin/xheap": XHEAP,
-                "/usr/bin/xheap-init": f"{BUILD}/xheap-init", "/usr/bin/served": f"{PROGRAMS}/served", "/usr/bin/serving": f"{PROGRAMS}/serving"}
+                "/usr/bin/xheap-images": f"{BUILD}/xheap-images", "/usr/bin/xheap-init": f"{BUILD}/xheap-init", "/usr/bin/served": f"{PROGRAMS}/served", "/usr/bin/serving": f"{PROGRAMS}/serving"}
     if libraries(programs["/bin/busybox"]):
         raise Missing("busybox is not static")
     for path in list(programs.values()):

@@ -12,13 +12,13 @@ from live import dump_each, expect, run_tests, told
 from machine import END, REBOOT, SERVED_BYTES, SOURCE, Machine, why_not
 
 PAGE = SOURCE / "docs/image-options.md"
-# Names are watched on the machine's tmpfs only: all else is this machine's. The command lies there, too.
-BELOW = "[Service]\nExecStart=\nExecStart=/run/bin/xheap image watch --below /run --deadline 10000\n"
+# Names are watched on the machine's tmpfs only: all else is this machine's. Its program lies there, too.
+BELOW = "[Service]\nExecStart=\nExecStart=/run/bin/xheap-images --below /run --deadline 10000\n"
 # What a process of the service may do: a device that anybody can open elsewhere, and the kernel's lines about each of them.
 TRIES = "[Service]\nExecStartPre=-/bin/sh -c 'for device in /run/fuse; do : < $device && echo opened; done >> /mnt/devices'\n"
 LIMITS = "for pid in $(cat /sys/fs/cgroup/system.slice/xheap-images.service/cgroup.procs); do cat /proc/$pid/status; done > /mnt/limits\n"
 WORKER = "[Service]\nType=oneshot\nStandardOutput=append:/mnt/log/{name}\nExecStart=/run/bin/{name} {count}\n"
-PREPARE = ("mkdir -p /run/bin /mnt/lists; cp /usr/local/bin/xheap /run/bin/xheap; for name in worker nginx test-parser; do cp /usr/local/bin/tests/live/served /run/bin/$name; done\n"
+PREPARE = ("mkdir -p /run/bin /mnt/lists; cp /usr/local/bin/xheap-images /run/bin/; for name in worker nginx test-parser; do cp /usr/local/bin/tests/live/served /run/bin/$name; done\n"
            "cp /usr/local/bin/tests/live/served /usr/bin/protoc\n"
            "check() { \"$@\" || echo failed: \"$@\"; }\n"
            "until_true() { for i in $(seq 1000); do \"$@\" && return; sleep 0.05; done; echo failed: \"$@\"; }\n"
@@ -52,10 +52,10 @@ traced_or_more() {{ traced 3 || traced 4; }}
 until_true traced_or_more
 listed killed
 check systemctl reload xheap-images.service
-mv /run/bin/xheap /run/bin/away
+mv /run/bin/xheap-images /run/bin/away
 systemctl restart xheap-images.service
 check systemctl start worker.service
-mv /run/bin/away /run/bin/xheap
+mv /run/bin/away /run/bin/xheap-images
 systemctl reset-failed xheap-images.service
 check systemctl start xheap-images.service
 until_true in_force

@@ -5,6 +5,7 @@ their steps, damaged and many option files, an upgrade, other architectures, no 
 import os
 import pathlib
 import random
+import re
 import resource
 import select
 import shutil
@@ -21,7 +22,8 @@ CLOCK_NANOSLEEP = "230 "    # as /proc has the numbers of system calls of x86-64
 PERL = FILES / "perl"
 SHORT = [str(PERL), "-e", "1"]
 PAUSE_S = 1  # between two lists of a thousand options
-QUEUED, MANY_STARTS = 4, 160
+PROGRAMS_OF_XHEAP = [pathlib.Path(XHEAP), pathlib.Path(XHEAP).with_name("xheap-images")]
+NOBODY, QUEUED, MANY_STARTS = 65534, 4, 160
 SHIM = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -370,10 +372,11 @@ def many():
 
 
 def upgraded():
-    """The command is replaced and the service started again, while programs start."""
+    """The command and the watcher's program are replaced and the service started again, while programs start."""
     clear()
     register("perl")
-    installed = ROOT.parent / "installed-xheap"
+    installed = ROOT.parent / "installed"
+    installed.mkdir(mode=0o755)
     results, is_over, first_ns = [], threading.Event(), 0
 
     def storm():
@@ -387,9 +390,10 @@ def upgraded():
         thread.start()
     try:
         for number in range(3):
-            shutil.copy(XHEAP, f"{installed}.new")
-            os.rename(f"{installed}.new", installed)
-            with Watching("--deadline", "5000", xheap=installed):
+            for program in PROGRAMS_OF_XHEAP:
+                shutil.copy(program, installed / "new")
+                os.rename(installed / "new", installed / program.name)
+            with Watching("--deadline", "5000", xheap=installed / "xheap"):
                 state_in_force()
                 # Starts before the first marks fall into no interval, though one of them may begin later than another one that is traced.
                 first_ns = first_ns or time.time_ns()
@@ -407,6 +411,58 @@ def upgraded():
                not any(gap["from_ns"] <= row[2] and row[1] <= (gap["to_ns"] or 1 << 62) for gap in state["intervals"])]
     expect(len(missing) <= counted, f"{len(missing)} of {len(results)} starts are neither traced nor counted ({counted}): {missing[:3]} {state['intervals']}")
     return f"{len(results)} starts, {len(traced)} traced"
+
+
+def locked():
+    """However little memory may be locked, the watcher has what it needs."""
+    clear()
+    limited = FILES / "limited"
+    for mebibytes in range(2, 9):
+        size = mebibytes << 20
+        limited.write_text(f"#!/bin/sh\nexec prlimit --memlock={size}:{size} setpriv --bounding-set=-ipc_lock,-sys_resource '{XHEAP}' \"$@\"\n")
+        limited.chmod(0o755)
+        clear()
+        register("perl")
+        with Watching("--deadline", "5000", xheap=limited):
+            state_in_force()
+            wait_until_traced("perl")
+            expect(not listed()[0]["interval_count"], f"{mebibytes} MiB: a watcher has ended: {listed()[0]}")
+
+
+def trusted():
+    """`image watch` executes no program that is missing, or that others may replace, or that is a link; and leaves both of xheap's own files alone."""
+    clear()
+    place = FILES / "place"
+    place.mkdir(mode=0o755)
+    for program in PROGRAMS_OF_XHEAP:
+        shutil.copy(program, place)
+    command, watcher = place / "xheap", place / "xheap-images"
+
+    def is_refused(why, path=watcher):
+        done = run(command, "image", "watch", "--below", FILES)
+        expect(done.returncode == 2 and f"image watch: cannot use {path}: {why}\n" in done.stderr.replace("/:", ":"), f"{path}, {why}: {done}")
+    os.rename(watcher, place / "away")
+    is_refused("No such file or directory")
+    watcher.symlink_to("away")
+    is_refused("it is not a file")
+    os.replace(place / "away", watcher)
+    for path in (watcher, place):
+        mode = path.stat().st_mode & 0o777
+        for more in (0o020, 0o002):
+            path.chmod(mode | more)
+            is_refused("others may write to it", path)
+        path.chmod(mode)
+        os.chown(path, NOBODY, NOBODY)
+        is_refused("it belongs to another user", path)
+        os.chown(path, 0, 0)
+    # By other names, and so by the files.
+    for program in PROGRAMS_OF_XHEAP:
+        os.link(place / program.name, FILES / f"other-{program.name}")
+        expect("does not trace itself" in xheap("image", "add", place / program.name, status=2), f"{program} can be registered")
+        register(FILES / f"other-{program.name}")
+    with Watching("--deadline", "5000", xheap=command):
+        wait_for("two options that are not in force", lambda: all(re.search(rf"other-{program.name}-\w+\.conf is not in force: xheap does not trace itself", open("watch.err").read())
+                                                                  for program in PROGRAMS_OF_XHEAP))
 
 
 def ended():
@@ -486,4 +542,4 @@ def memory():
 
 enter()
 prepare()
-sys.exit(run_tests(keeper_stopped, keeper_killed, frozen, starved, overflow, logger_steps, late_stop, damaged, many, upgraded, ended, architectures, memory))
+sys.exit(run_tests(keeper_stopped, keeper_killed, frozen, starved, overflow, logger_steps, late_stop, damaged, many, upgraded, locked, trusted, ended, architectures, memory))

@@ -254,8 +254,8 @@ def edited():
         before = listed()[1]["other"]["traced"]
         print_pid(program=FILES / "other")
         expect(listed()[1]["other"]["traced"] == before, "a disabled option is in force")
-    for words in (("add",), ("add", "a/b"), ("add", "perl", "-o", "relative"), ("add", "xheap"), ("add", "perl", "--tracing-flags", "2"), ("add", "perl", "--first", "x"),
-                  ("add", "perl", "--for", "2x"), ("add", "perl", "--user", "no-such-user"), ("add", "perl", "--file-mode", "flight"), ("remove", "nobody"), ("show",), ("x",), ("list", "x"),
+    for words in (("add",), ("add", "a/b"), ("add", "perl", "-o", "relative"), ("add", "xheap"), ("add", "xheap-images"), ("add", "perl", "--tracing-flags", "2"),
+                  ("add", "perl", "--first", "x"), ("add", "perl", "--for", "2x"), ("add", "perl", "--user", "no-such-user"), ("add", "perl", "--file-mode", "flight"), ("remove", "nobody"), ("show",), ("x",), ("list", "x"),
                   ("add", "perl", "--session", "a", "-o", "/b"), ("add", "/" + "x" * 5000), ("add", "perl", "--arguments", "a ; b"), ("add", "perl", "--arguments", "a ")):
         expect(xheap("image", *words, status=2).startswith("xheap: "), f"{words}")
 

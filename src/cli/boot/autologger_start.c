@@ -20,6 +20,7 @@
 #include "image/image_files.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "session/control/own_program.h"
 #include "session/directory/directory.h"
 #include "trace/trace.h"
 
@@ -111,7 +112,7 @@ static bool is_wanted(pid_t pid, const struct image_options *options, const char
 		return false;
 	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
 	ssize_t length = readlink(link, path, sizeof(path) - 1);
-	if (length <= 0 || proc_is_of_own_file(pid))
+	if (length <= 0 || own_program_runs(pid))
 		return false;
 	path[length] = 0;
 	return !options || is_registered(options, session, path, process.st_uid);

@@ -16,6 +16,7 @@
 #include "cli/boot/autologger.h"
 #include "image/image_files.h"
 #include "image/image_status.h"
+#include "session/control/own_program.h"
 
 /* Marks are in force within milliseconds. Process 1 waits for that, but not for ever. */
 enum { READY_MS = 2000 };
@@ -39,10 +40,10 @@ static bool is_watched(void)
 }
 
 /* Become the watcher, which says "ready" to an address. Its messages go to the kernel's log. */
-_Noreturn static void become_watcher(const char *address)
+_Noreturn static void become_watcher(int program, const char *address)
 {
 	/* The name begins with '@': a shutdown kills such processes last. */
-	char *const words[] = {"@xheap", "image", "watch", "--boot", NULL};
+	char *const words[] = {"@" OWN_PROGRAM_WATCHER, "--boot", NULL};
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), log = open("/dev/kmsg", O_WRONLY | O_CLOEXEC | O_NOCTTY);
 	if (null >= 0) {
 		dup2(null, STDIN_FILENO);
@@ -54,7 +55,7 @@ _Noreturn static void become_watcher(const char *address)
 	/* The child of a child, so that nobody has to wait for it but process 1. */
 	if (fork() != 0)
 		_exit(0);
-	execv("/proc/self/exe", words);
+	execveat(program, "", words, environ, AT_EMPTY_PATH);
 	_exit(127);
 }
 
@@ -78,12 +79,19 @@ int autologger_watch_start(struct diag *why)
 	char address[40];
 	if (!has_any_option() || is_watched())
 		return 0;
+	int program = own_program_open(OWN_PROGRAM_WATCHER, why);
+	if (program < 0)
+		return program;
 	int ready = ready_socket(address, sizeof(address));
-	if (ready < 0)
-		return diag_errno(why, "no socket for the watcher of image options");
+	if (ready < 0) {
+		int error = diag_errno(why, "no socket for the watcher of image options");
+		close(program);
+		return error;
+	}
 	pid_t pid = fork();
 	if (pid == 0)
-		become_watcher(address);
+		become_watcher(program, address);
+	close(program);
 	if (pid > 0)
 		waitpid(pid, NULL, 0);
 	struct pollfd polled = {ready, POLLIN, 0};

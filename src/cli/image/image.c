@@ -2,6 +2,7 @@
 /* xheap image: options by which programs are recorded whenever and by whomever they are started. image_list.c has list
    and show. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +13,9 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/image/image.h"
+#include "cli/image/watch_options.h"
 #include "cli/option_parser.h"
-#include "image/keeper.h"
-#include "image/watcher.h"
+#include "session/control/own_program.h"
 
 /* ---- add ---- */
 
@@ -256,45 +257,20 @@ static int change_run(int count, char **arguments)
 
 /* ---- watch ---- */
 
-struct image_watch {
-	struct keeper_options keeper;
-};
-
-/* clang-format off */
-static const struct option watch_rows[] = {
-	{"below", .type = VALUE_TEXT, OPTION_AT(struct image_watch, keeper.below), .value = "DIRECTORY",
-	 .help = "watch names only on file systems that are mounted there or below"},
-	{"deadline", .type = VALUE_NUMBER, OPTION_AT(struct image_watch, keeper.deadline_ms),
-	 .least = WATCHER_DEADLINE_MIN_MS, .most = WATCHER_DEADLINE_MAX_MS,
-	 .initial = WATCHER_DEADLINE_MS, .value = "MILLISECONDS",
-	 .help = "let a start wait for its logger this long; then it goes on untraced, and is counted"},
-	{"boot", .type = VALUE_ON, OPTION_AT(struct image_watch, keeper.is_early),
-	 .help = "begin before process 1, as for autologgers with Boot = 1"},
-	{.type = VALUE_END},
-};
-/* clang-format on */
-
-static const struct option_group watch_groups[] = {{watch_rows, 0, false}, {NULL, 0, false}};
-static const struct option_grammar watch_grammar = {
-	.command = "image watch", .groups = watch_groups, .dashes = "--", .takes_abbreviations = true};
-
-static void say_line(const char *text)
-{
-	cli_say("%s", text);
-}
-
+/* Become xheap-images, which reads the same words. */
 static int watch_run(int count, char **arguments)
 {
-	struct image_watch watch = {.keeper = {.say = say_line}};
+	struct keeper_options options = {.below = NULL};
 	struct diag diag = {""};
-	char **rest;
-	options_initialize(watch_rows, &watch);
-	int status = options_parse(&watch_grammar, count, arguments, &watch, NULL, &rest);
-	if (status == CLI_OK && *rest)
-		status = cli_fail("image watch: %s: not expected here", *rest);
+	int status = watch_options_parse(count, arguments, &options);
+	int program = status == CLI_OK ? own_program_open(OWN_PROGRAM_WATCHER, &diag) : -1;
 	if (status != CLI_OK)
 		return status;
-	return keeper_run(&watch.keeper, &diag) ? cli_fail("image watch: %s", diag.text) : CLI_OK;
+	arguments[0] = OWN_PROGRAM_WATCHER;
+	if (program >= 0)
+		execveat(program, "", arguments, environ, AT_EMPTY_PATH);
+	return program < 0 ? cli_fail("image watch: %s", diag.text)
+			   : cli_fail("image watch: cannot execute " OWN_PROGRAM_WATCHER ": %s", strerror(errno));
 }
 
 /* ---- the command ---- */

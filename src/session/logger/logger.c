@@ -31,6 +31,7 @@
 #include "os/proc.h"
 #include "region/guard.h"
 #include "region/message.h"
+#include "session/control/own_program.h"
 #include "session/directory/directory.h"
 #include "session/directory/ended.h"
 #include "session/logger/answer.h"
@@ -715,6 +716,7 @@ int logger_run(const struct session_options *options, int control)
 	if (!logger)
 		return 2;
 	logger_isolate(control);
+	own_program_note();
 	logger->options = logger->own_options = &own;
 	logger->control = control;
 	logger->ended = logger->keeper = -1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * Processes for the logger's work that takes memory and time: the command, run once more.
- * Such a process has its own memory, and its end does not end the logger.
+ * Such a process has its own memory, and its end does not end the logger. Loggers of image options, which are no
+ * command (xheap-images), have none: such an option takes nothing that needs them.
  */
 #ifndef XHEAP_SESSION_WORKER_H
 #define XHEAP_SESSION_WORKER_H

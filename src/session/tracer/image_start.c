@@ -22,6 +22,7 @@
 #include "os/cgroups.h"
 #include "os/proc.h"
 #include "os/proc_text.h"
+#include "session/control/own_program.h"
 
 void image_directory(enum image_directory directory, char *path, size_t size)
 {
@@ -46,7 +47,7 @@ bool image_is_in_exec(pid_t tid)
 	return strstr(stack, " open_exec+") != NULL;
 }
 
-/* A logger traces with threads; all have its name and its executable. */
+/* A logger traces with threads; all have its name and its executable, which is the command or the watcher. */
 bool image_is_followed(pid_t tid)
 {
 	char path[40], name[32] = "";
@@ -58,7 +59,7 @@ bool image_is_followed(pid_t tid)
 	bool is_logger = file && fgets(name, sizeof(name), file) && !strcmp(name, "xheap-logger\n");
 	if (file)
 		fclose(file);
-	return is_logger && proc_is_of_own_file((pid_t)pid);
+	return is_logger && own_program_runs((pid_t)pid);
 }
 
 enum control_outcome image_wait_for_exec(struct image_stop *stop)
@@ -110,8 +111,8 @@ static bool has_name(const char *name, pid_t pid)
 
 static bool has_owner(uint32_t owner, pid_t pid)
 {
-	struct proc_executable executable;
-	return proc_executable_of(pid, &executable) && executable.owner == owner;
+	struct proc_program executable;
+	return proc_program_of(pid, &executable) && executable.owner == owner;
 }
 
 /* Compare with the path in each line "ID:CONTROLLERS:PATH", and with its last part. */
