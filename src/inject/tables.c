@@ -13,7 +13,7 @@
 #include "inject/foreign_file.h"
 #include "os/proc.h"
 
-enum { HEAD_BYTES = 16, FDE_BYTES_MIN = 16 };
+enum { HEAD_BYTES = 16, FDE_BYTES_MIN = 16, FILE_BYTES_MAX = 512 << 20 };
 /* Encodings of pointers in .eh_frame (DW_EH_PE_*). */
 enum { PE_ABSPTR = 0x00, PE_UDATA4 = 0x03, PE_PCREL = 0x10, PE_DATAREL_SDATA8 = 0x3c };
 
@@ -33,23 +33,36 @@ int tables_open(pid_t pid, uint64_t base)
 	return file.fd;
 }
 
+/* Return a copy of the file, and its size; MAP_FAILED: there is none. The file itself is not mapped: its owner may cut
+   it at any time, and a look at what is gone would end this process. */
+static void *file_copy(int fd, size_t *size)
+{
+	struct stat status;
+	if (fstat(fd, &status) != 0 || status.st_size <= 0 || status.st_size > FILE_BYTES_MAX)
+		return MAP_FAILED;
+	*size = (size_t)status.st_size;
+	uint8_t *data = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ssize_t got = 1;
+	for (size_t done = 0; data != MAP_FAILED && got > 0 && done<*size; done += got> 0 ? (size_t)got : 0)
+		got = pread(fd, data + done, *size - done, (off_t)done);
+	return data;
+}
+
 uint64_t tables_find(int fd, uint64_t *size)
 {
 	struct diag diag = {""};
-	struct stat status;
 	struct elf elf;
 	Elf64_Shdr section;
-	void *data = MAP_FAILED;
+	size_t bytes;
 	uint64_t address = 0;
-	if (!fstat(fd, &status) && status.st_size > 0)
-		data = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	void *data = file_copy(fd, &bytes);
 	if (data == MAP_FAILED)
 		return 0;
-	if (!elf_open(&elf, data, (size_t)status.st_size, &diag) && elf_section(&elf, ".eh_frame", &section)) {
+	if (!elf_open(&elf, data, bytes, &diag) && elf_section(&elf, ".eh_frame", &section)) {
 		address = section.sh_addr;
 		*size = section.sh_size;
 	}
-	munmap(data, (size_t)status.st_size);
+	munmap(data, bytes);
 	return address;
 }
 
