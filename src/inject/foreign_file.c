@@ -264,9 +264,8 @@ static int ask(const struct foreign_search *search, struct foreign_found *found,
 	if (!error)
 		error = answer.size == sizeof(*found) ? found->error : -EPIPE;
 	file->is_copy = true;
-	/* A file system of a user may call its files root's. */
-	if (found->status.st_uid == 0)
-		found->status.st_uid = user ? user : (uid_t)-1;
+	/* A file system of a user may call its files anybody's. */
+	found->status.st_uid = user ? user : (uid_t)-1;
 	file->fd = answer.fd_count ? answer.fds[0] : -1;
 	found->path[sizeof(found->path) - 1] = 0;
 	return error || file->fd >= 0 || !search->ways[0].is_opened ? error : -EPIPE;

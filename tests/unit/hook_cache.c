@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -82,6 +83,38 @@ static struct proc_map mapped_at(uint64_t address)
 	return found;
 }
 
+/* A file with the number, size and time of another one is another one. */
+static void times_that_were_set_are_not_believed(void **state)
+{
+	struct hook_cache *cache = hook_cache_new();
+	struct proc_map libc = mapped_at((uint64_t)(uintptr_t)getpid), map = {.low = 0x1000, .high = 0x2000};
+	struct stat before, status;
+	const char *why;
+	char byte = 0;
+	(void)state;
+	file_name(map.path, sizeof(map.path), 0);
+	int from = open(libc.path, O_RDONLY), fd = open(map.path, O_CREAT | O_RDWR | O_EXCL, 0600);
+	assert_true(from >= 0 && fd >= 0);
+	assert_int_equal(fstat(from, &status), 0);
+	assert_int_equal(sendfile(fd, from, NULL, (size_t)status.st_size), status.st_size);
+	assert_int_equal(fstat(fd, &before), 0);
+	map.inode = before.st_ino;
+	void *found = hook_cache_find(cache, getpid(), &map, false, &why);
+	assert_non_null(found);
+	assert_ptr_equal(hook_cache_find(cache, getpid(), &map, false, &why), found);
+	do {
+		assert_int_equal(pwrite(fd, &byte, 1, status.st_size - 1), 1);
+		assert_int_equal(futimens(fd, (struct timespec[]){before.st_atim, before.st_mtim}), 0);
+		assert_int_equal(fstat(fd, &status), 0);
+	} while (!memcmp(&status.st_ctim, &before.st_ctim, sizeof(status.st_ctim)));
+	assert_int_equal(memcmp(&status.st_mtim, &before.st_mtim, sizeof(status.st_mtim)), 0);
+	assert_ptr_not_equal(hook_cache_find(cache, getpid(), &map, false, &why), found);
+	hook_cache_free(cache);
+	close(from);
+	close(fd);
+	unlink(map.path);
+}
+
 static struct hook_cache *shared;
 
 static void *find_libc(void *map)
@@ -119,6 +152,7 @@ static void threads_share_what_they_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(files_that_nobody_uses_are_forgotten),
+					   cmocka_unit_test(times_that_were_set_are_not_believed),
 					   cmocka_unit_test(threads_share_what_they_read)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,12 +17,22 @@
    ENTRIES_MAX new ones are not read. */
 enum { ENTRIES_KEPT = 1024, ENTRIES_MAX = 16 * 1024 };
 
-struct entry {
-	struct entry *next;
+/* What tells a file from all others. A user's file system may have the numbers of one that was there before, and the
+   file any time that its owner sets, but for that of its last change. */
+struct entry_key {
 	dev_t device;
 	ino_t inode;
-	struct timespec changed;
-	bool is_main, is_good;
+	off_t size;
+	uid_t owner;
+	struct timespec written, changed;
+	bool is_main;
+};
+
+struct entry {
+	struct entry *next;
+	struct entry_key key;
+	bool is_copy; /* of a file system that may tell anything: it is no other process's */
+	bool is_good;
 	struct hook_image image;
 };
 
@@ -71,14 +81,27 @@ void hook_cache_free(struct hook_cache *cache)
 	free(cache);
 }
 
-static struct entry *entry_read(int fd, const struct stat *status, bool is_main)
+static void key_set(struct entry_key *key, const struct stat *status, bool is_main)
+{
+	/* Keys are compared with their padding. */
+	memset(key, 0, sizeof(*key));
+	key->device = status->st_dev;
+	key->inode = status->st_ino;
+	key->size = status->st_size;
+	key->owner = status->st_uid;
+	key->written = status->st_mtim;
+	key->changed = status->st_ctim;
+	key->is_main = is_main;
+}
+
+static struct entry *entry_read(const struct foreign_file *file, bool is_main)
 {
 	struct entry *entry = calloc(1, sizeof(*entry));
 	if (!entry)
 		return NULL;
-	*entry = (struct entry){
-		.device = status->st_dev, .inode = status->st_ino, .changed = status->st_mtim, .is_main = is_main};
-	int error = image_parse(&entry->image, fd, status, is_main);
+	key_set(&entry->key, &file->status, is_main);
+	entry->is_copy = file->is_copy;
+	int error = image_parse(&entry->image, file->fd, &file->status, is_main);
 	entry->is_good = !error;
 	/* These say nothing of the file: the next process may find memory for it, or a child that answers. */
 	if (error != -ENOMEM && error != -ETIMEDOUT && error != -EBUSY && error != -EPIPE)
@@ -87,30 +110,31 @@ static struct entry *entry_read(int fd, const struct stat *status, bool is_main)
 	return NULL;
 }
 
-static struct entry *find(struct hook_cache *cache, const struct stat *status, bool is_main)
+static struct entry *find(struct hook_cache *cache, const struct entry_key *key)
 {
 	for (struct entry *entry = cache->entries; entry; entry = entry->next)
-		if (entry->device == status->st_dev && entry->inode == status->st_ino && entry->is_main == is_main &&
-		    memcmp(&entry->changed, &status->st_mtim, sizeof(entry->changed)) == 0)
+		if (!entry->is_copy && memcmp(&entry->key, key, sizeof(*key)) == 0)
 			return entry;
 	return NULL;
 }
 
 /* Return the entry of the file, or NULL; set *is_full. */
-static struct entry *find_locked(struct hook_cache *cache, const struct stat *status, bool is_main, bool *is_full)
+static struct entry *find_locked(struct hook_cache *cache, const struct foreign_file *file, bool is_main, bool *is_full)
 {
+	struct entry_key key;
+	key_set(&key, &file->status, is_main);
 	pthread_mutex_lock(&cache->lock);
-	struct entry *entry = find(cache, status, is_main);
+	struct entry *entry = file->is_copy ? NULL : find(cache, &key);
 	*is_full = cache->count >= ENTRIES_MAX;
 	pthread_mutex_unlock(&cache->lock);
 	return entry;
 }
 
 /* Add an entry that was read. Return it, or that of another thread, which was faster. */
-static struct entry *add_locked(struct hook_cache *cache, struct entry *made, const struct stat *status)
+static struct entry *add_locked(struct hook_cache *cache, struct entry *made)
 {
 	pthread_mutex_lock(&cache->lock);
-	struct entry *entry = find(cache, status, made->is_main);
+	struct entry *entry = made->is_copy ? NULL : find(cache, &made->key);
 	if (!entry) {
 		made->next = cache->entries;
 		cache->entries = made;
@@ -133,9 +157,9 @@ struct hook_image *hook_cache_find(void *cookie, pid_t pid, const struct proc_ma
 	*why = foreign_reason(error);
 	if (error)
 		return NULL;
-	struct entry *entry = find_locked(cache, &file.status, is_main, &is_full);
-	if (!entry && !is_full && (entry = entry_read(file.fd, &file.status, is_main)))
-		entry = add_locked(cache, entry, &file.status);
+	struct entry *entry = find_locked(cache, &file, is_main, &is_full);
+	if (!entry && !is_full && (entry = entry_read(&file, is_main)))
+		entry = add_locked(cache, entry);
 	close(file.fd);
 	return entry && entry->is_good ? &entry->image : NULL;
 }
