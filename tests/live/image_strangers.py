@@ -38,7 +38,7 @@ def shell(script, *how):
 
 def serve(place, answered, file=PERL):
     """Shell text that mounts a FUSE file system with the one file `file`, whose open after so many is never answered."""
-    return f"setpriv --pdeathsig KILL {STRANGER} serve {place} {DEVICE} {file} {answered} {LONG_SECONDS} > {place}.said & server=$!; until grep -qs serves {place}.said; do sleep 0.02; kill -0 $server || exit 1; done && "
+    return f"setpriv --pdeathsig KILL '{STRANGER}' serve {place} {DEVICE} {file} {answered} {LONG_SECONDS} > {place}.said & server=$!; until grep -qs serves {place}.said; do sleep 0.02; kill -0 $server || exit 1; done && "
 
 
 def has_fuse():

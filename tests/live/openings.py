@@ -96,7 +96,7 @@ def logger():
     for name in "pipe", "device":
         path = os.path.abspath(f"theirs/{name}")
         with Opened(path):
-            script = f"mount -t tmpfs theirs theirs && cp {LIBRARY} {path} && exec {STRANGER} load {path} < /dev/null"
+            script = f"mount -t tmpfs theirs theirs && cp {LIBRARY} {path} && exec '{STRANGER}' load {path} < /dev/null"
             said = xheap("record", "-q", "-o", f"{name}.xht", "unshare", "-m", "sh", "-c", script)
         expect("loaded" in said and info(f"{name}.xht")["complete"], f"{said}{info(f'{name}.xht')}")
 

@@ -20,7 +20,7 @@ LIBRARY = next(iter(glob.glob("/usr/lib/*/libz.so.1") + glob.glob("/usr/lib*/lib
 SCRIPT = """set -e
 mount -t tmpfs strange {mounts}
 mkdir {mounts}/fuse {mounts}/empty {mounts}/all
-{stranger} serve {mounts}/fuse {device} $2 {answered} {seconds} > {place}/server.$1 &
+'{stranger}' serve {mounts}/fuse {device} $2 {answered} {seconds} > {place}/server.$1 &
 while ! grep -qs serves {place}/server.$1; do sleep 0.02; kill -0 $!; done
 mount -t overlay all -o lowerdir={mounts}/fuse:{mounts}/empty {mounts}/all
 {command}
@@ -97,7 +97,7 @@ def session_of(command, answered, name, served=LIBRARY):
 
 def loaded():
     """A library that the logger cannot open: the logger answers, records others wholly, says what it could not read, and ends when it is told to."""
-    said = session_of(f"exec {STRANGER} load {PLACE}/mounts/all/file", 1, "loaded")
+    said = session_of(f"exec '{STRANGER}' load {PLACE}/mounts/all/file", 1, "loaded")
     expect(f"all functions of {PLACE}/mounts/all/file: its file system does not answer" in said, said)
 
 
@@ -111,7 +111,7 @@ def answering():
     """Where the file system answers, the library is read as any other."""
     xheap("start", "own", "-o", "answering.xht")
     try:
-        with hanging("own", f"exec {STRANGER} load {PLACE}/mounts/all/file", 1000, "answering") as process:
+        with hanging("own", f"exec '{STRANGER}' load {PLACE}/mounts/all/file", 1000, "answering") as process:
             expect(process.stdout.readline() == "loaded\n", "the library is not loaded")
             process.stdin.close()
             process.wait()
@@ -123,7 +123,7 @@ def answering():
 
 def mapped():
     """Memory that a process has mapped, and that its file system never gives: what lies there is read by a child."""
-    said = session_of(f"exec {STRANGER} map {PLACE}/mounts/all/file {LIBRARY}", -1, "mapped")
+    said = session_of(f"exec '{STRANGER}' map {PLACE}/mounts/all/file {LIBRARY}", -1, "mapped")
     expect(f"all functions of {PLACE}/mounts/all/file: its file system does not answer" in said, said)
 
 
