@@ -38,7 +38,8 @@ umount {place}
 exec unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child sh -c "$1"
 """
 # {disk}: units, etc, var and out; {build}: xheap in place. All file systems are the machine's own, overlays included: its watcher marks them whole, and
-# marks on one of this machine would see what others start here. Layers have the names that the machine has for them, but for those of its root.
+# marks on one of this machine would see what others start here. Layers have the names that the machine has for them, but for those of its root; what lies
+# below the lowest one is not in its table.
 SETUP = """set -e
 mount --make-rprivate /
 mount -t tmpfs -o mode=755 tmpfs {place}
@@ -57,6 +58,7 @@ mount -t tmpfs -o mode=755 tmpfs layers
 mkdir layers/own layers/own.work layers/built
 mount --bind '{build}' layers/built
 chroot . mount -t overlay overlay -o lowerdir=/layers/built,upperdir=/layers/own,workdir=/layers/own.work /opt/xheap
+umount layers/built
 mount --bind opt/xheap usr/local/bin
 mount -t tmpfs -o mode=755 tmpfs usr/lib/systemd/system/multi-user.target.wants
 mount -t proc proc proc
