@@ -57,7 +57,7 @@ static void answer_walk(const struct losable_message *request, struct losable_me
 	answer->size = sizeof(error);
 }
 
-static struct losable walkers = LOSABLE("xheap-walker", answer_walk);
+static struct losable walkers = LOSABLE("xheap-walker", answer_walk, 0);
 static uint64_t lost;
 
 int mount_walk(const struct mount_namespace *space, const char *path, bool follows_links)

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/openat2.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +19,8 @@
 #include "os/fd.h"
 #include "os/local_files.h"
 #include "os/losable.h"
-#include "os/monotonic.h"
 
-enum { WAYS_MAX = 5, WAY_BYTES = 4096, COPY_MAX = 512 << 20, COPY_CHUNK = 8 << 20, USERS = 256, MINUTE_MS = 60000 };
+enum { WAYS_MAX = 5, WAY_BYTES = 4096, COPY_MAX = 512 << 20, COPY_CHUNK = 8 << 20 };
 
 /* One way to a file. */
 struct foreign_way {
@@ -228,39 +226,14 @@ static void work(const struct losable_message *request, struct losable_message *
 	close(fd);
 }
 
-static struct losable opener = LOSABLE("xheap-opener", work);
-
-/* How long this process has waited for the files of users in this minute. Users with the same place share it. */
-static struct {
-	pthread_mutex_t lock;
-	uint64_t minute;
-	uint32_t waited_ms[USERS];
-} budget = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* Add to what was waited. Return whether there is time left. */
-static bool budget_take(uint32_t user, uint64_t waited_ns)
-{
-	uint64_t minute = monotonic_now_ns() / (MINUTE_MS * NS_PER_MS);
-	pthread_mutex_lock(&budget.lock);
-	if (minute != budget.minute)
-		memset(budget.waited_ms, 0, sizeof(budget.waited_ms));
-	budget.minute = minute;
-	budget.waited_ms[user % USERS] += (uint32_t)(waited_ns / NS_PER_MS);
-	bool has_time = budget.waited_ms[user % USERS] < FOREIGN_MINUTE_MS;
-	pthread_mutex_unlock(&budget.lock);
-	return has_time;
-}
+static struct losable opener = LOSABLE("xheap-opener", work, FOREIGN_MINUTE_MS);
 
 static int ask(const struct foreign_search *search, struct foreign_found *found, struct foreign_file *file)
 {
 	uint32_t user = (uint32_t)proc_status_value(search->pid, "Uid");
 	struct losable_message request = {.bytes = (void *)search, .size = sizeof(*search)};
 	struct losable_message answer = {.bytes = found, .size = sizeof(*found)};
-	if (!budget_take(user, 0))
-		return -EBUSY;
-	uint64_t began = monotonic_now_ns();
 	int error = losable_ask(&opener, user, &request, &answer, FOREIGN_MS);
-	budget_take(user, monotonic_now_ns() - began);
 	if (!error)
 		error = answer.size == sizeof(*found) ? found->error : -EPIPE;
 	file->is_copy = true;

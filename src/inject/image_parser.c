@@ -136,7 +136,7 @@ static void work(const struct losable_message *request, struct losable_message *
 	answer->size = sizeof(parsed);
 }
 
-static struct losable parser = LOSABLE_ONCE("xheap-parser", work);
+static struct losable parser = LOSABLE_ONCE("xheap-parser", work, IMAGE_PARSER_MINUTE_MS);
 
 /* ---- the caller ---- */
 

@@ -16,10 +16,11 @@
 
 #include "hook/hook.h"
 
-enum { IMAGE_PARSER_MS = 5000 };
+enum { IMAGE_PARSER_MS = 5000, IMAGE_PARSER_MINUTE_MS = 20000 };
 
 /** As hook_image_read(), of an open file. A child reads it if it may be a stranger's: if this process is root's, and
-    the file is not. Wait for the child IMAGE_PARSER_MS at most. */
+    the file is not. Wait for the child IMAGE_PARSER_MS at most, and for all files of a user
+    IMAGE_PARSER_MINUTE_MS in a minute. */
 int image_parse(struct hook_image *image, int fd, const struct stat *status, bool is_main);
 
 #endif

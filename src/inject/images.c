@@ -14,8 +14,7 @@
 #include "inject/patches.h"
 #include "inject/remote.h"
 #include "inject/target_fields.h"
-#include "os/capabilities.h"
-#include "os/losable.h"
+#include "os/fd.h"
 #include "region/atomic.h"
 
 enum { PAGE = 4096, MAP_OFFSET = offsetof(struct r_debug, r_map), STATE_OFFSET = offsetof(struct r_debug, r_state) };
@@ -71,47 +70,23 @@ bool image_read_loaded(int memory, uint64_t base, struct region_image *image, st
 	return true;
 }
 
-/* ---- images whose memory may wait for a file system ---- */
-
-struct image_answer {
-	bool is_good;
-	struct region_image row;
-	struct region_file file;
-};
-
-static void work(const struct losable_message *request, struct losable_message *answer)
-{
-	struct image_answer read = {.is_good = false};
-	uint64_t base;
-	capabilities_keep(0);
-	memcpy(&base, request->bytes, sizeof(base));
-	read.is_good = image_read_loaded(request->fds[0], base, &read.row, &read.file);
-	memcpy(answer->bytes, &read, sizeof(read));
-	answer->size = sizeof(read);
-}
-
-static struct losable reader = LOSABLE("xheap-headers", work);
-
-/* As image_read_loaded(), of the image that begins with the mapping. The rows' other fields stay. */
+/* As image_read_loaded(), of the image that begins with the mapping. Where its file system may wait, its memory may,
+   too, and whoever waits there holds up all that ask for the process's memory: a copy of the file is read instead. */
 static bool read_mapped(const struct inject *inject, pid_t pid, const struct proc_map *map, struct region_image *row,
 			struct region_file *file)
 {
-	uint64_t base = map->low;
-	struct image_answer read;
-	struct losable_message request = {.bytes = &base, .size = sizeof(base), .fd_count = 1, .fds = {inject->memory}};
-	struct losable_message answer = {.bytes = &read, .size = sizeof(read)};
+	struct foreign_file found;
 	if (!map->inode || foreign_is_local(pid, map))
 		return image_read_loaded(inject->memory, map->low, row, file);
-	uint32_t user = (uint32_t)proc_status_value(pid, "Uid");
-	if (losable_ask(&reader, user, &request, &answer, FOREIGN_MS) != 0 || answer.size != sizeof(read) ||
-	    !read.is_good)
+	if (foreign_open_mapped(&found, pid, map, true) != 0)
 		return false;
-	read.row.process = row->process;
-	read.row.load_ticks = row->load_ticks;
-	*row = read.row;
-	if (file)
-		*file = read.file;
-	return true;
+	bool is_good = image_read_loaded(found.fd, 0, row, file);
+	fd_close(&found.fd);
+	row->base += map->low;
+	row->end += map->low;
+	row->bias += map->low;
+	row->eh_frame_header += row->eh_frame_header ? map->low : 0;
+	return is_good;
 }
 
 /* Return whether the image is the program's: the executed file or, if that is the loader, the first image of the

@@ -246,16 +246,28 @@ static bool wait_for_answer(int socket, uint64_t until_ns)
 	return false;
 }
 
+/* Add to what the key was waited for. Return whether it has time left in this minute. */
+static bool time_take(struct losable *losable, uint32_t key, uint64_t waited_ns)
+{
+	uint64_t minute = monotonic_now_ns() / (60 * NS_PER_S);
+	uint32_t *waited_ms = &losable->waited_ms[key % LOSABLE_KEYS];
+	if (minute != losable->minute)
+		memset(losable->waited_ms, 0, sizeof(losable->waited_ms));
+	losable->minute = minute;
+	*waited_ms += (uint32_t)(waited_ns / NS_PER_MS);
+	return !losable->minute_ms || *waited_ms < losable->minute_ms;
+}
+
 int losable_ask(struct losable *losable, uint32_t key, const struct losable_message *request,
 		struct losable_message *answer, unsigned deadline_ms)
 {
-	uint64_t until_ns = monotonic_now_ns() + deadline_ms * NS_PER_MS;
+	uint64_t began_ns = monotonic_now_ns(), until_ns = began_ns + deadline_ms * NS_PER_MS;
 	struct losable_child *child;
 	answer->fd_count = 0;
 	if (request->size > LOSABLE_BYTES || request->fd_count > LOSABLE_FDS)
 		return -EMSGSIZE;
 	pthread_mutex_lock(&losable->lock);
-	int error = child_take(losable, key, until_ns, &child);
+	int error = time_take(losable, key, 0) ? child_take(losable, key, until_ns, &child) : -EBUSY;
 	pthread_mutex_unlock(&losable->lock);
 	if (error)
 		return error;
@@ -268,6 +280,7 @@ int losable_ask(struct losable *losable, uint32_t key, const struct losable_mess
 		error = message_receive(child->socket, answer, &unused);
 	pthread_mutex_lock(&losable->lock);
 	child_return(losable, child, !error || error == -EMSGSIZE);
+	time_take(losable, key, monotonic_now_ns() - began_ns);
 	pthread_mutex_unlock(&losable->lock);
 	return error;
 }

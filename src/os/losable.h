@@ -32,7 +32,8 @@ enum {
 	LOSABLE_BYTES = 32 << 10, /**< of a message, at most */
 	LOSABLE_FDS = 16,         /**< descriptors of a message, at most */
 	LOSABLE_OF_KEY = 4,       /**< children at work or lost for one key, at most */
-	LOSABLE_CHILDREN = 64     /**< for all keys together */
+	LOSABLE_CHILDREN = 64,    /**< for all keys together */
+	LOSABLE_KEYS = 256        /**< whose time is counted apart */
 };
 
 /** A request or an answer. */
@@ -61,30 +62,34 @@ struct losable_child {
 struct losable {
 	const char *name; /**< of the children's processes, 15 bytes at most */
 	losable_work *work;
-	bool is_once;         /**< each child answers one request */
+	bool is_once;       /**< each child answers one request */
+	unsigned minute_ms; /**< how long a key is waited for in a minute; 0: any time. Keys with one place share it */
 	pthread_mutex_t lock; /**< of all that follows */
+	uint64_t minute;
+	uint32_t waited_ms[LOSABLE_KEYS];
 	pthread_cond_t changed;
 	pid_t owner; /**< the process whose children these are */
 	struct losable_child children[LOSABLE_CHILDREN];
 };
 
-#define LOSABLE(process_name, function) \
+#define LOSABLE(process_name, function, a_minute_ms) \
 	{ \
-		.name = (process_name), .work = (function), .lock = PTHREAD_MUTEX_INITIALIZER, \
-		.changed = PTHREAD_COND_INITIALIZER \
+		.name = (process_name), .work = (function), .minute_ms = (a_minute_ms), \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER \
 	}
 
 /** As LOSABLE(), of children that give up for one request what they need for the next. */
-#define LOSABLE_ONCE(process_name, function) \
+#define LOSABLE_ONCE(process_name, function, a_minute_ms) \
 	{ \
-		.name = (process_name), .work = (function), .is_once = true, .lock = PTHREAD_MUTEX_INITIALIZER, \
-		.changed = PTHREAD_COND_INITIALIZER \
+		.name = (process_name), .work = (function), .is_once = true, .minute_ms = (a_minute_ms), \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER \
 	}
 
 /** Ask on behalf of `key`, and wait for the answer for `deadline_ms` at most. The caller keeps the request's
     descriptors, and gets the answer's, which are closed on exec. Return 0, or a negative errno without an answer:
     -ETIMEDOUT: the child is lost, or others of the key did not come back in time; -EBUSY: too many are lost for the
-    key; -EPIPE: the child has ended; -EMSGSIZE: the answer did not fit; else the child could not be started. */
+    key, or its time of this minute is over; -EPIPE: the child has ended; -EMSGSIZE: the answer did not fit; else the
+    child could not be started. */
 int losable_ask(struct losable *losable, uint32_t key, const struct losable_message *request,
 		struct losable_message *answer, unsigned deadline_ms);
 

@@ -13,7 +13,7 @@
 #include "os/losable.h"
 #include "os/proc.h"
 
-enum { TEXT_MAX = 4 << 20, PROC_TEXT_MS = 250 };
+enum { TEXT_MAX = 4 << 20, PROC_TEXT_MS = 250, PROC_TEXT_MINUTE_MS = 4000 };
 
 struct text_request {
 	pid_t pid;
@@ -34,7 +34,7 @@ static void work(const struct losable_message *request, struct losable_message *
 	fd_close(&fd);
 }
 
-static struct losable reader = LOSABLE("xheap-reader", work);
+static struct losable reader = LOSABLE("xheap-reader", work, PROC_TEXT_MINUTE_MS);
 
 /* Return whether this process is root's and the other one is not. */
 static bool may_hang(pid_t pid)

@@ -41,7 +41,7 @@ struct reply {
 static struct {
 	volatile pid_t pids[HOLDER_MAX];
 	volatile int count;
-} *holders;
+} * holders;
 
 static int open_descriptors(void)
 {
@@ -140,7 +140,7 @@ static pid_t who(struct losable *losable, uint32_t key)
 
 static void test_answers(void **state)
 {
-	struct losable losable = LOSABLE("test", work);
+	struct losable losable = LOSABLE("test", work, 0);
 	struct reply reply;
 	(void)state;
 	pid_t first = who(&losable, 1);
@@ -155,7 +155,7 @@ static void test_answers(void **state)
 
 static void test_descriptors(void **state)
 {
-	struct losable losable = LOSABLE("test", work);
+	struct losable losable = LOSABLE("test", work, 0);
 	int lines[2];
 	char byte = 0;
 	struct reply reply;
@@ -179,7 +179,7 @@ static void test_descriptors(void **state)
 /* Nothing of the caller is left in the child, nor of an earlier request. */
 static void test_isolation(void **state)
 {
-	struct losable losable = LOSABLE("test", work);
+	struct losable losable = LOSABLE("test", work, 0);
 	struct reply reply;
 	int lines[2];
 	sigset_t blocked, before;
@@ -205,7 +205,7 @@ static void test_isolation(void **state)
 
 static void test_lost(void **state)
 {
-	struct losable losable = LOSABLE("test", work);
+	struct losable losable = LOSABLE("test", work, 0);
 	struct reply reply;
 	(void)state;
 	pid_t first = who(&losable, 1);
@@ -224,7 +224,7 @@ static void test_lost(void **state)
 /* Those that do not end count for their user, and keep no other from asking. */
 static void test_lost_of_key(void **state)
 {
-	struct losable losable = LOSABLE("test", work);
+	struct losable losable = LOSABLE("test", work, 0);
 	struct reply reply;
 	(void)state;
 	holders->count = 0;
@@ -254,7 +254,7 @@ static void *ask_in_thread(void *cookie)
 
 static void test_threads(void **state)
 {
-	struct losable losable = LOSABLE("test", work);
+	struct losable losable = LOSABLE("test", work, 0);
 	pthread_t threads[THREADS];
 	void *failures;
 	(void)state;
@@ -272,9 +272,28 @@ static void test_threads(void **state)
 }
 
 /* A forked process has children of its own, and they end with it. */
+/* A key has its time in each minute, and others have theirs. */
+static void test_minute(void **state)
+{
+	enum { MINUTE_MS = 50 };
+	struct losable losable = LOSABLE("test", work, MINUTE_MS);
+	struct reply reply;
+	(void)state;
+	who(&losable, 1);
+	/* As if that had been slow. */
+	losable.waited_ms[1] = MINUTE_MS;
+	uint64_t minute = losable.minute;
+	int error = ask(&losable, 1, WHO, 0, &reply);
+	assert_true(error == -EBUSY || losable.minute != minute);
+	who(&losable, 2);
+	losable.minute--;
+	who(&losable, 1);
+	losable_end(&losable);
+}
+
 static void test_parents(void **state)
 {
-	struct losable losable = LOSABLE("test", work);
+	struct losable losable = LOSABLE("test", work, 0);
 	int status, lines[2];
 	pid_t own = who(&losable, 1), other = 0;
 	(void)state;
@@ -297,9 +316,9 @@ static void test_parents(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers),     cmocka_unit_test(test_descriptors), cmocka_unit_test(test_isolation),
-		cmocka_unit_test(test_lost),        cmocka_unit_test(test_lost_of_key), cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_parents),
+		cmocka_unit_test(test_answers), cmocka_unit_test(test_descriptors), cmocka_unit_test(test_isolation),
+		cmocka_unit_test(test_lost),    cmocka_unit_test(test_lost_of_key), cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_minute),  cmocka_unit_test(test_parents),
 	};
 	holders = mmap(NULL, sizeof(*holders), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	return holders == MAP_FAILED ? 1 : cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,7 +79,7 @@ static void work(const struct losable_message *request, struct losable_message *
 	answer->size = sizeof(found);
 }
 
-static struct losable inspector = LOSABLE("xheap-inspector", work);
+static struct losable inspector = LOSABLE("xheap-inspector", work, 0);
 
 static int ask(struct exec_request *request, struct diag *diag)
 {
