@@ -3,6 +3,7 @@
  * tracer is killed meanwhile, not at all. The kernel's own code is hidden from what is tested, which would borrow bytes
  * there. */
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -22,7 +23,7 @@
 #include "inject/remote.h"
 #include "os/proc.h"
 
-enum { PAGE = 4096, BASE = 0x400000, STATUS = 42 };
+enum { PAGE = 4096, BASE = 0x400000, STATUS = 42, A_MOMENT_NS = 100000000 };
 
 uint64_t __real_proc_auxv(pid_t pid, uint64_t type);
 uint64_t __wrap_proc_auxv(pid_t pid, uint64_t type);
@@ -162,12 +163,52 @@ static void a_killed_tracer_ruins_no_program(void **state)
 	assert_int_equal(WEXITSTATUS(status), STATUS);
 }
 
+/* The instruction that begins each call becomes a jump to itself, as a sibling could write it. */
+static void a_call_that_does_not_end_is_given_up(void **state)
+{
+	static const unsigned char jump[] = {0xeb, 0xfe};
+	struct remote remote;
+	struct diag diag = {""};
+	int status;
+	pid_t pid = held(*state);
+	assert_int_equal(remote_begin(&remote, pid, &diag), 0);
+	assert_true(remote_write(remote.memory, remote.gate, jump, sizeof(jump)));
+	remote.left_ns = A_MOMENT_NS;
+	assert_int_equal(remote_call(&remote, SYS_getpid, 0, 0, 0, 0, 0, 0), -ETIMEDOUT);
+	assert_int_equal(remote.state, REMOTE_LOST);
+	assert_int_equal(remote_call(&remote, SYS_getpid, 0, 0, 0, 0, 0, 0), -ETIMEDOUT);
+	remote_end(&remote);
+	assert_int_equal(ptrace(PTRACE_DETACH, pid, 0, 0), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), STATUS);
+}
+
+/* A call that waits is no better: it is interrupted. */
+static void a_call_that_waits_is_given_up(void **state)
+{
+	struct remote remote;
+	struct diag diag = {""};
+	int status;
+	pid_t pid = held(*state);
+	assert_int_equal(remote_begin(&remote, pid, &diag), 0);
+	remote.left_ns = A_MOMENT_NS;
+	assert_int_equal(remote_call(&remote, SYS_pause, 0, 0, 0, 0, 0, 0), -ETIMEDOUT);
+	remote_end(&remote);
+	assert_int_equal(ptrace(PTRACE_DETACH, pid, 0, 0), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), STATUS);
+}
+
 int main(void)
 {
 	static char path[] = "./xheap-remote.XXXXXX";
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(a_program_without_spare_bytes_begins_as_if_nothing_had_been, path),
 		cmocka_unit_test_prestate(a_killed_tracer_ruins_no_program, path),
+		cmocka_unit_test_prestate(a_call_that_does_not_end_is_given_up, path),
+		cmocka_unit_test_prestate(a_call_that_waits_is_given_up, path),
 	};
 	close(mkstemp(path));
 	write_program(path);
