@@ -264,10 +264,11 @@ static int give_up(struct remote *remote)
 	return -ETIMEDOUT;
 }
 
-static int is_over(struct remote *remote)
+static int silence(struct remote *remote)
 {
-	remote->state = REMOTE_GONE;
-	return -ESRCH;
+	if (remote->state == REMOTE_ANSWERS)
+		remote->state = REMOTE_GONE;
+	return remote->state == REMOTE_GONE ? -ESRCH : -ETIMEDOUT;
 }
 
 /* Resume until the next stop of this kind. Return 0, -ESRCH if the process is gone, -EPERM if the kernel does not make
@@ -275,16 +276,16 @@ static int is_over(struct remote *remote)
 static int go_on(struct remote *remote, enum __ptrace_request how, int stop)
 {
 	if (remote->state != REMOTE_ANSWERS)
-		return remote->state == REMOTE_GONE ? -ESRCH : -ETIMEDOUT;
+		return silence(remote);
 	for (;;) {
 		int status;
 		if (ptrace(how, remote->pid, 0, 0) != 0)
-			return is_over(remote);
+			return silence(remote);
 		pid_t got = await_stop(remote, &status, &remote->left_ns);
 		if (!got)
 			return give_up(remote);
 		if (got != remote->pid || !WIFSTOPPED(status))
-			return is_over(remote);
+			return silence(remote);
 		/* An interrupt that was requested before the exec stops it only now, and has no other effect. */
 		if (status >> 16 == 0 && WSTOPSIG(status) == stop)
 			return 0;
@@ -366,7 +367,7 @@ int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, 
 	struct user_regs_struct registers = remote->registers;
 	registers_set_call(&registers, remote->gate, number, (const uint64_t[]){a, b, c, d, e, f});
 	if (!registers_write(remote->pid, &registers))
-		return -ESRCH;
+		return silence(remote);
 	/* In, and out. */
 	int error = go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP);
 	if (!error)
@@ -484,7 +485,8 @@ static int send_descriptor(int to, int fd)
 	struct msghdr message = {
 		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.bytes)};
 	memcpy(CMSG_DATA(&control.header), &again, sizeof(again));
-	int error = sendmsg(to, &message, MSG_NOSIGNAL) == 1 ? 0 : -errno;
+	/* The target can name another socket, whose queue is full. */
+	int error = sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ? 0 : -errno;
 	close(again);
 	return error;
 }
@@ -571,7 +573,8 @@ void remote_end(struct remote *remote)
 	/* One that did not stop still needs the gate: behind it lies its way back. */
 	if (remote->state != REMOTE_AWAY)
 		put_back(remote);
-	for (int signal = 1; signal <= 64; signal++)
+	/* Somebody else may have the number of one that is gone. */
+	for (int signal = 1; signal <= 64 && remote->state != REMOTE_GONE; signal++)
 		if (remote->postponed & BIT(signal))
 			kill(remote->pid, signal);
 	close(remote->memory);

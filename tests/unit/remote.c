@@ -73,6 +73,14 @@ static void write_program(const char *path)
 	assert_int_equal(close(fd), 0);
 }
 
+static volatile sig_atomic_t signals_noted;
+
+static void note_signal(int signal)
+{
+	(void)signal;
+	signals_noted++;
+}
+
 /* A child of the caller that stands at its exec, traced by the caller. */
 static pid_t held(const char *path)
 {
@@ -201,6 +209,25 @@ static void a_call_that_waits_is_given_up(void **state)
 	assert_int_equal(WEXITSTATUS(status), STATUS);
 }
 
+/* Whatever takes the number of the process that has ended gets none of its signals; here the caller is it. */
+static void a_process_that_is_gone_gets_no_signal(void **state)
+{
+	struct remote remote;
+	struct diag diag = {""};
+	pid_t pid = held(*state);
+	assert_int_equal(remote_begin(&remote, pid, &diag), 0);
+	assert_int_equal(kill(pid, SIGUSR1), 0);
+	assert_int_equal(remote_call(&remote, SYS_getpid, 0, 0, 0, 0, 0, 0), pid);
+	assert_int_not_equal(remote.postponed, 0);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(remote_call(&remote, SYS_getpid, 0, 0, 0, 0, 0, 0), -ESRCH);
+	waitpid(pid, NULL, __WALL);
+	remote.pid = getpid();
+	signal(SIGUSR1, note_signal);
+	remote_end(&remote);
+	assert_int_equal(signals_noted, 0);
+}
+
 int main(void)
 {
 	static char path[] = "./xheap-remote.XXXXXX";
@@ -209,6 +236,7 @@ int main(void)
 		cmocka_unit_test_prestate(a_killed_tracer_ruins_no_program, path),
 		cmocka_unit_test_prestate(a_call_that_does_not_end_is_given_up, path),
 		cmocka_unit_test_prestate(a_call_that_waits_is_given_up, path),
+		cmocka_unit_test_prestate(a_process_that_is_gone_gets_no_signal, path),
 	};
 	close(mkstemp(path));
 	write_program(path);
