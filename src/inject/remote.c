@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -50,6 +51,10 @@ bool remote_read_segments(int memory, uint64_t base, Elf64_Ehdr *header, Elf64_P
  * process is killed, before the target has run one instruction of its own.
  */
 enum { SYSCALL_STOP = SIGTRAP | 0x80, PAGE = 4096, EXEC_OPTIONS = PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD };
+
+/* All calls for one purpose wait that long together for a thread that does not come back, and then for it to stop. */
+#define WAIT_LIMIT_NS (10 * NS_PER_S)
+#define STOP_LIMIT_NS NS_PER_S
 
 #ifndef PTRACE_O_SUSPEND_SECCOMP
 #define PTRACE_O_SUSPEND_SECCOMP (1 << 21)
@@ -223,20 +228,64 @@ static bool is_refusal(const struct remote *remote, int status)
 	       ptrace(PTRACE_GETSIGINFO, remote->pid, 0, &information) == 0 && information.si_code > 0;
 }
 
-/* Resume until the next stop of this kind. Return 0, -ESRCH if the process is gone, or -EPERM if the kernel does not
-   make the call. Signals that arrive before are sent again at the end. */
+/* Wait for the thread's next stop. Ordinary calls end during the looks without a pause. Pauses are counted, and all of
+   them together last no longer than *left_ns. Return as waitpid(): 0 when they have. */
+static pid_t await_stop(const struct remote *remote, int *status, uint64_t *left_ns)
+{
+	enum { LOOKS = 20, PAUSE_FIRST_NS = 2000, PAUSE_LAST_NS = 1000000 };
+	uint64_t pause_ns = PAUSE_FIRST_NS;
+	pid_t got;
+	for (unsigned round = 0; (got = waitpid(remote->pid, status, __WALL | WNOHANG)) == 0; round++) {
+		if (round < LOOKS) {
+			sched_yield();
+			continue;
+		}
+		if (!*left_ns)
+			return 0;
+		uint64_t before_ns = monotonic_now_ns();
+		monotonic_pause(pause_ns);
+		uint64_t spent_ns = monotonic_now_ns() - before_ns;
+		*left_ns -= spent_ns < *left_ns ? spent_ns : *left_ns;
+		pause_ns = pause_ns < PAUSE_LAST_NS ? 2 * pause_ns : PAUSE_LAST_NS;
+	}
+	return got;
+}
+
+/* The thread does not come back: its process may have changed the gate, or a frozen cgroup holds it. Stop it where it
+   is. */
+static int give_up(struct remote *remote)
+{
+	int status;
+	uint64_t left_ns = STOP_LIMIT_NS;
+	ptrace(PTRACE_INTERRUPT, remote->pid, 0, 0);
+	pid_t got = await_stop(remote, &status, &left_ns);
+	remote->state = !got ? REMOTE_AWAY : got == remote->pid && WIFSTOPPED(status) ? REMOTE_LOST : REMOTE_GONE;
+	errno = ETIMEDOUT;
+	return -ETIMEDOUT;
+}
+
+static int silence(struct remote *remote)
+{
+	if (remote->state == REMOTE_ANSWERS)
+		remote->state = REMOTE_GONE;
+	return remote->state == REMOTE_GONE ? -ESRCH : -ETIMEDOUT;
+}
+
+/* Resume until the next stop of this kind. Return 0, -ESRCH if the process is gone, -EPERM if the kernel does not make
+   the call, or -ETIMEDOUT. Signals that arrive before are sent again at the end. */
 static int go_on(struct remote *remote, enum __ptrace_request how, int stop)
 {
+	if (remote->state != REMOTE_ANSWERS)
+		return silence(remote);
 	for (;;) {
 		int status;
 		if (ptrace(how, remote->pid, 0, 0) != 0)
-			return -ESRCH;
-		pid_t got;
-		do
-			got = waitpid(remote->pid, &status, __WALL);
-		while (got < 0 && errno == EINTR);
+			return silence(remote);
+		pid_t got = await_stop(remote, &status, &remote->left_ns);
+		if (!got)
+			return give_up(remote);
 		if (got != remote->pid || !WIFSTOPPED(status))
-			return -ESRCH;
+			return silence(remote);
 		/* An interrupt that was requested before the exec stops it only now, and has no other effect. */
 		if (status >> 16 == 0 && WSTOPSIG(status) == stop)
 			return 0;
@@ -255,6 +304,7 @@ int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
 	char path[64];
 	memset(remote, 0, sizeof(*remote));
 	remote->pid = pid;
+	remote->left_ns = WAIT_LIMIT_NS;
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	remote->memory = open(path, O_RDWR | O_CLOEXEC);
 	if (remote->memory < 0)
@@ -288,7 +338,7 @@ int remote_begin_running(struct remote *remote, pid_t tid, struct diag *diag)
 	char path[64];
 	/* For a blocked SIGSYS, when the kernel itself has to send it, the handler would be lost. */
 	const uint64_t all = ~BIT(SIGSYS);
-	*remote = (struct remote){.pid = tid, .is_running = true};
+	*remote = (struct remote){.pid = tid, .is_running = true, .left_ns = WAIT_LIMIT_NS};
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
 	remote->memory = open(path, O_RDWR | O_CLOEXEC);
 	if (remote->memory < 0)
@@ -317,7 +367,7 @@ int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, 
 	struct user_regs_struct registers = remote->registers;
 	registers_set_call(&registers, remote->gate, number, (const uint64_t[]){a, b, c, d, e, f});
 	if (!registers_write(remote->pid, &registers))
-		return -ESRCH;
+		return silence(remote);
 	/* In, and out. */
 	int error = go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP);
 	if (!error)
@@ -435,7 +485,8 @@ static int send_descriptor(int to, int fd)
 	struct msghdr message = {
 		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.bytes)};
 	memcpy(CMSG_DATA(&control.header), &again, sizeof(again));
-	int error = sendmsg(to, &message, MSG_NOSIGNAL) == 1 ? 0 : -errno;
+	/* The target can name another socket, whose queue is full. */
+	int error = sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ? 0 : -errno;
 	close(again);
 	return error;
 }
@@ -501,7 +552,8 @@ int64_t remote_pass(struct remote *remote, uint64_t place, int fd)
 	return result;
 }
 
-void remote_end(struct remote *remote)
+/* Let the thread, which stands, continue as it was found. */
+static void put_back(struct remote *remote)
 {
 	gate_return(remote);
 	if (!remote->is_running)
@@ -514,7 +566,15 @@ void remote_end(struct remote *remote)
 	registers_write(remote->pid, &registers);
 	if (remote->is_running)
 		ptrace(PTRACE_SETSIGMASK, remote->pid, sizeof(remote->signal_mask), &remote->signal_mask);
-	for (int signal = 1; signal <= 64; signal++)
+}
+
+void remote_end(struct remote *remote)
+{
+	/* One that did not stop still needs the gate: behind it lies its way back. */
+	if (remote->state != REMOTE_AWAY)
+		put_back(remote);
+	/* Somebody else may have the number of one that is gone. */
+	for (int signal = 1; signal <= 64 && remote->state != REMOTE_GONE; signal++)
 		if (remote->postponed & BIT(signal))
 			kill(remote->pid, signal);
 	close(remote->memory);

@@ -14,6 +14,13 @@
 
 enum { REMOTE_PLACE_BYTES = 512, REMOTE_GATE_BYTES = 256 };
 
+enum remote_state {
+	REMOTE_ANSWERS,
+	REMOTE_LOST, /**< a call took too long; the thread is stopped, and no more calls are made */
+	REMOTE_AWAY, /**< as lost, but it did not even stop */
+	REMOTE_GONE  /**< it has ended */
+};
+
 /** A stopped process that the calling thread traces. */
 struct remote {
 	pid_t pid;                         /**< for a running process: the tid of the thread that makes the calls */
@@ -27,6 +34,8 @@ struct remote {
 	unsigned char borrowed[REMOTE_GATE_BYTES];
 	/** at an exec: no seccomp filter applies to its calls but those that the calling process has, too */
 	bool is_unfiltered;
+	enum remote_state state;
+	uint64_t left_ns;   /**< of the time that all calls may wait */
 	uint64_t postponed; /**< signals that came during the calls, from bit 0; sent again by remote_end() */
 };
 
@@ -69,7 +78,8 @@ bool remote_can_call(struct remote *remote);
 void remote_own_gate(struct remote *remote, uint64_t at);
 
 /** Make a system call. Return its result, or a negative errno. -ESRCH: the process is gone. -EPERM: a seccomp filter or
-    syscall user dispatch has stopped the call; the process does not see the signal for that. */
+    syscall user dispatch has stopped the call; the process does not see the signal for that. -ETIMEDOUT: it has not
+    ended within seconds; the thread is stopped again, if it can be, and makes no more calls. */
 int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
 		    uint64_t f);
 

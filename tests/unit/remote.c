@@ -3,6 +3,7 @@
  * tracer is killed meanwhile, not at all. The kernel's own code is hidden from what is tested, which would borrow bytes
  * there. */
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -22,7 +23,7 @@
 #include "inject/remote.h"
 #include "os/proc.h"
 
-enum { PAGE = 4096, BASE = 0x400000, STATUS = 42 };
+enum { PAGE = 4096, BASE = 0x400000, STATUS = 42, A_MOMENT_NS = 100000000 };
 
 uint64_t __real_proc_auxv(pid_t pid, uint64_t type);
 uint64_t __wrap_proc_auxv(pid_t pid, uint64_t type);
@@ -70,6 +71,14 @@ static void write_program(const char *path)
 	assert_int_equal(write(fd, file, sizeof(file)), sizeof(file));
 	assert_int_equal(fchmod(fd, 0700), 0);
 	assert_int_equal(close(fd), 0);
+}
+
+static volatile sig_atomic_t signals_noted;
+
+static void note_signal(int signal)
+{
+	(void)signal;
+	signals_noted++;
 }
 
 /* A child of the caller that stands at its exec, traced by the caller. */
@@ -162,12 +171,72 @@ static void a_killed_tracer_ruins_no_program(void **state)
 	assert_int_equal(WEXITSTATUS(status), STATUS);
 }
 
+/* The instruction that begins each call becomes a jump to itself, as a sibling could write it. */
+static void a_call_that_does_not_end_is_given_up(void **state)
+{
+	static const unsigned char jump[] = {0xeb, 0xfe};
+	struct remote remote;
+	struct diag diag = {""};
+	int status;
+	pid_t pid = held(*state);
+	assert_int_equal(remote_begin(&remote, pid, &diag), 0);
+	assert_true(remote_write(remote.memory, remote.gate, jump, sizeof(jump)));
+	remote.left_ns = A_MOMENT_NS;
+	assert_int_equal(remote_call(&remote, SYS_getpid, 0, 0, 0, 0, 0, 0), -ETIMEDOUT);
+	assert_int_equal(remote.state, REMOTE_LOST);
+	assert_int_equal(remote_call(&remote, SYS_getpid, 0, 0, 0, 0, 0, 0), -ETIMEDOUT);
+	remote_end(&remote);
+	assert_int_equal(ptrace(PTRACE_DETACH, pid, 0, 0), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), STATUS);
+}
+
+/* A call that waits is no better: it is interrupted. */
+static void a_call_that_waits_is_given_up(void **state)
+{
+	struct remote remote;
+	struct diag diag = {""};
+	int status;
+	pid_t pid = held(*state);
+	assert_int_equal(remote_begin(&remote, pid, &diag), 0);
+	remote.left_ns = A_MOMENT_NS;
+	assert_int_equal(remote_call(&remote, SYS_pause, 0, 0, 0, 0, 0, 0), -ETIMEDOUT);
+	remote_end(&remote);
+	assert_int_equal(ptrace(PTRACE_DETACH, pid, 0, 0), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), STATUS);
+}
+
+/* Whatever takes the number of the process that has ended gets none of its signals; here the caller is it. */
+static void a_process_that_is_gone_gets_no_signal(void **state)
+{
+	struct remote remote;
+	struct diag diag = {""};
+	pid_t pid = held(*state);
+	assert_int_equal(remote_begin(&remote, pid, &diag), 0);
+	assert_int_equal(kill(pid, SIGUSR1), 0);
+	assert_int_equal(remote_call(&remote, SYS_getpid, 0, 0, 0, 0, 0, 0), pid);
+	assert_int_not_equal(remote.postponed, 0);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(remote_call(&remote, SYS_getpid, 0, 0, 0, 0, 0, 0), -ESRCH);
+	waitpid(pid, NULL, __WALL);
+	remote.pid = getpid();
+	signal(SIGUSR1, note_signal);
+	remote_end(&remote);
+	assert_int_equal(signals_noted, 0);
+}
+
 int main(void)
 {
 	static char path[] = "./xheap-remote.XXXXXX";
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(a_program_without_spare_bytes_begins_as_if_nothing_had_been, path),
 		cmocka_unit_test_prestate(a_killed_tracer_ruins_no_program, path),
+		cmocka_unit_test_prestate(a_call_that_does_not_end_is_given_up, path),
+		cmocka_unit_test_prestate(a_call_that_waits_is_given_up, path),
+		cmocka_unit_test_prestate(a_process_that_is_gone_gets_no_signal, path),
 	};
 	close(mkstemp(path));
 	write_program(path);
