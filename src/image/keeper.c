@@ -123,7 +123,7 @@ static bool is_own_file(const char *path)
 {
 	struct stat own;
 	struct mount_file file;
-	return path[0] == '/' && stat("/proc/self/exe", &own) == 0 && mount_file_find(path, &file) &&
+	return path[0] == '/' && stat("/proc/self/exe", &own) == 0 && mount_file_find(MOUNT_WALK_OPTION, path, &file) &&
 	       own.st_ino == file.inode && own.st_dev == file.device;
 }
 

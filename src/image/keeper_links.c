@@ -108,7 +108,7 @@ static void send_path(const struct keeper *keeper, const struct kept_option *kep
 	struct mount_file file;
 	const char *path = kept->option.image, *target = file.path;
 	send_link(keeper, kept->id, WATCH_LINK_INTERPRETER, path, NULL);
-	if (!mount_file_find(path, &file))
+	if (!mount_file_find(MOUNT_WALK_OPTION, path, &file))
 		return;
 	send_link(keeper, kept->id, WATCH_LINK_INTERPRETER, target, NULL);
 	for (size_t i = 0; i < links->count; i++)
