@@ -20,7 +20,7 @@
 enum { WALK_MS = 250 };
 
 /* Of lost look-ups in other namespaces, beside the kinds of this one. */
-enum { WALK_OTHERS = MOUNT_WALK_OPTION + 1 };
+enum { WALK_OTHERS = MOUNT_WALK_LINK + 1 };
 
 /* ---- looking up ---- */
 

@@ -9,7 +9,7 @@
 
 /** What is looked up in this process's namespace: one that takes too long keeps none of another kind from being found.
  */
-enum mount_walk_kind { MOUNT_WALK_SYSTEM, MOUNT_WALK_OPTION };
+enum mount_walk_kind { MOUNT_WALK_SYSTEM, MOUNT_WALK_OPTION, MOUNT_WALK_LINK };
 
 /** Zero it for the namespace of this process. */
 struct mount_namespace {

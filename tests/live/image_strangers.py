@@ -262,6 +262,27 @@ def paths():
             see(PERL)
 
 
+def programs():
+    """A link of root's in the keeper's PATH that leads to a user's link keeps the keeper waiting for nobody."""
+    if not has_fuse():
+        return SKIPPED + "no FUSE file system"
+    clear()
+    register("perl")
+    directory, of_user, usual = FILES / "programs", place_of_user("of-user"), os.environ["PATH"]
+    directory.mkdir()
+    with without_answer(FILES / "unanswered-link") as silent_path:
+        for number, target in enumerate([*[silent_path] * 6, PERL]):
+            (of_user / str(number)).symlink_to(target)
+            (directory / f"link-{number}").symlink_to(of_user / str(number))
+        os.environ["PATH"] = f"{directory}:{usual}"
+        try:
+            with Watching():
+                wait_until_in_force()
+                see(PERL)
+        finally:
+            os.environ["PATH"] = usual
+
+
 def ticks(pid):
     words = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
     return int(words[11]) + int(words[12])
@@ -357,4 +378,4 @@ def numerous():
 
 enter()
 prepare()
-sys.exit(run_tests(silent, layers, said_to_user, by_link, paths, numerous))
+sys.exit(run_tests(silent, layers, said_to_user, by_link, paths, programs, numerous))
