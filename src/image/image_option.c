@@ -10,9 +10,13 @@
 #include <strings.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/settings_file.h"
 #include "base/text.h"
+#include "base/trusted_files.h"
+#include "image/mount_namespace.h"
+#include "os/selinux.h"
 #include "session/control/own_program.h"
 #include "session/directory/directory.h"
 #include "session/tracer/image_domain.h"
@@ -192,11 +196,12 @@ static int check_user(const char *key, const char *user, uint32_t *id, struct di
 static bool is_own_loader(const char *path)
 {
 	static const char *const machines[] = {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-musl-x86_64.so.1"};
-	struct stat file, loader;
-	if (path[0] != '/' || stat(path, &file) != 0)
+	struct mount_file file;
+	struct stat loader;
+	if (path[0] != '/' || !mount_file_find(MOUNT_WALK_OPTION, path, &file))
 		return false;
 	for (size_t i = 0; i < sizeof(machines) / sizeof(*machines); i++)
-		if (stat(machines[i], &loader) == 0 && loader.st_dev == file.st_dev && loader.st_ino == file.st_ino)
+		if (stat(machines[i], &loader) == 0 && loader.st_dev == file.device && loader.st_ino == file.inode)
 			return false;
 	return true;
 }
@@ -299,7 +304,14 @@ int image_option_check(struct image_option *option, struct diag *why)
 
 int image_option_check_domain(const struct image_option *option, struct diag *why)
 {
-	return image_option_is_path(option) && !option->is_forced ? image_domain_check(option->image, why) : 0;
+	const struct mount_namespace own = {.walks = MOUNT_WALK_OPTION};
+	if (!image_option_is_path(option) || option->is_forced || !selinux_is_enforcing(trusted_root()))
+		return 0;
+	int file = mount_walk(&own, option->image, true);
+	int error = image_domain_check(option->image, file, why);
+	if (file >= 0)
+		close(file);
+	return error;
 }
 
 /* ---- reading ---- */

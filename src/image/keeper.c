@@ -123,7 +123,8 @@ static void keep_option(struct keeper *keeper, const struct image_option *option
 static bool is_own_file(const char *path)
 {
 	struct mount_file file;
-	return path[0] == '/' && mount_file_find(path, &file) && own_program_is(file.device, file.inode);
+	return path[0] == '/' && mount_file_find(MOUNT_WALK_OPTION, path, &file) &&
+	       own_program_is(file.device, file.inode);
 }
 
 /* Say the mistakes of all files if they are not those that were said last. */

@@ -20,7 +20,8 @@ static const char alternatives[] = "/etc/alternatives";
 
 struct link {
 	char *path, *target; /**< target: the file at its end */
-	struct stat status;  /**< of the target */
+	dev_t device;        /**< with the inode: of the target */
+	ino_t inode;
 };
 
 struct link_list {
@@ -28,21 +29,19 @@ struct link_list {
 	size_t count, capacity;
 };
 
+/* On the way to its target the link may pass links of users, who decide what is there, and how long that takes. */
 static void links_of_directory(void *cookie, const char *directory)
 {
 	struct link_list *links = cookie;
 	DIR *list = opendir(directory);
 	for (const struct dirent *entry; list && (entry = readdir(list));) {
-		char path[PATH_MAX], target[PATH_MAX];
-		struct link link;
+		char path[PATH_MAX];
+		struct mount_file file;
 		snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
-		if (entry->d_type != DT_LNK || !realpath(path, target) || stat(target, &link.status) != 0 ||
-		    !S_ISREG(link.status.st_mode))
+		if (entry->d_type != DT_LNK || !mount_file_find(MOUNT_WALK_LINK, path, &file) || !S_ISREG(file.mode))
 			continue;
-		link.path = strdup(path);
-		link.target = strdup(target);
 		memory_grow(links->items, links->count, links->capacity);
-		links->items[links->count++] = link;
+		links->items[links->count++] = (struct link){strdup(path), strdup(file.path), file.device, file.inode};
 	}
 	if (list)
 		closedir(list);
@@ -76,13 +75,14 @@ static void directories_each(void (*visit)(void *cookie, const char *directory),
 
 /* ---- messages ---- */
 
+/* file: the link whose target the path is, or NULL. */
 static void send_link(const struct keeper *keeper, uint32_t option, enum watch_link kind, const char *path,
-		      const struct stat *status)
+		      const struct link *file)
 {
 	struct watch_message message = {.kind = WATCH_LINK, .id = option, .value = (int32_t)kind};
-	if (status) {
-		message.option.device = status->st_dev;
-		message.option.inode = status->st_ino;
+	if (file) {
+		message.option.device = file->device;
+		message.option.inode = file->inode;
 	}
 	if ((size_t)snprintf(message.text, sizeof(message.text), "%s", path) < sizeof(message.text))
 		watch_send(keeper->watcher, &message, -1, true);
@@ -98,7 +98,7 @@ static void send_name(const struct keeper *keeper, const struct kept_option *kep
 		if (leads)
 			send_link(keeper, kept->id, WATCH_LINK_INTERPRETER, link->path, NULL);
 		else if (!strcmp(text_file_name(link->path), name))
-			send_link(keeper, kept->id, WATCH_LINK_FILE, link->target, &link->status);
+			send_link(keeper, kept->id, WATCH_LINK_FILE, link->target, link);
 	}
 }
 
@@ -108,7 +108,7 @@ static void send_path(const struct keeper *keeper, const struct kept_option *kep
 	struct mount_file file;
 	const char *path = kept->option.image, *target = file.path;
 	send_link(keeper, kept->id, WATCH_LINK_INTERPRETER, path, NULL);
-	if (!mount_file_find(path, &file))
+	if (!mount_file_find(MOUNT_WALK_OPTION, path, &file))
 		return;
 	send_link(keeper, kept->id, WATCH_LINK_INTERPRETER, target, NULL);
 	for (size_t i = 0; i < links->count; i++)

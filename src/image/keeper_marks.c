@@ -83,7 +83,7 @@ static void mark_file(struct keeper *keeper, const struct mount_namespace *space
 
 static void mark_files(struct keeper *keeper)
 {
-	struct mount_namespace own = {.pid = 0};
+	struct mount_namespace own = {.walks = MOUNT_WALK_OPTION};
 	mount_table_read(&own.table, 0, MOUNT_TABLE_MAX);
 	for (size_t i = 0; i < keeper->kept_count; i++)
 		if (keeper->kept[i].is_in_force && image_option_is_path(&keeper->kept[i].option))
@@ -305,7 +305,7 @@ void keeper_send_option(struct keeper *keeper, const struct kept_option *kept)
 	memcpy(message.option.image.arguments, option->arguments, sizeof(option->arguments));
 	memcpy(message.option.image.cgroup, option->cgroup, sizeof(option->cgroup));
 	const char *path = option->image;
-	if (is_path && mount_file_find(option->image, &file)) {
+	if (is_path && mount_file_find(MOUNT_WALK_OPTION, option->image, &file)) {
 		path = file.path;
 		message.option.device = file.device;
 		message.option.inode = file.inode;

@@ -19,8 +19,8 @@
 /* How long a look-up may take. A busy machine may need that. */
 enum { WALK_MS = 250 };
 
-/* A lost look-up in one namespace keeps those in the other from none. */
-enum walk_key { WALK_OWN, WALK_OTHERS };
+/* Of lost look-ups in other namespaces, beside the kinds of this one. */
+enum { WALK_OTHERS = MOUNT_WALK_LINK + 1 };
 
 /* ---- looking up ---- */
 
@@ -68,7 +68,8 @@ int mount_walk(const struct mount_namespace *space, const char *path, bool follo
 	if ((size_t)snprintf(walk.path, sizeof(walk.path), "%s", path) >= sizeof(walk.path))
 		return -ENAMETOOLONG;
 	request.size = offsetof(struct walk_request, path) + strlen(path) + 1;
-	int failure = losable_ask(&walkers, space->pid ? WALK_OTHERS : WALK_OWN, &request, &answer, WALK_MS);
+	uint32_t key = space->pid ? WALK_OTHERS : (uint32_t)space->walks;
+	int failure = losable_ask(&walkers, key, &request, &answer, WALK_MS);
 	lost += failure == -ETIMEDOUT || failure == -EBUSY;
 	if (failure || answer.fd_count != 1)
 		return failure ? failure : error ? error : -EIO;
@@ -105,9 +106,9 @@ bool mount_file_status(int fd, struct mount_file *file)
 	return true;
 }
 
-bool mount_file_find(const char *path, struct mount_file *file)
+bool mount_file_find(enum mount_walk_kind kind, const char *path, struct mount_file *file)
 {
-	static const struct mount_namespace own;
+	const struct mount_namespace own = {.walks = kind};
 	int fd = mount_walk(&own, path, true);
 	bool is_found = fd >= 0 && mount_file_status(fd, file);
 	if (fd >= 0)

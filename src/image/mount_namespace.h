@@ -7,10 +7,15 @@
 
 #include "image/mount_table.h"
 
+/** What is looked up in this process's namespace: one that takes too long keeps none of another kind from being found.
+ */
+enum mount_walk_kind { MOUNT_WALK_SYSTEM, MOUNT_WALK_OPTION, MOUNT_WALK_LINK };
+
 /** Zero it for the namespace of this process. */
 struct mount_namespace {
-	uint64_t inode; /**< of the namespace; 0: that of this process */
-	pid_t pid;      /**< a process there; 0: this one */
+	uint64_t inode;             /**< of the namespace; 0: that of this process */
+	pid_t pid;                  /**< a process there; 0: this one */
+	enum mount_walk_kind walks; /**< in the namespace of this process */
 	struct mount_table table;
 };
 
@@ -54,7 +59,7 @@ struct mount_file {
 bool mount_file_status(int fd, struct mount_file *file);
 
 /** Look up the path in this process's namespace and describe its file. Return false if that fails. */
-bool mount_file_find(const char *path, struct mount_file *file);
+bool mount_file_find(enum mount_walk_kind kind, const char *path, struct mount_file *file);
 
 /** Return the number of the mount that a descriptor's file lies on, without asking the file system; 0: unknown. */
 uint32_t mount_id_of(int fd);

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from image_lab import FILES, ROOT, Watching, clear, enter, listed, prepare, register, run, usual_places, wait_for_starts, wait_until_in_force
+from image_lab import FILES, OPTIONS, ROOT, Watching, clear, enter, listed, prepare, register, run, usual_places, wait_for_starts, wait_until_in_force
 from live import LONG_SECONDS, PROGRAMS, XHEAP, expect, run_tests, told, wait_for, xheap
 
 USER = 65534
@@ -233,6 +233,57 @@ def by_link():
         waiting.wait()
 
 
+@contextlib.contextmanager
+def without_answer(place):
+    """A FUSE file system that never answers about its name `silent`."""
+    place.mkdir(exist_ok=True)
+    server = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", STRANGER, "serve", place, DEVICE, PERL, "-1", str(LONG_SECONDS)], stdout=subprocess.PIPE, text=True)
+    try:
+        expect(server.stdout.readline() == "serves\n", "no FUSE file system")
+        yield place / "silent"
+    finally:
+        server.kill()
+        server.wait()
+        run("umount", "-l", place)
+
+
+def paths():
+    """Registered PATHs whose look-up never ends keep no file system from being watched."""
+    if not has_fuse():
+        return SKIPPED + "no FUSE file system"
+    clear()
+    register("perl")
+    with without_answer(FILES / "paths") as silent_path:
+        for number in range(6):
+            (OPTIONS / f"silent-{number}.conf").write_text(f"[image]\nImage = {silent_path}/{number}\n")
+        (OPTIONS / "loader.conf").write_text(f"[image]\nImage = {silent_path}/ld-linux-x86-64.so.2\n")
+        with Watching():
+            wait_until_in_force()
+            wait_for("marks of the file system", lambda: is_marked(FILES) and not row_at(FILES))
+            see(PERL)
+
+
+def programs():
+    """A link of root's in the keeper's PATH that leads to a user's link keeps the keeper waiting for nobody."""
+    if not has_fuse():
+        return SKIPPED + "no FUSE file system"
+    clear()
+    register("perl")
+    directory, of_user, usual = FILES / "programs", place_of_user("of-user"), os.environ["PATH"]
+    directory.mkdir()
+    with without_answer(FILES / "unanswered-link") as silent_path:
+        for number, target in enumerate([*[silent_path] * 6, PERL]):
+            (of_user / str(number)).symlink_to(target)
+            (directory / f"link-{number}").symlink_to(of_user / str(number))
+        os.environ["PATH"] = f"{directory}:{usual}"
+        try:
+            with Watching():
+                wait_until_in_force()
+                see(PERL)
+        finally:
+            os.environ["PATH"] = usual
+
+
 def ticks(pid):
     words = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
     return int(words[11]) + int(words[12])
@@ -328,4 +379,4 @@ def numerous():
 
 enter()
 prepare()
-sys.exit(run_tests(silent, layers, said_to_user, by_link, numerous))
+sys.exit(run_tests(paths, programs))

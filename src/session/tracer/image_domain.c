@@ -63,16 +63,16 @@ static int domain_check(const char *root, const char *path, const char *before, 
 				   path, before, after);
 }
 
-int image_domain_check(const char *path, struct diag *why)
+int image_domain_check(const char *path, int file, struct diag *why)
 {
-	char processes[1200], context[SELINUX_CONTEXT_BYTES], label[SELINUX_CONTEXT_BYTES];
+	char processes[1200], link[40], context[SELINUX_CONTEXT_BYTES], label[SELINUX_CONTEXT_BYTES];
 	const char *root = trusted_root();
-	if (!selinux_is_enforcing(root))
+	if (file == -ENOENT)
 		return 0;
-	ssize_t size = getxattr(path, SELINUX_LABEL, label, sizeof(label) - 1);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
+	ssize_t size = getxattr(link, SELINUX_LABEL, label, sizeof(label) - 1);
 	if (size <= 0)
-		return errno == ENOENT ? 0
-				       : diag_fail(why, EACCES, "%s: it has no SELinux label that can be read", path);
+		return diag_fail(why, EACCES, "%s: it has no SELinux label that can be read", path);
 	label[size] = 0;
 	struct domains *domains = calloc(1, sizeof(*domains));
 	snprintf(processes, sizeof(processes), "%s/proc", root);

@@ -15,7 +15,8 @@
 bool image_changes_domain(const struct control_image *image, pid_t tid, struct diag *why);
 
 /** Return a negative errno with the reason if a process that runs now would get a new domain by executing the file; 0:
-    none would, there is no file, or the machine does not enforce SELinux. */
-int image_domain_check(const char *path, struct diag *why);
+    none would, or there is no file. The machine enforces SELinux. file: its descriptor, of any kind, or the
+    negative errno of its look-up. */
+int image_domain_check(const char *path, int file, struct diag *why);
 
 #endif

@@ -8,8 +8,8 @@
  *
  * stranger serve DIRECTORY DEVICE FILE ANSWERED SECONDS: a FUSE file system there, through the device, whose file
  * `file` is a copy of FILE. All opens of it are answered but the one after the first ANSWERED; with -1 all opens are
- * answered, and no reads. What is not answered makes a file `DIRECTORY.unanswered`. Print "serves" when it is mounted.
- * After so many seconds it ends by itself.
+ * answered, and no reads. Nobody gets an answer about the name `silent`. What is not answered makes a file
+ * `DIRECTORY.unanswered`. Print "serves" when it is mounted. After so many seconds it ends by itself.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -59,6 +59,8 @@ static void answer_lookup(const struct fuse_in_header *head, const char *name)
 				       .attr = attributes(FILE_NODE)};
 	if (strcmp(name, "file") == 0)
 		reply(head->unique, 0, &entry, sizeof(entry));
+	else if (strcmp(name, "silent") == 0)
+		close(open(note, O_CREAT | O_WRONLY, 0644));
 	else
 		reply(head->unique, -ENOENT, NULL, 0);
 }
