@@ -20,7 +20,7 @@ AS_USER = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "-
 IN_OWN_SPACE = ["unshare", "--mount", "--propagation", "private"]
 IN_USERS_SPACE = [*AS_USER, "unshare", "--user", "--map-root-user", "--mount"]
 STRANGER, DEVICE, PERL = os.path.join(PROGRAMS, "stranger"), FILES / "device", FILES / "perl"
-STARTS, MOUNTS, NAMESPACES = 300, 12000, 256
+STARTS, MOUNTS, NAMESPACES = 1000, 12000, 256
 SKIPPED = "skipped: "
 
 
@@ -379,4 +379,4 @@ def numerous():
 
 enter()
 prepare()
-sys.exit(run_tests(paths, programs))
+sys.exit(run_tests(silent, layers, said_to_user, by_link, paths, programs, numerous))
