@@ -14,7 +14,15 @@
 #include "image/watch_message.h"
 #include "image/watcher.h"
 
-enum { LOGGER_MAX = 512, START_MAX = 512, EACH_MAX = 8, LINK_MAX = 2048, UNREGISTERED_MAX = 1024, UNWATCHED_MAX = 8 };
+enum {
+	LOGGER_MAX = 512,
+	START_MAX = 512,
+	EACH_MAX = 8,
+	LINK_MAX = 2048,
+	UNREGISTERED_MAX = 1024,
+	IGNORED_MAX = 4096,
+	UNWATCHED_MAX = 8
+};
 
 /** A registered image. */
 struct registered {
@@ -81,7 +89,8 @@ struct start {
 
 /** A group of the kernel's, with its marks, its queue and its unanswered events. */
 struct watcher_group {
-	int group;         /**< -1: the row is free */
+	int group;              /**< -1: the row is free */
+	unsigned ignored_count; /**< files about which it does not ask */
 	uint64_t until_ns; /**< it has no marks, and since then no exec can be on its way to it; 0: it has its marks */
 };
 
