@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "image/user_share.h"
 #include "image/watch_thread.h"
 #include "image/watcher_state.h"
 #include "os/monotonic.h"
@@ -395,7 +396,8 @@ static bool is_loader(const struct watcher_file *file)
 	return is_named && file->status.st_uid == 0;
 }
 
-/* Count a file about which the kernel is not to ask. Return false if the group has enough of them: each takes memory. */
+/* Count a file about which the kernel is not to ask. Return false if the group has enough of them: each takes
+   memory. */
 static bool take_ignored(struct watcher *watcher, struct watcher_group *group)
 {
 	pthread_mutex_lock(&watcher->lock);
@@ -438,7 +440,7 @@ static bool take_start(struct watcher_reader *reader, const struct registered *r
 	bool is_left = row->option.image.checks_privileges && is_privileged(event->fd, &file->status);
 	const struct start start = {.option = row->id,
 				    .user = user_of(event->pid),
-				    .share = watcher_share(watcher, event->pid),
+				    .share = user_share(event->pid),
 				    .tid = event->pid,
 				    .event = event->fd,
 				    .is_local = watcher_is_local(event->fd)};

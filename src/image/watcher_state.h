@@ -127,7 +127,7 @@ struct watcher {
 	struct watcher_opens *opens;
 	dev_t device; /**< with the inode: of xheap itself */
 	ino_t inode;
-	ino_t mounts, users;  /**< the namespaces of mounts and users */
+	ino_t mounts;         /**< the namespace of mounts */
 	uint64_t deadline_ns; /**< time that a start may wait for its logger */
 	bool is_over, is_new, has_failed;
 	pthread_mutex_t lock; /**< of all that follows */
@@ -240,10 +240,6 @@ int watcher_check_deadlines(struct watcher *watcher);
 /** Report a start to the keeper. taker: its logger; NULL: none. */
 void watcher_report(const struct watcher *watcher, uint32_t option, pid_t pid, enum control_outcome outcome,
 		    const char *why, const struct taker *taker);
-
-/** Return the user whose share of places, loggers and traces a start by the thread takes: the real user, or whoever has
-    made the namespace of users that it is in. */
-uint32_t watcher_share(const struct watcher *watcher, pid_t tid);
 
 /** Return the last start of the share that has the most places, but for root's, of those that wait for an answer or of
     all; NULL: a further start of `share` would make that the greatest. */
