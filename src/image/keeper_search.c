@@ -18,11 +18,13 @@
 #include <unistd.h>
 
 #include "image/keeper_state.h"
+#include "image/user_share.h"
 #include "os/monotonic.h"
 
-/* Of a search: for root's processes, and for those of each other user. */
+/* Of a search: for root's processes, for those of each other user, and for those of all other users. */
 #define ROOT_NS (400 * NS_PER_MS)
 #define USER_NS (20 * NS_PER_MS)
+#define USERS_NS (200 * NS_PER_MS)
 /* While marks are set anew, for all namespaces have to be marked again. */
 #define ANEW_NS (2 * NS_PER_S)
 
@@ -64,23 +66,6 @@ static uint64_t budget_ns(const struct namespace_search *search, const struct se
 	return owner->user ? USER_NS : search->is_anew ? ANEW_NS : ROOT_NS;
 }
 
-/* Return the user namespace that has made another one, nearest to that of this process: its owner is a user here. */
-static uint32_t maker_of(int user_space, const struct stat *own)
-{
-	uint32_t user = UINT32_MAX;
-	struct stat status;
-	for (int parent; user_space >= 0; user_space = parent) {
-		ioctl(user_space, NS_GET_OWNER_UID, &user);
-		parent = ioctl(user_space, NS_GET_PARENT);
-		close(user_space);
-		if (parent >= 0 && fstat(parent, &status) == 0 && is_same_file(&status, own)) {
-			close(parent);
-			break;
-		}
-	}
-	return user;
-}
-
 /* Return whether the mount namespace belongs to this process's user namespace; else store who has made its own. */
 static bool is_of_own_users(int space, uint32_t *user)
 {
@@ -89,12 +74,12 @@ static bool is_of_own_users(int space, uint32_t *user)
 	*user = UINT32_MAX;
 	if (user_space < 0)
 		return false;
-	bool is_own = stat("/proc/self/ns/user", &own) == 0 && fstat(user_space, &status) == 0 &&
-		      is_same_file(&own, &status);
+	bool is_own =
+		stat("/proc/self/ns/user", &own) == 0 && fstat(user_space, &status) == 0 && is_same_file(&own, &status);
 	if (is_own)
 		close(user_space);
 	else
-		*user = maker_of(user_space, &own);
+		*user = user_space_maker(user_space);
 	return is_own;
 }
 
@@ -171,13 +156,21 @@ static void take_space(struct keeper *keeper, pid_t pid, struct search_owner *ow
 	close(fd);
 }
 
-/* Look at a process, if its user has time left. */
-static void take_process(struct keeper *keeper, pid_t pid, uint32_t user)
+/* Return whether this search looks at processes of the user now. */
+static bool has_time(struct namespace_search *search, pid_t pid, uint32_t user)
+{
+	if (user == IMAGE_SHARE_ROOT)
+		return true;
+	if (pid >= search->users_next && search->users_ns >= USERS_NS && !search->users_stopped)
+		search->users_stopped = pid;
+	return pid >= search->users_next && !search->users_stopped;
+}
+
+static void take_new_space(struct keeper *keeper, pid_t pid, uint32_t user, uint64_t space, uint64_t now)
 {
 	struct namespace_search *search = &keeper->search;
 	struct search_owner *owner = owner_of_user(search, user);
-	uint64_t budget = budget_ns(search, owner), now = monotonic_now_ns();
-	struct stat status;
+	uint64_t budget = budget_ns(search, owner);
 	bool is_new = false;
 	if (owner->stopped || pid < owner->next)
 		return;
@@ -187,11 +180,26 @@ static void take_process(struct keeper *keeper, pid_t pid, uint32_t user)
 		owner->stopped = pid;
 		return;
 	}
-	if (space_status(pid, &status) && search->spaces.count < SPACE_MAX)
-		map_add(&search->spaces, status.st_ino, &is_new);
+	if (search->spaces.count < SPACE_MAX)
+		map_add(&search->spaces, space, &is_new);
 	if (is_new)
 		take_space(keeper, pid, owner, now + budget - owner->spent_ns);
 	owner->spent_ns += monotonic_now_ns() - now;
+}
+
+/* Look at a process, if its user has time left. `user` is the owner of its files in /proc. */
+static void take_process(struct keeper *keeper, pid_t pid, uint32_t user)
+{
+	struct namespace_search *search = &keeper->search;
+	uint64_t now = monotonic_now_ns();
+	struct stat status;
+	if (!has_time(search, pid, user) || !space_status(pid, &status) || map_find(&search->spaces, status.st_ino))
+		return;
+	uint32_t share = user_share(pid);
+	if (has_time(search, pid, share))
+		take_new_space(keeper, pid, share, status.st_ino, now);
+	if (share != IMAGE_SHARE_ROOT)
+		search->users_ns += monotonic_now_ns() - now;
 }
 
 static void take_processes(struct keeper *keeper)
@@ -235,7 +243,10 @@ static void search_end(struct namespace_search *search)
 				(struct search_owner){.user = owner.user, .next = owner.stopped, .mount = owner.mount};
 	}
 	search->owner_count = kept;
-	search->is_cut = kept > 0;
+	search->is_cut = kept > 0 || search->users_stopped;
+	search->users_next = search->users_stopped;
+	search->users_stopped = 0;
+	search->users_ns = 0;
 	map_fini(&search->spaces);
 	map_fini(&search->devices);
 }
@@ -269,6 +280,7 @@ void keeper_search_anew(struct keeper *keeper)
 	if (!keeper_marks_systems(keeper))
 		return;
 	keeper->search.owner_count = 0;
+	keeper->search.users_next = 0;
 	keeper->search.is_cut = false;
 	keeper->search.is_anew = true;
 	search_all(keeper);

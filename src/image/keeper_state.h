@@ -43,6 +43,7 @@ struct kept_session {
 	bool is_seen;      /**< used by the scan */
 	bool is_passed;    /**< the watcher has its socket */
 	uint32_t option, user;
+	uint32_t share; /**< of an announced one: whose places it takes */
 	uint64_t asked_ns;
 };
 
@@ -60,8 +61,8 @@ struct search_owner {
 /** A user who has made user namespaces: in their mount namespaces nothing is watched. */
 struct namespace_owner {
 	uint32_t user;
-	uint64_t count, namespace; /**< of mount namespaces; the inode of one */
-	pid_t pid;                 /**< a process there */
+	uint64_t count, namespace;     /**< of mount namespaces; the inode of one */
+	pid_t pid;                     /**< a process there */
 	char place[IMAGE_PLACE_BYTES]; /**< of a file system there */
 };
 
@@ -70,8 +71,10 @@ struct namespace_search {
 	struct search_owner owners[SEARCH_OWNER_MAX]; /**< the last row: all for whom there was no other one */
 	struct namespace_owner makers[SEARCH_OWNER_MAX];
 	unsigned owner_count, maker_count;
-	struct map spaces;  /**< by their inodes */
-	struct map devices; /**< of this namespace's file systems */
+	struct map spaces;               /**< by their inodes */
+	struct map devices;              /**< of this namespace's file systems */
+	uint64_t users_ns;               /**< spent on users other than root */
+	pid_t users_next, users_stopped; /**< as of an owner, for all of them */
 	bool is_anew, is_cut;
 };
 
@@ -90,7 +93,7 @@ struct keeper {
 	uint64_t options_read_ns;            /**< when the files were read last */
 	uint32_t marks_sent, marks_in_force; /**< how often to this watcher, and how often it has answered */
 	uint64_t marks_sent_ns;
-	bool lacks_sessions;                 /**< a session had not answered when the marks were sent last */
+	bool lacks_sessions; /**< a session had not answered when the marks were sent last */
 	uint32_t next_id;
 	struct kept_option *kept;
 	size_t kept_count, kept_capacity;

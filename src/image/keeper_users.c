@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "image/keeper_state.h"
+#include "image/user_share.h"
 #include "os/monotonic.h"
+#include "os/proc.h"
 #include "session/directory/directory.h"
 #include "session/logger/announce.h"
 
@@ -38,13 +40,13 @@ int keeper_announced_open(struct diag *diag)
 	return error ? error : fd;
 }
 
-/* Return whether there is a place for a session more of the user. */
-static bool has_place(const struct keeper *keeper, uint32_t user)
+/* Return whether there is a place for a session more of the share. */
+static bool has_place(const struct keeper *keeper, uint32_t share)
 {
 	size_t count = 0, all = 0;
 	for (size_t i = 0; i < keeper->session_count; i++) {
 		all += keeper->sessions[i].is_announced;
-		count += keeper->sessions[i].is_announced && keeper->sessions[i].user == user;
+		count += keeper->sessions[i].is_announced && keeper->sessions[i].share == share;
 	}
 	return all < KEPT_ANNOUNCED_MAX && count < SESSIONS_OF_USER_MAX;
 }
@@ -58,9 +60,11 @@ void keeper_take_announced(struct keeper *keeper)
 		int socket = accept4(keeper->announced, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (socket < 0)
 			return;
+		bool is_known = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+		uint32_t share = is_known ? user_share(peer.pid) : IMAGE_SHARE_ROOT;
 		/* Root's own sessions are found. */
-		if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid == 0 ||
-		    !has_place(keeper, peer.uid)) {
+		bool is_same = is_known && proc_status_value(peer.pid, "Uid") == (int64_t)peer.uid;
+		if (share == IMAGE_SHARE_ROOT || peer.uid == 0 || !is_same || !has_place(keeper, share)) {
 			close(socket);
 			continue;
 		}
@@ -68,6 +72,7 @@ void keeper_take_announced(struct keeper *keeper)
 										  .socket = socket,
 										  .is_announced = true,
 										  .user = peer.uid,
+										  .share = share,
 										  .asked_ns = monotonic_now_ns()};
 	}
 }

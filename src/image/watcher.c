@@ -289,8 +289,6 @@ static bool watcher_begin(struct watcher *watcher)
 	watcher->group = watcher->new_group = WATCHER_GROUP_MAX;
 	for (int i = 0; i < WATCHER_GROUP_MAX; i++)
 		watcher->groups[i].group = -1;
-	if (stat("/proc/self/ns/user", &own) == 0)
-		watcher->users = own.st_ino;
 	for (int i = 0; i < LOGGER_MAX; i++)
 		watcher->takers[i].socket = -1;
 	isolate(watcher);

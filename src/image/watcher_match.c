@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -63,12 +65,15 @@ static bool has_own_mounts(const struct match *match)
 }
 
 /* Whether the file is the one at the path, and the keeper does not know that yet: it has just replaced another one. The
-   event's own path is not asked for that: it is another one through a bind mount. */
+   event's own path is not asked for that: it is another one through a bind mount. No
+   server is asked for what the kernel knows. */
 static bool has_replaced(const struct registered *row, const struct watcher_file *file)
 {
-	struct stat now;
-	return !strcmp(row->name, file->name) && stat(row->image, &now) == 0 && now.st_dev == file->status.st_dev &&
-	       now.st_ino == file->status.st_ino;
+	struct statx now;
+	return !strcmp(row->name, file->name) &&
+	       statx(AT_FDCWD, row->image, AT_STATX_DONT_SYNC, STATX_INO, &now) == 0 &&
+	       makedev(now.stx_dev_major, now.stx_dev_minor) == file->status.st_dev &&
+	       now.stx_ino == file->status.st_ino;
 }
 
 /* Through an overlay the event may have another device than the path. */

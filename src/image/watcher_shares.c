@@ -3,56 +3,10 @@
  * Shares: whoever may execute a registered image, or name a file so, may start it as often as he likes. Users share the
  * places of starts, the loggers that begin, and the room for traces: one who floods them loses his own.
  */
-#include <fcntl.h>
-#include <linux/nsfs.h>
-#include <stdio.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "image/watcher_state.h"
-#include "os/proc.h"
 
 /* Sessions of single users, for each option; of spares and of traces of single processes, those for root alone. */
 enum { SHARE_SESSION_MAX = 4, SPARES_OF_ROOT = 1, EACH_OF_ROOT = EACH_MAX / 2 };
-
-static ino_t inode_of(int fd)
-{
-	struct stat status;
-	return fstat(fd, &status) == 0 ? status.st_ino : 0;
-}
-
-/* Return the user who has made the outermost namespace of users around `space`, which is closed; 0: root, or
-   unknown. */
-static uint32_t namespace_owner(const struct watcher *watcher, int space)
-{
-	uid_t owner = 0;
-	int outer;
-	while ((outer = ioctl(space, NS_GET_PARENT)) >= 0 && inode_of(outer) != watcher->users) {
-		close(space);
-		space = outer;
-	}
-	if (outer >= 0) {
-		ioctl(space, NS_GET_OWNER_UID, &owner);
-		close(outer);
-	}
-	close(space);
-	return owner;
-}
-
-/* The real user is asked, which a setuid file does not change. In a namespace of users a user may be many. */
-uint32_t watcher_share(const struct watcher *watcher, pid_t tid)
-{
-	char path[40];
-	struct stat status;
-	int64_t user = proc_status_value(tid, "Uid");
-	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)tid);
-	if (user <= 0 || stat(path, &status) != 0 || status.st_ino == watcher->users)
-		return user > 0 ? (uint32_t)user : IMAGE_SHARE_ROOT;
-	int space = open(path, O_RDONLY | O_CLOEXEC);
-	uint32_t owner = space >= 0 ? namespace_owner(watcher, space) : 0;
-	return owner ? owner : (uint32_t)user;
-}
 
 /* ---- places ---- */
 

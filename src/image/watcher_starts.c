@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "image/user_share.h"
 #include "image/watch_thread.h"
 #include "image/watcher_state.h"
 #include "os/monotonic.h"
@@ -386,10 +387,24 @@ static enum control_outcome pass_on(struct watcher_reader *reader, const struct 
 	return CONTROL_OUTCOME_TRACED;
 }
 
-/* Return whether the file is a loader: each start opens one, and none can be registered. */
-static bool is_loader(const char *name)
+/* Return whether the file is a loader: each start opens one, and none can be registered. A user's file may have got the
+   name of one, and get another one. */
+static bool is_loader(const struct watcher_file *file)
 {
-	return !strncmp(name, "ld-linux", strlen("ld-linux")) || !strncmp(name, "ld-musl", strlen("ld-musl"));
+	bool is_named = !strncmp(file->name, "ld-linux", strlen("ld-linux")) ||
+			!strncmp(file->name, "ld-musl", strlen("ld-musl"));
+	return is_named && file->status.st_uid == 0;
+}
+
+/* Count a file about which the kernel is not to ask. Return false if the group has enough of them: each takes
+   memory. */
+static bool take_ignored(struct watcher *watcher, struct watcher_group *group)
+{
+	pthread_mutex_lock(&watcher->lock);
+	bool has_room = group->ignored_count < IGNORED_MAX;
+	group->ignored_count += has_room;
+	pthread_mutex_unlock(&watcher->lock);
+	return has_room;
 }
 
 /* The kernel need not ask again about a loader, nor about a file beside a registered one. That lasts until the keeper
@@ -397,17 +412,21 @@ static bool is_loader(const char *name)
    after it is tried and renamed, so the kernel goes on asking. With a registered name a link could make any other file
    a registered one, a service may start a file that others start, too, and a file may get another owner. Return
    whether it is so. */
-static bool ignore_file(const struct watch_table *table, int group, int event, const struct watcher_file *file)
+static bool ignore_file(struct watcher *watcher, unsigned group, const struct watch_table *table, int event,
+			const struct watcher_file *file)
 {
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (now.tv_sec - file->status.st_ctim.tv_sec < NEW_S)
 		return false;
-	for (unsigned i = 0; i < table->option_count && !is_loader(file->name); i++)
+	for (unsigned i = 0; i < table->option_count && !is_loader(file); i++)
 		if (table->options[i].option.image.has_scripts || table->options[i].option.service[0] ||
 		    table->options[i].option.image.has_owner)
 			return false;
-	fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_IGNORED_MASK | FAN_MARK_IGNORED_SURV_MODIFY | FAN_MARK_EVICTABLE,
+	if (!take_ignored(watcher, &watcher->groups[group]))
+		return false;
+	fanotify_mark(watcher->groups[group].group,
+		      FAN_MARK_ADD | FAN_MARK_IGNORED_MASK | FAN_MARK_IGNORED_SURV_MODIFY | FAN_MARK_EVICTABLE,
 		      FAN_OPEN_EXEC_PERM, event, NULL);
 	return true;
 }
@@ -421,7 +440,7 @@ static bool take_start(struct watcher_reader *reader, const struct registered *r
 	bool is_left = row->option.image.checks_privileges && is_privileged(event->fd, &file->status);
 	const struct start start = {.option = row->id,
 				    .user = user_of(event->pid),
-				    .share = watcher_share(watcher, event->pid),
+				    .share = user_share(event->pid),
 				    .tid = event->pid,
 				    .event = event->fd,
 				    .is_local = watcher_is_local(event->fd)};
@@ -456,7 +475,7 @@ static bool take_file(struct watcher_reader *reader, const struct fanotify_event
 	if (!table)
 		return false;
 	const struct registered *row = watcher_match(watcher, table, event->fd, event->pid, file);
-	if (!row && !ignore_file(table, watcher->groups[group].group, event->fd, file))
+	if (!row && !ignore_file(watcher, group, table, event->fd, file))
 		watcher_note_unregistered(watcher, table, event->fd, file, messages);
 	bool waits = row && take_start(reader, row, event, file);
 	pthread_mutex_lock(&watcher->lock);

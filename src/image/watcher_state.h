@@ -14,7 +14,15 @@
 #include "image/watch_message.h"
 #include "image/watcher.h"
 
-enum { LOGGER_MAX = 512, START_MAX = 512, EACH_MAX = 8, LINK_MAX = 2048, UNREGISTERED_MAX = 1024, UNWATCHED_MAX = 8 };
+enum {
+	LOGGER_MAX = 512,
+	START_MAX = 512,
+	EACH_MAX = 8,
+	LINK_MAX = 2048,
+	UNREGISTERED_MAX = 1024,
+	IGNORED_MAX = 4096,
+	UNWATCHED_MAX = 8
+};
 
 /** A registered image. */
 struct registered {
@@ -81,7 +89,8 @@ struct start {
 
 /** A group of the kernel's, with its marks, its queue and its unanswered events. */
 struct watcher_group {
-	int group;         /**< -1: the row is free */
+	int group;              /**< -1: the row is free */
+	unsigned ignored_count; /**< files about which it does not ask */
 	uint64_t until_ns; /**< it has no marks, and since then no exec can be on its way to it; 0: it has its marks */
 };
 
@@ -116,7 +125,7 @@ struct watcher {
 	unsigned new_group; /**< the same of the group that gets its marks */
 	struct watch_life *life;
 	struct watcher_opens *opens;
-	ino_t mounts, users;  /**< the namespaces of mounts and users */
+	ino_t mounts;         /**< the namespace of mounts */
 	uint64_t deadline_ns; /**< time that a start may wait for its logger */
 	bool is_over, is_new, has_failed;
 	pthread_mutex_t lock; /**< of all that follows */
@@ -229,10 +238,6 @@ int watcher_check_deadlines(struct watcher *watcher);
 /** Report a start to the keeper. taker: its logger; NULL: none. */
 void watcher_report(const struct watcher *watcher, uint32_t option, pid_t pid, enum control_outcome outcome,
 		    const char *why, const struct taker *taker);
-
-/** Return the user whose share of places, loggers and traces a start by the thread takes: the real user, or whoever has
-    made the namespace of users that it is in. */
-uint32_t watcher_share(const struct watcher *watcher, pid_t tid);
 
 /** Return the last start of the share that has the most places, but for root's, of those that wait for an answer or of
     all; NULL: a further start of `share` would make that the greatest. */

@@ -20,6 +20,7 @@ AS_USER = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "-
 IN_OWN_SPACE = ["unshare", "--mount", "--propagation", "private"]
 IN_USERS_SPACE = [*AS_USER, "unshare", "--user", "--map-root-user", "--mount"]
 STRANGER, DEVICE, PERL = os.path.join(PROGRAMS, "stranger"), FILES / "device", FILES / "perl"
+LOADER = FILES / "ld-linux-of-user"
 STARTS, MOUNTS, NAMESPACES = 1000, 12000, 256
 SKIPPED = "skipped: "
 
@@ -377,6 +378,23 @@ def numerous():
     return f"{row['why']}; the keeper takes {used:.1%} of a processor"
 
 
+def loaders():
+    """A user's file that once had the name of a loader is seen when it gets a registered one."""
+    clear()
+    register("wanted")
+    wait_for("a file that was changed long ago", lambda: time.time() - os.stat(LOADER).st_ctime > 62)
+    with Watching():
+        wait_until_in_force()
+        for _ in range(2):
+            start(LOADER)
+        LOADER.rename(FILES / "wanted")
+        start(FILES / "wanted")
+        wait_for_starts("wanted", 1)
+
+
 enter()
 prepare()
-sys.exit(run_tests(silent, layers, said_to_user, by_link, paths, programs, numerous))
+# A start of a file that has changed in the last minute is never ignored.
+shutil.copy(PERL, LOADER)
+os.chown(LOADER, USER, USER)
+sys.exit(run_tests(silent, layers, said_to_user, by_link, paths, programs, numerous, loaders))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Whose start gives up its place when another one comes. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,10 +8,13 @@
 
 #include <cmocka.h>
 #include <stdlib.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "image/user_share.h"
 #include "image/watcher_state.h"
+#include "os/proc.h"
 
 enum { ROOT = IMAGE_SHARE_ROOT, ONE = 1000, OTHER, THIRD };
 
@@ -76,21 +80,70 @@ static void test_the_greatest_gives_up(void **state)
 static void test_the_real_user_counts(void **state)
 {
 	(void)state;
-	const struct watcher watcher = {.users = 0};
 	if (geteuid() != 0)
 		skip();
 	pid_t child = fork();
 	if (child == 0)
-		_exit(setresuid(ONE, 0, 0) != 0 || watcher_share(&watcher, getpid()) != ONE);
+		_exit(setresuid(ONE, 0, 0) != 0 || user_share(getpid()) != ONE);
 	int status;
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-	assert_int_equal(watcher_share(&watcher, getpid()), ROOT);
+	assert_int_equal(user_share(getpid()), ROOT);
+}
+
+/* Be a user in a namespace of users of one's own, then one of the further users there. Each step is said by a byte. */
+static int be_subordinate(int said, int waits)
+{
+	char byte = 0;
+	if (setresuid(ONE, ONE, ONE) != 0 || unshare(CLONE_NEWUSER) != 0)
+		return 1;
+	if (write(said, &byte, 1) != 1 || read(waits, &byte, 1) != 1 || setresuid(3, 3, 3) != 0)
+		return 1;
+	return write(said, &byte, 1) != 1 || read(waits, &byte, 1) != 0;
+}
+
+static bool map_users(pid_t pid)
+{
+	char path[40];
+	snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
+	FILE *map = fopen(path, "we");
+	bool is_written = map && fprintf(map, "0 %u 1\n1 100000 5\n", (unsigned)ONE) > 0;
+	return map && fclose(map) == 0 && is_written;
+}
+
+static void test_subordinate_users_are_their_maker(void **state)
+{
+	(void)state;
+	int said[2], waits[2];
+	char byte;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(pipe2(said, O_CLOEXEC) | pipe2(waits, O_CLOEXEC), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		close(waits[1]);
+		close(said[0]);
+		_exit(be_subordinate(said[1], waits[0]));
+	}
+	close(said[1]);
+	bool has_space = read(said[0], &byte, 1) == 1 && map_users(child);
+	bool is_other = has_space && write(waits[1], "", 1) == 1 && read(said[0], &byte, 1) == 1;
+	int64_t user = is_other ? proc_status_value(child, "Uid") : 0;
+	uint32_t share = user_share(child);
+	close(waits[1]);
+	close(waits[0]);
+	close(said[0]);
+	waitpid(child, NULL, 0);
+	if (!is_other)
+		skip();
+	assert_int_equal(user, 100002);
+	assert_int_equal(share, ONE);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_greatest_gives_up),
-					   cmocka_unit_test(test_the_real_user_counts)};
+					   cmocka_unit_test(test_the_real_user_counts),
+					   cmocka_unit_test(test_subordinate_users_are_their_maker)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
