@@ -20,6 +20,7 @@
 #include "inject/dispatch.h"
 #include "inject/inject.h"
 #include "inject/seccomp.h"
+#include "inject/seize.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
 
@@ -107,21 +108,22 @@ static bool is_traced_by_us(pid_t tid)
 }
 
 /* Seize a thread. A tracing thread that reports its result releases its thread only when it ends, so wait for that.
-   Return false, with errno, on failure. */
-static bool stand_seize(pid_t tid)
+   Return 0 or an errno. */
+static int stand_seize(pid_t tid)
 {
 	uint64_t until_ns = 0;
 	bool is_ours = true;
-	while (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) != 0) {
-		if (errno != EPERM || !is_ours)
-			return false;
+	int error;
+	while ((error = seize_thread(tid, PTRACE_O_TRACESYSGOOD)) != 0) {
+		if (error != EPERM || !is_ours)
+			return error;
 		until_ns = until_ns ? until_ns : monotonic_now_ns() + OWN_TRACER_LIMIT_NS;
 		/* After the last look it may have been released: that attempt counts. */
 		is_ours = is_traced_by_us(tid) && monotonic_now_ns() < until_ns;
 		if (is_ours)
 			monotonic_pause(CHOOSE_POLL_NS);
 	}
-	return true;
+	return 0;
 }
 
 /* Seize the threads that are not yet. *more: there were some. */
@@ -138,7 +140,8 @@ static int crowd_check(struct crowd *crowd, bool *more, struct diag *diag)
 		pid_t tid = (pid_t)atoi(entry->d_name);
 		if (tid <= 0 || stand_of(crowd, tid))
 			continue;
-		if (stand_seize(tid)) {
+		int reason = stand_seize(tid);
+		if (!reason) {
 			/* The number may be a stranger's by now: a traced thread does not leave the list. */
 			if (faccessat(dirfd(tasks), entry->d_name, F_OK, 0) != 0) {
 				let_go_of_stranger(tid);
@@ -149,10 +152,9 @@ static int crowd_check(struct crowd *crowd, bool *more, struct diag *diag)
 					? 0
 					: diag_fail(diag, ENOMEM, "no memory for the threads of process %d",
 						    (int)crowd->pid);
-		} else if (errno != ESRCH || tid == crowd->pid) {
+		} else if (reason != ESRCH || tid == crowd->pid) {
 			/* A thread that ends now needs no tracing: the kernel refuses it, and it may have left the
 			   list. A first thread that has ended stays in the list. */
-			int reason = errno;
 			if (reason != EPERM ||
 			    (!proc_has_ended(tid) && faccessat(dirfd(tasks), entry->d_name, F_OK, 0) == 0))
 				error = inject_cannot_trace_thread(crowd->pid, tid, reason, diag);

@@ -41,6 +41,10 @@ int inject_cannot_trace_thread(pid_t pid, pid_t tid, int error, struct diag *dia
 	if (tracer > 0)
 		return diag_fail(diag, EPERM, "process %d is traced by process %d (a debugger?) already", (int)pid,
 				 (int)tracer);
+	if (error == ETIMEDOUT)
+		return diag_fail(diag, EBUSY,
+				 "process %d cannot be traced: one of its threads is in an exec that waits for a file",
+				 (int)pid);
 	if (error != EPERM && error != EACCES)
 		return diag_fail(diag, error, "process %d cannot be traced: %s", (int)pid, strerror(error));
 	unsigned scope = yama_forbids(pid);

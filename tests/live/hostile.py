@@ -5,16 +5,19 @@
 fuzzed     each target damages what it shares in another way: at random, and next to sense (programs/hostile.c)
 rounds     one session through all rounds, as root with targets of nobody's too: what the logger holds does not grow
 held       a target announces an exec that it never makes, as often as it can
+leased     a target's thread is in an exec of a script whose interpreter somebody does not let go, another one announces an exec
 sampled    a target sets options that the session does not have
 usage: hostile.py [NAME...]        ROUNDS=N, SEED=N: other rounds; SOAK=1: 1,000 of each
 
 A failure names the seed of its round: SEED=THAT ROUNDS=1 repeats it.
 """
 import ctypes
+import fcntl
 import os
 import pathlib
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -320,6 +323,44 @@ def held():
         session.kill()
 
 
+def is_breaking():
+    """Whether somebody waits for a lease of ours."""
+    own = str(os.getpid())
+    return any("BREAKING" in line and own in line.split() for line in open("/proc/locks"))
+
+
+def leased():
+    """The kernel lets nobody trace a process that waits in an exec, nor stops a thread there. The recording ends before the lease does."""
+    for kind in "exec", "announced":
+        end_leased(kind)
+
+
+def end_leased(kind):
+    session = Session(f"leased-{kind}")
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
+    shutil.copy("/bin/true", "interpreter")
+    pathlib.Path("script").write_text(f"#!{os.path.abspath('interpreter')}\n")
+    os.chmod("script", 0o755)
+    pid, file = 0, os.open("interpreter", os.O_RDONLY)
+    try:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        hostile = Hostile(session, [kind, os.path.abspath("script")])
+        pid = wait_for("a target", lambda: [row["pid"] for row in told("query", session.name)["targets"] if row["pid"] not in session.pids])[0]
+        wait_for("an exec that waits", is_breaking)
+        ready, _, _ = select.select([hostile.process.stdout], [], [], LONG_SECONDS)
+        expect(ready and hostile.process.stdout.read(10) == b"announced\n", "it did not come to announce anything")
+        session.ask()
+        session.answered()
+        session.end()
+        expect(is_breaking(), f"{kind}: the recording ended only after the exec")
+    finally:
+        os.close(file)
+        if pid:
+            os.kill(pid, 9)
+            hostile.process.wait()
+        session.kill()
+
+
 def sampled():
     """What one process of a region sets is no reason for another one to use memory that only sessions that sample have: all is recorded as before."""
     xheap("record", "-q", "-o", "sampled.xht", "--", HOSTILE, "sample", 1000)
@@ -327,4 +368,4 @@ def sampled():
     expect(calls == 1000, f"of 1000 calls {calls} are recorded")
 
 
-sys.exit(run_tests(fuzzed, rounds, held, sampled))
+sys.exit(run_tests(fuzzed, rounds, held, leased, sampled))

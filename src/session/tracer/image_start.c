@@ -62,13 +62,13 @@ bool image_is_followed(pid_t tid)
 	return is_logger && own_program_runs((pid_t)pid);
 }
 
-enum control_outcome image_wait_for_exec(struct image_stop *stop)
+enum control_outcome image_wait_for_exec(struct image_stop *stop, const bool *is_cancelled)
 {
 	int status;
 	pid_t got;
 	do
 		got = waitpid(-1, &status, __WALL | __WNOTHREAD);
-	while (got < 0 && errno == EINTR);
+	while (got < 0 && errno == EINTR && !__atomic_load_n(is_cancelled, __ATOMIC_ACQUIRE));
 	if (got < 0 || !WIFSTOPPED(status))
 		return CONTROL_OUTCOME_EXEC_FAILED;
 	stop->pid = got;

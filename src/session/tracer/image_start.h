@@ -22,8 +22,9 @@ struct image_stop {
 };
 
 /** Wait for the first stop of the one thread that this thread traces. Return CONTROL_OUTCOME_TRACED at the exec stop;
-    at any other stop the exec has failed, CONTROL_OUTCOME_EXEC_FAILED. The thread stays stopped. */
-enum control_outcome image_wait_for_exec(struct image_stop *stop);
+    at any other stop the exec has failed, CONTROL_OUTCOME_EXEC_FAILED. The thread stays stopped. A signal ends the wait
+    when *is_cancelled is set: then the exec counts as failed, and the thread is not stopped. */
+enum control_outcome image_wait_for_exec(struct image_stop *stop, const bool *is_cancelled);
 
 /** Return CONTROL_OUTCOME_TRACED if the option selects the process, which is at its exec stop; else
     CONTROL_OUTCOME_UNSELECTED. Count the start if all but its number matches. */

@@ -40,6 +40,7 @@
 
 #include "base/memory.h"
 #include "inject/program.h"
+#include "inject/seize.h"
 #include "os/clock.h"
 #include "os/limits.h"
 #include "os/monotonic.h"
@@ -191,18 +192,21 @@ static bool is_terminal_stop(int status)
    any more. */
 static bool wait_for_exec(struct tracer_job *job)
 {
+	enum { CANCELLED_NS = 2000000000 };
 	pid_t tid = job->task.tid;
-	bool has_interrupted = false;
+	uint64_t interrupted_ns = 0;
 	for (;;) {
 		int status;
-		if (is_cancelled(job) && !has_interrupted) {
-			has_interrupted = true;
+		if (is_cancelled(job) && !interrupted_ns) {
+			interrupted_ns = monotonic_now_ns();
 			ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 		}
 		/* This thread traces only one process. At an exec by another thread than the first, the tid becomes the
 		   pid. */
 		pid_t got = waitpid(-1, &status, __WALL | __WNOTHREAD);
-		if (got < 0 && errno == EINTR)
+		/* In an exec that waits for a file the thread does not stop. It goes on untraced when this one ends. */
+		bool is_interrupted = got < 0 && errno == EINTR;
+		if (is_interrupted && (!interrupted_ns || monotonic_now_ns() - interrupted_ns < CANCELLED_NS))
 			continue;
 		if (got < 0)
 			return false;
@@ -524,7 +528,7 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 		job->outcome = CONTROL_OUTCOME_SCRIPT;
 		return;
 	}
-	int error = ptrace(PTRACE_SEIZE, task->tid, 0, PTRACE_O_TRACEEXEC) == 0 ? 0 : errno;
+	int error = seize_thread(task->tid, PTRACE_O_TRACEEXEC);
 	if (!error)
 		ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);
 	if (!is_late && !error)
@@ -541,7 +545,7 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 		return;
 	}
 	bool has_region = make_region(job, result) == 0;
-	job->outcome = image_wait_for_exec(&job->stop);
+	job->outcome = image_wait_for_exec(&job->stop, &job->is_cancelled);
 	/* The exec may be long over. */
 	if (job->outcome == CONTROL_OUTCOME_EXEC_FAILED && job->stop.pid)
 		inject_avoid_restart(job->stop.pid);
@@ -603,8 +607,9 @@ static void tracer_run_one(struct tracer_job *job, struct tracer_result *result)
 		tracer_nothing(job, result, error);
 		return;
 	}
-	if (ptrace(PTRACE_SEIZE, task->tid, 0, PTRACE_O_TRACEEXEC) != 0) {
-		error = inject_cannot_trace(task->pid, errno, &result->diag);
+	error = seize_thread(task->tid, PTRACE_O_TRACEEXEC);
+	if (error) {
+		error = inject_cannot_trace(task->pid, error, &result->diag);
 		if (has_region)
 			drop_region(job, result);
 		tracer_nothing(job, result, error);
@@ -821,7 +826,7 @@ void tracer_give_up(struct tracer *tracer)
 {
 	pthread_mutex_lock(&tracer->lock);
 	for (struct tracer_job *job = tracer->jobs; job; job = job->next) {
-		if (!job->task.message)
+		if (!job->task.message && !job->task.is_image)
 			continue;
 		__atomic_store_n(&job->is_cancelled, true, __ATOMIC_RELEASE);
 		if (job->is_running)

@@ -9,6 +9,8 @@
  *     system, and ends hostile race SEED        a thread of it looks for the file of what is shared among its
  *     descriptors, to cut it, as long as its input is open hostile announce COUNT   it announces an exec so often, and
  *     makes none hostile sample COUNT     it says that the session samples, where it does not, and makes so many calls
+ *     hostile exec PATH        a thread of it executes PATH without an announcement, another one announces an exec
+ *     hostile announced PATH   as exec, but that exec is announced, too
  *     hostile KIND SEED        it writes what is next to sense: into the header, slots, buffers, records, messages,
  *                              rows, or everything; then, by the seed, it cuts the file
  *     hostile relative SEED    a child does that runs as nobody, where this program may become that: no other memory of
@@ -408,6 +410,29 @@ static int run_announce(uint32_t count)
 		pause();
 }
 
+static void *execute(void *path)
+{
+	char *arguments[] = {path, NULL};
+	syscall(SYS_execve, path, arguments, arguments + 1);
+	return NULL;
+}
+
+static void *announce_and_execute(void *path)
+{
+	char *arguments[] = {path, NULL};
+	execv(path, arguments);
+	return NULL;
+}
+
+static int run_exec(char *path, void *(*run)(void *))
+{
+	pthread_t thread;
+	if (pthread_create(&thread, NULL, run, path) != 0)
+		return 9;
+	usleep(300000);
+	return run_announce(3);
+}
+
 static void *make_calls(void *count)
 {
 	for (int i = 0; i < *(int *)count; i++)
@@ -527,6 +552,10 @@ int main(int argc, char **argv)
 		return run_fill(argv[2]);
 	if (strcmp(argv[1], "announce") == 0)
 		return run_announce((uint32_t)atol(argv[2]));
+	if (strcmp(argv[1], "exec") == 0)
+		return run_exec(argv[2], execute);
+	if (strcmp(argv[1], "announced") == 0)
+		return run_exec(argv[2], announce_and_execute);
 	if (strcmp(argv[1], "sample") == 0)
 		return run_sample(atoi(argv[2]));
 	if (strcmp(argv[1], "race") == 0)
