@@ -66,6 +66,8 @@ def places():
                 pids = [pid_of(mine, "3") for _ in range(ROOTS)]
             finally:
                 os.kill(logger, signal.SIGCONT)
+            # It may have been stopped before its first start.
+            wait_for("a start of the flood in its traces", lambda: traced(f"{NAME}@{NOBODY}.*.xht"))
         wait_for("all of root's starts in root's traces", lambda: set(pids) <= traced(f"{NAME}.*.xht"))
         others = traced(f"{NAME}@{NOBODY}.*.xht")
         expect(others and not others & set(pids), "the flood has no traces of its own")
