@@ -42,9 +42,12 @@ static void *file_copy(int fd, size_t *size)
 		return MAP_FAILED;
 	*size = (size_t)status.st_size;
 	uint8_t *data = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ssize_t got = 1;
-	for (size_t done = 0; data != MAP_FAILED && got > 0 && done<*size; done += got> 0 ? (size_t)got : 0)
-		got = pread(fd, data + done, *size - done, (off_t)done);
+	if (data == MAP_FAILED)
+		return data;
+	size_t done = 0;
+	ssize_t got;
+	while ((got = pread(fd, data + done, *size - done, (off_t)done)) > 0)
+		done += (size_t)got;
 	return data;
 }
 
