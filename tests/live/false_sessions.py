@@ -9,22 +9,11 @@ import subprocess
 import sys
 import unicodedata
 
-from live import LONG_SECONDS, PROGRAMS, XHEAP, attach, expect, run_tests, stop_session, told, xheap
+from live import LONG_SECONDS, PROGRAMS, XHEAP, attach, enter_mounts, expect, run_tests, stop_session, told, xheap
 
-PRIVATE, SKIP, USER = "XHEAP_TEST_FALSE_SESSIONS", 77, 64021
+PRIVATE, USER = "XHEAP_TEST_FALSE_SESSIONS", 64021
 FALSE_LOGGER = os.path.join(PROGRAMS, "false_logger")
 PLACE = f"/dev/shm/xheap-{USER}-abcdef"
-
-
-def enter():
-    """Begin again in a mount namespace of this test's own, where root's sessions live where they usually do."""
-    if PRIVATE in os.environ:
-        return
-    if os.geteuid() or subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL).returncode:
-        print("only root may be another user and mount file systems of its own")
-        sys.exit(SKIP)
-    os.environ[PRIVATE] = "1"
-    os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])
 
 
 def prepare():
@@ -184,6 +173,6 @@ def recorded():
             xheap("stop", "theirs", **theirs)
 
 
-enter()
+enter_mounts(PRIVATE, "only root may be another user and mount file systems of its own")
 prepare()
 sys.exit(run_tests(unasked, all_of_them, ends, stopped, texts, claimed, recorded))

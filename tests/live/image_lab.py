@@ -7,11 +7,10 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 
-from live import PATIENCE, SOAK, XHEAP, dump, expect, told, wait_for, xheap
+from live import PATIENCE, SOAK, XHEAP, dump, enter_mounts, expect, told, wait_for, xheap
 
-SKIP, PRIVATE = 77, "XHEAP_TEST_IMAGES"
+PRIVATE = "XHEAP_TEST_IMAGES"
 ROOT, FILES = pathlib.Path("root").absolute(), pathlib.Path("files").absolute()
 OPTIONS, TRACES = ROOT / "etc/xheap/image.d", ROOT / "var/lib/xheap/traces"
 LIFE_SECONDS = 30 * PATIENCE
@@ -21,14 +20,7 @@ SOAK_KILLS = 1000 if SOAK else 0
 
 
 def enter():
-    """Begin again in a mount namespace of its own."""
-    if os.environ.get(PRIVATE):
-        return
-    if os.geteuid() or subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL).returncode:
-        print("skipped: only root may mount a file system of its own and ask for permission events")
-        sys.exit(SKIP)
-    os.environ[PRIVATE] = "1"
-    os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])
+    enter_mounts(PRIVATE, "skipped: only root may mount a file system of its own and ask for permission events")
 
 
 def prepare():

@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import sys
 
-from live import XHEAP, expect, info, run_tests, told, wait_for, xheap
+from live import XHEAP, enter_mounts, expect, info, run_tests, told, wait_for, xheap
 
 PRIVATE, ROOT = "XHEAP_TEST_MOUNTS", pathlib.Path("root").absolute()
 PLACE = pathlib.Path("place").absolute()
@@ -130,12 +130,7 @@ def limited():
     subprocess.run(["umount", trace.parent], check=True)
 
 
-if os.geteuid() or subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL).returncode:
-    print("only root may mount file systems of its own")
-    sys.exit(77)
-if not os.environ.get(PRIVATE):
-    os.environ[PRIVATE] = "1"
-    os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])
+enter_mounts(PRIVATE, "only root may mount file systems of its own")
 os.environ["XHEAP_IMAGE_ROOT"] = str(ROOT)
 (ROOT / "etc/xheap/autologger.d").mkdir(parents=True)
 PLACE.mkdir()

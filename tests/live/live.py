@@ -33,6 +33,17 @@ def for_preload(name):
     return link
 
 
+def enter_mounts(mark, why_not):
+    """Begin the program again in a mount namespace of its own, where the environment has `mark`; without the right to, say why and skip."""
+    if os.environ.get(mark):
+        return
+    if os.geteuid() or subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL).returncode:
+        print(why_not)
+        sys.exit(77)
+    os.environ[mark] = "1"
+    os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])
+
+
 def expect(condition, what):
     if not condition:
         raise Failure(what)

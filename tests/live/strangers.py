@@ -14,23 +14,12 @@ import sys
 import threading
 import time
 
-from live import BUILD, LONG_SECONDS, SOAK, expect, run_tests, stop_session, told, xheap
+from live import BUILD, LONG_SECONDS, SOAK, enter_mounts, expect, run_tests, stop_session, told, xheap
 
 SOURCE, PRIVATE, SKIP = pathlib.Path(__file__).resolve().parent.parent.parent, "XHEAP_TEST_STRANGERS", 77
 USER, HUGE_BYTES = 64020, 1 << 40
 PLACES = pathlib.Path(f"/dev/shm/xheap-{USER}-abcdef"), pathlib.Path(f"/run/user/{USER}/xheap-{USER}")
 SOME = ("sessions",), ("no_memory", "limits"), ("images", "starts", "sessions"), ("placement", "test_attached")
-
-
-def enter():
-    """Begin again in a mount namespace of this test's own."""
-    if PRIVATE in os.environ:
-        return
-    if os.geteuid() or subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL).returncode:
-        print("only root may be another user and mount file systems of its own")
-        sys.exit(SKIP)
-    os.environ[PRIVATE] = "1"
-    os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])
 
 
 def prepare():
@@ -196,7 +185,7 @@ def suites():
 if os.environ.get(PRIVATE) == "inside":
     print("this is run beside a stranger already")
     sys.exit(SKIP)
-enter()
+enter_mounts(PRIVATE, "only root may be another user and mount file systems of its own")
 prepare()
 os.environ[PRIVATE] = "inside"
 stranger = begin_stranger()

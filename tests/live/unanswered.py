@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 
-from live import LONG_SECONDS, PROGRAMS, XHEAP, expect, info, run_tests, stop_session, wait_for, xheap
+from live import LONG_SECONDS, PROGRAMS, XHEAP, enter_mounts, expect, info, run_tests, stop_session, wait_for, xheap
 
 PRIVATE, SKIP, USER = "XHEAP_TEST_UNANSWERED", 77, 64022
 STRANGER, SERVER_SECONDS = os.path.join(PROGRAMS, "stranger"), 2 * LONG_SECONDS
@@ -25,17 +25,6 @@ while ! grep -qs serves {place}/server.$1; do sleep 0.02; kill -0 $!; done
 mount -t overlay all -o lowerdir={mounts}/fuse:{mounts}/empty {mounts}/all
 {command}
 """
-
-
-def enter():
-    """Begin again in a mount namespace of this test's own."""
-    if PRIVATE in os.environ:
-        return
-    if os.geteuid() or subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL).returncode:
-        print("only root may be another user and mount file systems of its own")
-        sys.exit(SKIP)
-    os.environ[PRIVATE] = "1"
-    os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, *sys.argv])
 
 
 def prepare():
@@ -127,6 +116,6 @@ def mapped():
     expect(f"all functions of {PLACE}/mounts/all/file: its file system does not answer" in said, said)
 
 
-enter()
+enter_mounts(PRIVATE, "only root may be another user and mount file systems of its own")
 prepare()
 sys.exit(run_tests(loaded, executed, answering, mapped))
