@@ -28,12 +28,17 @@ def recorded():
 
 
 def never_waits():
-    """While the logger stands still, process 1 drops events as soon as its buffers are full; they are counted, and it has not waited."""
+    """While the logger stands still, process 1 drops events as soon as its buffers are full; they are counted, and it has not waited.
+
+    The logger has children of its name, with higher numbers, which read files for it."""
     blocks = 2000000
     init = f"""cp '{PROGRAMS}/denied' opt/xheap/denied
 cat > sbin/init <<'INIT'
 #!/bin/sh
-for p in /proc/[0-9]*; do grep -aq [s]tart.first $p/cmdline && logger=${{{{p#/proc/}}}}; done
+for p in /proc/[0-9]*; do
+  pid=${{{{p#/proc/}}}}
+  grep -aq [s]tart.first $p/cmdline && {{{{ [ -z "$logger" ] || [ $pid -lt $logger ]; }}}} && logger=$pid
+done
 exec /opt/xheap/denied stopping $logger {blocks} /bin/sh -c "/opt/xheap/xheap autologger stop; echo over >> /out/init; exit 7"
 INIT
 chmod 755 sbin/init
