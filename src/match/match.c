@@ -36,11 +36,9 @@
  *   live are kept as survivors, and when the last one of a group has ended, their ends are packed, too
  *   (match/survivors.h).
  *
- * Speed.  Most blocks of memory begin and end in one event block. An event block in whose time no other thread has
- *   points is matched by itself when it is decoded (match/block_match.h); so is a long enough run of points between
- *   those of other threads. Its rows never pass through here. If all that the run ends is live, and nothing is live
- *   where it begins blocks, the rest is done at once: point by point the result would be the same. Otherwise, and for
- *   everything but Begins and Ends, the run is matched point by point.
+ * Speed.  Most blocks of memory begin and end in one event block. So an isolated event block, and a long enough run of
+ *   points between those of other threads, gets a block match, whose rows never pass through here. The drawing is in
+ *   match/match_points.c.
  *
  * Increments.  A growing trace is matched up to a time, and from there on by the next increment. The resulting table
  *   must be the same to the byte. So an increment leaves a run that continues behind its end, and may be matched as

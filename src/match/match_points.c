@@ -341,50 +341,50 @@ static void matching_point(struct matching *matching, const struct trace_block *
 	}
 }
 
-/* ---- event blocks that were matched by themselves ---- */
+/* ---- runs with a block match ---- */
 
 /* Prefetch: the ended blocks were allocated long ago and lie anywhere in memory. */
-static void plain_expect(const struct matching *matching, const struct block_match *within, uint32_t i)
+static void plain_expect(const struct matching *matching, const struct block_match *match, uint32_t i)
 {
-	const struct block_match_end *ends = &within->ends[i];
-	if (i + 2 * AHEAD < within->end_count && ends[2 * AHEAD].id < matching->written)
+	const struct block_match_end *ends = &match->ends[i];
+	if (i + 2 * AHEAD < match->end_count && ends[2 * AHEAD].id < matching->written)
 		survivors_expect(matching->survivors, ends[2 * AHEAD].id);
-	if (i + AHEAD < within->end_count && ends[AHEAD].id < matching->written)
+	if (i + AHEAD < match->end_count && ends[AHEAD].id < matching->written)
 		survivors_expect_more(matching->survivors, ends[AHEAD].id);
 }
 
 /* Find the allocations that the event block ends. Return false if one is not live, or shares its address. */
-static bool plain_find_ends(struct matching *matching, const struct live *live, struct block_match *within)
+static bool plain_find_ends(struct matching *matching, const struct live *live, struct block_match *match)
 {
-	struct block_match_end *ends = within->ends;
-	for (uint32_t i = 0; i < within->end_count; i++) {
-		if (i + AHEAD < within->end_count)
+	struct block_match_end *ends = match->ends;
+	for (uint32_t i = 0; i < match->end_count; i++) {
+		if (i + AHEAD < match->end_count)
 			live_expect(live, ends[i + AHEAD].address);
 		const struct live_cell *cell = live_find(live, ends[i].address);
 		if (!cell || cell->other != HEAP_NONE)
 			return false;
 		ends[i].id = cell->current;
 	}
-	for (uint32_t i = 0; i < within->end_count; i++) {
-		plain_expect(matching, within, i);
+	for (uint32_t i = 0; i < match->end_count; i++) {
+		plain_expect(matching, match, i);
 		if (!matching_is_live(matching, ends[i].id))
 			return false;
 	}
 	return true;
 }
 
-static bool plain_is_fresh(const struct live *live, const struct block_match *within)
+static bool plain_is_fresh(const struct live *live, const struct block_match *match)
 {
-	for (uint32_t i = 0; i < within->fresh_count; i++) {
-		if (i + AHEAD < within->fresh_count)
-			live_expect(live, within->fresh[i + AHEAD]);
-		if (live_find(live, within->fresh[i]))
+	for (uint32_t i = 0; i < match->fresh_count; i++) {
+		if (i + AHEAD < match->fresh_count)
+			live_expect(live, match->fresh[i + AHEAD]);
+		if (live_find(live, match->fresh[i]))
 			return false;
 	}
 	return true;
 }
 
-/* Return whether the run may be matched apart, judged before its points. */
+/* Return whether the run may be plain, judged before its points. */
 static bool run_may_be_plain(struct matching *matching, const struct heap_run *run)
 {
 	const struct matching_process *process =
@@ -399,79 +399,78 @@ static bool run_may_be_plain(struct matching *matching, const struct heap_run *r
 	return !matching->pending_count && last_ns < matching->next_lifecycle_ns;
 }
 
-/* Return whether the run's local match is the whole truth; its ends are found then. */
+/* Return whether the run is plain. If so, the allocations that it ends are found. */
 static bool run_is_plain(struct matching *matching, const struct heap_run *run)
 {
 	const struct live *live =
 		&matching->processes[matching->table->dictionary->threads[run->block->thread].process].live;
-	return run->within->is_plain && plain_find_ends(matching, live, run->within) &&
-	       plain_is_fresh(live, run->within);
+	return run->match->is_plain && plain_find_ends(matching, live, run->match) && plain_is_fresh(live, run->match);
 }
 
-static void plain_end(struct matching *matching, struct block_match *within, uint32_t thread)
+static void plain_end(struct matching *matching, struct block_match *match, uint32_t thread)
 {
 	struct live *live = &matching->processes[matching->table->dictionary->threads[thread].process].live;
-	for (uint32_t i = 0; i < within->end_count; i++) {
-		const struct block_match_end *end = &within->ends[i];
-		if (i + AHEAD < within->end_count)
+	for (uint32_t i = 0; i < match->end_count; i++) {
+		const struct block_match_end *end = &match->ends[i];
+		if (i + AHEAD < match->end_count)
 			live_expect(live, end[AHEAD].address);
-		plain_expect(matching, within, i);
+		plain_expect(matching, match, i);
 		struct heap_allocation *row = matching_live_row(matching, end->id);
 		if (!end->place && end->end == HEAP_END_FREE && end->id == matching->last_alloc[thread][0])
 			row->flags |= HEAP_TEMPORARY;
-		within->changes[end->place] = 0 - (uint64_t)row->size_bytes;
-		within->sum_bytes -= row->size_bytes;
-		matching_row_end(matching, end->id, row, end->end, end->time_ns, within->site_ids[end->site], thread);
+		match->changes[end->place] = 0 - (uint64_t)row->size_bytes;
+		match->sum_bytes -= row->size_bytes;
+		matching_row_end(matching, end->id, row, end->end, end->time_ns, match->site_ids[end->site], thread);
 		live_remove(live, live_find(live, end->address));
 	}
 }
 
-static uint32_t taken_id(const struct block_match *within, uint32_t from, uint32_t first)
+static uint32_t taken_id(const struct block_match *match, uint32_t from, uint32_t first)
 {
-	return from < WITHIN_END ? first + from : within->ends[from - WITHIN_END].id;
+	return from < BLOCK_MATCH_END ? first + from : match->ends[from - BLOCK_MATCH_END].id;
 }
 
 /* Set the blocks that reallocs took. Other threads' points may lie between the two of one realloc. */
-static void plain_take(const struct block_match *within, uint32_t first, uint32_t *last_realloc_from)
+static void plain_take(const struct block_match *match, uint32_t first, uint32_t *last_realloc_from)
 {
-	if (within->takes_before)
-		within->details[0].previous = *last_realloc_from;
-	for (uint32_t i = 0; i < within->taken_count; i++)
-		within->details[within->taken[i].row].previous = taken_id(within, within->taken[i].from, first);
-	if (within->last_realloc_from != HEAP_NONE)
-		*last_realloc_from = taken_id(within, within->last_realloc_from, first);
-	else if (within->count)
+	if (match->takes_before)
+		match->details[0].previous = *last_realloc_from;
+	for (uint32_t i = 0; i < match->taken_count; i++)
+		match->details[match->taken[i].row].previous = taken_id(match, match->taken[i].from, first);
+	if (match->last_realloc_from != HEAP_NONE)
+		*last_realloc_from = taken_id(match, match->last_realloc_from, first);
+	else if (match->count)
 		*last_realloc_from = HEAP_NONE;
 }
 
 /* Add the blocks that begin in the run and live on. */
-static void plain_begin(struct matching *matching, const struct block_match *within, uint32_t first, uint32_t thread)
+static void plain_begin(struct matching *matching, const struct block_match *match, uint32_t first, uint32_t thread)
 {
 	uint32_t process = matching->table->dictionary->threads[thread].process;
 	struct live *live = &matching->processes[process].live;
-	for (uint32_t i = 0; i < within->open_count; i++) {
-		uint32_t row = within->open[i];
-		if (i + AHEAD < within->open_count)
-			live_expect(live, within->details[within->open[i + AHEAD]].address);
-		struct heap_allocation allocation = within->rows[row];
-		allocation.site = within->site_ids[allocation.site];
-		live_add(live, within->details[row].address)->current = first + row;
+	for (uint32_t i = 0; i < match->open_count; i++) {
+		uint32_t row = match->open[i];
+		if (i + AHEAD < match->open_count)
+			live_expect(live, match->details[match->open[i + AHEAD]].address);
+		struct heap_allocation allocation = match->rows[row];
+		allocation.site = match->site_ids[allocation.site];
+		live_add(live, match->details[row].address)->current = first + row;
 		survivors_add(matching->survivors, first + row, &allocation);
 	}
-	matching->table->processes[process].live_count += within->open_count;
-	matching->table->processes[process].live_bytes += within->open_bytes;
+	matching->table->processes[process].live_count += match->open_count;
+	matching->table->processes[process].live_bytes += match->open_bytes;
 }
 
 /* Change the level by the run. The changes are added one by one only if the peak may be exceeded. */
-static void plain_level(struct level *level, const struct block_match *within, const struct heap_run *run)
+static void plain_level(struct level *level, const struct block_match *match, const struct heap_run *run)
 {
 	int64_t first_ns = run->places[0].time_ns;
-	if (level->live_bytes + within->most_bytes > level->peak.bytes) {
+	if (level->live_bytes + match->most_bytes > level->peak.bytes) {
 		for (uint32_t i = 0; i < run->count; i++)
-			level_change(level, run->places[i].time_ns, within->changes[i]);
+			level_change(level, run->places[i].time_ns, match->changes[i]);
 		return;
 	}
-	level_change(level, first_ns, within->sum_bytes);
+	level_change(level, first_ns, match->sum_bytes);
 	level->time_ns = run->places[run->count - 1].time_ns;
 }
 
@@ -491,28 +490,28 @@ static void block_match_sum_add(struct heap_numbers *numbers, const struct block
 static void matching_plain(struct matching *matching, const struct heap_run *run)
 {
 	struct heap_table *table = matching->table;
-	struct block_match *within = run->within;
+	struct block_match *match = run->match;
 	uint32_t thread = run->block->thread;
 	int64_t last_ns = run->places[run->count - 1].time_ns;
 	while (matching->written < table->count)
 		matching_ring_write(matching);
 	uint32_t first = table->count;
-	for (uint32_t i = 0; i < within->site_count; i++) {
-		uint32_t site = within->site_ids[i] = matching_site(matching, within->sites[i]);
-		block_match_sum_add(&table->sums.numbers[site], &within->sums[i]);
-		if (within->sums[i].count)
+	for (uint32_t i = 0; i < match->site_count; i++) {
+		uint32_t site = match->site_ids[i] = matching_site(matching, match->sites[i]);
+		block_match_sum_add(&table->sums.numbers[site], &match->sums[i]);
+		if (match->sums[i].count)
 			matching_site_use(matching, site, thread);
 	}
-	plain_end(matching, within, thread);
-	plain_take(within, first, &matching->last_realloc_from[thread]);
-	plain_begin(matching, within, first, thread);
-	plain_level(&matching->level, within, run);
-	matching->last_alloc[thread][0] = within->last_alloc == HEAP_NONE ? HEAP_NONE : first + within->last_alloc;
+	plain_end(matching, match, thread);
+	plain_take(match, first, &matching->last_realloc_from[thread]);
+	plain_begin(matching, match, first, thread);
+	plain_level(&matching->level, match, run);
+	matching->last_alloc[thread][0] = match->last_alloc == HEAP_NONE ? HEAP_NONE : first + match->last_alloc;
 	table->duration_ns = last_ns > table->duration_ns ? last_ns : table->duration_ns;
-	table->count += within->count;
+	table->count += match->count;
 	matching->written = table->count;
 	survivors_complete(matching->survivors, matching->written);
-	packing_add_within(matching->packing, within);
+	packing_add_match(matching->packing, match);
 }
 
 /* Return the survivor that a point ends, if its cell exists; otherwise -1. */
@@ -537,22 +536,22 @@ static void points_expect(const struct matching *matching, const struct live *li
 		survivors_expect_more(matching->survivors, (uint32_t)id);
 }
 
-/* Match it apart, if that can be. A short one is not worth while unless it has been looked at already. */
-static bool run_apart(struct matching *matching, struct heap_run *run)
+/* Match the run as a whole and return true, if it is plain. A short run gets no block match of its own. */
+static bool run_match_whole(struct matching *matching, struct heap_run *run)
 {
-	if ((!run->within && run->count < MATCHING_APART_MIN) || !run_may_be_plain(matching, run))
+	if ((!run->match && run->count < BLOCK_MATCH_MIN) || !run_may_be_plain(matching, run))
 		return false;
-	if (run->within) {
+	if (run->match) {
 		heap_stream_keep(matching->stream);
 	} else {
-		run->within = heap_stream_take(matching->stream);
-		block_match_make(run->within, run->block, run->places, run->count);
+		run->match = heap_stream_take(matching->stream);
+		block_match_make(run->match, run->block, run->places, run->count);
 	}
 	bool is_plain = run_is_plain(matching, run);
 	if (is_plain)
 		matching_plain(matching, run);
 	else
-		heap_stream_give_back(matching->stream, run->within);
+		heap_stream_give_back(matching->stream, run->match);
 	return is_plain;
 }
 
@@ -571,7 +570,7 @@ static uint32_t run_by_points(struct matching *matching, const struct heap_run *
 
 bool matching_waits(const struct matching *matching, const struct heap_run *run)
 {
-	return !matching->is_by_points && run->count >= MATCHING_APART_MIN &&
+	return !matching->is_by_points && run->count >= BLOCK_MATCH_MIN &&
 	       run->places[run->count - 1].time_ns > matching->until_ns;
 }
 
@@ -579,7 +578,7 @@ void matching_run(struct matching *matching, struct heap_run run)
 {
 	struct heap_passed *passed = &matching->passed;
 	uint32_t thread = run.block->thread,
-		 done = run_apart(matching, &run) ? run.count : run_by_points(matching, &run);
+		 done = run_match_whole(matching, &run) ? run.count : run_by_points(matching, &run);
 	if (!done)
 		return;
 	passed->positions[thread] =

@@ -16,7 +16,7 @@
 enum {
 	STAMP_SLACK_NS = 1000,
 	RING_ROWS = 1 << 14,
-	MATCHING_APART_MIN = 256 /* the least points of a run that is worth matching apart */
+	BLOCK_MATCH_MIN = 256 /* the least points of a run that is worth a block match */
 };
 _Static_assert(RING_ROWS % PACK_ROWS == 0, "the ring consists of groups");
 #define COPY_BIT 0x80000000u /* in a cell or in `before`: an index in copies, not in the table */
@@ -131,7 +131,7 @@ struct matching {
 	uint32_t start_count, end_count, next_start, next_end;
 	int64_t next_lifecycle_ns; /* no process begins or ends before it */
 	int64_t until_ns;          /* later points are not matched yet */
-	bool is_by_points;         /* no points are matched apart */
+	bool is_by_points;         /* no run gets a block match */
 	bool has_objects;          /* there are heap objects */
 	const struct trace_gap **gaps;
 	struct level level;
@@ -279,8 +279,8 @@ void matching_nested_end(struct matching *matching, const struct point *point, u
 
 /* ---- points (match/match_points.c) ---- */
 
-/** Return whether the points shall wait for the next increment: they continue behind this one's end, and may then be
-    matched apart. */
+/** Return whether the run shall wait for the next increment: it continues behind this one's end, and may be plain as a
+    whole. */
 bool matching_waits(const struct matching *matching, const struct heap_run *run);
 
 /** Match the next points of one thread. */

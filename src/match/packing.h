@@ -19,7 +19,7 @@ void packing_add(struct packing *packing, const struct heap_allocation *rows, co
 		 uint32_t count);
 
 /** Add the rows of an event block, whose site_ids are set. The block returns to the stream later. */
-void packing_add_within(struct packing *packing, struct block_match *local);
+void packing_add_match(struct packing *packing, struct block_match *match);
 
 /** Bring everything that was added into the groups, the last of which may be short. */
 void packing_finish(struct packing *packing);

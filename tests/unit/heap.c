@@ -723,9 +723,9 @@ static void assert_same_rows(const struct heap_table *left, const struct heap_ta
 	heap_scan_end(&scans[1]);
 }
 
-/* What is matched apart, whole event blocks and what lies between other threads' points, comes to what it comes to
-   point by point. */
-static void test_within(void **state)
+/* Runs with a block match, whole event blocks and parts between other threads' points, give what their points give one
+   by one. */
+static void test_block_matches(void **state)
 {
 	const uint32_t turn_calls[] = {0, 1, 40, 300, 700, 3000};
 	enum { FIRST_SEEDS = 5 /* of one thread, with contradictions in each */, SEEDS = 35 };
@@ -904,7 +904,7 @@ int main(void)
 		TEST(test_random),
 		TEST(test_classes),
 		TEST(test_stamps_apart),
-		TEST(test_within),
+		TEST(test_block_matches),
 		cmocka_unit_test(test_live),
 		cmocka_unit_test(test_extents),
 	};
