@@ -1,5 +1,48 @@
 /* SPDX-License-Identifier: MIT */
-/* The effects of points, one after the other, or of a whole event block at once. */
+/*
+ * The effects of points, one after the other, or of a whole run at once.
+ *
+ * An address of a process has a cell (table/live.h), unless no block of it is known. States and actions:
+ *
+ *     none   no cell                     two    current and other live; other is the older one
+ *     one    current is live             gone   current ended with its container (other == current); its End may come
+ *     dead   current has ended: after a Destroy, in a process that takes part in a fork, or a copy of a parent's block
+ *
+ *     state   Begin B                   End                               Destroy of the heap    end of the process
+ *     none    B -> one; a waiting       a copy of a parent's block        -                      -
+ *             End ends B -> none        -> dead; otherwise it waits
+ *     one     B, older -> two           current ends -> none, dead        current ends -> dead   current exits
+ *     two     conflict of other;        within the slack, by a thread     conflict of other;     conflict of other;
+ *             B, older -> two           that did not begin current:       current ends -> dead   current exits
+ *                                       other ends -> one; otherwise
+ *                                       conflict, current ends -> none
+ *     gone    B -> one                  that one -> dead                  -                      -
+ *     dead    B -> one                  it waits                          -                      -
+ *
+ * A conflict is an end without an event (match/match_late_frees.c). The end of a container makes its blocks gone. A
+ * fork changes no cell: the child's table is empty, and its parent's is searched (match/match_forks.c). What is live
+ * when a process ends behind the trace's end stays open.
+ *
+ * The life of a run:
+ *
+ *     event block --decode--> points, in order of time --> lane of its thread --merge--> run: points before all others'
+ *                                                                                             |
+ *     isolated block: a block match, made when it is decoded    long run: made now    short run: none
+ *                 |                                                  |                        |
+ *                 +------------------------+-------------------------+                        |
+ *                                          v                                                  |
+ *     plain?  Begins and Ends alternate at each address; no Destroy, no earlier blocks;       |
+ *             all that it ends is live, with no other; no block is live where it begins one;  |
+ *             no process begins or ends in its time, and no End waits                         |
+ *                 | yes                                            no |                       |
+ *                 v                                                   +-----------+-----------+
+ *     rows, packed by a helper; cells only of what begins                         v
+ *     and stays live, and of what ends                              point by point, by the table above
+ *                 |                                                 rows by the ring
+ *                 +---------------------------+-----------------------------------+
+ *                                             v
+ *                            groups of the table; live rows are survivors, too
+ */
 #include "match/matching.h"
 
 #include "base/memory.h"
@@ -65,6 +108,14 @@ static uint32_t allocation_add(struct matching *matching, const struct point *po
 	return id;
 }
 
+/* From "two" to "one": the older block ends by a conflict. */
+static void cell_settle(struct matching *matching, struct live_cell *cell)
+{
+	if (cell->other != HEAP_NONE)
+		matching_settle_conflict(matching, cell->other, cell->current);
+	cell->other = HEAP_NONE;
+}
+
 static void point_begin(struct matching *matching, const struct point *point)
 {
 	struct matching_process *process = &matching->processes[point->process];
@@ -83,8 +134,7 @@ static void point_begin(struct matching *matching, const struct point *point)
 	if (matching->is_annotation)
 		matching_nest_note(matching, point, id, container, enclosing);
 	struct live_cell *cell = live_add(point->live, point->address);
-	if (cell->other != HEAP_NONE)
-		matching_settle_conflict(matching, cell->other, cell->current);
+	cell_settle(matching, cell);
 	cell->other =
 		cell->current != HEAP_NONE && matching_is_live(matching, cell->current) ? cell->current : HEAP_NONE;
 	const struct heap_allocation *row = &matching->ring[id % RING_ROWS];
@@ -110,12 +160,12 @@ static uint32_t point_choose(struct matching *matching, struct live_cell *cell, 
 	if (older == HEAP_NONE)
 		return cell->current;
 	const struct heap_allocation *newer = matching_live_row(matching, cell->current);
-	cell->other = HEAP_NONE;
 	if (newer->thread != point->thread && (uint64_t)point->time_ns - (uint64_t)newer->birth_ns <= STAMP_SLACK_NS) {
+		cell->other = HEAP_NONE;
 		*is_older = true;
 		return older;
 	}
-	matching_settle_conflict(matching, older, cell->current);
+	cell_settle(matching, cell);
 	return cell->current;
 }
 
@@ -233,9 +283,7 @@ static void point_destroy(struct matching *matching, const struct point *point)
 		const struct heap_allocation *row = cell->address ? matching_live_row(matching, cell->current) : NULL;
 		if (!row || !is_in_heap(matching, row, cell->current, heap))
 			continue;
-		if (cell->other != HEAP_NONE)
-			matching_settle_conflict(matching, cell->other, cell->current);
-		cell->other = HEAP_NONE;
+		cell_settle(matching, cell);
 		struct point block = *point;
 		uint64_t size_bytes = row->size_bytes;
 		bool has_nested = row->flags & HEAP_HAS_NESTED;
@@ -254,9 +302,7 @@ static void live_end(struct matching *matching, struct live *live, int64_t end_n
 		struct live_cell *cell = &live->cells[i];
 		if (!cell->address)
 			continue;
-		if (cell->other != HEAP_NONE)
-			matching_settle_conflict(matching, cell->other, cell->current);
-		cell->other = HEAP_NONE;
+		cell_settle(matching, cell);
 		if (!is_open && matching_is_live(matching, cell->current))
 			matching_allocation_end(matching, cell->current, HEAP_END_EXIT, end_ns, HEAP_NONE, HEAP_NONE);
 	}
