@@ -441,7 +441,6 @@ static bool run_may_be_plain(struct matching *matching, const struct heap_run *r
 		return false;
 	if (first_ns >= matching->next_lifecycle_ns)
 		matching_advance(matching, first_ns);
-	matching_pending_expire(matching, first_ns);
 	return !matching->pending_count && last_ns < matching->next_lifecycle_ns;
 }
 
