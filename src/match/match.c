@@ -358,7 +358,8 @@ static int matching_go_on(struct matching *matching, const struct trace *trace, 
 	if (error)
 		return error;
 	/* A sample can only be matched with the whole table. */
-	matching->is_by_points = matching->table->sample_bytes || matching->how.until_ns;
+	matching->is_by_points =
+		matching->table->sample_bytes || matching->how.until_ns || BLOCK_MATCH_MIN == UINT32_MAX;
 	matching->until_ns = is_part ? heap_stream_cut(trace, &matching->passed, until_ns) : until_ns;
 	matching->stream = heap_stream_go_on(trace, matching->is_by_points ? HEAP_ORDER_POINTS : HEAP_ORDER_MATCHED,
 					     &matching->passed, matching->until_ns);

@@ -13,12 +13,13 @@
 #include "match/survivors.h"
 #include "table/live.h"
 
-enum {
-	STAMP_SLACK_NS = 1000,
-	RING_ROWS = 1 << 14,
-	BLOCK_MATCH_MIN = 256 /* the least points of a run that is worth a block match */
-};
+enum { STAMP_SLACK_NS = 1000, RING_ROWS = 1 << 14 };
 _Static_assert(RING_ROWS % PACK_ROWS == 0, "the ring consists of groups");
+/* The least points of a run that is worth a block match. UINT32_MAX: isolated event blocks have none, either. Tests set
+   it. */
+#ifndef BLOCK_MATCH_MIN
+#define BLOCK_MATCH_MIN 256u
+#endif
 #define COPY_BIT 0x80000000u /* in a cell or in `before`: an index in copies, not in the table */
 #define INHERITED_UNKNOWN (TRACE_NONE - 1)
 
