@@ -145,7 +145,8 @@ static void point_begin(struct matching *matching, const struct point *point)
 	struct pending_free pending;
 	if (cell->other == HEAP_NONE && matching->pending_first < matching->pending_count &&
 	    matching_pending_take(matching, point, &pending)) {
-		matching_allocation_end(matching, id, pending.end, point->time_ns, pending.site, pending.thread);
+		pending.end.time_ns = point->time_ns;
+		matching_allocation_end(matching, id, &pending.end);
 		if (!process->keeps_history)
 			live_remove(point->live, cell);
 	}
@@ -188,7 +189,7 @@ static void point_end(struct matching *matching, const struct point *point)
 {
 	struct matching_process *process = &matching->processes[point->process];
 	struct live_cell *cell = live_find(point->live, point->address);
-	unsigned end = born_end(point->block, point->row);
+	enum heap_end end = born_end(point->block, point->row);
 	uint32_t made = *last_alloc(matching, point);
 	struct heap_allocation *row = cell ? matching_live_row(matching, cell->current) : NULL;
 	bool is_measured = born_is_measured(point->block, point->row);
@@ -223,9 +224,11 @@ static void point_end(struct matching *matching, const struct point *point)
 		matching->last_realloc_from[point->thread] = id;
 	if (end == HEAP_END_REALLOC && row)
 		matching->last_realloc_heap[point->thread] = row->heap;
-	if (row)
-		matching_live_row_end(matching, id, row, end, time_ns,
-				      matching_site_of(matching, point->block, point->row), point->thread);
+	if (row) {
+		struct row_end row_end = point_row_end(matching, point, end);
+		row_end.time_ns = time_ns;
+		matching_live_row_end(matching, id, row, &row_end);
+	}
 	if (!is_older && !process->keeps_history)
 		live_remove(point->live, cell);
 	/* A block that grows in place keeps the blocks inside it. */
@@ -271,7 +274,8 @@ static void point_delete(struct matching *matching, const struct point *point)
 static void point_destroy(struct matching *matching, const struct point *point)
 {
 	struct live *live = point->live;
-	uint32_t heap = point->block->heap[point->row], site = matching_site_of(matching, point->block, point->row);
+	uint32_t heap = point->block->heap[point->row];
+	const struct row_end end = point_row_end(matching, point, HEAP_END_DESTROY);
 	if (heap == TRACE_NONE || point->block->flags[point->row] & EVENT_FAILED)
 		return;
 	if (point_function(matching, point) == FUNCTION_OBJECT_DELETE) {
@@ -288,7 +292,7 @@ static void point_destroy(struct matching *matching, const struct point *point)
 		uint64_t size_bytes = row->size_bytes;
 		bool has_nested = row->flags & HEAP_HAS_NESTED;
 		block.address = cell->address;
-		matching_allocation_end(matching, cell->current, HEAP_END_DESTROY, point->time_ns, site, point->thread);
+		matching_allocation_end(matching, cell->current, &end);
 		if (has_nested)
 			matching_nested_end(matching, &block, size_bytes);
 	}
@@ -303,8 +307,8 @@ static void live_end(struct matching *matching, struct live *live, int64_t end_n
 		if (!cell->address)
 			continue;
 		cell_settle(matching, cell);
-		if (!is_open && matching_is_live(matching, cell->current))
-			matching_allocation_end(matching, cell->current, HEAP_END_EXIT, end_ns, HEAP_NONE, HEAP_NONE);
+		if (!is_open)
+			matching_eventless_end(matching, cell->current, HEAP_END_EXIT, end_ns);
 	}
 }
 
@@ -465,7 +469,8 @@ static void plain_end(struct matching *matching, struct block_match *match, uint
 			row->flags |= HEAP_TEMPORARY;
 		match->changes[end->place] = 0 - (uint64_t)row->size_bytes;
 		match->sum_bytes -= row->size_bytes;
-		matching_row_end(matching, end->id, row, end->end, end->time_ns, match->site_ids[end->site], thread);
+		matching_row_end(matching, end->id, row,
+				 &(struct row_end){end->time_ns, match->site_ids[end->site], thread, end->end});
 		live_remove(live, live_find(live, end->address));
 	}
 }

@@ -29,18 +29,23 @@ struct copy {
 	uint32_t original;
 };
 
+/* The end of a row. */
+struct row_end {
+	int64_t time_ns;
+	uint32_t site, thread; /* that ended it, or HEAP_NONE */
+	uint8_t end;           /* enum heap_end */
+};
+
 /* An end of an address that was not live. */
 struct pending_free {
-	int64_t time_ns;
+	struct row_end end; /* its time is INT64_MIN once it is taken */
 	uint64_t address;
-	uint32_t process, thread;
-	uint32_t annotated; /* TRACE_NONE, or the index in matching->annotated of the table for the address */
-	uint32_t site;
+	uint32_t process;
+	uint32_t annotated;     /* TRACE_NONE, or the index in matching->annotated of the table for the address */
 	uint64_t earlier_bytes; /* the size of an earlier block that it may end; 0: it cannot end one */
 	/* when the address's end before it was over, also of an earlier block; INT64_MIN: none */
 	int64_t before_ns;
 	uint32_t heap;
-	uint8_t end;
 };
 
 /** The state of a process. */
@@ -209,6 +214,15 @@ uint32_t matching_site(struct matching *matching, struct heap_site site);
 /** Return the number of a point's site. */
 uint32_t matching_site_of(struct matching *matching, const struct trace_block *block, uint32_t row);
 
+/** Return the end that a point is. */
+static inline struct row_end point_row_end(struct matching *matching, const struct point *point, enum heap_end end)
+{
+	return (struct row_end){.time_ns = point->time_ns,
+				.site = matching_site_of(matching, point->block, point->row),
+				.thread = point->thread,
+				.end = (uint8_t)end};
+}
+
 /** Note that a thread allocated at the site. */
 void matching_site_use(struct matching *matching, uint32_t site, uint32_t thread);
 
@@ -216,16 +230,16 @@ void matching_site_use(struct matching *matching, uint32_t site, uint32_t thread
 uint32_t matching_row_add(struct matching *matching, const struct heap_allocation *row,
 			  const struct heap_details *details);
 
-/** End a live row without a change of the level. thread: that ended it, or HEAP_NONE. */
-void matching_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, unsigned end,
-		      int64_t time_ns, uint32_t site, uint32_t thread);
+/** End a live row without a change of the level. */
+void matching_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, const struct row_end *end);
 
 /** As matching_row_end(), and change the level. */
-void matching_live_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, unsigned end,
-			   int64_t time_ns, uint32_t site, uint32_t thread);
+void matching_live_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row,
+			   const struct row_end *end);
 /** As matching_live_row_end(), if the allocation is live. */
-void matching_allocation_end(struct matching *matching, uint32_t id, unsigned end, int64_t time_ns, uint32_t site,
-			     uint32_t thread);
+void matching_allocation_end(struct matching *matching, uint32_t id, const struct row_end *end);
+/** As matching_allocation_end(), of an end without an event. */
+void matching_eventless_end(struct matching *matching, uint32_t id, enum heap_end end, int64_t time_ns);
 
 /* ---- contradictions (match/match_late_frees.c) ---- */
 
@@ -246,7 +260,8 @@ struct measure matching_measure(struct matching *matching, const struct point *p
 void matching_unknown_free(struct matching *matching, uint32_t process);
 
 /** Keep an end of an address that is not live until its Begin comes. */
-void matching_pending_add(struct matching *matching, const struct point *point, unsigned end, struct measure measure);
+void matching_pending_add(struct matching *matching, const struct point *point, enum heap_end end,
+			  struct measure measure);
 
 /** Take the pending end, stamped a little too early, of the block that begins at this point. Return `taken`, or NULL if
     there is none. */

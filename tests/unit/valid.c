@@ -300,8 +300,8 @@ static void matching_holds_with_late_frees(void **state)
 	struct pending_free *pending = &matching->pending[matching->pending_first];
 	assert_noticed(matching->late_frees[4].before_ns, INT64_MIN, matching_is_valid(matching));
 	assert_noticed(matching->late_frees[4].earlier_bytes, 0, matching_is_valid(matching));
-	assert_noticed(pending[1].time_ns, pending[0].time_ns - 1, matching_is_valid(matching));
-	assert_noticed(pending[0].thread, 2, matching_is_valid(matching));
+	assert_noticed(pending[1].end.time_ns, pending[0].end.time_ns - 1, matching_is_valid(matching));
+	assert_noticed(pending[0].end.thread, 2, matching_is_valid(matching));
 	matching_free(matching);
 }
 
