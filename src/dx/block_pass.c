@@ -152,8 +152,7 @@ static bool group_load(struct dx_query *query, uint32_t group)
 	struct dx_group_cache *cache = session->group;
 	if (cache->is_filled && cache->group == group)
 		return true;
-	const struct pack_limits limits = {table->site_count, session->dictionary->thread_count,
-					   session->dictionary->heap_count, table->duration_ns};
+	const struct pack_limits limits = heap_table_limits(table);
 	cache->group = group;
 	cache->first = group * PACK_ROWS;
 	cache->count = table->count - cache->first < PACK_ROWS ? table->count - cache->first : PACK_ROWS;

@@ -50,6 +50,14 @@ void heap_uses_sort(struct heap_use *uses, size_t count)
 		qsort(uses, count, sizeof(*uses), use_compare);
 }
 
+struct pack_limits heap_table_limits(const struct heap_table *table)
+{
+	return (struct pack_limits){.sites = table->site_count,
+				    .threads = table->dictionary->thread_count,
+				    .heaps = table->dictionary->heap_count,
+				    .open_ns = table->duration_ns};
+}
+
 bool heap_table_find_sum_sites(struct heap_table *table)
 {
 	assert(!table->sum_sites);

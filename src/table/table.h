@@ -100,6 +100,9 @@ static inline bool heap_is_folded(const struct heap_table *table)
 	return table->dictionary->fold_count > 0;
 }
 
+/** Return the limits of the numbers in its groups. */
+struct pack_limits heap_table_limits(const struct heap_table *table);
+
 /** Find the site of each sum and keep it in sum_sites. Return false if a site is not in the table. */
 bool heap_table_find_sum_sites(struct heap_table *table);
 

@@ -118,9 +118,7 @@ static bool group_is_valid(const struct heap_table *table, struct groups_reader 
 			   struct sums_found *found)
 {
 	static const unsigned wanted = PACK_EVERYTHING;
-	const struct trace_dictionary *dictionary = table->dictionary;
-	const struct pack_limits limits = {table->site_count, dictionary->thread_count, dictionary->heap_count,
-					   table->duration_ns};
+	const struct pack_limits limits = heap_table_limits(table);
 	const struct heap_group *group = &table->groups.items[at];
 	uint32_t first = at * PACK_ROWS, count = table->count - first < PACK_ROWS ? table->count - first : PACK_ROWS,
 		 open_count = 0;
