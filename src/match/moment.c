@@ -95,8 +95,8 @@ static void rows_place(struct heap_moment *moment, const struct instant *instant
 		       struct mixture mixture)
 {
 	int64_t time_ns = moment->at.time_ns;
-	const struct heap_scan_plan plan = {time_ns,         time_ns, mixture.has_ends ? time_ns - 1 : INT64_MAX,
-					    PACK_EVERYTHING, NULL,    NULL};
+	const struct heap_scan_plan plan = {
+		time_ns, time_ns, mixture.has_ends ? time_ns - 1 : INT64_MAX, PACK_ALL | PACK_DETAILS, NULL, NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	heap_scan_begin(&scan, table, &plan, NULL);

@@ -135,7 +135,7 @@ static uint32_t write_from(struct dump *dump, const struct heap_table *table, ui
 	const struct heap_scan_plan plan = {dump->range.from_ns,
 					    dump->range.to_ns,
 					    INT64_MAX,
-					    PACK_EVERYTHING,
+					    PACK_ALL | PACK_DETAILS,
 					    &dump->options->filter.asked.filter,
 					    NULL};
 	struct heap_scan scan;
