@@ -12,8 +12,8 @@ import shlex
 import subprocess
 import sys
 
-from live import SOAK, expect, info, run_tests, xheap
-from machine import END, REBOOT, SOURCE, Machine, blocks_of, why_not
+from live import SOAK, SOURCE, expect, info, run_tests, xheap
+from machine import END, REBOOT, Machine, blocks_of, why_not
 
 PAGE = SOURCE / "docs/autologger.md"
 TITLES = ("Trace the boot", "Compare ten starts of a service before and after a change", "Undo everything")

@@ -12,7 +12,7 @@ import struct
 import subprocess
 import sys
 
-from live import LONG_SECONDS, PROGRAMS, XHEAP, dump, expect, info, loader_of, run_tests, stop_session, told, xheap
+from live import LONG_SECONDS, PROGRAMS, SOURCE, XHEAP, dump, expect, info, loader_of, run_tests, stop_session, told, xheap
 from placement import fill_last_page
 
 TRACE = "by_loader.xht"
@@ -111,9 +111,9 @@ def counter():
 
 def own_allocators():
     """A program's own allocator, where the program lies at fixed addresses, low and high, too."""
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/own_malloc.c")
+    source = SOURCE / "tests/live/programs/own_malloc.c"
     for options in (["-pie", "-fPIE"], ["-no-pie"], ["-no-pie", "-Wl,-Ttext-segment=0x7c400000"], ["-pie", "-fPIE", "-Wl,--no-dynamic-linker"]):
-        said = run("gcc", "-g", "-fno-builtin", "-DOWN_UNLOGGED", source, os.path.join(os.path.dirname(source), "own_allocator.c"), "-o", "own", *options)
+        said = run("gcc", "-g", "-fno-builtin", "-DOWN_UNLOGGED", source, source.with_name("own_allocator.c"), "-o", "own", *options)
         if said[0]:
             return f"skipped: gcc does not build it: {said[2].splitlines()[:1]}"
         # Without the name of a loader it cannot be executed itself.
@@ -215,7 +215,7 @@ def relative():
     """Loaders and interpreters of scripts with a relative path, from another directory than the logger's."""
     os.makedirs("relative", exist_ok=True)
     shutil.copy(LOADER, "relative/loader")
-    if run("gcc", os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs/standing.c"), "-o", "relative/program", "-Wl,--dynamic-linker=./loader")[0]:
+    if run("gcc", SOURCE / "tests/live/programs/standing.c", "-o", "relative/program", "-Wl,--dynamic-linker=./loader")[0]:
         return "skipped: gcc links no program with a relative loader"
     shutil.copy("/bin/sh", "relative/shell")
     with open("relative/script", "w") as file:

@@ -7,12 +7,11 @@ import pathlib
 import subprocess
 import sys
 
-from live import PROGRAMS, attach, expect, info, run_tests, stop_session, told, xheap
+from live import PROGRAMS, SOURCE, attach, expect, info, run_tests, stop_session, told, xheap
 
 SKIP, USER = 77, 64023
 # Numbers of linux/capability.h, as docs/security.md lists them.
 KEPT = {"DAC_OVERRIDE": 1, "DAC_READ_SEARCH": 2, "KILL": 5, "SYS_PTRACE": 19, "SYS_ADMIN": 21, "SYS_NICE": 23, "SYS_RESOURCE": 24}
-SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 def facts(path):

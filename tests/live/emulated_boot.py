@@ -13,8 +13,8 @@ import sys
 import tarfile
 
 from emulation import Missing, emulate, find_kernel, find_program, libraries
-from live import BUILD, PROGRAMS, SOAK, XHEAP, expect, info, is_whole, run_tests
-from machine import GUID, MASKED, SOURCE, SYSTEMD, blocks_of
+from live import BUILD, PROGRAMS, SOAK, SOURCE, XHEAP, expect, info, is_whole, run_tests
+from machine import GUID, MASKED, SYSTEMD, blocks_of
 
 SKIP = 77
 UNITS = pathlib.Path("/usr/lib/systemd/system")

@@ -30,7 +30,7 @@ import sys
 import tempfile
 import time
 
-from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, attach, check_counting, dump, expect, info, is_reading, is_whole, run_tests, runs, told, wait_for, xheap
+from live import LONG_SECONDS, PROGRAMS, SOAK, SOURCE, XHEAP, Failure, attach, check_counting, dump, expect, info, is_reading, is_whole, run_tests, runs, told, wait_for, xheap
 
 
 
@@ -121,7 +121,7 @@ def socket_of(name):
 
 def control_kinds():
     """The numbers of messages, by name."""
-    text = pathlib.Path(os.path.dirname(__file__), "../../src/session/control/control.h").read_text()
+    text = (SOURCE / "src/session/control/control.h").read_text()
     names = re.findall(r"^\tCONTROL_(\w+)", re.search(r"enum control_kind \{(.*?)^\};", text, re.S | re.M).group(1), re.M)
     return {name: number for number, name in enumerate(names)}
 

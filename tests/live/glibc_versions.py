@@ -18,9 +18,9 @@ import subprocess
 import sys
 import time
 
-from live import BUILD, SOAK, XHEAP, Failure
+from live import BUILD, SOAK, SOURCE, XHEAP, Failure
 
-HERE = pathlib.Path(__file__).resolve().parent
+HERE = SOURCE / "tests/live"
 MIRROR = "http://deb.debian.org/debian"
 # The oldest and the newest, and with SOAK=1 the one between them.
 SUITES = ["bullseye", *(["trixie"] if SOAK else []), "sid"]

@@ -28,9 +28,8 @@ import sys
 import tempfile
 import time
 
-from live import PATIENCE, PROGRAMS, SOAK, XHEAP, Failure, wait_for
+from live import PATIENCE, PROGRAMS, SOAK, SOURCE, XHEAP, Failure, wait_for
 
-HERE = pathlib.Path(__file__).resolve().parent
 # Program, its words, the options of record.
 SCENES = {
     "threads": ("churn_wrapped", ["2", "400000", "3"], []),
@@ -160,7 +159,7 @@ class Round:
         if not self.logs_begun():
             return
         # A process whose last calls came too late for us to know is in the trace alone.
-        command = [HERE / "compare.py", "--order", "finished", "--unlogged", "1000000", self.logs, dump]
+        command = [SOURCE / "tests/live/compare.py", "--order", "finished", "--unlogged", "1000000", self.logs, dump]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
             raise Failure(done.stdout)

@@ -16,13 +16,9 @@ import sys
 import tempfile
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-BUILD = pathlib.Path(os.environ.get("BUILD", HERE.parent.parent / "build")).resolve()
-XHEAP = os.environ.get("XHEAP", str(BUILD / "xheap"))
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(HERE))
-import compare  # noqa: E402
-import kill  # noqa: E402
+import compare
+import kill
+from live import PROGRAMS, XHEAP
 
 SMALL = ["--buffer-size", "64K", "--min-buffers", "2", "--max-buffers", "2"]
 CALLS = "100000"
@@ -37,7 +33,7 @@ class Recording:
         self.logs.mkdir()
         self.runtime = tempfile.mkdtemp(prefix="xheap-loss.", dir="/dev/shm")
         environment = dict(os.environ, XHEAP_RUNTIME_DIR=self.runtime, CALL_LOG=str(self.logs))
-        self.process = subprocess.Popen([XHEAP, "record", "-o", self.trace, *options, "--", BUILD / "tests/live/churn_wrapped",
+        self.process = subprocess.Popen([XHEAP, "record", "-o", self.trace, *options, "--", f"{PROGRAMS}/churn_wrapped",
                                          "4", CALLS], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
 
     def finish(self):

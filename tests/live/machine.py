@@ -8,9 +8,8 @@ import subprocess
 import sys
 import time
 
-from live import BUILD, PATIENCE, dump_each, expect, told, wait_for
+from live import BUILD, PATIENCE, SOURCE, dump_each, expect, told, wait_for
 
-SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 SYSTEMD = next((path for path in ("/usr/lib/systemd/systemd", "/lib/systemd/systemd") if os.path.exists(path)), None)
 LIMIT_S = 60 * PATIENCE
 PLACE, PRIVATE = pathlib.Path("place").absolute(), "XHEAP_TEST_MACHINE"

@@ -8,12 +8,8 @@ import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-BUILD = pathlib.Path(os.environ.get("BUILD", HERE.parent.parent / "build")).resolve()
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(HERE))
-import compare  # noqa: E402
-from live import for_preload  # noqa: E402
+import compare
+from live import PROGRAMS, SOURCE, for_preload
 
 COLUMNS = ("seq,time_ns,duration_ns,process,pid,tid,action,function,heap,address,previous_address,size,usable,args,"
            "result,stack_id").split(",")
@@ -59,7 +55,7 @@ def write_rows(path, columns, rows):
 
 
 def differs(logs, rows, order, scratch, nodes=()):
-    command = [HERE / "compare.py", "--order", order, logs, write_rows(scratch / "dump.csv", COLUMNS, rows)]
+    command = [SOURCE / "tests/live/compare.py", "--order", order, logs, write_rows(scratch / "dump.csv", COLUMNS, rows)]
     if nodes:
         command[1:1] = ["--stacks", write_rows(scratch / "stacks.csv", STACK_COLUMNS, nodes)]
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT).returncode
@@ -117,7 +113,7 @@ STACK_FAULTS = {
 def run_logged(program, logs, **settings):
     """Its log, and the rows of a trace that agrees with it."""
     logs.mkdir()
-    subprocess.run([BUILD / "tests/live" / program, "3", "300"], env=dict(os.environ, CALL_LOG=str(logs), **settings),
+    subprocess.run([f"{PROGRAMS}/{program}", "3", "300"], env=dict(os.environ, CALL_LOG=str(logs), **settings),
                    stdout=subprocess.DEVNULL, check=True)
     log = compare.Log(next(logs.glob("*.calls")))
     return log, make_rows(log)

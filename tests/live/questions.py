@@ -12,9 +12,8 @@ import subprocess
 import sys
 
 import compare
-from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, expect, for_preload, info, run_tests
+from live import LONG_SECONDS, PROGRAMS, SOAK, SOURCE, XHEAP, expect, for_preload, info, run_tests
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 PARAMETERS = os.path.join(PROGRAMS, "parameters")
 WITH, OBJECTS = os.path.join(PROGRAMS, "with"), os.path.join(PROGRAMS, "objects")
 PRELOADS = ("", "libjemalloc.so.2", "libmimalloc.so.2", "libtcmalloc_minimal.so.4")
@@ -182,7 +181,7 @@ def programs(scale):
                       f"i<{200 * scale}) insert into t select i, printf('%d-%x', i, i*7919) from n; select count(*), max(b) from t where b > '5';"], {}
     yield "jq", ["jq", "-nc", f"[range({150 * scale}) | {{a: ., s: tostring}}] | group_by(.a % 7) | map(length)"], {}
     if SOAK:
-        yield "g++", ["sh", "-c", f"for i in 1 2; do g++ -O1 -o source.o -c '{HERE}/real/source.cc'; done"], {}
+        yield "g++", ["sh", "-c", f"for i in 1 2; do g++ -O1 -o source.o -c '{SOURCE}/tests/live/real/source.cc'; done"], {}
 
 
 def check_order(trace):
@@ -246,7 +245,7 @@ QUESTIONS_LEAST = 50  # of each trace
 
 def questions_over_programs():
     """As tests/cli/dx_model.py computes them from dump's rows."""
-    sys.path.insert(0, os.path.join(HERE, "../cli"))
+    sys.path.insert(0, str(SOURCE / "tests/cli"))
     import dx_model
     counts = {}
     for name, (command, settings, least) in ASKED.items():

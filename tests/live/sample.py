@@ -17,9 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-BUILD = pathlib.Path(os.environ.get("BUILD", HERE.parent.parent / "build")).resolve()
-XHEAP = os.environ.get("XHEAP", str(BUILD / "xheap"))
+from live import PROGRAMS, XHEAP
+
 ROUNDS = 300 if os.environ.get("SOAK") else 30
 NUMBERS = ("total_count", "total_bytes", "outstanding_count", "outstanding_bytes")
 failed = 0
@@ -83,7 +82,7 @@ def known(directory):
     for number in range(ROUNDS):
         trace = directory / f"known{number}.xht"
         truth = {}
-        for line in record(trace, ["--sample", ("4K", "16K", "1000")[number % 3]], [BUILD / "tests/live/sampled"]).splitlines():
+        for line in record(trace, ["--sample", ("4K", "16K", "1000")[number % 3]], [f"{PROGRAMS}/sampled"]).splitlines():
             name, *numbers = line.split()
             truth[name] = dict(zip(NUMBERS, map(int, numbers)))
         seen = report(trace, "-stacks", "-top", "1000000")
@@ -116,7 +115,7 @@ def pools(directory):
     errors = Errors()
     for number in range(ROUNDS):
         trace = directory / f"pools{number}.xht"
-        said = record(trace, ["--sample", ("4K", "16K", "1000")[number % 3]], [BUILD / "tests/live/sampled_pools"])
+        said = record(trace, ["--sample", ("4K", "16K", "1000")[number % 3]], [f"{PROGRAMS}/sampled_pools"])
         truths = {(heap, name): dict(zip(NUMBERS, map(int, numbers))) for heap, name, *numbers in map(str.split, said.splitlines())}
         seen = report(trace, "-stacks", "-heaps", "-top", "1000000")
         check_sound(trace, seen)
@@ -131,8 +130,8 @@ def pools(directory):
 
 def whole(directory):
     trace, full = directory / "one.xht", directory / "full.xht"
-    truth = [line.split() for line in record(trace, ["--sample", "1"], [BUILD / "tests/live/sampled"]).splitlines()]
-    record(full, [], [BUILD / "tests/live/sampled"])
+    truth = [line.split() for line in record(trace, ["--sample", "1"], [f"{PROGRAMS}/sampled"]).splitlines()]
+    record(full, [], [f"{PROGRAMS}/sampled"])
     seen, of_all = report(trace, "-stacks", "-top", "1000000"), report(full, "-stacks", "-top", "1000000")
     check_sound(trace, seen)
     for name, *numbers in truth:

@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 
-from live import BUILD, LONG_SECONDS, PROGRAMS, SOAK, XHEAP, Failure, expect, for_preload, wait_for, xheap
+from live import BUILD, LONG_SECONDS, PROGRAMS, SOAK, SOURCE, XHEAP, Failure, expect, for_preload, wait_for, xheap
 
 # Growth is not judged below ten seconds.
 SECONDS = float(os.environ.get("LEAK_SECONDS", 60 if SOAK else 12))
@@ -33,7 +33,6 @@ KEEP = os.environ.get("LEAK_KEEP", os.path.join(BUILD, "seeded") if SOAK else ""
 REQUESTS = 3000
 WARM_REQUESTS = 30       # before an attach
 WAVES, SWING = 5, 0.9    # the rate of requests varies, by so much of its mean
-SOURCE = pathlib.Path(__file__).resolve().parent / "seeds"
 NEEDED, SKIP = 18, 77    # of 20 leaks; an exit status
 
 
@@ -214,7 +213,7 @@ class Python(Program):
     settings = {"PYTHONMALLOC": "malloc"}
 
     def command(self):
-        return "/usr/bin/python3", SOURCE / "server.py", f"{PROGRAMS}/seed_python.so", "port"
+        return "/usr/bin/python3", SOURCE / "tests/live/seeds/server.py", f"{PROGRAMS}/seed_python.so", "port"
 
     def answers(self):
         return (self.directory / "port").exists()

@@ -14,9 +14,9 @@ import sys
 import threading
 import time
 
-from live import BUILD, LONG_SECONDS, SOAK, enter_mounts, expect, run_tests, stop_session, told, xheap
+from live import BUILD, LONG_SECONDS, SOAK, SOURCE, enter_mounts, expect, run_tests, stop_session, told, xheap
 
-SOURCE, PRIVATE, SKIP = pathlib.Path(__file__).resolve().parent.parent.parent, "XHEAP_TEST_STRANGERS", 77
+PRIVATE, SKIP = "XHEAP_TEST_STRANGERS", 77
 USER, HUGE_BYTES = 64020, 1 << 40
 PLACES = pathlib.Path(f"/dev/shm/xheap-{USER}-abcdef"), pathlib.Path(f"/run/user/{USER}/xheap-{USER}")
 SOME = ("sessions",), ("no_memory", "limits"), ("images", "starts", "sessions"), ("placement", "test_attached")
