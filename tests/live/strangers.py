@@ -162,7 +162,7 @@ def lists():
 
 
 def run_one(name, *words):
-    folder = pathlib.Path(f"of-{name}").absolute()
+    folder = pathlib.Path(f"of-{name.replace('/', '-')}").absolute()
     folder.mkdir()
     done = subprocess.run([SOURCE / f"tests/live/{name}.py", *words], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=LONG_SECONDS, env=dict(os.environ, TMPDIR=str(folder)))
