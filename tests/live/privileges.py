@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from image_lab import FILES, Watching, clear, enter, listed, prepare, register, run, usual_places, wait_for_starts, wait_until_in_force
+from image.lab import FILES, Watching, clear, enter, listed, prepare, register, run, usual_places, wait_for_starts, wait_until_in_force
 from live import PROGRAMS, XHEAP, expect, info, run_tests, wait_for
 
 NOBODY, GROUP = 65534, 64019

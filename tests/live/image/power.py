@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 
-from image_lab import FILES, OPTIONS, ROOT, Watching, clear, enter, listed, prepare, run
+from image.lab import FILES, OPTIONS, ROOT, Watching, clear, enter, listed, prepare, run
 from live import XHEAP, expect, run_tests, strace_is_here, told, wait_for, xheap
 
 PERL = FILES / "perl"

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from image_lab import FILES, OPTIONS, ROOT, Watching, clear, enter, listed, prepare, register, run, usual_places, wait_for_starts, wait_until_in_force
+from image.lab import FILES, OPTIONS, ROOT, Watching, clear, enter, listed, prepare, register, run, usual_places, wait_for_starts, wait_until_in_force
 from live import LONG_SECONDS, PROGRAMS, XHEAP, expect, run_tests, told, wait_for, xheap
 
 USER = 65534

@@ -14,7 +14,7 @@ import threading
 import time
 import tty
 
-from image_lab import FILES, OPTIONS, ROOT, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, usual_places, wait_for_starts, wait_until_in_force
+from image.lab import FILES, OPTIONS, ROOT, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, usual_places, wait_for_starts, wait_until_in_force
 from live import XHEAP, expect, kill, run_tests, told, wait_for, xheap
 
 PERL, PLAIN_PATH = FILES / "perl", os.environ["PATH"]

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 
-from image_lab import FILES, OPTIONS, ROOT, TRACES, Watching, cgroups, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
+from image.lab import FILES, OPTIONS, ROOT, TRACES, Watching, cgroups, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
 from live import PATIENCE, PROGRAMS, XHEAP, expect, run_tests, strace_is_here, told, wait_for, xheap
 
 CLOCK_NANOSLEEP = "230 "    # as /proc has the numbers of system calls of x86-64

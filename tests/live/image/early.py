@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 
-from image_lab import FILES, ROOT, TRACES, Watching, clear, enter, listed, prepare, register, run, wait_for_starts, wait_until_in_force
+from image.lab import FILES, ROOT, TRACES, Watching, clear, enter, listed, prepare, register, run, wait_for_starts, wait_until_in_force
 from live import XHEAP, expect, run_tests, told, wait_for
 
 PERL = FILES / "perl"

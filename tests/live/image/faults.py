@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from image_lab import FILES, SOAK_KILLS, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
+from image.lab import FILES, SOAK_KILLS, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
 from live import XHEAP, expect, run_tests, told, wait_for, xheap
 
 PERL, KILLS = FILES / "perl", SOAK_KILLS or 100

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from image_lab import FILES, Watching, clear, enter, listed, prepare, register, run, wait_for_starts, wait_until_in_force
+from image.lab import FILES, Watching, clear, enter, listed, prepare, register, run, wait_for_starts, wait_until_in_force
 from live import expect, run_tests, wait_for
 
 PERL, LEASED, SERVED = FILES / "perl", FILES / "leased", FILES / "served"

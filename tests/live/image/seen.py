@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 
-from image_lab import FILES, ROOT, Watching, clear, enter, listed, prepare, register, run, wait_until_in_force
+from image.lab import FILES, ROOT, Watching, clear, enter, listed, prepare, register, run, wait_until_in_force
 from live import PROGRAMS, XHEAP, expect, loader_of, run_tests, strace_is_here, wait_for, xheap
 
 PAGE = pathlib.Path(os.environ["SOURCE"], "docs/image-options.md")

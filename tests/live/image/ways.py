@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from image_lab import FILES, ROOT, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
+from image.lab import FILES, ROOT, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
 from live import PROGRAMS, dump_each, expect, run_tests, told, wait_for
 
 SERVED, BYTES = FILES / "served", "777"

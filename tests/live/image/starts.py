@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from image_lab import FILES, OPTIONS, ROOT, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
+from image.lab import FILES, OPTIONS, ROOT, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
 from live import expect, run_tests, strace_is_here, told, wait_for, xheap
 
 PERL = FILES / "perl"

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 
-from image_lab import FILES, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
+from image.lab import FILES, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
 from live import PROGRAMS, expect, run_tests, told, wait_for
 
 NAME, NOBODY, ROOTS, FLOODERS = "h6prog", 65534, 100, 100
