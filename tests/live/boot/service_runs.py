@@ -8,7 +8,7 @@ import statistics
 import sys
 
 from live import expect, run_tests, told, xheap
-from machine import END, REBOOT, Machine, blocks_of, why_not
+from boot.machine import END, REBOOT, Machine, blocks_of, why_not
 
 RUNS = 3
 # serving.service makes as many blocks as /mnt/count says, and has made them when it is started.

@@ -5,7 +5,7 @@ import json
 import sys
 
 from live import expect, run_tests
-from machine import END, Machine, blocks_of, why_not
+from boot.machine import END, Machine, blocks_of, why_not
 
 SERVED = "/opt/xheap/tests/live/served"
 # Its parts: a program before the main one, and a shell with children, as another user behind a filter of system calls.

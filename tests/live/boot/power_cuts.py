@@ -13,7 +13,7 @@ import sys
 import time
 
 from live import SOAK, XHEAP, expect, is_whole, run_tests, told, wait_for
-from machine import END, GUID, Machine, blocks_of, why_not
+from boot.machine import END, GUID, Machine, blocks_of, why_not
 
 ROUNDS = int(os.environ.get("ROUNDS", 200 if SOAK else 20))
 SEED = int(os.environ.get("SEED", time.time_ns() % 1000000))

@@ -5,16 +5,16 @@ restart. Every process is recorded from the first instruction of systemd; what e
 
 It takes minutes, so `make soak` does it (SOAK=1). Needs qemu-system-x86_64, a static busybox and systemd; emulation.py has the kernel.
 
-usage: emulated_boot.py        SOAK=1
+usage: emulated.py        SOAK=1
 """
 import os
 import pathlib
 import sys
 import tarfile
 
-from emulation import Missing, emulate, find_kernel, find_program, libraries
+from boot.emulation import Missing, emulate, find_kernel, find_program, libraries
 from live import BUILD, PROGRAMS, SOAK, SOURCE, XHEAP, expect, info, is_whole, run_tests
-from machine import GUID, MASKED, SYSTEMD, blocks_of
+from boot.machine import GUID, MASKED, SYSTEMD, blocks_of
 
 SKIP = 77
 UNITS = pathlib.Path("/usr/lib/systemd/system")

@@ -5,7 +5,7 @@ the services have counted; a session with AllProcesses counts the calls that it 
 import sys
 
 from live import expect, info, is_whole, run_tests
-from machine import END, EXIT, GUID, POWEROFF, REBOOT, SYSTEMD, Machine, blocks_of, why_not
+from boot.machine import END, EXIT, GUID, POWEROFF, REBOOT, SYSTEMD, Machine, blocks_of, why_not
 
 BUSY, ROUNDS = 3, 20
 # Begins early, so that it is stopped late; ROUNDS blocks each millisecond.

@@ -3,7 +3,7 @@
 """The quick starts of docs/autologger.md, typed line by line as root in a machine of its own (machine.py): what the lines are said to do comes of them, and the
 last ones undo everything. Its table of options is true.
 
-usage: boot_quick_starts.py        SOAK=1: services run for the default time of boottrace
+usage: quick_starts.py        SOAK=1: services run for the default time of boottrace
 """
 import os
 import pathlib
@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 from live import SOAK, SOURCE, expect, info, run_tests, xheap
-from machine import END, REBOOT, Machine, blocks_of, why_not
+from boot.machine import END, REBOOT, Machine, blocks_of, why_not
 
 PAGE = SOURCE / "docs/autologger.md"
 TITLES = ("Trace the boot", "Compare ten starts of a service before and after a change", "Undo everything")

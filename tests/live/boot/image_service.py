@@ -9,7 +9,7 @@ import shlex
 import sys
 
 from live import SOURCE, dump_each, expect, run_tests, told
-from machine import END, REBOOT, SERVED_BYTES, Machine, why_not
+from boot.machine import END, REBOOT, SERVED_BYTES, Machine, why_not
 
 PAGE = SOURCE / "docs/image-options.md"
 # Names are watched on the machine's tmpfs only: all else is this machine's. Its program lies there, too.

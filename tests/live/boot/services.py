@@ -7,7 +7,7 @@ import os
 import sys
 
 from live import dump_each, expect, run_tests, xheap
-from machine import EARLY as EARLY_SERVICES, END, GUID, SERVED_BYTES, SYSTEMD, Machine, why_not
+from boot.machine import EARLY as EARLY_SERVICES, END, GUID, SERVED_BYTES, SYSTEMD, Machine, why_not
 
 RESTARTS = 3
 EARLY = "[Unit]\nDefaultDependencies=no\nAfter=xheap-autologger.service xheap-images.service\nBefore=sysinit.target\n"
