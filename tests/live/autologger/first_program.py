@@ -5,7 +5,7 @@ import json
 import os
 import sys
 
-from first_root import LOGGER, ROOT, boot, need_namespaces, start
+from autologger.first_root import LOGGER, ROOT, boot, need_namespaces, start
 from live import PROGRAMS, dump_each, expect, info, run_tests, xheap
 
 def replaced(content, mode="755"):

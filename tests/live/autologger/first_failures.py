@@ -4,7 +4,7 @@
 import subprocess
 import sys
 
-from first_root import LOGGER, boot, need_namespaces, start
+from autologger.first_root import LOGGER, boot, need_namespaces, start
 from live import PROGRAMS, XHEAP, expect, info, is_whole, run_tests
 
 DIRECTORIES = ["proc", "sys", "run", "dev/shm"]
