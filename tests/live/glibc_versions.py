@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Other releases of glibc than the machine's. Recording from a program's start is exact, and so are its stacks (check.py); attaching and letting go
-harm nothing and miss nothing (attach.py); all earlier blocks are found (earlier.py), or it is told that none can be. A program that its loader starts makes the same
+harm nothing and miss nothing (attach/undisturbed.py); all earlier blocks are found (attach/earlier.py), or it is told that none can be. A program that its loader starts makes the same
 calls.
 
 The libraries are Debian's packages, fetched once into the build's directory, and only unpacked there, or those in folders where somebody built or
@@ -140,10 +140,10 @@ def check(source):
     folder, top = libraries(source), pathlib.Path(source.strip("/").replace("/", "_")).resolve()
     number = int(re.search(rb"GNU C Library[^\n]* version 2\.(\d+)", (folder / "libc.so.6").read_bytes())[1])
     build(folder, top / "tests/live", number)
-    said = [check_part(number, top, HERE / "check.py", "churn")[-1], *check_part(number, top, HERE / "attach.py", "counting", "children")]
+    said = [check_part(number, top, HERE / "check.py", "churn")[-1], *check_part(number, top, HERE / "attach/undisturbed.py", "counting", "children")]
     said.append(check_by_loader(folder, top / "tests/live", number))
     if number in KNOWN:
-        said += check_part(number, top, HERE / "earlier.py", "still", "usable", "stale", "unusual", "tuned", "busy", "brief", "forks")
+        said += check_part(number, top, HERE / "attach/earlier.py", "still", "usable", "stale", "unusual", "tuned", "busy", "brief", "forks")
     else:
         said.append(check_skipped(top / "tests/live", number))
     return "; ".join((f"glibc 2.{number}", *said))

@@ -6,7 +6,7 @@ leaking  3 threads, whose blocks tell which of them were asked for before
 crowded  the same with 16 threads
 server   mariadbd with clients: no reason is told why a block is missing, and no block is given back that is not known
 
-usage: attaches.py [TEST...]      SOAK=1: a thousand rounds of the first, 200 of the others, with four busy loops per processor beside them
+usage: repeated.py [TEST...]      SOAK=1: a thousand rounds of the first, 200 of the others, with four busy loops per processor beside them
 ROUNDS, LOOPS: other numbers of rounds, and of busy loops per processor"""
 import os
 import pathlib

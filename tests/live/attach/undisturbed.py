@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Attaching to processes that run, and letting go of them: nothing of theirs is disturbed, and between the two no call is missing.
 
-usage: attach.py        SOAK=1: a thousand rounds in place of a few
+usage: undisturbed.py        SOAK=1: a thousand rounds in place of a few
 """
 import ctypes
 import errno
