@@ -14,7 +14,7 @@ cut        a target cuts the file that it shares with its logger
 many       twenty targets at the highest rate: nothing is lost when they wait, and when they drop, what is lost is known
 threads    a hundred of them
 programs   servers and interpreters, joined as they run
-usage: faults.py [NAME...]        SOAK=1: hundreds of rounds in place of a few
+usage: sessions.py [NAME...]        SOAK=1: hundreds of rounds in place of a few
 """
 import array
 import os

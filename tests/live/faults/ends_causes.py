@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 
-from ends_early import PROGRAM, calls_of_all, check
+from faults.ends_early import PROGRAM, calls_of_all, check
 from live import PATIENCE, XHEAP, expect, info, run_tests, stop_session, strace_is_here, told, wait_for, xheap
 
 ROUNDS, NAME = 30000, f"causes{os.getpid()}"

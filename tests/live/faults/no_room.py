@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """More threads, or forked children, at once than there are buffers, slots or rows for: the program goes on as if nobody recorded, and what found no room is told.
 
-usage: crowd.py [TEST...]
+usage: no_room.py [TEST...]
 """
 import os
 import subprocess
