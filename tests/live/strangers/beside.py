@@ -19,7 +19,7 @@ from live import BUILD, LONG_SECONDS, SOAK, SOURCE, enter_mounts, expect, run_te
 PRIVATE, SKIP = "XHEAP_TEST_STRANGERS", 77
 USER, HUGE_BYTES = 64020, 1 << 40
 PLACES = pathlib.Path(f"/dev/shm/xheap-{USER}-abcdef"), pathlib.Path(f"/run/user/{USER}/xheap-{USER}")
-SOME = ("session/commands",), ("faults/no_memory", "limits"), ("image/starts", "starts", "sessions"), ("placement", "test_attached")
+SOME = ("session/commands",), ("faults/no_memory", "limits"), ("image/starts", "starts", "sessions"), ("target/placement", "test_attached")
 
 
 def prepare():

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 from live import LONG_SECONDS, PROGRAMS, SOURCE, XHEAP, dump, expect, info, loader_of, run_tests, stop_session, told, xheap
-from placement import fill_last_page
+from target.placement import fill_last_page
 
 TRACE = "by_loader.xht"
 SLOT, SLOTS = struct.Struct("<6q64s16x"), 16384     # counter.c
