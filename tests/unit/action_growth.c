@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What seems to grow, and what does: hundreds of stacks of each kind, made at random, are judged. `growth print` prints
+ * What seems to grow, and what does: hundreds of stacks of each kind, made at random, are judged. `action_growth print` prints
  * the table of docs/decisions/036.
  */
 #include <math.h>
