@@ -86,12 +86,10 @@ static uint32_t stack(unsigned number, int outer, int middle, int inner)
 			   inner ? offset_of(number, inner) : 0, 0);
 }
 
-static void scene_read(unsigned number)
+static void read_scene(unsigned number)
 {
-	struct diag diag = {""};
-	scene_close(&scene);
-	assert_int_equal(trace_open(&traces[number], paths[number], &diag), 0);
-	assert_int_equal(heap_table_build(&tables[number], traces[number], NULL, &diag), 0);
+	traces[number] = scene_read(&scene, paths[number]);
+	tables[number] = scene_match(traces[number]);
 }
 
 /* Two traces, or windows of the first one alone. */
@@ -134,12 +132,9 @@ static int end(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
-		heap_table_free(tables[i]);
-		if (traces[i])
-			trace_close(traces[i]);
+		scene_remove(paths[i], traces[i], tables[i]);
 		tables[i] = NULL;
 		traces[i] = NULL;
-		unlink(paths[i]);
 	}
 	return 0;
 }
@@ -188,7 +183,7 @@ static void known_traces(void)
 	scene_alloc(&scene, thread, 40, 0x3000, 7);
 	scene.stack = stack(0, MAIN, UNNAMED, 0);
 	scene_alloc(&scene, thread, 50, 0x4000, 9);
-	scene_read(0);
+	read_scene(0);
 	scene_open(&scene, paths[1]);
 	thread = scene_thread(&scene, scene_process(&scene, 200, TRACE_NONE, 0), 200);
 	scene.stack = stack(1, MAIN, NEW, 0);
@@ -201,7 +196,7 @@ static void known_traces(void)
 	scene.stack = writer_intern_node(scene.writer, scene_stack(&scene, offset_of(1, MAIN), 0),
 					 writer_intern_frame(scene.writer, copy, UNNAMED * STEP + STEP / 2));
 	scene_alloc(&scene, thread, 40, 0x4000, 13);
-	scene_read(1);
+	read_scene(1);
 }
 
 static void assert_numbers(const struct action_figures *figures, uint64_t count, uint64_t bytes, uint64_t left_bytes)
@@ -328,7 +323,7 @@ static void test_heaps_of_one_name(void **state)
 	const struct trace_heap heap = {.process = process, .handle = 0x7f0000001000, .name = "main arena"};
 	scene.heap = writer_add_heap(scene.writer, &heap);
 	scene_alloc(&scene, scene_thread(&scene, process, 100), 20, 0x2000, 10);
-	scene_read(0);
+	read_scene(0);
 	sources_begin(1, NULL, HEAP_BY_NONE);
 	struct action_rows rows = rows_of(&input, &action_heaps, "st");
 	assert_int_equal(rows.count, 2);
@@ -391,7 +386,7 @@ static void random_trace(unsigned number, unsigned calls)
 			scene_alloc(&scene, thread, time_ns, addresses[block], 1 + pick(0x3000));
 		}
 	}
-	scene_read(number);
+	read_scene(number);
 }
 
 static void assert_same_figures(const struct action_row *both, unsigned number, const struct action_row *alone)

@@ -51,17 +51,15 @@ static int begin(void **state)
 		sizes[at] = !sizes[at] || !is_changed ? size : 0;
 	}
 	scene_end(&scene, processes[0], EXIT_NS, TRACE_END_EXIT, 0);
-	scene_close(&scene);
-	assert_int_equal(trace_open(&trace, path, &diag), 0);
-	return heap_table_build(&table, trace, NULL, &diag);
+	trace = scene_read(&scene, path);
+	table = scene_match(trace);
+	return 0;
 }
 
 static int end(void **state)
 {
 	(void)state;
-	heap_table_free(table);
-	trace_close(trace);
-	unlink(path);
+	scene_remove(path, trace, table);
 	return 0;
 }
 

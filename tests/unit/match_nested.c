@@ -45,19 +45,14 @@ static int end(void **state)
 {
 	(void)state;
 	heap_window_fini(&window);
-	heap_table_free(table);
-	trace_close(trace);
-	unlink(path);
+	scene_remove(path, trace, table);
 	return 0;
 }
 
 static void build(void)
 {
-	struct diag diag = {""};
-	scene_close(&scene);
-	assert_int_equal(trace_open(&trace, path, &diag), 0);
-	assert_int_equal(heap_table_build(&table, trace, NULL, &diag), 0);
-	assert_true(heap_table_is_valid(table));
+	trace = scene_read(&scene, path);
+	table = scene_match(trace);
 	assert_int_equal(table->unknown_frees, 0);
 	assert_int_equal(table->order_conflicts, 0);
 }

@@ -36,19 +36,14 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
-	heap_table_free(table);
-	trace_close(trace);
-	unlink(path);
+	scene_remove(path, trace, table);
 	return 0;
 }
 
 static void build(void)
 {
-	struct diag diag = {""};
-	scene_close(&scene);
-	assert_int_equal(trace_open(&trace, path, &diag), 0);
-	assert_int_equal(heap_table_build(&table, trace, NULL, &diag), 0);
-	assert_true(heap_table_is_valid(table));
+	trace = scene_read(&scene, path);
+	table = scene_match(trace);
 }
 
 /* The parts of a range are these, whatever their order. */

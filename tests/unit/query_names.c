@@ -123,9 +123,7 @@ static const char path[] = "names.xht";
 
 static void open_names(bool with_lines)
 {
-	struct diag diag;
-	scene_close(&scene);
-	assert_int_equal(trace_open(&trace, path, &diag), 0);
+	trace = scene_read(&scene, path);
 	names = heap_names_new(trace, symbols_new(), with_lines);
 }
 
@@ -142,8 +140,7 @@ static int end(void **state)
 {
 	(void)state;
 	heap_names_free(names);
-	trace_close(trace);
-	unlink(path);
+	scene_remove(path, trace, NULL);
 	return 0;
 }
 
