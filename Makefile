@@ -23,11 +23,15 @@ setup-check setup-demo:
 strict: $(BUILD)/build.ninja
 	@scripts/strict $(BUILD)
 
-# Installs what is missing, builds, runs every test; ends with "N passed, N failed, N skipped".
+# Installs what is missing, builds, runs every test; ends with "N passed, N failed, N skipped". BOOT=no leaves out those that boot a machine of their own.
 check: setup-check
 	@$(MAKE) --no-print-directory strict all
 	@ninja -C $(BUILD) --quiet unit-programs live-programs
-	@tests/run --build $(BUILD) --jobs $(JOBS) $(TESTS)
+	@tests/run --build $(BUILD) --jobs $(JOBS) $(if $(filter no,$(BOOT)),--without live/boot/) $(TESTS)
+
+# Those alone.
+check-boot: TESTS = live/boot/
+check-boot: check
 
 # Unit tests, the long ones with an eighth of their rounds, and golden files: about a minute of processor time, where check takes a quarter of an hour.
 quick: setup-check
@@ -100,4 +104,4 @@ distcheck:
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all setup-check setup-demo strict check quick check-yama golden-update demo pictures install uninstall fuzz soak tested-with first-screen bench distcheck clean
+.PHONY: all setup-check setup-demo strict check check-boot quick check-yama golden-update demo pictures install uninstall fuzz soak tested-with first-screen bench distcheck clean
