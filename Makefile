@@ -3,7 +3,8 @@
 # other goals install them (scripts/setup).
 BUILD ?= build
 PREFIX ?= /usr/local
-JOBS ?= 2
+# One more than two processors: some tests wait most of their time.
+JOBS ?= 3
 # Of make fuzz: libfuzzer, or afl for AFL++.
 ENGINE ?= libfuzzer
 # Debian changes this file with each package. What a build directory knows of libraries may be older.
