@@ -186,6 +186,7 @@ static void row_end(struct block_match *match, const struct trace_block *block, 
 	allocation->end_site = site_add(match, born_site(block, at->row));
 	allocation->flags |= is_next && allocation->end == HEAP_END_FREE ? HEAP_TEMPORARY : 0;
 	match->details[row].end_thread = block->thread;
+	match->details[row].end_point = place;
 	uint64_t size_bytes = born_size(block, places[match->begin_of[row]].row);
 	struct block_match_sum *sum = &match->sums[allocation->site];
 	sum->given_count++;
@@ -201,7 +202,7 @@ static void rows_make(struct block_match *match, const struct trace_block *block
 		struct heap_allocation *allocation = &match->rows[row];
 		born_allocation(allocation, block, at);
 		allocation->site = site_add(match, born_site(block, at->row));
-		born_details(&match->details[row], block, at->row);
+		born_details(&match->details[row], block, at->row, match->begin_of[row]);
 		/* Not from the row: what was written to parts of a word cannot be read as a whole at once. */
 		uint64_t size_bytes = born_size(block, at->row);
 		struct block_match_sum *sum = &match->sums[allocation->site];

@@ -45,7 +45,8 @@ struct block_match {
 	    must be matched one by one */
 	bool is_plain;
 	struct heap_allocation *rows; /**< each row's site is an index in `sites` */
-	struct heap_details *details; /**< `previous` is not set; it is in `taken` */
+	/** `previous` is not set; it is in `taken`. Points are counted from the first one of the match on */
+	struct heap_details *details;
 	uint32_t count;
 	uint32_t *open; /**< rows that are live at the block's end */
 	uint32_t open_count;
@@ -61,7 +62,8 @@ struct block_match {
 	struct heap_site *sites;      /**< may have duplicates */
 	struct block_match_sum *sums; /**< by site */
 	uint32_t site_count;
-	uint32_t *site_ids; /**< by site: its number in the table, filled in by the caller */
+	uint32_t *site_ids;   /**< by site: its number in the table, filled in by the caller */
+	uint32_t first_point; /**< ordinal of the first point, filled in by the caller */
 	/** by point: growth of the live bytes (modulo 2^64 if they shrink), without `ends` */
 	uint64_t *changes;
 	uint64_t sum_bytes;  /**< sum of `changes` */

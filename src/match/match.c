@@ -338,8 +338,7 @@ static int matching_all(struct matching *matching, struct diag *diag)
 	int status;
 	while ((status = heap_stream_run(matching->stream, &run, diag)) > 0 &&
 	       run.places[0].time_ns <= matching->until_ns && !matching_waits(matching, &run)) {
-		matching_run(matching, run);
-		matching->done += run.count;
+		matching->done += matching_run(matching, run);
 		if (!how->progress || matching->done - matching->told < PROGRESS_POINTS)
 			continue;
 		how->progress(how->cookie, matching->done, matching->most);
@@ -470,6 +469,8 @@ static void matching_finish(struct matching *matching)
 	       table->groups.count == ((uint64_t)table->count + PACK_ROWS - 1) / PACK_ROWS);
 	survivors_finish(matching->survivors, table->duration_ns);
 	groups_finish(&table->groups);
+	table->point_count = (uint32_t)matching->done;
+	heap_faults_sort(table->faults, table->fault_count);
 	matching_find_peak(matching);
 	matching_finish_sums(matching);
 	heap_table_find_sum_sites(table);

@@ -24,8 +24,8 @@ static int64_t gap_between(const struct matching_process *process, int64_t from_
 /* Settle a block over which another one began, without an end that could be its own. */
 void matching_settle_conflict(struct matching *matching, uint32_t older, uint32_t newer)
 {
-	const struct heap_allocation *row = matching_live_row(matching, older),
-				     *newer_row = matching_live_row(matching, newer);
+	struct heap_allocation *row = matching_live_row(matching, older);
+	const struct heap_allocation *newer_row = matching_live_row(matching, newer);
 	if (!row)
 		return;
 	uint32_t process = matching_process_of(matching, row);
@@ -40,7 +40,9 @@ void matching_settle_conflict(struct matching *matching, uint32_t older, uint32_
 		matching_eventless_end(matching, older, HEAP_END_GAP, gap_ns);
 		return;
 	}
-	matching_eventless_end(matching, older, HEAP_END_CONFLICT, to_ns);
+	uint32_t point = newer_row ? *matching_end_point(matching, older, row) : HEAP_NONE;
+	matching_allocation_end(matching, older,
+				&(struct row_end){to_ns, HEAP_NONE, HEAP_NONE, point, HEAP_END_CONFLICT});
 	matching->table->order_conflicts++;
 	matching->table->processes[process].order_conflicts++;
 }
@@ -63,16 +65,31 @@ static void earlier_end(struct matching *matching, const struct pending_free *pe
 					    .end_site = HEAP_NONE,
 					    .thread = pending->end.thread,
 					    .heap = pending->heap};
-	const struct heap_details details = {
-		.address = pending->address, .previous = HEAP_NONE, .end_thread = HEAP_NONE};
+	const struct heap_details details = {.address = pending->address,
+					     .previous = HEAP_NONE,
+					     .end_thread = HEAP_NONE,
+					     .birth_point = HEAP_NONE,
+					     .end_point = HEAP_NONE};
 	matching_allocation_end(matching, matching_row_add(matching, &row, &details), &pending->end);
 }
 
-void matching_unknown_free(struct matching *matching, uint32_t process)
+void matching_unknown_free(struct matching *matching, uint32_t process, const struct heap_fault *fault)
 {
+	struct heap_table *table = matching->table;
 	assert(process < matching->known.processes);
-	matching->table->unknown_frees++;
-	matching->table->processes[process].unknown_frees++;
+	table->unknown_frees++;
+	table->processes[process].unknown_frees++;
+	if (table->fault_count == HEAP_FAULTS_MAX)
+		return;
+	memory_grow(table->faults, table->fault_count, matching->fault_capacity);
+	table->faults[table->fault_count++] = *fault;
+}
+
+static void pending_unknown(struct matching *matching, const struct pending_free *pending)
+{
+	matching_unknown_free(
+		matching, pending->process,
+		&(struct heap_fault){pending->end.time_ns, pending->address, pending->end.point, pending->end.thread});
 }
 
 static bool is_earlier(const struct pending_free *pending)
@@ -89,7 +106,7 @@ static void pending_settle(struct matching *matching, const struct pending_free 
 		memory_grow(matching->late_frees, matching->late_free_count, matching->late_free_capacity);
 		matching->late_frees[matching->late_free_count++] = *pending;
 	} else {
-		matching_unknown_free(matching, pending->process);
+		pending_unknown(matching, pending);
 	}
 }
 
@@ -100,7 +117,7 @@ void matching_late_frees_settle(struct matching *matching)
 		if (pending->before_ns < matching->processes[pending->process].reading_ns)
 			earlier_end(matching, pending);
 		else
-			matching_unknown_free(matching, pending->process);
+			pending_unknown(matching, pending);
 	}
 }
 

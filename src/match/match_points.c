@@ -95,7 +95,7 @@ static uint32_t allocation_add(struct matching *matching, const struct point *po
 			&(struct point_place){point->time_ns, point->address, point->row, HEAP_POINT_BEGIN});
 	row.flags |= is_nested ? HEAP_NESTED : 0;
 	row.site = matching_site_of(matching, point->block, point->row);
-	born_details(&details, point->block, point->row);
+	born_details(&details, point->block, point->row, point->ordinal);
 	details.previous = row.flags & HEAP_REALLOC ? matching->last_realloc_from[point->thread] : HEAP_NONE;
 	matching->last_realloc_from[point->thread] = HEAP_NONE;
 	/* A resize in place leaves the block in its heap, whichever heap the call names. */
@@ -135,8 +135,10 @@ static void point_begin(struct matching *matching, const struct point *point)
 		matching_nest_note(matching, point, id, container, enclosing);
 	struct live_cell *cell = live_add(point->live, point->address);
 	cell_settle(matching, cell);
-	cell->other =
-		cell->current != HEAP_NONE && matching_is_live(matching, cell->current) ? cell->current : HEAP_NONE;
+	struct heap_allocation *older = cell->current != HEAP_NONE ? matching_live_row(matching, cell->current) : NULL;
+	cell->other = older ? cell->current : HEAP_NONE;
+	if (older)
+		*matching_end_point(matching, cell->current, older) = point->ordinal;
 	const struct heap_allocation *row = &matching->ring[id % RING_ROWS];
 	if (process->keeps_history)
 		matching->history[id] = (struct history){cell->current, is_nested, row->size_bytes, row->birth_ns};
@@ -145,7 +147,7 @@ static void point_begin(struct matching *matching, const struct point *point)
 	struct pending_free pending;
 	if (cell->other == HEAP_NONE && matching->pending_first < matching->pending_count &&
 	    matching_pending_take(matching, point, &pending)) {
-		pending.end.time_ns = point->time_ns;
+		row_end_move(&pending.end, point->time_ns);
 		matching_allocation_end(matching, id, &pending.end);
 		if (!process->keeps_history)
 			live_remove(point->live, cell);
@@ -205,7 +207,9 @@ static void point_end(struct matching *matching, const struct point *point)
 		if (matching_copy_end(matching, point) || may_be_missing)
 			return;
 		if (is_of_folded_parent(matching, point, cell))
-			matching_unknown_free(matching, point->process);
+			matching_unknown_free(
+				matching, point->process,
+				&(struct heap_fault){point->time_ns, point->address, point->ordinal, point->thread});
 		else
 			matching_pending_add(matching, point, end, measure);
 		return;
@@ -226,7 +230,7 @@ static void point_end(struct matching *matching, const struct point *point)
 		matching->last_realloc_heap[point->thread] = row->heap;
 	if (row) {
 		struct row_end row_end = point_row_end(matching, point, end);
-		row_end.time_ns = time_ns;
+		row_end_move(&row_end, time_ns);
 		matching_live_row_end(matching, id, row, &row_end);
 	}
 	if (!is_older && !process->keeps_history)
@@ -365,10 +369,12 @@ static struct live *live_of(const struct matching *matching, const struct point 
 	return &matching->annotated[heap < known ? heap : known + point->process];
 }
 
-static void matching_point(struct matching *matching, const struct trace_block *block, const struct point_place *at)
+static void matching_point(struct matching *matching, const struct trace_block *block, const struct point_place *at,
+			   uint32_t ordinal)
 {
-	struct point point = {at->time_ns,   0,     NULL,   matching->table->dictionary->threads[block->thread].process,
-			      block->thread, block, at->row};
+	struct point point = {
+		at->time_ns,   0,     NULL,    matching->table->dictionary->threads[block->thread].process,
+		block->thread, block, at->row, ordinal};
 	if (at->time_ns >= matching->next_lifecycle_ns)
 		matching_advance(matching, at->time_ns);
 	if (at->time_ns > matching->table->duration_ns)
@@ -470,7 +476,8 @@ static void plain_end(struct matching *matching, struct block_match *match, uint
 		match->changes[end->place] = 0 - (uint64_t)row->size_bytes;
 		match->sum_bytes -= row->size_bytes;
 		matching_row_end(matching, end->id, row,
-				 &(struct row_end){end->time_ns, match->site_ids[end->site], thread, end->end});
+				 &(struct row_end){end->time_ns, match->site_ids[end->site], thread,
+						   match->first_point + end->place, end->end});
 		live_remove(live, live_find(live, end->address));
 	}
 }
@@ -505,7 +512,7 @@ static void plain_begin(struct matching *matching, const struct block_match *mat
 		struct heap_allocation allocation = match->rows[row];
 		allocation.site = match->site_ids[allocation.site];
 		live_add(live, match->details[row].address)->current = first + row;
-		survivors_add(matching->survivors, first + row, &allocation);
+		survivors_add(matching->survivors, first + row, &allocation, HEAP_NONE);
 	}
 	matching->table->processes[process].live_count += match->open_count;
 	matching->table->processes[process].live_bytes += match->open_bytes;
@@ -545,6 +552,7 @@ static void matching_plain(struct matching *matching, const struct heap_run *run
 	int64_t last_ns = run->places[run->count - 1].time_ns;
 	while (matching->written < table->count)
 		matching_ring_write(matching);
+	match->first_point = (uint32_t)matching->done;
 	uint32_t first = table->count;
 	for (uint32_t i = 0; i < match->site_count; i++) {
 		uint32_t site = match->site_ids[i] = matching_site(matching, match->sites[i]);
@@ -613,7 +621,7 @@ static uint32_t run_by_points(struct matching *matching, const struct heap_run *
 	uint32_t i = 0;
 	for (; i < run->count && run->places[i].time_ns <= matching->until_ns; i++) {
 		points_expect(matching, live, &run->places[i], run->known - i);
-		matching_point(matching, run->block, &run->places[i]);
+		matching_point(matching, run->block, &run->places[i], (uint32_t)matching->done + i);
 	}
 	return i;
 }
@@ -624,13 +632,33 @@ bool matching_waits(const struct matching *matching, const struct heap_run *run)
 	       run->places[run->count - 1].time_ns > matching->until_ns;
 }
 
-void matching_run(struct matching *matching, struct heap_run run)
+/* Note the instants that have several points. */
+static void instants_note(struct matching *matching, const struct heap_run *run, uint32_t count)
+{
+	struct heap_table *table = matching->table;
+	for (uint32_t i = 0; i < (run->is_crowded ? count : 1); i++) {
+		uint32_t ordinal = (uint32_t)matching->done + i;
+		struct heap_instant *last = table->instant_count ? &table->instants[table->instant_count - 1] : NULL;
+		if (!ordinal || run->places[i].time_ns != matching->instant_ns) {
+			matching->instant_ns = run->places[i].time_ns;
+		} else if (last && last->first_point + last->point_count == ordinal) {
+			last->point_count++;
+		} else {
+			memory_grow(table->instants, table->instant_count, matching->instant_capacity);
+			table->instants[table->instant_count++] = (struct heap_instant){ordinal - 1, 2};
+		}
+	}
+	matching->instant_ns = run->places[count - 1].time_ns;
+}
+
+uint32_t matching_run(struct matching *matching, struct heap_run run)
 {
 	struct heap_passed *passed = &matching->passed;
 	uint32_t thread = run.block->thread,
 		 done = run_match_whole(matching, &run) ? run.count : run_by_points(matching, &run);
 	if (!done)
-		return;
+		return 0;
+	instants_note(matching, &run, done);
 	passed->positions[thread] =
 		(struct heap_position){run.at.block + (done == run.known), done == run.known ? 0 : run.at.place + done};
 	/* A thread may have gone back in time. */
@@ -638,4 +666,5 @@ void matching_run(struct matching *matching, struct heap_run run)
 		passed->time_ns = run.places[done - 1].time_ns;
 		passed->thread = thread;
 	}
+	return done;
 }

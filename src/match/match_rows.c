@@ -16,10 +16,11 @@ void matching_ring_write(struct matching *matching)
 	assert(left > 0);
 	uint32_t count = left < room ? left : room;
 	const struct heap_allocation *rows = &matching->ring[first % RING_ROWS];
-	packing_add(matching->packing, rows, &matching->ring_details[first % RING_ROWS], count);
+	const struct heap_details *details = &matching->ring_details[first % RING_ROWS];
+	packing_add(matching->packing, rows, details, count);
 	for (uint32_t i = 0; i < count; i++)
 		if (rows[i].end == HEAP_END_OPEN)
-			survivors_add(matching->survivors, first + i, &rows[i]);
+			survivors_add(matching->survivors, first + i, &rows[i], details[i].end_point);
 	matching->written += count;
 	survivors_complete(matching->survivors, matching->written);
 }
@@ -101,6 +102,7 @@ void matching_row_end(struct matching *matching, uint32_t id, struct heap_alloca
 	uint64_t size_bytes = row->size_bytes; /* before what is in the same word is written */
 	row->end = end->end;
 	row->end_ns = end->time_ns > row->birth_ns ? end->time_ns : row->birth_ns;
+	*matching_end_point(matching, id, row) = row->end_ns == end->time_ns ? end->point : HEAP_NONE;
 	row->end_site = end->site;
 	if (!(row->flags & HEAP_NESTED))
 		numbers_end(&matching->table->sums.numbers[row->site], size_bytes, end->end, row->flags);
@@ -133,9 +135,18 @@ void matching_allocation_end(struct matching *matching, uint32_t id, const struc
 		matching_live_row_end(matching, id, row, end);
 }
 
+uint32_t *matching_end_point(struct matching *matching, uint32_t id, struct heap_allocation *row)
+{
+	return id >= matching->written ? &matching->ring_details[id % RING_ROWS].end_point
+				       : &survivor_of(row)->end_point;
+}
+
 void matching_eventless_end(struct matching *matching, uint32_t id, enum heap_end end, int64_t time_ns)
 {
-	matching_allocation_end(
-		matching, id,
-		&(struct row_end){.time_ns = time_ns, .site = HEAP_NONE, .thread = HEAP_NONE, .end = (uint8_t)end});
+	matching_allocation_end(matching, id,
+				&(struct row_end){.time_ns = time_ns,
+						  .site = HEAP_NONE,
+						  .thread = HEAP_NONE,
+						  .point = HEAP_NONE,
+						  .end = (uint8_t)end});
 }

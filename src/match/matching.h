@@ -32,8 +32,8 @@ struct copy {
 /* The end of a row. */
 struct row_end {
 	int64_t time_ns;
-	uint32_t site, thread; /* that ended it, or HEAP_NONE */
-	uint8_t end;           /* enum heap_end */
+	uint32_t site, thread, point; /* that ended it, or HEAP_NONE */
+	uint8_t end;                  /* enum heap_end */
 };
 
 /* An end of an address that was not live. */
@@ -141,7 +141,9 @@ struct matching {
 	bool has_objects;          /* there are heap objects */
 	const struct trace_gap **gaps;
 	struct level level;
-	uint64_t done, told;    /* points matched so far, and their number at the last call of progress */
+	uint64_t done, told; /* points matched so far, and their number at the last call of progress */
+	int64_t instant_ns;  /* of the last point */
+	size_t instant_capacity, fault_capacity;
 	bool *is_annotation;    /* by entry: its blocks belong to an annotated heap; NULL: no entry is */
 	struct live *annotated; /* by heap, then by process for heaps that are unknown */
 	uint32_t *inherited;    /* by heap: its parent's heap, TRACE_NONE: none, INHERITED_UNKNOWN: not searched for */
@@ -156,7 +158,7 @@ struct point {
 	struct live *live; /* the table for blocks of its kind */
 	uint32_t process, thread;
 	const struct trace_block *block;
-	uint32_t row;
+	uint32_t row, ordinal;
 };
 
 /* ---- the peak ---- */
@@ -214,12 +216,20 @@ uint32_t matching_site(struct matching *matching, struct heap_site site);
 /** Return the number of a point's site. */
 uint32_t matching_site_of(struct matching *matching, const struct trace_block *block, uint32_t row);
 
+/** Move an end to another time, at which it has no point. */
+static inline void row_end_move(struct row_end *end, int64_t time_ns)
+{
+	end->point = time_ns == end->time_ns ? end->point : HEAP_NONE;
+	end->time_ns = time_ns;
+}
+
 /** Return the end that a point is. */
 static inline struct row_end point_row_end(struct matching *matching, const struct point *point, enum heap_end end)
 {
 	return (struct row_end){.time_ns = point->time_ns,
 				.site = matching_site_of(matching, point->block, point->row),
 				.thread = point->thread,
+				.point = point->ordinal,
 				.end = (uint8_t)end};
 }
 
@@ -238,6 +248,8 @@ void matching_live_row_end(struct matching *matching, uint32_t id, struct heap_a
 			   const struct row_end *end);
 /** As matching_live_row_end(), if the allocation is live. */
 void matching_allocation_end(struct matching *matching, uint32_t id, const struct row_end *end);
+/** Return the place of a live row's end_point. Of a row over which another one began it is that beginning. */
+uint32_t *matching_end_point(struct matching *matching, uint32_t id, struct heap_allocation *row);
 /** As matching_allocation_end(), of an end without an event. */
 void matching_eventless_end(struct matching *matching, uint32_t id, enum heap_end end, int64_t time_ns);
 
@@ -256,8 +268,8 @@ void matching_settle_conflict(struct matching *matching, uint32_t older, uint32_
 /** Return the measure of an end; bytes is 0 unless earlier blocks are being found. */
 struct measure matching_measure(struct matching *matching, const struct point *point);
 
-/** Count a free of a block that nobody saw begin. */
-void matching_unknown_free(struct matching *matching, uint32_t process);
+/** Count and note a free of a block that nobody saw begin. */
+void matching_unknown_free(struct matching *matching, uint32_t process, const struct heap_fault *fault);
 
 /** Keep an end of an address that is not live until its Begin comes. */
 void matching_pending_add(struct matching *matching, const struct point *point, enum heap_end end,
@@ -299,8 +311,8 @@ void matching_nested_end(struct matching *matching, const struct point *point, u
     whole. */
 bool matching_waits(const struct matching *matching, const struct heap_run *run);
 
-/** Match the next points of one thread. */
-void matching_run(struct matching *matching, struct heap_run run);
+/** Match the next points of one thread. Return how many were matched. */
+uint32_t matching_run(struct matching *matching, struct heap_run run);
 
 /** Handle the forks and ends of processes before a point of this time. */
 void matching_advance(struct matching *matching, int64_t time_ns);

@@ -74,8 +74,12 @@ static void task_run(void *context)
 	groups_packed_clear(&task->packed);
 	for (uint32_t i = 0; i < match->count; i++) {
 		struct heap_allocation *row = &match->rows[i];
+		struct heap_details *details = &match->details[i];
 		row->site = match->site_ids[row->site];
 		row->end_site = row->end_site == HEAP_NONE ? HEAP_NONE : match->site_ids[row->end_site];
+		details->birth_point += match->first_point;
+		details->end_point =
+			details->end_point == HEAP_NONE ? HEAP_NONE : match->first_point + details->end_point;
 	}
 	for (uint32_t i = task->head; i + PACK_ROWS <= match->count; i += PACK_ROWS)
 		groups_pack(&task->packed, &match->rows[i], &match->details[i], task->first + i, PACK_ROWS);

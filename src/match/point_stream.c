@@ -53,6 +53,7 @@ struct reader {
 	struct point_place *places, *scratch;
 	size_t capacity;
 	uint32_t place_count;
+	bool is_crowded; /* two places have one time */
 	struct reader *next_free;
 	/* Work for another thread. */
 	struct worker_task task;
@@ -428,10 +429,13 @@ static void reader_make_places(struct reader *reader, enum heap_order order)
 	}
 	uint32_t filled =
 		order == HEAP_ORDER_EVENTS ? block_events(block, reader->places) : block_places(block, reader->places);
-	bool is_sorted = true;
+	bool is_sorted = true, is_crowded = false;
 	reader->place_count = filled;
-	for (uint32_t i = 1; i < filled; i++)
+	for (uint32_t i = 1; i < filled; i++) {
 		is_sorted &= reader->places[i].time_ns >= reader->places[i - 1].time_ns;
+		is_crowded |= reader->places[i].time_ns == reader->places[i - 1].time_ns;
+	}
+	reader->is_crowded = is_crowded || !is_sorted;
 	if (is_sorted)
 		return;
 	struct point_place *sorted = places_sort(reader->places, reader->scratch, filled);
@@ -593,7 +597,8 @@ int heap_stream_run(struct heap_stream *stream, struct heap_run *run, struct dia
 						 stream->pending,
 						 lane->count - lane->next,
 						 {lane->reader->block_number, lane->next},
-						 is_whole ? lane->reader->match : NULL};
+						 is_whole ? lane->reader->match : NULL,
+						 lane->reader->is_crowded};
 			return 1;
 		}
 		int error = lane_open(stream, lane, diag);

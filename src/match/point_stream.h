@@ -59,6 +59,7 @@ struct heap_run {
 	struct heap_position at; /**< where the run begins */
 	/** the block match of a run that is a whole event block; else NULL. It belongs to the stream */
 	struct block_match *match;
+	bool is_crowded; /**< two points of the block, not necessarily of the run, have one time */
 };
 
 struct heap_stream;

@@ -50,12 +50,43 @@ void heap_uses_sort(struct heap_use *uses, size_t count)
 		qsort(uses, count, sizeof(*uses), use_compare);
 }
 
+static int fault_compare(const void *a, const void *b)
+{
+	const struct heap_fault *left = a, *right = b;
+	return (left->point > right->point) - (left->point < right->point);
+}
+
+void heap_faults_sort(struct heap_fault *faults, size_t count)
+{
+	assert(faults || !count);
+	if (count)
+		qsort(faults, count, sizeof(*faults), fault_compare);
+}
+
 struct pack_limits heap_table_limits(const struct heap_table *table)
 {
 	return (struct pack_limits){.sites = table->site_count,
 				    .threads = table->dictionary->thread_count,
 				    .heaps = table->dictionary->heap_count,
+				    .points = table->point_count,
 				    .open_ns = table->duration_ns};
+}
+
+bool heap_points_are_good(const struct heap_table *table)
+{
+	uint64_t behind = 0;
+	for (uint32_t i = 0; i < table->instant_count; i++) {
+		const struct heap_instant *instant = &table->instants[i];
+		if (instant->first_point < behind || instant->point_count < 2)
+			return false;
+		behind = (uint64_t)instant->first_point + instant->point_count;
+	}
+	for (uint32_t i = 0; i < table->fault_count; i++)
+		if (table->faults[i].thread >= table->dictionary->thread_count ||
+		    table->faults[i].point >= table->point_count ||
+		    (i && table->faults[i].point <= table->faults[i - 1].point))
+			return false;
+	return behind <= table->point_count;
 }
 
 bool heap_table_find_sum_sites(struct heap_table *table)
@@ -90,5 +121,7 @@ void heap_table_free(struct heap_table *table)
 	free(table->processes);
 	free(table->sum_sites);
 	free(table->inside);
+	free(table->instants);
+	free(table->faults);
 	free(table);
 }

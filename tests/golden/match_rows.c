@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* match_rows FILE...: for each trace, a hash of its allocations, with their sites in place of the sites' numbers, which
-   depend on the order of matching. */
+   depend on the order of matching; and whether the ordinals are those of the points. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "match/match.h"
+#include "match/point_stream.h"
 #include "query/scan.h"
 
 /* What one allocation is. */
@@ -24,6 +25,8 @@ static void details_copy(struct heap_details *to, const struct heap_details *fro
 	to->slack_bytes = from->slack_bytes;
 	to->previous = from->previous;
 	to->end_thread = from->end_thread;
+	to->birth_point = from->birth_point;
+	to->end_point = from->end_point;
 }
 
 static uint64_t rows_hash(const struct heap_table *table)
@@ -63,6 +66,86 @@ static uint64_t sums_hash(const struct heap_table *table)
 	return sum;
 }
 
+static uint64_t points_hash(const struct heap_table *table)
+{
+	return XXH3_64bits_withSeed(table->instants, table->instant_count * sizeof(*table->instants),
+				    XXH3_64bits(table->faults, table->fault_count * sizeof(*table->faults)) +
+					    table->point_count);
+}
+
+/* ---- ordinals, against a pass over the points ---- */
+
+struct every_point {
+	struct point_place *items;
+	uint32_t *threads;
+	uint32_t count;
+};
+
+/* Return whether the table counts the trace's points. */
+static bool points_read(struct every_point *points, const struct trace *trace, const struct heap_table *table)
+{
+	struct heap_stream *stream = heap_stream_new(trace, HEAP_ORDER_POINTS, INT64_MIN, INT64_MAX);
+	struct heap_run run;
+	struct diag diag;
+	points->items = calloc((size_t)table->point_count + 1, sizeof(*points->items));
+	points->threads = calloc((size_t)table->point_count + 1, sizeof(*points->threads));
+	while (heap_stream_run(stream, &run, &diag) > 0) {
+		for (uint32_t i = 0; i < run.count && points->count < table->point_count; i++) {
+			uint32_t at = points->count++;
+			points->items[at] = run.places[i];
+			points->threads[at] = run.block->thread;
+		}
+	}
+	heap_stream_free(stream);
+	return points->count == table->point_count;
+}
+
+static bool is_point(const struct every_point *points, uint32_t at, uint32_t kind, uint64_t address, uint32_t thread)
+{
+	return at < points->count && points->items[at].kind == kind && points->items[at].address == address &&
+	       points->threads[at] == thread;
+}
+
+static bool row_has_points(const struct every_point *points, const struct heap_allocation *row,
+			   const struct heap_details *details)
+{
+	uint32_t birth = details->birth_point, end = details->end_point;
+	bool is_free = row->end == HEAP_END_FREE || row->end == HEAP_END_REALLOC;
+	if (birth == HEAP_NONE ? !(row->flags & HEAP_EARLIER)
+			       : !is_point(points, birth, HEAP_POINT_BEGIN, details->address, row->thread) ||
+					 points->items[birth].time_ns != row->birth_ns)
+		return false;
+	if (end == HEAP_NONE)
+		return true;
+	return end < points->count && points->items[end].time_ns == row->end_ns &&
+	       (!is_free || is_point(points, end, HEAP_POINT_END, details->address, details->end_thread));
+}
+
+static bool points_are_right(const struct trace *trace, const struct heap_table *table)
+{
+	struct every_point points = {NULL, NULL, 0};
+	struct heap_scan scan;
+	struct heap_scan_plan plan = HEAP_SCAN_ALL;
+	bool is_right = points_read(&points, trace, table);
+	plan.columns = PACK_EVERYTHING;
+	heap_scan_begin(&scan, table, &plan, NULL);
+	for (const struct heap_rows *rows; (rows = heap_scan_next(&scan));) {
+		for (uint32_t i = 0; i < rows->count; i++) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			is_right &= row_has_points(&points, &row, &rows->details[i]);
+		}
+	}
+	heap_scan_end(&scan);
+	for (uint32_t i = 0; i < table->fault_count; i++) {
+		const struct heap_fault *fault = &table->faults[i];
+		is_right &= is_point(&points, fault->point, HEAP_POINT_END, fault->address, fault->thread) &&
+			    points.items[fault->point].time_ns == fault->time_ns;
+	}
+	free(points.items);
+	free(points.threads);
+	return is_right;
+}
+
 int main(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
@@ -74,11 +157,15 @@ int main(int argc, char **argv)
 			printf("%s: %s\n", name, diag.text);
 			return 1;
 		}
-		printf("%s: %u allocations %016llx, sums %016llx, peak %llu at %lld, unknown %llu, conflicts %llu%s\n",
-		       name, table->count, (unsigned long long)rows_hash(table), (unsigned long long)sums_hash(table),
-		       (unsigned long long)table->peak.bytes, (long long)table->peak.time_ns,
-		       (unsigned long long)table->unknown_frees, (unsigned long long)table->order_conflicts,
-		       heap_table_is_valid(table) ? "" : ", invalid");
+		printf("%s: %u allocations %016llx, points %016llx, sums %016llx, peak %llu at %lld, unknown %llu, "
+		       "conflicts %llu%s\n",
+		       name, table->count, (unsigned long long)rows_hash(table), (unsigned long long)points_hash(table),
+		       (unsigned long long)sums_hash(table), (unsigned long long)table->peak.bytes,
+		       (long long)table->peak.time_ns, (unsigned long long)table->unknown_frees,
+		       (unsigned long long)table->order_conflicts,
+		       !heap_table_is_valid(table)      ? ", invalid"
+		       : points_are_right(trace, table) ? ""
+							: ", invalid points");
 		heap_table_free(table);
 		trace_close(trace);
 	}
