@@ -169,7 +169,8 @@ int api_filter_make(struct api_filter *filter, const xheap_filter *given, struct
 	error = error ? error
 		      : filter_word_resolve_moment(&filter->asked, trace_dictionary(trace->trace)->start_realtime_ns,
 						   &filter->range, diag);
-	error = error ? error : heap_moment_find(&made->moment, trace->table, diag);
+	if (!error)
+		heap_moment_find(&made->moment, trace->table);
 	error = error ? error : heap_filter_prepare(made, trace->table, names, diag);
 	/* The texts are the caller's, and have been looked at. */
 	made->heap_count = 0;

@@ -89,6 +89,22 @@ bool heap_points_are_good(const struct heap_table *table)
 	return behind <= table->point_count;
 }
 
+uint32_t heap_table_step(const struct heap_table *table, uint32_t point)
+{
+	assert(point != HEAP_NONE);
+	uint32_t first = 0; /* instants that begin at the point or before it */
+	for (uint32_t end = table->instant_count; first < end;) {
+		uint32_t middle = first + (end - first) / 2;
+		if (table->instants[middle].first_point <= point)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	const struct heap_instant *instant = first ? &table->instants[first - 1] : NULL;
+	bool is_in = instant && point - instant->first_point < instant->point_count;
+	return is_in ? point - instant->first_point + 1 : 1;
+}
+
 bool heap_table_find_sum_sites(struct heap_table *table)
 {
 	assert(!table->sum_sites);

@@ -127,6 +127,9 @@ struct pack_limits heap_table_limits(const struct heap_table *table);
 /** Return whether instants and faults are in the order of their points, and all points below point_count. */
 bool heap_points_are_good(const struct heap_table *table);
 
+/** Return the step of a point, from 1 on: its place among the points of its instant. */
+uint32_t heap_table_step(const struct heap_table *table, uint32_t point);
+
 /** Find the site of each sum and keep it in sum_sites. Return false if a site is not in the table. */
 bool heap_table_find_sum_sites(struct heap_table *table);
 

@@ -81,12 +81,14 @@ struct every_point {
 	uint32_t count;
 };
 
-/* Return whether the table counts the trace's points. */
+/* Return whether each point has the step that it has among the points of its time. */
 static bool points_read(struct every_point *points, const struct trace *trace, const struct heap_table *table)
 {
 	struct heap_stream *stream = heap_stream_new(trace, HEAP_ORDER_POINTS, INT64_MIN, INT64_MAX);
 	struct heap_run run;
 	struct diag diag;
+	uint32_t step = 0;
+	bool is_good = true;
 	points->items = calloc((size_t)table->point_count + 1, sizeof(*points->items));
 	points->threads = calloc((size_t)table->point_count + 1, sizeof(*points->threads));
 	while (heap_stream_run(stream, &run, &diag) > 0) {
@@ -94,10 +96,12 @@ static bool points_read(struct every_point *points, const struct trace *trace, c
 			uint32_t at = points->count++;
 			points->items[at] = run.places[i];
 			points->threads[at] = run.block->thread;
+			step = at && run.places[i].time_ns == points->items[at - 1].time_ns ? step + 1 : 1;
+			is_good &= heap_table_step(table, at) == step;
 		}
 	}
 	heap_stream_free(stream);
-	return points->count == table->point_count;
+	return is_good && points->count == table->point_count;
 }
 
 static bool is_point(const struct every_point *points, uint32_t at, uint32_t kind, uint64_t address, uint32_t thread)

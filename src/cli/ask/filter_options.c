@@ -225,7 +225,8 @@ int filter_prepare(struct filter_options *options, const struct heap_table *tabl
 	struct diag diag = {""};
 	if (resolve(options, FILTER_WORD_WINDOW, table->trace, &filter->window))
 		return CLI_FAILED;
-	if (heap_moment_find(&filter->moment, table, &diag) || heap_filter_prepare(filter, table, names, &diag))
+	heap_moment_find(&filter->moment, table);
+	if (heap_filter_prepare(filter, table, names, &diag))
 		return cli_fail("%s", diag.text);
 	bool is_missing = filter_report_patterns(&filter->required, "requireFrames", names);
 	is_missing |= filter_report_patterns(&filter->required_of_free, "requireFreeFrames", names);
