@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "image/mount_table.h"
+#include "os/mount_table.h"
 
 /** What is looked up in this process's namespace: one that takes too long keeps none of another kind from being found.
  */

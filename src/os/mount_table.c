@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "image/mount_table.h"
+#include "os/mount_table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/memory.h"
 
 void mount_text_decode(char *text)
 {
@@ -24,23 +22,6 @@ void mount_text_decode(char *text)
 		}
 	}
 	*to = 0;
-}
-
-static char *read_text(int fd, size_t most)
-{
-	size_t size = 0, capacity = 0;
-	char *text = NULL;
-	ssize_t got = 1;
-	while (got > 0 && size < most) {
-		if (capacity - size < 4096) {
-			capacity = capacity ? 2 * capacity : 16 << 10;
-			text = memory_resize(text, capacity, 1);
-		}
-		got = read(fd, text + size, capacity - size - 1);
-		size += got > 0 ? (size_t)got : 0;
-	}
-	text[size] = 0;
-	return text;
 }
 
 /* ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [TAG...] - TYPE SOURCE OPTIONS */
@@ -65,23 +46,71 @@ static bool take_line(char *line, struct mount *mount)
 	return true;
 }
 
+static size_t count_lines(const char *text)
+{
+	size_t count = 0;
+	for (const char *at = text; (at = strchr(at, '\n')); at++)
+		count++;
+	return count;
+}
+
+int mount_table_make(struct mount_table *table, char *text)
+{
+	*table = (struct mount_table){.text = text};
+	table->rows = calloc(count_lines(text) + 1, sizeof(*table->rows));
+	if (!table->rows) {
+		mount_table_fini(table);
+		return -ENOMEM;
+	}
+	for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
+		table->count += take_line(line, &table->rows[table->count]);
+	return 0;
+}
+
+/* Return the file's text, or NULL and the error. */
+static char *read_text(int fd, size_t most, int *error)
+{
+	size_t size = 0, capacity = 0;
+	char *text = NULL;
+	ssize_t got = 1;
+	while (got > 0 && size < most) {
+		capacity = capacity - size < 4096 ? 2 * capacity + (16 << 10) : capacity;
+		char *larger = realloc(text, capacity);
+		if (!larger)
+			break;
+		text = larger;
+		size_t room = capacity - size - 1;
+		got = pread(fd, text + size, room < most - size ? room : most - size, (off_t)size);
+		size += got > 0 ? (size_t)got : 0;
+	}
+	*error = got < 0 ? -errno : -ENOMEM;
+	if (got != 0 && size < most) {
+		free(text);
+		return NULL;
+	}
+	text[size] = 0;
+	return text;
+}
+
+int mount_table_read_file(struct mount_table *table, int fd, size_t most)
+{
+	int error;
+	char *text = read_text(fd, most, &error);
+	*table = (struct mount_table){.text = NULL};
+	return text ? mount_table_make(table, text) : error;
+}
+
 int mount_table_read(struct mount_table *table, pid_t pid, size_t most)
 {
 	char path[64];
 	snprintf(path, sizeof(path), pid ? "/proc/%d/mountinfo" : "/proc/self/mountinfo", (int)pid);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	*table = (struct mount_table){.text = NULL};
 	if (fd < 0)
 		return -errno;
-	table->text = read_text(fd, most);
+	int result = mount_table_read_file(table, fd, most);
 	close(fd);
-	for (char *rest = table->text, *line; (line = strsep(&rest, "\n"));) {
-		struct mount mount;
-		if (!take_line(line, &mount))
-			continue;
-		memory_grow(table->rows, table->count, table->capacity);
-		table->rows[table->count++] = mount;
-	}
-	return 0;
+	return result;
 }
 
 void mount_table_fini(struct mount_table *table)
