@@ -9,13 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
+static bool is_octal(const char *digits)
+{
+	return strspn(digits, "01234567") >= 3;
+}
+
 void mount_text_decode(char *text)
 {
 	char *to = text;
 	for (const char *at = text; *at; to++) {
-		unsigned value;
-		if (at[0] == '\\' && sscanf(at + 1, "%3o", &value) == 1) {
-			*to = (char)value;
+		if (at[0] == '\\' && is_octal(at + 1)) {
+			*to = (char)((at[1] - '0') << 6 | (at[2] - '0') << 3 | (at[3] - '0'));
 			at += 4;
 		} else {
 			*to = *at++;
@@ -62,7 +66,7 @@ int mount_table_make(struct mount_table *table, char *text)
 		mount_table_fini(table);
 		return -ENOMEM;
 	}
-	for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
+	for (char *rest = text, *line = strsep(&rest, "\n"); rest; line = strsep(&rest, "\n"))
 		table->count += take_line(line, &table->rows[table->count]);
 	return 0;
 }

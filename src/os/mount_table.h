@@ -8,8 +8,8 @@
 #include <sys/types.h>
 
 struct mount {
-	uint32_t id, parent;                /**< numbers of this mount and of the one that it lies on */
-	uint64_t device;                    /**< of the file system: no other one has it at the same time */
+	uint32_t id, parent; /**< numbers of this mount and of the one that it lies on */
+	uint64_t device;     /**< of the file system: no other one has it at the same time */
 	const char *place, *type, *options; /**< options: of the file system, as they are in the table */
 };
 
@@ -32,8 +32,8 @@ void mount_text_decode(char *text);
 /** Bytes of a table. */
 enum { MOUNT_TABLE_MAX = 64 << 20, MOUNT_TABLE_SHORT = 256 << 10 };
 
-/** Make the table of a text, which it takes. Lines that are no mounts are left out. Return 0 or -ENOMEM; the
-    table is empty then. */
+/** Make the table of a text, which it takes. Lines that are no mounts, and a last one that was cut, are left out.
+    Return 0 or -ENOMEM; the table is empty then. */
 int mount_table_make(struct mount_table *table, char *text);
 
 /** Read the table of a process (0: of this one), at most `most` bytes. Return 0 or a negative errno; the table is empty
