@@ -131,3 +131,63 @@ const struct mount *mount_table_find(const struct mount_table *table, uint32_t i
 			return &table->rows[i];
 	return NULL;
 }
+
+uint32_t mount_id_of(int fd)
+{
+	char path[64], text[512];
+	unsigned id = 0;
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	int info = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = info < 0 ? 0 : read(info, text, sizeof(text) - 1);
+	if (info >= 0)
+		close(info);
+	text[got > 0 ? got : 0] = 0;
+	const char *found = strstr(text, "mnt_id:");
+	return found && sscanf(found, "mnt_id: %u", &id) == 1 ? id : 0;
+}
+
+/* Return whether the path has no "//", "." or "..". */
+static bool is_plain(const char *path)
+{
+	for (const char *at = path; (at = strchr(at, '/')); at++) {
+		size_t length = strcspn(at + 1, "/");
+		if (at[1] == '/' || (length && length <= 2 && strspn(at + 1, ".") >= length))
+			return false;
+	}
+	return path[0] == '/';
+}
+
+static bool is_above(const struct mount *mount, const char *path)
+{
+	size_t length = strlen(mount->place);
+	return length == 1 || (strncmp(mount->place, path, length) == 0 && (path[length] == '/' || !path[length]));
+}
+
+/* Return whether the mount lies on another one; NULL: on none of the table. */
+static bool lies_on(const struct mount_table *table, const struct mount *mount, const struct mount *lower)
+{
+	if (lower)
+		return mount->parent == lower->id && mount->id != lower->id;
+	return mount->parent == mount->id || !mount_table_find(table, mount->parent);
+}
+
+const struct mount *mount_table_above(const struct mount_table *table, const char *path)
+{
+	const struct mount *found = NULL;
+	if (!is_plain(path))
+		return NULL;
+	/* Each step leaves a mount for one on it. Who mounts above it hides what lies deeper. */
+	for (size_t steps = 0; steps < table->count; steps++) {
+		const struct mount *next = NULL;
+		for (size_t i = 0; i < table->count; i++) {
+			const struct mount *mount = &table->rows[i];
+			if (is_above(mount, path) && lies_on(table, mount, found) &&
+			    (!next || strlen(mount->place) < strlen(next->place)))
+				next = mount;
+		}
+		if (!next)
+			break;
+		found = next;
+	}
+	return found;
+}

@@ -8,8 +8,8 @@
 #include <sys/types.h>
 
 struct mount {
-	uint32_t id, parent; /**< numbers of this mount and of the one that it lies on */
-	uint64_t device;     /**< of the file system: no other one has it at the same time */
+	uint32_t id, parent;                /**< numbers of this mount and of the one that it lies on */
+	uint64_t device;                    /**< of the file system: no other one has it at the same time */
 	const char *place, *type, *options; /**< options: of the file system, as they are in the table */
 };
 
@@ -46,5 +46,12 @@ void mount_table_fini(struct mount_table *table);
 
 /** Return the mount with the number, or NULL. */
 const struct mount *mount_table_find(const struct mount_table *table, uint32_t id);
+
+/** Return the number of the mount that a descriptor's file was found in, without asking a file system; 0: unknown. */
+uint32_t mount_id_of(int fd);
+
+/** Return the mount on which the path lies, as a look-up finds it that passes no link. NULL: none, or the path has
+    "//", "." or "..". */
+const struct mount *mount_table_above(const struct mount_table *table, const char *path);
 
 #endif

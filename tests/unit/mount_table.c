@@ -156,6 +156,44 @@ static void test_long(void **state)
 	close(fd);
 }
 
+/* Which mount a look-up comes to. Later mounts hide what lies below them. */
+static void test_above(void **state)
+{
+	static const char text[] = "10 1 8:1 / / rw - ext4 d rw\n"
+				   "14 11 8:4 / /srv/a/b rw - ext4 hidden rw\n"
+				   "11 10 8:2 / /srv rw - ext4 d rw\n"
+				   "12 11 8:3 / /srv/a rw - ext4 d rw\n"
+				   "13 12 0:9 / /srv/a rw - fuse upon rw\n"
+				   "15 10 8:5 / /with\\040blank rw - ext4 d rw\n"
+				   "16 99 8:6 / /srv/lost rw - ext4 d rw\n";
+	static const struct {
+		const char *path;
+		uint32_t id; /* 0: none */
+	} rows[] = {
+		{"/", 10},         {"/srv", 11},          {"/srv/", 11},           {"/srvx/a", 10},
+		{"/srv/a", 13},    {"/srv/a/b", 13},      {"/srv/a/b/c", 13},      {"/srv/ab", 11},
+		{"/srv/lost", 11}, {"/with blank/x", 15}, {"/with\\040blank", 10}, {"", 0},
+		{"srv", 0},        {"//srv", 0},          {"/srv//a", 0},          {"/srv/../x", 0},
+		{"/srv/..", 0},    {"/./srv", 0},         {"/srv/.", 0},           {"/srv/.a", 11},
+		{"/srv/..a", 11},  {"/srv/...", 11},
+	};
+	struct mount_table table;
+	(void)state;
+	make(&table, text);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct mount *found = mount_table_above(&table, rows[i].path);
+		assert_int_equal(found ? found->id : 0, rows[i].id);
+	}
+	mount_table_fini(&table);
+	/* Numbers that no kernel gives. */
+	make(&table, "7 8 8:1 / / rw - ext4 d rw\n8 7 8:2 / / rw - ext4 d rw\n");
+	assert_null(mount_table_above(&table, "/a"));
+	mount_table_fini(&table);
+	make(&table, "9 9 8:1 / / rw - ext4 d rw\n7 9 8:1 / / rw - ext4 d rw\n9 7 8:2 / / rw - ext4 d rw\n");
+	assert_non_null(mount_table_above(&table, "/a"));
+	mount_table_fini(&table);
+}
+
 static void test_files(void **state)
 {
 	struct mount_table table;
@@ -174,7 +212,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fields),  cmocka_unit_test(test_decode), cmocka_unit_test(test_places),
 		cmocka_unit_test(test_damaged), cmocka_unit_test(test_cut),    cmocka_unit_test(test_long),
-		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_above),   cmocka_unit_test(test_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
