@@ -89,6 +89,7 @@ struct late_attach {
 /** A connection that sends commands. */
 struct controller {
 	int socket;
+	bool is_slow; /* it did not take the last message to all */
 	struct controller *next;
 };
 
