@@ -528,7 +528,7 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 		job->outcome = CONTROL_OUTCOME_SCRIPT;
 		return;
 	}
-	int error = seize_thread(task->tid, PTRACE_O_TRACEEXEC);
+	int error = seize_thread(task->tid, PTRACE_O_TRACEEXEC, NULL);
 	if (!error)
 		ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);
 	if (!is_late && !error)
@@ -607,7 +607,7 @@ static void tracer_run_one(struct tracer_job *job, struct tracer_result *result)
 		tracer_nothing(job, result, error);
 		return;
 	}
-	error = seize_thread(task->tid, PTRACE_O_TRACEEXEC);
+	error = seize_thread(task->tid, PTRACE_O_TRACEEXEC, NULL);
 	if (error) {
 		error = inject_cannot_trace(task->pid, error, &result->diag);
 		if (has_region)
