@@ -66,6 +66,8 @@ struct tracer_job {
 	struct tracer_job *next;
 	struct tracer *tracer;
 	struct tracer_task task;
+	int64_t user; /* of the process, from outside; -1: unknown */
+	bool is_of_other_user;
 	pthread_t thread;
 	bool is_running; /* `thread` is set */
 	bool is_cancelled;
@@ -691,13 +693,14 @@ static void *tracer_thread(void *argument)
 /* Add the job to the list. Return false if there is no room. */
 static bool link_job(struct tracer *tracer, struct tracer_job *job)
 {
-	unsigned all = 0, of_region = 0;
+	unsigned all = 0, of_user = 0, of_region = 0;
 	pthread_mutex_lock(&tracer->lock);
 	for (const struct tracer_job *other = tracer->jobs; other; other = other->next) {
 		all++;
+		of_user += job->is_of_other_user && other->user == job->user;
 		of_region += job->task.region_path && other->task.region_path == job->task.region_path;
 	}
-	bool has_room = all < TRACER_TASK_MAX && of_region < TRACER_REGION_TASK_MAX;
+	bool has_room = all < TRACER_TASK_MAX && of_user < TRACER_USER_TASK_MAX && of_region < TRACER_REGION_TASK_MAX;
 	if (has_room) {
 		job->next = tracer->jobs;
 		tracer->jobs = job;
@@ -715,6 +718,8 @@ bool tracer_start(struct tracer *tracer, const struct tracer_task *task)
 		return false;
 	job->tracer = tracer;
 	job->task = *task;
+	job->user = proc_status_value(task->pid, "Uid");
+	job->is_of_other_user = job->user >= 0 && job->user != (int64_t)getuid();
 	if (!link_job(tracer, job)) {
 		free(job);
 		return false;
