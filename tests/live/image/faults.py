@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """Image options when something breaks: programs start in any case, and each start is traced, or counted, or falls into a listed time without a watcher."""
 import os
-import pathlib
 import random
 import resource
 import shutil
@@ -12,21 +11,11 @@ import sys
 import threading
 import time
 
-from image.lab import FILES, SOAK_KILLS, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
-from live import XHEAP, expect, run_tests, told, wait_for, xheap
+from image.lab import PERL, SHORT, SOAK_KILLS, TRACES, Watching, clear, enter, is_traced, listed, parent, prepare, processes, processes_named, register, run, start, wait_for_starts, wait_until_in_force, watcher
+from live import expect, run_tests, wait_for
 
-PERL, KILLS = FILES / "perl", SOAK_KILLS or 100
-SHORT = [PERL, "-e", "1"]
+KILLS = SOAK_KILLS or 100
 REMARKED_STARTS = 400
-
-
-def start(**more):
-    done = run(*SHORT, **more)
-    expect(done.returncode == 0 and not done.stderr, f"a program did not start: {done}")
-
-
-def watcher():
-    return wait_for("a watcher", lambda: (state := listed()[0])["in_force"] and state["watcher"])
 
 
 def kill(pid):
@@ -38,28 +27,11 @@ def kill(pid):
     return True
 
 
-def is_traced():
-    """Whether a start has been traced: after another one, since a logger may not be ready for the first."""
-    start()
-    return listed()[1][str(PERL)]["traced"]
-
-
-def parent(pid):
-    return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
-
-
-def processes_named(name, session=None):
-    for path in pathlib.Path("/proc").glob("[0-9]*/comm"):
-        try:
-            if path.read_text() == name + "\n" and (session is None or str(TRACES) in os.popen(f"ls -l /proc/{path.parent.name}/fd").read()):
-                yield int(path.parent.name)
-        except OSError:
-            pass
-
-
 def own_logger():
     """The logger of the image's own session: it has a trace of this test open."""
-    return wait_for("the image's logger", lambda: next(processes_named("xheap-logger", True), 0))
+    def has_trace(pid):
+        return str(TRACES) in os.popen(f"ls -l /proc/{pid}/fd").read()
+    return wait_for("the image's logger", lambda: next(filter(has_trace, processes_named("xheap-logger")), 0))
 
 
 def in_a_gap(intervals, begin, end):

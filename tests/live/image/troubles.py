@@ -15,12 +15,10 @@ import sys
 import threading
 import time
 
-from image.lab import FILES, OPTIONS, ROOT, TRACES, Watching, cgroups, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
+from image.lab import FILES, OPTIONS, PERL, ROOT, SHORT, TRACES, Watching, cgroups, clear, covers, enter, listed, parent, prepare, processes, processes_named, register, row_of, run, start, state_in_force, wait_for_starts, wait_until_traced, watcher
 from live import PATIENCE, PROGRAMS, XHEAP, expect, run_tests, strace_is_here, told, wait_for, xheap
 
 CLOCK_NANOSLEEP = "230 "    # as /proc has the numbers of system calls of x86-64
-PERL = FILES / "perl"
-SHORT = [str(PERL), "-e", "1"]
 PAUSE_S = 1  # between two lists of a thousand options
 PROGRAMS_OF_XHEAP = [pathlib.Path(XHEAP), pathlib.Path(XHEAP).with_name("xheap-images")]
 NOBODY, QUEUED, MANY_STARTS = 65534, 4, 160
@@ -48,47 +46,9 @@ int fanotify_init(unsigned flags, unsigned event_flags)
 """
 
 
-def start(**more):
-    done = run(*SHORT, **more)
-    expect(done.returncode == 0 and not done.stderr, f"a program did not start: {done}")
-
-
-def state_in_force():
-    return wait_for("a watcher with its marks", lambda: (state := listed()[0])["in_force"] and state)
-
-
-def parent(pid):
-    return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
-
-
-def processes_named(name):
-    for path in pathlib.Path("/proc").glob("[0-9]*/comm"):
-        try:
-            if path.read_text() == name + "\n":
-                yield int(path.parent.name)
-        except OSError:
-            pass
-
-
-def row_of(image=PERL):
-    return listed()[1][str(image)]
-
-
 def logger_pid(image="perl"):
     """The logger of the image's own session."""
     return wait_for("the image's logger", lambda: next((row["logger_pid"] for row in told("sessions") if row["alive"] and row["name"].rpartition(".")[2].startswith(image)), 0))
-
-
-def covers(state, moment_ns):
-    return any(gap["from_ns"] <= moment_ns <= (gap["to_ns"] or 1 << 62) for gap in state["intervals"])
-
-
-def wait_until_traced(image=PERL):
-    def is_traced():
-        start()
-        return row_of(image)["traced"] > before
-    before = row_of(image)["traced"]
-    wait_for("a start that is traced", is_traced)
 
 
 def keeper_stopped():
