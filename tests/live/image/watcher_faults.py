@@ -1,21 +1,46 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Image options when something breaks: programs start in any case, and each start is traced, or counted, or falls into a listed time without a watcher."""
+"""Image options when a watcher breaks: it is killed, stopped, starved or overrun. Programs start in any case, and each start is traced, or counted, or falls into a
+listed time without a watcher."""
 import os
+import pathlib
 import random
 import resource
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 
-from image.lab import PERL, SHORT, SOAK_KILLS, TRACES, Watching, clear, enter, is_traced, listed, parent, prepare, processes, processes_named, register, run, start, wait_for_starts, wait_until_in_force, watcher
-from live import expect, run_tests, wait_for
+from image.lab import (FILES, PERL, ROOT, SHORT, SOAK_KILLS, TRACES, Watching, cgroups, clear, enter, is_traced, listed, parent, prepare, processes,
+                       processes_named, register, start, state_in_force, wait_until_in_force, wait_until_traced, watcher)
+from live import PATIENCE, XHEAP, expect, run_tests, wait_for, xheap
 
 KILLS = SOAK_KILLS or 100
 REMARKED_STARTS = 400
+QUEUED = 4
+SHIM = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+static void limit(const char *text, int length)
+{
+	int fd = open("/proc/sys/fs/fanotify/max_queued_events", O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, text, length) != length) _exit(9);
+	close(fd);
+}
+int fanotify_init(unsigned flags, unsigned event_flags)
+{
+	char usual[32];
+	int fd = open("/proc/sys/fs/fanotify/max_queued_events", O_RDONLY | O_CLOEXEC), length = read(fd, usual, sizeof(usual));
+	close(fd);
+	limit("4", 1);
+	int group = ((int (*)(unsigned, unsigned))dlsym(RTLD_NEXT, "fanotify_init"))(flags, event_flags);
+	limit(usual, length);
+	return group;
+}
+"""
 
 
 def kill(pid):
@@ -25,13 +50,6 @@ def kill(pid):
     except ProcessLookupError:
         return False
     return True
-
-
-def own_logger():
-    """The logger of the image's own session: it has a trace of this test open."""
-    def has_trace(pid):
-        return str(TRACES) in os.popen(f"ls -l /proc/{pid}/fd").read()
-    return wait_for("the image's logger", lambda: next(filter(has_trace, processes_named("xheap-logger")), 0))
 
 
 def in_a_gap(intervals, begin, end):
@@ -191,67 +209,141 @@ def descriptors():
         wait_for("a traced start", is_traced)
 
 
-def logger():
-    """A logger that is stopped delays a start by the deadline only; one that is killed is replaced."""
+def frozen():
+    """A watcher in a cgroup that is frozen is killed; another one begins outside of it. The service as a whole goes on when it is thawed."""
+    cgroup = cgroups() / f"xheap-frozen-{os.getpid()}"
+    try:
+        cgroup.mkdir()
+    except OSError as error:
+        return f"skipped: no cgroup can be made: {error}"
     clear()
-    register(PERL)
-    with Watching("--deadline", "100"):
-        watcher()
-        start()
-        wait_for_starts(PERL, 1)
-        pid = own_logger()
-        os.kill(pid, signal.SIGSTOP)
-        began = time.monotonic()
-        start()
-        took = time.monotonic() - began
-        os.kill(pid, signal.SIGCONT)
-        row = wait_for_starts(PERL, 2)
-        expect(row["untraced"] == 1 and row["starts"]["deadline_exceeded"] == 1, f"{row}")
-        os.kill(pid, signal.SIGSTOP)
-        waiting = subprocess.Popen(SHORT)
-        os.kill(pid, signal.SIGKILL)
-        expect(waiting.wait() == 0, "a start failed with its logger")
-        wait_for("another session", lambda: not any(one == pid for one in processes_named("xheap-logger")))
-        def goes_on():
-            start()
-            return listed()[1][str(PERL)]["traced"] > 1
-        wait_for("a start that is traced by another logger", goes_on)
-    return f"{took:.3f} s behind a stopped logger"
-
-
-def full():
-    """Without room for traces programs start, and are counted with the reason."""
-    clear()
-    TRACES.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k,mode=700", "test", TRACES], check=True)
     register(PERL)
     try:
-        (TRACES / "filler").write_bytes(bytes(16 << 10))
         with Watching():
-            watcher()
-            for _ in range(5):
-                start()
-            row = wait_for_starts(PERL, 5)
-            expect(row["traced"] + row["untraced"] == 5, f"{row}")
+            state = state_in_force()
+            (cgroup / "cgroup.procs").write_text(str(state["watcher"]))
+            (cgroup / "cgroup.freeze").write_text("1")
+            start()
+            wait_for("another watcher", lambda: listed()[0]["watcher"] not in (0, state["watcher"]))
+            wait_until_traced()
+            gap = listed()[0]["intervals"][-1]
+            expect(gap["why"] == "it gave no sign of life", f"{gap}")
+            state = state_in_force()
+            for pid in (parent(state["watcher"]), state["watcher"]):
+                (cgroup / "cgroup.procs").write_text(str(pid))
+            waiting = subprocess.Popen(["sh", "-c", " ".join(SHORT[:2]) + " 1"])
+            (cgroup / "cgroup.freeze").write_text("0")
+            expect(waiting.wait() == 0, "a program did not start after the thaw")
+            wait_until_traced()
     finally:
-        subprocess.run(["umount", "-l", TRACES], check=True)
+        (cgroup / "cgroup.freeze").write_text("0")
+        wait_for("an empty cgroup", lambda: not (cgroup / "cgroup.procs").read_text())
+        cgroup.rmdir()
 
 
-def debugged():
-    """A program that strace traces already runs untraced, and is named."""
-    if not shutil.which("strace"):
-        return "skipped: there is no strace"
+def small_share():
+    """A cgroup of this test's, whose processes may have a thousandth of a processor."""
+    for line in open("/proc/self/mounts"):
+        _, place, kind, options, _ = line.split(None, 4)
+        if kind == "cgroup2" or (kind == "cgroup" and "cpu" in options.split(",")):
+            cgroup = pathlib.Path(place, f"xheap-starved-{os.getpid()}")
+            try:
+                cgroup.mkdir()
+            except OSError:
+                continue
+            for file, value in (("cpu.max", "1000 1000000"), ("cpu.cfs_period_us", "1000000"), ("cpu.cfs_quota_us", "1000"), ("cpu.rt_runtime_us", "200000")):
+                if (cgroup / file).exists():
+                    (cgroup / file).write_text(value)
+            if (cgroup / "cpu.stat").exists() and "nr_throttled" in (cgroup / "cpu.stat").read_text():
+                return cgroup
+            cgroup.rmdir()
+    return None
+
+
+def starved():
+    """A watcher has the processor although others have used up its cgroup's share: it is not killed as one that is stuck."""
+    cgroup = small_share()
+    if not cgroup:
+        return "skipped: no cgroup with a share of the processor can be made"
     clear()
     register(PERL)
-    with Watching():
-        watcher()
-        done = run("strace", "-o", "strace.out", *SHORT)
-        expect(done.returncode == 0, f"{done}")
-        row = wait_for_starts(PERL, 1)
-        expect(row["untraced"] == 1 and "is traced by process" in row["last_reason"], f"{row}")
-        expect("exited with 0" in open("strace.out").read(), "strace has missed the end")
+    busy = subprocess.Popen(["timeout", str(30 * PATIENCE), "sh", "-c", "while :; do :; done"], start_new_session=True)
+
+    def waits():
+        return int(next(line.split()[1] for line in (cgroup / "cpu.stat").read_text().splitlines() if line.startswith("nr_throttled ")))
+    try:
+        with Watching():
+            state = state_in_force()
+            try:
+                for pid in (parent(state["watcher"]), state["watcher"]):
+                    (cgroup / "cgroup.procs").write_text(str(pid))
+            except OSError as error:
+                return f"skipped: no real-time process may be in the cgroup: {error}"
+            spinning = wait_for("a busy shell", lambda: [pid for pid in processes_named("sh") if parent(pid) == busy.pid])
+            (cgroup / "cgroup.procs").write_text(str(spinning[0]))
+            wait_for("a share that is used up", lambda: waits() >= 2)
+            wait_until_traced()
+            now = listed()[0]
+            expect(now["watcher"] == state["watcher"] and not now["interval_count"], f"{state['watcher']} was the watcher: {now}")
+    finally:
+        os.killpg(busy.pid, signal.SIGKILL)
+        busy.wait()
+        wait_for("an empty cgroup", lambda: not (cgroup / "cgroup.procs").read_text())
+        cgroup.rmdir()
+
+
+def overflow():
+    """The kernel's queue of events is full: it allows what does not fit, and list says so."""
+    clear()
+    register("perl")
+    shim = ROOT.parent / "shim.so"
+    made = subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-x", "c", "-", "-o", shim], input=SHIM, text=True, stderr=subprocess.DEVNULL)
+    if made.returncode:
+        return "skipped: the library that limits the queue cannot be made"
+    os.environ["LD_PRELOAD"] = str(shim)
+    try:
+        watching = Watching()
+        watching.__enter__()
+    finally:
+        del os.environ["LD_PRELOAD"]
+    try:
+        state = state_in_force()
+        guardian = parent(state["watcher"])
+        os.kill(guardian, signal.SIGSTOP)
+        os.kill(state["watcher"], signal.SIGSTOP)
+        # Each waits in its exec, but for those whose events do not fit.
+        waiting = [threading.Thread(target=start) for _ in range(3 * QUEUED)]
+        for thread in waiting:
+            thread.start()
+        wait_for("starts that the kernel allows", lambda: sum(not thread.is_alive() for thread in waiting) >= 2 * QUEUED)
+        os.kill(state["watcher"], signal.SIGCONT)
+        os.kill(guardian, signal.SIGCONT)
+        for thread in waiting:
+            thread.join()
+        state = wait_for("a count of overflows", lambda: (now := listed()[0])["queue_overflows"] and now)
+        expect("starts did not fit into the kernel's queue" in xheap("image", "list"), xheap("image", "list"))
+        wait_until_traced("perl")
+    finally:
+        watching.__exit__()
+    return f"{3 * QUEUED} starts at once, {state['queue_overflows']} overflows"
+
+
+def locked():
+    """However little memory may be locked, the watcher has what it needs."""
+    clear()
+    limited = FILES / "limited"
+    for mebibytes in range(2, 9):
+        size = mebibytes << 20
+        limited.write_text(f"#!/bin/sh\nexec prlimit --memlock={size}:{size} setpriv --bounding-set=-ipc_lock,-sys_resource '{XHEAP}' \"$@\"\n")
+        limited.chmod(0o755)
+        clear()
+        register("perl")
+        with Watching("--deadline", "5000", xheap=limited):
+            state_in_force()
+            wait_until_traced("perl")
+            expect(not listed()[0]["interval_count"], f"{mebibytes} MiB: a watcher has ended: {listed()[0]}")
 
 
 enter()
 prepare()
-sys.exit(run_tests(killed, marked_anew, unseen, stopped, guardian, descriptors, logger, full, debugged))
+sys.exit(run_tests(killed, unseen, marked_anew, stopped, guardian, descriptors, frozen, starved, overflow, locked))
