@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "action/diff/diff_report.h"
+#include "action/report/caveats.h"
 #include "action/report/culled.h"
-#include "action/report/losses.h"
 #include "action/report/report_columns.h"
 #include "base/grid.h"
 #include "base/memory.h"
@@ -70,13 +70,11 @@ static void plain_lines(const struct diff_report *report, struct sink *lines, st
 
 static char *source_lines(const struct diff_report *report, unsigned source)
 {
-	struct action_input one = *report->diff.input;
-	one.sources = &report->diff.input->sources[source];
-	one.source_count = 1;
-	const uint32_t lent = heap_names_lent_count(one.sources->names);
+	const struct action_input *input = report->diff.input;
+	const uint32_t lent = heap_names_lent_count(input->sources[source].names);
 	struct sink to;
 	sink_to_memory(&to);
-	report_caveat_lines(&(struct report){.input = &one}, &to);
+	caveats_lines(&to, &input->sources[source], input->asks_packages);
 	if (lent)
 		sink_format(&to, "%s address%s named by another trace that has the same build-id\n",
 			    text_count(lent).data, lent == 1 ? " is" : "es are");

@@ -57,9 +57,6 @@ struct text report_count(const struct action_source *source, uint64_t count);
 /** Return what text_bytes() does, with the same mark. */
 struct text report_bytes(const struct action_source *source, uint64_t bytes);
 
-/** Write what keeps the numbers of the report's source from being exact, as lines; one line says so if nothing does. */
-void report_text_caveats(const struct report *report, struct sink *out);
-
 /** Return the number of threads, without rows that stand for none. */
 uint32_t report_thread_count(const struct trace_dictionary *dictionary);
 

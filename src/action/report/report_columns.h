@@ -68,12 +68,6 @@ void report_heading(const struct report *report, const char *lead, struct sink *
 void report_label(struct grid *grid, struct action_input *input, const struct action *action,
 		  const struct action_row *row);
 
-/** Write the same reasons as lines for people, without a style; nothing if there are none. */
-void report_caveat_lines(const struct report *report, struct sink *out);
-
-/** Write the source's range, and the times of its question that lie outside of its trace, as keys of an open object. */
-void report_json_range(struct json *json, const struct action_source *source);
-
 /** Write the report for people. */
 void report_text(const struct report *report, struct sink *out);
 

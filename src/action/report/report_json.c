@@ -3,21 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/report/caveats.h"
 #include "action/report/culled.h"
-#include "action/report/early_end.h"
 #include "action/report/losses.h"
 #include "action/report/report_columns.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "query/folded.h"
-#include "query/outside.h"
-
-static const char *symbols_word(const struct report *report, size_t without)
-{
-	if (!without)
-		return "full";
-	return without < heap_names_image_count(report_source(report)->names) ? "partial" : "none";
-}
 
 static void json_numbers(struct json *json, const struct report *report, const struct heap_numbers *from)
 {
@@ -31,65 +22,10 @@ static void json_numbers(struct json *json, const struct report *report, const s
 		json_count(json, report_errors[i].name, (uint64_t)report_error_at(from, i));
 }
 
-static void json_caveats(struct json *json, const struct report *report)
-{
-	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
-	const struct heap_table *table = report_source(report)->table;
-	const struct heap_window *window = report_source(report)->window;
-	size_t without;
-	const char *const *images = heap_names_without_symbols(report_source(report)->names, &without);
-	if (report_is_sample(report))
-		json_count(json, "sample_bytes", table->sample_bytes);
-	losses_json_calls(json, dictionary);
-	early_end_json(json, dictionary);
-	losses_json_gaps(json, dictionary);
-	losses_json_dropped(json, dictionary);
-	losses_json_folded(json, dictionary);
-	losses_json_stack_ends(json, dictionary);
-	if (report_is_sample(report))
-		json_count(json, "annotated_blocks", table->nested_count);
-	if (dictionary->statistics.heapless)
-		json_count(json, "events_without_heap", dictionary->statistics.heapless);
-	json_count(json, "unknown_frees", table->unknown_frees);
-	json_count(json, "order_conflicts", table->order_conflicts);
-	json_count(json, "failed", dictionary->failed_count);
-	json_begin_object(json, "earlier");
-	json_count(json, "count", window->earlier_count);
-	json_count(json, "bytes", window->earlier_bytes);
-	losses_json_earlier(json, "missing", dictionary);
-	json_end_object(json);
-	json_begin_object(json, "uncertain");
-	json_count(json, "count", window->uncertain_count);
-	json_count(json, "bytes", window->uncertain_bytes);
-	json_end_object(json);
-	json_text(json, "symbols", symbols_word(report, without));
-	json_begin_array(json, "images_without_symbols");
-	for (size_t i = 0; i < without; i++)
-		json_text(json, NULL, images[i]);
-	json_end_array(json);
-}
-
-void report_json_range(struct json *json, const struct action_source *source)
-{
-	struct heap_range range = source->window->range;
-	struct heap_outside found[HEAP_OUTSIDE_MAX];
-	unsigned count = heap_outside_find(source->filter, range, source->table->duration_ns, found);
-	json_begin_object(json, "range");
-	json_time(json, "from_us", range.from_ns);
-	json_time(json, "to_us", range.to_ns);
-	json_end_object(json);
-	if (!count)
-		return;
-	json_begin_object(json, "outside");
-	for (unsigned i = 0; i < count; i++)
-		json_text(json, found[i].what, found[i].is_after ? "after" : "before");
-	json_end_object(json);
-}
-
 static void json_totals(struct json *json, const struct report *report)
 {
 	const struct heap_window *window = report_source(report)->window;
-	report_json_range(json, report_source(report));
+	caveats_json_range(json, report_source(report));
 	json_begin_object(json, "totals");
 	json_numbers(json, report, &window->totals);
 	if (report_has_peak(report))
@@ -174,7 +110,7 @@ void report_json_source(struct json *json, const struct report *report)
 {
 	json_text(json, "trace", report_source(report)->path);
 	json_bool(json, "complete", losses_is_complete(trace_dictionary(report_source(report)->trace)));
-	json_caveats(json, report);
+	caveats_json(json, report_source(report));
 	json_totals(json, report);
 }
 
@@ -190,7 +126,7 @@ void report_json(const struct report *report, struct sink *out)
 	for (size_t i = 0; i < report->filter_count; i++)
 		json_text(&json, report->filters[i].name, report->filters[i].text);
 	json_end_object(&json);
-	json_caveats(&json, report);
+	caveats_json(&json, report_source(report));
 	culled_json(&json, report->input);
 	json_totals(&json, report);
 	json_begin_array(&json, "actions");

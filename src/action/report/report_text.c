@@ -3,143 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "action/report/culled.h"
-#include "action/report/early_end.h"
+#include "action/report/caveats.h"
 #include "action/report/losses.h"
 #include "action/report/report_columns.h"
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "query/folded.h"
-#include "query/missing_symbols.h"
-#include "query/outside.h"
-
-static void text_caveat(struct sink *out, const char *name, uint64_t count, const char *meaning)
-{
-	if (count)
-		sink_format(out, "  %s: %s%s\n", name, text_count(count).data, meaning);
-}
-
-static void text_sized_caveat(struct sink *out, const char *name, uint64_t count, uint64_t bytes, const char *meaning)
-{
-	if (count)
-		sink_format(out, "  %s: %s, %s%s\n", name, text_count(count).data, text_bytes(bytes).data, meaning);
-}
-
-/* Beside stacks that lack their outer part, how many have it. */
-static void text_whole(struct sink *out, const struct trace_dictionary *dictionary)
-{
-	const struct stack_ends *ends = &dictionary->ends;
-	if (dictionary->is_whole_known && (ends->truncated || ends->unwindless))
-		sink_format(out, "  whole stacks: %s, of %s events\n", text_count(ends->whole).data,
-			    text_count(dictionary->event_count).data);
-}
-
-static void text_without_symbols(const struct report *report, struct sink *out)
-{
-	enum { NAMES_MAX = 5 };
-	size_t without;
-	const char *const *images = heap_names_without_symbols(report_source(report)->names, &without);
-	for (size_t i = 0; i < without && i < NAMES_MAX; i++)
-		sink_format(out, "%s%s", i ? ", " : "  symbols incomplete for ", text_shown(images[i]));
-	if (without > NAMES_MAX)
-		sink_format(out, " and %zu more images", without - NAMES_MAX);
-	if (!without)
-		return;
-	char *advice = missing_symbols_advice(report_source(report)->names, report->input->asks_packages);
-	sink_format(out, "\n  %s\n", advice);
-	free(advice);
-}
-
-/* An empty answer has a reason. */
-static void text_outside(const struct report *report, struct sink *out)
-{
-	const struct action_source *source = report_source(report);
-	struct heap_outside found[HEAP_OUTSIDE_MAX];
-	unsigned count = heap_outside_find(source->filter, source->window->range, source->table->duration_ns, found);
-	for (unsigned i = 0; i < count; i++)
-		sink_format(out, "  %s\n", found[i].text);
-}
-
-void report_caveat_lines(const struct report *report, struct sink *out)
-{
-	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
-	const struct heap_window *window = report_source(report)->window;
-	struct losses losses = losses_sum(dictionary);
-	text_outside(report, out);
-	if (report_source(report)->session)
-		sink_format(out, "  session %s still records: this is what it has recorded up to now\n",
-			    text_shown(report_source(report)->session));
-	else if (!dictionary->is_complete)
-		sink_format(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
-			    dictionary->cut_reason && *dictionary->cut_reason ? ": " : "",
-			    dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
-	early_end_text(out, dictionary, "  ");
-	losses_text_earlier(out, dictionary, "  ");
-	if (report_is_sample(report))
-		sink_format(
-			out,
-			"  a sample, of one byte in %s asked for: what is marked ~ is an estimate; errors are standard "
-			"errors\n",
-			text_bytes(report_source(report)->table->sample_bytes).data);
-	if (report_is_sample(report))
-		text_caveat(out, "recorded blocks of annotated heaps", report_source(report)->table->nested_count,
-			    " (what they lie in need not be in the sample: they are in no total; -heaps and -heap NAME "
-			    "show them)");
-	if (losses.events) {
-		sink_format(out, "  lost events: %s", text_count(losses.events).data);
-		losses_text_reason(out, dictionary);
-		sink_put(out, '\n');
-	}
-	text_caveat(out, "lost stacks", losses.stacks, "");
-	losses_text_gaps(out, dictionary);
-	losses_text_calls(out, dictionary, "xheap info has the reasons");
-	losses_text_dropped(out, dictionary);
-	losses_text_folded(out, dictionary);
-	if (window->folded_count)
-		sink_text(out, "  median lifetimes of rows with folded blocks are known to a sixteenth\n");
-	if (window->peak_from_ns > window->range.to_ns)
-		sink_text(out, "  the peak is not known: it was when blocks that ended are folded\n");
-	else if (window->peak_from_ns > window->range.from_ns)
-		sink_format(out,
-			    "  the peak is that of the time behind %s: what of this question was live before is not "
-			    "known\n",
-			    text_duration(window->peak_from_ns - 1).data);
-	text_caveat(out, "events without a heap", dictionary->statistics.heapless,
-		    " (there were too many heaps: their blocks end with no heap)");
-	text_caveat(out, "truncated stacks", dictionary->ends.truncated, "");
-	losses_text_unwindless(out, dictionary);
-	text_whole(out, dictionary);
-	text_caveat(out, "unknown frees", report_source(report)->table->unknown_frees,
-		    dictionary->fold_count && !dictionary->dropped_events
-			    ? " (of addresses that were not live, or of what a child had inherited that is folded)"
-		    : dictionary->dropped_events
-			    ? " (of blocks from what is not kept, or of addresses that were not live)"
-		    : losses_has_option(dictionary, "attached") ? " (of blocks from before the recording)"
-								: " (of addresses that were not live)");
-	text_caveat(out, "order conflicts", report_source(report)->table->order_conflicts,
-		    " (blocks that began where another was live)");
-	text_sized_caveat(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes,
-			  " (may have been freed in a gap)");
-	text_sized_caveat(out, "earlier blocks", window->earlier_count, window->earlier_bytes,
-			  " (from before the trace, in no total)");
-	text_without_symbols(report, out);
-}
-
-void report_text_caveats(const struct report *report, struct sink *out)
-{
-	struct sink to;
-	sink_to_memory(&to);
-	report_caveat_lines(report, &to);
-	char *lines = sink_take(&to, NULL);
-	text_wrap_styled(out, *lines ? lines : "  nothing was lost, cut short or contradictory", &report->input->layout,
-			 report->input->is_colored && *lines, STYLE_CAVEAT);
-	free(lines);
-	/* A report without parts prints rows of its own. */
-	if (!report->part_count)
-		action_input_settle(report->input);
-	culled_text(out, report->input);
-}
 
 struct text report_count(const struct action_source *source, uint64_t count)
 {
@@ -439,7 +308,7 @@ void report_text(const struct report *report, struct sink *out)
 {
 	const struct heap_range range = report_source(report)->window->range;
 	report_heading(report, "", out);
-	report_text_caveats(report, out);
+	caveats_text(out, report->input);
 	struct sink line;
 	sink_to_memory(&line);
 	if (report->has_range)
