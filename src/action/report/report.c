@@ -4,10 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
-#include <strings.h>
 
-#include "action/report/collapsed.h"
-#include "action/report/report_columns.h"
 #include "base/text.h"
 #include "query/folded.h"
 
@@ -49,24 +46,23 @@ void report_fini(struct report *report)
 		action_rows_fini(&report->parts[i].rows);
 }
 
-static void report_folded(const struct report *report, struct sink *out)
+const struct action_source *report_source(const struct report *report)
 {
-	const struct collapsed_choice choice = {.number = action_sort_number(report->parts[0].sort),
-						.is_reversed = report->is_reversed};
-	collapsed_write(report->input, &choice, out);
+	assert(report->input->source_count == 1);
+	return &report->input->sources[0];
 }
 
-void report_write(const struct report *report, enum report_format format, struct sink *out)
+const struct heap_window *report_window(const struct report *report, const struct report_part *part)
 {
-	static void (*const writers[])(const struct report *, struct sink *) = {report_text, report_csv, report_json,
-										report_folded};
-	writers[format](report, out);
+	return action_window(report_source(report), part->action);
 }
 
-uint32_t report_thread_count(const struct trace_dictionary *dictionary)
+bool report_is_sample(const struct report *report)
 {
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < dictionary->thread_count; i++)
-		count += dictionary->threads[i].tid != TRACE_TID_NONE;
-	return count;
+	return report_source(report)->table->sample_bytes > 0;
+}
+
+unsigned report_extra_count(const struct report *report, const struct action *action)
+{
+	return report_is_sample(report) || heap_is_folded(report_source(report)->table) ? 0 : action->extra_count;
 }

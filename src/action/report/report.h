@@ -5,7 +5,7 @@
 #define XHEAP_ACTION_REPORT_H
 
 #include "action/report/report_rows.h"
-#include "base/text.h"
+#include "base/grid.h"
 #include "query/filter_words.h"
 
 /** X(id, name) */
@@ -51,13 +51,39 @@ void report_fini(struct report *report);
     one. */
 void report_write(const struct report *report, enum report_format format, struct sink *out);
 
-/** Return what text_count() does, with a mark before the estimates of a sample. */
-struct text report_count(const struct action_source *source, uint64_t count);
+/* ---- for the writers ---- */
 
-/** Return what text_bytes() does, with the same mark. */
-struct text report_bytes(const struct action_source *source, uint64_t bytes);
+/** Return the one source of the report: the writers are for no others. */
+const struct action_source *report_source(const struct report *report);
 
-/** Return the number of threads, without rows that stand for none. */
-uint32_t report_thread_count(const struct trace_dictionary *dictionary);
+/** Return the window that the rows of the part are made of. */
+const struct heap_window *report_window(const struct report *report, const struct report_part *part);
+
+/** Return whether the trace is a sample. */
+bool report_is_sample(const struct report *report);
+
+/** Return how many numbers of its own the action has here: none where other blocks than the recorded ones would have
+    to be known. */
+unsigned report_extra_count(const struct report *report, const struct action *action);
+
+/** Write what is special about the one source of the report, as keys of an open object: its path, what keeps it from
+    being exact, its range and totals. */
+void report_json_source(struct json *json, const struct report *report);
+
+/** Write the line that begins a text about the report's source, with `lead` before the path. */
+void report_heading(const struct report *report, const char *lead, struct sink *out);
+
+/** Add the row's group as the last cell of a table for people, indented in a tree. */
+void report_label(struct grid *grid, struct action_input *input, const struct action *action,
+		  const struct action_row *row);
+
+/** Write the report for people. */
+void report_text(const struct report *report, struct sink *out);
+
+/** Write the report's only action as comma-separated values. */
+void report_csv(const struct report *report, struct sink *out);
+
+/** Write the report as one object. */
+void report_json(const struct report *report, struct sink *out);
 
 #endif

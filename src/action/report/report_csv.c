@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/report/report.h"
 #include "action/report/report_columns.h"
 #include "base/grid.h"
 #include "base/text.h"
@@ -12,7 +13,7 @@ static void csv_numbers(struct sink *out, const struct report *report, const str
 	for (int i = 0; i < ACTION_NUMBER_COUNT; i++) {
 		if (i)
 			sink_put(out, ',');
-		if (report_has_number(report, report_numbers[i].offset))
+		if (report_source_has_number(report_source(report), report_numbers[i].offset))
 			sink_format(out, "%" PRIu64, report_number_at(from, report_numbers[i].offset));
 	}
 	if (!report_is_sample(report))
@@ -104,8 +105,9 @@ void report_csv(const struct report *report, struct sink *out)
 		sink_text(out, ",peak_at_us\n");
 		csv_numbers(out, report, &report_source(report)->window->totals);
 		sink_format(out, ",%s\n",
-			    report_has_peak(report) ? text_microseconds(report_source(report)->window->peak_at_ns).data
-						    : "");
+			    report_source_has_peak(report_source(report))
+				    ? text_microseconds(report_source(report)->window->peak_at_ns).data
+				    : "");
 		return;
 	}
 	for (unsigned i = 0; i < report_extra_count(report, part->action); i++)

@@ -6,6 +6,7 @@
 #include "action/report/caveats.h"
 #include "action/report/culled.h"
 #include "action/report/losses.h"
+#include "action/report/report.h"
 #include "action/report/report_columns.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -13,7 +14,7 @@
 static void json_numbers(struct json *json, const struct report *report, const struct heap_numbers *from)
 {
 	for (int i = 0; i < ACTION_NUMBER_COUNT; i++)
-		if (report_has_number(report, report_numbers[i].offset))
+		if (report_source_has_number(report_source(report), report_numbers[i].offset))
 			json_count(json, report_numbers[i].name, report_number_at(from, report_numbers[i].offset));
 	if (!report_is_sample(report))
 		return;
@@ -28,7 +29,7 @@ static void json_totals(struct json *json, const struct report *report)
 	caveats_json_range(json, report_source(report));
 	json_begin_object(json, "totals");
 	json_numbers(json, report, &window->totals);
-	if (report_has_peak(report))
+	if (report_source_has_peak(report_source(report)))
 		json_time(json, "peak_at_us", window->peak_at_ns);
 	if (window->peak_from_ns > window->range.from_ns)
 		json_time(json, "peak_from_us", window->peak_from_ns);

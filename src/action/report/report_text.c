@@ -5,26 +5,11 @@
 
 #include "action/report/caveats.h"
 #include "action/report/losses.h"
+#include "action/report/report.h"
 #include "action/report/report_columns.h"
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
-
-struct text report_count(const struct action_source *source, uint64_t count)
-{
-	struct text text;
-	snprintf(text.data, sizeof(text.data), "%s%.40s", source->table->sample_bytes && count ? "~" : "",
-		 text_count(count).data);
-	return text;
-}
-
-struct text report_bytes(const struct action_source *source, uint64_t bytes)
-{
-	struct text text;
-	snprintf(text.data, sizeof(text.data), "%s%.40s", source->table->sample_bytes && bytes ? "~" : "",
-		 text_bytes(bytes).data);
-	return text;
-}
 
 /* The standard error of the number that rows are sorted by, in percent of it; "" where it is none. */
 static struct text sort_error(const struct heap_numbers *from, const struct action_sort *sort)
@@ -69,7 +54,7 @@ static void text_totals(const struct report *report, struct sink *out)
 	snprintf(moved, sizeof(moved), "%s moved",
 		 report_count(report_source(report), totals->realloc_moved_count).data);
 	snprintf(at, sizeof(at), "at %s", text_duration(window->peak_at_ns).data);
-	bool is_peak_known = report_has_peak(report);
+	bool is_peak_known = report_source_has_peak(report_source(report));
 	const struct text_total rows[] = {
 		{"total", totals->total_count, report_bytes(report_source(report), totals->total_bytes),
 		 action_sort_by(ACTION_NUMBER_total_bytes), ""},
@@ -81,8 +66,9 @@ static void text_totals(const struct report *report, struct sink *out)
 		{"realloc", totals->realloc_count, {""}, NULL, moved},
 		{"temporary", totals->temporary_count, {""}, NULL, "freed by the thread's next event"},
 	};
-	unsigned count = sizeof(rows) / sizeof(*rows) -
-			 !report_has_number(report, offsetof(struct heap_numbers, temporary_count));
+	unsigned count =
+		sizeof(rows) / sizeof(*rows) -
+		!report_source_has_number(report_source(report), offsetof(struct heap_numbers, temporary_count));
 	if (report_is_sample(report))
 		grid_columns(&grid, 5, sample_titles);
 	else
@@ -122,7 +108,7 @@ static void text_column(struct grid *grid, const struct report *report, unsigned
 {
 	size_t offset = report_numbers[columns[i].number].offset;
 	uint64_t number = report_number_at(from, offset);
-	if (!report_has_number(report, offset))
+	if (!report_source_has_number(report_source(report), offset))
 		grid_cell(grid, "-");
 	else
 		grid_cell(grid, (columns[i].is_size ? report_bytes : report_count)(report_source(report), number).data);

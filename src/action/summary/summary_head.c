@@ -7,6 +7,7 @@
 #include "action/report/caveats.h"
 #include "action/report/ends.h"
 #include "action/report/losses.h"
+#include "action/report/report_columns.h"
 #include "action/summary/summary_lines.h"
 
 static void title_put(const struct summary_screen *screen)
