@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports: the actions of the command, with their rows. */
 #include "action/actions/action_table.h"
-#include "action/report/report.h"
+#include "export/report.h"
 
 #include <errno.h>
 #include <math.h>

@@ -7,14 +7,14 @@
 #include <sys/stat.h>
 
 #include "action/actions/action_table.h"
-#include "action/diff/diff_report.h"
-#include "action/report/collapsed.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/ask/analysis.h"
 #include "cli/ask/diff_limits.h"
 #include "cli/ask/heap_options.h"
 #include "cli/formats.h"
+#include "export/collapsed.h"
+#include "export/diff_report.h"
 #include "query/window_word.h"
 
 enum { TOP_TEXT = 25 };

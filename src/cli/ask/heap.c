@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "action/actions/action_table.h"
-#include "action/report/collapsed.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/whole_file.h"
@@ -15,6 +14,7 @@
 #include "cli/ask/heap_options.h"
 #include "cli/formats.h"
 #include "cli/layout_options.h"
+#include "export/collapsed.h"
 
 enum { SAVE_BYTES = 1 << 16 };
 enum { HEAP_AGAIN = -1 }; /* in place of a status: the index is damaged, and nothing has been shown */

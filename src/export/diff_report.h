@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /** A report of differences: both sides with what keeps them from being exact, the totals, and the rows that changed. */
-#ifndef XHEAP_ACTION_DIFF_REPORT_H
-#define XHEAP_ACTION_DIFF_REPORT_H
+#ifndef XHEAP_EXPORT_DIFF_REPORT_H
+#define XHEAP_EXPORT_DIFF_REPORT_H
 
 #include "action/diff/diff.h"
-#include "action/report/report.h"
+#include "export/report.h"
 
 /** An action that was asked for, with its rows. */
 struct diff_part {

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "action/diff/diff_report.h"
 #include "action/report/caveats.h"
 #include "action/report/culled.h"
 #include "action/report/report_columns.h"
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "export/diff_report.h"
 
 /* ---- numbers ---- */
 

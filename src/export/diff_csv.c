@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
-#include "action/diff/diff_report.h"
 #include "action/report/report_columns.h"
 #include "base/grid.h"
 #include "base/text.h"
+#include "export/diff_report.h"
 
 /* The columns of each number: of all reports, and of those with runs or samples only. */
 enum column_kind { COLUMN_ALWAYS, COLUMN_OF_RUNS, COLUMN_OF_ESTIMATES };

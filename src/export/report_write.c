@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "action/report/collapsed.h"
-#include "action/report/report.h"
+#include "export/collapsed.h"
+#include "export/report.h"
 
 static void report_folded(const struct report *report, struct sink *out)
 {

@@ -6,8 +6,8 @@
  *     main;parse;malloc 4096          of one source
  *     main;parse;malloc 4096 8192     of two sides: one's number, then the other's
  */
-#ifndef XHEAP_ACTION_COLLAPSED_H
-#define XHEAP_ACTION_COLLAPSED_H
+#ifndef XHEAP_EXPORT_COLLAPSED_H
+#define XHEAP_EXPORT_COLLAPSED_H
 
 #include "action/report/report_rows.h"
 

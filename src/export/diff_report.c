@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "action/diff/diff_report.h"
+#include "export/diff_report.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "action/report/collapsed.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "export/collapsed.h"
 
 const char *diff_basis_name(enum diff_basis basis)
 {

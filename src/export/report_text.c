@@ -5,11 +5,11 @@
 
 #include "action/report/caveats.h"
 #include "action/report/losses.h"
-#include "action/report/report.h"
 #include "action/report/report_columns.h"
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "export/report.h"
 
 /* The standard error of the number that rows are sorted by, in percent of it; "" where it is none. */
 static struct text sort_error(const struct heap_numbers *from, const struct action_sort *sort)

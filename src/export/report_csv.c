@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "action/report/report.h"
 #include "action/report/report_columns.h"
 #include "base/grid.h"
 #include "base/text.h"
+#include "export/report.h"
 
 static void csv_numbers(struct sink *out, const struct report *report, const struct heap_numbers *from)
 {

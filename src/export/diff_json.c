@@ -2,10 +2,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "action/diff/diff_report.h"
 #include "action/report/culled.h"
 #include "action/report/report_columns.h"
 #include "base/text.h"
+#include "export/diff_report.h"
 
 /* The objects of a row or of the totals, each with all numbers: X(key, in which reports, value). */
 #define OBJECTS(X) \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "action/report/report.h"
+#include "export/report.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -6,10 +6,10 @@
 #include "action/report/caveats.h"
 #include "action/report/culled.h"
 #include "action/report/losses.h"
-#include "action/report/report.h"
 #include "action/report/report_columns.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "export/report.h"
 
 static void json_numbers(struct json *json, const struct report *report, const struct heap_numbers *from)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "action/report/collapsed.h"
+#include "export/collapsed.h"
 
 #include <assert.h>
 #include <ctype.h>

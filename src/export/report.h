@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /** A whole report: what keeps it from being exact, the totals, and the rows of each action. Its rows may be those of
     several sources; the writers here are for reports over one. */
-#ifndef XHEAP_ACTION_REPORT_H
-#define XHEAP_ACTION_REPORT_H
+#ifndef XHEAP_EXPORT_REPORT_H
+#define XHEAP_EXPORT_REPORT_H
 
 #include "action/report/report_rows.h"
 #include "base/grid.h"
@@ -46,7 +46,7 @@ void report_make(struct report *report, uint64_t top);
 /** Free the rows of all parts. */
 void report_fini(struct report *report);
 
-/** Write the report of one source. CSV holds exactly one action; folded stacks (action/report/collapsed.h) are those of
+/** Write the report of one source. CSV holds exactly one action; folded stacks (export/collapsed.h) are those of
     the action stacks, by its sort, and need no rows. The caller has seen to that. The sink has the error, if there is
     one. */
 void report_write(const struct report *report, enum report_format format, struct sink *out);
