@@ -1,34 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "export/diff_report.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
-#include "base/text.h"
 #include "export/collapsed.h"
-
-const char *diff_basis_name(enum diff_basis basis)
-{
-	static const char *const names[] = {
-#define X(id, name) [DIFF_##id] = name,
-		DIFF_BASES(X)
-#undef X
-	};
-	return names[basis];
-}
-
-const char *diff_side_name(enum diff_side side)
-{
-	return side == DIFF_A ? "A" : "B";
-}
-
-const char *diff_state_name(enum diff_state state)
-{
-	static const char *const names[] = {[DIFF_IN_BOTH] = "both", [DIFF_IS_NEW] = "new", [DIFF_IS_GONE] = "gone"};
-	return names[state];
-}
 
 void diff_report_make(struct diff_report *report, uint64_t top)
 {
@@ -56,22 +32,6 @@ char *diff_row_by(const struct diff_report *report, const struct diff_part *part
 {
 	const struct action_source *source = &report->diff.input->sources[row->source];
 	return heap_by_text(action_window(source, part->action), source->table, row->by);
-}
-
-struct text diff_text_amount(enum action_number number, long double amount)
-{
-	const uint64_t rounded = (uint64_t)(fabsl(amount) + 0.5L);
-	return diff_is_size(number) ? text_bytes(rounded) : text_count(rounded);
-}
-
-struct text diff_text_percent(const struct diff_change *change)
-{
-	struct text text = {""};
-	double percent = diff_percent(change);
-	if (change->change == 0 || isinf(percent))
-		return text;
-	snprintf(text.data, sizeof(text.data), fabs(percent) < 1000 ? "%+.1f %%" : "%+.0f %%", percent);
-	return text;
 }
 
 static void diff_folded(const struct diff_report *report, struct sink *out)

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "action/actions/action_table.h"
+#include "action/diff/diff_words.h"
 #include "action/report/stack_view.h"
 #include "cli/ask/filter_options.h"
-#include "export/diff_report.h"
 
 static void say_growth(const struct diff_limits *limits, const struct action_sort *sort, const char *what,
 		       const struct diff_change *change)
