@@ -70,8 +70,8 @@ void diff_csv(const struct diff_report *report, struct sink *out)
 	}
 	sink_format(out, "%s%s%s,%s\n", part->action->parent ? ",depth" : "", by != HEAP_BY_NONE ? "," : "",
 		    heap_by_name(by), part->action->label);
-	for (size_t i = 0; i < part->rows.rows.shown; i++) {
-		const struct action_row *row = part->rows.rows.rows[i];
+	for (size_t i = 0; i < part->rows.shown; i++) {
+		const struct action_row *row = part->rows.rows[i];
 		sink_text(out, diff_state_name(diff_row_state(&report->diff, row)));
 		numbers(report, row, out);
 		if (part->action->parent)

@@ -79,7 +79,7 @@ static void row_json(struct json *json, const struct diff_report *report, const 
 		     const struct action_row *row)
 {
 	char id[17], *by = diff_row_by(report, part, row);
-	snprintf(id, sizeof(id), "%016" PRIx64, action_row_id(&part->rows.rows, row, by));
+	snprintf(id, sizeof(id), "%016" PRIx64, action_row_id(&part->rows, row, by));
 	json_begin_object(json, NULL);
 	json_text(json, "id", id);
 	json_text(json, "state", diff_state_name(diff_row_state(&report->diff, row)));
@@ -95,20 +95,21 @@ static void row_json(struct json *json, const struct diff_report *report, const 
 
 static void part_json(struct json *json, const struct diff_report *report, const struct diff_part *part)
 {
-	const struct diff_rows *rows = &part->rows;
+	const struct action_rows *rows = &part->rows;
+	const struct diff_counts *counts = &part->counts;
 	json_begin_object(json, NULL);
 	json_text(json, "action", part->action->name);
 	json_text(json, "sort", part->sort->key);
-	json_count(json, "row_count", rows->rows.count);
-	json_count(json, "cut", rows->rows.count - rows->rows.shown);
-	json_count(json, "unchanged", rows->unchanged);
-	json_count(json, "new", rows->states[DIFF_IS_NEW]);
-	json_count(json, "gone", rows->states[DIFF_IS_GONE]);
-	json_count(json, "matched_by_name", rows->states[DIFF_IN_BOTH] - rows->by_offset);
-	json_count(json, "matched_by_offset", rows->by_offset);
+	json_count(json, "row_count", rows->count);
+	json_count(json, "cut", rows->count - rows->shown);
+	json_count(json, "unchanged", counts->unchanged);
+	json_count(json, "new", counts->states[DIFF_IS_NEW]);
+	json_count(json, "gone", counts->states[DIFF_IS_GONE]);
+	json_count(json, "matched_by_name", counts->states[DIFF_IN_BOTH] - counts->by_offset);
+	json_count(json, "matched_by_offset", counts->by_offset);
 	json_begin_array(json, "rows");
-	for (size_t i = 0; i < rows->rows.shown; i++)
-		row_json(json, report, part, rows->rows.rows[i]);
+	for (size_t i = 0; i < rows->shown; i++)
+		row_json(json, report, part, rows->rows[i]);
 	json_end_array(json);
 	json_end_object(json);
 }

@@ -10,20 +10,20 @@ void diff_report_make(struct diff_report *report, uint64_t top)
 {
 	for (unsigned i = 0; i < report->part_count; i++) {
 		struct diff_part *part = &report->parts[i];
-		diff_rows_make(&part->rows, &report->diff, part->action, part->sort, top);
+		diff_rows_make(&part->rows, &part->counts, &report->diff, part->action, part->sort, top);
 	}
 }
 
 void diff_report_fini(struct diff_report *report)
 {
 	for (unsigned i = 0; i < report->part_count; i++)
-		diff_rows_fini(&report->parts[i].rows);
+		action_rows_fini(&report->parts[i].rows);
 }
 
 bool diff_report_is_empty(const struct diff_report *report)
 {
 	for (unsigned i = 0; i < report->part_count; i++)
-		if (report->parts[i].rows.rows.count)
+		if (report->parts[i].rows.count)
 			return false;
 	return !diff_totals_are_changed(&report->diff);
 }

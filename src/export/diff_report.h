@@ -10,7 +10,8 @@
 struct diff_part {
 	const struct action *action;
 	const struct action_sort *sort;
-	struct diff_rows rows;
+	struct action_rows rows;
+	struct diff_counts counts;
 };
 
 struct diff_report {

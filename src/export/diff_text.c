@@ -305,28 +305,29 @@ static void changed_keys(const struct diff_report *report, struct sink *out)
 
 static void rows_heading(const struct diff_report *report, const struct diff_part *part, struct sink *out)
 {
-	const struct diff_rows *rows = &part->rows;
+	const struct action_rows *rows = &part->rows;
+	const struct diff_counts *counts = &part->counts;
 	struct sink lines;
 	char heading[160];
 	snprintf(heading, sizeof(heading), "%s by change of %s", part->action->title, part->sort->title);
 	sink_put(out, '\n');
 	text_wrap_styled(out, heading, &report->diff.input->layout, report->diff.input->is_colored, STYLE_HEADING);
 	sink_to_memory(&lines);
-	sink_format(&lines, "  %s row%s changed", text_count(rows->rows.count).data, rows->rows.count == 1 ? "" : "s");
-	rows_note(&lines, ", %s only in B", rows->states[DIFF_IS_NEW]);
-	rows_note(&lines, ", %s only in A", rows->states[DIFF_IS_GONE]);
-	rows_note(&lines, ", %s did not", rows->unchanged);
-	rows_note(&lines, "; %s matched by build-id and offset", rows->by_offset);
+	sink_format(&lines, "  %s row%s changed", text_count(rows->count).data, rows->count == 1 ? "" : "s");
+	rows_note(&lines, ", %s only in B", counts->states[DIFF_IS_NEW]);
+	rows_note(&lines, ", %s only in A", counts->states[DIFF_IS_GONE]);
+	rows_note(&lines, ", %s did not", counts->unchanged);
+	rows_note(&lines, "; %s matched by build-id and offset", counts->by_offset);
 	sink_put(&lines, '\n');
-	const size_t others = rows->rows.count - rows->changed_by_sort;
+	const size_t others = rows->count - counts->changed_by_sort;
 	if (others) {
 		sink_format(&lines, "  %s of them not in %s", text_count(others).data, part->sort->title);
-		if (!rows->changed_by_sort)
+		if (!counts->changed_by_sort)
 			changed_keys(report, &lines);
 		sink_put(&lines, '\n');
 	}
-	if (rows->rows.shown < rows->changed_by_sort)
-		sink_format(&lines, "  the first %s rows; -top N shows more\n", text_count(rows->rows.shown).data);
+	if (rows->shown < counts->changed_by_sort)
+		sink_format(&lines, "  the first %s rows; -top N shows more\n", text_count(rows->shown).data);
 	plain_lines(report, &lines, out);
 }
 
@@ -336,12 +337,12 @@ static void rows_text(const struct diff_report *report, const struct diff_part *
 	rows_heading(report, part, out);
 	/* Rows that changed in other numbers only stand behind the others. */
 	const size_t shown =
-		part->rows.changed_by_sort < part->rows.rows.shown ? part->rows.changed_by_sort : part->rows.rows.shown;
+		part->counts.changed_by_sort < part->rows.shown ? part->counts.changed_by_sort : part->rows.shown;
 	if (!shown)
 		return;
 	rows_columns(&grid, report, part);
 	for (size_t i = 0; i < shown; i++)
-		row_cells(&grid, report, part, part->rows.rows.rows[i]);
+		row_cells(&grid, report, part, part->rows.rows[i]);
 	grid_print(&grid, out, 2);
 	grid_fini(&grid);
 }

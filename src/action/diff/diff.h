@@ -83,23 +83,19 @@ char **diff_other_builds(const struct diff *diff, size_t *count);
 /** Return the change in percent of A's mean; INFINITY or -INFINITY if that is 0. */
 double diff_percent(const struct diff_change *change);
 
-/** The rows of an action: those that changed, the greatest change first. */
-struct diff_rows {
-	struct action_rows rows;
-	/** all rows, also those that did not change: in both sides, in B only, in A only, by enum diff_state */
-	uint64_t states[3];
+/** How many rows an action has, also of those that did not change. */
+struct diff_counts {
+	uint64_t states[3]; /**< in both sides, in B only, in A only, by enum diff_state */
 	uint64_t by_offset; /**< of those in both: matched by build-ids and offsets, at least in part */
 	uint64_t unchanged; /**< of those in both */
 	/** of the changed rows: those that changed in the number that sorts them, or have such rows beneath them */
 	size_t changed_by_sort;
 };
 
-/** Make the rows, at most `top` to be shown. End them with diff_rows_fini(). */
-void diff_rows_make(struct diff_rows *rows, const struct diff *diff, const struct action *action,
-		    const struct action_sort *sort, uint64_t top);
-
-/** Free the rows. */
-void diff_rows_fini(struct diff_rows *rows);
+/** Make the rows of an action that changed, the greatest change first, at most `top` to be shown; and count all. End
+    them with action_rows_fini(). */
+void diff_rows_make(struct action_rows *rows, struct diff_counts *counts, const struct diff *diff,
+		    const struct action *action, const struct action_sort *sort, uint64_t top);
 
 /** How much a number may grow. */
 struct diff_limit {
