@@ -21,8 +21,9 @@ struct collapsed_side {
 
 struct collapsed_choice {
 	enum action_number number;
-	bool is_reversed;                   /**< the innermost frame first; else the outermost one */
-	const struct collapsed_side *sides; /**< one for each source; NULL: one source, one column */
+	bool is_reversed; /**< the innermost frame first; else the outermost one */
+	unsigned columns;
+	const struct collapsed_side *sides; /**< one for each source */
 };
 
 /** Name the stacks of all sources: all files are known then that names are read from. */

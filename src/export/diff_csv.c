@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
+#include "action/diff/diff_words.h"
 #include "action/report/report_columns.h"
 #include "base/grid.h"
 #include "base/text.h"
-#include "export/diff_report.h"
+#include "export/report.h"
 
 /* The columns of each number: of all reports, and of those with runs or samples only. */
 enum column_kind { COLUMN_ALWAYS, COLUMN_OF_RUNS, COLUMN_OF_ESTIMATES };
@@ -22,13 +23,13 @@ enum column_kind { COLUMN_ALWAYS, COLUMN_OF_RUNS, COLUMN_OF_ESTIMATES };
 	X("_change_error", OF_ESTIMATES, change->error) \
 	X("_in_spread", OF_ESTIMATES, change->is_in_spread)
 
-static bool has_column(const struct diff_report *report, enum column_kind kind)
+static bool has_column(const struct report *report, enum column_kind kind)
 {
 	return kind == COLUMN_ALWAYS || diff_has_runs(&report->diff) ||
 	       (kind == COLUMN_OF_ESTIMATES && diff_is_sample(&report->diff));
 }
 
-static void number_names(const struct diff_report *report, struct sink *out)
+static void number_names(const struct report *report, struct sink *out)
 {
 	for (int i = 0; i < ACTION_NUMBER_COUNT; i++) {
 		const char *name = report_numbers[i].name;
@@ -40,7 +41,7 @@ static void number_names(const struct diff_report *report, struct sink *out)
 	}
 }
 
-static void numbers(const struct diff_report *report, const struct action_row *row, struct sink *out)
+static void numbers(const struct report *report, const struct action_row *row, struct sink *out)
 {
 	for (int i = 0; i < ACTION_NUMBER_COUNT; i++) {
 		enum action_number number = (enum action_number)i;
@@ -56,9 +57,9 @@ static void numbers(const struct diff_report *report, const struct action_row *r
 	}
 }
 
-void diff_csv(const struct diff_report *report, struct sink *out)
+void diff_csv(const struct report *report, struct sink *out)
 {
-	const struct diff_part *part = &report->parts[0];
+	const struct report_part *part = &report->parts[0];
 	const enum heap_by by = report->diff.input->sources[0].window->by;
 	sink_text(out, "state");
 	number_names(report, out);
@@ -77,7 +78,7 @@ void diff_csv(const struct diff_report *report, struct sink *out)
 		if (part->action->parent)
 			sink_format(out, ",%u", (unsigned)row->depth);
 		if (by != HEAP_BY_NONE) {
-			char *label = diff_row_by(report, part, row);
+			char *label = report_row_by(report, part, row);
 			sink_put(out, ',');
 			csv_field(out, label);
 			free(label);

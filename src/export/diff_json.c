@@ -2,10 +2,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "action/diff/diff_words.h"
 #include "action/report/culled.h"
 #include "action/report/report_columns.h"
 #include "base/text.h"
-#include "export/diff_report.h"
+#include "export/report.h"
 
 /* The objects of a row or of the totals, each with all numbers: X(key, in which reports, value). */
 #define OBJECTS(X) \
@@ -41,14 +42,14 @@ static const struct diff_object {
 };
 enum { OBJECT_COUNT = sizeof(objects) / sizeof(*objects) };
 
-static bool has_object(const struct diff_report *report, enum object_kind kind)
+static bool has_object(const struct report *report, enum object_kind kind)
 {
 	return kind == OBJECT_ALWAYS || diff_has_runs(&report->diff) ||
 	       (kind == OBJECT_OF_ESTIMATES && diff_is_sample(&report->diff));
 }
 
 /* row NULL: of the totals. */
-static void changes(struct json *json, const struct diff_report *report, const struct action_row *row)
+static void changes(struct json *json, const struct report *report, const struct action_row *row)
 {
 	struct diff_change of[ACTION_NUMBER_COUNT];
 	bool is_known[ACTION_NUMBER_COUNT];
@@ -75,10 +76,10 @@ static void changes(struct json *json, const struct diff_report *report, const s
 	json_end_array(json);
 }
 
-static void row_json(struct json *json, const struct diff_report *report, const struct diff_part *part,
+static void row_json(struct json *json, const struct report *report, const struct report_part *part,
 		     const struct action_row *row)
 {
-	char id[17], *by = diff_row_by(report, part, row);
+	char id[17], *by = report_row_by(report, part, row);
 	snprintf(id, sizeof(id), "%016" PRIx64, action_row_id(&part->rows, row, by));
 	json_begin_object(json, NULL);
 	json_text(json, "id", id);
@@ -93,7 +94,7 @@ static void row_json(struct json *json, const struct diff_report *report, const 
 	free(by);
 }
 
-static void part_json(struct json *json, const struct diff_report *report, const struct diff_part *part)
+static void part_json(struct json *json, const struct report *report, const struct report_part *part)
 {
 	const struct action_rows *rows = &part->rows;
 	const struct diff_counts *counts = &part->counts;
@@ -114,7 +115,7 @@ static void part_json(struct json *json, const struct diff_report *report, const
 	json_end_object(json);
 }
 
-static void side_json(struct json *json, const struct diff_report *report, enum diff_side side, const char *key)
+static void side_json(struct json *json, const struct report *report, enum diff_side side, const char *key)
 {
 	const struct action_input *input = report->diff.input;
 	json_begin_array(json, key);
@@ -124,7 +125,7 @@ static void side_json(struct json *json, const struct diff_report *report, enum 
 		one.sources = &input->sources[source];
 		one.source_count = 1;
 		json_begin_object(json, NULL);
-		report_json_source(json, &(struct report){.input = &one});
+		report_json_source(json, &(struct report){.diff = {.input = &one}});
 		if (heap_names_lent_count(one.sources->names))
 			json_count(json, "lent_names", heap_names_lent_count(one.sources->names));
 		if (report->diff.scales)
@@ -134,7 +135,7 @@ static void side_json(struct json *json, const struct diff_report *report, enum 
 	json_end_array(json);
 }
 
-static void versions(struct json *json, const struct diff_report *report)
+static void versions(struct json *json, const struct report *report)
 {
 	size_t count;
 	const char *const *names = heap_names_versioned(action_names(report->diff.input), &count);
@@ -152,7 +153,7 @@ static void versions(struct json *json, const struct diff_report *report)
 	free(others);
 }
 
-void diff_json(const struct diff_report *report, struct sink *out)
+void diff_json(const struct report *report, struct sink *out)
 {
 	struct json json = {.out = out, .line_depth = 4};
 	json_begin_object(&json, NULL);

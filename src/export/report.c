@@ -35,8 +35,11 @@ void report_make(struct report *report, uint64_t top)
 {
 	for (unsigned i = 0; i < report->part_count; i++) {
 		struct report_part *part = &report->parts[i];
-		action_rows_make(&part->rows, report->input, part->action,
-				 &(struct action_choice){.sort = part->sort, .top = top});
+		if (report_is_diff(report))
+			diff_rows_make(&part->rows, &part->counts, &report->diff, part->action, part->sort, top);
+		else
+			action_rows_make(&part->rows, report->diff.input, part->action,
+					 &(struct action_choice){.sort = part->sort, .top = top});
 	}
 }
 
@@ -46,10 +49,29 @@ void report_fini(struct report *report)
 		action_rows_fini(&report->parts[i].rows);
 }
 
+bool report_is_diff(const struct report *report)
+{
+	return diff_side_count(&report->diff) > 1;
+}
+
+bool report_is_empty(const struct report *report)
+{
+	for (unsigned i = 0; i < report->part_count; i++)
+		if (report->parts[i].rows.count)
+			return false;
+	return !diff_totals_are_changed(&report->diff);
+}
+
+char *report_row_by(const struct report *report, const struct report_part *part, const struct action_row *row)
+{
+	const struct action_source *source = &report->diff.input->sources[row->source];
+	return heap_by_text(action_window(source, part->action), source->table, row->by);
+}
+
 const struct action_source *report_source(const struct report *report)
 {
-	assert(report->input->source_count == 1);
-	return &report->input->sources[0];
+	assert(report->diff.input->source_count == 1);
+	return &report->diff.input->sources[0];
 }
 
 const struct heap_window *report_window(const struct report *report, const struct report_part *part)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/** A whole report: what keeps it from being exact, the totals, and the rows of each action. Its rows may be those of
-    several sources; the writers here are for reports over one. */
+/** A whole report: what keeps it from being exact, the totals, and the rows of each action. It is over one source, or
+    compares two sides (action/diff/diff.h); then it has the rows that changed. */
 #ifndef XHEAP_EXPORT_REPORT_H
 #define XHEAP_EXPORT_REPORT_H
 
-#include "action/report/report_rows.h"
+#include "action/diff/diff.h"
 #include "base/grid.h"
 #include "query/filter_words.h"
 
@@ -22,16 +22,19 @@ struct report_part {
 	const struct action *action;
 	const struct action_sort *sort;
 	struct action_rows rows;
+	struct diff_counts counts; /**< of two sides */
 };
 
+/** Without B, A has one source and no scale. */
 struct report {
-	struct action_input *input;
+	struct diff diff;
 	struct report_part *parts;
 	unsigned part_count;
 	const struct filter_note *filters; /**< which allocations count, for the report to repeat */
 	size_t filter_count;
-	bool has_range;   /**< a range was asked for */
-	bool is_reversed; /**< folded: the innermost frame first */
+	enum diff_basis basis; /**< of diff.scales */
+	bool has_range;        /**< a range was asked for */
+	bool is_reversed;      /**< folded: the innermost frame first */
 };
 
 /** Check that a source's trace has the answer: 0, or -ENOTSUP with the reason in diag (query/folded.h). A
@@ -46,14 +49,23 @@ void report_make(struct report *report, uint64_t top);
 /** Free the rows of all parts. */
 void report_fini(struct report *report);
 
-/** Write the report of one source. CSV holds exactly one action; folded stacks (export/collapsed.h) are those of
+/** Write the report. CSV holds exactly one action; folded stacks (export/collapsed.h) are those of
     the action stacks, by its sort, and need no rows. The caller has seen to that. The sink has the error, if there is
     one. */
 void report_write(const struct report *report, enum report_format format, struct sink *out);
 
 /* ---- for the writers ---- */
 
-/** Return the one source of the report: the writers are for no others. */
+/** Return whether the report compares two sides. */
+bool report_is_diff(const struct report *report);
+
+/** Return whether nothing changed between the sides: neither a total nor a row. */
+bool report_is_empty(const struct report *report);
+
+/** Return the label of the row's split, "" for none; the caller frees it. */
+char *report_row_by(const struct report *report, const struct report_part *part, const struct action_row *row);
+
+/** Return the one source of a report without B. */
 const struct action_source *report_source(const struct report *report);
 
 /** Return the window that the rows of the part are made of. */
@@ -76,6 +88,11 @@ void report_heading(const struct report *report, const char *lead, struct sink *
 /** Add the row's group as the last cell of a table for people, indented in a tree. */
 void report_label(struct grid *grid, struct action_input *input, const struct action *action,
 		  const struct action_row *row);
+
+/** Write the differences for people; as comma-separated values; as one object. */
+void diff_text(const struct report *report, struct sink *out);
+void diff_csv(const struct report *report, struct sink *out);
+void diff_json(const struct report *report, struct sink *out);
 
 /** Write the report for people. */
 void report_text(const struct report *report, struct sink *out);

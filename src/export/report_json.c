@@ -88,7 +88,7 @@ static void json_row(struct json *json, const struct report *report, const struc
 		json_count(json, "threads", row->figures->threads);
 		json_count(json, "processes", row->figures->processes);
 	}
-	action->json(report->input, row->group, json);
+	action->json(report->diff.input, row->group, json);
 	json_end_object(json);
 	free(by);
 }
@@ -128,7 +128,7 @@ void report_json(const struct report *report, struct sink *out)
 		json_text(&json, report->filters[i].name, report->filters[i].text);
 	json_end_object(&json);
 	caveats_json(&json, report_source(report));
-	culled_json(&json, report->input);
+	culled_json(&json, report->diff.input);
 	json_totals(&json, report);
 	json_begin_array(&json, "actions");
 	for (unsigned i = 0; i < report->part_count; i++)

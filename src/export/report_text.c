@@ -76,7 +76,7 @@ static void text_totals(const struct report *report, struct sink *out)
 	for (unsigned i = 0; i < count; i++)
 		if (rows[i].name)
 			text_total(&grid, report, &rows[i]);
-	grid.layout = report->input->layout;
+	grid.layout = report->diff.input->layout;
 	grid.is_text[0] = grid.is_text[grid.columns - 1] = true;
 	grid.rank[grid.columns - 1] = 1;
 	grid.names[grid.columns - 1] = "remarks";
@@ -159,10 +159,10 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 		free(by);
 	}
 	if (!action->lines) {
-		report_label(grid, report->input, action, row);
+		report_label(grid, report->diff.input, action, row);
 		return;
 	}
-	char *lines = action->lines(report->input, row->group);
+	char *lines = action->lines(report->diff.input, row->group);
 	grid_detail(grid, lines);
 	free(lines);
 }
@@ -220,7 +220,7 @@ static void text_columns(struct grid *grid, const struct report *report, const s
 static void text_lines(const struct report *report, struct sink *lines, struct sink *out)
 {
 	char *text = sink_take(lines, NULL);
-	text_wrap(out, text, &report->input->layout);
+	text_wrap(out, text, &report->diff.input->layout);
 	free(text);
 }
 
@@ -233,15 +233,15 @@ static void text_part(const struct report *report, const struct report_part *par
 	snprintf(heading, sizeof(heading), "%s%s%s by %s", part->action->title, is_split ? " and " : "",
 		 heap_by_name(report_window(report, part)->by), part->sort->title);
 	sink_put(out, '\n');
-	text_wrap_styled(out, heading, &report->input->layout, report->input->is_colored, STYLE_HEADING);
+	text_wrap_styled(out, heading, &report->diff.input->layout, report->diff.input->is_colored, STYLE_HEADING);
 	struct sink line;
 	sink_to_memory(&line);
 	if (cut)
 		sink_format(&line, "  the first %s of %s rows; %s %s left out\n", text_count(part->rows.shown).data,
 			    text_count(part->rows.count).data, text_count(cut).data, cut == 1 ? "is" : "are");
 	text_lines(report, &line, out);
-	grid.is_colored = report->input->is_colored;
-	grid.layout = report->input->layout;
+	grid.is_colored = report->diff.input->is_colored;
+	grid.layout = report->diff.input->layout;
 	text_columns(&grid, report, part);
 	for (size_t i = 0; i < part->rows.shown; i++)
 		text_row(&grid, report, part, part->rows.rows[i]);
@@ -265,7 +265,7 @@ void report_heading(const struct report *report, const char *lead, struct sink *
 {
 	enum { SHARE = 2 };
 	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
-	const struct text_layout *layout = &report->input->layout;
+	const struct text_layout *layout = &report->diff.input->layout;
 	struct text missing = losses_missing_text(dictionary);
 	struct arena arena = {0};
 	struct sink line;
@@ -284,8 +284,8 @@ void report_heading(const struct report *report, const char *lead, struct sink *
 	text = sink_take(&line, NULL);
 	size_t before = strlen(lead), length = before + strlen(path);
 	length = strncmp(text + before, path, length - before) ? 0 : length;
-	sink_format(out, "%s%.*s%s%s", style_begin(report->input->is_colored, STYLE_HEADING), (int)length, text,
-		    style_end(report->input->is_colored, STYLE_HEADING), text + length);
+	sink_format(out, "%s%.*s%s%s", style_begin(report->diff.input->is_colored, STYLE_HEADING), (int)length, text,
+		    style_end(report->diff.input->is_colored, STYLE_HEADING), text + length);
 	free(text);
 	arena_fini(&arena);
 }
@@ -294,7 +294,7 @@ void report_text(const struct report *report, struct sink *out)
 {
 	const struct heap_range range = report_source(report)->window->range;
 	report_heading(report, "", out);
-	caveats_text(out, report->input);
+	caveats_text(out, report->diff.input);
 	struct sink line;
 	sink_to_memory(&line);
 	if (report->has_range)

@@ -147,10 +147,12 @@ static double unseen_variance(const struct diff *diff, enum diff_side side, run_
 
 static struct diff_change change_of(const struct diff *diff, run_value *of, const void *from, enum action_number number)
 {
-	struct diff_change change;
+	struct diff_change change = {0};
 	double variances[DIFF_SIDES];
-	for (int side = 0; side < DIFF_SIDES; side++)
+	for (unsigned side = 0; side < diff_side_count(diff); side++)
 		change.sides[side] = side_value(diff, (enum diff_side)side, of, from, number, &variances[side]);
+	if (diff_side_count(diff) == 1)
+		return change;
 	for (int side = 0; side < DIFF_SIDES; side++)
 		if (change.sides[side].mean == 0 && diff->runs[side] == 1)
 			variances[side] =

@@ -2,7 +2,8 @@
 /**
  * Differences: the change of each number from side A to side B. A side is one source of an input (a trace, or a window
  * of one), or several sources: runs of the same work. The rows are those of an action over all sources
- * (action/report/report_rows.h); here are their changes, their errors, and limits for the changes.
+ * (action/report/report_rows.h); here are their changes, their errors, and limits for the changes. A report that
+ * compares nothing has side A only.
  */
 #ifndef XHEAP_ACTION_DIFF_H
 #define XHEAP_ACTION_DIFF_H
@@ -15,7 +16,7 @@ enum diff_side { DIFF_A, DIFF_B, DIFF_SIDES };
 /** The sources of a difference. The caller owns the parts. */
 struct diff {
 	struct action_input *input;
-	unsigned runs[DIFF_SIDES]; /**< number of A's sources, which come first in the input, and of B's; at least 1 */
+	unsigned runs[DIFF_SIDES]; /**< number of A's sources, which come first in the input, and of B's; B's 0: no B */
 	const long double *scales; /**< by source: a factor for its numbers; NULL: 1 for all */
 };
 
@@ -44,6 +45,12 @@ static inline unsigned diff_first_source(const struct diff *diff, enum diff_side
 	return side == DIFF_A ? 0 : diff->runs[DIFF_A];
 }
 
+/** Return the number of sides: 1 or 2. */
+static inline unsigned diff_side_count(const struct diff *diff)
+{
+	return diff->runs[DIFF_B] ? DIFF_SIDES : 1;
+}
+
 /** Return whether the number is known in all sources. */
 bool diff_has_number(const struct diff *diff, enum action_number number);
 
@@ -60,7 +67,7 @@ bool diff_is_sample(const struct diff *diff);
 /** Return whether a side has several runs. */
 bool diff_has_runs(const struct diff *diff);
 
-/** Return the change of a row's number. A source without the row counts as 0. */
+/** Return the change of a row's number. A source without the row counts as 0. Without B there is A's number only. */
 struct diff_change diff_of_row(const struct diff *diff, const struct action_row *row, enum action_number number);
 
 /** Return the change of the totals' number. */
