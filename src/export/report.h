@@ -89,9 +89,8 @@ void report_heading(const struct report *report, const char *lead, struct sink *
 void report_label(struct grid *grid, struct action_input *input, const struct action *action,
 		  const struct action_row *row);
 
-/** Write the differences for people; as comma-separated values; as one object. */
+/** Write the differences for people; as one object. */
 void diff_text(const struct report *report, struct sink *out);
-void diff_csv(const struct report *report, struct sink *out);
 void diff_json(const struct report *report, struct sink *out);
 
 /** Write the report for people. */

@@ -1,124 +1,153 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "action/diff/diff_words.h"
 #include "action/report/report_columns.h"
 #include "base/grid.h"
+#include "base/memory.h"
 #include "base/text.h"
-#include "export/report.h"
+#include "export/report_values.h"
 
-static void csv_numbers(struct sink *out, const struct report *report, const struct heap_numbers *from)
+/* A line, which is the header or a row. */
+struct csv_line {
+	struct sink *out;
+	bool is_header, has_cell;
+};
+
+/* Begin the next column. In the header it gets its name, and `key` behind it; in a row return true: the cell is to be
+   written. */
+static bool column(struct csv_line *line, const char *name, const char *key)
+{
+	if (line->has_cell)
+		sink_put(line->out, ',');
+	line->has_cell = true;
+	if (line->is_header)
+		sink_format(line->out, *key ? "%s_%s" : "%s", name, key);
+	return !line->is_header;
+}
+
+static void count_column(struct csv_line *line, const char *name, uint64_t count)
+{
+	if (column(line, name, ""))
+		sink_format(line->out, "%" PRIu64, count);
+}
+
+static void time_column(struct csv_line *line, const char *name, bool is_known, int64_t time_ns)
+{
+	if (column(line, name, "") && is_known)
+		sink_text(line->out, text_microseconds(time_ns).data);
+}
+
+/* row NULL: of the totals. */
+static void numbers(struct csv_line *line, const struct report *report, const struct action_row *row)
 {
 	for (int i = 0; i < ACTION_NUMBER_COUNT; i++) {
-		if (i)
-			sink_put(out, ',');
-		if (report_source_has_number(report_source(report), report_numbers[i].offset))
-			sink_format(out, "%" PRIu64, report_number_at(from, report_numbers[i].offset));
-	}
-	if (!report_is_sample(report))
-		return;
-	sink_format(out, ",%" PRIu64, from->recorded_count);
-	for (int i = 0; i < REPORT_ERRORS; i++)
-		sink_format(out, ",%.0f", report_error_at(from, i));
-}
-
-static void csv_number_names(struct sink *out, const struct report *report)
-{
-	for (int i = 0; i < ACTION_NUMBER_COUNT; i++)
-		sink_format(out, i ? ",%s" : "%s", report_numbers[i].name);
-	if (!report_is_sample(report))
-		return;
-	sink_text(out, ",recorded_count");
-	for (int i = 0; i < REPORT_ERRORS; i++)
-		sink_format(out, ",%s", report_errors[i].name);
-}
-
-static void csv_details(const struct action_row *row, struct sink *out)
-{
-	if (row->figures->numbers.total_count)
-		sink_format(out, ",%s,%s,%s", text_microseconds(row->figures->lifetime_min).data,
-			    text_microseconds(row->figures->lifetime_median).data,
-			    text_microseconds(row->figures->lifetime_max).data);
-	else
-		sink_text(out, ",,,");
-	sink_format(out, ",%" PRIu32 ",%" PRIu32, row->figures->threads, row->figures->processes);
-}
-
-static void csv_extra(const struct action_extra *extra, uint64_t value, struct sink *out)
-{
-	if (extra->kind == EXTRA_FACTOR)
-		sink_format(out, ",%s", text_thousandths(value).data);
-	else
-		sink_format(out, ",%" PRIu64, value);
-}
-
-/* The label of the row's split, then its ids. */
-static void csv_by(const struct report *report, const struct report_part *part, const struct action_row *row,
-		   struct sink *out)
-{
-	const struct heap_window *window = report_window(report, part);
-	char *by = heap_by_text(window, report_source(report)->table, row->by);
-	sink_put(out, ',');
-	csv_field(out, by);
-	free(by);
-	for (int i = 0; i < REPORT_BY_IDS; i++) {
-		uint32_t id = report_by_ids[i].of(window, report_source(report)->table, row->by);
-		if (report_by_ids[i].splits & 1u << window->by)
-			sink_put(out, ',');
-		if (id != HEAP_NONE)
-			sink_format(out, "%" PRIu32, id);
+		const enum action_number number = (enum action_number)i;
+		const bool is_known = diff_has_number(&report->diff, number);
+		const struct diff_change change = report_change(report, row, number);
+		for (const struct report_value *value = report_values; value->key; value++)
+			if (report_has_value(report, value) && column(line, report_numbers[i].name, value->key) &&
+			    is_known)
+				sink_text(line->out, text_decimal(value->of(&change)).data);
 	}
 }
 
-static void csv_by_names(const struct heap_window *window, struct sink *out)
+static void errors(struct csv_line *line, const struct heap_numbers *from)
 {
-	sink_format(out, ",%s", heap_by_name(window->by));
-	for (int i = 0; i < REPORT_BY_IDS; i++)
-		if (report_by_ids[i].splits & 1u << window->by)
-			sink_format(out, ",%s", report_by_ids[i].name);
+	count_column(line, "recorded_count", from->recorded_count);
+	for (int i = 0; i < REPORT_ERRORS; i++)
+		if (column(line, report_errors[i].name, ""))
+			sink_format(line->out, "%.0f", report_error_at(from, i));
 }
 
-static void csv_row(const struct report *report, const struct report_part *part, const struct action_row *row,
-		    struct sink *out)
+/* What rows of one side have beside the numbers that a diff compares. */
+static void details(struct csv_line *line, const struct report *report, const struct action *action,
+		    const struct action_figures *figures)
 {
-	const struct action *action = part->action;
-	csv_numbers(out, report, &row->figures->numbers);
+	const bool is_known = figures->numbers.total_count > 0;
 	for (unsigned i = 0; i < report_extra_count(report, action); i++)
-		csv_extra(&action->extra[i], row->figures->extra[i], out);
-	if (!action->is_inclusive)
-		csv_details(row, out);
-	if (action->parent)
-		sink_format(out, ",%" PRIu32, row->depth);
-	if (report_window(report, part)->by != HEAP_BY_NONE)
-		csv_by(report, part, row, out);
-	sink_put(out, ',');
-	csv_field(out, row->text);
+		if (action->extra[i].kind != EXTRA_FACTOR)
+			count_column(line, action->extra[i].name, figures->extra[i]);
+		else if (column(line, action->extra[i].name, ""))
+			sink_text(line->out, text_thousandths(figures->extra[i]).data);
+	if (action->is_inclusive)
+		return;
+	time_column(line, "lifetime_min_us", is_known, figures->lifetime_min);
+	time_column(line, "lifetime_median_us", is_known, figures->lifetime_median);
+	time_column(line, "lifetime_max_us", is_known, figures->lifetime_max);
+	count_column(line, "threads", figures->threads);
+	count_column(line, "processes", figures->processes);
+}
+
+/* The label of the row's split; of one side, also its ids. */
+static void split(struct csv_line *line, const struct report *report, const struct report_part *part,
+		  const struct action_row *row)
+{
+	const struct action_source *source = report->diff.input->sources;
+	const enum heap_by by = source->window->by;
+	if (by == HEAP_BY_NONE)
+		return;
+	if (column(line, heap_by_name(by), "")) {
+		char *label = report_row_by(report, part, row);
+		csv_field(line->out, label);
+		free(label);
+	}
+	for (int i = 0; i < REPORT_BY_IDS && !report_is_diff(report); i++)
+		if (report_by_ids[i].splits & 1u << by && column(line, report_by_ids[i].name, "")) {
+			uint32_t id = report_by_ids[i].of(source->window, source->table, row->by);
+			if (id != HEAP_NONE)
+				sink_format(line->out, "%" PRIu32, id);
+		}
+}
+
+/* The header, with any row; or a row. */
+static void row_line(struct sink *out, bool is_header, const struct report *report, const struct report_part *part,
+		     const struct action_row *row)
+{
+	struct csv_line line = {.out = out, .is_header = is_header};
+	const bool is_diff = report_is_diff(report);
+	if (is_diff && column(&line, "state", ""))
+		sink_text(out, diff_state_name(diff_row_state(&report->diff, row)));
+	numbers(&line, report, row);
+	if (!is_diff && report_is_sample(report))
+		errors(&line, &row->figures->numbers);
+	if (!is_diff)
+		details(&line, report, part->action, row->figures);
+	if (part->action->parent)
+		count_column(&line, "depth", row->depth);
+	split(&line, report, part, row);
+	if (column(&line, part->action->label, ""))
+		csv_field(out, row->text);
+	sink_put(out, '\n');
+}
+
+static void totals_line(struct sink *out, bool is_header, const struct report *report)
+{
+	struct csv_line line = {.out = out, .is_header = is_header};
+	const bool is_diff = report_is_diff(report);
+	if (is_diff && column(&line, "state", ""))
+		sink_text(out, diff_state_name(DIFF_IN_BOTH));
+	numbers(&line, report, NULL);
+	if (!is_diff && report_is_sample(report))
+		errors(&line, &report_source(report)->window->totals);
+	if (!is_diff)
+		time_column(&line, "peak_at_us", report_source_has_peak(report_source(report)),
+			    report_source(report)->window->peak_at_ns);
 	sink_put(out, '\n');
 }
 
 void report_csv(const struct report *report, struct sink *out)
 {
 	const struct report_part *part = &report->parts[0];
-	csv_number_names(out, report);
+	struct action_figures *none = memory_zeroed(report->diff.input->source_count, sizeof(*none));
 	if (!part->action->groups) {
-		sink_text(out, ",peak_at_us\n");
-		csv_numbers(out, report, &report_source(report)->window->totals);
-		sink_format(out, ",%s\n",
-			    report_source_has_peak(report_source(report))
-				    ? text_microseconds(report_source(report)->window->peak_at_ns).data
-				    : "");
-		return;
+		totals_line(out, true, report);
+		totals_line(out, false, report);
+	} else {
+		row_line(out, true, report, part, &(struct action_row){.figures = none});
+		for (size_t i = 0; i < part->rows.shown; i++)
+			row_line(out, false, report, part, part->rows.rows[i]);
 	}
-	for (unsigned i = 0; i < report_extra_count(report, part->action); i++)
-		sink_format(out, ",%s", part->action->extra[i].name);
-	if (!part->action->is_inclusive)
-		sink_text(out, ",lifetime_min_us,lifetime_median_us,lifetime_max_us,threads,processes");
-	if (part->action->parent)
-		sink_text(out, ",depth");
-	if (report_window(report, part)->by != HEAP_BY_NONE)
-		csv_by_names(report_window(report, part), out);
-	sink_format(out, ",%s\n", part->action->label);
-	for (size_t i = 0; i < part->rows.shown; i++)
-		csv_row(report, part, part->rows.rows[i], out);
+	free(none);
 }
