@@ -78,10 +78,6 @@ bool report_is_sample(const struct report *report);
     to be known. */
 unsigned report_extra_count(const struct report *report, const struct action *action);
 
-/** Write what is special about the one source of the report, as keys of an open object: its path, what keeps it from
-    being exact, its range and totals. */
-void report_json_source(struct json *json, const struct report *report);
-
 /** Write the line that begins a text about the report's source, with `lead` before the path. */
 void report_heading(const struct report *report, const char *lead, struct sink *out);
 
@@ -89,9 +85,8 @@ void report_heading(const struct report *report, const char *lead, struct sink *
 void report_label(struct grid *grid, struct action_input *input, const struct action *action,
 		  const struct action_row *row);
 
-/** Write the differences for people; as one object. */
+/** Write the differences for people. */
 void diff_text(const struct report *report, struct sink *out);
-void diff_json(const struct report *report, struct sink *out);
 
 /** Write the report for people. */
 void report_text(const struct report *report, struct sink *out);

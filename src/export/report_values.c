@@ -3,18 +3,18 @@
 
 /* X(key, kind, value) */
 #define VALUES(X) \
-	X(, ONE_SIDE, sides[DIFF_A].mean) \
-	X(a, SIDES, sides[DIFF_A].mean) \
-	X(b, SIDES, sides[DIFF_B].mean) \
-	X(change, SIDES, change) \
-	X(a_min, RUNS, sides[DIFF_A].min) \
-	X(a_max, RUNS, sides[DIFF_A].max) \
-	X(a_deviation, RUNS, sides[DIFF_A].deviation) \
-	X(b_min, RUNS, sides[DIFF_B].min) \
-	X(b_max, RUNS, sides[DIFF_B].max) \
-	X(b_deviation, RUNS, sides[DIFF_B].deviation) \
-	X(change_error, ESTIMATES, error) \
-	X(in_spread, ESTIMATES, is_in_spread)
+	X(, OF_ONE_SIDE, sides[DIFF_A].mean) \
+	X(a, OF_SIDES, sides[DIFF_A].mean) \
+	X(b, OF_SIDES, sides[DIFF_B].mean) \
+	X(change, OF_SIDES, change) \
+	X(a_min, OF_RUNS, sides[DIFF_A].min) \
+	X(a_max, OF_RUNS, sides[DIFF_A].max) \
+	X(a_deviation, OF_RUNS, sides[DIFF_A].deviation) \
+	X(b_min, OF_RUNS, sides[DIFF_B].min) \
+	X(b_max, OF_RUNS, sides[DIFF_B].max) \
+	X(b_deviation, OF_RUNS, sides[DIFF_B].deviation) \
+	X(change_error, OF_ESTIMATES, error) \
+	X(in_spread, CLAIM, is_in_spread)
 
 #define X(key, kind, value) \
 	static long double value_of_##key(const struct diff_change *change) \
@@ -25,7 +25,7 @@ VALUES(X)
 #undef X
 
 const struct report_value report_values[] = {
-#define X(key, kind, value) {#key, VALUE_OF_##kind, value_of_##key},
+#define X(key, kind, value) {#key, VALUE_##kind, value_of_##key},
 	VALUES(X)
 #undef X
 		{NULL, VALUE_OF_SIDES, NULL},
@@ -35,8 +35,8 @@ bool report_has_value(const struct report *report, const struct report_value *va
 {
 	if (!report_is_diff(report))
 		return value->kind == VALUE_OF_ONE_SIDE;
-	return value->kind == VALUE_OF_SIDES || (value->kind == VALUE_OF_RUNS && diff_has_runs(&report->diff)) ||
-	       (value->kind == VALUE_OF_ESTIMATES && (diff_has_runs(&report->diff) || diff_is_sample(&report->diff)));
+	return value->kind == VALUE_OF_SIDES || (value->kind != VALUE_OF_ONE_SIDE && diff_has_runs(&report->diff)) ||
+	       (value->kind >= VALUE_OF_ESTIMATES && diff_is_sample(&report->diff));
 }
 
 struct diff_change report_change(const struct report *report, const struct action_row *row, enum action_number number)

@@ -8,7 +8,13 @@
 /** The values, up to one without a key. */
 extern const struct report_value {
 	const char *key; /**< of the object of such values in JSON, and behind the number's name in CSV; "": neither */
-	enum { VALUE_OF_ONE_SIDE, VALUE_OF_SIDES, VALUE_OF_RUNS, VALUE_OF_ESTIMATES } kind; /**< the reports with it */
+	enum {
+		VALUE_OF_ONE_SIDE,
+		VALUE_OF_SIDES,
+		VALUE_OF_RUNS,
+		VALUE_OF_ESTIMATES,
+		VALUE_CLAIM /**< of estimates: 1 for a number of which the claim is true */
+	} kind;             /**< the reports that have it */
 	long double (*of)(const struct diff_change *change);
 } report_values[];
 

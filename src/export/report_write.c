@@ -26,6 +26,6 @@ void report_write(const struct report *report, enum report_format format, struct
 	static void (*const writers[])(const struct report *,
 				       struct sink *) = {report_text, report_csv, report_json, report_folded},
 						   (*const diff_writers[])(const struct report *, struct sink *) = {
-							   diff_text, report_csv, diff_json, report_folded};
+							   diff_text, report_csv, report_json, report_folded};
 	(report_is_diff(report) ? diff_writers : writers)[format](report, out);
 }
