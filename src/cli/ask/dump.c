@@ -8,10 +8,10 @@
 
 #include "action/report/early_end.h"
 #include "action/report/losses.h"
-#include "action/report/report.h"
 #include "base/text.h"
 #include "cli/ask/analysis.h"
 #include "cli/formats.h"
+#include "export/report.h"
 
 enum {
 	SUBJECT_EVENTS,

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "action/report/early_end.h"
-#include "action/report/report.h"
 #include "base/text.h"
 #include "cli/ask/analysis.h"
 #include "cli/ask/dump.h"
+#include "export/report.h"
 
 static const struct heap_allocation *allocation_of(const struct dump_row *row)
 {

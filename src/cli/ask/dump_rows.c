@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "action/report/report.h"
 #include "base/grid.h"
 #include "base/text.h"
 #include "cli/ask/dump.h"
+#include "export/report.h"
 
 /* Decimal digits by hand: this is most of what a dump does. */
 void dump_put_number(struct dump_value *value, int64_t number)

@@ -3,18 +3,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "action/diff/diff_report.h"
+#include "action/diff/diff_words.h"
+#include "action/report/caveats.h"
 #include "action/report/culled.h"
-#include "action/report/losses.h"
 #include "action/report/report_columns.h"
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "export/report.h"
 
 /* ---- numbers ---- */
 
 /* A side's mean, with the deviation of its runs behind it. */
-static struct text side_text(const struct diff_report *report, enum diff_side side, enum action_number number,
+static struct text side_text(const struct report *report, enum diff_side side, enum action_number number,
 			     const struct diff_value *value)
 {
 	struct text text;
@@ -27,7 +28,7 @@ static struct text side_text(const struct diff_report *report, enum diff_side si
 	return text;
 }
 
-static struct text change_text(const struct diff_report *report, enum action_number number, long double change)
+static struct text change_text(const struct report *report, enum action_number number, long double change)
 {
 	struct text text;
 	snprintf(text.data, sizeof(text.data), "%s%s%.40s", change != 0 && diff_is_sample(&report->diff) ? "~" : "",
@@ -38,7 +39,7 @@ static struct text change_text(const struct diff_report *report, enum action_num
 	return text;
 }
 
-static void change_cells(struct grid *grid, const struct diff_report *report, enum action_number number,
+static void change_cells(struct grid *grid, const struct report *report, enum action_number number,
 			 const struct diff_change *change)
 {
 	grid_cell(grid, change_text(report, number, change->change).data);
@@ -50,7 +51,7 @@ static void change_cells(struct grid *grid, const struct diff_report *report, en
 /* ---- the head ---- */
 
 /* Write lines that say what keeps numbers from being exact, or rows from matching. */
-static void caveat_lines(const struct diff_report *report, struct sink *lines, struct sink *out)
+static void caveat_lines(const struct report *report, struct sink *lines, struct sink *out)
 {
 	const struct action_input *input = report->diff.input;
 	char *text = sink_take(lines, NULL);
@@ -60,7 +61,7 @@ static void caveat_lines(const struct diff_report *report, struct sink *lines, s
 }
 
 /* Write lines that are made of any words. */
-static void plain_lines(const struct diff_report *report, struct sink *lines, struct sink *out)
+static void plain_lines(const struct report *report, struct sink *lines, struct sink *out)
 {
 	char *text = sink_take(lines, NULL);
 	if (*text)
@@ -68,15 +69,13 @@ static void plain_lines(const struct diff_report *report, struct sink *lines, st
 	free(text);
 }
 
-static char *source_lines(const struct diff_report *report, unsigned source)
+static char *source_lines(const struct report *report, unsigned source)
 {
-	struct action_input one = *report->diff.input;
-	one.sources = &report->diff.input->sources[source];
-	one.source_count = 1;
-	const uint32_t lent = heap_names_lent_count(one.sources->names);
+	const struct action_input *input = report->diff.input;
+	const uint32_t lent = heap_names_lent_count(input->sources[source].names);
 	struct sink to;
 	sink_to_memory(&to);
-	report_caveat_lines(&(struct report){.input = &one}, &to);
+	caveats_lines(&to, &input->sources[source], input->asks_packages);
 	if (lent)
 		sink_format(&to, "%s address%s named by another trace that has the same build-id\n",
 			    text_count(lent).data, lent == 1 ? " is" : "es are");
@@ -94,7 +93,7 @@ static bool has_line(const char *lines, const char *line)
 
 /* Lines about one source, each with the name of its side before it. A window of the first source's trace has only lines
    that this one has not. */
-static void caveats(const struct diff_report *report, enum diff_side side, unsigned source, struct sink *out)
+static void caveats(const struct report *report, enum diff_side side, unsigned source, struct sink *out)
 {
 	const struct action_source *sources = report->diff.input->sources;
 	bool is_known = source > 0 && sources[source].trace == sources[0].trace;
@@ -111,7 +110,7 @@ static void caveats(const struct diff_report *report, enum diff_side side, unsig
 	caveat_lines(report, &to, out);
 }
 
-static void source_head(const struct diff_report *report, enum diff_side side, unsigned source, struct sink *out)
+static void source_head(const struct report *report, enum diff_side side, unsigned source, struct sink *out)
 {
 	const struct action_source *from = &report->diff.input->sources[source];
 	struct action_input one = *report->diff.input;
@@ -119,14 +118,14 @@ static void source_head(const struct diff_report *report, enum diff_side side, u
 	one.sources = &report->diff.input->sources[source];
 	one.source_count = 1;
 	snprintf(lead, sizeof(lead), "%s: ", diff_side_name(side));
-	report_heading(&(struct report){.input = &one}, lead, out);
+	report_heading(&(struct report){.diff = {.input = &one}}, lead, out);
 	if (from->window->range.from_ns > 0 || from->window->range.to_ns < from->table->duration_ns)
 		sink_format(out, "   from %s us to %s us\n", text_microseconds(from->window->range.from_ns).data,
 			    text_microseconds(from->window->range.to_ns).data);
 	caveats(report, side, source, out);
 }
 
-static void list_images(const struct diff_report *report, struct sink *out, const char *const *names, size_t count,
+static void list_images(const struct report *report, struct sink *out, const char *const *names, size_t count,
 			const char *before, const char *behind)
 {
 	enum { NAMES_MAX = 5 };
@@ -140,14 +139,14 @@ static void list_images(const struct diff_report *report, struct sink *out, cons
 	caveat_lines(report, &to, out);
 }
 
-static void versions(const struct diff_report *report, struct sink *out)
+static void versions(const struct report *report, struct sink *out)
 {
 	size_t count;
 	const char *const *names = heap_names_versioned(action_names(report->diff.input), &count);
 	list_images(report, out, names, count, "  A and B have other versions of ", "");
 }
 
-static void other_builds(const struct diff_report *report, struct sink *out)
+static void other_builds(const struct report *report, struct sink *out)
 {
 	size_t count;
 	char **names = diff_other_builds(&report->diff, &count);
@@ -158,7 +157,7 @@ static void other_builds(const struct diff_report *report, struct sink *out)
 	free(names);
 }
 
-static void factors(const struct diff_report *report, struct sink *out)
+static void factors(const struct report *report, struct sink *out)
 {
 	enum { SHOWN_MAX = 8 };
 	const struct diff *diff = &report->diff;
@@ -174,7 +173,7 @@ static void factors(const struct diff_report *report, struct sink *out)
 	sink_text(out, count > SHOWN_MAX ? ", ...\n" : "\n");
 }
 
-static void head(const struct diff_report *report, struct sink *out)
+static void head(const struct report *report, struct sink *out)
 {
 	struct sink lines;
 	for (int side = 0; side < DIFF_SIDES; side++)
@@ -200,7 +199,7 @@ static void head(const struct diff_report *report, struct sink *out)
 
 /* ---- totals ---- */
 
-static void totals(const struct diff_report *report, struct sink *out)
+static void totals(const struct report *report, struct sink *out)
 {
 	enum { TOTALS_PERCENT = 2, TOTALS_A, TOTALS_B, TOTALS_MARK, RANK_MARK = 1 };
 	static const char *const titles[] = {"", ">change", ">", ">A", ">B", ""};
@@ -229,12 +228,12 @@ static void totals(const struct diff_report *report, struct sink *out)
 
 /* ---- rows ---- */
 
-static bool is_split(const struct diff_report *report)
+static bool is_split(const struct report *report)
 {
 	return report->diff.input->sources[0].window->by != HEAP_BY_NONE;
 }
 
-static void row_cells(struct grid *grid, const struct diff_report *report, const struct diff_part *part,
+static void row_cells(struct grid *grid, const struct report *report, const struct report_part *part,
 		      const struct action_row *row)
 {
 	static const char *const marks[] = {[DIFF_IN_BOTH] = "", [DIFF_IS_NEW] = "new", [DIFF_IS_GONE] = "gone"};
@@ -246,7 +245,7 @@ static void row_cells(struct grid *grid, const struct diff_report *report, const
 		grid_cell(grid, change_text(report, companion, diff_of_row(&report->diff, row, companion).change).data);
 	grid_cell(grid, change.is_in_spread ? "in spread" : marks[diff_row_state(&report->diff, row)]);
 	if (is_split(report)) {
-		char *by = diff_row_by(report, part, row);
+		char *by = report_row_by(report, part, row);
 		grid_cell(grid, by);
 		free(by);
 	}
@@ -259,7 +258,7 @@ static void row_cells(struct grid *grid, const struct diff_report *report, const
 	free(lines);
 }
 
-static void rows_columns(struct grid *grid, const struct diff_report *report, const struct diff_part *part)
+static void rows_columns(struct grid *grid, const struct report *report, const struct report_part *part)
 {
 	enum { RANK_PERCENT = 1, RANK_SIDES, RANK_COMPANION };
 	const char *titles[9] = {">change", ">", ">A", ">B"};
@@ -292,7 +291,7 @@ __attribute__((format(printf, 2, 0))) static void rows_note(struct sink *out, co
 }
 
 /* The keys by which the totals changed: other orders that show something. */
-static void changed_keys(const struct diff_report *report, struct sink *out)
+static void changed_keys(const struct report *report, struct sink *out)
 {
 	const struct action_sort *sort;
 	const char *before = "; try the keys ";
@@ -305,57 +304,58 @@ static void changed_keys(const struct diff_report *report, struct sink *out)
 	}
 }
 
-static void rows_heading(const struct diff_report *report, const struct diff_part *part, struct sink *out)
+static void rows_heading(const struct report *report, const struct report_part *part, struct sink *out)
 {
-	const struct diff_rows *rows = &part->rows;
+	const struct action_rows *rows = &part->rows;
+	const struct diff_counts *counts = &part->counts;
 	struct sink lines;
 	char heading[160];
 	snprintf(heading, sizeof(heading), "%s by change of %s", part->action->title, part->sort->title);
 	sink_put(out, '\n');
 	text_wrap_styled(out, heading, &report->diff.input->layout, report->diff.input->is_colored, STYLE_HEADING);
 	sink_to_memory(&lines);
-	sink_format(&lines, "  %s row%s changed", text_count(rows->rows.count).data, rows->rows.count == 1 ? "" : "s");
-	rows_note(&lines, ", %s only in B", rows->states[DIFF_IS_NEW]);
-	rows_note(&lines, ", %s only in A", rows->states[DIFF_IS_GONE]);
-	rows_note(&lines, ", %s did not", rows->unchanged);
-	rows_note(&lines, "; %s matched by build-id and offset", rows->by_offset);
+	sink_format(&lines, "  %s row%s changed", text_count(rows->count).data, rows->count == 1 ? "" : "s");
+	rows_note(&lines, ", %s only in B", counts->states[DIFF_IS_NEW]);
+	rows_note(&lines, ", %s only in A", counts->states[DIFF_IS_GONE]);
+	rows_note(&lines, ", %s did not", counts->unchanged);
+	rows_note(&lines, "; %s matched by build-id and offset", counts->by_offset);
 	sink_put(&lines, '\n');
-	const size_t others = rows->rows.count - rows->changed_by_sort;
+	const size_t others = rows->count - counts->changed_by_sort;
 	if (others) {
 		sink_format(&lines, "  %s of them not in %s", text_count(others).data, part->sort->title);
-		if (!rows->changed_by_sort)
+		if (!counts->changed_by_sort)
 			changed_keys(report, &lines);
 		sink_put(&lines, '\n');
 	}
-	if (rows->rows.shown < rows->changed_by_sort)
-		sink_format(&lines, "  the first %s rows; -top N shows more\n", text_count(rows->rows.shown).data);
+	if (rows->shown < counts->changed_by_sort)
+		sink_format(&lines, "  the first %s rows; -top N shows more\n", text_count(rows->shown).data);
 	plain_lines(report, &lines, out);
 }
 
-static void rows_text(const struct diff_report *report, const struct diff_part *part, struct sink *out)
+static void rows_text(const struct report *report, const struct report_part *part, struct sink *out)
 {
 	struct grid grid = {.is_colored = report->diff.input->is_colored, .layout = report->diff.input->layout};
 	rows_heading(report, part, out);
 	/* Rows that changed in other numbers only stand behind the others. */
 	const size_t shown =
-		part->rows.changed_by_sort < part->rows.rows.shown ? part->rows.changed_by_sort : part->rows.rows.shown;
+		part->counts.changed_by_sort < part->rows.shown ? part->counts.changed_by_sort : part->rows.shown;
 	if (!shown)
 		return;
 	rows_columns(&grid, report, part);
 	for (size_t i = 0; i < shown; i++)
-		row_cells(&grid, report, part, part->rows.rows.rows[i]);
+		row_cells(&grid, report, part, part->rows.rows[i]);
 	grid_print(&grid, out, 2);
 	grid_fini(&grid);
 }
 
-void diff_text(const struct diff_report *report, struct sink *out)
+void diff_text(const struct report *report, struct sink *out)
 {
 	head(report, out);
 	sink_put(out, '\n');
-	if (diff_report_is_empty(report))
+	if (report_is_empty(report))
 		sink_text(out, "no difference\n\n");
 	totals(report, out);
 	for (unsigned i = 0; i < report->part_count; i++)
-		if (report->parts[i].action->groups && !diff_report_is_empty(report))
+		if (report->parts[i].action->groups && !report_is_empty(report))
 			rows_text(report, &report->parts[i], out);
 }

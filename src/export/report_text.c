@@ -3,159 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "action/report/culled.h"
-#include "action/report/early_end.h"
+#include "action/report/caveats.h"
 #include "action/report/losses.h"
 #include "action/report/report_columns.h"
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "query/folded.h"
-#include "query/missing_symbols.h"
-#include "query/outside.h"
-
-static void text_caveat(struct sink *out, const char *name, uint64_t count, const char *meaning)
-{
-	if (count)
-		sink_format(out, "  %s: %s%s\n", name, text_count(count).data, meaning);
-}
-
-static void text_sized_caveat(struct sink *out, const char *name, uint64_t count, uint64_t bytes, const char *meaning)
-{
-	if (count)
-		sink_format(out, "  %s: %s, %s%s\n", name, text_count(count).data, text_bytes(bytes).data, meaning);
-}
-
-/* Beside stacks that lack their outer part, how many have it. */
-static void text_whole(struct sink *out, const struct trace_dictionary *dictionary)
-{
-	const struct stack_ends *ends = &dictionary->ends;
-	if (dictionary->is_whole_known && (ends->truncated || ends->unwindless))
-		sink_format(out, "  whole stacks: %s, of %s events\n", text_count(ends->whole).data,
-			    text_count(dictionary->event_count).data);
-}
-
-static void text_without_symbols(const struct report *report, struct sink *out)
-{
-	enum { NAMES_MAX = 5 };
-	size_t without;
-	const char *const *images = heap_names_without_symbols(report_source(report)->names, &without);
-	for (size_t i = 0; i < without && i < NAMES_MAX; i++)
-		sink_format(out, "%s%s", i ? ", " : "  symbols incomplete for ", text_shown(images[i]));
-	if (without > NAMES_MAX)
-		sink_format(out, " and %zu more images", without - NAMES_MAX);
-	if (!without)
-		return;
-	char *advice = missing_symbols_advice(report_source(report)->names, report->input->asks_packages);
-	sink_format(out, "\n  %s\n", advice);
-	free(advice);
-}
-
-/* An empty answer has a reason. */
-static void text_outside(const struct report *report, struct sink *out)
-{
-	const struct action_source *source = report_source(report);
-	struct heap_outside found[HEAP_OUTSIDE_MAX];
-	unsigned count = heap_outside_find(source->filter, source->window->range, source->table->duration_ns, found);
-	for (unsigned i = 0; i < count; i++)
-		sink_format(out, "  %s\n", found[i].text);
-}
-
-void report_caveat_lines(const struct report *report, struct sink *out)
-{
-	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
-	const struct heap_window *window = report_source(report)->window;
-	struct losses losses = losses_sum(dictionary);
-	text_outside(report, out);
-	if (report_source(report)->session)
-		sink_format(out, "  session %s still records: this is what it has recorded up to now\n",
-			    text_shown(report_source(report)->session));
-	else if (!dictionary->is_complete)
-		sink_format(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
-			    dictionary->cut_reason && *dictionary->cut_reason ? ": " : "",
-			    dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
-	early_end_text(out, dictionary, "  ");
-	losses_text_earlier(out, dictionary, "  ");
-	if (report_is_sample(report))
-		sink_format(
-			out,
-			"  a sample, of one byte in %s asked for: what is marked ~ is an estimate; errors are standard "
-			"errors\n",
-			text_bytes(report_source(report)->table->sample_bytes).data);
-	if (report_is_sample(report))
-		text_caveat(out, "recorded blocks of annotated heaps", report_source(report)->table->nested_count,
-			    " (what they lie in need not be in the sample: they are in no total; -heaps and -heap NAME "
-			    "show them)");
-	if (losses.events) {
-		sink_format(out, "  lost events: %s", text_count(losses.events).data);
-		losses_text_reason(out, dictionary);
-		sink_put(out, '\n');
-	}
-	text_caveat(out, "lost stacks", losses.stacks, "");
-	losses_text_gaps(out, dictionary);
-	losses_text_calls(out, dictionary, "xheap info has the reasons");
-	losses_text_dropped(out, dictionary);
-	losses_text_folded(out, dictionary);
-	if (window->folded_count)
-		sink_text(out, "  median lifetimes of rows with folded blocks are known to a sixteenth\n");
-	if (window->peak_from_ns > window->range.to_ns)
-		sink_text(out, "  the peak is not known: it was when blocks that ended are folded\n");
-	else if (window->peak_from_ns > window->range.from_ns)
-		sink_format(out,
-			    "  the peak is that of the time behind %s: what of this question was live before is not "
-			    "known\n",
-			    text_duration(window->peak_from_ns - 1).data);
-	text_caveat(out, "events without a heap", dictionary->statistics.heapless,
-		    " (there were too many heaps: their blocks end with no heap)");
-	text_caveat(out, "truncated stacks", dictionary->ends.truncated, "");
-	losses_text_unwindless(out, dictionary);
-	text_whole(out, dictionary);
-	text_caveat(out, "unknown frees", report_source(report)->table->unknown_frees,
-		    dictionary->fold_count && !dictionary->dropped_events
-			    ? " (of addresses that were not live, or of what a child had inherited that is folded)"
-		    : dictionary->dropped_events
-			    ? " (of blocks from what is not kept, or of addresses that were not live)"
-		    : losses_has_option(dictionary, "attached") ? " (of blocks from before the recording)"
-								: " (of addresses that were not live)");
-	text_caveat(out, "order conflicts", report_source(report)->table->order_conflicts,
-		    " (blocks that began where another was live)");
-	text_sized_caveat(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes,
-			  " (may have been freed in a gap)");
-	text_sized_caveat(out, "earlier blocks", window->earlier_count, window->earlier_bytes,
-			  " (from before the trace, in no total)");
-	text_without_symbols(report, out);
-}
-
-void report_text_caveats(const struct report *report, struct sink *out)
-{
-	struct sink to;
-	sink_to_memory(&to);
-	report_caveat_lines(report, &to);
-	char *lines = sink_take(&to, NULL);
-	text_wrap_styled(out, *lines ? lines : "  nothing was lost, cut short or contradictory", &report->input->layout,
-			 report->input->is_colored && *lines, STYLE_CAVEAT);
-	free(lines);
-	/* A report without parts prints rows of its own. */
-	if (!report->part_count)
-		action_input_settle(report->input);
-	culled_text(out, report->input);
-}
-
-struct text report_count(const struct action_source *source, uint64_t count)
-{
-	struct text text;
-	snprintf(text.data, sizeof(text.data), "%s%.40s", source->table->sample_bytes && count ? "~" : "",
-		 text_count(count).data);
-	return text;
-}
-
-struct text report_bytes(const struct action_source *source, uint64_t bytes)
-{
-	struct text text;
-	snprintf(text.data, sizeof(text.data), "%s%.40s", source->table->sample_bytes && bytes ? "~" : "",
-		 text_bytes(bytes).data);
-	return text;
-}
+#include "export/report.h"
 
 /* The standard error of the number that rows are sorted by, in percent of it; "" where it is none. */
 static struct text sort_error(const struct heap_numbers *from, const struct action_sort *sort)
@@ -200,7 +54,7 @@ static void text_totals(const struct report *report, struct sink *out)
 	snprintf(moved, sizeof(moved), "%s moved",
 		 report_count(report_source(report), totals->realloc_moved_count).data);
 	snprintf(at, sizeof(at), "at %s", text_duration(window->peak_at_ns).data);
-	bool is_peak_known = report_has_peak(report);
+	bool is_peak_known = report_source_has_peak(report_source(report));
 	const struct text_total rows[] = {
 		{"total", totals->total_count, report_bytes(report_source(report), totals->total_bytes),
 		 action_sort_by(ACTION_NUMBER_total_bytes), ""},
@@ -212,8 +66,9 @@ static void text_totals(const struct report *report, struct sink *out)
 		{"realloc", totals->realloc_count, {""}, NULL, moved},
 		{"temporary", totals->temporary_count, {""}, NULL, "freed by the thread's next event"},
 	};
-	unsigned count = sizeof(rows) / sizeof(*rows) -
-			 !report_has_number(report, offsetof(struct heap_numbers, temporary_count));
+	unsigned count =
+		sizeof(rows) / sizeof(*rows) -
+		!report_source_has_number(report_source(report), offsetof(struct heap_numbers, temporary_count));
 	if (report_is_sample(report))
 		grid_columns(&grid, 5, sample_titles);
 	else
@@ -221,7 +76,7 @@ static void text_totals(const struct report *report, struct sink *out)
 	for (unsigned i = 0; i < count; i++)
 		if (rows[i].name)
 			text_total(&grid, report, &rows[i]);
-	grid.layout = report->input->layout;
+	grid.layout = report->diff.input->layout;
 	grid.is_text[0] = grid.is_text[grid.columns - 1] = true;
 	grid.rank[grid.columns - 1] = 1;
 	grid.names[grid.columns - 1] = "remarks";
@@ -253,7 +108,7 @@ static void text_column(struct grid *grid, const struct report *report, unsigned
 {
 	size_t offset = report_numbers[columns[i].number].offset;
 	uint64_t number = report_number_at(from, offset);
-	if (!report_has_number(report, offset))
+	if (!report_source_has_number(report_source(report), offset))
 		grid_cell(grid, "-");
 	else
 		grid_cell(grid, (columns[i].is_size ? report_bytes : report_count)(report_source(report), number).data);
@@ -304,10 +159,10 @@ static void text_row(struct grid *grid, const struct report *report, const struc
 		free(by);
 	}
 	if (!action->lines) {
-		report_label(grid, report->input, action, row);
+		report_label(grid, report->diff.input, action, row);
 		return;
 	}
-	char *lines = action->lines(report->input, row->group);
+	char *lines = action->lines(report->diff.input, row->group);
 	grid_detail(grid, lines);
 	free(lines);
 }
@@ -365,7 +220,7 @@ static void text_columns(struct grid *grid, const struct report *report, const s
 static void text_lines(const struct report *report, struct sink *lines, struct sink *out)
 {
 	char *text = sink_take(lines, NULL);
-	text_wrap(out, text, &report->input->layout);
+	text_wrap(out, text, &report->diff.input->layout);
 	free(text);
 }
 
@@ -378,15 +233,15 @@ static void text_part(const struct report *report, const struct report_part *par
 	snprintf(heading, sizeof(heading), "%s%s%s by %s", part->action->title, is_split ? " and " : "",
 		 heap_by_name(report_window(report, part)->by), part->sort->title);
 	sink_put(out, '\n');
-	text_wrap_styled(out, heading, &report->input->layout, report->input->is_colored, STYLE_HEADING);
+	text_wrap_styled(out, heading, &report->diff.input->layout, report->diff.input->is_colored, STYLE_HEADING);
 	struct sink line;
 	sink_to_memory(&line);
 	if (cut)
 		sink_format(&line, "  the first %s of %s rows; %s %s left out\n", text_count(part->rows.shown).data,
 			    text_count(part->rows.count).data, text_count(cut).data, cut == 1 ? "is" : "are");
 	text_lines(report, &line, out);
-	grid.is_colored = report->input->is_colored;
-	grid.layout = report->input->layout;
+	grid.is_colored = report->diff.input->is_colored;
+	grid.layout = report->diff.input->layout;
 	text_columns(&grid, report, part);
 	for (size_t i = 0; i < part->rows.shown; i++)
 		text_row(&grid, report, part, part->rows.rows[i]);
@@ -410,7 +265,7 @@ void report_heading(const struct report *report, const char *lead, struct sink *
 {
 	enum { SHARE = 2 };
 	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
-	const struct text_layout *layout = &report->input->layout;
+	const struct text_layout *layout = &report->diff.input->layout;
 	struct text missing = losses_missing_text(dictionary);
 	struct arena arena = {0};
 	struct sink line;
@@ -429,8 +284,8 @@ void report_heading(const struct report *report, const char *lead, struct sink *
 	text = sink_take(&line, NULL);
 	size_t before = strlen(lead), length = before + strlen(path);
 	length = strncmp(text + before, path, length - before) ? 0 : length;
-	sink_format(out, "%s%.*s%s%s", style_begin(report->input->is_colored, STYLE_HEADING), (int)length, text,
-		    style_end(report->input->is_colored, STYLE_HEADING), text + length);
+	sink_format(out, "%s%.*s%s%s", style_begin(report->diff.input->is_colored, STYLE_HEADING), (int)length, text,
+		    style_end(report->diff.input->is_colored, STYLE_HEADING), text + length);
 	free(text);
 	arena_fini(&arena);
 }
@@ -439,7 +294,7 @@ void report_text(const struct report *report, struct sink *out)
 {
 	const struct heap_range range = report_source(report)->window->range;
 	report_heading(report, "", out);
-	report_text_caveats(report, out);
+	caveats_text(out, report->diff.input);
 	struct sink line;
 	sink_to_memory(&line);
 	if (report->has_range)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "action/report/collapsed.h"
+#include "export/collapsed.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -155,7 +155,6 @@ static void source_add(struct collapsed *collapsed, unsigned number, unsigned co
 static void line_write(struct collapsed *collapsed, uint32_t frame, struct sink *out)
 {
 	const struct collapsed_choice *choice = collapsed->choice;
-	const unsigned columns = choice->sides ? COLLAPSED_COLUMNS : 1;
 	const long double *values = collapsed->frames[frame].values;
 	size_t length = 0;
 	if (values[0] == 0 && values[1] == 0)
@@ -168,7 +167,7 @@ static void line_write(struct collapsed *collapsed, uint32_t frame, struct sink 
 			sink_put(out, ';');
 		sink_bytes(out, collapsed->texts.items[text].data, collapsed->texts.items[text].size);
 	}
-	for (unsigned i = 0; i < columns; i++)
+	for (unsigned i = 0; i < choice->columns; i++)
 		sink_format(out, " %s", text_decimal(values[i]).data);
 	sink_put(out, '\n');
 }
@@ -228,15 +227,11 @@ void collapsed_name(struct action_input *input)
 void collapsed_write(struct action_input *input, const struct collapsed_choice *choice, struct sink *out)
 {
 	struct collapsed collapsed = {.input = input, .choice = choice};
-	const struct collapsed_side alone = {0, 1};
-	assert(choice->sides || input->source_count == 1);
 	memory_grow(collapsed.frames, collapsed.frame_count, collapsed.frame_capacity);
 	collapsed.frames[collapsed.frame_count++] = (struct collapsed_frame){.first = HEAP_NONE, .next = HEAP_NONE};
 	collapsed_name(input);
-	for (unsigned i = 0; i < input->source_count; i++) {
-		const struct collapsed_side *side = choice->sides ? &choice->sides[i] : &alone;
-		source_add(&collapsed, i, side->column, side->factor);
-	}
+	for (unsigned i = 0; i < input->source_count; i++)
+		source_add(&collapsed, i, choice->sides[i].column, choice->sides[i].factor);
 	lines_write(&collapsed, out);
 	free(collapsed.frames);
 	free(collapsed.path);

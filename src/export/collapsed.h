@@ -6,8 +6,8 @@
  *     main;parse;malloc 4096          of one source
  *     main;parse;malloc 4096 8192     of two sides: one's number, then the other's
  */
-#ifndef XHEAP_ACTION_COLLAPSED_H
-#define XHEAP_ACTION_COLLAPSED_H
+#ifndef XHEAP_EXPORT_COLLAPSED_H
+#define XHEAP_EXPORT_COLLAPSED_H
 
 #include "action/report/report_rows.h"
 
@@ -21,8 +21,9 @@ struct collapsed_side {
 
 struct collapsed_choice {
 	enum action_number number;
-	bool is_reversed;                   /**< the innermost frame first; else the outermost one */
-	const struct collapsed_side *sides; /**< one for each source; NULL: one source, one column */
+	bool is_reversed; /**< the innermost frame first; else the outermost one */
+	unsigned columns;
+	const struct collapsed_side *sides; /**< one for each source */
 };
 
 /** Name the stacks of all sources: all files are known then that names are read from. */

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "action/report/report.h"
+#include "export/report.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
-#include <strings.h>
 
-#include "action/report/collapsed.h"
-#include "action/report/report_columns.h"
 #include "base/text.h"
 #include "query/folded.h"
 
@@ -38,8 +35,11 @@ void report_make(struct report *report, uint64_t top)
 {
 	for (unsigned i = 0; i < report->part_count; i++) {
 		struct report_part *part = &report->parts[i];
-		action_rows_make(&part->rows, report->input, part->action,
-				 &(struct action_choice){.sort = part->sort, .top = top});
+		if (report_is_diff(report))
+			diff_rows_make(&part->rows, &part->counts, &report->diff, part->action, part->sort, top);
+		else
+			action_rows_make(&part->rows, report->diff.input, part->action,
+					 &(struct action_choice){.sort = part->sort, .top = top});
 	}
 }
 
@@ -49,24 +49,42 @@ void report_fini(struct report *report)
 		action_rows_fini(&report->parts[i].rows);
 }
 
-static void report_folded(const struct report *report, struct sink *out)
+bool report_is_diff(const struct report *report)
 {
-	const struct collapsed_choice choice = {.number = action_sort_number(report->parts[0].sort),
-						.is_reversed = report->is_reversed};
-	collapsed_write(report->input, &choice, out);
+	return diff_side_count(&report->diff) > 1;
 }
 
-void report_write(const struct report *report, enum report_format format, struct sink *out)
+bool report_is_empty(const struct report *report)
 {
-	static void (*const writers[])(const struct report *, struct sink *) = {report_text, report_csv, report_json,
-										report_folded};
-	writers[format](report, out);
+	for (unsigned i = 0; i < report->part_count; i++)
+		if (report->parts[i].rows.count)
+			return false;
+	return !diff_totals_are_changed(&report->diff);
 }
 
-uint32_t report_thread_count(const struct trace_dictionary *dictionary)
+char *report_row_by(const struct report *report, const struct report_part *part, const struct action_row *row)
 {
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < dictionary->thread_count; i++)
-		count += dictionary->threads[i].tid != TRACE_TID_NONE;
-	return count;
+	const struct action_source *source = &report->diff.input->sources[row->source];
+	return heap_by_text(action_window(source, part->action), source->table, row->by);
+}
+
+const struct action_source *report_source(const struct report *report)
+{
+	assert(report->diff.input->source_count == 1);
+	return &report->diff.input->sources[0];
+}
+
+const struct heap_window *report_window(const struct report *report, const struct report_part *part)
+{
+	return action_window(report_source(report), part->action);
+}
+
+bool report_is_sample(const struct report *report)
+{
+	return report_source(report)->table->sample_bytes > 0;
+}
+
+unsigned report_extra_count(const struct report *report, const struct action *action)
+{
+	return report_is_sample(report) || heap_is_folded(report_source(report)->table) ? 0 : action->extra_count;
 }
