@@ -19,9 +19,9 @@
 
 enum { DUMP_VALUE_BYTES = 512 };
 
-/** A cell: absent, a number (no quotes in JSON), or text. */
+/** A cell: absent, a number (no quotes in JSON), digits of an address, or text, which may need quotes. */
 struct dump_value {
-	enum { VALUE_ABSENT, CELL_NUMBER, CELL_TEXT } kind;
+	enum { VALUE_ABSENT, CELL_NUMBER, CELL_ADDRESS, CELL_TEXT } kind;
 	const char *text; /**< in `room`, or anything that lives until the row is written */
 	char room[DUMP_VALUE_BYTES];
 };
