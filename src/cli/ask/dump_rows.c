@@ -61,6 +61,66 @@ void dump_put_pid(struct dump_value *value, uint32_t pid)
 		dump_put_count(value, pid);
 }
 
+/* ---- columns of the list ---- */
+
+void dump_list_columns(struct dump *dump, enum column_source source)
+{
+	dump->columns = dump->list_columns;
+	dump->column_count = 0;
+	for (unsigned id = 0; id < COLUMN_COUNT; id++) {
+		const struct column *column = column_find(source, (enum column_id)id);
+		if (!column || !column->width)
+			continue;
+		dump->listed[dump->column_count] = column;
+		dump->list_columns[dump->column_count++] = (struct dump_column){column->name, NULL, column->width};
+	}
+}
+
+static void put_value(const struct column *column, const struct trace_dictionary *dictionary, uint64_t number,
+		      struct dump_value *value)
+{
+	switch (column->type) {
+	case TYPE_WORD:
+	case TYPE_FUNCTION:
+		dump_put_text(value, column_word(column, dictionary, number));
+		break;
+	case TYPE_ADDRESS:
+		dump_put_address(value, number);
+		break;
+	case TYPE_TIME:
+	case TYPE_ERROR:
+		dump_put_number(value, (int64_t)number);
+		break;
+	default:
+		dump_put_count(value, number);
+	}
+}
+
+static void put_listed(const struct column *column, const struct column_row *row, struct dump_value *value)
+{
+	uint64_t number;
+	if (column->type == TYPE_TEXT) {
+		if (column->text(row, value->room))
+			dump_put_text(value, value->room);
+	} else if (column->get(row, &number)) {
+		put_value(column, row->dictionary, number, value);
+	} else if (column->absent_word) {
+		dump_put_text(value, column->absent_word);
+	}
+}
+
+/* ---- rows ---- */
+
+/* The value of column i. */
+static void cell_make(const struct dump *dump, unsigned i, struct dump_value *value)
+{
+	value->kind = VALUE_ABSENT;
+	if (dump->columns[i].get)
+		dump->columns[i].get(&dump->row, value);
+	else
+		put_listed(dump->listed[i], &dump->row.listed, value);
+}
+
 static void write_spaces(unsigned count, struct sink *out)
 {
 	while (count-- > 0)
@@ -87,8 +147,7 @@ static void json_row(struct dump *dump)
 	const char *before = "{\"";
 	struct dump_value value;
 	for (unsigned i = 0; i < dump->column_count; i++) {
-		value.kind = VALUE_ABSENT;
-		dump->columns[i].get(&dump->row, &value);
+		cell_make(dump, i, &value);
 		if (value.kind == VALUE_ABSENT)
 			continue;
 		sink_text(out, before);
@@ -116,8 +175,7 @@ void dump_write_row(struct dump *dump)
 	}
 	for (unsigned i = 0; i < dump->column_count; i++) {
 		const struct dump_column *column = &dump->columns[i];
-		value.kind = VALUE_ABSENT;
-		column->get(&dump->row, &value);
+		cell_make(dump, i, &value);
 		if (i)
 			sink_text(out, dump->format == REPORT_CSV ? "," : "  ");
 		if (dump->format == REPORT_TEXT)

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Columns: the list is whole, a batch of rows has the values that its rows have one by one, and a value is absent only
+ * where the list says so. What the values are is tested by unit/plan and golden/dump.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "columns/column.h"
+#include "match/match.h"
+#include "query/scan.h"
+#include "scene.h"
+
+enum { BLOCKS = 700 };
+
+static const char path[] = "columns.xht";
+static struct diag diag;
+static struct trace *trace;
+static struct heap_table *table;
+
+/* Blocks that end by a free, a realloc and not at all, some from before the trace, and calls that fail or never
+   return. */
+static void events_make(struct scene *scene, const uint32_t threads[2], const uint32_t stacks[2])
+{
+	for (uint32_t i = 0; i < BLOCKS; i++) {
+		uint32_t thread = threads[i / 5 % 2];
+		uint64_t address = 0x10000 + 0x2000 * (uint64_t)i;
+		int64_t time_ns = 100 * (int64_t)i + 10;
+		scene->stack = i % 7 ? stacks[i % 2] : 0;
+		scene_alloc(scene, thread, time_ns, address, i * 3);
+		if (i % 3 == 0)
+			scene_realloc(scene, thread, time_ns + 10, time_ns + 20, address, address + 0x1000, 30);
+		if (i % 4 == 0)
+			scene_free(scene, thread, time_ns + 30, address + (i % 3 ? 0 : 0x1000));
+		scene->flags = i % 20 ? EVENT_FAILED : EVENT_FAILED | EVENT_NO_STACK | EVENT_NO_DURATION;
+		scene_alloc(scene, thread, time_ns + 50, 0, 1);
+	}
+	scene->flags = EVENT_IN_FLIGHT;
+	scene_alloc(scene, threads[0], 100 * BLOCKS + 50, 0, 1);
+}
+
+static int begin(void **state)
+{
+	struct scene scene;
+	(void)state;
+	scene_open(&scene, path);
+	uint32_t processes[] = {scene_process(&scene, 100, TRACE_NONE, 0), scene_process(&scene, 0, TRACE_NONE, 0)};
+	uint32_t threads[] = {scene_thread(&scene, processes[0], 100), scene_thread(&scene, processes[1], 200)};
+	uint32_t stacks[] = {scene_stack(&scene, 0x1000, 0x2000, 0), scene_stack(&scene, 0x1000, 0x3000, 0)};
+	uint32_t none = scene_thread(&scene, processes[0], TRACE_TID_NONE);
+	for (uint64_t i = 0; i < 20; i++)
+		scene_earlier(&scene, none, 5, 0x9000000 + 0x1000 * i, 100 + i);
+	events_make(&scene, threads, stacks);
+	scene_end(&scene, processes[0], 100 * BLOCKS + 100, TRACE_END_EXIT, 0);
+	scene_close(&scene);
+	assert_int_equal(trace_open(&trace, path, &diag), 0);
+	assert_int_equal(heap_table_build(&table, trace, NULL, &diag), 0);
+	assert_true(table->count > PACK_ROWS * 2);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	heap_table_free(table);
+	trace_close(trace);
+	unlink(path);
+	return 0;
+}
+
+static void names_and_functions(void **state)
+{
+	(void)state;
+	for (unsigned source = 0; source < COLUMN_SOURCES; source++)
+		for (unsigned id = 0; id < COLUMN_COUNT; id++) {
+			const struct column *column = column_find(source, id);
+			if (!column)
+				continue;
+			assert_true(column->help && column->help[strlen(column->help) - 1] == '.');
+			assert_true(!column->absent || column->absent[strlen(column->absent) - 1] != '.');
+			assert_true(!column->get == (column->type == TYPE_TEXT) && !column->get == !column->fill);
+			assert_true(!column->words == (column->type != TYPE_WORD));
+			assert_true(!column->text == (column->type != TYPE_TEXT));
+			for (unsigned other = 0; other < id; other++)
+				assert_true(!column_find(source, other) ||
+					    strcmp(column_find(source, other)->name, column->name) != 0);
+		}
+	for (unsigned id = 0; id < COLUMN_COUNT; id++)
+		assert_true(column_find(COLUMNS_OF_ALLOCATIONS, id) || column_find(COLUMNS_OF_EVENTS, id));
+}
+
+/* Which columns had an absent value, and which had one. */
+static bool was_absent[COLUMN_SOURCES][COLUMN_COUNT], was_present[COLUMN_SOURCES][COLUMN_COUNT];
+
+/* Row i of the batch is `row`. */
+static void check_row(enum column_source source, const struct column_rows *rows, uint32_t i,
+		      const struct column_row *row)
+{
+	for (unsigned id = 0; id < COLUMN_COUNT; id++) {
+		const struct column *column = column_find(source, id);
+		uint64_t values[PACK_ROWS], value;
+		uint8_t absent[PACK_ROWS];
+		if (!column || !column->get)
+			continue;
+		bool is_present = column->get(row, &value);
+		column->fill(rows, values, absent);
+		assert_int_equal(absent[i], !is_present);
+		if (values[i] != value)
+			fail_msg("%s of row %u: %lu in the batch, %lu alone", column->name, i, values[i], value);
+		(is_present ? was_present : was_absent)[source][id] = true;
+	}
+}
+
+static void check_absences(enum column_source source)
+{
+	for (unsigned id = 0; id < COLUMN_COUNT; id++) {
+		const struct column *column = column_find(source, id);
+		if (column && was_absent[source][id] && !column->absent)
+			fail_msg("%s is absent, and the list has no reason", column->name);
+	}
+	assert_true(was_absent[source][COLUMN_TID] && was_present[source][COLUMN_TID]);
+	assert_true(was_absent[source][COLUMN_STACK] && was_present[source][COLUMN_STACK]);
+}
+
+static void allocations(void **state)
+{
+	struct heap_scan scan;
+	const struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MIN, PACK_EVERYTHING, NULL, NULL};
+	const struct heap_rows *rows;
+	(void)state;
+	heap_scan_begin(&scan, table, &plan, NULL);
+	while ((rows = heap_scan_next(&scan))) {
+		const struct column_rows batch = {.dictionary = table->dictionary,
+						  .first_id = rows->first,
+						  .count = rows->count,
+						  .table = table,
+						  .packed = &rows->columns,
+						  .details = rows->details};
+		for (uint32_t i = 0; i < rows->count; i++) {
+			const struct column_row row = {.dictionary = table->dictionary,
+						       .id = rows->first + i,
+						       .table = table,
+						       .allocation = heap_rows_get(rows, i),
+						       .details = &rows->details[i]};
+			check_row(COLUMNS_OF_ALLOCATIONS, &batch, i, &row);
+		}
+	}
+	heap_scan_end(&scan);
+	check_absences(COLUMNS_OF_ALLOCATIONS);
+}
+
+static void check_event(struct column_rows batch, uint32_t i, uint32_t at)
+{
+	const struct column_row row = {
+		.dictionary = batch.dictionary, .id = batch.first_id + i, .event = column_event_at(batch.block, at)};
+	check_row(COLUMNS_OF_EVENTS, &batch, i, &row);
+}
+
+static void events(void **state)
+{
+	struct heap_stream *stream = heap_stream_new(trace, HEAP_ORDER_EVENTS, INT64_MIN, INT64_MAX);
+	struct heap_run run;
+	uint64_t number = 0;
+	(void)state;
+	while (heap_stream_run(stream, &run, &diag) > 0) {
+		uint32_t count = run.count < PACK_ROWS ? run.count : PACK_ROWS;
+		struct column_rows placed = {.dictionary = trace_dictionary(trace),
+					     .first_id = number,
+					     .count = count,
+					     .block = run.block,
+					     .places = run.places},
+				   consecutive = placed;
+		consecutive.places = NULL;
+		consecutive.first = run.places[0].row;
+		check_event(placed, count - 1, run.places[count - 1].row);
+		check_event(placed, 0, run.places[0].row);
+		check_event(consecutive, 0, consecutive.first);
+		number += run.count;
+	}
+	assert_int_equal(number, trace_dictionary(trace)->event_count);
+	heap_stream_free(stream);
+	check_absences(COLUMNS_OF_EVENTS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_and_functions),
+		cmocka_unit_test(allocations),
+		cmocka_unit_test(events),
+	};
+	return cmocka_run_group_tests(tests, begin, end);
+}
