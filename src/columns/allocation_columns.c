@@ -39,6 +39,15 @@ static inline uint32_t function_of(const struct column_row *row, uint32_t site)
 	return site == HEAP_NONE ? HEAP_NONE : row->table->sites[site].entry;
 }
 
+/* A copy is weighed: if a call had its address, the compiler would make each row in memory. */
+static inline struct heap_weight weight_of(const struct column_row *row)
+{
+	if (__builtin_expect(!row->table->sample_bytes, 1))
+		return (struct heap_weight){.count = 1, .bytes = row->allocation.size_bytes};
+	const struct heap_allocation copy = row->allocation;
+	return heap_sample_weight(row->table->sample_bytes, &copy);
+}
+
 /* The two functions of a column: its value, and whether there is one, as expressions over `row`. */
 #define VALUES(name, value_, is_present_) \
 	static inline __attribute__((always_inline)) bool get_##name(const struct column_row *row, uint64_t *value) \
@@ -46,15 +55,15 @@ static inline uint32_t function_of(const struct column_row *row, uint32_t site)
 		*value = (uint64_t)(value_); \
 		return (is_present_); \
 	} \
-	static void fill_##name(const struct column_rows *rows, uint64_t *values, uint8_t *absent) \
+	static void fill_##name(const struct column_rows *given, uint64_t *restrict values, uint8_t *restrict absent) \
 	{ \
-		const struct pack_columns *packed = rows->packed; \
-		for (uint32_t i = 0; i < rows->count; i++) { \
-			const struct column_row row = {.dictionary = rows->dictionary, \
-						       .id = rows->first_id + i, \
-						       .table = rows->table, \
-						       .allocation = pack_row(packed, i), \
-						       .details = &rows->details[i]}; \
+		const struct column_rows rows = *given; \
+		for (uint32_t i = 0; i < rows.count; i++) { \
+			const struct column_row row = {.dictionary = rows.dictionary, \
+						       .id = rows.first_id + i, \
+						       .table = rows.table, \
+						       .allocation = pack_row(rows.packed, i), \
+						       .details = &rows.details[i]}; \
 			absent[i] = !get_##name(&row, &values[i]); \
 		} \
 	}
@@ -88,8 +97,8 @@ VALUES(free_stack, stack_of(row, row->allocation.end_site), stack_of(row, row->a
 VALUES(free_function, function_of(row, row->allocation.end_site),
        function_of(row, row->allocation.end_site) < HEAP_OVERHEAD)
 VALUES(previous, row->details->previous, row->details->previous != HEAP_NONE)
-VALUES(weight_count, heap_weigh(row->table, &row->allocation).count, ALWAYS)
-VALUES(weight_bytes, heap_weigh(row->table, &row->allocation).bytes, ALWAYS)
+VALUES(weight_count, weight_of(row).count, ALWAYS)
+VALUES(weight_bytes, weight_of(row).bytes, ALWAYS)
 /* clang-format on */
 
 #define OF(name) get_##name, fill_##name

@@ -11,8 +11,7 @@
 #define XHEAP_COLUMNS_COLUMN_H
 
 #include "match/point_stream.h"
-#include "table/pack.h"
-#include "table/table.h"
+#include "query/scan.h"
 
 enum column_source { COLUMNS_OF_ALLOCATIONS, COLUMNS_OF_EVENTS, COLUMN_SOURCES };
 
@@ -122,7 +121,7 @@ struct column {
 	/** Set the value and return true. If it is absent, return false and set the value that the C interface has. */
 	bool (*get)(const struct column_row *row, uint64_t *value);
 	/** Do the same for all rows. Set absent[i] to 1 if value i is absent, else to 0. */
-	void (*fill)(const struct column_rows *rows, uint64_t *values, uint8_t *absent);
+	void (*fill)(const struct column_rows *rows, uint64_t *restrict values, uint8_t *restrict absent);
 	const char *help;        /**< a sentence */
 	const char *absent;      /**< why there may be no value, as the end of a sentence; NULL: there always is one */
 	const char *absent_word; /**< what dump writes then; NULL: nothing */
@@ -139,6 +138,27 @@ const struct column *column_find(enum column_source source, enum column_id id);
 
 /** Return the text that a value stands for: a word, or the name of a function; NULL: it stands for itself. */
 const char *column_word(const struct column *column, const struct trace_dictionary *dictionary, uint64_t value);
+
+/** Return the columns' view of rows of the table. */
+static inline struct column_rows column_rows_of(const struct heap_table *table, const struct heap_rows *rows)
+{
+	return (struct column_rows){.dictionary = table->dictionary,
+				    .first_id = rows->first,
+				    .count = rows->count,
+				    .table = table,
+				    .packed = &rows->columns,
+				    .details = rows->details};
+}
+
+/** Return row i of them. */
+static inline struct column_row column_row_of(const struct heap_table *table, const struct heap_rows *rows, uint32_t i)
+{
+	return (struct column_row){.dictionary = table->dictionary,
+				   .id = rows->first + i,
+				   .table = table,
+				   .allocation = heap_rows_get(rows, i),
+				   .details = &rows->details[i]};
+}
 
 /** Return a row of an event block. */
 static inline struct column_event column_event_at(const struct trace_block *block, uint32_t row)

@@ -96,13 +96,15 @@ static bool write_arguments(const struct column_row *row, char *to)
 		*value = (uint64_t)(value_); \
 		return (is_present_); \
 	} \
-	static void fill_##name(const struct column_rows *rows, uint64_t *values, uint8_t *absent) \
+	static void fill_##name(const struct column_rows *given, uint64_t *restrict values, uint8_t *restrict absent) \
 	{ \
-		for (uint32_t i = 0; i < rows->count; i++) { \
-			uint32_t at = rows->places ? rows->places[i].row : rows->first + i; \
-			const struct column_row row = {.dictionary = rows->dictionary, \
-						       .id = rows->first_id + i, \
-						       .event = column_event_at(rows->block, at)}; \
+		const struct column_rows rows = *given; \
+		const struct trace_block block = *rows.block; \
+		for (uint32_t i = 0; i < rows.count; i++) { \
+			uint32_t at = rows.places ? rows.places[i].row : rows.first + i; \
+			const struct column_row row = {.dictionary = rows.dictionary, \
+						       .id = rows.first_id + i, \
+						       .event = column_event_at(&block, at)}; \
 			absent[i] = !get_##name(&row, &values[i]); \
 		} \
 	}

@@ -14,7 +14,6 @@
 
 #include "columns/column.h"
 #include "match/match.h"
-#include "query/scan.h"
 #include "scene.h"
 
 enum { BLOCKS = 700 };
@@ -136,18 +135,9 @@ static void allocations(void **state)
 	(void)state;
 	heap_scan_begin(&scan, table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan))) {
-		const struct column_rows batch = {.dictionary = table->dictionary,
-						  .first_id = rows->first,
-						  .count = rows->count,
-						  .table = table,
-						  .packed = &rows->columns,
-						  .details = rows->details};
+		const struct column_rows batch = column_rows_of(table, rows);
 		for (uint32_t i = 0; i < rows->count; i++) {
-			const struct column_row row = {.dictionary = table->dictionary,
-						       .id = rows->first + i,
-						       .table = table,
-						       .allocation = heap_rows_get(rows, i),
-						       .details = &rows->details[i]};
+			const struct column_row row = column_row_of(table, rows, i);
 			check_row(COLUMNS_OF_ALLOCATIONS, &batch, i, &row);
 		}
 	}

@@ -33,17 +33,13 @@ static uint32_t write_from(struct dump *dump, const struct heap_table *table, ui
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	struct column_row *row = &dump->row.listed;
-	row->table = table;
 	heap_scan_begin(&scan, table, &plan, NULL);
 	while (!dump->out->error && (rows = heap_scan_next(&scan)) && analysis_is_good(table)) {
 		for
 			heap_rows_each (rows, i) {
-				const struct heap_allocation allocation = heap_rows_get(rows, i);
-				row->id = rows->first + i;
-				row->allocation = allocation;
-				row->details = &rows->details[i];
-				if (row->id >= first && allocation.birth_ns >= dump->range.from_ns &&
-				    allocation.birth_ns <= dump->range.to_ns)
+				*row = column_row_of(table, rows, i);
+				if (row->id >= first && row->allocation.birth_ns >= dump->range.from_ns &&
+				    row->allocation.birth_ns <= dump->range.to_ns)
 					dump_write_row(dump);
 			}
 		first = rows->first + rows->count > first ? rows->first + rows->count : first;
