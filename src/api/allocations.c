@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "api/api.h"
+#include "api/row_members.h"
 #include "base/memory.h"
-#include "columns/column.h"
 
 _Static_assert(XHEAP_END_FREE == (int)HEAP_END_FREE && XHEAP_END_EXIT == (int)HEAP_END_EXIT &&
 		       XHEAP_END_OPEN == (int)HEAP_END_OPEN,
@@ -15,29 +15,8 @@ _Static_assert(XHEAP_ALLOCATION_REALLOC == (int)HEAP_REALLOC && XHEAP_ALLOCATION
 		       XHEAP_ALLOCATION_EARLIER == (int)HEAP_EARLIER,
 	       "flags, too");
 
-/* The members that xheap_allocation and xheap_allocation_batch have, each with its column. */
-#define MEMBERS(X) \
-	X(number, COLUMN_ID) \
-	X(end, COLUMN_END_KIND) \
-	X(flags, COLUMN_FLAGS) \
-	X(birth_ns, COLUMN_BIRTH) \
-	X(end_ns, COLUMN_END) \
-	X(address, COLUMN_ADDRESS) \
-	X(size, COLUMN_SIZE) \
-	X(usable_size, COLUMN_USABLE) \
-	X(stack, COLUMN_STACK) \
-	X(function, COLUMN_FUNCTION) \
-	X(end_stack, COLUMN_FREE_STACK) \
-	X(end_function, COLUMN_FREE_FUNCTION) \
-	X(thread, COLUMN_THREAD) \
-	X(end_thread, COLUMN_FREE_THREAD) \
-	X(heap, COLUMN_HEAP_ID) \
-	X(previous, COLUMN_PREVIOUS) \
-	X(weight_count, COLUMN_WEIGHT_COUNT) \
-	X(weight_bytes, COLUMN_WEIGHT_BYTES)
-
 #define X(member, column) PLACE_##member,
-enum { MEMBERS(X) MEMBER_COUNT };
+enum { ALLOCATION_MEMBERS(X) MEMBER_COUNT };
 #undef X
 
 static const struct {
@@ -45,7 +24,7 @@ static const struct {
 	size_t bytes; /* of a value in a batch */
 } members[] = {
 #define X(member, column) {column, sizeof(*((xheap_allocation_batch *)0)->member)},
-	MEMBERS(X)
+	ALLOCATION_MEMBERS(X)
 #undef X
 };
 
@@ -187,7 +166,7 @@ API int xheap_allocations_next_batch(xheap_allocations *allocations, const xheap
 	if (status != XHEAP_OK)
 		return status;
 #define X(member, column) .member = COLUMN(allocations, member) + at,
-	allocations->batch = (xheap_allocation_batch){MEMBERS(X).count = allocations->count - at};
+	allocations->batch = (xheap_allocation_batch){ALLOCATION_MEMBERS(X).count = allocations->count - at};
 #undef X
 	allocations->next = allocations->count;
 	*batch = &allocations->batch;
@@ -202,7 +181,7 @@ API int xheap_allocations_next(xheap_allocations *allocations, const xheap_alloc
 		return status;
 	uint32_t i = allocations->next++;
 #define X(member, column) .member = COLUMN(allocations, member)[i],
-	allocations->allocation = (xheap_allocation){MEMBERS(X)};
+	allocations->allocation = (xheap_allocation){ALLOCATION_MEMBERS(X)};
 #undef X
 	*allocation = &allocations->allocation;
 	return XHEAP_OK;

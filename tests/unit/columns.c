@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Columns: the list is whole, a batch of rows has the values that its rows have one by one, and a value is absent only
- * where the list says so. What the values are is tested by unit/plan and golden/dump.
+ * where the list says so. The C interface has these values, too, in structs that keep their layout. What the values are
+ * is tested by unit/plan and golden/dump.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "columns/column.h"
+#include "api/row_members.h"
 #include "match/match.h"
 #include "scene.h"
 
@@ -178,12 +180,114 @@ static void events(void **state)
 	check_absences(COLUMNS_OF_EVENTS);
 }
 
+/* ---- the C interface ---- */
+
+/* Programs are compiled with these offsets: of each member of the list in a batch and in a row; and with the sizes. */
+static void layouts(void **state)
+{
+#define X(member, ...) offsetof(xheap_allocation_batch, member), offsetof(xheap_allocation, member),
+	const size_t allocation[] = {ALLOCATION_MEMBERS(X) sizeof(xheap_allocation)};
+#undef X
+#define X(member, ...) offsetof(xheap_event_batch, member), offsetof(xheap_event, member),
+	const size_t event[] = {EVENT_MEMBERS(X) sizeof(xheap_event)};
+#undef X
+	static const size_t allocation_places[] = {8,   0,  16,  4,  24,  8,  32, 16,  40, 24,  48, 32,  56,
+						   40,  64, 48,  88, 56,  96, 60, 104, 64, 112, 68, 120, 72,
+						   128, 76, 136, 80, 144, 84, 72, 88,  80, 96,  104};
+	static const size_t event_places[] = {24, 8,  32, 16, 40, 24, 48,  28, 56,  44, 64,  40, 72, 56,
+					      80, 60, 88, 64, 96, 72, 104, 80, 112, 88, 120, 96, 104};
+	(void)state;
+	assert_int_equal(sizeof(allocation), sizeof(allocation_places));
+	assert_memory_equal(allocation, allocation_places, sizeof(allocation));
+	assert_int_equal(sizeof(event), sizeof(event_places));
+	assert_memory_equal(event, event_places, sizeof(event));
+}
+
+/* The value as its column gives it, cut to the member's width. */
+#define IS_OF_COLUMN(source, row, member, column) \
+	do { \
+		uint64_t value_; \
+		column_find(source, column)->get(row, &value_); \
+		if ((member) != (__typeof__(member))value_) \
+			fail_msg("%s is %ld, of its column %ld", #member, (long)(member), (long)value_); \
+	} while (0)
+
+static void check_allocation(const struct column_row *row, const xheap_allocation_batch *batch, uint32_t i)
+{
+#define X(member, column) IS_OF_COLUMN(COLUMNS_OF_ALLOCATIONS, row, batch->member[i], column);
+	ALLOCATION_MEMBERS(X)
+#undef X
+}
+
+static void allocations_of_programs(void **state)
+{
+	xheap_trace *opened;
+	xheap_allocations *all;
+	const xheap_allocation_batch *batch;
+	struct heap_scan scan;
+	const struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MIN, PACK_EVERYTHING, NULL, NULL};
+	const struct heap_rows *rows;
+	(void)state;
+	assert_int_equal(xheap_trace_open(path, NULL, &opened, NULL), XHEAP_OK);
+	assert_int_equal(xheap_allocations_open(opened, NULL, &all, NULL), XHEAP_OK);
+	heap_scan_begin(&scan, table, &plan, NULL);
+	while ((rows = heap_scan_next(&scan))) {
+		assert_int_equal(xheap_allocations_next_batch(all, &batch, NULL), XHEAP_OK);
+		assert_int_equal(batch->count, rows->count);
+		for (uint32_t i = 0; i < rows->count; i++) {
+			const struct column_row row = column_row_of(table, rows, i);
+			check_allocation(&row, batch, i);
+		}
+	}
+	assert_int_equal(xheap_allocations_next_batch(all, &batch, NULL), XHEAP_END);
+	heap_scan_end(&scan);
+	xheap_allocations_close(all);
+	xheap_trace_close(opened);
+}
+
+static void check_event_of_programs(const struct column_row *row, const xheap_event *event)
+{
+#define X(member, from_member, column) IS_OF_COLUMN(COLUMNS_OF_EVENTS, row, event->member, column);
+	EVENT_MEMBERS(X)
+#undef X
+	IS_OF_COLUMN(COLUMNS_OF_EVENTS, row, event->number, COLUMN_ID);
+	IS_OF_COLUMN(COLUMNS_OF_EVENTS, row, event->process, COLUMN_PROCESS);
+	IS_OF_COLUMN(COLUMNS_OF_EVENTS, row, event->thread, COLUMN_THREAD);
+	IS_OF_COLUMN(COLUMNS_OF_EVENTS, row, event->pid, COLUMN_PID);
+	IS_OF_COLUMN(COLUMNS_OF_EVENTS, row, event->tid, COLUMN_TID);
+}
+
+static void events_of_programs(void **state)
+{
+	xheap_trace *opened;
+	xheap_events *all;
+	const xheap_event *event;
+	struct heap_stream *stream = heap_stream_new(trace, HEAP_ORDER_EVENTS, INT64_MIN, INT64_MAX);
+	struct heap_point point;
+	struct column_row row = {.dictionary = trace_dictionary(trace)};
+	(void)state;
+	assert_int_equal(xheap_trace_open(path, NULL, &opened, NULL), XHEAP_OK);
+	assert_int_equal(xheap_events_open(opened, NULL, &all, NULL), XHEAP_OK);
+	for (; heap_stream_next(stream, &point, &diag) > 0; row.id++) {
+		assert_int_equal(xheap_events_next(all, &event, NULL), XHEAP_OK);
+		row.event = column_event_at(point.block, point.row);
+		check_event_of_programs(&row, event);
+	}
+	assert_int_equal(xheap_events_next(all, &event, NULL), XHEAP_END);
+	heap_stream_free(stream);
+	xheap_events_close(all);
+	xheap_trace_close(opened);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_and_functions),
 		cmocka_unit_test(allocations),
 		cmocka_unit_test(events),
+		cmocka_unit_test(layouts),
+		cmocka_unit_test(allocations_of_programs),
+		cmocka_unit_test(events_of_programs),
 	};
 	return cmocka_run_group_tests(tests, begin, end);
 }
