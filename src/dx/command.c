@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/text_width.h"
 #include "dx/checker.h"
+#include "dx/interpret.h"
 
 enum { LEVELS_MAX = 50, LINE_MAX_SHOWN = 400 };
 

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/memory.h"
+#include "dx/interpret.h"
 #include "dx/keys.h"
 #include "dx/pipeline.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The plain interpreter: what a query means, whatever faster way there may be to answer it. */
+#include "dx/interpret.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "dx/group_sums.h"
 #include "dx/methods.h"
 #include "dx/objects.h"
+#include "dx/specifier.h"
 
 /* ---- operators ---- */
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "dx/interpret.h"
 
 enum { SLOTS_MIN = 64 };
 

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "dx/group_sums.h"
+#include "dx/interpret.h"
 #include "dx/keys.h"
 #include "dx/methods.h"
 #include "dx/query_plan.h"

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "dx/group_sums.h"
+#include "dx/interpret.h"
 #include "dx/methods.h"
 #include "dx/query_plan.h"
 

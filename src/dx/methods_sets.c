@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Methods that compare elements with each other, or collections. */
+#include "dx/interpret.h"
 #include "dx/keys.h"
 #include "dx/methods.h"
 

@@ -59,18 +59,7 @@ __attribute__((format(printf, 3, 4))) void dx_stop(struct dx_query *query, int c
 bool dx_enter(struct dx_query *query);
 void dx_leave(struct dx_query *query);
 
-/** Evaluate the expression. The value lies in query->arena. */
-struct dx_value dx_evaluate(struct dx_query *query, const struct dx_node *node, const struct dx_scope *scope);
-
-/** Call a lambda with one value, or with two. */
-struct dx_value dx_call(struct dx_query *query, const struct dx_value *lambda, const struct dx_value *one);
-struct dx_value dx_call_two(struct dx_query *query, const struct dx_value *lambda, const struct dx_value *one,
-			    const struct dx_value *other);
-
 /** Return the elements of the value: a sequence, or an object that has elements. False: it has none. */
 bool dx_elements(struct dx_query *query, const struct dx_value *value, struct dx_value *sequence);
-
-/** Return a value as the text that a person reads, in hexadecimal or as `base` says (2, 8, 10, 16; 0: as it is). */
-const char *dx_show(struct dx_query *query, const struct dx_value *value, unsigned base);
 
 #endif

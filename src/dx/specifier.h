@@ -26,4 +26,7 @@ int dx_specifier_parse(const char *text, struct dx_specifier *specifier, struct 
 const char *dx_specifier_text(struct dx_query *query, const struct dx_value *value,
 			      const struct dx_specifier *specifier);
 
+/** Return a value as the text that a person reads, in hexadecimal or as `base` says (2, 8, 10, 16; 0: as it is). */
+const char *dx_show(struct dx_query *query, const struct dx_value *value, unsigned base);
+
 #endif
