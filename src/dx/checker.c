@@ -15,7 +15,6 @@
 #include "dx/debugger.h"
 #include "dx/methods.h"
 #include "dx/objects.h"
-#include "dx/positions.h"
 
 struct known_type {
 	uint8_t kind; /* enum dx_kind, DX_ANY */

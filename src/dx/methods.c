@@ -4,8 +4,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "dx/positions.h"
-
 const struct dx_method *const dx_method_tables[] = {
 	dx_methods_of_sequences, dx_methods_of_order,  dx_methods_of_sets,      dx_methods_of_texts,
 	dx_methods_of_positions, dx_methods_of_traces, dx_methods_of_questions, NULL};

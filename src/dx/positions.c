@@ -6,39 +6,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/position.h"
 #include "dx/debugger.h"
 #include "dx/methods.h"
 #include "dx/points.h"
 #include "trace/trace.h"
 
-enum { POSITION_BYTES = 64, NS_PER_S = 1000000000, PERCENT = 100 };
-
-/* Documents leave the step out: "1A0:". */
-bool dx_position_parse(const char *text, struct dx_value *position)
-{
-	char whole[POSITION_BYTES];
-	size_t length = strlen(text);
-	struct position read;
-	if (!length || length + 2 > sizeof(whole))
-		return false;
-	snprintf(whole, sizeof(whole), "%s%s", text, text[length - 1] == ':' ? "0" : "");
-	if (!position_parse(whole, &read))
-		return false;
-	bool is_end = read.time_ns >= POSITION_END_NS;
-	*position = dx_position(is_end ? INT64_MAX : read.time_ns, is_end                   ? 0
-								   : read.step < UINT32_MAX ? (uint32_t)read.step
-											    : UINT32_MAX);
-	return true;
-}
-
-const char *dx_position_text(struct dx_arena *arena, const struct dx_value *position)
-{
-	if (position->sequence_ns == INT64_MAX)
-		return POSITION_END_TEXT;
-	const struct text text = position_text((struct position){position->sequence_ns, position->step});
-	return dx_copy_text(arena, text.data, strlen(text.data));
-}
+enum { NS_PER_S = 1000000000, PERCENT = 100 };
 
 /* ---- members ---- */
 

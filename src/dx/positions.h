@@ -5,18 +5,12 @@
 
 #include "dx/value.h"
 
-extern const struct dx_class dx_position_class, dx_position_range_class;
+extern const struct dx_class dx_position_range_class;
 
 /** The data of a range of positions; its class is dx_position_range_class. */
 struct dx_position_range {
 	struct dx_value min, max;
 };
-
-/** Return the position that a text "SEQUENCE:STEP" in hexadecimal names. False: it names none. */
-bool dx_position_parse(const char *text, struct dx_value *position);
-
-/** Return the position as a text. */
-const char *dx_position_text(struct dx_arena *arena, const struct dx_value *position);
 
 /** Return a range as a value. */
 struct dx_value dx_position_range(struct dx_query *query, struct dx_value min, struct dx_value max);

@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "base/text_width.h"
 #include "dx/debugger.h"
-#include "dx/positions.h"
 #include "dx/print.h"
 #include "trace/trace.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/text.h"
 #include "dx/methods.h"
-#include "dx/positions.h"
 #include "dx/print.h"
 
 static void put_members(const struct dx_class *class, struct sink *out)

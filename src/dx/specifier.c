@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "dx/positions.h"
 
 enum { BITS = 64 };
 

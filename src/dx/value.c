@@ -7,10 +7,10 @@
 #include <strings.h>
 
 #include "base/hash.h"
-#include "dx/positions.h"
+#include "base/position.h"
 #include "dx/query.h"
 
-enum { ERROR_BYTES = 400 };
+enum { ERROR_BYTES = 400, POSITION_BYTES = 64 };
 
 const struct dx_class dx_record_class = {
 	.name = "object", .help = "an object made by new { ... }", .data_bytes = sizeof(struct dx_record)};
@@ -354,4 +354,30 @@ const char *dx_kind_name(unsigned kind)
 	static const char *const names[] = {"nothing",   "a bool",       "a number", "a number", "a text", "a position",
 					    "an object", "a collection", "a lambda", "an error", "a value"};
 	return names[kind < sizeof(names) / sizeof(names[0]) ? kind : DX_ANY];
+}
+
+/* Documents leave the step out: "1A0:". */
+bool dx_position_parse(const char *text, struct dx_value *position)
+{
+	char whole[POSITION_BYTES];
+	size_t length = strlen(text);
+	struct position read;
+	if (!length || length + 2 > sizeof(whole))
+		return false;
+	snprintf(whole, sizeof(whole), "%s%s", text, text[length - 1] == ':' ? "0" : "");
+	if (!position_parse(whole, &read))
+		return false;
+	bool is_end = read.time_ns >= POSITION_END_NS;
+	*position = dx_position(is_end ? INT64_MAX : read.time_ns, is_end                   ? 0
+								   : read.step < UINT32_MAX ? (uint32_t)read.step
+											    : UINT32_MAX);
+	return true;
+}
+
+const char *dx_position_text(struct dx_arena *arena, const struct dx_value *position)
+{
+	if (position->sequence_ns == INT64_MAX)
+		return POSITION_END_TEXT;
+	const struct text text = position_text((struct position){position->sequence_ns, position->step});
+	return dx_copy_text(arena, text.data, strlen(text.data));
 }

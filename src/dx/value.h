@@ -90,7 +90,8 @@ struct dx_record {
 	const struct dx_value *values;
 };
 
-extern const struct dx_class dx_record_class;
+/** dx_position_class: of positions, which have members like objects; positions.c has it. */
+extern const struct dx_class dx_record_class, dx_position_class;
 
 /** Values of each kind. */
 static inline struct dx_value dx_number(uint64_t number)
@@ -174,5 +175,11 @@ bool dx_is_true(const struct dx_value *value);
 
 /** Return what messages call a kind: "a number". */
 const char *dx_kind_name(unsigned kind);
+
+/** Return the position that a text "SEQUENCE:STEP" in hexadecimal names. False: it names none. */
+bool dx_position_parse(const char *text, struct dx_value *position);
+
+/** Return the position as a text. */
+const char *dx_position_text(struct dx_arena *arena, const struct dx_value *position);
 
 #endif
