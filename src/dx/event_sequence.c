@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "dx/objects.h"
-#include "dx/query_plan.h"
 
 /* Calls with other flags are in Heap(false) only. */
 #define FLAGS_DOCUMENTED UINT64_C(0x4001d)

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "dx/interpret.h"
 #include "dx/keys.h"
+#include "dx/operators.h"
 #include "dx/pipeline.h"
 
 enum { CALLS_MAX = 16 };

@@ -9,8 +9,6 @@
 
 #include "dx/methods.h"
 
-extern const struct dx_operator dx_group_operator;
-
 /** A group during the evaluation of the lambda: calls on it find their results. */
 extern const struct dx_class dx_group_sums_class;
 

@@ -4,11 +4,10 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "dx/group_sums.h"
 #include "dx/interpret.h"
 #include "dx/keys.h"
 #include "dx/methods.h"
-#include "dx/query_plan.h"
+#include "dx/operators.h"
 #include "dx/spill.h"
 
 enum {

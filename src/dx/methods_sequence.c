@@ -5,6 +5,7 @@
 #include "dx/group_sums.h"
 #include "dx/interpret.h"
 #include "dx/methods.h"
+#include "dx/operators.h"
 #include "dx/query_plan.h"
 
 struct passed_state {

@@ -37,6 +37,11 @@ struct dx_id {
     others. */
 struct dx_value dx_events(struct dx_query *query, uint32_t process, bool with_nested, int column);
 
+/** Return whether the sequence is Heap() of all processes; set *with_nested. */
+bool dx_events_are_all(const struct dx_sequence *sequence, bool *with_nested);
+/** Return whether the sequence is Data.Allocations() of all processes. */
+bool dx_blocks_are_all(const struct dx_sequence *sequence);
+
 /** Read the trace's events from the start, without a query: the model of dump and steps. */
 struct dx_event_reader;
 struct dx_event_reader *dx_event_reader_new(const struct trace *trace);

@@ -7,7 +7,6 @@
 #include "dx/block_pass.h"
 #include "dx/inherited.h"
 #include "dx/positions.h"
-#include "dx/query_plan.h"
 #include "query/scan.h"
 #include "table/weight.h"
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "dx/block_pass.h"
+#include "dx/operators.h"
 
 enum { ORDERS_MAX = 8 };
 

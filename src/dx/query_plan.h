@@ -16,17 +16,6 @@
 
 #include "dx/methods.h"
 
-extern const struct dx_operator dx_where_operator, dx_select_operator, dx_skip_operator, dx_take_operator,
-	dx_order_operator, dx_order_descending_operator, dx_then_operator, dx_then_descending_operator;
-
-/** Return the number of elements that an argument of Skip or Take stands for. */
-uint64_t dx_count_of(const struct dx_value *value);
-
-/** Return whether the sequence is Heap() of all processes; set *with_nested. */
-bool dx_events_are_all(const struct dx_sequence *sequence, bool *with_nested);
-/** Return whether the sequence is Data.Allocations() of all processes. */
-bool dx_blocks_are_all(const struct dx_sequence *sequence);
-
 /** Answer Count() or Sum(), with the call's lambda, by a plan. False: the interpreter has to do it. */
 bool dx_plan_count(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result);
 bool dx_plan_sum(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result);
