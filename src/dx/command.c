@@ -11,6 +11,7 @@
 #include "base/text_width.h"
 #include "dx/checker.h"
 #include "dx/interpret.h"
+#include "dx/query_plan.h"
 
 enum { LEVELS_MAX = 50, LINE_MAX_SHOWN = 400 };
 
@@ -217,7 +218,7 @@ enum dx_status dx_command_run(struct dx_session *session, const struct dx_comman
 	struct dx_query query;
 	dx_query_init(&query, session, command->memory_bytes, command->is_interrupted);
 	query.steps_max = command->steps_max;
-	query.is_naive = command->is_naive;
+	query.planner = command->is_naive ? NULL : &dx_planner;
 	query.is_cancelled = command->is_cancelled;
 	session->out = out;
 	session->uses = 0;

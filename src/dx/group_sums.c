@@ -30,8 +30,8 @@ struct group_cell {
 	struct dx_value value;
 };
 
-struct dx_group_sums {
-	struct dx_iterator *groups;
+struct group_sums {
+	struct dx_iterator *groups; /* of dx_group_operator, which has not begun */
 	const struct dx_value *lambda;
 	struct group_call calls[CALLS_MAX];
 	uint32_t call_count, next;
@@ -43,11 +43,9 @@ struct dx_group_sums {
 };
 
 struct group_place {
-	const struct dx_group_sums *sums;
+	const struct group_sums *sums;
 	uint32_t group;
 };
-
-const struct dx_class dx_group_sums_class = {.name = "group", .help = "a group of elements"};
 
 /* ---- sums ---- */
 
@@ -109,7 +107,7 @@ static bool mentions(const struct dx_node *node, const char *name)
 }
 
 /* Keep a call on the group, such as g.Sum(x => x.Size). */
-static bool call_take(struct dx_group_sums *sums, const struct dx_node *node, const char *name)
+static bool call_take(struct group_sums *sums, const struct dx_node *node, const char *name)
 {
 	const struct dx_node *argument = node->count == 1 ? node->children[0] : NULL;
 	unsigned kind = 0;
@@ -125,7 +123,7 @@ static bool call_take(struct dx_group_sums *sums, const struct dx_node *node, co
 }
 
 /* Find the calls on the group. False: something else is done with it, or a lambda that is called later uses it. */
-static bool calls_find(struct dx_group_sums *sums, const struct dx_node *node, const char *name)
+static bool calls_find(struct group_sums *sums, const struct dx_node *node, const char *name)
 {
 	if (!node || !mentions(node, name))
 		return true;
@@ -141,27 +139,9 @@ static bool calls_find(struct dx_group_sums *sums, const struct dx_node *node, c
 	       calls_find(sums, node->third, name);
 }
 
-struct dx_group_sums *dx_group_sums_new(struct dx_query *query, struct dx_iterator *groups,
-					const struct dx_value *lambda)
+static void sums_end(void *context)
 {
-	const struct dx_node *node = lambda->closure->node;
-	struct dx_group_sums *sums = memory_zeroed(1, sizeof(*sums));
-	sums->groups = groups;
-	sums->lambda = lambda;
-	if (node->count != 1 || !calls_find(sums, node->first, node->names[0])) {
-		free(sums);
-		return NULL;
-	}
-	const struct dx_sequence *sequence = groups->sequence;
-	dx_arena_init(&sums->arena, &query->budget);
-	dx_keys_init(&sums->keys, query, &sums->arena, sequence->argument_count > 1 ? &sequence->arguments[1] : NULL);
-	return sums;
-}
-
-void dx_group_sums_free(struct dx_group_sums *sums)
-{
-	if (!sums)
-		return;
+	struct group_sums *sums = context;
 	sums->arena.budget->used_bytes -= sums->capacity * sizeof(*sums->cells);
 	dx_keys_fini(&sums->keys);
 	dx_arena_fini(&sums->arena);
@@ -169,9 +149,26 @@ void dx_group_sums_free(struct dx_group_sums *sums)
 	free(sums);
 }
 
+/* Begin to sum up the groups of `groups` for the lambda. NULL: it needs the elements. */
+static struct group_sums *sums_new(struct dx_query *query, const struct dx_sequence *groups,
+				   const struct dx_value *lambda)
+{
+	const struct dx_node *node = lambda->closure->node;
+	struct group_sums *sums = memory_zeroed(1, sizeof(*sums));
+	sums->lambda = lambda;
+	if (node->count != 1 || !calls_find(sums, node->first, node->names[0])) {
+		free(sums);
+		return NULL;
+	}
+	dx_arena_init(&sums->arena, &query->budget);
+	dx_keys_init(&sums->keys, query, &sums->arena, groups->argument_count > 1 ? &groups->arguments[1] : NULL);
+	dx_on_release(query->arena, sums_end, sums);
+	return sums;
+}
+
 /* ---- the elements ---- */
 
-static void cells_grow(struct dx_group_sums *sums)
+static void cells_grow(struct group_sums *sums)
 {
 	size_t needed = (size_t)sums->keys.count * sums->call_count;
 	struct dx_budget *budget = sums->arena.budget;
@@ -186,7 +183,7 @@ static void cells_grow(struct dx_group_sums *sums)
 }
 
 /* The same as find_extreme() of the collection's methods. */
-static void extreme_add(struct dx_query *query, struct dx_group_sums *sums, const struct group_call *call,
+static void extreme_add(struct dx_query *query, struct group_sums *sums, const struct group_call *call,
 			struct group_cell *cell, struct dx_value *value)
 {
 	int order, direction = call->kind == CALL_MAX ? 1 : -1;
@@ -201,7 +198,7 @@ static void extreme_add(struct dx_query *query, struct dx_group_sums *sums, cons
 	cell->value = dx_value_copy(&sums->arena, value);
 }
 
-static void cell_add(struct dx_query *query, struct dx_group_sums *sums, const struct group_call *call,
+static void cell_add(struct dx_query *query, struct group_sums *sums, const struct group_call *call,
 		     struct group_cell *cell, const struct dx_value *element)
 {
 	const struct dx_value lambda = {.kind = DX_LAMBDA, .closure = &call->closure};
@@ -286,7 +283,7 @@ static bool call_add(const struct dx_plan_making *making, const struct group_cal
 	       plan_aggregate(plan, PLAN_COUNT, planned->member.node);
 }
 
-static bool groups_plan(const struct dx_plan_making *making, const struct dx_group_sums *sums,
+static bool groups_plan(const struct dx_plan_making *making, const struct group_sums *sums,
 			struct dx_pipeline *pipeline, struct planned_call *calls, struct dx_plan_member *key)
 {
 	const struct dx_sequence *groups = sums->groups->sequence;
@@ -320,7 +317,7 @@ static void cell_set(const struct dx_query *query, const struct group_call *call
 }
 
 /* Make the group of a row; its first element is read if a call wants it. */
-static void group_set(struct dx_query *query, struct dx_group_sums *sums, const struct planned_call *calls,
+static void group_set(struct dx_query *query, struct group_sums *sums, const struct planned_call *calls,
 		      const struct dx_plan_member *key_of, const struct plan_rows *rows, uint32_t row,
 		      struct dx_object_reader *reader)
 {
@@ -345,7 +342,7 @@ static void group_set(struct dx_query *query, struct dx_group_sums *sums, const 
 
 /* Add up all groups by a plan. False: the interpreter has to, and nothing is added yet. Sums of more than 64 bits are
    errors of single groups, and the memory of groups is the interpreter's to complain of. */
-static bool sums_plan(struct dx_query *query, struct dx_group_sums *sums)
+static bool sums_plan(struct dx_query *query, struct group_sums *sums)
 {
 	struct plan plan = {.filter = PLAN_NOTHING};
 	const struct dx_plan_making making = {query, &plan, &sums->arena};
@@ -356,8 +353,7 @@ static bool sums_plan(struct dx_query *query, struct dx_group_sums *sums)
 	struct plan_rows rows;
 	struct diag diag = {""};
 	int status = -ENOMEM;
-	if (!query->is_naive && groups_plan(&making, sums, &pipeline, calls, &key) &&
-	    dx_pipeline_target(query, &plan, &target)) {
+	if (groups_plan(&making, sums, &pipeline, calls, &key) && dx_pipeline_target(query, &plan, &target)) {
 		struct dx_object_reader reader = {.source = pipeline.source};
 		struct plan_run *run = plan_open(&plan, &target);
 		while ((status = plan_next(run, &rows, &diag)) > 0 && !query->is_stopped)
@@ -372,7 +368,7 @@ static bool sums_plan(struct dx_query *query, struct dx_group_sums *sums)
 	return status >= 0 || query->is_stopped;
 }
 
-static void sums_make(struct dx_query *query, struct dx_group_sums *sums)
+static void sums_make(struct dx_query *query, struct group_sums *sums)
 {
 	if (sums_plan(query, sums)) {
 		sums->is_made = true;
@@ -399,24 +395,10 @@ static void sums_make(struct dx_query *query, struct dx_group_sums *sums)
 
 /* ---- the results ---- */
 
-bool dx_group_sums_next(struct dx_query *query, struct dx_group_sums *sums, struct dx_element *element)
-{
-	if (!sums->is_made)
-		sums_make(query, sums);
-	if (query->is_stopped || sums->next == sums->keys.count)
-		return false;
-	struct group_place *at = dx_new(query->arena, struct group_place, 1);
-	*at = (struct group_place){sums, sums->next};
-	const struct dx_value group = dx_object(&dx_group_sums_class, at);
-	element->index = sums->keys.keys[sums->next++];
-	element->value = dx_call(query, sums->lambda, &group);
-	return true;
-}
-
-struct dx_value dx_group_sums_result(struct dx_query *query, const struct dx_value *group, const struct dx_node *call)
+static struct dx_value group_answer(struct dx_query *query, const struct dx_value *group, const struct dx_node *call)
 {
 	const struct group_place *at = group->data;
-	const struct dx_group_sums *sums = at->sums;
+	const struct group_sums *sums = at->sums;
 	uint32_t i = 0;
 	while (i < sums->call_count && sums->calls[i].node != call)
 		i++;
@@ -441,4 +423,51 @@ struct dx_value dx_group_sums_result(struct dx_query *query, const struct dx_val
 			       ? dx_error(query, "%s: there are no elements", kind_names[sums->calls[i].kind])
 			       : cell->value;
 	}
+}
+
+/* A group during the evaluation of the lambda. */
+static const struct dx_class group_class = {.name = "group", .help = "a group of elements", .call = group_answer};
+
+/* ---- the sequence ---- */
+
+static struct group_sums *sums_of(const struct dx_iterator *iterator)
+{
+	return (struct group_sums *)iterator->sequence->arguments[0].data;
+}
+
+static void sums_open(struct dx_query *query, struct dx_iterator *iterator)
+{
+	(void)query;
+	sums_of(iterator)->groups = iterator->source;
+}
+
+static bool sums_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
+{
+	struct group_sums *sums = sums_of(iterator);
+	if (!sums->is_made)
+		sums_make(query, sums);
+	if (query->is_stopped || sums->next == sums->keys.count)
+		return false;
+	struct group_place *at = dx_new(query->arena, struct group_place, 1);
+	*at = (struct group_place){sums, sums->next};
+	const struct dx_value group = dx_object(&group_class, at);
+	element->index = sums->keys.keys[sums->next++];
+	element->value = dx_call(query, sums->lambda, &group);
+	return true;
+}
+
+static const struct dx_operator sums_operator = {.name = "Select", .open = sums_open, .next = sums_next};
+
+const struct dx_sequence *dx_group_sums_sequence(struct dx_query *query, const struct dx_sequence *sequence)
+{
+	if (query->is_stopped || sequence->operation != &dx_select_operator ||
+	    sequence->source->operation != &dx_group_operator)
+		return NULL;
+	struct group_sums *sums = sums_new(query, sequence->source, &sequence->arguments[0]);
+	if (!sums)
+		return NULL;
+	struct dx_sequence *made = dx_sequence_new(query, &sums_operator, sequence->source, sequence->column);
+	made->argument_count = 1;
+	made->arguments[0] = (struct dx_value){.kind = DX_ABSENT, .data = sums};
+	return made;
 }

@@ -9,22 +9,9 @@
 
 #include "dx/methods.h"
 
-/** A group during the evaluation of the lambda: calls on it find their results. */
-extern const struct dx_class dx_group_sums_class;
-
-struct dx_group_sums;
-
-/** Begin to sum up the groups of `groups`, an iterator of dx_group_operator that has not begun, for the lambda. NULL:
-    the lambda needs the elements. */
-struct dx_group_sums *dx_group_sums_new(struct dx_query *query, struct dx_iterator *groups,
-					const struct dx_value *lambda);
-void dx_group_sums_free(struct dx_group_sums *sums);
-
-/** Set what the lambda makes of the next group. False: there is none, or the query is stopped. */
-bool dx_group_sums_next(struct dx_query *query, struct dx_group_sums *sums, struct dx_element *element);
-
-/** Return the result of a call on a group, which is the node of the lambda. */
-struct dx_value dx_group_sums_result(struct dx_query *query, const struct dx_value *group, const struct dx_node *call);
+/** Return a sequence of the same elements as this Select, in the query's arena; NULL: the sequence is none over groups,
+    or its lambda needs the elements. */
+const struct dx_sequence *dx_group_sums_sequence(struct dx_query *query, const struct dx_sequence *sequence);
 
 /** A sum of numbers; members that objects lack count as nothing. */
 struct dx_sum {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "dx/debugger.h"
-#include "dx/group_sums.h"
 #include "dx/methods.h"
 #include "dx/objects.h"
 #include "dx/specifier.h"
@@ -295,8 +294,8 @@ static struct dx_value evaluate_call(struct dx_query *query, const struct dx_nod
 		if (call.receiver.kind == DX_ERROR && !dx_method_find(DX_OF_ANY, NULL, node->name))
 			return call.receiver;
 	}
-	if (call.receiver.kind == DX_OBJECT && call.receiver.class == &dx_group_sums_class)
-		return dx_group_sums_result(query, &call.receiver, node);
+	if (call.receiver.kind == DX_OBJECT && call.receiver.class->call)
+		return call.receiver.class->call(query, &call.receiver, node);
 	call.method = node->first ? dx_method_of(&call.receiver, node->name)
 				  : dx_method_find(DX_OF_NOTHING, NULL, node->name);
 	if (!call.method && !node->first) {

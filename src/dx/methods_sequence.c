@@ -6,7 +6,6 @@
 #include "dx/interpret.h"
 #include "dx/methods.h"
 #include "dx/operators.h"
-#include "dx/query_plan.h"
 
 struct passed_state {
 	uint64_t passed;
@@ -33,27 +32,8 @@ static bool where_next(struct dx_query *query, struct dx_iterator *iterator, str
 	}
 }
 
-struct map_state {
-	struct dx_group_sums *sums; /* NULL: the elements of groups are needed, or the source has other elements */
-};
-
-static void select_open(struct dx_query *query, struct dx_iterator *iterator)
-{
-	struct map_state *state = iterator->state;
-	if (iterator->source && iterator->source->sequence->operation == &dx_group_operator && !query->is_naive)
-		state->sums = dx_group_sums_new(query, iterator->source, &iterator->sequence->arguments[0]);
-}
-
-static void select_close(void *context)
-{
-	dx_group_sums_free(((struct map_state *)context)->sums);
-}
-
 static bool select_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
 {
-	struct map_state *state = iterator->state;
-	if (state->sums)
-		return dx_group_sums_next(query, state->sums, element);
 	if (!dx_next(query, iterator->source, element))
 		return false;
 	if (element->value.kind != DX_ERROR)
@@ -201,11 +181,7 @@ static bool concat_next(struct dx_query *query, struct dx_iterator *iterator, st
 		.name = (text), .state_bytes = sizeof(struct state), .next = id##_next}
 const struct dx_operator dx_where_operator = {
 	.name = "Where", .state_bytes = sizeof(struct passed_state), .next = where_next};
-const struct dx_operator dx_select_operator = {.name = "Select",
-					       .state_bytes = sizeof(struct map_state),
-					       .open = select_open,
-					       .next = select_next,
-					       .close = select_close};
+const struct dx_operator dx_select_operator = {.name = "Select", .next = select_next};
 const struct dx_operator dx_skip_operator = {
 	.name = "Skip", .state_bytes = sizeof(struct passed_state), .next = skip_next};
 OPERATOR(skip_while, "SkipWhile", passed_state);
@@ -275,7 +251,7 @@ static void call_count(struct dx_query *query, struct dx_method_call *call, stru
 		*result = dx_number(kept);
 		return;
 	}
-	if (dx_plan_count(query, call, result))
+	if (query->planner && query->planner->count(query, call, result))
 		return;
 	for (pass_begin(&pass, query, call); pass_next(&pass); pass_forget(&pass)) {
 		if (pass_failed(&pass)) {
@@ -299,7 +275,7 @@ static void sum_all(struct dx_query *query, struct dx_method_call *call, struct 
 static void call_sum(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
 	struct dx_sum sum;
-	if (dx_plan_sum(query, call, result))
+	if (query->planner && query->planner->sum(query, call, result))
 		return;
 	sum_all(query, call, &sum);
 	*result = dx_sum_result(query, &sum);

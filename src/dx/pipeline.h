@@ -5,7 +5,6 @@
 
 #include "dx/objects.h"
 #include "dx/plan_members.h"
-#include "dx/query_plan.h"
 
 /** A pipeline of a sequence. */
 struct dx_pipeline {

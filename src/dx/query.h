@@ -13,6 +13,7 @@
 #include "dx/syntax.h"
 
 struct dx_session;
+struct dx_method_call;
 
 /** The variables that are in sight: parameters of lambdas, the innermost first. */
 struct dx_scope {
@@ -27,6 +28,16 @@ struct dx_closure {
 	const struct dx_scope *scope;
 };
 
+/** Another way to the same answers: plans over columns (query_plan.h). Each function leaves to the interpreter what it
+    cannot do, by NULL or false. */
+struct dx_planner {
+	/** Return a sequence of the same elements, in the query's arena. */
+	const struct dx_sequence *(*sequence)(struct dx_query *query, const struct dx_sequence *sequence);
+	/** Answer Count() or Sum(), with the call's lambda. */
+	bool (*count)(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result);
+	bool (*sum)(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result);
+};
+
 struct dx_query {
 	struct dx_session *session;
 	struct dx_budget budget;
@@ -34,8 +45,8 @@ struct dx_query {
 	struct dx_arena whole;  /**< what lives as long as the query: `arena`, at first */
 	unsigned depth;
 	bool is_stopped;
-	bool is_naive;   /**< -noPlan: nothing is evaluated in another way than it is written */
-	int stop_column; /**< -1: of no place */
+	const struct dx_planner *planner; /**< NULL: nothing is evaluated in another way than it is written */
+	int stop_column;                  /**< -1: of no place */
 	char stop_text[256];
 	const volatile sig_atomic_t *is_interrupted; /**< NULL: it cannot be */
 	const bool *is_cancelled;                    /**< the same, for plans */

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "dx/group_sums.h"
+#include "dx/methods.h"
 #include "dx/pipeline.h"
 
 enum { OBJECTS_MAX = 1 << 16 /* in another order than the source's */ };
@@ -50,12 +52,12 @@ static bool receiver_make(const struct dx_plan_making *making, const struct dx_m
 	return is_made;
 }
 
-bool dx_plan_count(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result)
+static bool plan_count(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result)
 {
 	struct plan plan = {.filter = PLAN_NOTHING};
 	struct dx_mark mark = dx_mark(query->arena);
 	const struct dx_plan_making making = {query, &plan, query->arena};
-	bool is_answered = !query->is_naive && receiver_make(&making, call);
+	bool is_answered = receiver_make(&making, call);
 	if (is_answered && call->count) {
 		uint32_t condition = dx_plan_condition(&making, &call->arguments[0]);
 		plan.filter = plan_apply(&plan, PLAN_AND, plan.filter, condition, PLAN_NOTHING);
@@ -68,12 +70,12 @@ bool dx_plan_count(struct dx_query *query, const struct dx_method_call *call, st
 	return is_answered;
 }
 
-bool dx_plan_sum(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result)
+static bool plan_sum(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result)
 {
 	struct plan plan = {.filter = PLAN_NOTHING};
 	struct dx_mark mark = dx_mark(query->arena);
 	const struct dx_plan_making making = {query, &plan, query->arena};
-	bool is_answered = !query->is_naive && call->count && receiver_make(&making, call);
+	bool is_answered = call->count && receiver_make(&making, call);
 	if (is_answered) {
 		struct dx_plan_member member = dx_plan_lambda_member(&making, &call->arguments[0]);
 		bool is_number = member.shape == DX_PLAN_NUMBER || member.shape == DX_PLAN_ADDRESS;
@@ -291,9 +293,12 @@ static bool has_plan(const struct dx_sequence *sequence)
 	return source != sequence && (dx_blocks_are_all(source) || dx_events_are_all(source, &with_nested));
 }
 
-const struct dx_sequence *dx_plan_sequence(struct dx_query *query, const struct dx_sequence *sequence)
+static const struct dx_sequence *plan_sequence(struct dx_query *query, const struct dx_sequence *sequence)
 {
-	if (query->is_naive || query->is_stopped || !has_plan(sequence))
+	const struct dx_sequence *sums = dx_group_sums_sequence(query, sequence);
+	if (sums)
+		return sums;
+	if (query->is_stopped || !has_plan(sequence))
 		return NULL;
 	struct planned *planned = memory_zeroed(1, sizeof(*planned));
 	const struct dx_plan_making making = {query, &planned->plan, query->arena};
@@ -308,3 +313,5 @@ const struct dx_sequence *dx_plan_sequence(struct dx_query *query, const struct 
 	made->arguments[0] = (struct dx_value){.kind = DX_ABSENT, .data = planned};
 	return made;
 }
+
+const struct dx_planner dx_planner = {.sequence = plan_sequence, .count = plan_count, .sum = plan_sum};

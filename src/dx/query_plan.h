@@ -14,13 +14,8 @@
 #ifndef XHEAP_DX_QUERY_PLAN_H
 #define XHEAP_DX_QUERY_PLAN_H
 
-#include "dx/methods.h"
+#include "dx/query.h"
 
-/** Answer Count() or Sum(), with the call's lambda, by a plan. False: the interpreter has to do it. */
-bool dx_plan_count(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result);
-bool dx_plan_sum(struct dx_query *query, const struct dx_method_call *call, struct dx_value *result);
-
-/** Return a sequence of the same elements that a plan finds, in the query's arena; NULL: the interpreter has to. */
-const struct dx_sequence *dx_plan_sequence(struct dx_query *query, const struct dx_sequence *sequence);
+extern const struct dx_planner dx_planner;
 
 #endif

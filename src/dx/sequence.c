@@ -5,7 +5,6 @@
 
 #include "base/memory.h"
 #include "dx/query.h"
-#include "dx/query_plan.h"
 
 struct dx_sequence *dx_sequence_new(struct dx_query *query, const struct dx_operator *operation,
 				    const struct dx_sequence *source, int column)
@@ -30,7 +29,7 @@ static void iterator_close(void *context)
 struct dx_iterator *dx_open(struct dx_query *query, const struct dx_sequence *sequence)
 {
 	struct dx_iterator *source = NULL;
-	const struct dx_sequence *planned = dx_plan_sequence(query, sequence);
+	const struct dx_sequence *planned = query->planner ? query->planner->sequence(query, sequence) : NULL;
 	if (planned)
 		sequence = planned;
 	bool has_source = sequence->source && !sequence->operation->opens_source;

@@ -14,6 +14,7 @@ struct dx_query;
 struct dx_class;
 struct dx_sequence;
 struct dx_closure;
+struct dx_node;
 struct dx_value;
 
 enum dx_kind {
@@ -81,6 +82,8 @@ struct dx_class {
 	/** Set the sequence of its elements; NULL: it has none. */
 	void (*elements)(struct dx_query *query, const struct dx_value *object, struct dx_value *sequence);
 	const struct dx_class *element; /**< of the elements; NULL: not known */
+	/** Answer a call on the object, a node of the tree, in place of methods; NULL: methods do. */
+	struct dx_value (*call)(struct dx_query *query, const struct dx_value *object, const struct dx_node *node);
 };
 
 /** The data of objects made by "new { ... }"; their class is dx_record_class. */
