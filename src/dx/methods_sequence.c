@@ -2,10 +2,10 @@
 /* Methods of collections that take one element after the other and keep none. */
 #include <math.h>
 
-#include "dx/group_sums.h"
 #include "dx/interpret.h"
 #include "dx/methods.h"
 #include "dx/operators.h"
+#include "dx/sums.h"
 
 struct passed_state {
 	uint64_t passed;
