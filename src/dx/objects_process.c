@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes, threads, modules, and the events of their lives. */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
-#include "dx/methods.h"
 #include "dx/objects.h"
 #include "dx/positions.h"
 
@@ -292,18 +288,3 @@ const struct dx_class dx_module_class = {.name = "Module",
 					 .members = module_members,
 					 .data_bytes = sizeof(struct dx_id),
 					 .show = module_show};
-
-/* ---- stacks ---- */
-
-const char *dx_stack_text(struct dx_query *query, uint32_t stack, uint32_t entry)
-{
-	struct heap_names *names = dx_session_names(query->session);
-	if (!names)
-		return "";
-	const struct heap_site site = {stack, entry};
-	uint32_t node = entry == TRACE_NONE ? heap_names_stack(names, stack) : heap_names_site(names, &site);
-	char *text = heap_names_text(names, node, 0);
-	const char *copy = dx_copy_text(query->arena, text, strlen(text));
-	free(text);
-	return copy;
-}
