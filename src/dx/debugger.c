@@ -112,55 +112,6 @@ void dx_session_clean(struct dx_session *session)
 	session->budget.is_exceeded = session->budget.used_bytes > session->budget.limit_bytes;
 }
 
-static void get_session(struct dx_query *query, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_object(&dx_session_class, NULL);
-}
-
-static void get_process(struct dx_query *query, struct dx_value *value)
-{
-	if (query->session->process == TRACE_NONE)
-		*value = dx_error(query, "the trace has no process");
-	else
-		*value = dx_id_object(query, &dx_process_class, query->session->process);
-}
-
-static void get_thread(struct dx_query *query, struct dx_value *value)
-{
-	if (query->session->thread == TRACE_NONE)
-		*value = dx_error(query, "the process has no thread");
-	else
-		*value = dx_id_object(query, &dx_thread_class, query->session->thread);
-}
-
-static void get_variables(struct dx_query *query, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_object(&dx_variables_class, NULL);
-}
-
-static void get_frame(struct dx_query *query, struct dx_value *value)
-{
-	*value = dx_error(query, "there is no current frame: a trace has the stacks of heap calls, which are their "
-				 "member Stack, and no registers or locals");
-}
-
-static void get_teb(struct dx_query *query, struct dx_value *value)
-{
-	*value = dx_error(query, "there is no thread environment block: a trace has no memory of the program");
-}
-
-const struct dx_builtin dx_builtins[] = {
-	{"cursession", &dx_session_class, get_session, "the trace"},
-	{"curprocess", &dx_process_class, get_process, "the current process: at first, the trace's first one"},
-	{"curthread", &dx_thread_class, get_thread, "the current thread: at first, the first one of the process"},
-	{"vars", &dx_variables_class, get_variables, "the user variables"},
-	{"curframe", NULL, get_frame, "an error: a trace has no current frame"},
-	{"teb", NULL, get_teb, "an error: a trace has no thread environment block"},
-	{NULL},
-};
-
 const struct dx_variable *dx_session_find(const struct dx_session *session, const char *name)
 {
 	const struct dx_variable *at = session->variables;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes, threads, modules, and the events of their lives. */
-
 #include "base/text.h"
 #include "dx/objects.h"
 #include "dx/positions.h"

@@ -141,6 +141,57 @@ static void variables_elements(struct dx_query *query, const struct dx_value *ob
 const struct dx_class dx_variables_class = {
 	.name = "UserVariables", .help = "the user variables", .members = no_members, .elements = variables_elements};
 
+/* ---- variables that are always there ---- */
+
+static void current_session(struct dx_query *query, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_object(&dx_session_class, NULL);
+}
+
+static void current_process(struct dx_query *query, struct dx_value *value)
+{
+	if (query->session->process == TRACE_NONE)
+		*value = dx_error(query, "the trace has no process");
+	else
+		*value = dx_id_object(query, &dx_process_class, query->session->process);
+}
+
+static void current_thread(struct dx_query *query, struct dx_value *value)
+{
+	if (query->session->thread == TRACE_NONE)
+		*value = dx_error(query, "the process has no thread");
+	else
+		*value = dx_id_object(query, &dx_thread_class, query->session->thread);
+}
+
+static void user_variables(struct dx_query *query, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_object(&dx_variables_class, NULL);
+}
+
+static void current_frame(struct dx_query *query, struct dx_value *value)
+{
+	*value = dx_error(query, "there is no current frame: a trace has the stacks of heap calls, which are their "
+				 "member Stack, and no registers or locals");
+}
+
+static void current_teb(struct dx_query *query, struct dx_value *value)
+{
+	*value = dx_error(query, "there is no thread environment block: a trace has no memory of the program");
+}
+
+const struct dx_builtin dx_builtins[] = {
+	{"cursession", &dx_session_class, current_session, "the trace"},
+	{"curprocess", &dx_process_class, current_process, "the current process: at first, the trace's first one"},
+	{"curthread", &dx_thread_class, current_thread, "the current thread: at first, the first one of the process"},
+	{"vars", &dx_variables_class, user_variables, "the user variables"},
+	{"curframe", NULL, current_frame, "an error: a trace has no current frame"},
+	{"teb", NULL, current_teb, "an error: a trace has no thread environment block"},
+	{NULL},
+};
+
 /* ---- methods ---- */
 
 static bool wants_nested(const struct dx_method_call *call)
