@@ -134,10 +134,10 @@ struct dx_group_cache {
 	bool is_filled;
 };
 
-void dx_group_cache_free(struct dx_group_cache *cache)
+static void cache_end(void *context)
 {
-	if (cache)
-		groups_reader_fini(&cache->reader);
+	struct dx_group_cache *cache = context;
+	groups_reader_fini(&cache->reader);
 	free(cache);
 }
 
@@ -147,8 +147,10 @@ static bool group_load(struct dx_query *query, uint32_t group)
 	const struct heap_table *table = dx_session_table(session);
 	if (!table || group >= table->groups.count)
 		return false;
-	if (!session->group)
+	if (!session->group) {
 		session->group = memory_zeroed(1, sizeof(*session->group));
+		dx_on_release(&session->whole, cache_end, session->group);
+	}
 	struct dx_group_cache *cache = session->group;
 	if (cache->is_filled && cache->group == group)
 		return true;

@@ -14,6 +14,7 @@ void dx_session_init(struct dx_session *session)
 {
 	session->dictionary = trace_dictionary(session->trace);
 	session->budget.limit_bytes = VARIABLES_BYTES;
+	dx_arena_init(&session->whole, &session->budget);
 	dx_session_switch(session, session->dictionary->process_count ? 0 : TRACE_NONE, TRACE_NONE);
 }
 
@@ -47,11 +48,7 @@ void dx_session_fini(struct dx_session *session)
 {
 	variables_free(&session->variables);
 	variables_free(&session->removed);
-	dx_group_cache_free(session->group);
-	dx_faults_free(session->faults);
-	free(session->entry_addresses);
-	dx_steps_free(session->steps);
-	dx_found_events_free(session->found);
+	dx_arena_fini(&session->whole);
 }
 
 struct heap_table *dx_session_table(struct dx_session *session)

@@ -42,11 +42,12 @@ struct dx_session {
 	struct sink *out; /**< where SeekTo() says where it went */
 
 	struct dx_budget budget; /**< of variables */
+	struct dx_arena whole;   /**< lives as long as the session, and frees the facts below */
 	struct dx_variable *variables;
 	struct dx_variable *removed; /**< in this query, which may still use their values */
 	uint32_t process, thread;    /**< the current ones, ids; TRACE_NONE: the trace has none */
 	struct dx_value position;    /**< DX_ABSENT until it is set; see dx_position_current() */
-	struct heap_table *table; /**< NULL: not needed yet */
+	struct heap_table *table;    /**< NULL: not needed yet */
 	struct heap_names *names;
 	uint64_t *entry_addresses; /**< by entry: in its image, 0: not asked for yet, UINT64_MAX: not known; or NULL */
 	unsigned uses;             /**< bits of enum dx_use */
@@ -68,12 +69,6 @@ void dx_session_switch(struct dx_session *session, uint32_t process, uint32_t th
 
 /** Return the table; NULL after a message. */
 struct heap_table *dx_session_table(struct dx_session *session);
-
-/** Free what block_pass.h, points.h, faults.h and searches for events keep in a session; NULL is allowed. */
-void dx_group_cache_free(struct dx_group_cache *cache);
-void dx_faults_free(struct dx_faults *faults);
-void dx_steps_free(struct dx_steps *steps);
-void dx_found_events_free(struct dx_found_events *found);
 
 /** Return the names of the code. */
 struct heap_names *dx_session_names(struct dx_session *session);

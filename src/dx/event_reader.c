@@ -211,10 +211,10 @@ struct dx_found_events {
 	bool is_made;
 };
 
-void dx_found_events_free(struct dx_found_events *found)
+static void found_end(void *context)
 {
-	if (found)
-		free(found->items);
+	struct dx_found_events *found = context;
+	free(found->items);
 	free(found);
 }
 
@@ -240,8 +240,10 @@ static const struct dx_found_events *events_at_hand(struct dx_query *query)
 {
 	struct dx_session *session = query->session;
 	uint64_t count = session->dictionary->event_count;
-	if (!session->found)
+	if (!session->found) {
 		session->found = memory_zeroed(1, sizeof(*session->found));
+		dx_on_release(&session->whole, found_end, session->found);
+	}
 	struct dx_found_events *found = session->found;
 	if (!found->is_made && count <= query->budget.limit_bytes / SHARE / sizeof(struct dx_event) &&
 	    ++found->searches * SEARCH_EVENTS > count)

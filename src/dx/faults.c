@@ -24,10 +24,9 @@ struct dx_faults {
 
 enum { ADDRESS_LIVE = 1, ADDRESS_DEAD = 2, FAULTS_MAX = 1 << 20 };
 
-void dx_faults_free(struct dx_faults *faults)
+static void faults_end(void *context)
 {
-	if (!faults)
-		return;
+	struct dx_faults *faults = context;
 	map_fini(&faults->by_address);
 	free(faults->next);
 	free(faults->items);
@@ -164,7 +163,7 @@ const struct dx_fault *dx_faults_find(struct dx_query *query, uint32_t *count)
 	if (faults->count && !query->is_stopped)
 		blocks_pass(query, faults);
 	if (query->is_stopped) {
-		dx_faults_free(faults);
+		faults_end(faults);
 		return NULL;
 	}
 	uint32_t kept = 0;
@@ -173,6 +172,7 @@ const struct dx_fault *dx_faults_find(struct dx_query *query, uint32_t *count)
 			faults->items[kept++] = faults->items[i];
 	faults->count = kept;
 	session->faults = faults;
+	dx_on_release(&session->whole, faults_end, faults);
 	*count = kept;
 	return faults->items;
 }

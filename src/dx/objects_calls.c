@@ -68,9 +68,11 @@ static const struct trace_mapping *mapping_of(const struct trace_dictionary *dic
 static uint64_t entry_address(struct dx_query *query, uint32_t entry)
 {
 	struct dx_session *session = query->session;
-	if (!session->entry_addresses)
+	if (!session->entry_addresses) {
 		session->entry_addresses =
 			memory_zeroed((size_t)session->dictionary->entry_count + 1, sizeof(*session->entry_addresses));
+		dx_on_release(&session->whole, free, session->entry_addresses);
+	}
 	uint64_t *address = &session->entry_addresses[entry];
 	const struct heap_names *names = *address ? NULL : dx_session_names(session);
 	if (names && !heap_names_entry_address(names, &session->dictionary->entries[entry], address))

@@ -27,10 +27,10 @@ void dx_points_fini(struct dx_points *points)
 	*points = (struct dx_points){NULL};
 }
 
-void dx_steps_free(struct dx_steps *steps)
+static void steps_end(void *context)
 {
-	if (steps)
-		dx_points_fini(&steps->crowded);
+	struct dx_steps *steps = context;
+	dx_points_fini(&steps->crowded);
 	free(steps);
 }
 
@@ -194,8 +194,10 @@ static uint32_t step_read(struct dx_query *query, struct dx_steps *steps, const 
 uint32_t dx_step_of(struct dx_query *query, const struct dx_point *point)
 {
 	struct dx_session *session = query->session;
-	if (!session->steps)
+	if (!session->steps) {
 		session->steps = memory_zeroed(1, sizeof(*session->steps));
+		dx_on_release(&session->whole, steps_end, session->steps);
+	}
 	struct dx_steps *steps = session->steps;
 	if (!steps->has_crowded && session->dictionary->event_count > EVENTS_FEW && steps->asked_count < ASKED_MAX)
 		return step_read(query, steps, point);
