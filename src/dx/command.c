@@ -11,9 +11,15 @@
 #include "base/text_width.h"
 #include "dx/checker.h"
 #include "dx/interpret.h"
+#include "dx/objects.h"
+#include "dx/operators.h"
 #include "dx/query_plan.h"
 
 enum { LEVELS_MAX = 50, LINE_MAX_SHOWN = 400 };
+
+const struct dx_method *const dx_method_tables[] = {
+	dx_methods_of_sequences, dx_methods_of_order,  dx_methods_of_sets,      dx_methods_of_texts,
+	dx_methods_of_positions, dx_methods_of_traces, dx_methods_of_questions, NULL};
 
 /* ---- lines ---- */
 

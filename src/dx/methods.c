@@ -4,10 +4,6 @@
 #include <string.h>
 #include <strings.h>
 
-const struct dx_method *const dx_method_tables[] = {
-	dx_methods_of_sequences, dx_methods_of_order,  dx_methods_of_sets,      dx_methods_of_texts,
-	dx_methods_of_positions, dx_methods_of_traces, dx_methods_of_questions, NULL};
-
 const struct dx_method *dx_method_find(enum dx_receiver receiver, const struct dx_class *class, const char *name)
 {
 	for (const struct dx_method *const *table = dx_method_tables; *table; table++)

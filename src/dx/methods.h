@@ -52,10 +52,9 @@ struct dx_method {
 	const char *shown_arguments, *help;
 };
 
-/** The tables of methods, each ended by a row without a name. */
+/** The tables of methods, each ended by a row without a name. Methods of collections and of objects lie in different
+    rooms; command.c, above both, has this list of all. */
 extern const struct dx_method *const dx_method_tables[];
-extern const struct dx_method dx_methods_of_sequences[], dx_methods_of_order[], dx_methods_of_texts[],
-	dx_methods_of_positions[], dx_methods_of_traces[], dx_methods_of_sets[], dx_methods_of_questions[];
 
 /** Return the method of the name for such a receiver, or NULL. */
 const struct dx_method *dx_method_find(enum dx_receiver receiver, const struct dx_class *class, const char *name);

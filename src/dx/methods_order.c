@@ -6,7 +6,6 @@
 #include "base/memory.h"
 #include "dx/interpret.h"
 #include "dx/keys.h"
-#include "dx/methods.h"
 #include "dx/operators.h"
 #include "dx/spill.h"
 

@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "dx/interpret.h"
-#include "dx/methods.h"
 #include "dx/operators.h"
 #include "dx/sums.h"
 

@@ -2,7 +2,7 @@
 /* Methods that compare elements with each other, or collections. */
 #include "dx/interpret.h"
 #include "dx/keys.h"
-#include "dx/methods.h"
+#include "dx/operators.h"
 
 struct set_state {
 	struct dx_keys seen, others; /* others: of the argument, complete before the first element */

@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "dx/methods.h"
+#include "dx/operators.h"
 #include "dx/specifier.h"
 
 enum { PAD_MAX = 1 << 16 };

@@ -4,6 +4,7 @@
 #define XHEAP_DX_OBJECTS_H
 
 #include "dx/debugger.h"
+#include "dx/methods.h"
 #include "trace/trace.h"
 
 extern const struct dx_class dx_heap_class, dx_call_class, dx_allocation_class, dx_process_class, dx_thread_class,
@@ -13,6 +14,9 @@ extern const struct dx_class dx_heap_class, dx_call_class, dx_allocation_class, 
 
 /** All classes, for the manual and for completion; ended by NULL. */
 extern const struct dx_class *const dx_classes[];
+
+/** Methods of objects, in tables that are ended by a row without a name. */
+extern const struct dx_method dx_methods_of_positions[], dx_methods_of_traces[], dx_methods_of_questions[];
 
 /** An event as an object: the row of its block, and its positions. Members are computed when they are asked for. */
 struct dx_event {
@@ -68,8 +72,6 @@ const char *dx_stack_text(struct dx_query *query, uint32_t stack, uint32_t entry
     indices are pids and tids; if is_counted, 0, 1, 2 ..., as those of modules always are. */
 struct dx_value dx_ids(struct dx_query *query, const struct dx_class *class, uint32_t count, uint32_t process,
 		       bool is_counted);
-
-struct dx_method_call;
 
 /** Calls("image!function", ...), over the calls of a process, or of all. */
 void dx_calls(struct dx_query *query, struct dx_method_call *call, struct dx_value *result);

@@ -8,7 +8,6 @@
 #include "base/events.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "dx/methods.h"
 #include "dx/objects.h"
 #include "dx/positions.h"
 

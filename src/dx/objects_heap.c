@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "dx/block_pass.h"
 #include "dx/faults.h"
-#include "dx/methods.h"
 #include "dx/objects.h"
 #include "dx/positions.h"
 #include "trace/call_arguments.h"

@@ -2,7 +2,6 @@
 /* The objects above the heap calls: the session, its TTD, Data and Utility; Debugger.State.UserVariables. */
 #include <string.h>
 
-#include "dx/methods.h"
 #include "dx/objects.h"
 #include "dx/positions.h"
 

@@ -6,7 +6,6 @@
 #include "base/memory.h"
 #include "dx/block_pass.h"
 #include "dx/inherited.h"
-#include "dx/methods.h"
 #include "dx/positions.h"
 #include "query/extents.h"
 
@@ -388,8 +387,8 @@ static void get_no_exception(struct dx_query *query, const struct dx_value *obje
 /* As the documents print events. */
 static const char *life_show(struct dx_query *query, const struct dx_value *object)
 {
-	static const char *const words[] = {"Thread created at", "Thread terminated at", "Module Loaded at position:",
-					    "Module Unloaded at position:"};
+	static const char *const words[] = {"Thread created at", "Thread terminated at",
+					    "Module Loaded at position:", "Module Unloaded at position:"};
 	struct dx_value position;
 	get_life_position(query, object, &position);
 	return dx_format(query->arena, "%s %s", words[life_of(object)->kind],

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/** The operators of collections that a plan can do, too. */
+/** Methods of collections and texts, and the operators among them that a plan can do, too. */
 #ifndef XHEAP_DX_OPERATORS_H
 #define XHEAP_DX_OPERATORS_H
 
 #include "dx/methods.h"
+
+/** Tables of methods, each ended by a row without a name. */
+extern const struct dx_method dx_methods_of_sequences[], dx_methods_of_order[], dx_methods_of_sets[],
+	dx_methods_of_texts[];
 
 extern const struct dx_operator dx_where_operator, dx_select_operator, dx_skip_operator, dx_take_operator,
 	dx_order_operator, dx_order_descending_operator, dx_then_operator, dx_then_descending_operator,

@@ -6,10 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "dx/debugger.h"
-#include "dx/methods.h"
+#include "dx/objects.h"
 #include "dx/points.h"
-#include "trace/trace.h"
 
 enum { NS_PER_S = 1000000000, PERCENT = 100 };
 

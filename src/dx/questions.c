@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "dx/block_pass.h"
 #include "dx/faults.h"
-#include "dx/methods.h"
 #include "dx/positions.h"
 
 enum { CHOSEN_MAX = 1 << 20 };
