@@ -39,8 +39,4 @@ int dx_command_parse(const char *line, struct dx_command *command, struct diag *
 enum dx_status dx_command_run(struct dx_session *session, const struct dx_command *command, struct sink *out,
 			      struct sink *errors);
 
-/** Return the line that says what keeps the answer from having every call, or every block; "" if nothing does. In the
-    query's arena. */
-const char *dx_limits_text(struct dx_query *query);
-
 #endif

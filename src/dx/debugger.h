@@ -30,6 +30,10 @@ enum dx_use {
 unsigned dx_limits_of_method(const char *name);
 unsigned dx_limits_of_process_member(const char *name);
 
+/** Return the line that says what keeps the answer from having every call, or every block; "" if nothing does. In the
+    query's arena. */
+const char *dx_limits_text(struct dx_query *query);
+
 /** Zero it, set the first fields, and call dx_session_init(). */
 struct dx_session {
 	const struct trace *trace;

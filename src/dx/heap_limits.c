@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "base/text.h"
-#include "dx/command.h"
+#include "dx/debugger.h"
 
 static const char *option_of(const struct trace_dictionary *dictionary, const char *name)
 {

@@ -8,8 +8,9 @@
 
 #include "base/grid.h"
 #include "base/json.h"
-#include "dx/command.h"
+#include "dx/debugger.h"
 #include "dx/methods.h"
+#include "dx/print.h"
 
 enum { COLUMNS_MAX = 256, LEVELS_DEFAULT = 2 };
 
