@@ -9,11 +9,11 @@
 
 #include "base/text.h"
 #include "base/text_width.h"
-#include "dx/checker.h"
-#include "dx/interpret.h"
-#include "dx/objects.h"
-#include "dx/operators.h"
-#include "dx/query_plan.h"
+#include "dx/language/checker.h"
+#include "dx/model/objects.h"
+#include "dx/plans/query_plan.h"
+#include "dx/run/interpret.h"
+#include "dx/run/operators.h"
 
 enum { LEVELS_MAX = 50, LINE_MAX_SHOWN = 400 };
 

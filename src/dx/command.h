@@ -3,9 +3,9 @@
 #ifndef XHEAP_DX_COMMAND_H
 #define XHEAP_DX_COMMAND_H
 
-#include "dx/debugger.h"
-#include "dx/parser.h"
-#include "dx/print.h"
+#include "dx/language/parser.h"
+#include "dx/model/debugger.h"
+#include "dx/print/print.h"
 
 /** A line, read. */
 struct dx_command {

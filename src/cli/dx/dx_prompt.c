@@ -18,10 +18,10 @@
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/dx/dx_history.h"
-#include "dx/completion.h"
-#include "dx/methods.h"
-#include "dx/objects.h"
-#include "dx/positions.h"
+#include "dx/core/methods.h"
+#include "dx/language/completion.h"
+#include "dx/model/objects.h"
+#include "dx/model/positions.h"
 
 #define PROMPT "0:000> "
 enum { MEMORY_BYTES = 1 << 20 };
