@@ -226,7 +226,7 @@ static enum plan_operator comparison_of(unsigned operation)
 	return operators[operation];
 }
 
-static uint32_t not_absent(struct plan *plan, uint32_t truth, bool otherwise)
+static uint32_t truth_or(struct plan *plan, uint32_t truth, bool otherwise)
 {
 	return plan_apply(plan, PLAN_IF_ABSENT, truth, plan_truth(plan, otherwise), PLAN_NOTHING);
 }
@@ -240,7 +240,7 @@ static uint32_t text_comparison(const struct dx_plan_making *making, const struc
 	if (node->operation != DX_EQUAL && !is_unequal)
 		return PLAN_NOTHING;
 	if (member->shape == DX_PLAN_ENTRY) {
-		uint32_t is_equal = not_absent(plan, entries_lookup(making, member->node, text), false);
+		uint32_t is_equal = truth_or(plan, entries_lookup(making, member->node, text), false);
 		return is_unequal ? plan_apply(plan, PLAN_NOT, is_equal, PLAN_NOTHING, PLAN_NOTHING) : is_equal;
 	}
 	for (uint32_t i = 0; i < member->word_count; i++)
@@ -255,9 +255,9 @@ static bool is_text(const struct dx_node *node)
 	return node->kind == DX_NODE_LITERAL && node->literal.kind == DX_TEXT;
 }
 
-/* A side of a comparison of numbers: a member, or a literal beside one of `beside`. */
-static uint32_t number_side(const struct dx_plan_making *making, const struct dx_node *node,
-			    const struct dx_plan_member *member, const struct dx_plan_member *beside)
+/* An operand of a comparison of numbers: a member, or a literal that is compared with the member `beside`. */
+static uint32_t number_operand(const struct dx_plan_making *making, const struct dx_node *node,
+			       const struct dx_plan_member *member, const struct dx_plan_member *beside)
 {
 	const struct dx_value *literal = &node->literal;
 	if (node->kind != DX_NODE_LITERAL)
@@ -279,8 +279,8 @@ static uint32_t comparison_node(const struct dx_plan_making *making, const struc
 	const struct dx_node *other = member == &left ? node->second : node->first;
 	if (member->node != PLAN_NOTHING && (member->shape == DX_PLAN_WORD || member->shape == DX_PLAN_ENTRY))
 		return is_text(other) ? text_comparison(making, node, member, other->literal.text) : PLAN_NOTHING;
-	uint32_t one = number_side(making, node->first, &left, &right),
-		 second = number_side(making, node->second, &right, &left);
+	uint32_t one = number_operand(making, node->first, &left, &right),
+		 second = number_operand(making, node->second, &right, &left);
 	if (one == PLAN_NOTHING || second == PLAN_NOTHING)
 		return PLAN_NOTHING;
 	uint32_t compared = plan_apply(plan, comparison_of(node->operation), one, second, PLAN_NOTHING);

@@ -53,8 +53,8 @@ static bool is_inside_character(const char *text, uint64_t at)
 	return ((unsigned char)text[at] & 0xc0) == 0x80;
 }
 
-/* The part [first, first + count) of the text; behind its end there is nothing. */
-static struct dx_value part_of(struct dx_query *query, const char *text, uint64_t first, uint64_t count)
+/* Return the bytes [first, first + count) of the text, without the parts of characters that are cut at either end. */
+static struct dx_value substring(struct dx_query *query, const char *text, uint64_t first, uint64_t count)
 {
 	uint64_t length = strlen(text);
 	first = first < length ? first : length;
@@ -68,7 +68,8 @@ static struct dx_value part_of(struct dx_query *query, const char *text, uint64_
 
 static void call_substring(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	*result = part_of(query, text_of(call), number_at(call, 0), call->count > 1 ? number_at(call, 1) : UINT64_MAX);
+	*result =
+		substring(query, text_of(call), number_at(call, 0), call->count > 1 ? number_at(call, 1) : UINT64_MAX);
 }
 
 static void call_index_of(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
@@ -115,9 +116,9 @@ static void call_remove(struct dx_query *query, struct dx_method_call *call, str
 {
 	uint64_t length = strlen(text_of(call)), first = number_at(call, 0);
 	uint64_t count = call->count > 1 ? number_at(call, 1) : UINT64_MAX;
-	const char *front = part_of(query, text_of(call), 0, first).text;
+	const char *front = substring(query, text_of(call), 0, first).text;
 	uint64_t end = first < length && count < length - first ? first + count : length;
-	const char *back = part_of(query, text_of(call), end, UINT64_MAX).text;
+	const char *back = substring(query, text_of(call), end, UINT64_MAX).text;
 	*result = dx_text(dx_format(query->arena, "%s%s", front, back));
 }
 
