@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Turns a chain of Where, OrderBy, Skip, Take and Select over Heap() or Allocations() into a plan. Not for traces with
- * gaps, whose errors count, too, and have a place among the events; nor for heaps in other heaps, unless Heap(true)
+ * gaps, whose errors count, too, and have a place among the events; nor for heaps in other heaps, unless Heap(false)
  * asks for them: the interpreter does those.
  */
 #include "dx/plans/pipeline.h"
