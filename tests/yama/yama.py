@@ -21,7 +21,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "live"))
-from emulation import Missing, emulate, find_kernel, find_program, libraries  # noqa: E402
+from boot.emulation import Missing, emulate, find_kernel, find_program, libraries  # noqa: E402
 
 BUILD = pathlib.Path(os.environ["BUILD"]).resolve()
 XHEAP, PROGRAMS = BUILD / "xheap", BUILD / "tests/live"
