@@ -46,7 +46,7 @@ static void numbers(struct csv_line *line, const struct report *report, const st
 		const bool is_known = diff_has_number(&report->diff, number);
 		const struct diff_change change = report_change(report, row, number);
 		for (const struct report_value *value = report_values; value->key; value++)
-			if (report_has_value(report, value) && column(line, report_numbers[i].name, value->key) &&
+			if (report_has_value(report, value) && column(line, report_number_names[i], value->key) &&
 			    is_known)
 				sink_text(line->out, text_decimal(value->of(&change)).data);
 	}

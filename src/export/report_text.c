@@ -85,7 +85,7 @@ static struct text sort_error(const struct heap_numbers *from, const struct acti
 {
 	struct text text = {""};
 	for (int i = 0; i < REPORT_ERRORS; i++) {
-		uint64_t number = report_number_at(from, report_numbers[report_errors[i].number].offset);
+		uint64_t number = report_number_at(from, report_errors[i].number);
 		if (sort == action_sort_by(report_errors[i].number) && number)
 			snprintf(text.data, sizeof(text.data), "%.1f %%",
 				 100 * report_error_at(from, i) / (double)number);
@@ -128,9 +128,8 @@ static void number_cells(struct text_table *table, const struct report *report, 
 {
 	const struct action_source *source = report_source(report);
 	for (const struct row_number *of = row_numbers; of < row_numbers + ROW_NUMBER_COUNT; of++) {
-		const size_t offset = report_numbers[of->number].offset;
-		const uint64_t number = report_number_at(from, offset);
-		const bool is_known = report_source_has_number(source, offset);
+		const uint64_t number = report_number_at(from, of->number);
+		const bool is_known = report_source_has_number(source, of->number);
 		cell(table, number_column(of, part->sort),
 		     is_known ? (diff_is_size(of->number) ? report_bytes : report_count)(source, number).data : "-");
 	}
@@ -165,10 +164,10 @@ static void total_cells(struct text_table *table, const struct report *report, c
 {
 	const struct action_source *source = report_source(report);
 	const struct heap_numbers *from = &source->window->totals;
-	const uint64_t count = report_number_at(from, report_numbers[total->number].offset);
+	const uint64_t count = report_number_at(from, total->number);
 	enum action_number size;
 	const bool has_size = diff_companion(total->number, &size);
-	const uint64_t bytes = has_size ? report_number_at(from, report_numbers[size].offset) : 0;
+	const uint64_t bytes = has_size ? report_number_at(from, size) : 0;
 	cell(table, COLUMN("", .is_text = true), total->name);
 	cell(table, COLUMN(">blocks"), report_count(source, count).data);
 	cell(table, COLUMN(">size"), has_size ? report_bytes(source, bytes).data : "");
@@ -195,7 +194,7 @@ static void totals(const struct report *report, struct sink *out)
 	table_begin(&table, report);
 	total_cells(&table, report, lines);
 	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
-		if (report_source_has_number(source, report_numbers[lines[i].number].offset)) {
+		if (report_source_has_number(source, lines[i].number)) {
 			table_row(&table);
 			total_cells(&table, report, &lines[i]);
 		}
