@@ -19,8 +19,7 @@ static void row_place(struct heap_moment *moment, const struct heap_table *table
 {
 	int64_t time_ns = moment->at.time_ns;
 	uint64_t step = moment->at.step;
-	if (row->birth_ns == time_ns && details->birth_point != HEAP_NONE &&
-	    heap_table_step(table, details->birth_point) > step)
+	if (row->birth_ns == time_ns && heap_table_step(table, details->birth_point) > step)
 		number_add(&moment->later_births, &moment->birth_count, number);
 	if (!moment->ends_are_later && row->end_ns == time_ns && heap_end_is_given_back(row->end) &&
 	    (details->end_point == HEAP_NONE || heap_table_step(table, details->end_point) >= step))

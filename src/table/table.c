@@ -91,7 +91,8 @@ bool heap_points_are_good(const struct heap_table *table)
 
 uint32_t heap_table_step(const struct heap_table *table, uint32_t point)
 {
-	assert(point != HEAP_NONE);
+	if (point == HEAP_NONE)
+		return 0;
 	uint32_t first = 0; /* instants that begin at the point or before it */
 	for (uint32_t end = table->instant_count; first < end;) {
 		uint32_t middle = first + (end - first) / 2;

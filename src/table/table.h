@@ -127,7 +127,7 @@ struct pack_limits heap_table_limits(const struct heap_table *table);
 /** Return whether instants and faults are in the order of their points, and all points below point_count. */
 bool heap_points_are_good(const struct heap_table *table);
 
-/** Return the step of a point, from 1 on: its place among the points of its instant. */
+/** Return the step of a point, from 1 on: its place among the points of its instant. 0: HEAP_NONE, no point. */
 uint32_t heap_table_step(const struct heap_table *table, uint32_t point);
 
 /** Find the site of each sum and keep it in sum_sites. Return false if a site is not in the table. */

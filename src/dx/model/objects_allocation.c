@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "dx/model/block_pass.h"
 #include "dx/model/inherited.h"
+#include "dx/model/points.h"
 #include "dx/model/positions.h"
 #include "query/scan.h"
 #include "table/weight.h"
@@ -64,13 +65,13 @@ static bool is_earlier(const struct dx_value *object)
 /* The step of the point at which the block began, or ended. 0: no event of the trace is that point. */
 static uint32_t step_of(struct dx_query *query, const struct dx_block *block, bool is_end)
 {
-	const struct dx_point point = dx_point_of(query->session->dictionary, &block->row, &block->details, is_end);
-	if (is_end && block->row.end > HEAP_END_DESTROY)
+	const struct heap_table *table = dx_session_table(query->session);
+	const struct heap_details *details = &block->details;
+	if (!table || (is_end && block->row.end > HEAP_END_DESTROY))
 		return 0;
-	uint32_t step = dx_step_of(query, &point);
 	/* If the stamps of two threads contradict each other, the end is set to the begin. */
-	bool is_set = is_end && block->row.end_ns == block->row.birth_ns && step <= step_of(query, block, false);
-	return is_set ? 0 : step;
+	bool is_set = is_end && details->birth_point != HEAP_NONE && details->end_point <= details->birth_point;
+	return is_set ? 0 : heap_table_step(table, is_end ? details->end_point : details->birth_point);
 }
 
 static void put_position(struct dx_query *query, const struct dx_block *block, bool is_end, struct dx_value *value)

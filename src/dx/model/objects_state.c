@@ -67,7 +67,8 @@ const struct dx_class dx_heap_row_class = {.name = "HeapSum",
 
 struct heap_sums_row {
 	uint64_t total_count, total_bytes, extent_bytes, base, end;
-	struct dx_point first;
+	int64_t first_ns;
+	uint32_t first_point; /* its ordinal */
 	uint32_t heap;
 	bool is_used;
 };
@@ -88,8 +89,9 @@ static void get_first_use(struct dx_query *query, const struct dx_value *object,
 	const struct heap_sums_row *use = object->data;
 	if (!use->is_used)
 		return;
-	uint32_t step = dx_step_of(query, &use->first);
-	*value = dx_position(use->first.time_ns, step);
+	const struct heap_table *table = dx_session_table(query->session);
+	uint32_t step = table ? heap_table_step(table, use->first_point) : 0;
+	*value = dx_position(use->first_ns, step);
 	value->is_estimated = !step;
 }
 
@@ -146,11 +148,12 @@ const struct dx_class dx_heap_use_class = {.name = "HeapHandle",
 					   .members = use_members,
 					   .data_bytes = sizeof(struct heap_sums_row)};
 
-static void use_add(struct heap_sums_row *use, const struct trace_dictionary *dictionary, const struct dx_block *block)
+static void use_add(struct heap_sums_row *use, const struct dx_block *block)
 {
 	uint64_t address = block->details.address, end = address + block->row.size_bytes;
 	if (!use->is_used) {
-		use->first = dx_point_of(dictionary, &block->row, &block->details, false);
+		use->first_ns = block->row.birth_ns;
+		use->first_point = block->details.birth_point;
 		use->base = address;
 	}
 	use->is_used = true;
@@ -170,7 +173,7 @@ static void uses_count(struct dx_query *query, uint32_t process, struct heap_sum
 	while (dx_block_pass_next(&pass, query, &block)) {
 		if (block.row.heap >= count)
 			continue;
-		use_add(&uses[block.row.heap], query->session->dictionary, &block);
+		use_add(&uses[block.row.heap], &block);
 		heap_extents_add(&extents, block.row.heap, &block.row, &block.details);
 	}
 	dx_block_pass_end(&pass);

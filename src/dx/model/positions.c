@@ -105,16 +105,14 @@ struct dx_value dx_position_range(struct dx_query *query, struct dx_value min, s
 static struct dx_value process_end(struct dx_query *query, uint32_t process)
 {
 	struct dx_session *session = query->session;
-	struct dx_points points;
+	uint32_t last;
 	struct diag diag = {""};
 	if (!trace_process_end_is_known(&session->dictionary->processes[process]) || !dx_session_table(session))
 		return dx_position(INT64_MAX, 0);
 	int64_t end_ns = session->table->processes[process].end_ns;
-	if (dx_points_at(&points, session->trace, end_ns, &diag))
+	if (dx_last_step(&last, session->trace, end_ns, &diag))
 		dx_stop(query, -1, "%s", diag.text);
-	uint32_t step = points.count ? points.items[points.count - 1].step + 1 : 0;
-	dx_points_fini(&points);
-	return dx_position(end_ns, step);
+	return dx_position(end_ns, last ? last + 1 : 0);
 }
 
 struct dx_value dx_position_current(struct dx_query *query, uint32_t process)
