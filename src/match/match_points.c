@@ -651,6 +651,16 @@ static void instants_note(struct matching *matching, const struct heap_run *run,
 	matching->instant_ns = run->places[count - 1].time_ns;
 }
 
+/* Note the times of the points that are asked for. */
+static void times_note(struct matching *matching, const struct heap_run *run, uint32_t count)
+{
+	uint32_t first = (uint32_t)matching->done, known = heap_time_count(first);
+	for (uint32_t i = known * HEAP_POINTS_PER_TIME - first; i < count; i += HEAP_POINTS_PER_TIME) {
+		memory_grow(matching->table->point_times, known, matching->time_capacity);
+		matching->table->point_times[known++] = run->places[i].time_ns;
+	}
+}
+
 uint32_t matching_run(struct matching *matching, struct heap_run run)
 {
 	struct heap_passed *passed = &matching->passed;
@@ -659,6 +669,7 @@ uint32_t matching_run(struct matching *matching, struct heap_run run)
 	if (!done)
 		return 0;
 	instants_note(matching, &run, done);
+	times_note(matching, &run, done);
 	passed->positions[thread] =
 		(struct heap_position){run.at.block + (done == run.known), done == run.known ? 0 : run.at.place + done};
 	/* A thread may have gone back in time. */

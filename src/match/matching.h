@@ -143,7 +143,7 @@ struct matching {
 	struct level level;
 	uint64_t done, told; /* points matched so far, and their number at the last call of progress */
 	int64_t instant_ns;  /* of the last point */
-	size_t instant_capacity, fault_capacity;
+	size_t instant_capacity, time_capacity, fault_capacity;
 	bool *is_annotation;    /* by entry: its blocks belong to an annotated heap; NULL: no entry is */
 	struct live *annotated; /* by heap, then by process for heaps that are unknown */
 	uint32_t *inherited;    /* by heap: its parent's heap, TRACE_NONE: none, INHERITED_UNKNOWN: not searched for */

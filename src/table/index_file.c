@@ -50,8 +50,9 @@ static size_t tables_bytes(const struct heap_index_head *head)
 	       groups_strip_count(head->group_count) * sizeof(struct heap_strips) +
 	       head->site_count * sizeof(struct heap_site) + head->process_count * sizeof(struct heap_process) +
 	       head->trace.heaps * sizeof(uint32_t) + head->instant_count * sizeof(struct heap_instant) +
-	       head->fault_count * sizeof(struct heap_fault) + head->numbers_count * sizeof(struct heap_numbers) +
-	       head->use_count * sizeof(struct heap_use) + head->checkpoint_count * sizeof(struct heap_checkpoint) +
+	       heap_time_count(head->point_count) * sizeof(int64_t) + head->fault_count * sizeof(struct heap_fault) +
+	       head->numbers_count * sizeof(struct heap_numbers) + head->use_count * sizeof(struct heap_use) +
+	       head->checkpoint_count * sizeof(struct heap_checkpoint) +
 	       head->copies_count * sizeof(struct heap_group) +
 	       groups_strip_count(head->copies_count) * sizeof(struct heap_strips) +
 	       head->sizes_count * sizeof(struct heap_sizes);
@@ -151,6 +152,7 @@ static struct heap_table *table_read(int fd, const struct heap_index_head *head,
 	table->processes = array_read(&at, head->process_count, sizeof(*table->processes));
 	table->inside = array_read(&at, head->trace.heaps, sizeof(*table->inside));
 	table->instants = array_read(&at, head->instant_count, sizeof(*table->instants));
+	table->point_times = array_read(&at, heap_time_count(head->point_count), sizeof(*table->point_times));
 	table->faults = array_read(&at, head->fault_count, sizeof(*table->faults));
 	table->sums.use_count = head->use_count;
 	if (head->numbers_count) {
@@ -248,6 +250,8 @@ static bool tables_write(const struct heap_table *table, const struct heap_check
 		append(groups->fd, hash, &offset, table->processes, head->process_count * sizeof(*table->processes)) &&
 		append(groups->fd, hash, &offset, table->inside, head->trace.heaps * sizeof(*table->inside)) &&
 		append(groups->fd, hash, &offset, table->instants, head->instant_count * sizeof(*table->instants)) &&
+		append(groups->fd, hash, &offset, table->point_times,
+		       heap_time_count(head->point_count) * sizeof(*table->point_times)) &&
 		append(groups->fd, hash, &offset, table->faults, head->fault_count * sizeof(*table->faults)) &&
 		append(groups->fd, hash, &offset, table->sums.numbers,
 		       head->numbers_count * sizeof(*table->sums.numbers)) &&

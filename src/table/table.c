@@ -139,6 +139,7 @@ void heap_table_free(struct heap_table *table)
 	free(table->sum_sites);
 	free(table->inside);
 	free(table->instants);
+	free(table->point_times);
 	free(table->faults);
 	free(table);
 }

@@ -76,6 +76,15 @@ struct heap_fault {
 	uint32_t thread;
 };
 
+/** Of every 65,536th point the table knows the time. */
+enum { HEAP_POINTS_PER_TIME = 1 << 16 };
+
+/** Return how many times so many points have. */
+static inline uint32_t heap_time_count(uint32_t point_count)
+{
+	return point_count / HEAP_POINTS_PER_TIME + (point_count % HEAP_POINTS_PER_TIME > 0);
+}
+
 /** Further faults are counted in unknown_frees only. */
 enum { HEAP_FAULTS_MAX = 1 << 20 };
 
@@ -99,6 +108,7 @@ struct heap_table {
 	uint32_t point_count;          /**< of all threads: ordinals are below it */
 	struct heap_instant *instants; /**< in their order; all other instants have one point */
 	uint32_t instant_count;
+	int64_t *point_times;      /**< of every HEAP_POINTS_PER_TIME points: the first one's */
 	struct heap_fault *faults; /**< in the order of their points */
 	uint32_t fault_count;
 	int64_t duration_ns;   /**< latest time of any point */

@@ -81,7 +81,7 @@ struct every_point {
 	uint32_t count;
 };
 
-/* Return whether each point has the step that it has among the points of its time. */
+/* Return whether each point has the step that it has among the points of its time, and the times are theirs. */
 static bool points_read(struct every_point *points, const struct trace *trace, const struct heap_table *table)
 {
 	struct heap_stream *stream = heap_stream_new(trace, HEAP_ORDER_POINTS, INT64_MIN, INT64_MAX);
@@ -98,6 +98,8 @@ static bool points_read(struct every_point *points, const struct trace *trace, c
 			points->threads[at] = run.block->thread;
 			step = at && run.places[i].time_ns == points->items[at - 1].time_ns ? step + 1 : 1;
 			is_good &= heap_table_step(table, at) == step;
+			is_good &= at % HEAP_POINTS_PER_TIME ||
+				   table->point_times[at / HEAP_POINTS_PER_TIME] == run.places[i].time_ns;
 		}
 	}
 	heap_stream_free(stream);

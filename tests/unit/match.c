@@ -697,6 +697,8 @@ static void assert_same_points(const struct heap_table *left, const struct heap_
 	assert_int_equal(left->instant_count, right->instant_count);
 	for (uint32_t i = 0; i < left->instant_count; i++)
 		assert_memory_equal(&left->instants[i], &right->instants[i], sizeof(*left->instants));
+	for (uint32_t i = 0; i < heap_time_count(left->point_count); i++)
+		assert_int_equal(left->point_times[i], right->point_times[i]);
 	assert_int_equal(left->fault_count, right->fault_count);
 	for (uint32_t i = 0; i < left->fault_count; i++)
 		assert_memory_equal(&left->faults[i], &right->faults[i], sizeof(*left->faults));
