@@ -53,10 +53,9 @@ struct dx_event_reader *dx_event_reader_new(const struct trace *trace);
 int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event, struct diag *diag);
 void dx_event_reader_free(struct dx_event_reader *reader);
 
-struct dx_point;
-/** Find the event that has a point at which a block begins or ends; its thread must be known. Only what lies around it
-    is read. False: no event has it. */
-bool dx_event_find(struct dx_query *query, const struct dx_point *point, struct dx_event *event);
+/** Find the event that has the point with this ordinal. The points around it are read, and kept for later searches.
+    False: no event has it, such as HEAP_NONE. */
+bool dx_event_find(struct dx_query *query, uint32_t point, struct dx_event *event);
 
 /** Return an event's positions. */
 struct dx_value dx_event_start(const struct dx_event *event);

@@ -6,7 +6,6 @@
 #include "base/memory.h"
 #include "dx/model/block_pass.h"
 #include "dx/model/inherited.h"
-#include "dx/model/points.h"
 #include "dx/model/positions.h"
 #include "query/scan.h"
 #include "table/weight.h"
@@ -130,9 +129,8 @@ static void get_free_thread(struct dx_query *query, const struct dx_value *objec
 /* The call at which the block began, or ended. */
 static void put_event(struct dx_query *query, const struct dx_block *block, bool is_end, struct dx_value *value)
 {
-	const struct dx_point point = dx_point_of(query->session->dictionary, &block->row, &block->details, is_end);
 	struct dx_event event;
-	if (!dx_event_find(query, &point, &event))
+	if (!dx_event_find(query, is_end ? block->details.end_point : block->details.birth_point, &event))
 		return;
 	struct dx_event *kept = dx_new(query->arena, struct dx_event, 1);
 	*kept = event;

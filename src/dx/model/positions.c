@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "dx/model/objects.h"
-#include "dx/model/points.h"
+#include "match/point_stream.h"
 
 enum { NS_PER_S = 1000000000, PERCENT = 100 };
 
@@ -101,6 +101,31 @@ struct dx_value dx_position_range(struct dx_query *query, struct dx_value min, s
 
 /* ---- the current position ---- */
 
+/* Whether some block begins or ends at the point. */
+static bool has_effect(const struct heap_point *at)
+{
+	return at->kind != HEAP_POINT_NONE || at->block->kind[at->row] == EVENT_DESTROY;
+}
+
+/* Find the last step of a nanosecond at which a block begins or ends; 0: there is none. Only the event blocks around it
+   are read. */
+static int last_step_find(uint32_t *last, const struct trace *trace, int64_t time_ns, struct diag *diag)
+{
+	struct heap_stream *stream = heap_stream_new(trace, HEAP_ORDER_POINTS, time_ns, time_ns);
+	struct heap_point at;
+	uint32_t step = 0;
+	int status;
+	*last = 0;
+	while ((status = heap_stream_next(stream, &at, diag)) > 0 && at.time_ns <= time_ns) {
+		if (at.time_ns < time_ns)
+			continue;
+		step++;
+		*last = has_effect(&at) ? step : *last;
+	}
+	heap_stream_free(stream);
+	return status < 0 ? status : 0;
+}
+
 /* A block that ends with its process is still there at this position. */
 static struct dx_value process_end(struct dx_query *query, uint32_t process)
 {
@@ -110,7 +135,7 @@ static struct dx_value process_end(struct dx_query *query, uint32_t process)
 	if (!trace_process_end_is_known(&session->dictionary->processes[process]) || !dx_session_table(session))
 		return dx_position(INT64_MAX, 0);
 	int64_t end_ns = session->table->processes[process].end_ns;
-	if (dx_last_step(&last, session->trace, end_ns, &diag))
+	if (last_step_find(&last, session->trace, end_ns, &diag))
 		dx_stop(query, -1, "%s", diag.text);
 	return dx_position(end_ns, last ? last + 1 : 0);
 }
