@@ -5,8 +5,8 @@
  * then none of its answers is valid.
  *
  *     head (struct heap_index_head, 4096 bytes kept free), strips of packed groups (table/groups.h), copies of
- *     checkpoints (table/checkpoints.h), groups, their strips, sites, processes, insides of heaps, instants, times of points, faults,
- *     sums' numbers and uses, checkpoints, groups of copies, their strips, sizes
+ *     checkpoints (table/checkpoints.h), groups, their strips, sites, processes, insides of heaps, instants, times of
+ *     points, faults, sums' numbers and uses, checkpoints, groups of copies, their strips, sizes
  */
 #ifndef XHEAP_TABLE_INDEX_FILE_H
 #define XHEAP_TABLE_INDEX_FILE_H

@@ -182,8 +182,8 @@ int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event,
 
 /* ---- events by the ordinals of their points ---- */
 
-/* The events of HEAP_POINTS_PER_TIME points, whose first one has a time in the table. Those that were asked for last are
-   kept, as many as a part of the memory holds. */
+/* The events of HEAP_POINTS_PER_TIME points, whose first one has a time in the table. Those that were asked for last
+   are kept, as many as a part of the memory holds. */
 enum { WINDOW_POINTS = HEAP_POINTS_PER_TIME, WINDOWS_MAX = 32, SHARE = 2 };
 
 struct event_window {
