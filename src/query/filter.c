@@ -272,6 +272,8 @@ int heap_filter_prepare_shared(struct heap_filter *filter, struct heap_filter *f
 
 void heap_filter_fini_shared(struct heap_filter *filter)
 {
+	free(filter->moment.later_births);
+	free(filter->moment.later_ends);
 	prepared_free(filter);
 }
 

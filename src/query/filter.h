@@ -125,8 +125,8 @@ int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *tab
 			struct diag *diag);
 
 /** Make `filter` a copy of `from`, which is not prepared itself, and prepare it with the table. Names of all tables are
- *  of one tree, so all copies share the patterns of `from`. Return as heap_filter_prepare(). End the copy with
- *  heap_filter_fini_shared(). */
+ *  of one tree, so all copies share the patterns of `from`; a moment is found for the copy, afterwards. Return as
+ *  heap_filter_prepare(). End the copy with heap_filter_fini_shared(). */
 int heap_filter_prepare_shared(struct heap_filter *filter, struct heap_filter *from, const struct heap_table *table,
 			       struct heap_names *names, struct diag *diag);
 
