@@ -7,7 +7,7 @@
 #include "action/report/early_end.h"
 #include "action/report/report.h"
 #include "base/text.h"
-#include "cli/ask/analysis.h"
+#include "cli/ask/analysis_options.h"
 #include "cli/ask/dump.h"
 
 static const struct heap_allocation *allocation_of(const struct dump_row *row)
@@ -142,7 +142,7 @@ static uint32_t write_from(struct dump *dump, const struct heap_table *table, ui
 	const struct heap_rows *rows;
 	dump->row.table = table;
 	heap_scan_begin(&scan, table, &plan, NULL);
-	while (!dump->out->error && (rows = heap_scan_next(&scan)) && analysis_is_good(table)) {
+	while (!dump->out->error && (rows = heap_scan_next(&scan)) && trace_table_is_good(table)) {
 		dump->row.rows = rows;
 		for
 			heap_rows_each (rows, i) {
@@ -156,7 +156,7 @@ static uint32_t write_from(struct dump *dump, const struct heap_table *table, ui
 		first = rows->first + rows->count > first ? rows->first + rows->count : first;
 	}
 	heap_scan_end(&scan);
-	return analysis_is_good(table) ? table->count : first;
+	return trace_table_is_good(table) ? table->count : first;
 }
 
 /* Rows of a damaged index are good up to the damage; the others come from the table that is made anew. */
@@ -166,14 +166,14 @@ static int write_allocations(struct dump *dump, struct diag *diag)
 	char *index_path;
 	(void)diag;
 	if (dump->format != REPORT_TEXT)
-		analysis_be_silent();
-	if (analysis_table(&table, dump->trace, dump->path, &index_path) != CLI_OK)
+		asking_be_silent();
+	if (asking_table(&table, dump->trace, dump->path, &index_path) != CLI_OK)
 		return CLI_FAILED;
 	struct heap_names *names = heap_names_new(dump->trace, dump->symbols, false);
 	int status = filter_prepare(&dump->options->filter, table, names);
 	uint32_t next = status == CLI_OK ? write_from(dump, table, 0) : 0;
-	while (status == CLI_OK && !analysis_is_good(table)) {
-		status = analysis_table_mend(&table, dump->trace, dump->path, &index_path);
+	while (status == CLI_OK && !trace_table_is_good(table)) {
+		status = asking_table_mend(&table, dump->trace, dump->path, &index_path);
 		if (status == CLI_OK)
 			status = filter_prepare(&dump->options->filter, table, names);
 		if (status == CLI_OK)
