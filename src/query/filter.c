@@ -29,10 +29,10 @@ const char *heap_class_name(enum heap_class class)
 	return class < HEAP_CLASS_NONE ? class_names[class] : "none";
 }
 
-const char *heap_class_names(void)
+struct text heap_class_names(void)
 {
-	static char names[32];
-	text_join(names, sizeof(names), class_names, HEAP_CLASS_NONE);
+	struct text names;
+	text_join(names.data, sizeof(names.data), class_names, HEAP_CLASS_NONE);
 	return names;
 }
 

@@ -7,6 +7,7 @@
 #define XHEAP_QUERY_FILTER_H
 
 #include "base/position.h"
+#include "base/text.h"
 #include "query/pattern.h"
 #include "table/table.h"
 
@@ -144,7 +145,7 @@ enum heap_class heap_class_find(const char *name);
 const char *heap_class_name(enum heap_class class);
 
 /** Return all names, "AIFI, AIFO, ...", for messages. */
-const char *heap_class_names(void);
+struct text heap_class_names(void);
 
 /** Set a bit of `passes`, PACK_ROWS bits, for each of a group's first `count` rows that passes. The columns that decide
     are there. first: number of the group's first row. */

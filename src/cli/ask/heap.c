@@ -81,13 +81,14 @@ int heap_take_callers(void *context, struct words *words, int number)
 static int set_input(void *context, char *word)
 {
 	struct heap_options *options = context;
-	if (word == options->after_action && (options->input.path || access(word, F_OK) != 0)) {
-		const char *nearest = action_sort_nearest(word);
-		return cli_fail("\"%s\" is no KEY%s%s; the keys are: %s%s", word, nearest ? "; the nearest is " : "",
-				nearest ? nearest : "", action_sort_keys(),
-				options->input.path ? "" : "; and there is no FILE of that name");
-	}
-	return input_take_path(&options->input, word);
+	if (word != options->after_action || (!options->input.path && !access(word, F_OK)))
+		return input_take_path(&options->input, word);
+	const char *nearest = action_sort_nearest(word);
+	char *keys = action_sort_keys();
+	cli_fail("\"%s\" is no KEY%s%s; the keys are: %s%s", word, nearest ? "; the nearest is " : "",
+		 nearest ? nearest : "", keys, options->input.path ? "" : "; and there is no FILE of that name");
+	free(keys);
+	return CLI_FAILED;
 }
 
 static int set_path(void *context, struct words *words, int number)
@@ -118,9 +119,11 @@ static int take_cull_list(void *context, const char *word)
 	if (heap_cull_use_list(&options->cull, word))
 		return 0;
 	if (!strchr(word, '/') && access(word, F_OK) != 0) {
-		const char *nearest = heap_cull_nearest_list(word);
+		char nearest[CULL_NAME_BYTES] = "", names[CULL_NAMES_BYTES];
+		bool has_nearest = heap_cull_nearest_list(word, nearest);
+		heap_cull_list_names(names);
 		return cli_fail("-cullLists: \"%s\" is no file, and no list%s%s; the lists are: %s", word,
-				nearest ? "; the nearest is " : "", nearest ? nearest : "", heap_cull_list_names());
+				has_nearest ? "; the nearest is " : "", nearest, names);
 	}
 	memory_grow(options->cull_lists, options->cull_list_count, options->cull_list_capacity);
 	options->cull_lists[options->cull_list_count++] = word;
