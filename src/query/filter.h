@@ -67,6 +67,9 @@ struct heap_filter {
 	struct heap_patterns required, required_of_free;
 	enum heap_nesting nesting;
 	bool is_partial; /**< of a part of the time, or split: what remains of a block is not known then */
+	/** passes over allocations with this filter, and all that is made of them, end soon when it is set
+	    (base/cancel.h); NULL: never */
+	const bool *is_cancelled;
 
 	/* Made by heap_filter_prepare(). */
 	uint8_t *site, *free_site; /* by site: whether its stack passes */
