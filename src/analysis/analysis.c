@@ -91,7 +91,7 @@ int analysis_open(struct analysis *analysis, const struct analysis_request *requ
 	}
 	for (unsigned i = 0; i < count; i++)
 		source_name(analysis, i);
-	return 0;
+	return analysis_check_cancelled(&request->caller, diag);
 }
 
 /* ---- preparing ---- */
@@ -164,8 +164,10 @@ static int source_filter(struct analysis *analysis, unsigned source, struct diag
 	to->filter = filter;
 	if (!request->asked) {
 		heap_filter_init_for(filter, to->table);
+		filter->is_cancelled = request->caller.is_cancelled;
 		return 0;
 	}
+	request->asked->filter.is_cancelled = request->caller.is_cancelled;
 	request->asked->filter.is_partial = request->asked->range.words[0] || request->asked->moment || is_part ||
 					    (request->by != HEAP_BY_NONE && request->by != HEAP_BY_PROCESS);
 	int error = heap_filter_prepare_shared(filter, &request->asked->filter, to->table, to->names, diag);
@@ -256,6 +258,10 @@ int analysis_prepare(struct analysis *analysis, struct diag *diag)
 	const struct analysis_request *request = analysis->request;
 	sources_end(analysis);
 	int error = tables_take(analysis, diag);
+	for (unsigned i = 0; i < request->source_count && !error; i++) {
+		heap_names_cancel_by(analysis->sources[i].names, request->caller.is_cancelled);
+		error = opened_trace_resolve(analysis->opened[i], &request->caller, diag);
+	}
 	if (error)
 		return error;
 	analysis->input.source_count = analysis->source_count;
@@ -264,6 +270,7 @@ int analysis_prepare(struct analysis *analysis, struct diag *diag)
 		error = source_range(analysis, i, diag);
 		error = error ? error : source_filter(analysis, i, diag);
 	}
+	error = error ? error : analysis_check_cancelled(&request->caller, diag);
 	if (!error && request->asked)
 		error = analysis_check_required(&request->asked->filter, request->pattern_words,
 						action_names(&analysis->input), &request->caller, diag);
@@ -275,7 +282,7 @@ int analysis_prepare(struct analysis *analysis, struct diag *diag)
 				 false);
 		analysis->sources[i].window = &own->window;
 	}
-	return error;
+	return error ? error : analysis_check_cancelled(&request->caller, diag);
 }
 
 /* ---- answering ---- */
@@ -305,6 +312,7 @@ int analysis_run(struct analysis *analysis, int (*make)(void *context, struct di
 		int error = analysis_prepare(analysis, diag);
 		bool is_made = !error;
 		error = is_made ? make(context, diag) : error;
+		error = error ? error : analysis_check_cancelled(&analysis->request->caller, diag);
 		bool is_good = analysis_is_good(analysis);
 		if (is_made && (error || !is_good))
 			undo(context);

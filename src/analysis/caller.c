@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/caller.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/cancel.h"
 #include "base/memory.h"
+
+int analysis_check_cancelled(const struct analysis_caller *caller, struct diag *diag)
+{
+	return cancel_is_asked(caller->is_cancelled) ? diag_fail(diag, ECANCELED, "cancelled") : 0;
+}
 
 void analysis_note(const struct analysis_caller *caller, enum analysis_note kind, const char *format, ...)
 {

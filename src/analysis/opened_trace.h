@@ -31,6 +31,7 @@ struct opened_trace {
 	unsigned references;
 	struct heap_table **damaged; /**< earlier tables, which others may still read */
 	size_t damaged_count, damaged_capacity;
+	bool is_resolved; /**< by opened_trace_resolve(), all of it */
 };
 
 /** Open the file. Return 0 and the trace in *out, which the caller ends by opened_trace_release(); or a negative errno
@@ -56,6 +57,11 @@ int opened_trace_mend(struct opened_trace *opened, const struct heap_table *dama
 
 /** Return the symbols, which stay the trace's. */
 struct symbols *opened_trace_symbols(struct opened_trace *opened);
+
+/** Search the symbols of all code addresses ahead, so that naming them takes no time. A thread that nobody waits for
+    does it if the caller may cancel: a single search may take long. Without a caller that may cancel, do nothing.
+    Return 0, or -ECANCELED with the reason in `diag`. */
+int opened_trace_resolve(struct opened_trace *opened, const struct analysis_caller *caller, struct diag *diag);
 
 /** Return the names, which stay the trace's. One thread at a time may use them, and those of with_lines. */
 struct heap_names *opened_trace_names(struct opened_trace *opened, bool with_lines);

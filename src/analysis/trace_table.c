@@ -43,7 +43,10 @@ static void index_announce(const struct index_cache_made *made, const struct ana
 static int table_build(struct heap_table **table, const struct trace *trace, const char *path, bool wants_index,
 		       const struct analysis_caller *caller, struct diag *diag)
 {
-	struct heap_build how = {.fd = -1, .progress = caller->progress, .cookie = caller->context};
+	struct heap_build how = {.fd = -1,
+				 .progress = caller->progress,
+				 .cookie = caller->context,
+				 .is_cancelled = caller->is_cancelled};
 	struct diag reason = {""};
 	struct index_cache_made made;
 	if (wants_index) {
