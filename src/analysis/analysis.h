@@ -12,7 +12,7 @@
 #ifndef XHEAP_ANALYSIS_ANALYSIS_H
 #define XHEAP_ANALYSIS_ANALYSIS_H
 
-#include "action/report/report.h"
+#include "export/report.h"
 #include "analysis/opened_trace.h"
 #include "query/window_word.h"
 

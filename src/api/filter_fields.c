@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "action/report/report.h"
 #include "api/api.h"
 #include "match/moment.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports: the actions of the command, with their rows. */
 #include "action/actions/action_table.h"
-#include "action/report/report.h"
+#include "export/report.h"
 
 #include <errno.h>
 #include <math.h>
@@ -217,7 +217,7 @@ static int ask(struct xheap_report *report, struct diag *diag)
 		return error;
 	report->trace->table = report->analysis.opened[0]->table;
 	report->report =
-		(struct report){.input = &report->analysis.input,
+		(struct report){.diff = {.input = &report->analysis.input, .runs = {1}},
 				.parts = &report->part,
 				.part_count = 1,
 				.filters = asked->notes,

@@ -251,7 +251,8 @@ static int answer_make(void *context, struct diag *diag)
 	struct asking *asking = context;
 	(void)diag;
 	stage_begin(STAGE_ANSWER);
-	asking->report = (struct report){.input = &asking->analysis.input, .parts = &asking->part, .part_count = 1};
+	asking->report = (struct report){
+		.diff = {.input = &asking->analysis.input, .runs = {1}}, .parts = &asking->part, .part_count = 1};
 	report_make(&asking->report, UINT32_MAX);
 	return 0;
 }

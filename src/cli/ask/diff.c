@@ -6,14 +6,13 @@
 #include <string.h>
 
 #include "action/actions/action_table.h"
-#include "action/diff/diff_report.h"
-#include "action/report/collapsed.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/ask/diff_limits.h"
 #include "cli/ask/heap_options.h"
 #include "cli/formats.h"
+#include "export/collapsed.h"
 
 enum { TOP_TEXT = 25 };
 
@@ -187,8 +186,8 @@ struct diff_answer {
 	struct diff_options *options;
 	struct analysis analysis;
 	long double *scales; /* by source */
-	struct diff_part parts[PART_MAX];
-	struct diff_report report;
+	struct report_part parts[PART_MAX];
+	struct report report;
 };
 
 static int answer_make(void *context, struct diag *diag)
@@ -198,15 +197,14 @@ static int answer_make(void *context, struct diag *diag)
 	const struct heap_options *heap = &options->heap;
 	const unsigned before = (unsigned)options->separated, count = answer->analysis.source_count;
 	for (unsigned i = 0; i < heap->part_count; i++)
-		answer->parts[i] = (struct diff_part){.action = heap->parts[i].action, .sort = heap->parts[i].sort};
-	answer->report =
-		(struct diff_report){.diff = {.input = &answer->analysis.input, .runs = {before, count - before}},
-				     .parts = answer->parts,
-				     .part_count = heap->part_count,
-				     .filters = heap->filter.asked.notes,
-				     .filter_count = heap->filter.asked.note_count,
-				     .basis = options->basis,
-				     .is_reversed = heap->is_reversed};
+		answer->parts[i] = (struct report_part){.action = heap->parts[i].action, .sort = heap->parts[i].sort};
+	answer->report = (struct report){.diff = {.input = &answer->analysis.input, .runs = {before, count - before}},
+					 .parts = answer->parts,
+					 .part_count = heap->part_count,
+					 .filters = heap->filter.asked.notes,
+					 .filter_count = heap->filter.asked.note_count,
+					 .basis = options->basis,
+					 .is_reversed = heap->is_reversed};
 	int error = diff_scales(answer->scales, &answer->report.diff, options->basis, options->factor, diag);
 	if (error) {
 		diag_prefix(diag, "-normalise");
@@ -218,20 +216,20 @@ static int answer_make(void *context, struct diag *diag)
 	if (heap->format == REPORT_FOLDED)
 		collapsed_name(answer->report.diff.input);
 	else
-		diff_report_make(&answer->report, heap->top);
+		report_make(&answer->report, heap->top);
 	return 0;
 }
 
 static void answer_undo(void *context)
 {
-	diff_report_fini(&((struct diff_answer *)context)->report);
+	report_fini(&((struct diff_answer *)context)->report);
 }
 
 static void print(void *context, struct sink *out, bool is_colored)
 {
 	struct diff_answer *answer = context;
 	answer->report.diff.input->is_colored = is_colored;
-	diff_report_write(&answer->report, (enum report_format)answer->options->heap.format, out);
+	report_write(&answer->report, (enum report_format)answer->options->heap.format, out);
 }
 
 static int answer_show(struct diff_answer *answer)

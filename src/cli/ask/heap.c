@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "action/actions/action_table.h"
-#include "action/report/collapsed.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/whole_file.h"
@@ -15,6 +14,7 @@
 #include "cli/ask/heap_options.h"
 #include "cli/formats.h"
 #include "cli/layout_options.h"
+#include "export/collapsed.h"
 #include "os/monotonic.h"
 
 enum { SAVE_BYTES = 1 << 16 };
@@ -381,7 +381,7 @@ static int answer_make(void *context, struct diag *diag)
 	struct heap_answer *answer = context;
 	struct heap_options *options = answer->options;
 	(void)diag;
-	answer->report = (struct report){.input = &answer->analysis.input,
+	answer->report = (struct report){.diff = {.input = &answer->analysis.input, .runs = {1}},
 					 .parts = options->parts,
 					 .part_count = options->part_count,
 					 .has_range = options->filter.asked.range.words[0] != NULL,
@@ -389,7 +389,7 @@ static int answer_make(void *context, struct diag *diag)
 					 .filter_count = options->filter.asked.note_count,
 					 .is_reversed = options->is_reversed};
 	if (options->format == REPORT_FOLDED)
-		collapsed_name(answer->report.input);
+		collapsed_name(answer->report.diff.input);
 	else
 		report_make(&answer->report, options->top);
 	return 0;
@@ -403,7 +403,7 @@ static void answer_undo(void *context)
 static void print(void *context, struct sink *out, bool is_colored)
 {
 	struct heap_answer *answer = context;
-	answer->report.input->is_colored = is_colored;
+	answer->report.diff.input->is_colored = is_colored;
 	report_write(&answer->report, (enum report_format)answer->options->format, out);
 }
 

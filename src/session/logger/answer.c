@@ -25,8 +25,10 @@
 
 void logger_tell_all(const struct logger *logger, const struct control_message *message)
 {
-	for (const struct controller *controller = logger->controllers; controller; controller = controller->next)
-		control_send(controller->socket, message);
+	/* One that does not read is waited for once: there may be many, and many messages. */
+	for (struct controller *controller = logger->controllers; controller; controller = controller->next)
+		controller->is_slow = !control_send_within(controller->socket, message,
+							   controller->is_slow ? 0 : CONTROL_PATIENCE_MS);
 }
 
 bool logger_add_controller(struct logger *logger, int socket)
@@ -34,7 +36,7 @@ bool logger_add_controller(struct logger *logger, int socket)
 	struct controller *controller = malloc(sizeof(*controller));
 	if (!controller)
 		return false;
-	*controller = (struct controller){socket, logger->controllers};
+	*controller = (struct controller){.socket = socket, .next = logger->controllers};
 	logger->controllers = controller;
 	watch_add(logger->watch, socket);
 	return true;
