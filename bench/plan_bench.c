@@ -164,9 +164,6 @@ int main(int count, char **arguments)
 		fail(arguments[2]);
 	if (queries[query].make == make_values)
 		printf("%" PRId64 "\n", table->duration_ns / 10 * 9);
-	uint64_t read, left_out;
-	plan_run_counts(run, &read, &left_out);
-	fprintf(stderr, "groups read %" PRIu64 ", left out %" PRIu64 "\n", read, left_out);
 	plan_close(run);
 	plan_fini(&plan);
 	heap_filter_fini(&filter);
