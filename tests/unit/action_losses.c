@@ -8,7 +8,6 @@
 #include <cmocka.h>
 
 #include "action/report/losses.h"
-#include "action/report/report.h"
 
 /* All is well with it. */
 static struct trace_dictionary whole(void)

@@ -268,11 +268,12 @@ static void test_the_greatest_change_is_first(void **state)
 	known_traces();
 	sources_begin(2, NULL, HEAP_BY_NONE);
 	for (int i = 0; i < 2; i++) {
-		struct diff_rows made;
+		struct action_rows made;
+		struct diff_counts counts;
 		struct action_row **rows;
-		diff_rows_make(&made, &beside, actions[i], sort, UINT64_MAX);
-		size_t count = made.rows.count;
-		rows = made.rows.rows;
+		diff_rows_make(&made, &counts, &beside, actions[i], sort, UINT64_MAX);
+		size_t count = made.count;
+		rows = made.rows;
 		if (actions[i] == &action_stacks) {
 			assert_string_equal(rows[0]->text, "app!parse;app!main");
 			assert_string_equal(rows[1]->text, "app!fresh;app!main");
@@ -280,32 +281,33 @@ static void test_the_greatest_change_is_first(void **state)
 			assert_int_equal(diff_row_state(&beside, rows[1]), DIFF_IS_NEW);
 			assert_string_equal(rows[3]->text, "app+0x6800;app!main");
 			assert_true(diff_of_row(&beside, rows[3], ACTION_NUMBER_total_bytes).change == 4);
-			assert_int_equal(made.by_offset, 1);
+			assert_int_equal(counts.by_offset, 1);
 		}
-		diff_rows_fini(&made);
+		action_rows_fini(&made);
 		/* However few are shown, each lies beneath one that is. */
 		for (uint64_t top = 1; top < count; top++) {
-			diff_rows_make(&made, &beside, actions[i], sort, top);
-			rows = made.rows.rows;
-			assert_int_equal(made.rows.shown, top);
-			for (size_t at = 0; at < made.rows.shown; at++) {
+			diff_rows_make(&made, &counts, &beside, actions[i], sort, top);
+			rows = made.rows;
+			assert_int_equal(made.shown, top);
+			for (size_t at = 0; at < made.shown; at++) {
 				size_t above = 0;
-				while (above < at && rows[at]->parent != (uint32_t)(rows[above] - made.rows.memory))
+				while (above < at && rows[at]->parent != (uint32_t)(rows[above] - made.memory))
 					above++;
 				assert_true(rows[at]->parent == HEAP_NONE || above < at);
 			}
-			diff_rows_fini(&made);
+			action_rows_fini(&made);
 		}
 	}
 	sources_end();
 	/* A trace beside itself. */
 	sources_begin(1, NULL, HEAP_BY_NONE);
-	struct diff_rows same;
-	diff_rows_make(&same, &beside, &action_heaps, sort, 10);
-	assert_int_equal(same.rows.count, 0);
-	assert_int_equal(same.unchanged, 1);
+	struct action_rows same;
+	struct diff_counts counts;
+	diff_rows_make(&same, &counts, &beside, &action_heaps, sort, 10);
+	assert_int_equal(same.count, 0);
+	assert_int_equal(counts.unchanged, 1);
 	assert_false(diff_totals_are_changed(&beside));
-	diff_rows_fini(&same);
+	action_rows_fini(&same);
 	sources_end();
 }
 

@@ -180,52 +180,105 @@ static void test_last_descriptors(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-/* Execs that are announced and put off: those of one region leave room for those of others. */
+/* ---- how many at a time ---- */
+
+enum { NOBODY = 65534, EXECS_MAX = TRACER_USER_TASK_MAX + 4 };
+
+/* Execs that are announced and put off, each by a process of its own. */
+struct execs {
+	struct tracer *tracer;
+	struct tracer_task task;
+	struct region_message messages[EXECS_MAX];
+	pid_t pids[EXECS_MAX];
+	int count;
+};
+
+/* The tracer stays, as in hold(). */
+static struct execs execs;
+
+static void execs_begin(const struct session_options *options, const struct session_directory *directory,
+			const struct session_clock *clock, struct doorbell *doorbell)
+{
+	execs.task = (struct tracer_task){.directory = AT_FDCWD, .message_tid = 1};
+	execs.count = 0;
+	make_text(execs.task.path, sizeof(execs.task.path));
+	execs.tracer = tracer_new(options, directory, NULL, clock, doorbell);
+}
+
+/* Begin a process of the user, and ask for its exec to be held. Return whether that begins. */
+static bool exec_try(const char *region, uid_t user)
+{
+	struct region_message *message = &execs.messages[execs.count];
+	int lines[2];
+	char ready = 0;
+	assert_true(execs.count < EXECS_MAX && pipe(lines) == 0);
+	pid_t pid = execs.pids[execs.count++] = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		bool is_user = user == 0 || setuid(user) == 0;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		ready = is_user && write(lines[1], "r", 1) == 1;
+		while (ready)
+			pause();
+		_exit(1);
+	}
+	close(lines[1]);
+	assert_int_equal(read(lines[0], &ready, 1), 1);
+	close(lines[0]);
+	message->state = message_word(MESSAGE_POSTED, 1);
+	execs.task.pid = execs.task.tid = pid;
+	execs.task.identity = identity_take(pid);
+	execs.task.message = message;
+	execs.task.region_path = region;
+	bool has_begun = tracer_start(execs.tracer, &execs.task);
+	if (!has_begun)
+		identity_drop(&execs.task.identity);
+	return has_begun;
+}
+
+/* Cancel some of the execs, which gives room for others. */
+static void execs_cancel(int first, int count)
+{
+	struct tracer_result result;
+	for (int i = first; i < first + count; i++)
+		tracer_cancel(execs.tracer, &execs.messages[i], 0);
+	while (tracer_take(execs.tracer, &result))
+		;
+}
+
+static void execs_end(void)
+{
+	execs_cancel(0, execs.count);
+	assert_false(tracer_is_busy(execs.tracer));
+	unlink(execs.task.path);
+	for (int i = 0; i < execs.count; i++)
+		end(execs.pids[i]);
+}
+
+/* Execs of one region leave room for those of others, and those of a user other than the logger's for other users. */
 static void test_tasks_are_limited(void **state)
 {
-	enum { COUNT = TRACER_REGION_TASK_MAX };
-	static struct region_message messages[COUNT + 2];
-	static struct tracer *tracer;
-	static const char one[] = "one", other[] = "other";
-	pid_t pids[COUNT + 2];
+	static const char regions[][2] = {"1", "2", "3"};
 	struct session_options options;
 	struct doorbell doorbell = {0};
 	struct session_clock clock = {0};
 	struct session_directory directory = {.place = -1, .fd = -1};
-	struct tracer_task request = {.directory = AT_FDCWD, .message_tid = 1};
-	struct tracer_result result;
 	(void)state;
 	/* A user's tracer holds no such file. */
 	if (geteuid() != 0)
 		skip();
 	session_options_init(&options);
-	make_text(request.path, sizeof(request.path));
-	tracer = tracer_new(&options, &directory, NULL, &clock, &doorbell);
-	for (int i = 0; i < COUNT + 2; i++) {
-		request.pid = request.tid = pids[i] = standing_child();
-		request.identity = identity_take(request.pid);
-		request.message = &messages[i];
-		request.region_path = i <= COUNT ? one : other;
-		messages[i].state = message_word(MESSAGE_POSTED, 1);
-		assert_int_equal(tracer_start(tracer, &request), i != COUNT);
-		if (i == COUNT)
-			identity_drop(&request.identity);
-	}
-	for (int i = 0; i < COUNT; i++)
-		tracer_cancel(tracer, &messages[i], 0);
-	while (tracer_take(tracer, &result))
-		;
-	request.pid = request.tid = pids[COUNT];
-	request.identity = identity_take(request.pid);
-	request.message = &messages[COUNT];
-	request.region_path = one;
-	assert_true(tracer_start(tracer, &request));
-	tracer_cancel(tracer, &messages[COUNT], 0);
-	tracer_cancel(tracer, &messages[COUNT + 1], 0);
-	assert_false(tracer_is_busy(tracer) && !tracer_take(tracer, &result));
-	unlink(request.path);
-	for (int i = 0; i < COUNT + 2; i++)
-		end(pids[i]);
+	execs_begin(&options, &directory, &clock, &doorbell);
+	for (int i = 0; i < TRACER_REGION_TASK_MAX; i++)
+		assert_true(exec_try(regions[0], NOBODY));
+	assert_false(exec_try(regions[0], NOBODY));
+	for (int i = TRACER_REGION_TASK_MAX; i < TRACER_USER_TASK_MAX; i++)
+		assert_true(exec_try(regions[1], NOBODY));
+	assert_false(exec_try(regions[2], NOBODY));
+	assert_true(exec_try(regions[2], 0));
+	execs_cancel(0, 1);
+	assert_true(exec_try(regions[0], NOBODY));
+	execs_end();
 }
 
 int main(void)

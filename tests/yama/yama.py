@@ -8,7 +8,6 @@ there; KERNEL=FILE takes another one, with Yama, devtmpfs and a serial port buil
 
 usage: BUILD=DIR [KERNEL=FILE] yama.py [--keep]
 """
-import csv
 import json
 import os
 import pathlib

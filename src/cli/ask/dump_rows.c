@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "action/report/report.h"
 #include "base/digits.h"
 #include "base/grid.h"
 #include "base/text.h"
 #include "cli/ask/dump.h"
+#include "export/report.h"
 
 static void put_digits(struct dump_value *value, uint64_t number, bool is_negative)
 {

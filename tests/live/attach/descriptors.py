@@ -11,7 +11,7 @@ import pwd
 import shutil
 import subprocess
 
-from live import LONG_SECONDS, PROGRAMS, XHEAP, attach, expect, info, is_whole, run_tests, stop_session, told, wait_for, xheap
+from live import LONG_SECONDS, PROGRAMS, attach, expect, info, is_whole, run_tests, stop_session, told, wait_for, xheap
 
 NAME, ROUNDS = f"descriptors{os.getpid()}", 100
 

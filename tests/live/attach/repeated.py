@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 from live import PROGRAMS, SOAK, Failure, attach, dump, expect, info, run_tests, told, wait_for
 

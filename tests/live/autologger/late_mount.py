@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import sys
 
-from live import XHEAP, enter_mounts, expect, info, run_tests, told, wait_for, xheap
+from live import enter_mounts, expect, info, run_tests, told, wait_for, xheap
 
 PRIVATE, ROOT = "XHEAP_TEST_MOUNTS", pathlib.Path("root").absolute()
 PLACE = pathlib.Path("place").absolute()

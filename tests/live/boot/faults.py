@@ -6,7 +6,7 @@ import os
 import sys
 
 from live import PATIENCE, dump_each, expect, info, run_tests
-from boot.machine import END, GUID, SERVED_BYTES, SYSTEMD, Machine, why_not
+from boot.machine import END, GUID, SERVED_BYTES, Machine, why_not
 
 INIT = "/opt/xheap/xheap-init"
 SERVED = "[Unit]\nDefaultDependencies=no\nAfter={after}\n[Service]\nType=oneshot\nStandardOutput=append:/mnt/log/{name}\nExecStart=/opt/xheap/tests/live/served {count} 0\n{more}"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Kills targets and loggers at random moments: what had returned is in the trace.
 
-usage: kill.py [ROUNDS] [SEED] [SCENE...]     (default 16 rounds, with SOAK=1 400, of threads and full in turn)
+usage: kill.py [SCENE...]        ROUNDS=N, SEED=N; SOAK=1: 200 rounds of each scene in place of 8, 400 of generations in place of 16
 
 Each round records a program that logs each of its calls when it has returned (wrap.c), and kills, after a random time, the
 target, the logger, or both. Then every call that the log saw return before the kill must be in the trace: as the logger wrote
@@ -11,8 +11,7 @@ if nothing had happened, and so must its children. The scenes:
 
 threads      two threads with pauses
 full         eight threads without any, and so few buffers that they wait for the logger most of the time
-generations  threads, forked children, and one exec after the other, so that many kills hit one that is being held;
-             kill_generations.py runs these
+generations  threads, forked children, and one exec after the other, so that many kills hit one that is being held
 """
 import glob
 import mmap
@@ -28,7 +27,7 @@ import sys
 import tempfile
 import time
 
-from live import PATIENCE, PROGRAMS, SOAK, SOURCE, XHEAP, Failure, wait_for
+from live import PATIENCE, PROGRAMS, SOAK, SOURCE, XHEAP, Failure, expect, run_tests, wait_for
 
 # Program, its words, the options of record.
 SCENES = {
@@ -165,30 +164,39 @@ class Round:
             raise Failure(done.stdout)
 
 
-def main(scenes=("threads", "full")):
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 400 if SOAK else 16
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
-    scenes = sys.argv[3:] or scenes
+def run_rounds(scene, count):
+    rounds = int(os.environ.get("ROUNDS", count * 25 if SOAK else count))
+    seed = int(os.environ.get("SEED", time.time()))
     chance = random.Random(seed)
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="xheap-kill."))
-    failed = 0
+    failures = []
     for number in range(rounds):
         victims = (["target"], ["logger"], ["target", "logger"], ["logger", "target"])[number % 4]
-        scene = scenes[number // 4 % len(scenes)]
         delay = chance.uniform(0, 0.4)
         directory = scratch / str(number)
         directory.mkdir()
         try:
             Round(directory, scene, victims, delay).run()
         except Failure as failure:
-            failed += 1
             errors = (directory / "errors").read_text(errors="replace") if (directory / "errors").exists() else ""
-            print(f"round {number}, {scene}: {' and '.join(victims)} killed after {delay:.3f} s: {failure}\n{errors}", flush=True)
+            failures.append(f"round {number}: {' and '.join(victims)} killed after {delay:.3f} s: {failure}\n{errors}")
         shutil.rmtree(directory, ignore_errors=True)
     shutil.rmtree(scratch, ignore_errors=True)
-    print(f"{rounds} rounds, {failed} failed, seed {seed}")
-    return 1 if failed else 0
+    expect(not failures, f"{len(failures)} of {rounds} rounds, seed {seed}:\n" + "\n".join(failures))
+    return f"{rounds} rounds"
+
+
+def threads():
+    return run_rounds("threads", 8)
+
+
+def full():
+    return run_rounds("full", 8)
+
+
+def generations():
+    return run_rounds("generations", 16)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tests(threads, full, generations))

@@ -13,6 +13,8 @@ from live import PATIENCE, SOAK, XHEAP, dump, enter_mounts, expect, told, wait_f
 PRIVATE = "XHEAP_TEST_IMAGES"
 ROOT, FILES = pathlib.Path("root").absolute(), pathlib.Path("files").absolute()
 OPTIONS, TRACES = ROOT / "etc/xheap/image.d", ROOT / "var/lib/xheap/traces"
+PERL = FILES / "perl"
+SHORT = [str(PERL), "-e", "1"]
 LIFE_SECONDS = 30 * PATIENCE
 # Until a vfork's child has executed its program, Python runs no other thread. Starts may wait for long here.
 subprocess._USE_VFORK = False
@@ -112,3 +114,55 @@ def wait_for_starts(image, count):
 
 def processes(trace):
     return dump(trace, "-processes")
+
+
+def start(**more):
+    """A start of the image PERL, which must not fail."""
+    done = run(*SHORT, **more)
+    expect(done.returncode == 0 and not done.stderr, f"a program did not start: {done}")
+
+
+def row_of(image=PERL):
+    return listed()[1][str(image)]
+
+
+def watcher():
+    """Its pid, when its marks are in force."""
+    return wait_for("a watcher", lambda: (state := listed()[0])["in_force"] and state["watcher"])
+
+
+def state_in_force():
+    """As listed() has it, when the marks are in force."""
+    return wait_for("a watcher with its marks", lambda: (state := listed()[0])["in_force"] and state)
+
+
+def covers(state, moment_ns):
+    """Whether a moment lies in a listed time without a watcher."""
+    return any(gap["from_ns"] <= moment_ns <= (gap["to_ns"] or 1 << 62) for gap in state["intervals"])
+
+
+def is_traced():
+    """Whether a start has been traced: after another one, since a logger may not be ready for the first."""
+    start()
+    return listed()[1][str(PERL)]["traced"]
+
+
+def wait_until_traced(image=PERL):
+    def is_traced():
+        start()
+        return row_of(image)["traced"] > before
+    before = row_of(image)["traced"]
+    wait_for("a start that is traced", is_traced)
+
+
+def parent(pid):
+    return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+
+
+def processes_named(name):
+    for path in pathlib.Path("/proc").glob("[0-9]*/comm"):
+        try:
+            if path.read_text() == name + "\n":
+                yield int(path.parent.name)
+        except OSError:
+            pass

@@ -3,14 +3,13 @@
 """Image options when the power goes at any step. Each command is ended before each of its calls that change files, and the tree that is left is used as
 after a boot: each option is there with its old or its new values, or not at all; programs start, and are recorded exactly if their option is there."""
 import os
-import pathlib
 import re
 import shutil
 import subprocess
 import sys
 
 from image.lab import FILES, OPTIONS, ROOT, Watching, clear, enter, listed, prepare, run
-from live import XHEAP, expect, run_tests, strace_is_here, told, wait_for, xheap
+from live import XHEAP, expect, run_tests, strace_is_here, wait_for, xheap
 
 PERL = FILES / "perl"
 CALLS = ("mkdir", "mkdirat", "write", "fchmod", "fsync", "rename", "renameat", "renameat2", "unlink", "unlinkat", "ftruncate", "symlink", "link")

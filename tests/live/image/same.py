@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 
-from image.lab import FILES, Watching, cgroups, clear, enter, listed, prepare, register, run, wait_until_in_force
+from image.lab import FILES, Watching, cgroups, clear, enter, listed, prepare, register, wait_until_in_force
 from live import expect, is_reading, run_tests, wait_for
 
 PERL = FILES / "perl"

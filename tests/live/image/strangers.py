@@ -13,7 +13,7 @@ import sys
 import time
 
 from image.lab import FILES, OPTIONS, ROOT, Watching, clear, enter, listed, prepare, register, run, usual_places, wait_for_starts, wait_until_in_force
-from live import LONG_SECONDS, PROGRAMS, XHEAP, expect, run_tests, told, wait_for, xheap
+from live import LONG_SECONDS, PROGRAMS, XHEAP, expect, run_tests, told, wait_for
 
 USER = 65534
 AS_USER = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--pdeathsig", "KILL"]

@@ -3,7 +3,6 @@
 """The ways in which programs start, beside an oracle: each program prints its pid and how many blocks it makes, and no two have the same number.
 Each start is recorded with all of its blocks, or is counted as untraced with the reason."""
 import os
-import pathlib
 import pwd
 import select
 import shutil
@@ -11,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from image.lab import FILES, ROOT, TRACES, Watching, clear, enter, listed, prepare, processes, register, run, wait_for_starts, wait_until_in_force
+from image.lab import FILES, TRACES, Watching, clear, enter, listed, prepare, register, run, wait_for_starts, wait_until_in_force
 from live import PROGRAMS, dump_each, expect, run_tests, told, wait_for
 
 SERVED, BYTES = FILES / "served", "777"

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 
-from live import Failure, expect, run_tests, xheap
+from live import expect, run_tests, xheap
 
 HERE = os.path.join(os.environ["SOURCE"], "tests/live/cull")
 CPP, RUST = f"{HERE}/containers.cpp", f"{HERE}/containers.rs"

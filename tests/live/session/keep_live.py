@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from live import BUILD, LONG_SECONDS, PROGRAMS, SOAK, XHEAP, dump, expect, info, processor_ticks, run_tests, stop_session, told, wait_for, xheap
+from live import LONG_SECONDS, PROGRAMS, SOAK, XHEAP, dump, expect, info, processor_ticks, run_tests, stop_session, told, wait_for, xheap
 
 SOURCE = pathlib.Path(os.environ["SOURCE"])
 LEAKING = os.path.join(PROGRAMS, "leaking")

@@ -9,21 +9,9 @@ import signal
 import subprocess
 import sys
 
-from live import LONG_SECONDS, wait_for
+from live import LONG_SECONDS, PROGRAMS, XHEAP, expect, info, run_tests, wait_for
 
-BUILD = pathlib.Path(os.environ["BUILD"]).resolve()
-XHEAP = os.environ["XHEAP"]
-PROGRAMS = BUILD / "tests/live"
 TRACE = "command.xht"
-
-
-class Failure(Exception):
-    pass
-
-
-def expect(what, condition):
-    if not condition:
-        raise Failure(what)
 
 
 def record(*command, options=()):
@@ -33,26 +21,22 @@ def record(*command, options=()):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
 
 
-def info():
-    return json.loads(subprocess.run([XHEAP, "info", TRACE, "--format", "json"], stdout=subprocess.PIPE, check=True).stdout)
-
-
 def test_statuses():
     for script, status in (("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137)):
         done = record("sh", "-c", script)
-        expect(f"{script}: {done.returncode}, expected {status}\n{done.stderr}", done.returncode == status)
+        expect(done.returncode == status, f"{script}: {done.returncode}, expected {status}\n{done.stderr}")
 
 
 def test_missing():
     pathlib.Path("plain").write_text("text\n")
     for command, status in ((["no-such-program"], 2), (["./no-such-file"], 2), (["./plain"], 2), (["/"], 2)):
         done = record(*command)
-        expect(f"{command}: {done.returncode}, expected {status}\n{done.stderr}", done.returncode == status)
-        expect(f"{command}: no reason: {done.stderr}", done.stderr.startswith("xheap: ") and done.stderr.count("\n") == 1)
+        expect(done.returncode == status, f"{command}: {done.returncode}, expected {status}\n{done.stderr}")
+        expect(done.stderr.startswith("xheap: ") and done.stderr.count("\n") == 1, f"{command}: no reason: {done.stderr}")
 
 
 def stripped():
-    shutil.copy(PROGRAMS / "churn_static", "stripped")
+    shutil.copy(f"{PROGRAMS}/churn_static", "stripped")
     subprocess.run(["strip", "stripped"], check=True)
     return "./stripped"
 
@@ -60,15 +44,15 @@ def stripped():
 def test_refused():
     """Static and without symbols: nothing of it can be seen, so it does not run."""
     done = record(stripped())
-    expect(f"refused: {done.returncode} {done.stdout} {done.stderr}", done.returncode == 2 and not done.stdout)
-    expect(f"no reason: {done.stderr}", "symbol" in done.stderr)
+    expect(done.returncode == 2 and not done.stdout, f"refused: {done.returncode} {done.stdout} {done.stderr}")
+    expect("symbol" in done.stderr, f"no reason: {done.stderr}")
 
 
 def test_refused_child():
     """As a child it runs untouched, and is named."""
     done = record("sh", "-c", f"{stripped()}; echo after")
-    expect(f"{done.returncode} {done.stdout} {done.stderr}", done.returncode == 0 and done.stdout == "ok\nafter\n")
-    expect(f"not named: {done.stderr}", "stripped" in done.stderr)
+    expect(done.returncode == 0 and done.stdout == "ok\nafter\n", f"{done.returncode} {done.stdout} {done.stderr}")
+    expect("stripped" in done.stderr, f"not named: {done.stderr}")
 
 
 def events_by_image():
@@ -102,14 +86,14 @@ def test_short_programs():
         record(*words)
         rows = json.loads(subprocess.run([XHEAP, "heap", TRACE, "-frames", "-by", "thread", "-noDefaultCull", "-format", "json"], stdout=subprocess.PIPE, check=True).stdout)
         names = {row["thread"].split()[-1] for row in rows["actions"][0]["rows"]}
-        expect(f"threads of {words}: {names}", names <= {name})
+        expect(names <= {name}, f"threads of {words}: {names}")
 
 
 def test_no_follow():
     done = record("sh", "-c", f"'{PROGRAMS}/churn'; :", options=["--no-follow"])
-    expect(f"{done.returncode} {done.stdout} {done.stderr}", done.returncode == 0 and done.stdout == "ok\n")
+    expect(done.returncode == 0 and done.stdout == "ok\n", f"{done.returncode} {done.stdout} {done.stderr}")
     counts = events_by_image()
-    expect(f"events of {counts}", counts and "churn" not in counts)
+    expect(counts and "churn" not in counts, f"events of {counts}")
 
 
 def test_until_exit():
@@ -120,9 +104,9 @@ def test_until_exit():
     with open("go", "w"):
         wait_for("events of the child", lambda: has_events_of("attached"))
         errors = recorder.communicate("\n", timeout=LONG_SECONDS)[1]
-        expect(f"{recorder.returncode} {errors}", recorder.returncode == 0)
-        expect(f"not named: {errors}", "attached" in errors)
-        expect("the child has ended, too", pathlib.Path("late").read_text() == "")
+        expect(recorder.returncode == 0, f"{recorder.returncode} {errors}")
+        expect("attached" in errors, f"not named: {errors}")
+        expect(pathlib.Path("late").read_text() == "", "the child has ended, too")
     wait_for("good end of the child", lambda: pathlib.Path("late").read_text() == "bad 0\n")
 
 
@@ -131,41 +115,29 @@ def test_signal():
     process = subprocess.Popen([XHEAP, "record", "-o", TRACE, "--", "sh", "-c",
                                 "trap 'echo caught; exit 9' TERM; echo ready; while :; do sleep 0.05; done"],
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    expect("not ready", process.stdout.readline() == "ready\n")
+    expect(process.stdout.readline() == "ready\n", "not ready")
     process.send_signal(signal.SIGTERM)
     output, errors = process.communicate(timeout=LONG_SECONDS)
-    expect(f"{process.returncode} {output} {errors}", process.returncode == 9 and output == "caught\n")
+    expect(process.returncode == 9 and output == "caught\n", f"{process.returncode} {output} {errors}")
 
 
 def test_summary():
     done = record("sh", "-c", "echo text; echo errors >&2")
     lines = done.stderr.splitlines()
-    expect(f"output: {done.stdout}", done.stdout == "text\n")
-    expect(f"the program's errors come first: {lines}", lines and lines[0] == "errors")
-    expect(f"the file is named: {lines}", any(TRACE in line for line in lines))
-    expect(f"the last line is what to type next: {lines}", "xheap report" in lines[-1])
-    expect("quiet is not quiet", record("true", options=["--quiet"]).stderr == "")
-    facts = info()
-    expect(f"not complete: {facts}", facts["complete"] and facts["lost_events"] == 0)
+    expect(done.stdout == "text\n", f"output: {done.stdout}")
+    expect(lines and lines[0] == "errors", f"the program's errors come first: {lines}")
+    expect(any(TRACE in line for line in lines), f"the file is named: {lines}")
+    expect("xheap report" in lines[-1], f"the last line is what to type next: {lines}")
+    expect(record("true", options=["--quiet"]).stderr == "", "quiet is not quiet")
+    facts = info(TRACE)
+    expect(facts["complete"] and facts["lost_events"] == 0, f"not complete: {facts}")
 
 
 def test_default_file():
     done = subprocess.run([XHEAP, "record", "true"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
     files = list(pathlib.Path(".").glob("xheap.true.*.xht"))
-    expect(f"{done.returncode} {files} {done.stderr}", done.returncode == 0 and len(files) == 1)
+    expect(done.returncode == 0 and len(files) == 1, f"{done.returncode} {files} {done.stderr}")
 
 
-def main():
-    failed = 0
-    for name, test in list(globals().items()):
-        if name.startswith("test_"):
-            try:
-                test()
-            except Failure as failure:
-                failed += 1
-                print(f"{name}: {failure}")
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+sys.exit(run_tests(test_statuses, test_missing, test_refused, test_refused_child, test_short_programs, test_no_follow, test_until_exit, test_signal,
+                   test_summary, test_default_file))

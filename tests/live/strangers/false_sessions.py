@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """False sessions of another user: sockets that answer nothing, that never end, or that send text which steers terminals. Root does not connect to them unasked,
 and whatever root asks them ends with a clear error. All of it lies on file systems of this test's own."""
+import concurrent.futures
 import contextlib
 import os
 import signal
@@ -79,17 +80,24 @@ def all_of_them():
         stop_session("own")
 
 
+def at_once(do, items):
+    """Do it for all items at the same time: each waits for a limit."""
+    with concurrent.futures.ThreadPoolExecutor(len(items)) as pool:
+        list(pool.map(do, items))
+
+
 def ends():
     """Whatever root asks of a session that is mute, or sends without end, comes to its end with an error that says so."""
-    commands = ("query",), ("flush",), ("stop",)
-    said = {"mute": "does not answer", "full": "does not answer", "busy": "sends more than", "notes": "sends more than", "targets": "sends more than"}
-    for kind, reason in said.items():
-        with false_session(kind):
-            for words in commands:
-                text = asked(kind, *words, f"{USER}/{kind}")
-                expect(reason in text, f"{words} of {kind}: {text[-300:]}")
-            text = asked(kind, "report", "-session", f"{USER}/{kind}")
-            expect(reason in text, f"report of {kind}: {text[-300:]}")
+    reasons = {"mute": "does not answer", "full": "does not answer", "busy": "sends more than", "notes": "sends more than", "targets": "sends more than"}
+
+    def end(item):
+        kind, words = item
+        text = asked(kind, *words, f"{USER}/{kind}")
+        expect(reasons[kind] in text, f"{words} of {kind}: {text[-300:]}")
+    with contextlib.ExitStack() as stack:
+        for kind in reasons:
+            stack.enter_context(false_session(kind))
+        at_once(end, [(kind, words) for kind in reasons for words in (("query",), ("flush",), ("stop",), ("report", "-session"))])
 
 
 def stopped():
@@ -98,8 +106,7 @@ def stopped():
     logger = told("query", "own")["logger_pid"]
     os.kill(logger, signal.SIGSTOP)
     try:
-        for words in ("query",), ("flush",), ("stop",):
-            expect("does not answer" in asked("own", *words, "own"), f"{words}")
+        at_once(lambda word: expect("does not answer" in asked("own", word, "own"), word), ("query", "flush", "stop"))
         expect("own: its logger does not answer" in xheap("sessions"), "a stopped logger is listed otherwise")
     finally:
         os.kill(logger, signal.SIGCONT)

@@ -11,6 +11,7 @@ usage: hostile.py [NAME...]        ROUNDS=N, SEED=N: other rounds; SOAK=1: 1,000
 
 A failure names the seed of its round: SEED=THAT ROUNDS=1 repeats it.
 """
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -332,34 +333,39 @@ def is_breaking():
 
 
 def leased():
-    """The kernel lets nobody trace a process that waits in an exec, nor stops a thread there. The recording ends before the lease does."""
-    for kind in "exec", "announced":
-        end_leased(kind)
+    """The kernel lets nobody trace a process that waits in an exec, nor stops a thread there. The recording ends before the lease does, with many such
+    processes, too."""
+    for kind, count in (("exec", 1), ("announced", 1), ("exec", 14)):
+        end_leased(kind, count)
 
 
-def end_leased(kind):
+def end_leased(kind, count):
     session = Session(f"leased-{kind}")
     signal.signal(signal.SIGIO, signal.SIG_IGN)
     shutil.copy("/bin/true", "interpreter")
     pathlib.Path("script").write_text(f"#!{os.path.abspath('interpreter')}\n")
     os.chmod("script", 0o755)
-    pid, file = 0, os.open("interpreter", os.O_RDONLY)
+    hostile, pids, file = [], [], os.open("interpreter", os.O_RDONLY)
     try:
         fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-        hostile = Hostile(session, [kind, os.path.abspath("script")])
-        pid = wait_for("a target", lambda: [row["pid"] for row in told("query", session.name)["targets"] if row["pid"] not in session.pids])[0]
+        hostile += [Hostile(session, [kind, os.path.abspath("script")]) for _ in range(count)]
+        wait_for("targets", lambda: len(told("query", session.name)["targets"]) == len(session.pids) + count)
+        pids += [row["pid"] for row in told("query", session.name)["targets"] if row["pid"] not in session.pids]
         wait_for("an exec that waits", is_breaking)
-        ready, _, _ = select.select([hostile.process.stdout], [], [], LONG_SECONDS)
-        expect(ready and hostile.process.stdout.read(10) == b"announced\n", "it did not come to announce anything")
+        for each in hostile:
+            ready, _, _ = select.select([each.process.stdout], [], [], LONG_SECONDS)
+            expect(ready and each.process.stdout.read(10) == b"announced\n", "it did not come to announce anything")
         session.ask()
         session.answered()
         session.end()
-        expect(is_breaking(), f"{kind}: the recording ended only after the exec")
+        expect(is_breaking(), f"{kind}, {count}: the recording ended only after the exec")
     finally:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         os.close(file)
-        if pid:
-            os.kill(pid, 9)
-            hostile.process.wait()
+        for each in hostile if pids else []:
+            each.process.wait()
         session.kill()
 
 

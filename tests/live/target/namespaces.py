@@ -10,23 +10,11 @@ import signal
 import subprocess
 import sys
 
-from live import LONG_SECONDS, is_reading, wait_for
+from live import LONG_SECONDS, PROGRAMS, XHEAP, expect, is_reading, run_tests, wait_for
 
-BUILD = pathlib.Path(os.environ["BUILD"]).resolve()
-XHEAP = os.environ["XHEAP"]
-PROGRAMS = BUILD / "tests/live"
 TRACE = os.path.abspath("namespaces.xht")
 OUTER = ["unshare", "--user", "--map-root-user"]
 SKIP = 77
-
-
-class Failure(Exception):
-    pass
-
-
-def expect(what, condition):
-    if not condition:
-        raise Failure(what)
 
 
 def record(*command):
@@ -51,13 +39,13 @@ def events_by_image():
 
 
 def check(done, output, images):
-    expect(f"{done.returncode} {done.stdout!r}\n{done.stderr}", done.returncode == 0 and done.stdout == output)
-    expect(f"something ran untraced: {done.stderr}", "untraced" not in done.stderr and "hooked" not in done.stderr)
+    expect(done.returncode == 0 and done.stdout == output, f"{done.returncode} {done.stdout!r}\n{done.stderr}")
+    expect("untraced" not in done.stderr and "hooked" not in done.stderr, f"something ran untraced: {done.stderr}")
     counts = events_by_image()
     for image in images:
-        expect(f"no events of {image}: {counts}", counts.get(image, 0) > 0)
+        expect(counts.get(image, 0) > 0, f"no events of {image}: {counts}")
     for row in rows("--processes"):
-        expect(f"end not known: {row}", row["end"] in ("exit", "exec", "signal"))
+        expect(row["end"] in ("exit", "exec", "signal"), f"end not known: {row}")
     return counts
 
 
@@ -67,20 +55,20 @@ def test_pids():
                   f"'{PROGRAMS}/churn'; ('{PROGRAMS}/churn'); sh -c 'kill -9 $$'; echo $$")
     check(done, "ok\nok\n1\n", [os.path.basename(os.path.realpath("/bin/sh")), "churn"])
     processes = rows("--processes")
-    expect(f"pids are not ours: {processes}", all(row["pid"] > 1 for row in processes))
-    expect(f"nobody was killed: {processes}", any(row["end"] == "signal" and row["status"] == 9 for row in processes))
+    expect(all(row["pid"] > 1 for row in processes), f"pids are not ours: {processes}")
+    expect(any(row["end"] == "signal" and row["status"] == 9 for row in processes), f"nobody was killed: {processes}")
     images = {(row["pid"], row["exec_generation"]): row for row in processes}
     for (pid, generation), row in images.items():
         before = images.get((pid, generation - 1))
         if before and before["end"] == "exec":
-            expect(f"an image ends after its successor begins: {before} {row}", before["end_ns"] <= row["start_ns"])
+            expect(before["end_ns"] <= row["start_ns"], f"an image ends after its successor begins: {before} {row}")
 
 
 def test_threads():
     """More threads, one after the other, than there are places: those of dead ones must come free."""
-    done = record(*OUTER, "--pid", "--fork", "--mount-proc", PROGRAMS / "threads", "short", "3000")
+    done = record(*OUTER, "--pid", "--fork", "--mount-proc", f"{PROGRAMS}/threads", "short", "3000")
     check(done, done.stdout, ["threads"])
-    expect(f"calls found no room: {done.stderr}", "found no room" not in done.stderr)
+    expect("found no room" not in done.stderr, f"calls found no room: {done.stderr}")
 
 
 def test_mounts():
@@ -99,7 +87,7 @@ def test_root():
     root = pathlib.Path("root")
     (root / "usr/bin").mkdir(parents=True)
     (root / "bin").symlink_to("/usr/bin")
-    for program in ("/bin/sh", PROGRAMS / "churn"):
+    for program in ("/bin/sh", f"{PROGRAMS}/churn"):
         shutil.copy(program, root / "usr/bin" / pathlib.Path(program).name)
         for library in libraries(program):
             (root / library[1:]).parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +102,7 @@ def test_descriptors():
     command = [*OUTER, "--mount", "sh", "-c", f"mount -t tmpfs none /dev/shm && {script}"]
     alone = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
     done = record(*command)
-    expect(f"{done.stdout!r}, alone {alone.stdout!r}\n{done.stderr}", done.stdout == alone.stdout)
+    expect(done.stdout == alone.stdout, f"{done.stdout!r}, alone {alone.stdout!r}\n{done.stderr}")
 
 
 def inner_children():
@@ -128,21 +116,21 @@ def on_one_processor(*command):
 
 def test_same_pids():
     """Children that are each the first of a pid namespace have the same pid to themselves, and another one to us."""
-    for count, command in ((5, [*OUTER, PROGRAMS / "inner", 5]), (100, on_one_processor(*OUTER, PROGRAMS / "inner", 100))):
+    for count, command in ((5, [*OUTER, f"{PROGRAMS}/inner", 5]), (100, on_one_processor(*OUTER, f"{PROGRAMS}/inner", 100))):
         check_same_pids(record(*command), count)
 
 
 def check_same_pids(done, count):
-    expect(f"{done.returncode} {done.stdout!r}\n{done.stderr}", done.returncode == 0 and done.stdout == f"{count} good\n")
+    expect(done.returncode == 0 and done.stdout == f"{count} good\n", f"{done.returncode} {done.stdout!r}\n{done.stderr}")
     children = inner_children()
-    expect(f"processes: {children}", len(children) == count and len({row["pid"] for row in children}) == count)
-    expect(f"pids are not ours: {children}", min(row["pid"] for row in children) > 1)
-    expect(f"ends: {children}", all(row["end"] == "exit" and row["status"] == 0 for row in children))
+    expect(len(children) == count and len({row["pid"] for row in children}) == count, f"processes: {children}")
+    expect(min(row["pid"] for row in children) > 1, f"pids are not ours: {children}")
+    expect(all(row["end"] == "exit" and row["status"] == 0 for row in children), f"ends: {children}")
     events = {}
     for row in rows("--events"):
         events[row["process"]] = events.get(row["process"], 0) + 1
     found = {events.get(row["id"] if "id" in row else row["process"]) for row in children}
-    expect(f"events: {events}", len(found) == 1 and min(found) > 2000)
+    expect(len(found) == 1 and min(found) > 2000, f"events: {events}")
 
 
 def test_unknown_pids():
@@ -156,12 +144,12 @@ def test_unknown_pids():
 
     pathlib.Path(TRACE).unlink(missing_ok=True)
     xheap("start", name, "-o", TRACE)
-    target = subprocess.Popen([XHEAP, "launch", name, "--", *OUTER, PROGRAMS / "inner", "5", "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    target = subprocess.Popen([XHEAP, "launch", name, "--", *OUTER, f"{PROGRAMS}/inner", "5", "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                               env=environment)
     logger = json.loads(xheap("query", name, "--format", "json"))["logger_pid"]
     try:
         # Its libraries are loaded, and so hooked, when it reads its input: the loader asks the logger, which does not answer any more soon.
-        wait_for("inner that reads its input", lambda: any(row["command"] == f"{PROGRAMS / 'inner'} 5 wait" and is_reading(row["pid"])
+        wait_for("inner that reads its input", lambda: any(row["command"] == f"{PROGRAMS}/inner 5 wait" and is_reading(row["pid"])
                                                            for row in json.loads(xheap("query", name, "--format", "json"))["targets"]))
         os.kill(logger, signal.SIGSTOP)
         said = target.communicate("go\n", timeout=LONG_SECONDS)[0]
@@ -170,9 +158,9 @@ def test_unknown_pids():
         target.kill()
         xheap("stop", name)
     children = inner_children()
-    expect(f"{said!r}: {children}", said == "5 good\n" and len(children) == 5 and not any("pid" in row for row in children))
+    expect(said == "5 good\n" and len(children) == 5 and not any("pid" in row for row in children), f"{said!r}: {children}")
     text = subprocess.run([XHEAP, "info", TRACE], stdout=subprocess.PIPE, check=True, text=True).stdout
-    expect(f"info: {text}", sum(line.split()[1:2] == ["-"] for line in text.splitlines()) == 5)
+    expect(sum(line.split()[1:2] == ["-"] for line in text.splitlines()) == 5, f"info: {text}")
 
 
 def test_proc_of_others():
@@ -180,24 +168,11 @@ def test_proc_of_others():
     for how, reason in ((["--pid", "--fork"], "another pid namespace"), (["--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"], "not mounted")):
         done = subprocess.run([*OUTER, *how, XHEAP, "record", "-o", TRACE, "--", "echo", "ran"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS)
-        expect(f"{done.returncode} {done.stdout!r}: {done.stderr}", done.returncode == 2 and not done.stdout and reason in done.stderr)
+        expect(done.returncode == 2 and not done.stdout and reason in done.stderr, f"{done.returncode} {done.stdout!r}: {done.stderr}")
 
 
-def main():
-    allowed = subprocess.run([*OUTER, "--pid", "--fork", "--mount-proc", "true"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    if allowed.returncode:
-        print(f"no namespaces here: {allowed.stderr.strip()}")
-        return SKIP
-    failed = 0
-    for name, test in list(globals().items()):
-        if name.startswith("test_"):
-            try:
-                test()
-            except Failure as failure:
-                failed += 1
-                print(f"{name}: {failure}")
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+allowed = subprocess.run([*OUTER, "--pid", "--fork", "--mount-proc", "true"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+if allowed.returncode:
+    print(f"no namespaces here: {allowed.stderr.strip()}")
+    sys.exit(SKIP)
+sys.exit(run_tests(test_pids, test_threads, test_mounts, test_root, test_descriptors, test_same_pids, test_unknown_pids, test_proc_of_others))

@@ -8,7 +8,7 @@ import struct
 import subprocess
 import sys
 
-from live import PROGRAMS, XHEAP, dump, expect, info, loader_of, run_tests, wait_for
+from live import PROGRAMS, XHEAP, dump, expect, loader_of, run_tests, wait_for
 
 TRACE = "placement.xht"
 KINDS = ("pie", "low", "static", "static_high", "static_pie", "static_full", "static_high_full", "pie_by_loader", "low_by_loader")

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """A process that gains privileges by its exec is left alone and keeps them, whatever the way: by an image option, and by sessions that follow execs."""
-import ctypes
 import json
 import os
 import pathlib
