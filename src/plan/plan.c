@@ -35,9 +35,9 @@ static uint32_t node_add(struct plan *plan, struct plan_node node)
 		PLAN_NOTHING, PLAN_NOTHING, PLAN_NOTHING \
 	}
 
-uint32_t plan_column(struct plan *plan, unsigned column)
+uint32_t plan_column(struct plan *plan, enum column_id column)
 {
-	const struct column *listed = column < COLUMN_COUNT ? column_find(plan->source, (enum column_id)column) : NULL;
+	const struct column *listed = column < COLUMN_COUNT ? column_find(plan->source, column) : NULL;
 	if (!listed || !listed->fill)
 		return PLAN_NOTHING;
 	return node_add(plan, (struct plan_node){.operation = PLAN_COLUMN,

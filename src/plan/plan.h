@@ -61,26 +61,6 @@ enum plan_type {
 enum plan_operator { PLAN_OPERATORS(X) PLAN_OPERATOR_COUNT };
 #undef X
 
-/* Of dx, until it says so itself. */
-#define plan_source column_source
-#define PLAN_ALLOCATIONS COLUMNS_OF_ALLOCATIONS
-#define PLAN_EVENTS COLUMNS_OF_EVENTS
-enum plan_column {
-	PLAN_ID = COLUMN_ID,
-	PLAN_ACTION = COLUMN_ACTION,
-	PLAN_HEAP = COLUMN_HEAP,
-	PLAN_USABLE = COLUMN_USABLE,
-	PLAN_FUNCTION = COLUMN_FUNCTION,
-	PLAN_SIZE = COLUMN_SIZE,
-	PLAN_END_KIND = COLUMN_END_KIND,
-	PLAN_LIFETIME = COLUMN_LIFETIME,
-	PLAN_FREE_FUNCTION = COLUMN_FREE_FUNCTION,
-	PLAN_DURATION = COLUMN_DURATION,
-	PLAN_FLAGS = COLUMN_FLAGS,
-	PLAN_ADDRESS = COLUMN_ADDRESS,
-	PLAN_PREVIOUS_ADDRESS = COLUMN_PREVIOUS_ADDRESS
-};
-
 /** No node. */
 #define PLAN_NOTHING UINT32_MAX
 
@@ -144,7 +124,7 @@ void plan_init(struct plan *plan, enum column_source source);
 void plan_fini(struct plan *plan);
 
 /** Return a node for a column; PLAN_NOTHING: the source lacks it, or it is a text. */
-uint32_t plan_column(struct plan *plan, unsigned column);
+uint32_t plan_column(struct plan *plan, enum column_id column);
 uint32_t plan_number(struct plan *plan, uint64_t number);
 uint32_t plan_time(struct plan *plan, int64_t time_ns);
 uint32_t plan_truth(struct plan *plan, bool is_true);

@@ -61,7 +61,7 @@ static void step_take(struct plan *plan, const uint8_t step[STEP_BYTES])
 	uint32_t a = step[1], b = step[2], c = step[3];
 	switch (step[0] % 12) {
 	case 0:
-		plan_column(plan, (unsigned)(a % (COLUMN_COUNT + 1)));
+		plan_column(plan, (enum column_id)(a % (COLUMN_COUNT + 1)));
 		break;
 	case 1:
 		plan_number(plan, (uint64_t)a << b % 64);
