@@ -13,8 +13,7 @@
 #include "cli/ask/diff_limits.h"
 #include "cli/ask/heap_options.h"
 #include "cli/formats.h"
-#include "export/collapsed.h"
-#include "export/report.h"
+#include "export/export.h"
 #include "query/window_word.h"
 
 enum { TOP_TEXT = 25 };
@@ -333,7 +332,7 @@ static void print(void *context, struct sink *out, bool is_colored)
 {
 	struct diff_printing *printing = context;
 	printing->report->diff.input->is_colored = is_colored;
-	report_write(printing->report, printing->format, out);
+	export_formats[printing->format].write(printing->report, out);
 }
 
 static int report_print(struct diff_input *comparing, struct report *report)
@@ -355,15 +354,6 @@ static unsigned damaged_trace(const struct diff_input *comparing)
 	while (i < comparing->trace_count && analysis_is_good(comparing->traces[i].analysis.table))
 		i++;
 	return i;
-}
-
-/* Folded stacks need no rows. */
-static void rows_make(const struct diff_options *options, struct report *report)
-{
-	if (options->heap.format == REPORT_FOLDED)
-		collapsed_name(report->diff.input);
-	else
-		report_make(report, options->heap.top);
 }
 
 static int report_show(struct diff_input *comparing, struct action_input *input)
@@ -390,7 +380,7 @@ static int report_show(struct diff_input *comparing, struct action_input *input)
 	if (status == CLI_OK && options->basis != DIFF_AS_IS)
 		report.diff.scales = scales;
 	if (status == CLI_OK)
-		rows_make(options, &report);
+		export_prepare(&report, (enum report_format)options->heap.format, options->heap.top);
 	/* Nothing is shown of what a damaged index answers. */
 	if (status == CLI_OK && damaged_trace(comparing) == comparing->trace_count) {
 		status = report_print(comparing, &report);

@@ -14,7 +14,6 @@
 #include "cli/ask/heap_options.h"
 #include "cli/formats.h"
 #include "cli/layout_options.h"
-#include "export/collapsed.h"
 
 enum { SAVE_BYTES = 1 << 16 };
 enum { HEAP_AGAIN = -1 }; /* in place of a status: the index is damaged, and nothing has been shown */
@@ -287,7 +286,7 @@ static void print(void *context, struct sink *out, bool is_colored)
 {
 	struct heap_printing *printing = context;
 	printing->report->diff.input->is_colored = is_colored;
-	report_write(printing->report, printing->format, out);
+	export_formats[printing->format].write(printing->report, out);
 }
 
 static void parts_take(const struct heap_options *options, struct report_part parts[PART_MAX])
@@ -325,10 +324,7 @@ static int parts_show(const struct heap_options *options, struct action_input *i
 				.filter_count = options->filter.asked.note_count,
 				.is_reversed = options->is_reversed};
 	parts_take(options, parts);
-	if (options->format == REPORT_FOLDED)
-		collapsed_name(input);
-	else
-		report_make(&report, options->top);
+	export_prepare(&report, (enum report_format)options->format, options->top);
 	struct heap_printing printing = {&report, (enum report_format)options->format};
 	const struct symbols *symbols = analysis->symbols;
 	int status = analysis_is_good(source->table) ? heap_print(options, &symbols, 1, print, &printing) : HEAP_AGAIN;
@@ -349,7 +345,7 @@ static int input_show(struct heap_options *options, struct action_input *input, 
 	int status = filter_prepare(&options->filter, source->table, source->names);
 	if (status != CLI_OK)
 		return status;
-	if (options->format == REPORT_CSV || options->format == REPORT_FOLDED)
+	if (!(export_formats[options->format].flags & EXPORT_CAVEATS))
 		filter_say_outside(&options->filter, range, source->table->duration_ns);
 	struct report_part parts[PART_MAX];
 	struct diag diag = {""};
@@ -374,18 +370,22 @@ static bool has_totals_only(const struct heap_options *options)
 	return options->part_count > 0;
 }
 
-/* Folded stacks are whole: their readers show callers and callees, however many there are. */
-static int folded_settle(const struct heap_options *options)
+/* Stacks of a format that has all of them are whole: its readers show callers and callees, however many there are. */
+static int format_settle(const struct heap_options *options)
 {
+	const struct export_format *format = &export_formats[options->format];
+	const bool has_all_stacks = format->flags & EXPORT_ALL_STACKS;
+	if (format->flags & EXPORT_ONE_ACTION && options->part_count > 1)
+		return cli_fail("-format %s: one of -stacks, -frames, -image, ... at a time", format->name);
 	if (options->with_default_cull && options->without_default_cull)
 		return cli_fail("-defaultCull and -noDefaultCull exclude each other");
-	if (options->format != REPORT_FOLDED)
+	if (!has_all_stacks)
 		return options->is_reversed ? cli_fail("-reverse is for -format folded") : 0;
 	if (options->part_count > 1 || options->parts[0].action != &action_stacks)
-		return cli_fail("-format folded has stacks: write -stacks [KEY], and no other action");
+		return cli_fail("-format %s has stacks: write -stacks [KEY], and no other action", format->name);
 	if (options->top != HEAP_TOP_DEFAULT)
-		return cli_fail("-format folded has all stacks, so that their numbers add up to the total: leave out "
-				"-top");
+		return cli_fail("-format %s has all stacks, so that their numbers add up to the total: leave out -top",
+				format->name);
 	return 0;
 }
 
@@ -402,12 +402,10 @@ int heap_options_settle(struct heap_options *options)
 	for (unsigned i = 0; options->by == HEAP_BY_HEAP && i < options->part_count; i++)
 		if (options->parts[i].action->is_by_heap)
 			return cli_fail("-by heap: -heaps is by heap already");
-	if (options->format == REPORT_CSV && options->part_count > 1)
-		return cli_fail("-format csv: one of -stacks, -frames, -image, ... at a time");
-	if (folded_settle(options))
+	if (format_settle(options))
 		return CLI_FAILED;
-	bool uses_default =
-		options->format == REPORT_FOLDED ? options->with_default_cull : !options->without_default_cull;
+	const bool has_all_stacks = export_formats[options->format].flags & EXPORT_ALL_STACKS;
+	const bool uses_default = has_all_stacks ? options->with_default_cull : !options->without_default_cull;
 	if (uses_default)
 		heap_cull_use_default(&options->cull);
 	return 0;
