@@ -12,7 +12,7 @@
 #include "cli/ask/diff_limits.h"
 #include "cli/ask/heap_options.h"
 #include "cli/formats.h"
-#include "export/collapsed.h"
+#include "export/export.h"
 
 enum { TOP_TEXT = 25 };
 
@@ -212,11 +212,7 @@ static int answer_make(void *context, struct diag *diag)
 	}
 	if (options->basis != DIFF_AS_IS)
 		answer->report.diff.scales = answer->scales;
-	/* Folded stacks need no rows. */
-	if (heap->format == REPORT_FOLDED)
-		collapsed_name(answer->report.diff.input);
-	else
-		report_make(&answer->report, heap->top);
+	export_prepare(&answer->report, (enum report_format)heap->format, heap->top);
 	return 0;
 }
 
@@ -229,7 +225,7 @@ static void print(void *context, struct sink *out, bool is_colored)
 {
 	struct diff_answer *answer = context;
 	answer->report.diff.input->is_colored = is_colored;
-	report_write(&answer->report, (enum report_format)answer->options->heap.format, out);
+	export_formats[answer->options->heap.format].write(&answer->report, out);
 }
 
 static int answer_show(struct diff_answer *answer)
