@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "action/report/report.h"
 #include "api/api.h"
 #include "match/moment.h"
+#include "query/filter_words.h"
 #include "query/nearest.h"
 
 _Static_assert(XHEAP_AIFI == (int)HEAP_AIFI && XHEAP_AOFO == (int)HEAP_AOFO && XHEAP_CLASS_ANY == (int)HEAP_CLASS_NONE,

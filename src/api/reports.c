@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports: the actions of the command, with their rows. */
 #include "action/actions/action_table.h"
-#include "action/report/report.h"
+#include "export/report.h"
 
 #include <errno.h>
 #include <math.h>
@@ -207,7 +207,7 @@ static int ask(struct xheap_report *report, struct heap_names *names, enum heap_
 	report->input.layout = (struct text_layout){.width = TEXT_WIDTH_DEFAULT,
 						    .has_unicode = text_has_unicode(),
 						    .has_all_frames = report->options.without_default_cull};
-	report->report = (struct report){.input = &report->input,
+	report->report = (struct report){.diff = {.input = &report->input, .runs = {1}},
 					 .parts = &report->part,
 					 .part_count = 1,
 					 .filters = report->filter.asked.notes,

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "action/report/losses.h"
-#include "action/report/report.h"
 #include "api/api.h"
 #include "base/memory.h"
 #include "match/match.h"

@@ -15,7 +15,7 @@ def main():
     listed = subprocess.run([SOURCE / "tests/run", "--build", os.environ["BUILD"], "--list"], stdout=subprocess.PIPE, text=True, check=True)
     # That list has unit tests only when they are built.
     tests, lacking = {*listed.stdout.split(), *(f"unit/{path.stem}" for path in (SOURCE / "tests/unit").glob("*.c"))}, []
-    named = re.findall(r"\b((?:unit|live|cli|fuzz)/\w+)(?: \(([\w, ]+)\))?", text)
+    named = re.findall(r"\b((?:unit|live|cli|fuzz)/[\w/]+)(?: \(([\w, ]+)\))?", text)
     for test, functions in named:
         sources = "".join(path.read_text() for path in (SOURCE / "tests").glob(f"{test}.*"))
         lacking += [test] if test not in tests else []

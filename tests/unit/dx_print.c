@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "dx/debugger.h"
-#include "dx/print.h"
+#include "dx/model/debugger.h"
+#include "dx/print/print.h"
 #include "scene.h"
 
 enum { MEMORY_BYTES = 1 << 24, ROWS = 3, LONG_ROWS = 1000, WIDE_ROW = 300, LATE_ROW = 700, ANSWER_BYTES = 1 << 17 };
@@ -223,7 +223,6 @@ static void test_a_long_grid_begins_at_once(void **state)
 static int open_trace(void **state)
 {
 	struct scene scene;
-	struct diag diag = {""};
 	char path[] = "dx_print.XXXXXX";
 	int fd = mkstemp(path);
 	(void)state;
@@ -232,8 +231,7 @@ static int open_trace(void **state)
 	uint32_t process = scene_process(&scene, 100, TRACE_NONE, 0), thread = scene_thread(&scene, process, 100);
 	scene_alloc(&scene, thread, 10, 0x10000, 16);
 	scene_end(&scene, process, 0x1000, TRACE_END_EXIT, 0);
-	scene_close(&scene);
-	assert_int_equal(trace_open(&trace, path, &diag), 0);
+	trace = scene_read(&scene, path);
 	unlink(path);
 	close(fd);
 	return 0;

@@ -83,9 +83,8 @@ static int begin(void **state)
 		scene_earlier(&scene, none, 5, 0x9000000 + 0x1000 * i, 100 + i);
 	events_make(&scene, threads, stacks);
 	scene_end(&scene, processes[0], TIMES, TRACE_END_EXIT, 0);
-	scene_close(&scene);
-	assert_int_equal(trace_open(&trace, path, &diag), 0);
-	assert_int_equal(heap_table_build(&table, trace, NULL, &diag), 0);
+	trace = scene_read(&scene, path);
+	table = scene_match(trace);
 	assert_true(table->count > PACK_ROWS * 8);
 	struct heap_build how = {.fd = heap_index_begin(".", &diag), .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
 	const char *paths = index_path;
@@ -100,10 +99,8 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
-	heap_table_free(table);
 	heap_table_free(indexed);
-	trace_close(trace);
-	unlink(path);
+	scene_remove(path, trace, table);
 	unlink(index_path);
 	return 0;
 }

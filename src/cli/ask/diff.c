@@ -7,14 +7,14 @@
 #include <sys/stat.h>
 
 #include "action/actions/action_table.h"
-#include "action/diff/diff_report.h"
-#include "action/report/collapsed.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/ask/analysis.h"
 #include "cli/ask/diff_limits.h"
 #include "cli/ask/heap_options.h"
 #include "cli/formats.h"
+#include "export/collapsed.h"
+#include "export/report.h"
 #include "query/window_word.h"
 
 enum { TOP_TEXT = 25 };
@@ -325,7 +325,7 @@ static void sources_end(struct diff_input *comparing)
 /* ---- all of it ---- */
 
 struct diff_printing {
-	struct diff_report *report;
+	struct report *report;
 	enum report_format format;
 };
 
@@ -333,10 +333,10 @@ static void print(void *context, struct sink *out, bool is_colored)
 {
 	struct diff_printing *printing = context;
 	printing->report->diff.input->is_colored = is_colored;
-	diff_report_write(printing->report, printing->format, out);
+	report_write(printing->report, printing->format, out);
 }
 
-static int report_print(struct diff_input *comparing, struct diff_report *report)
+static int report_print(struct diff_input *comparing, struct report *report)
 {
 	const struct heap_options *heap = &comparing->options->heap;
 	const struct symbols **symbols = memory_zeroed(comparing->trace_count, sizeof(*symbols));
@@ -358,32 +358,32 @@ static unsigned damaged_trace(const struct diff_input *comparing)
 }
 
 /* Folded stacks need no rows. */
-static void rows_make(const struct diff_options *options, struct diff_report *report)
+static void rows_make(const struct diff_options *options, struct report *report)
 {
 	if (options->heap.format == REPORT_FOLDED)
 		collapsed_name(report->diff.input);
 	else
-		diff_report_make(report, options->heap.top);
+		report_make(report, options->heap.top);
 }
 
 static int report_show(struct diff_input *comparing, struct action_input *input)
 {
 	struct diff_options *options = comparing->options;
-	struct diff_part parts[PART_MAX] = {0};
+	struct report_part parts[PART_MAX] = {0};
 	long double *scales = memory_zeroed(comparing->source_count, sizeof(*scales));
 	struct diag diag = {""};
-	struct diff_report report = {.diff = {.input = input,
-					      .runs = {(unsigned)options->separated,
-						       comparing->source_count - (unsigned)options->separated}},
-				     .parts = parts,
-				     .part_count = options->heap.part_count,
-				     .filters = options->heap.filter.asked.notes,
-				     .filter_count = options->heap.filter.asked.note_count,
-				     .basis = options->basis,
-				     .is_reversed = options->heap.is_reversed};
+	struct report report = {.diff = {.input = input,
+					 .runs = {(unsigned)options->separated,
+						  comparing->source_count - (unsigned)options->separated}},
+				.parts = parts,
+				.part_count = options->heap.part_count,
+				.filters = options->heap.filter.asked.notes,
+				.filter_count = options->heap.filter.asked.note_count,
+				.basis = options->basis,
+				.is_reversed = options->heap.is_reversed};
 	for (unsigned i = 0; i < report.part_count; i++)
-		parts[i] = (struct diff_part){.action = options->heap.parts[i].action,
-					      .sort = options->heap.parts[i].sort};
+		parts[i] = (struct report_part){.action = options->heap.parts[i].action,
+						.sort = options->heap.parts[i].sort};
 	int status = diff_scales(scales, &report.diff, options->basis, options->factor, &diag)
 			     ? cli_fail("-normalise: %s", diag.text)
 			     : CLI_OK;
@@ -401,7 +401,7 @@ static int report_show(struct diff_input *comparing, struct action_input *input)
 	/* The function of -callers need not be on both sides. */
 	if (status == CLI_OK && filter_report_patterns(&options->heap.callers, "callers", action_names(input)))
 		status = CLI_NO;
-	diff_report_fini(&report);
+	report_fini(&report);
 	free(scales);
 	return status;
 }

@@ -8,10 +8,10 @@
 
 #include "action/report/early_end.h"
 #include "action/report/losses.h"
-#include "action/report/report.h"
 #include "base/text.h"
 #include "cli/ask/analysis.h"
 #include "cli/formats.h"
+#include "export/report.h"
 
 enum {
 	SUBJECT_EVENTS,
@@ -50,16 +50,19 @@ static int dump_show(struct dump_options *options, const char *path, const struc
 		return CLI_FAILED;
 	filter_say_outside(&options->filter, range, trace_dictionary(trace)->duration_ns);
 	cli_output_open(&output, options->format == REPORT_TEXT);
-	struct dump dump = {.options = options,
-			    .path = path,
-			    .trace = trace,
-			    .symbols = symbols_new(),
-			    .columns = subjects[options->subject]->columns,
-			    .column_count = subjects[options->subject]->count,
-			    .format = options->format,
-			    .range = range,
-			    .out = &output.sink,
-			    .row = {.dictionary = trace_dictionary(trace)}};
+	struct dump dump = {
+		.options = options,
+		.path = path,
+		.trace = trace,
+		.symbols = symbols_new(),
+		.columns = subjects[options->subject]->columns,
+		.column_count = subjects[options->subject]->count,
+		.format = options->format,
+		.range = range,
+		.out = &output.sink,
+		.row = {.dictionary = trace_dictionary(trace), .listed = {.dictionary = trace_dictionary(trace)}}};
+	if (!dump.columns)
+		dump_list_columns(&dump, subjects[options->subject]->source);
 	if (options->subject == SUBJECT_STACKS && !options->has_whole_stacks)
 		dump.column_count--;
 	if (options->subject == SUBJECT_MEMORY && !dump.row.dictionary->resident_count)

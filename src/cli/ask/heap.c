@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "action/actions/action_table.h"
-#include "action/report/collapsed.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/whole_file.h"
@@ -15,6 +14,7 @@
 #include "cli/ask/heap_options.h"
 #include "cli/formats.h"
 #include "cli/layout_options.h"
+#include "export/collapsed.h"
 
 enum { SAVE_BYTES = 1 << 16 };
 enum { HEAP_AGAIN = -1 }; /* in place of a status: the index is damaged, and nothing has been shown */
@@ -286,7 +286,7 @@ struct heap_printing {
 static void print(void *context, struct sink *out, bool is_colored)
 {
 	struct heap_printing *printing = context;
-	printing->report->input->is_colored = is_colored;
+	printing->report->diff.input->is_colored = is_colored;
 	report_write(printing->report, printing->format, out);
 }
 
@@ -317,7 +317,7 @@ static int parts_show(const struct heap_options *options, struct action_input *i
 	struct report_part parts[PART_MAX];
 	if (heap_options_check_sample(options, source))
 		return CLI_FAILED;
-	struct report report = {.input = input,
+	struct report report = {.diff = {.input = input, .runs = {1}},
 				.parts = parts,
 				.part_count = options->part_count,
 				.has_range = options->filter.asked.range.words[0] != NULL,

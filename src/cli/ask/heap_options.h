@@ -3,9 +3,9 @@
 #ifndef XHEAP_CLI_HEAP_OPTIONS_H
 #define XHEAP_CLI_HEAP_OPTIONS_H
 
-#include "action/report/report.h"
 #include "cli/ask/filter_options.h"
 #include "cli/layout_options.h"
+#include "export/report.h"
 
 enum { PART_MAX = 16, HEAP_TOP_DEFAULT = 10000 };
 

@@ -7,7 +7,7 @@
 #include "action/report/early_end.h"
 #include "action/report/ends.h"
 #include "action/report/losses.h"
-#include "action/report/report.h"
+#include "action/report/report_columns.h"
 #include "base/text.h"
 #include "cli/ask/info.h"
 

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "action/report/report.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/ask/analysis.h"
@@ -17,6 +16,7 @@
 #include "cli/formats.h"
 #include "cli/option_parser.h"
 #include "dx/command.h"
+#include "export/report.h"
 
 enum { MEMORY_DEFAULT = 256 << 20, MEMORY_LEAST = 1 << 20, OPERANDS_MAX = 2, LEVELS_DEFAULT = 1 };
 

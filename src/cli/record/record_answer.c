@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "action/actions/action_table.h"
+#include "action/report/report_columns.h"
 #include "action/report/report_rows.h"
 #include "action/report/stack_view.h"
 #include "action/summary/summary.h"
