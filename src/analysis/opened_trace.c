@@ -64,7 +64,7 @@ int opened_trace_table(struct opened_trace *opened, struct heap_table **out, con
 {
 	struct thread_lock held;
 	int error = 0;
-	if (!thread_lock_or_cancel(&held, &opened->lock, caller->is_cancelled))
+	if (!thread_lock(&held, &opened->lock, caller->is_cancelled))
 		return analysis_check_cancelled(caller, diag);
 	if (!opened->table) {
 		error = trace_table_make(&opened->table, opened->trace, opened->path, opened->options.index,
@@ -81,7 +81,7 @@ int opened_trace_mend(struct opened_trace *opened, const struct heap_table *dama
 {
 	struct thread_lock held;
 	int error = 0;
-	if (!thread_lock_or_cancel(&held, &opened->lock, caller->is_cancelled))
+	if (!thread_lock(&held, &opened->lock, caller->is_cancelled))
 		return analysis_check_cancelled(caller, diag);
 	if (opened->table == damaged) {
 		memory_grow(opened->damaged, opened->damaged_count, opened->damaged_capacity);
@@ -110,7 +110,7 @@ static struct symbols *symbols_settle(struct opened_trace *opened)
 struct symbols *opened_trace_symbols(struct opened_trace *opened)
 {
 	struct thread_lock held;
-	thread_lock(&held, &opened->lock);
+	thread_lock(&held, &opened->lock, NULL);
 	struct symbols *symbols = symbols_settle(opened);
 	thread_unlock(&held);
 	return symbols;
@@ -119,7 +119,7 @@ struct symbols *opened_trace_symbols(struct opened_trace *opened)
 struct heap_names *opened_trace_names(struct opened_trace *opened, bool with_lines)
 {
 	struct thread_lock held;
-	thread_lock(&held, &opened->lock);
+	thread_lock(&held, &opened->lock, NULL);
 	struct symbols *symbols = symbols_settle(opened);
 	if (!opened->names[with_lines])
 		opened->names[with_lines] = heap_names_new(opened->trace, symbols, with_lines);
