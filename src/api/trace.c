@@ -97,7 +97,7 @@ int api_trace_table(struct xheap_trace *trace, struct diag *diag)
 
 int api_trace_check(const struct xheap_trace *trace, struct diag *diag)
 {
-	if (trace_table_is_good(trace->opened->table))
+	if (opened_table_is_good(trace->opened->table))
 		return 0;
 	return trace->opened->index_path
 		       ? diag_fail(diag, EBADMSG, "the index %s is damaged: remove it", trace->opened->index_path)
