@@ -89,12 +89,6 @@ struct analysis_caller api_trace_caller(struct xheap_trace *trace)
 					.context = &trace->callbacks};
 }
 
-int api_trace_table(struct xheap_trace *trace, struct diag *diag)
-{
-	const struct analysis_caller caller = api_trace_caller(trace);
-	return opened_trace_table(trace->opened, &trace->table, &caller, diag);
-}
-
 int api_trace_check(const struct xheap_trace *trace, struct diag *diag)
 {
 	if (opened_table_is_good(trace->opened->table))
