@@ -348,7 +348,7 @@ static void waits_for_another_request_can_be_cancelled(void **state)
 	struct thread_lock held;
 	(void)state;
 	is_cancelled = true;
-	thread_lock(&held, &opened->lock);
+	thread_lock(&held, &opened->lock, NULL);
 	ask(&asking);
 	thread_unlock(&held);
 	is_cancelled = false;
