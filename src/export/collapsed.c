@@ -130,10 +130,9 @@ static void source_add(struct collapsed *collapsed, unsigned number, unsigned co
 {
 	struct action_source *source = &collapsed->input->sources[number];
 	const struct heap_window *window = source->window;
-	const size_t offset = report_numbers[collapsed->choice->number].offset;
 	for (uint32_t i = 0; i < window->cell_count; i++) {
 		const struct heap_cell *cell = &window->cells[i];
-		const uint64_t value = report_number_at(&window->numbers[i], offset);
+		const uint64_t value = report_number_at(&window->numbers[i], collapsed->choice->number);
 		uint32_t split = 0, root = 0;
 		if (!value)
 			continue;

@@ -74,11 +74,6 @@ const struct action_source *report_source(const struct report *report)
 	return &report->diff.input->sources[0];
 }
 
-const struct heap_window *report_window(const struct report *report, const struct report_part *part)
-{
-	return action_window(report_source(report), part->action);
-}
-
 bool report_is_sample(const struct report *report)
 {
 	return report_source(report)->table->sample_bytes > 0;

@@ -5,7 +5,7 @@
 #define XHEAP_EXPORT_REPORT_H
 
 #include "action/diff/diff.h"
-#include "base/grid.h"
+#include "base/style.h"
 #include "query/filter_words.h"
 
 /** X(id, name) */
@@ -68,9 +68,6 @@ char *report_row_by(const struct report *report, const struct report_part *part,
 /** Return the one source of a report without B. */
 const struct action_source *report_source(const struct report *report);
 
-/** Return the window that the rows of the part are made of. */
-const struct heap_window *report_window(const struct report *report, const struct report_part *part);
-
 /** Return whether the trace is a sample. */
 bool report_is_sample(const struct report *report);
 
@@ -78,15 +75,11 @@ bool report_is_sample(const struct report *report);
     to be known. */
 unsigned report_extra_count(const struct report *report, const struct action *action);
 
-/** Write the line that begins a text about the report's source, with `lead` before the path. */
-void report_heading(const struct report *report, const char *lead, struct sink *out);
+/** Write lines for people as the input's layout and the style have them. It ends the sink of the lines. */
+void report_lines(const struct report *report, enum style style, struct sink *lines, struct sink *out);
 
-/** Add the row's group as the last cell of a table for people, indented in a tree. */
-void report_label(struct grid *grid, struct action_input *input, const struct action *action,
-		  const struct action_row *row);
-
-/** Write the differences for people. */
-void diff_text(const struct report *report, struct sink *out);
+/** Write the lines before the totals: what the sources are, what keeps them from being exact, what was asked. */
+void report_head(const struct report *report, struct sink *out);
 
 /** Write the report for people. */
 void report_text(const struct report *report, struct sink *out);

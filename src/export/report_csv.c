@@ -5,7 +5,6 @@
 #include "action/diff/diff_words.h"
 #include "action/report/report_columns.h"
 #include "base/grid.h"
-#include "base/memory.h"
 #include "base/text.h"
 #include "export/report_values.h"
 
@@ -47,7 +46,7 @@ static void numbers(struct csv_line *line, const struct report *report, const st
 		const bool is_known = diff_has_number(&report->diff, number);
 		const struct diff_change change = report_change(report, row, number);
 		for (const struct report_value *value = report_values; value->key; value++)
-			if (report_has_value(report, value) && column(line, report_numbers[i].name, value->key) &&
+			if (report_has_value(report, value) && column(line, report_number_names[i], value->key) &&
 			    is_known)
 				sink_text(line->out, text_decimal(value->of(&change)).data);
 	}
@@ -101,21 +100,23 @@ static void split(struct csv_line *line, const struct report *report, const stru
 		}
 }
 
-/* The header, with any row; or a row. */
-static void row_line(struct sink *out, bool is_header, const struct report *report, const struct report_part *part,
+/* row NULL: the header. */
+static void row_line(struct sink *out, const struct report *report, const struct report_part *part,
 		     const struct action_row *row)
 {
-	struct csv_line line = {.out = out, .is_header = is_header};
+	static const struct action_figures none;
+	const struct action_figures *figures = row ? row->figures : &none;
+	struct csv_line line = {.out = out, .is_header = !row};
 	const bool is_diff = report_is_diff(report);
 	if (is_diff && column(&line, "state", ""))
 		sink_text(out, diff_state_name(diff_row_state(&report->diff, row)));
 	numbers(&line, report, row);
 	if (!is_diff && report_is_sample(report))
-		errors(&line, &row->figures->numbers);
+		errors(&line, &figures->numbers);
 	if (!is_diff)
-		details(&line, report, part->action, row->figures);
+		details(&line, report, part->action, figures);
 	if (part->action->parent)
-		count_column(&line, "depth", row->depth);
+		count_column(&line, "depth", row ? row->depth : 0);
 	split(&line, report, part, row);
 	if (column(&line, part->action->label, ""))
 		csv_field(out, row->text);
@@ -126,28 +127,26 @@ static void totals_line(struct sink *out, bool is_header, const struct report *r
 {
 	struct csv_line line = {.out = out, .is_header = is_header};
 	const bool is_diff = report_is_diff(report);
+	const struct heap_window *window = report->diff.input->sources->window;
 	if (is_diff && column(&line, "state", ""))
 		sink_text(out, diff_state_name(DIFF_IN_BOTH));
 	numbers(&line, report, NULL);
 	if (!is_diff && report_is_sample(report))
-		errors(&line, &report_source(report)->window->totals);
+		errors(&line, &window->totals);
 	if (!is_diff)
-		time_column(&line, "peak_at_us", report_source_has_peak(report_source(report)),
-			    report_source(report)->window->peak_at_ns);
+		time_column(&line, "peak_at_us", report_source_has_peak(report_source(report)), window->peak_at_ns);
 	sink_put(out, '\n');
 }
 
 void report_csv(const struct report *report, struct sink *out)
 {
 	const struct report_part *part = &report->parts[0];
-	struct action_figures *none = memory_zeroed(report->diff.input->source_count, sizeof(*none));
 	if (!part->action->groups) {
 		totals_line(out, true, report);
 		totals_line(out, false, report);
-	} else {
-		row_line(out, true, report, part, &(struct action_row){.figures = none});
-		for (size_t i = 0; i < part->rows.shown; i++)
-			row_line(out, false, report, part, part->rows.rows[i]);
+		return;
 	}
-	free(none);
+	row_line(out, report, part, NULL);
+	for (size_t i = 0; i < part->rows.shown; i++)
+		row_line(out, report, part, part->rows.rows[i]);
 }

@@ -17,7 +17,7 @@ static void values_put(struct json *json, const struct report_value *value, cons
 		json_begin_object(json, value->key);
 	for (int i = 0; i < ACTION_NUMBER_COUNT; i++)
 		if (known[i])
-			json_literal(json, report_numbers[i].name, text_decimal(value->of(known[i])).data);
+			json_literal(json, report_number_names[i], text_decimal(value->of(known[i])).data);
 	if (*value->key)
 		json_end_object(json);
 }
@@ -28,7 +28,7 @@ static void claims_put(struct json *json, const struct report_value *value, cons
 	json_begin_array(json, value->key);
 	for (int i = 0; i < ACTION_NUMBER_COUNT; i++)
 		if (known[i] && value->of(known[i]) != 0)
-			json_text(json, NULL, report_numbers[i].name);
+			json_text(json, NULL, report_number_names[i]);
 	json_end_array(json);
 }
 

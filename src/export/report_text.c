@@ -3,20 +3,89 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "action/report/caveats.h"
-#include "action/report/losses.h"
+#include "action/diff/diff_words.h"
 #include "action/report/report_columns.h"
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "export/report.h"
+#include "export/report_values.h"
 
-/* The standard error of the number that rows are sorted by, in percent of it; "" where it is none. */
+/* ---- tables ---- */
+
+/* A table for people. Each of its columns is told once: for the header its title and its place, for a row its cell. */
+struct text_table {
+	struct grid grid;
+	const char *titles[GRID_COLUMNS_MAX];
+	unsigned count; /* columns of the header */
+	bool is_header;
+};
+
+struct text_column {
+	const char *title;
+	const char *name; /* when it is left out; NULL: the title */
+	unsigned rank;    /* on a narrow line those of the highest rank are left out first; 0: never */
+	bool is_key, is_text;
+};
+
+#define COLUMN(...) \
+	(struct text_column) \
+	{ \
+		.title = __VA_ARGS__ \
+	}
+
+/* Add the column to the header and return false; or return true: the row's next cell is to be added. */
+static bool column(struct text_table *table, struct text_column column)
+{
+	const unsigned i = table->count;
+	if (!table->is_header)
+		return true;
+	table->titles[i] = column.title;
+	table->grid.names[i] = column.name;
+	table->grid.rank[i] = column.rank;
+	table->grid.styles[i] = column.is_key ? STYLE_KEY : STYLE_PLAIN;
+	table->grid.is_text[i] = column.is_text;
+	table->count++;
+	return false;
+}
+
+static void cell(struct text_table *table, struct text_column of, const char *text)
+{
+	if (column(table, of))
+		grid_cell(&table->grid, text);
+}
+
+static void table_begin(struct text_table *table, const struct report *report)
+{
+	*table = (struct text_table){.is_header = true};
+	table->grid.is_colored = report->diff.input->is_colored;
+	table->grid.layout = report->diff.input->layout;
+}
+
+/* The first row ends the header. */
+static void table_row(struct text_table *table)
+{
+	if (table->is_header)
+		grid_columns(&table->grid, table->count, table->titles);
+	table->is_header = false;
+	grid_row(&table->grid);
+}
+
+static void table_end(struct text_table *table, struct sink *out)
+{
+	if (table->is_header)
+		grid_columns(&table->grid, table->count, table->titles);
+	grid_print(&table->grid, out, 2);
+	grid_fini(&table->grid);
+}
+
+/* ---- one side ---- */
+
+/* Of the number that rows are sorted by: the standard error in percent of it; "" where it is none. */
 static struct text sort_error(const struct heap_numbers *from, const struct action_sort *sort)
 {
 	struct text text = {""};
 	for (int i = 0; i < REPORT_ERRORS; i++) {
-		uint64_t number = report_number_at(from, report_numbers[report_errors[i].number].offset);
+		uint64_t number = report_number_at(from, report_errors[i].number);
 		if (sort == action_sort_by(report_errors[i].number) && number)
 			snprintf(text.data, sizeof(text.data), "%.1f %%",
 				 100 * report_error_at(from, i) / (double)number);
@@ -24,106 +93,259 @@ static struct text sort_error(const struct heap_numbers *from, const struct acti
 	return text;
 }
 
-struct text_total {
+/* The numbers that all rows begin with, in pairs of a size and its blocks. */
+static const struct row_number {
+	struct text_column column;
+	enum action_number number;
+} row_numbers[] = {
+	{{">outstanding", .rank = 2}, ACTION_NUMBER_outstanding_bytes},
+	{{">blocks", "outstanding blocks", .rank = 5}, ACTION_NUMBER_outstanding_count},
+	{{">total", .rank = 3}, ACTION_NUMBER_total_bytes},
+	{{">blocks", "total blocks", .rank = 6}, ACTION_NUMBER_total_count},
+	{{">at peak", .rank = 4}, ACTION_NUMBER_peak_bytes},
+	{{">blocks", "blocks at peak", .rank = 7}, ACTION_NUMBER_peak_count},
+	{{">realloc", .rank = 10}, ACTION_NUMBER_realloc_count},
+	{{">temporary", .rank = 9}, ACTION_NUMBER_temporary_count},
+};
+enum { ROW_NUMBER_COUNT = sizeof(row_numbers) / sizeof(*row_numbers), RANK_PAIR = 1, RANK_OWN = 1, RANK_LIFE = 8 };
+
+/* The number that sorts the rows is never left out, and the other one of its pair last. */
+static struct text_column number_column(const struct row_number *of, const struct action_sort *sort)
+{
+	const enum action_number sorting = action_sort_number(sort);
+	struct text_column column = of->column;
+	enum action_number companion;
+	column.is_key = of->number == sorting;
+	if (column.is_key)
+		column.rank = 0;
+	else if (diff_companion(of->number, &companion) && companion == sorting)
+		column.rank = RANK_PAIR;
+	return column;
+}
+
+static void number_cells(struct text_table *table, const struct report *report, const struct report_part *part,
+			 const struct heap_numbers *from)
+{
+	const struct action_source *source = report_source(report);
+	for (const struct row_number *of = row_numbers; of < row_numbers + ROW_NUMBER_COUNT; of++) {
+		const uint64_t number = report_number_at(from, of->number);
+		const bool is_known = report_source_has_number(source, of->number);
+		cell(table, number_column(of, part->sort),
+		     is_known ? (diff_is_size(of->number) ? report_bytes : report_count)(source, number).data : "-");
+	}
+}
+
+/* A number of this action only is the reason to ask for the action. */
+static void own_cells(struct text_table *table, const struct report *report, const struct report_part *part,
+		      const struct action_figures *figures)
+{
+	const struct action *action = part->action;
+	number_cells(table, report, part, &figures->numbers);
+	if (report_is_sample(report))
+		cell(table, COLUMN(">error", .rank = RANK_OWN), sort_error(&figures->numbers, part->sort).data);
+	for (unsigned i = 0; i < report_extra_count(report, action); i++) {
+		static struct text (*const texts[])(uint64_t) = {
+			[EXTRA_COUNT] = text_count, [EXTRA_BYTES] = text_bytes, [EXTRA_FACTOR] = text_thousandths};
+		cell(table, COLUMN(action->extra[i].title, .rank = RANK_OWN),
+		     texts[action->extra[i].kind](figures->extra[i]).data);
+	}
+	if (!action->is_inclusive)
+		cell(table, COLUMN(">median life", .rank = RANK_LIFE),
+		     figures->numbers.total_count ? text_duration(figures->lifetime_median).data : "-");
+}
+
+struct total {
 	const char *name;
-	uint64_t count;
-	struct text size;
-	const struct action_sort *sort; /* by the size; NULL: there is none */
+	enum action_number number; /* its size stands beside it, if it has one */
 	const char *remark;
 };
 
-static void text_total(struct grid *grid, const struct report *report, const struct text_total *total)
+static void total_cells(struct text_table *table, const struct report *report, const struct total *total)
 {
-	grid_row(grid);
-	grid_cell(grid, total->name);
-	grid_cell(grid, report_count(report_source(report), total->count).data);
-	grid_cell(grid, total->size.data);
+	const struct action_source *source = report_source(report);
+	const struct heap_numbers *from = &source->window->totals;
+	const uint64_t count = report_number_at(from, total->number);
+	enum action_number size;
+	const bool has_size = diff_companion(total->number, &size);
+	const uint64_t bytes = has_size ? report_number_at(from, size) : 0;
+	cell(table, COLUMN("", .is_text = true), total->name);
+	cell(table, COLUMN(">blocks"), report_count(source, count).data);
+	cell(table, COLUMN(">size"), has_size ? report_bytes(source, bytes).data : "");
 	if (report_is_sample(report))
-		grid_cell(grid, sort_error(&report_source(report)->window->totals, total->sort).data);
-	grid_cell(grid, total->remark);
+		cell(table, COLUMN(">error"), has_size ? sort_error(from, action_sort_by(size)).data : "");
+	cell(table, COLUMN("", "remarks", .rank = 1, .is_text = true), total->remark);
 }
 
-static void text_totals(const struct report *report, struct sink *out)
+static void totals(const struct report *report, struct sink *out)
 {
-	static const char *const titles[] = {"", ">blocks", ">size", ""}, *const sample_titles[] = {
-										  "", ">blocks", ">size", ">error", ""};
-	const struct heap_window *window = report_source(report)->window;
-	const struct heap_numbers *totals = &window->totals;
-	struct grid grid = {0};
+	const struct action_source *source = report_source(report);
+	const struct heap_window *window = source->window;
+	struct text_table table;
 	char moved[64], at[64];
-	snprintf(moved, sizeof(moved), "%s moved",
-		 report_count(report_source(report), totals->realloc_moved_count).data);
-	snprintf(at, sizeof(at), "at %s", text_duration(window->peak_at_ns).data);
-	bool is_peak_known = report_source_has_peak(report_source(report));
-	const struct text_total rows[] = {
-		{"total", totals->total_count, report_bytes(report_source(report), totals->total_bytes),
-		 action_sort_by(ACTION_NUMBER_total_bytes), ""},
-		{"outstanding", totals->outstanding_count,
-		 report_bytes(report_source(report), totals->outstanding_bytes),
-		 action_sort_by(ACTION_NUMBER_outstanding_bytes), "not freed"},
-		{is_peak_known ? "peak" : NULL, totals->peak_count,
-		 report_bytes(report_source(report), totals->peak_bytes), action_sort_by(ACTION_NUMBER_peak_bytes), at},
-		{"realloc", totals->realloc_count, {""}, NULL, moved},
-		{"temporary", totals->temporary_count, {""}, NULL, "freed by the thread's next event"},
+	const struct total lines[] = {
+		{"total", ACTION_NUMBER_total_count, ""},
+		{"outstanding", ACTION_NUMBER_outstanding_count, "not freed"},
+		{"peak", ACTION_NUMBER_peak_count, at},
+		{"realloc", ACTION_NUMBER_realloc_count, moved},
+		{"temporary", ACTION_NUMBER_temporary_count, "freed by the thread's next event"},
 	};
-	unsigned count =
-		sizeof(rows) / sizeof(*rows) -
-		!report_source_has_number(report_source(report), offsetof(struct heap_numbers, temporary_count));
-	if (report_is_sample(report))
-		grid_columns(&grid, 5, sample_titles);
-	else
-		grid_columns(&grid, 4, titles);
-	for (unsigned i = 0; i < count; i++)
-		if (rows[i].name)
-			text_total(&grid, report, &rows[i]);
-	grid.layout = report->diff.input->layout;
-	grid.is_text[0] = grid.is_text[grid.columns - 1] = true;
-	grid.rank[grid.columns - 1] = 1;
-	grid.names[grid.columns - 1] = "remarks";
-	grid_print(&grid, out, 2);
-	grid_fini(&grid);
+	snprintf(moved, sizeof(moved), "%s moved", report_count(source, window->totals.realloc_moved_count).data);
+	snprintf(at, sizeof(at), "at %s", text_duration(window->peak_at_ns).data);
+	table_begin(&table, report);
+	total_cells(&table, report, lines);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+		if (report_source_has_number(source, lines[i].number)) {
+			table_row(&table);
+			total_cells(&table, report, &lines[i]);
+		}
+	table_end(&table, out);
 }
 
-/* The columns that all tables begin with; on a narrow line those of the highest rank are left out first, but never the
-   number that rows are sorted by. */
-static const struct {
-	const char *title;
-	const char *name; /* when it is left out; NULL: the title */
-	enum action_number number;
-	unsigned rank;
-	bool is_size;
-} columns[] = {
-	{">outstanding", NULL, ACTION_NUMBER_outstanding_bytes, 2, true},
-	{">blocks", "outstanding blocks", ACTION_NUMBER_outstanding_count, 5, false},
-	{">total", NULL, ACTION_NUMBER_total_bytes, 3, true},
-	{">blocks", "total blocks", ACTION_NUMBER_total_count, 6, false},
-	{">at peak", NULL, ACTION_NUMBER_peak_bytes, 4, true},
-	{">blocks", "blocks at peak", ACTION_NUMBER_peak_count, 7, false},
-	{">realloc", NULL, ACTION_NUMBER_realloc_count, 10, false},
-	{">temporary", NULL, ACTION_NUMBER_temporary_count, 9, false},
-};
-enum { COLUMN_COUNT = sizeof(columns) / sizeof(*columns), RANK_PAIR = 1, RANK_OWN = 1, RANK_LIFE = 8 };
-
-static void text_column(struct grid *grid, const struct report *report, unsigned i, const struct heap_numbers *from)
+static void part_heading(const struct report *report, const struct report_part *part, struct sink *out)
 {
-	size_t offset = report_numbers[columns[i].number].offset;
-	uint64_t number = report_number_at(from, offset);
-	if (!report_source_has_number(report_source(report), offset))
-		grid_cell(grid, "-");
-	else
-		grid_cell(grid, (columns[i].is_size ? report_bytes : report_count)(report_source(report), number).data);
+	const enum heap_by by = report->diff.input->sources->window->by;
+	const size_t cut = part->rows.count - part->rows.shown;
+	struct sink lines;
+	sink_to_memory(&lines);
+	sink_format(&lines, "%s%s%s by %s", part->action->title, by != HEAP_BY_NONE ? " and " : "", heap_by_name(by),
+		    part->sort->title);
+	report_lines(report, STYLE_HEADING, &lines, out);
+	sink_to_memory(&lines);
+	if (cut)
+		sink_format(&lines, "  the first %s of %s rows; %s %s left out\n", text_count(part->rows.shown).data,
+			    text_count(part->rows.count).data, text_count(cut).data, cut == 1 ? "is" : "are");
+	report_lines(report, STYLE_PLAIN, &lines, out);
 }
 
-static void text_extra(struct grid *grid, const struct action_extra *extra, uint64_t value)
+/* ---- two sides ---- */
+
+/* A side's mean, with the deviation of its runs behind it. */
+static struct text side_text(const struct report *report, enum diff_side side, enum action_number number,
+			     const struct diff_value *value)
 {
-	grid_cell(grid, extra->kind == EXTRA_BYTES    ? text_bytes(value).data
-			: extra->kind == EXTRA_FACTOR ? text_thousandths(value).data
-						      : text_count(value).data);
+	struct text text;
+	const char *mark = value->mean != 0 && diff_side_is_sample(&report->diff, side) ? "~" : "";
+	int length =
+		snprintf(text.data, sizeof(text.data), "%s%.18s", mark, diff_text_amount(number, value->mean).data);
+	if (value->deviation > 0)
+		snprintf(text.data + length, sizeof(text.data) - (size_t)length, " +-%.18s",
+			 diff_text_amount(number, value->deviation).data);
+	return text;
 }
+
+static struct text change_text(const struct report *report, enum action_number number, long double change)
+{
+	struct text text;
+	snprintf(text.data, sizeof(text.data), "%s%s%.40s", change != 0 && diff_is_sample(&report->diff) ? "~" : "",
+		 change > 0   ? "+"
+		 : change < 0 ? "-"
+			      : "",
+		 diff_text_amount(number, change).data);
+	return text;
+}
+
+/* On a narrow line, rows lose the sides before the percentage, and totals the percentage first. */
+static void change_cells(struct text_table *table, const struct report *report, enum action_number number,
+			 const struct diff_change *change, bool is_row)
+{
+	cell(table, COLUMN(">change", .is_key = is_row), change_text(report, number, change->change).data);
+	cell(table, COLUMN(">", "percent", is_row ? 1 : 4), diff_text_percent(change).data);
+	cell(table, COLUMN(">A", .rank = is_row ? 2 : 3),
+	     side_text(report, DIFF_A, number, &change->sides[DIFF_A]).data);
+	cell(table, COLUMN(">B", .rank = 2), side_text(report, DIFF_B, number, &change->sides[DIFF_B]).data);
+}
+
+static void changed_total_cells(struct text_table *table, const struct report *report, const struct action_sort *sort)
+{
+	const enum action_number number = action_sort_number(sort);
+	const struct diff_change change = diff_of_totals(&report->diff, number);
+	cell(table, COLUMN(""), sort->title);
+	change_cells(table, report, number, &change, false);
+	cell(table, COLUMN("", "spread", .rank = 1), change.is_in_spread ? "in spread" : "");
+}
+
+static void changed_totals(const struct report *report, struct sink *out)
+{
+	struct text_table table;
+	const struct action_sort *sort;
+	table_begin(&table, report);
+	changed_total_cells(&table, report, action_sort_at(0));
+	for (unsigned i = 0; (sort = action_sort_at(i)); i++)
+		if (*sort->key && diff_has_number(&report->diff, action_sort_number(sort))) {
+			table_row(&table);
+			changed_total_cells(&table, report, sort);
+		}
+	table_end(&table, out);
+}
+
+/* The header has no row. */
+static void changed_cells(struct text_table *table, const struct report *report, const struct report_part *part,
+			  const struct action_row *row)
+{
+	static const char *const marks[] = {[DIFF_IN_BOTH] = "", [DIFF_IS_NEW] = "new", [DIFF_IS_GONE] = "gone"};
+	enum action_number number = action_sort_number(part->sort), companion;
+	const struct diff_change change = report_change(report, row, number);
+	change_cells(table, report, number, &change, true);
+	if (diff_companion(number, &companion))
+		cell(table, COLUMN(diff_is_size(companion) ? ">size" : ">blocks", .rank = 3),
+		     change_text(report, companion, report_change(report, row, companion).change).data);
+	if (column(table, COLUMN("", .is_text = true)))
+		grid_cell(&table->grid, change.is_in_spread ? "in spread" : marks[diff_row_state(&report->diff, row)]);
+}
+
+/* `format` has one text, the number; nothing is written for 0. */
+__attribute__((format(printf, 2, 0))) static void rows_note(struct sink *out, const char *format, uint64_t number)
+{
+	if (number)
+		sink_format(out, format, text_count(number).data);
+}
+
+/* The keys by which the totals changed: other orders that show something. */
+static void changed_keys(const struct report *report, struct sink *out)
+{
+	const struct action_sort *sort;
+	const char *before = "; try the keys ";
+	for (unsigned i = 0; (sort = action_sort_at(i)); i++) {
+		enum action_number number = action_sort_number(sort);
+		if (!diff_has_number(&report->diff, number) || diff_of_totals(&report->diff, number).change == 0)
+			continue;
+		sink_format(out, "%s%s", before, sort->key);
+		before = ", ";
+	}
+}
+
+static void changed_heading(const struct report *report, const struct report_part *part, struct sink *out)
+{
+	const struct action_rows *rows = &part->rows;
+	const struct diff_counts *counts = &part->counts;
+	struct sink lines;
+	sink_to_memory(&lines);
+	sink_format(&lines, "%s by change of %s", part->action->title, part->sort->title);
+	report_lines(report, STYLE_HEADING, &lines, out);
+	sink_to_memory(&lines);
+	sink_format(&lines, "  %s row%s changed", text_count(rows->count).data, rows->count == 1 ? "" : "s");
+	rows_note(&lines, ", %s only in B", counts->states[DIFF_IS_NEW]);
+	rows_note(&lines, ", %s only in A", counts->states[DIFF_IS_GONE]);
+	rows_note(&lines, ", %s did not", counts->unchanged);
+	rows_note(&lines, "; %s matched by build-id and offset", counts->by_offset);
+	sink_put(&lines, '\n');
+	const size_t others = rows->count - counts->changed_by_sort;
+	if (others) {
+		sink_format(&lines, "  %s of them not in %s", text_count(others).data, part->sort->title);
+		if (!counts->changed_by_sort)
+			changed_keys(report, &lines);
+		sink_put(&lines, '\n');
+	}
+	if (rows->shown < counts->changed_by_sort)
+		sink_format(&lines, "  the first %s rows; -top N shows more\n", text_count(rows->shown).data);
+	report_lines(report, STYLE_PLAIN, &lines, out);
+}
+
+/* ---- rows ---- */
 
 /* Of a tree, the text is indented, as long as that leaves room for names; deeper rows say how deep they are. */
-void report_label(struct grid *grid, struct action_input *input, const struct action *action,
-		  const struct action_row *row)
+static void label_cell(struct text_table *table, struct action_input *input, const struct action *action,
+		       const struct action_row *row)
 {
 	enum { INDENT = 2, DEPTH_MAX = 60, SHARE = 8 };
 	const struct text_layout *layout = &input->layout;
@@ -134,177 +356,66 @@ void report_label(struct grid *grid, struct action_input *input, const struct ac
 		snprintf(number, sizeof(number), "[%" PRIu32 "] ", row->depth);
 	if (asprintf(&text, "%*s%s%s", (int)(INDENT * depth), "", number, name ? name : row->text) < 0)
 		memory_exhausted(0);
-	grid_cell(grid, text);
+	grid_cell(&table->grid, text);
 	free(name);
 	free(text);
 }
 
-static void text_row(struct grid *grid, const struct report *report, const struct report_part *part,
-		     const struct action_row *row)
+/* The header has no row. */
+static void row_cells(struct text_table *table, const struct report *report, const struct report_part *part,
+		      const struct action_row *row)
 {
+	static const struct action_figures none;
 	const struct action *action = part->action;
-	const struct heap_numbers *from = &row->figures->numbers;
-	grid_row(grid);
-	for (unsigned i = 0; i < COLUMN_COUNT; i++)
-		text_column(grid, report, i, from);
-	if (report_is_sample(report))
-		grid_cell(grid, sort_error(from, part->sort).data);
-	for (unsigned i = 0; i < report_extra_count(report, action); i++)
-		text_extra(grid, &action->extra[i], row->figures->extra[i]);
-	if (!action->is_inclusive)
-		grid_cell(grid, from->total_count ? text_duration(row->figures->lifetime_median).data : "-");
-	if (report_window(report, part)->by != HEAP_BY_NONE) {
-		char *by = heap_by_text(report_window(report, part), report_source(report)->table, row->by);
-		grid_cell(grid, by);
-		free(by);
+	const enum heap_by by = report->diff.input->sources->window->by;
+	if (report_is_diff(report))
+		changed_cells(table, report, part, row);
+	else
+		own_cells(table, report, part, row ? row->figures : &none);
+	if (by != HEAP_BY_NONE && column(table, COLUMN(heap_by_name(by), .is_text = true))) {
+		char *label = report_row_by(report, part, row);
+		grid_cell(&table->grid, label);
+		free(label);
 	}
-	if (!action->lines) {
-		report_label(grid, report->diff.input, action, row);
-		return;
+	if (!action->lines && column(table, COLUMN(action->label, .is_text = true)))
+		label_cell(table, report->diff.input, action, row);
+	if (action->lines && row) {
+		char *lines = action->lines(report->diff.input, row->group);
+		grid_detail(&table->grid, lines);
+		free(lines);
 	}
-	char *lines = action->lines(report->diff.input, row->group);
-	grid_detail(grid, lines);
-	free(lines);
 }
 
-/* A number of this action only is the reason to ask for the action. */
-static void text_own_columns(const char **titles, unsigned *count, const struct report *report,
-			     const struct report_part *part)
+static void part_put(const struct report *report, const struct report_part *part, struct sink *out)
 {
-	if (report_is_sample(report))
-		titles[(*count)++] = ">error";
-	for (unsigned i = 0; i < report_extra_count(report, part->action); i++)
-		titles[(*count)++] = part->action->extra[i].title;
-}
-
-static void text_rank(struct grid *grid, const struct report_part *part, unsigned own, unsigned own_end)
-{
-	for (unsigned i = 0; i < COLUMN_COUNT; i++) {
-		bool is_sort = part->sort == action_sort_by(columns[i].number);
-		bool is_pair = i % 2 ? part->sort == action_sort_by(columns[i - 1].number)
-				     : part->sort == action_sort_by(columns[i + 1].number);
-		grid->styles[i] = is_sort ? STYLE_KEY : STYLE_PLAIN;
-		grid->rank[i] = is_sort ? 0 : is_pair && i < COLUMN_COUNT - 2 ? RANK_PAIR : columns[i].rank;
-		grid->names[i] = columns[i].name;
-	}
-	for (unsigned i = own; i < own_end; i++)
-		grid->rank[i] = RANK_OWN;
-}
-
-static void text_columns(struct grid *grid, const struct report *report, const struct report_part *part)
-{
-	const char *titles[COLUMN_COUNT + ACTION_EXTRA_MAX + 4];
-	unsigned count = 0, own, life;
-	while (count < COLUMN_COUNT) {
-		titles[count] = columns[count].title;
-		count++;
-	}
-	text_own_columns(titles, &count, report, part);
-	own = count;
-	if (!part->action->is_inclusive)
-		titles[count++] = ">median life";
-	life = count;
-	if (report_window(report, part)->by != HEAP_BY_NONE)
-		titles[count++] = heap_by_name(report_window(report, part)->by);
-	if (!part->action->lines)
-		titles[count++] = part->action->label;
-	grid_columns(grid, count, titles);
-	text_rank(grid, part, COLUMN_COUNT, own);
-	for (unsigned i = own; i < life; i++)
-		grid->rank[i] = RANK_LIFE;
-	for (unsigned i = life; i < count; i++)
-		grid->is_text[i] = true;
-}
-
-/* Lines that are made of any words, to be broken where they are too wide. */
-static void text_lines(const struct report *report, struct sink *lines, struct sink *out)
-{
-	char *text = sink_take(lines, NULL);
-	text_wrap(out, text, &report->diff.input->layout);
-	free(text);
-}
-
-static void text_part(const struct report *report, const struct report_part *part, struct sink *out)
-{
-	struct grid grid = {0};
-	char heading[160];
-	bool is_split = report_window(report, part)->by != HEAP_BY_NONE;
-	size_t cut = part->rows.count - part->rows.shown;
-	snprintf(heading, sizeof(heading), "%s%s%s by %s", part->action->title, is_split ? " and " : "",
-		 heap_by_name(report_window(report, part)->by), part->sort->title);
+	struct text_table table;
+	size_t shown = part->rows.shown;
 	sink_put(out, '\n');
-	text_wrap_styled(out, heading, &report->diff.input->layout, report->diff.input->is_colored, STYLE_HEADING);
-	struct sink line;
-	sink_to_memory(&line);
-	if (cut)
-		sink_format(&line, "  the first %s of %s rows; %s %s left out\n", text_count(part->rows.shown).data,
-			    text_count(part->rows.count).data, text_count(cut).data, cut == 1 ? "is" : "are");
-	text_lines(report, &line, out);
-	grid.is_colored = report->diff.input->is_colored;
-	grid.layout = report->diff.input->layout;
-	text_columns(&grid, report, part);
-	for (size_t i = 0; i < part->rows.shown; i++)
-		text_row(&grid, report, part, part->rows.rows[i]);
-	grid_print(&grid, out, 2);
-	grid_fini(&grid);
-}
-
-static void text_filters(const struct report *report, struct sink *out)
-{
-	struct sink line;
-	sink_to_memory(&line);
-	for (size_t i = 0; i < report->filter_count; i++)
-		sink_format(&line, "%s-%s%s%s", i ? " " : "  with ", report->filters[i].name,
-			    *report->filters[i].text ? " " : "", text_shown(report->filters[i].text));
-	text_lines(report, &line, out);
-}
-
-/* The style is that of the path only, so that it is no part of the line's width: a path that fills a line has it by
-   itself. */
-void report_heading(const struct report *report, const char *lead, struct sink *out)
-{
-	enum { SHARE = 2 };
-	const struct trace_dictionary *dictionary = trace_dictionary(report_source(report)->trace);
-	const struct text_layout *layout = &report->diff.input->layout;
-	struct text missing = losses_missing_text(dictionary);
-	struct arena arena = {0};
-	struct sink line;
-	bool is_cut = layout->width && !layout->has_full_names;
-	const char *path = text_fit(&arena, text_shown(report_source(report)->path),
-				    is_cut ? layout->width / SHARE : UINT32_MAX, layout->has_unicode);
-	sink_to_memory(&line);
-	sink_format(&line, "%s%s: %s events, %" PRIu32 " process%s, %s%s%s\n", lead, path,
-		    text_count(dictionary->event_count).data, dictionary->process_count,
-		    dictionary->process_count == 1 ? "" : "es", text_duration(dictionary->duration_ns).data,
-		    *missing.data ? "; not complete: " : "", missing.data);
-	char *text = sink_take(&line, NULL);
-	sink_to_memory(&line);
-	text_wrap(&line, text, layout);
-	free(text);
-	text = sink_take(&line, NULL);
-	size_t before = strlen(lead), length = before + strlen(path);
-	length = strncmp(text + before, path, length - before) ? 0 : length;
-	sink_format(out, "%s%.*s%s%s", style_begin(report->diff.input->is_colored, STYLE_HEADING), (int)length, text,
-		    style_end(report->diff.input->is_colored, STYLE_HEADING), text + length);
-	free(text);
-	arena_fini(&arena);
+	(report_is_diff(report) ? changed_heading : part_heading)(report, part, out);
+	if (report_is_diff(report)) {
+		/* Rows that changed in other numbers only stand behind the others. */
+		shown = part->counts.changed_by_sort < shown ? part->counts.changed_by_sort : shown;
+		if (!shown)
+			return;
+	}
+	table_begin(&table, report);
+	row_cells(&table, report, part, NULL);
+	for (size_t i = 0; i < shown; i++) {
+		table_row(&table);
+		row_cells(&table, report, part, part->rows.rows[i]);
+	}
+	table_end(&table, out);
 }
 
 void report_text(const struct report *report, struct sink *out)
 {
-	const struct heap_range range = report_source(report)->window->range;
-	report_heading(report, "", out);
-	caveats_text(out, report->diff.input);
-	struct sink line;
-	sink_to_memory(&line);
-	if (report->has_range)
-		sink_format(&line, "  in the range from %s us to %s us\n", text_microseconds(range.from_ns).data,
-			    text_microseconds(range.to_ns).data);
-	text_lines(report, &line, out);
-	text_filters(report, out);
+	const bool is_same = report_is_diff(report) && report_is_empty(report);
+	report_head(report, out);
 	sink_put(out, '\n');
-	text_totals(report, out);
-	for (unsigned i = 0; i < report->part_count; i++)
+	if (is_same)
+		sink_text(out, "no difference\n\n");
+	(report_is_diff(report) ? changed_totals : totals)(report, out);
+	for (unsigned i = 0; i < report->part_count && !is_same; i++)
 		if (report->parts[i].action->groups)
-			text_part(report, &report->parts[i], out);
+			part_put(report, &report->parts[i], out);
 }

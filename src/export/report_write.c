@@ -23,9 +23,7 @@ static void report_folded(const struct report *report, struct sink *out)
 
 void report_write(const struct report *report, enum report_format format, struct sink *out)
 {
-	static void (*const writers[])(const struct report *,
-				       struct sink *) = {report_text, report_csv, report_json, report_folded},
-						   (*const diff_writers[])(const struct report *, struct sink *) = {
-							   diff_text, report_csv, report_json, report_folded};
-	(report_is_diff(report) ? diff_writers : writers)[format](report, out);
+	static void (*const writers[])(const struct report *, struct sink *) = {report_text, report_csv, report_json,
+										report_folded};
+	writers[format](report, out);
 }

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "dx/debugger.h"
-#include "dx/print.h"
+#include "dx/model/debugger.h"
+#include "dx/print/print.h"
 #include "scene.h"
 
 enum { MEMORY_BYTES = 1 << 24, ROWS = 3, LONG_ROWS = 1000, WIDE_ROW = 300, LATE_ROW = 700, ANSWER_BYTES = 1 << 17 };

@@ -172,8 +172,7 @@ static struct run_value number_of(const struct diff *diff, const struct heap_num
 	for (int i = 0; i < REPORT_ERRORS; i++)
 		if (report_errors[i].number == number)
 			error = report_error_at(numbers, i) * (double)scale;
-	return (struct run_value){(long double)report_number_at(numbers, report_numbers[number].offset) * scale,
-				  error * error};
+	return (struct run_value){(long double)report_number_at(numbers, number) * scale, error * error};
 }
 
 static struct run_value number_of_row(const struct diff *diff, const void *from, unsigned source,
@@ -203,7 +202,7 @@ struct diff_change diff_of_totals(const struct diff *diff, enum action_number nu
 bool diff_has_number(const struct diff *diff, enum action_number number)
 {
 	for (unsigned i = 0; i < diff->input->source_count; i++)
-		if (!report_source_has_number(&diff->input->sources[i], report_numbers[number].offset))
+		if (!report_source_has_number(&diff->input->sources[i], number))
 			return false;
 	return true;
 }

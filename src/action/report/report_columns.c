@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct report_number report_numbers[ACTION_NUMBER_COUNT] = {
-#define X(name, key, title) {#name, offsetof(struct heap_numbers, name)},
+const char *const report_number_names[ACTION_NUMBER_COUNT] = {
+#define X(name, key, title) #name,
 	ACTION_NUMBERS(X)
 #undef X
 };
@@ -26,11 +26,18 @@ const struct report_by_id report_by_ids[REPORT_BY_IDS] = {
 	{"thread_id", heap_by_thread, 1 << HEAP_BY_THREAD},
 };
 
-uint64_t report_number_at(const struct heap_numbers *from, size_t offset)
+uint64_t report_number_at(const struct heap_numbers *from, enum action_number number)
 {
-	uint64_t number;
-	memcpy(&number, (const char *)from + offset, sizeof(number));
-	return number;
+	switch (number) {
+#define X(name, key, title) \
+	case ACTION_NUMBER_##name: \
+		return from->name;
+		ACTION_NUMBERS(X)
+#undef X
+	case ACTION_NUMBER_COUNT:
+		break;
+	}
+	return 0;
 }
 
 double report_error_at(const struct heap_numbers *from, int i)
@@ -45,13 +52,12 @@ bool report_source_has_peak(const struct action_source *source)
 	return source->window->peak_from_ns <= source->window->range.to_ns;
 }
 
-bool report_source_has_number(const struct action_source *source, size_t offset)
+bool report_source_has_number(const struct action_source *source, enum action_number number)
 {
-	bool is_of_peak = offset == offsetof(struct heap_numbers, peak_count) ||
-			  offset == offsetof(struct heap_numbers, peak_bytes);
+	const bool is_of_peak = number == ACTION_NUMBER_peak_count || number == ACTION_NUMBER_peak_bytes;
 	if (is_of_peak && !report_source_has_peak(source))
 		return false;
-	return !source->table->sample_bytes || offset != offsetof(struct heap_numbers, temporary_count);
+	return !source->table->sample_bytes || number != ACTION_NUMBER_temporary_count;
 }
 
 struct text report_count(const struct action_source *source, uint64_t count)

@@ -8,11 +8,8 @@
 
 enum { REPORT_ERRORS = 6, REPORT_BY_IDS = 2 };
 
-/** The numbers of a row and of the totals, by enum action_number. */
-extern const struct report_number {
-	const char *name;
-	size_t offset; /**< in struct heap_numbers */
-} report_numbers[ACTION_NUMBER_COUNT];
+/** The names of the numbers of a row and of the totals. */
+extern const char *const report_number_names[ACTION_NUMBER_COUNT];
 
 /** The standard errors that a sample has beside them. */
 extern const struct report_error {
@@ -28,8 +25,8 @@ extern const struct report_by_id {
 	unsigned splits; /**< a bit for each enum heap_by that has it */
 } report_by_ids[REPORT_BY_IDS];
 
-/** Return the number at this offset. */
-uint64_t report_number_at(const struct heap_numbers *from, size_t offset);
+/** Return the number. */
+uint64_t report_number_at(const struct heap_numbers *from, enum action_number number);
 
 /** Return the standard error number i. */
 double report_error_at(const struct heap_numbers *from, int i);
@@ -37,9 +34,9 @@ double report_error_at(const struct heap_numbers *from, int i);
 /** Return whether the peak is known: not where all of the range is folded, and more is asked for than everything. */
 bool report_source_has_peak(const struct action_source *source);
 
-/** Return whether the number at this offset is known. Only a whole trace has how a block's end follows its
+/** Return whether the number is known. Only a whole trace has how a block's end follows its
     beginning, and what was live at a moment. */
-bool report_source_has_number(const struct action_source *source, size_t offset);
+bool report_source_has_number(const struct action_source *source, enum action_number number);
 
 /** Return what text_count() does, with a mark before the estimates of a sample. */
 struct text report_count(const struct action_source *source, uint64_t count);

@@ -254,19 +254,19 @@ static void list_thread(void *cookie, const struct drain_thread *thread)
 	control_send(listing->socket, &message);
 }
 
+/* What a session's state and a target's have in common. */
+#define TOTALS(logger, totals) \
+	.events = (totals).events, .lost = (totals).lost, .after = (totals).after, \
+	.untraced_calls = (totals).untraced_calls, .ends = (totals).ends, .waits = (totals).waits, \
+	.wait_ns = session_clock_ns(&(logger)->clock, (totals).wait_ticks)
+
 static void tell_target(struct logger *logger, int socket, struct target *target, bool with_threads)
 {
 	struct control_message message = {.kind = CONTROL_TARGET, .pid = target->member[0].pid};
 	struct drain_totals totals;
 	uint64_t cpu_ticks = 0;
 	drain_region_totals(target->drain, &totals);
-	message.target = (struct control_target){.events = totals.events,
-						 .lost = totals.lost,
-						 .after = totals.after,
-						 .untraced_calls = totals.untraced_calls,
-						 .ends = totals.ends,
-						 .waits = totals.waits,
-						 .wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks),
+	message.target = (struct control_target){TOTALS(logger, totals),
 						 .processes = target->alive,
 						 .threads = threads_live(&target->region),
 						 .rate = drain_region_rate(target->drain, logger->clock.ticks_per_ms),
@@ -296,13 +296,7 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 	struct diag diag = {""};
 	logger_drain_all(logger, &diag);
 	drain_totals(logger->drain, &totals);
-	message.state = (struct control_state){.events = totals.events,
-					       .lost = totals.lost,
-					       .after = totals.after,
-					       .untraced_calls = totals.untraced_calls,
-					       .ends = totals.ends,
-					       .waits = totals.waits,
-					       .wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks),
+	message.state = (struct control_state){TOTALS(logger, totals),
 					       .size_bytes = store_size_bytes(logger->store),
 					       .buffers_written = totals.buffers_written,
 					       .logger_cpu_ns = logger_cpu(),

@@ -266,6 +266,14 @@ def served():
         subprocess.run(["umount", "-l", SERVED], check=True)
 
 
+def expect_others_traced(pid):
+    """Other starts go on, and the watcher is the one that it was."""
+    for _ in range(STARTS):
+        start()
+    row = wait_for_starts("perl", STARTS)
+    expect(row["traced"] == STARTS and listed()[0]["watcher"] == pid, f"{row}")
+
+
 def hung():
     """A file whose open nobody answers holds its own start only. The watcher cannot be killed then: its guardian allows what it has read, and another one begins."""
     clear()
@@ -278,10 +286,7 @@ def hung():
             pid = watcher()
             blocked = begin(SERVED / "program")
             wait_for("a reader in an open", lambda: reads_of(pid) == 1)
-            for _ in range(STARTS):
-                start()
-            row = wait_for_starts("perl", STARTS)
-            expect(row["traced"] == STARTS and listed()[0]["watcher"] == pid, f"{row}")
+            expect_others_traced(pid)
             # One that waits for its logger, and some that come when nobody reads any more.
             loggers = [int(path.parent.name) for path in pathlib.Path("/proc").glob("[0-9]*/comm") if is_own_logger(path)]
             for logger in loggers:
@@ -320,10 +325,7 @@ def unclosed():
             pid = watcher()
             expect(run(SERVED / "closed", "-e", "1").returncode == 0, "the program did not start")
             wait_for_starts(SERVED / "closed", 1)
-            for _ in range(STARTS):
-                start()
-            row = wait_for_starts("perl", STARTS)
-            expect(row["traced"] == STARTS and listed()[0]["watcher"] == pid, f"{row}")
+            expect_others_traced(pid)
             end()
 
 

@@ -381,10 +381,15 @@ def debugged(kind, place, name):
 
 
 def followed(kind, place, name):
-    file = copy(place / name)
+    """Once each, also through an overlay whose layer is watched, too."""
+    overlay_on(place)
+    file = copy(place / "lower" / name)
     yield
-    start(XHEAP, "record", "-q", "-o", ROOT / f"{name}.xht", "sh", "-c", f"{file}; true")
-    yield {"followed": 1}
+    start(XHEAP, "record", "-q", "-o", ROOT / f"{name}.xht", "sh", "-c", f"{file}; {place}/over/{name}; {place}/over/{name}; true")
+    yield {"followed": 3}
+
+
+followed.path = "lower/{}"
 
 
 TABLE = {
