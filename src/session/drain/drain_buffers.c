@@ -468,7 +468,7 @@ bool full_take(struct drain_region *region)
 	for (uint32_t i = 0; i < count; i++) {
 		open_take_in_time(region->drain);
 		buffer_take(region, stream_by_key(region, region->full[i].key), region->full[i].index, NULL);
-		columns_bound(region->drain);
+		streams_bound(region->drain);
 		/* The target may be waiting for these buffers. */
 		if (region->written != REGION_NONE)
 			drain_settle(region);
