@@ -63,15 +63,6 @@ void heap_faults_sort(struct heap_fault *faults, size_t count)
 		qsort(faults, count, sizeof(*faults), fault_compare);
 }
 
-struct pack_limits heap_table_limits(const struct heap_table *table)
-{
-	return (struct pack_limits){.sites = table->site_count,
-				    .threads = table->dictionary->thread_count,
-				    .heaps = table->dictionary->heap_count,
-				    .points = table->point_count,
-				    .open_ns = table->duration_ns};
-}
-
 bool heap_points_are_good(const struct heap_table *table)
 {
 	uint64_t behind = 0;

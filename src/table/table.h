@@ -132,7 +132,14 @@ static inline bool heap_is_folded(const struct heap_table *table)
 }
 
 /** Return the limits of the numbers in its groups. */
-struct pack_limits heap_table_limits(const struct heap_table *table);
+static inline struct pack_limits heap_table_limits(const struct heap_table *table)
+{
+	return (struct pack_limits){.sites = table->site_count,
+				    .threads = table->dictionary->thread_count,
+				    .heaps = table->dictionary->heap_count,
+				    .points = table->point_count,
+				    .open_ns = table->duration_ns};
+}
 
 /** Return whether instants and faults are in the order of their points, and all points below point_count. */
 bool heap_points_are_good(const struct heap_table *table);
