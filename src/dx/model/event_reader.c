@@ -183,8 +183,8 @@ int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event,
 /* ---- events by the ordinals of their points ---- */
 
 /* The events of HEAP_POINTS_PER_TIME points, whose first one has a time in the table. Those that were asked for last
-   are kept, as many as a part of the memory holds. */
-enum { WINDOW_POINTS = HEAP_POINTS_PER_TIME, WINDOWS_MAX = 32, SHARE = 2 };
+   are kept, as many as a part of the memory holds; two at least, as blocks lie at the border of two. */
+enum { WINDOW_POINTS = HEAP_POINTS_PER_TIME, WINDOWS_LEAST = 2, WINDOWS_MAX = 32, SHARE = 2 };
 
 struct event_window {
 	uint32_t number, used; /* used: when, in searches; 0: never */
@@ -268,7 +268,7 @@ static const struct event_window *window_find(struct dx_query *query, uint32_t n
 {
 	struct dx_session *session = query->session;
 	size_t room = query->budget.limit_bytes / SHARE / (WINDOW_POINTS * sizeof(struct dx_event)),
-	       count = room < 1             ? 1
+	       count = room < WINDOWS_LEAST ? WINDOWS_LEAST
 		       : room < WINDOWS_MAX ? room
 					    : WINDOWS_MAX;
 	if (!session->found) {
