@@ -33,13 +33,13 @@ static const struct dx_event *event_of(const struct dx_value *object)
 
 static bool is_call_of_block(const struct dx_event *event)
 {
-	return event->kind <= EVENT_FREE;
+	return event->row.kind <= EVENT_FREE;
 }
 
 static const struct trace_entry *entry_of(const struct dx_query *query, const struct dx_event *event)
 {
 	const struct trace_dictionary *dictionary = query->session->dictionary;
-	return event->entry < dictionary->entry_count ? &dictionary->entries[event->entry] : NULL;
+	return event->row.entry < dictionary->entry_count ? &dictionary->entries[event->row.entry] : NULL;
 }
 
 static unsigned function_of(const struct dx_query *query, const struct dx_event *event)
@@ -53,7 +53,7 @@ static unsigned function_of(const struct dx_query *query, const struct dx_event 
 static void get_action(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)query;
-	*value = dx_text(kind_actions[event_of(object)->kind]);
+	*value = dx_text(kind_actions[event_of(object)->row.kind]);
 }
 
 static uint64_t handle_of(const struct dx_query *query, uint32_t heap)
@@ -63,32 +63,32 @@ static uint64_t handle_of(const struct dx_query *query, uint32_t heap)
 
 static void get_heap(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	if (event_of(object)->heap < query->session->dictionary->heap_count)
-		*value = dx_address(handle_of(query, event_of(object)->heap));
+	if (event_of(object)->row.heap < query->session->dictionary->heap_count)
+		*value = dx_address(handle_of(query, event_of(object)->row.heap));
 }
 
 static void get_address(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)query;
 	if (is_call_of_block(event_of(object)))
-		*value = dx_address(event_of(object)->address);
+		*value = dx_address(event_of(object)->row.address);
 }
 
 static void get_previous(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)query;
-	if (event_of(object)->kind == EVENT_REALLOC)
-		*value = dx_address(event_of(object)->previous);
+	if (event_of(object)->row.kind == EVENT_REALLOC)
+		*value = dx_address(event_of(object)->row.previous);
 }
 
 static void get_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
 	(void)query;
-	if (event->kind == EVENT_FREE)
-		*value = dx_address(event->address);
-	else if (event->kind == EVENT_REALLOC)
-		*value = dx_address(event->previous);
+	if (event->row.kind == EVENT_FREE)
+		*value = dx_address(event->row.address);
+	else if (event->row.kind == EVENT_REALLOC)
+		*value = dx_address(event->row.previous);
 }
 
 /* What xheap_heap_create_sized() says of a heap. */
@@ -100,27 +100,27 @@ static bool is_sized(const struct dx_query *query, const struct dx_value *object
 static void get_heap_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	if (is_sized(query, object))
-		*value = dx_address(event_of(object)->argument);
+		*value = dx_address(event_of(object)->row.argument);
 }
 
 static void get_reserve(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	if (is_sized(query, object))
-		*value = dx_number(event_of(object)->size);
+		*value = dx_number(event_of(object)->row.size);
 }
 
 static void get_commit(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	if (is_sized(query, object))
-		*value = dx_number(event_of(object)->argument2);
+		*value = dx_number(event_of(object)->row.argument2);
 }
 
 static void get_size(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
 	(void)query;
-	if ((event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC) && event->size != UINT64_MAX)
-		*value = dx_number(event->size);
+	if ((event->row.kind == EVENT_ALLOC || event->row.kind == EVENT_REALLOC) && event->row.size != UINT64_MAX)
+		*value = dx_number(event->row.size);
 }
 
 static bool heap_is_nested(struct dx_query *query, uint32_t heap)
@@ -144,8 +144,8 @@ bool dx_event_flags(struct dx_query *query, const struct dx_event *event, uint64
 		return false;
 	bool has_word = function == FUNCTION_MALLOCX || function == FUNCTION_RALLOCX;
 	bool is_zeroed = function == FUNCTION_CALLOC || function == FUNCTION_OBJECT_CALLOC ||
-			 (has_word && event->argument & MALLOCX_ZERO);
-	*flags = (is_zeroed ? FLAG_ZERO : 0) | (heap_is_nested(query, event->heap) ? FLAG_NESTED : 0);
+			 (has_word && event->row.argument & MALLOCX_ZERO);
+	*flags = (is_zeroed ? FLAG_ZERO : 0) | (heap_is_nested(query, event->row.heap) ? FLAG_NESTED : 0);
 	return true;
 }
 
@@ -172,31 +172,31 @@ static void get_result(struct dx_query *query, const struct dx_value *object, st
 {
 	const struct dx_event *event = event_of(object);
 	(void)query;
-	if (event->kind == EVENT_FREE || event->kind == EVENT_LOCK || event->kind == EVENT_UNLOCK ||
-	    event->kind == EVENT_DESTROY)
-		*value = dx_number(!(event->flags & EVENT_IN_FLIGHT));
+	if (event->row.kind == EVENT_FREE || event->row.kind == EVENT_LOCK || event->row.kind == EVENT_UNLOCK ||
+	    event->row.kind == EVENT_DESTROY)
+		*value = dx_number(!(event->row.flags & EVENT_IN_FLIGHT));
 }
 
 static void get_read_only(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
 	(void)query;
-	if (event->kind == EVENT_PROTECT)
-		*value = dx_number(!(event->argument & PROT_WRITE_BIT));
+	if (event->row.kind == EVENT_PROTECT)
+		*value = dx_number(!(event->row.argument & PROT_WRITE_BIT));
 }
 
 /* ---- parameters ---- */
 
 static struct call_record call_of(const struct dx_query *query, const struct dx_event *event)
 {
-	return (struct call_record){.kind = event->kind,
+	return (struct call_record){.kind = event->row.kind,
 				    .function = function_of(query, event),
-				    .heap = handle_of(query, event->heap),
-				    .address = event->address,
-				    .previous = event->previous,
-				    .size = event->size,
-				    .argument = event->argument,
-				    .argument2 = event->argument2};
+				    .heap = handle_of(query, event->row.heap),
+				    .address = event->row.address,
+				    .previous = event->row.previous,
+				    .size = event->row.size,
+				    .argument = event->row.argument,
+				    .argument2 = event->row.argument2};
 }
 
 /* In its order. dump has a pool's new block in its column of addresses alone, and a heap's name in its row. */
@@ -232,7 +232,7 @@ static bool is_made_name(const struct trace_dictionary *dictionary, const char *
 static struct dx_value name_of(const struct dx_query *query, const struct dx_event *event)
 {
 	const struct trace_dictionary *dictionary = query->session->dictionary;
-	const char *name = event->heap < dictionary->heap_count ? dictionary->heaps[event->heap].name : "";
+	const char *name = event->row.heap < dictionary->heap_count ? dictionary->heaps[event->row.heap].name : "";
 	return !*name || is_made_name(dictionary, name) ? dx_address(0) : dx_text(name);
 }
 
@@ -242,12 +242,12 @@ static struct dx_value parameter_of(struct dx_query *query, const struct dx_even
 	if (!strncmp(name, "name", length))
 		return name_of(query, event);
 	if (!strncmp(name, "block", length))
-		return dx_address(event->address);
+		return dx_address(event->row.address);
 	/* There were more heaps than the recorder has room for. Calls of a heap as a whole have it as their address. */
-	bool is_unknown = !strncmp(name, "heap", length) && event->heap >= query->session->dictionary->heap_count;
+	bool is_unknown = !strncmp(name, "heap", length) && event->row.heap >= query->session->dictionary->heap_count;
 	if (is_unknown && is_call_of_block(event))
 		return dx_error(query, "the heap is not recorded");
-	uint64_t argument = is_unknown ? event->address : call_argument(call, name, length);
+	uint64_t argument = is_unknown ? event->row.address : call_argument(call, name, length);
 	return call_argument_is_address(name, length) ? dx_address(argument) : dx_number(argument);
 }
 
@@ -270,12 +270,12 @@ static void get_parameters(struct dx_query *query, const struct dx_value *object
 
 static void get_thread(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	*value = dx_id_object(query, &dx_thread_class, event_of(object)->thread);
+	*value = dx_id_object(query, &dx_thread_class, event_of(object)->row.thread);
 }
 
 static void get_process(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	*value = dx_id_object(query, &dx_process_class, event_of(object)->process);
+	*value = dx_id_object(query, &dx_process_class, event_of(object)->row.process);
 }
 
 static void get_function(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -288,36 +288,37 @@ static void get_function(struct dx_query *query, const struct dx_value *object, 
 static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
-	*value = dx_text(dx_stack_text(query, event->flags & EVENT_NO_STACK ? 0 : event->stack, event->entry));
+	*value = dx_text(
+		dx_stack_text(query, event->row.flags & EVENT_NO_STACK ? 0 : event->row.stack, event->row.entry));
 }
 
 static void get_duration(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
 	(void)query;
-	if (!(event->flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT)))
-		*value = dx_signed(event->duration_ns);
+	if (!(event->row.flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT)))
+		*value = dx_signed(event->row.duration_ns);
 }
 
 static void get_usable(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)query;
-	if (event_of(object)->usable)
-		*value = dx_number(event_of(object)->usable);
+	if (event_of(object)->row.usable)
+		*value = dx_number(event_of(object)->row.usable);
 }
 
 static void get_error(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)query;
-	if (event_of(object)->flags & EVENT_FAILED)
-		*value = dx_signed(event_of(object)->result);
+	if (event_of(object)->row.flags & EVENT_FAILED)
+		*value = dx_signed(event_of(object)->row.result);
 }
 
 static void get_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	static const char *const words[] = {"ok", "unknown", "double"};
 	const struct dx_event *event = event_of(object);
-	if (event->kind == EVENT_FREE || event->kind == EVENT_REALLOC)
+	if (event->row.kind == EVENT_FREE || event->row.kind == EVENT_REALLOC)
 		*value = dx_text(words[dx_fault_of(query, event)]);
 }
 
