@@ -4,7 +4,6 @@
 
 #include "base/digits.h"
 #include "columns/column.h"
-#include "trace/call_arguments.h"
 
 static const char *const actions[] = {
 #define X(id, action, word) action,
@@ -54,7 +53,7 @@ static inline bool has_flag(const struct column_row *row, enum event_flag flag)
 	return row->event.flags & flag;
 }
 
-static struct call_record call_of(const struct column_row *row)
+struct call_record column_call(const struct column_row *row)
 {
 	const struct column_event *event = &row->event;
 	return (struct call_record){.kind = event->kind,
@@ -71,7 +70,7 @@ static struct call_record call_of(const struct column_row *row)
 /* "count=4;size=16": pointers in hexadecimal. */
 static bool write_arguments(const struct column_row *row, char *to)
 {
-	const struct call_record call = call_of(row);
+	const struct call_record call = column_call(row);
 	if (call.function >= FUNCTION_COUNT)
 		return false;
 	for (const char *at = parameters[call.function]; *at;) {

@@ -170,7 +170,10 @@ const char *dx_member_at(struct dx_query *query, const struct dx_value *object, 
 		*flags = member->flags;
 	if (value) {
 		*value = (struct dx_value){.kind = DX_ABSENT};
-		member->get(query, object, value);
+		if (member->get)
+			member->get(query, object, value);
+		else
+			class->get_column(query, object, dx_member_column(member), value);
 	}
 	return member->name;
 }

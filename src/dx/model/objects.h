@@ -77,6 +77,9 @@ void dx_heap_uses(struct dx_query *query, uint32_t process, struct dx_value *val
 /** Set the collection of the threads and modules of a process that came and went. */
 void dx_life_events(struct dx_query *query, uint32_t process, struct dx_value *value);
 
+/** Return a value of a column as one of the language: a number, an address, a text or an object. */
+struct dx_value dx_column_value(struct dx_query *query, const struct column *column, uint64_t value);
+
 /** Return an object of an id. */
 struct dx_value dx_id_object(struct dx_query *query, const struct dx_class *class, uint32_t id);
 

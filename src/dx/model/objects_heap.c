@@ -12,12 +12,6 @@
 enum { FLAG_ZERO = 0x8, MALLOCX_ZERO = 0x40, PROT_WRITE_BIT = 2 };
 #define FLAG_NESTED UINT64_C(0x80000000)
 
-static const char *const kind_actions[] = {
-#define X(id, action, word) action,
-	EVENT_KINDS(X)
-#undef X
-};
-
 static const struct {
 	const char *name, *parameters;
 } functions[] = {
@@ -36,6 +30,11 @@ static bool is_call_of_block(const struct dx_event *event)
 	return event->row.kind <= EVENT_FREE;
 }
 
+static struct column_row row_of(const struct dx_query *query, const struct dx_event *event)
+{
+	return (struct column_row){.dictionary = query->session->dictionary, .id = event->number, .event = event->row};
+}
+
 static const struct trace_entry *entry_of(const struct dx_query *query, const struct dx_event *event)
 {
 	const struct trace_dictionary *dictionary = query->session->dictionary;
@@ -49,23 +48,6 @@ static unsigned function_of(const struct dx_query *query, const struct dx_event 
 }
 
 /* ---- documented members ---- */
-
-static void get_action(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_text(kind_actions[event_of(object)->row.kind]);
-}
-
-static uint64_t handle_of(const struct dx_query *query, uint32_t heap)
-{
-	return heap < query->session->dictionary->heap_count ? query->session->dictionary->heaps[heap].handle : 0;
-}
-
-static void get_heap(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (event_of(object)->row.heap < query->session->dictionary->heap_count)
-		*value = dx_address(handle_of(query, event_of(object)->row.heap));
-}
 
 static void get_address(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
@@ -187,18 +169,6 @@ static void get_read_only(struct dx_query *query, const struct dx_value *object,
 
 /* ---- parameters ---- */
 
-static struct call_record call_of(const struct dx_query *query, const struct dx_event *event)
-{
-	return (struct call_record){.kind = event->row.kind,
-				    .function = function_of(query, event),
-				    .heap = handle_of(query, event->row.heap),
-				    .address = event->row.address,
-				    .previous = event->row.previous,
-				    .size = event->row.size,
-				    .argument = event->row.argument,
-				    .argument2 = event->row.argument2};
-}
-
 /* In its order. dump has a pool's new block in its column of addresses alone, and a heap's name in its row. */
 static const char *parameters_of(unsigned function)
 {
@@ -254,7 +224,8 @@ static struct dx_value parameter_of(struct dx_query *query, const struct dx_even
 static void get_parameters(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
-	const struct call_record call = call_of(query, event);
+	const struct column_row row = row_of(query, event);
+	const struct call_record call = column_call(&row);
 	struct dx_list *list = dx_list_new(query, query->arena);
 	uint64_t count = 0;
 	for (const char *at = parameters_of(call.function); *at;) {
@@ -278,13 +249,6 @@ static void get_process(struct dx_query *query, const struct dx_value *object, s
 	*value = dx_id_object(query, &dx_process_class, event_of(object)->row.process);
 }
 
-static void get_function(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	const struct trace_entry *entry = entry_of(query, event_of(object));
-	if (entry)
-		*value = dx_text(entry->name);
-}
-
 static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
@@ -298,13 +262,6 @@ static void get_duration(struct dx_query *query, const struct dx_value *object, 
 	(void)query;
 	if (!(event->row.flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT)))
 		*value = dx_signed(event->row.duration_ns);
-}
-
-static void get_usable(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	if (event_of(object)->row.usable)
-		*value = dx_number(event_of(object)->row.usable);
 }
 
 static void get_error(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -372,16 +329,22 @@ static void get_weight(struct dx_query *query, const struct dx_value *object, st
 	get_of_block(query, object, "Weight", value);
 }
 
-static void get_number(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+static void get_column(struct dx_query *query, const struct dx_value *object, int id, struct dx_value *value)
 {
-	(void)query;
-	*value = dx_number(event_of(object)->number);
+	const struct column *column = column_find(COLUMNS_OF_EVENTS, (enum column_id)id);
+	const struct column_row row = row_of(query, event_of(object));
+	uint64_t number;
+	if (column->get(&row, &number))
+		*value = dx_column_value(query, column, number);
 }
 
+#define COLUMN(id) DX_MEMBER_COLUMN(COLUMN_##id)
+
 static const struct dx_member heap_members[] = {
-	{"Action", DX_TEXT, 0, get_action, NULL,
+	{"Action", DX_TEXT, COLUMN(ACTION), NULL, NULL,
 	 "what happened: Alloc, ReAlloc, Free, Create, Protect, Lock, Unlock or Destroy"},
-	{"Heap", DX_NUMBER, DX_MEMBER_MINOR, get_heap, NULL, "the handle of the heap, as xheap heap -heaps prints it"},
+	{"Heap", DX_NUMBER, DX_MEMBER_MINOR | COLUMN(HEAP), NULL, NULL,
+	 "the handle of the heap, as xheap heap -heaps prints it"},
 	{"Address", DX_NUMBER, 0, get_address, NULL,
 	 "Alloc, ReAlloc: the block returned, 0x0 if the call failed; Free: the block freed"},
 	{"Size", DX_NUMBER, 0, get_size, NULL, "Alloc, ReAlloc: the bytes requested"},
@@ -402,10 +365,10 @@ static const struct dx_member heap_members[] = {
 	 "the arguments of the function that was called, in its order"},
 	{"Thread", DX_OBJECT, DX_MEMBER_EXTRA, get_thread, &dx_thread_class, "the thread that made the call"},
 	{"Process", DX_OBJECT, DX_MEMBER_EXTRA, get_process, &dx_process_class, "the process of that thread"},
-	{"Function", DX_TEXT, DX_MEMBER_EXTRA, get_function, NULL, "the function that was called"},
+	{"Function", DX_TEXT, DX_MEMBER_EXTRA | COLUMN(FUNCTION), NULL, NULL, "the function that was called"},
 	{"Stack", DX_TEXT, DX_MEMBER_EXTRA, get_stack, NULL, "the frames of the call, innermost first, joined by ;"},
 	{"Duration", DX_NUMBER, DX_MEMBER_EXTRA, get_duration, NULL, "nanoseconds that the call took"},
-	{"Usable", DX_NUMBER, DX_MEMBER_EXTRA, get_usable, NULL, "the bytes that the allocator really gave"},
+	{"Usable", DX_NUMBER, DX_MEMBER_EXTRA | COLUMN(USABLE), NULL, NULL, "the bytes that the allocator really gave"},
 	{"Error", DX_NUMBER, DX_MEMBER_EXTRA, get_error, NULL, "the error number of a failed call"},
 	{"State", DX_TEXT, DX_MEMBER_EXTRA, get_state, NULL,
 	 "Free, ReAlloc: ok, unknown (no call returned the address) or double (freed before)"},
@@ -421,9 +384,13 @@ static const struct dx_member heap_members[] = {
 	 "ReAlloc: the block before, which has a Previous of its own"},
 	{"Block", DX_OBJECT, DX_MEMBER_HIDDEN, get_block, &dx_allocation_class,
 	 "Alloc, ReAlloc: the block, with its end"},
-	{"Index", DX_NUMBER, DX_MEMBER_HIDDEN, get_number, NULL, "the index in Heap(), which is seq of xheap dump"},
+	{"Index", DX_NUMBER, DX_MEMBER_HIDDEN | COLUMN(ID), NULL, NULL,
+	 "the index in Heap(), which is seq of xheap dump"},
 	{NULL},
 };
 
-const struct dx_class dx_heap_class = {
-	.name = "Heap", .help = "a heap call", .members = heap_members, .data_bytes = sizeof(struct dx_event)};
+const struct dx_class dx_heap_class = {.name = "Heap",
+				       .help = "a heap call",
+				       .members = heap_members,
+				       .get_column = get_column,
+				       .data_bytes = sizeof(struct dx_event)};
