@@ -11,12 +11,6 @@ static const char *const actions[] = {
 #undef X
 };
 
-static const char *const parameters[] = {
-#define X(id, name, kind, parameters) parameters,
-	HEAP_FUNCTIONS(X)
-#undef X
-};
-
 static inline const struct trace_thread *thread_of(const struct column_row *row)
 {
 	return &row->dictionary->threads[row->event.thread];
@@ -71,9 +65,7 @@ struct call_record column_call(const struct column_row *row)
 static bool write_arguments(const struct column_row *row, char *to)
 {
 	const struct call_record call = column_call(row);
-	if (call.function >= FUNCTION_COUNT)
-		return false;
-	for (const char *at = parameters[call.function]; *at;) {
+	for (const char *at = call_parameters(call.function); *at;) {
 		char digits[DIGITS_BYTES + 1] = "", *end = digits + DIGITS_BYTES;
 		size_t length = strcspn(at, ",");
 		to = mempcpy(to, at, length);
@@ -85,7 +77,7 @@ static bool write_arguments(const struct column_row *row, char *to)
 			*to++ = ';';
 	}
 	*to = 0;
-	return true;
+	return call.function < FUNCTION_COUNT;
 }
 
 /* The two functions of a column: its value, and whether there is one, as expressions over `row`. */

@@ -12,14 +12,6 @@
 enum { FLAG_ZERO = 0x8, MALLOCX_ZERO = 0x40, PROT_WRITE_BIT = 2 };
 #define FLAG_NESTED UINT64_C(0x80000000)
 
-static const struct {
-	const char *name, *parameters;
-} functions[] = {
-#define X(id, name, kind, parameters) {name, parameters},
-	HEAP_FUNCTIONS(X)
-#undef X
-};
-
 static const struct dx_event *event_of(const struct dx_value *object)
 {
 	return object->data;
@@ -35,16 +27,10 @@ static struct column_row row_of(const struct dx_query *query, const struct dx_ev
 	return (struct column_row){.dictionary = query->session->dictionary, .id = event->number, .event = event->row};
 }
 
-static const struct trace_entry *entry_of(const struct dx_query *query, const struct dx_event *event)
-{
-	const struct trace_dictionary *dictionary = query->session->dictionary;
-	return event->row.entry < dictionary->entry_count ? &dictionary->entries[event->row.entry] : NULL;
-}
-
 static unsigned function_of(const struct dx_query *query, const struct dx_event *event)
 {
-	const struct trace_entry *entry = entry_of(query, event);
-	return entry ? entry->function : FUNCTION_COUNT;
+	const struct column_row row = row_of(query, event);
+	return column_call(&row).function;
 }
 
 /* ---- documented members ---- */
@@ -176,8 +162,7 @@ static const char *parameters_of(unsigned function)
 	       : function == FUNCTION_HEAP_REALLOC      ? "heap,pointer,block,size"
 	       : function == FUNCTION_HEAP_CREATE       ? "heap,name"
 	       : function == FUNCTION_HEAP_CREATE_SIZED ? "heap,name,base,reserve,commit"
-	       : function < FUNCTION_COUNT              ? functions[function].parameters
-							: "";
+							: call_parameters(function);
 }
 
 /* A heap without a name of its own is "IMAGE annotated" (session/drain/translate.c). */
