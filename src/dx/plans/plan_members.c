@@ -71,32 +71,23 @@ static uint32_t block_is_outstanding(struct plan *plan)
 	return column_is(plan, COLUMN_END_KIND, PLAN_AT_LEAST, HEAP_END_EXIT);
 }
 
-#define FLAG(name, flag) \
-	static uint32_t block_##name(struct plan *plan) \
-	{ \
-		return has_flag(plan, flag); \
-	}
-FLAG(is_realloc, HEAP_REALLOC)
-FLAG(is_moved, HEAP_MOVED)
-FLAG(is_temporary, HEAP_TEMPORARY)
-FLAG(is_nested, HEAP_NESTED)
-
 /* Members that are more than a column, or less, as their getters have them (objects_heap.c, objects_allocation.c). */
 static const struct {
 	const char *name;
 	enum column_source source;
 	enum dx_plan_shape shape;
 	uint32_t (*make)(struct plan *plan);
+	unsigned flag; /* of an allocation, without `make` */
 } members[] = {
-	{"Address", COLUMNS_OF_EVENTS, DX_PLAN_ADDRESS, event_address},
-	{"Size", COLUMNS_OF_EVENTS, DX_PLAN_NUMBER, event_size},
-	{"PreviousAddress", COLUMNS_OF_EVENTS, DX_PLAN_ADDRESS, event_previous},
-	{"Duration", COLUMNS_OF_EVENTS, DX_PLAN_SIGNED, event_duration},
-	{"IsOutstanding", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, block_is_outstanding},
-	{"IsRealloc", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, block_is_realloc},
-	{"IsMoved", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, block_is_moved},
-	{"IsTemporary", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, block_is_temporary},
-	{"IsNested", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, block_is_nested},
+	{"Address", COLUMNS_OF_EVENTS, DX_PLAN_ADDRESS, event_address, 0},
+	{"Size", COLUMNS_OF_EVENTS, DX_PLAN_NUMBER, event_size, 0},
+	{"PreviousAddress", COLUMNS_OF_EVENTS, DX_PLAN_ADDRESS, event_previous, 0},
+	{"Duration", COLUMNS_OF_EVENTS, DX_PLAN_SIGNED, event_duration, 0},
+	{"IsOutstanding", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, block_is_outstanding, 0},
+	{"IsRealloc", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, NULL, HEAP_REALLOC},
+	{"IsMoved", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, NULL, HEAP_MOVED},
+	{"IsTemporary", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, NULL, HEAP_TEMPORARY},
+	{"IsNested", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, NULL, HEAP_NESTED},
 };
 
 /* Several entries may have one name. */
@@ -162,7 +153,9 @@ struct dx_plan_member dx_plan_member_of(const struct dx_plan_making *making, con
 	enum column_id id;
 	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
 		if (members[i].source == plan->source && !strcasecmp(members[i].name, name))
-			return (struct dx_plan_member){members[i].make(plan), members[i].shape, NULL, 0};
+			return (struct dx_plan_member){members[i].make ? members[i].make(plan)
+								       : has_flag(plan, members[i].flag),
+						       members[i].shape, NULL, 0};
 	const struct column *column = column_of_member(plan->source, name, &id);
 	if (!column || !shape_of(column, &shape))
 		return none;
