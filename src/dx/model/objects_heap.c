@@ -371,7 +371,7 @@ static const struct dx_member heap_members[] = {
 	 "Alloc, ReAlloc: the block, with its end"},
 	{"Index", DX_NUMBER, DX_MEMBER_HIDDEN | COLUMN(ID), NULL, NULL,
 	 "the index in Heap(), which is seq of xheap dump"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_heap_class = {.name = "Heap",
