@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports: the actions of the command, with their rows. */
 #include "action/actions/action_table.h"
-#include "export/report.h"
+#include "export/export.h"
 
 #include <errno.h>
 #include <math.h>
@@ -299,7 +299,7 @@ static int write_work(void *context, struct diag *diag)
 		return diag_fail(diag, EINVAL, "there is no format %u", writing->format);
 	struct sink out;
 	sink_to_memory(&out);
-	report_write(&writing->report->report, (enum report_format)writing->format, &out);
+	export_formats[writing->format].write(&writing->report->report, &out);
 	if (out.error)
 		return sink_end(&out);
 	writing->text = sink_take(&out, &writing->length);

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/formats.h"
-#include "export/report.h"
+#include "export/export.h"
 
 enum {
 	SUBJECT_EVENTS,

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/ask/dump.h"
-#include "export/report.h"
+#include "export/export.h"
 
 /* As the list has it, but for blocks that were alive when recording ended. */
 static void put_end_kind(const struct dump_row *row, struct dump_value *value)

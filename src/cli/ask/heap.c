@@ -14,7 +14,7 @@
 #include "cli/ask/heap_options.h"
 #include "cli/formats.h"
 #include "cli/layout_options.h"
-#include "export/collapsed.h"
+#include "export/export.h"
 #include "os/monotonic.h"
 
 /* ---- what to show ---- */
@@ -261,18 +261,22 @@ static bool has_totals_only(const struct heap_options *options)
 	return options->part_count > 0;
 }
 
-/* Folded stacks are whole: their readers show callers and callees, however many there are. */
-static int folded_settle(const struct heap_options *options)
+/* Stacks of a format that has all of them are whole: its readers show callers and callees, however many there are. */
+static int format_settle(const struct heap_options *options)
 {
+	const struct export_format *format = &export_formats[options->format];
+	const bool has_all_stacks = format->flags & EXPORT_ALL_STACKS;
+	if (format->flags & EXPORT_ONE_ACTION && options->part_count > 1)
+		return cli_fail("-format %s: one of -stacks, -frames, -image, ... at a time", format->name);
 	if (options->with_default_cull && options->without_default_cull)
 		return cli_fail("-defaultCull and -noDefaultCull exclude each other");
-	if (options->format != REPORT_FOLDED)
+	if (!has_all_stacks)
 		return options->is_reversed ? cli_fail("-reverse is for -format folded") : 0;
 	if (options->part_count > 1 || options->parts[0].action != &action_stacks)
-		return cli_fail("-format folded has stacks: write -stacks [KEY], and no other action");
+		return cli_fail("-format %s has stacks: write -stacks [KEY], and no other action", format->name);
 	if (options->top != HEAP_TOP_DEFAULT)
-		return cli_fail("-format folded has all stacks, so that their numbers add up to the total: leave out "
-				"-top");
+		return cli_fail("-format %s has all stacks, so that their numbers add up to the total: leave out -top",
+				format->name);
 	return 0;
 }
 
@@ -289,12 +293,10 @@ int heap_options_settle(struct heap_options *options)
 	for (unsigned i = 0; options->by == HEAP_BY_HEAP && i < options->part_count; i++)
 		if (options->parts[i].action->is_by_heap)
 			return cli_fail("-by heap: -heaps is by heap already");
-	if (options->format == REPORT_CSV && options->part_count > 1)
-		return cli_fail("-format csv: one of -stacks, -frames, -image, ... at a time");
-	if (folded_settle(options))
+	if (format_settle(options))
 		return CLI_FAILED;
-	bool uses_default =
-		options->format == REPORT_FOLDED ? options->with_default_cull : !options->without_default_cull;
+	const bool has_all_stacks = export_formats[options->format].flags & EXPORT_ALL_STACKS;
+	const bool uses_default = has_all_stacks ? options->with_default_cull : !options->without_default_cull;
 	if (uses_default)
 		heap_cull_use_default(&options->cull);
 	return 0;
@@ -316,7 +318,7 @@ static struct analysis_request request_make(struct heap_options *options, const 
 	struct analysis_request request = asking_request(words, count);
 	request.asked = &options->filter.asked;
 	request.by = options->by;
-	request.tells_outside = count == 1 && (options->format == REPORT_CSV || options->format == REPORT_FOLDED);
+	request.tells_outside = count == 1 && !(export_formats[options->format].flags & EXPORT_CAVEATS);
 	request.parts = options->parts;
 	request.part_count = options->part_count;
 	request.cull = &options->cull;
@@ -369,11 +371,8 @@ static int answer_make(void *context, struct diag *diag)
 		.filter_count = asked->note_count,
 		.is_reversed = options->is_reversed};
 	int error = comparison ? scales_make(answer, diag) : 0;
-	/* Folded stacks need no rows. */
-	if (!error && options->format == REPORT_FOLDED)
-		collapsed_name(&answer->analysis.input);
-	else if (!error)
-		report_make(&answer->report, options->top);
+	if (!error)
+		export_prepare(&answer->report, (enum report_format)options->format, options->top);
 	return error;
 }
 
@@ -386,7 +385,7 @@ static void print(void *context, struct sink *out, bool is_colored)
 {
 	struct heap_answer *answer = context;
 	answer->analysis.input.is_colored = is_colored;
-	report_write(&answer->report, (enum report_format)answer->options->format, out);
+	export_formats[answer->options->format].write(&answer->report, out);
 }
 
 static int answer_show(struct heap_answer *answer)

@@ -16,7 +16,6 @@
 #include "cli/formats.h"
 #include "cli/option_parser.h"
 #include "dx/command.h"
-#include "export/report.h"
 
 enum { MEMORY_DEFAULT = 256 << 20, MEMORY_LEAST = 1 << 20, OPERANDS_MAX = 2, LEVELS_DEFAULT = 1 };
 
