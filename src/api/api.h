@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "action/report/action.h"
+#include "analysis/analysis.h"
 #include "base/diag.h"
 #include "query/filter_words.h"
 #include "xheap/xheap.h"
@@ -47,13 +47,11 @@ struct xheap_trace {
 	unsigned references;
 	xheap_callbacks callbacks;
 	char *path, *session; /**< session: whose trace it is, or NULL */
-	struct trace *trace;
-	bool without_index, without_files;
-	struct heap_table *table; /**< NULL: not made yet */
-	char *index_path;         /**< it is this one; NULL: none */
-	struct symbols *symbols;
-	struct heap_names *names, *line_names; /**< NULL: not made yet; line_names has a frame for each line */
-	bool is_spoiled;                       /**< these, given up in their middle */
+	struct opened_options options;
+	struct opened_trace *opened; /**< has the names, too */
+	struct trace *trace;         /**< that of `opened` */
+	struct heap_table *table;    /**< the same; NULL: not made yet */
+	bool is_spoiled;             /**< the names, given up in their middle */
 	xheap_trace_info info;
 	struct {
 		xheap_process *processes;
@@ -77,6 +75,9 @@ void api_trace_release(struct xheap_trace *trace);
 int api_run_locked(struct xheap_trace *trace, xheap_error *error, int (*work)(void *context, struct diag *diag),
 		   void *context);
 
+/** Return how the trace's callbacks hear of progress. */
+struct analysis_caller api_trace_caller(struct xheap_trace *trace);
+
 /** With the lock held, in api_run(): make the allocations. Return 0 or a negative errno. */
 int api_trace_table(struct xheap_trace *trace, struct diag *diag);
 
@@ -97,6 +98,12 @@ struct api_filter {
 	struct heap_range range; /**< INT64_MIN, INT64_MAX: no end */
 };
 
+/** What reasons call the patterns of a filter, by enum analysis_pattern. */
+extern const char *const api_pattern_words[ANALYSIS_PATTERN_COUNT];
+
+/** Take the filter (NULL: all pass). Return 0, or -EINVAL. Texts of heaps and times stay the caller's. */
+int api_filter_take(struct api_filter *filter, const xheap_filter *given, struct diag *diag);
+
 /** Take the filter (NULL: all pass), and look at the trace, whose lock is held. 0, -EINVAL, or -ENOMSG when required
     frames are nowhere. */
 int api_filter_make(struct api_filter *filter, const xheap_filter *given, struct xheap_trace *trace,
@@ -104,9 +111,5 @@ int api_filter_make(struct api_filter *filter, const xheap_filter *given, struct
 
 /** Free the filter. */
 void api_filter_fini(struct api_filter *filter);
-
-/** -ENOMSG with the reason when none of the patterns matches a frame of the trace. `what` is for the message. */
-int api_patterns_check(const struct heap_patterns *patterns, const char *what, struct heap_names *names,
-		       struct diag *diag);
 
 #endif

@@ -5,8 +5,6 @@
 
 #include "api/api.h"
 #include "match/moment.h"
-#include "query/filter_words.h"
-#include "query/nearest.h"
 
 _Static_assert(XHEAP_AIFI == (int)HEAP_AIFI && XHEAP_AOFO == (int)HEAP_AOFO && XHEAP_CLASS_ANY == (int)HEAP_CLASS_NONE,
 	       "classes go as they are");
@@ -39,6 +37,8 @@ static const struct field fields[] = {
 	FIELD(REQUIRED_OF_FREE, require_free_frames, require_free_frame_count, "xheap_filter, require_free_frames"),
 };
 enum { FIELD_COUNT = sizeof(fields) / sizeof(*fields) };
+
+const char *const api_pattern_words[] = {"require_frames", "require_free_frames"};
 
 #define MEMBER(type, given, offset) (*(const type *)(const void *)((const char *)(given) + (offset)))
 
@@ -139,23 +139,8 @@ static int take(struct filter_request *asked, const xheap_filter *given, struct 
 	return 0;
 }
 
-int api_patterns_check(const struct heap_patterns *patterns, const char *what, struct heap_names *names,
-		       struct diag *diag)
+int api_filter_take(struct api_filter *filter, const xheap_filter *given, struct diag *diag)
 {
-	char text[400];
-	for (size_t i = 0; i < patterns->count; i++)
-		if (patterns->items[i].hits)
-			return 0;
-	if (!patterns->count)
-		return 0;
-	heap_pattern_missing(&patterns->items[0], names, text, sizeof(text));
-	return diag_fail(diag, ENOMSG, "%s: %s", what, text);
-}
-
-int api_filter_make(struct api_filter *filter, const xheap_filter *given, struct xheap_trace *trace,
-		    struct heap_names *names, struct diag *diag)
-{
-	struct heap_filter *made = &filter->asked.filter;
 	xheap_filter own;
 	filter_request_init(&filter->asked);
 	xheap_filter_init(&own, sizeof(own));
@@ -164,17 +149,22 @@ int api_filter_make(struct api_filter *filter, const xheap_filter *given, struct
 	if (error)
 		return error;
 	filter->range = (struct heap_range){own.from_ns, own.to_ns};
-	error = take(&filter->asked, &own, diag);
+	return take(&filter->asked, &own, diag);
+}
+
+int api_filter_make(struct api_filter *filter, const xheap_filter *given, struct xheap_trace *trace,
+		    struct heap_names *names, struct diag *diag)
+{
+	struct heap_filter *made = &filter->asked.filter;
+	int error = api_filter_take(filter, given, diag);
 	error = error ? error : api_trace_table(trace, diag);
-	error = error ? error
-		      : filter_word_resolve_moment(&filter->asked, trace_dictionary(trace->trace)->start_realtime_ns,
-						   &filter->range, diag);
+	error = error ? error : analysis_range(&filter->asked, trace->trace, false, &filter->range, diag);
 	error = error ? error : heap_moment_find(&made->moment, trace->table, diag);
 	error = error ? error : heap_filter_prepare(made, trace->table, names, diag);
 	/* The texts are the caller's, and have been looked at. */
 	made->heap_count = 0;
-	error = error ? error : api_patterns_check(&made->required, "require_frames", names, diag);
-	return error ? error : api_patterns_check(&made->required_of_free, "require_free_frames", names, diag);
+	return error ? error
+		     : analysis_check_required(made, api_pattern_words, names, &(struct analysis_caller){0}, diag);
 }
 
 void api_filter_fini(struct api_filter *filter)

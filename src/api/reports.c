@@ -25,10 +25,9 @@ struct xheap_report {
 	struct api_filter filter;
 	struct heap_cull cull;
 	struct heap_patterns callers;
-	struct heap_window window;
-	bool has_window, has_rows;
-	struct action_source source;
-	struct action_input input;
+	struct analysis_request request;
+	struct analysis analysis;
+	bool has_rows;
 	struct report_part part;
 	struct report report;
 	xheap_totals totals;
@@ -120,7 +119,7 @@ static void list_rows(struct xheap_report *report)
 {
 	const struct report_part *part = &report->part;
 	const struct action *action = part->action;
-	const struct heap_window *window = action_window(&report->source, action);
+	const struct heap_window *window = action_window(&report->analysis.sources[0], action);
 	uint32_t *places = places_of_rows(&part->rows);
 	for (unsigned i = 0; i < action->extra_count; i++)
 		report->extra_names[i] = action->extra[i].name;
@@ -156,7 +155,7 @@ static void list_rows(struct xheap_report *report)
 
 static void list_totals(struct xheap_report *report)
 {
-	const struct heap_window *window = &report->window;
+	const struct heap_window *window = report->analysis.sources[0].window;
 	const struct heap_table *table = report->trace->table;
 	const struct action_rows *rows = &report->part.rows;
 	xheap_numbers *numbers = &report->numbers[report->row_count];
@@ -183,36 +182,47 @@ struct report_making {
 	struct xheap_report *report;
 };
 
-static int ask(struct xheap_report *report, struct heap_names *names, enum heap_by by, struct diag *diag)
+/* What the options ask of the trace. */
+static void request_make(struct xheap_report *report, struct heap_names *names, enum heap_by by)
 {
-	struct xheap_trace *trace = report->trace;
-	struct heap_range range = report->filter.range, whole = {0, trace->table->duration_ns};
-	bool has_range = range.from_ns != INT64_MIN || range.to_ns != INT64_MAX;
-	range.from_ns = range.from_ns == INT64_MIN ? whole.from_ns : range.from_ns;
-	range.to_ns = range.to_ns == INT64_MAX ? whole.to_ns : range.to_ns;
-	int error = report_check(&report->part, 1, trace->table, &report->filter.asked.filter, range, by, diag);
+	report->request = (struct analysis_request){
+		.source_count = 1,
+		.opened = &report->trace->opened,
+		.ranges = &report->filter.range,
+		.asked = &report->filter.asked,
+		.by = by,
+		.parts = &report->part,
+		.part_count = 1,
+		.cull = &report->cull,
+		.callers_of = &report->callers,
+		.names = names,
+		.session = report->trace->session,
+		.layout = {.width = TEXT_WIDTH_DEFAULT,
+			   .has_unicode = text_has_unicode(),
+			   .has_all_frames = report->options.without_default_cull},
+		.pattern_words = api_pattern_words,
+		.caller = api_trace_caller(report->trace),
+	};
+}
+
+static int ask(struct xheap_report *report, struct diag *diag)
+{
+	const struct filter_request *asked = &report->filter.asked;
+	struct heap_range range = report->filter.range;
+	int error = analysis_open(&report->analysis, &report->request, diag);
+	error = error ? error : analysis_prepare(&report->analysis, diag);
+	/* The texts are the caller's, and have been looked at. */
+	report->filter.asked.filter.heap_count = 0;
 	if (error)
 		return error;
-	heap_window_make(&report->window, trace->table, &report->filter.asked.filter, range, by, false);
-	report->has_window = true;
-	report->source = (struct action_source){.path = trace->path,
-						.session = trace->session,
-						.trace = trace->trace,
-						.table = trace->table,
-						.filter = &report->filter.asked.filter,
-						.window = &report->window,
-						.names = names};
-	report->input = (struct action_input){
-		.sources = &report->source, .source_count = 1, .cull = &report->cull, .callers_of = &report->callers};
-	report->input.layout = (struct text_layout){.width = TEXT_WIDTH_DEFAULT,
-						    .has_unicode = text_has_unicode(),
-						    .has_all_frames = report->options.without_default_cull};
-	report->report = (struct report){.diff = {.input = &report->input, .runs = {1}},
-					 .parts = &report->part,
-					 .part_count = 1,
-					 .filters = report->filter.asked.notes,
-					 .filter_count = report->filter.asked.note_count,
-					 .has_range = has_range};
+	report->trace->table = report->analysis.opened[0]->table;
+	report->report =
+		(struct report){.diff = {.input = &report->analysis.input, .runs = {1}},
+				.parts = &report->part,
+				.part_count = 1,
+				.filters = asked->notes,
+				.filter_count = asked->note_count,
+				.has_range = range.from_ns != INT64_MIN || range.to_ns != INT64_MAX || asked->moment};
 	report->has_rows = true;
 	report_make(&report->report, report->options.top);
 	return 0;
@@ -235,12 +245,14 @@ static int make_work(void *context, struct diag *diag)
 		return error;
 	struct heap_names *names;
 	error = api_trace_names(report->trace, report->options.with_lines, &names, diag);
-	error = error ? error : api_filter_make(&report->filter, report->options.filter, report->trace, names, diag);
+	error = error ? error : api_filter_take(&report->filter, report->options.filter, diag);
 	if (error)
 		return error;
-	error = ask(report, names, by, diag);
+	request_make(report, names, by);
+	error = ask(report, diag);
 	error = error ? error : api_trace_check(report->trace, diag);
-	error = error ? error : api_patterns_check(&report->callers, "callers_of", names, diag);
+	error = error ? error
+		      : analysis_check_patterns(&report->callers, "callers_of", names, &report->request.caller, diag);
 	if (error)
 		return error;
 	list_rows(report);
@@ -285,8 +297,8 @@ static int row_frames_work(void *context, struct diag *diag)
 		return diag_fail(diag, EINVAL, "rows of the action %s are no stacks", report->part.action->name);
 	if (naming->row >= report->row_count)
 		return diag_fail(diag, EINVAL, "the report has no row %u", naming->row);
-	naming->frames =
-		api_frames_new(report->trace, report->source.names, report->part.rows.rows[naming->row]->group);
+	naming->frames = api_frames_new(report->trace, action_names(&report->analysis.input),
+					report->part.rows.rows[naming->row]->group);
 	return 0;
 }
 
@@ -338,12 +350,9 @@ API void xheap_report_free(xheap_report *report)
 {
 	if (!report)
 		return;
-	if (report->has_rows) {
+	if (report->has_rows)
 		report_fini(&report->report);
-		action_input_fini(&report->input);
-	}
-	if (report->has_window)
-		heap_window_fini(&report->window);
+	analysis_close(&report->analysis);
 	for (uint32_t i = 0; i < report->row_count; i++)
 		free(report->by[i]);
 	free(report->by);

@@ -4,17 +4,15 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "action/actions/action_table.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/ask/analysis.h"
+#include "cli/ask/analysis_options.h"
 #include "cli/ask/diff_limits.h"
 #include "cli/ask/heap_options.h"
 #include "cli/formats.h"
 #include "export/export.h"
-#include "query/window_word.h"
 
 enum { TOP_TEXT = 25 };
 
@@ -171,7 +169,7 @@ static int options_settle(struct diff_options *options)
 	if (!options->has_top)
 		heap->top = heap->format == REPORT_TEXT ? TOP_TEXT : HEAP_TOP_DEFAULT;
 	if (heap->format != REPORT_TEXT)
-		analysis_be_silent();
+		asking_be_silent();
 	if (!heap->top)
 		return cli_fail("-top 0: no row would be shown; -totals shows only the totals");
 	if (options->limits.frames.count && !options->limits.word)
@@ -182,257 +180,85 @@ static int options_settle(struct diff_options *options)
 	return 0;
 }
 
-/* ---- the sources ---- */
-
-/* A trace that one or several sources are of. */
-struct diff_trace {
-	struct analysis analysis;
-	struct stat status;
-};
-
-/* A source, with what belongs to it alone. */
-struct diff_source {
-	unsigned trace;
-	struct heap_filter filter;
-	struct heap_window window;
-};
-
-struct diff_input {
-	struct diff_options *options;
-	struct diff_trace *traces;
-	struct diff_source *own;
-	unsigned trace_count;
-	struct action_source *sources;
-	unsigned source_count;
-};
-
-/* One trace for all words that name it. */
-static int trace_of(struct diff_input *comparing, const char *path, unsigned *number)
-{
-	struct stat status;
-	if (stat(path, &status))
-		return cli_fail("cannot open %s: %s", path, strerror(errno));
-	for (*number = 0; *number < comparing->trace_count; ++*number) {
-		const struct stat *known = &comparing->traces[*number].status;
-		if (known->st_dev == status.st_dev && known->st_ino == status.st_ino)
-			return CLI_OK;
-	}
-	struct diff_trace *trace = &comparing->traces[*number];
-	int opened = *number ? analysis_open_beside(&trace->analysis, path, &comparing->traces[0].analysis)
-			     : analysis_open(&trace->analysis, path, comparing->options->heap.with_lines);
-	if (opened != CLI_OK)
-		return CLI_FAILED;
-	trace->status = status;
-	comparing->trace_count++;
-	return CLI_OK;
-}
-
-static int sources_open(struct diff_input *comparing)
-{
-	const struct heap_options *heap = &comparing->options->heap;
-	/* Before the first trace is read, which may get an index. */
-	for (size_t i = 0; i < comparing->options->word_count && heap->output; i++)
-		if (heap_options_check_output(heap, comparing->options->words[i].path))
-			return CLI_FAILED;
-	for (size_t i = 0; i < comparing->options->word_count; i++) {
-		struct diff_source *own = &comparing->own[i];
-		if (trace_of(comparing, comparing->options->words[i].path, &own->trace) != CLI_OK)
-			return CLI_FAILED;
-		comparing->sources[i] = analysis_source(&comparing->traces[own->trace].analysis, &own->filter);
-		comparing->sources[i].path = comparing->options->words[i].path;
-		comparing->sources[i].window = &own->window;
-	}
-	return CLI_OK;
-}
-
-static void sources_close(struct diff_input *comparing)
-{
-	while (comparing->trace_count > 0)
-		analysis_close(&comparing->traces[--comparing->trace_count].analysis);
-	free(comparing->traces);
-	free(comparing->sources);
-	free(comparing->own);
-}
-
-/* The range of a source, and the filter that all share, prepared with its table. */
-static int source_prepare(struct diff_input *comparing, unsigned i)
-{
-	struct diff_options *options = comparing->options;
-	struct filter_options *filter = &options->heap.filter;
-	struct action_source *source = &comparing->sources[i];
-	struct heap_range range = {0, source->table->duration_ns};
-	const int64_t start_ns = trace_dictionary(source->trace)->start_realtime_ns;
-	struct diag diag = {""};
-	if (filter_range(filter, source->trace, &range))
-		return CLI_FAILED;
-	if (window_word_resolve(&options->words[i], start_ns, &range, &diag) ||
-	    filter_word_resolve(&filter->asked, &filter_words[FILTER_WORD_WINDOW], start_ns,
-				&filter->asked.filter.window, &diag))
-		return cli_fail("%s: %s", source->path, diag.text);
-	filter->asked.filter.is_partial = filter->asked.range.words[0] || window_word_is_part(&options->words[i]) ||
-					  (options->heap.by != HEAP_BY_NONE && options->heap.by != HEAP_BY_PROCESS);
-	if (heap_filter_prepare_shared(&comparing->own[i].filter, &filter->asked.filter, source->table, source->names,
-				       &diag))
-		return cli_fail("%s: %s", source->path, diag.text);
-	if (heap_options_check_sample(&options->heap, source))
-		return CLI_FAILED;
-	struct report_part parts[PART_MAX];
-	for (unsigned k = 0; k < options->heap.part_count; k++)
-		parts[k] = (struct report_part){.action = options->heap.parts[k].action,
-						.sort = options->heap.parts[k].sort};
-	if (report_check(parts, options->heap.part_count, source->table, source->filter, range, options->heap.by,
-			 &diag))
-		return cli_fail("%s: %s", source->path, diag.text);
-	heap_window_make(&comparing->own[i].window, source->table, source->filter, range, options->heap.by, false);
-	return CLI_OK;
-}
-
-/* Patterns are settled by the names of all sources, so that they mean the same on both sides. */
-static void sources_name(struct diff_input *comparing)
-{
-	const struct heap_filter *filter = &comparing->options->heap.filter.asked.filter;
-	if (!filter->required.count && !filter->required_of_free.count)
-		return;
-	for (unsigned i = 0; i < comparing->source_count; i++)
-		heap_names_name_sites(comparing->sources[i].names, comparing->sources[i].table);
-}
-
-static int sources_prepare(struct diff_input *comparing)
-{
-	struct filter_options *filter = &comparing->options->heap.filter;
-	struct heap_names *names = comparing->sources[0].names;
-	int status = CLI_OK;
-	sources_name(comparing);
-	for (unsigned i = 0; i < comparing->source_count && status == CLI_OK; i++)
-		status = source_prepare(comparing, i);
-	if (status != CLI_OK)
-		return status;
-	bool is_missing = filter_report_patterns(&filter->asked.filter.required, "requireFrames", names);
-	is_missing |= filter_report_patterns(&filter->asked.filter.required_of_free, "requireFreeFrames", names);
-	return is_missing ? CLI_NO : CLI_OK;
-}
-
-static void sources_end(struct diff_input *comparing)
-{
-	for (unsigned i = 0; i < comparing->source_count; i++) {
-		heap_window_fini(&comparing->own[i].window);
-		heap_filter_fini_shared(&comparing->own[i].filter);
-		memset(&comparing->own[i].filter, 0, sizeof(comparing->own[i].filter));
-	}
-}
-
 /* ---- all of it ---- */
 
-struct diff_printing {
-	struct report *report;
-	enum report_format format;
+struct diff_answer {
+	struct diff_options *options;
+	struct analysis analysis;
+	long double *scales; /* by source */
+	struct report_part parts[PART_MAX];
+	struct report report;
 };
+
+static int answer_make(void *context, struct diag *diag)
+{
+	struct diff_answer *answer = context;
+	const struct diff_options *options = answer->options;
+	const struct heap_options *heap = &options->heap;
+	const unsigned before = (unsigned)options->separated, count = answer->analysis.source_count;
+	for (unsigned i = 0; i < heap->part_count; i++)
+		answer->parts[i] = (struct report_part){.action = heap->parts[i].action, .sort = heap->parts[i].sort};
+	answer->report = (struct report){.diff = {.input = &answer->analysis.input, .runs = {before, count - before}},
+					 .parts = answer->parts,
+					 .part_count = heap->part_count,
+					 .filters = heap->filter.asked.notes,
+					 .filter_count = heap->filter.asked.note_count,
+					 .basis = options->basis,
+					 .is_reversed = heap->is_reversed};
+	int error = diff_scales(answer->scales, &answer->report.diff, options->basis, options->factor, diag);
+	if (error) {
+		diag_prefix(diag, "-normalise");
+		return error;
+	}
+	if (options->basis != DIFF_AS_IS)
+		answer->report.diff.scales = answer->scales;
+	export_prepare(&answer->report, (enum report_format)heap->format, heap->top);
+	return 0;
+}
+
+static void answer_undo(void *context)
+{
+	report_fini(&((struct diff_answer *)context)->report);
+}
 
 static void print(void *context, struct sink *out, bool is_colored)
 {
-	struct diff_printing *printing = context;
-	printing->report->diff.input->is_colored = is_colored;
-	export_formats[printing->format].write(printing->report, out);
+	struct diff_answer *answer = context;
+	answer->report.diff.input->is_colored = is_colored;
+	export_formats[answer->options->heap.format].write(&answer->report, out);
 }
 
-static int report_print(struct diff_input *comparing, struct report *report)
+static int answer_show(struct diff_answer *answer)
 {
-	const struct heap_options *heap = &comparing->options->heap;
-	const struct symbols **symbols = memory_zeroed(comparing->trace_count, sizeof(*symbols));
-	struct diff_printing printing = {report, (enum report_format)heap->format};
-	for (unsigned i = 0; i < comparing->trace_count; i++)
-		symbols[i] = comparing->traces[i].analysis.symbols;
-	int status = heap_print(heap, symbols, comparing->trace_count, print, &printing);
-	free(symbols);
-	return status;
-}
-
-/* Return the trace whose index is damaged, or trace_count. */
-static unsigned damaged_trace(const struct diff_input *comparing)
-{
-	unsigned i = 0;
-	while (i < comparing->trace_count && analysis_is_good(comparing->traces[i].analysis.table))
-		i++;
-	return i;
-}
-
-static int report_show(struct diff_input *comparing, struct action_input *input)
-{
-	struct diff_options *options = comparing->options;
-	struct report_part parts[PART_MAX] = {0};
-	long double *scales = memory_zeroed(comparing->source_count, sizeof(*scales));
-	struct diag diag = {""};
-	struct report report = {.diff = {.input = input,
-					 .runs = {(unsigned)options->separated,
-						  comparing->source_count - (unsigned)options->separated}},
-				.parts = parts,
-				.part_count = options->heap.part_count,
-				.filters = options->heap.filter.asked.notes,
-				.filter_count = options->heap.filter.asked.note_count,
-				.basis = options->basis,
-				.is_reversed = options->heap.is_reversed};
-	for (unsigned i = 0; i < report.part_count; i++)
-		parts[i] = (struct report_part){.action = options->heap.parts[i].action,
-						.sort = options->heap.parts[i].sort};
-	int status = diff_scales(scales, &report.diff, options->basis, options->factor, &diag)
-			     ? cli_fail("-normalise: %s", diag.text)
-			     : CLI_OK;
-	if (status == CLI_OK && options->basis != DIFF_AS_IS)
-		report.diff.scales = scales;
+	struct diff_options *options = answer->options;
+	int status = heap_options_check_sample(&options->heap, &answer->analysis);
+	status = status ? status : asking_run(&answer->analysis, answer_make, answer_undo, answer);
+	if (status != CLI_OK)
+		return status;
+	status = heap_print(&options->heap, &answer->analysis, print, answer);
 	if (status == CLI_OK)
-		export_prepare(&report, (enum report_format)options->heap.format, options->heap.top);
-	/* Nothing is shown of what a damaged index answers. */
-	if (status == CLI_OK && damaged_trace(comparing) == comparing->trace_count) {
-		status = report_print(comparing, &report);
-		status = status == CLI_OK
-				 ? diff_limits_judge(&options->limits, &report.diff, options->heap.parts[0].sort)
-				 : status;
-	}
+		status = diff_limits_judge(&options->limits, &answer->report.diff, options->heap.parts[0].sort);
 	/* The function of -callers need not be on both sides. */
-	if (status == CLI_OK && filter_report_patterns(&options->heap.callers, "callers", action_names(input)))
-		status = CLI_NO;
-	report_fini(&report);
-	free(scales);
+	if (status == CLI_OK)
+		status = asking_check_patterns(&options->heap.callers, "-callers",
+					       action_names(&answer->analysis.input));
+	answer_undo(answer);
 	return status;
-}
-
-static int comparing_show(struct diff_input *comparing)
-{
-	struct heap_options *heap = &comparing->options->heap;
-	int status;
-	for (;;) {
-		struct action_input input = {.sources = comparing->sources,
-					     .source_count = comparing->source_count,
-					     .asks_packages = true,
-					     .cull = &heap->cull,
-					     .callers_of = &heap->callers,
-					     .layout = layout_options_settle(&heap->layout, heap->output != NULL)};
-		input.layout.has_all_frames |= heap->without_default_cull;
-		status = sources_prepare(comparing);
-		if (status == CLI_OK)
-			status = report_show(comparing, &input);
-		action_input_fini(&input);
-		sources_end(comparing);
-		unsigned damaged = damaged_trace(comparing);
-		if (damaged == comparing->trace_count)
-			return status;
-		if (analysis_mend(&comparing->traces[damaged].analysis) != CLI_OK)
-			return CLI_FAILED;
-		for (unsigned i = 0; i < comparing->source_count; i++)
-			comparing->sources[i].table = comparing->traces[comparing->own[i].trace].analysis.table;
-	}
 }
 
 static int options_show(struct diff_options *options)
 {
 	const unsigned count = (unsigned)options->word_count;
-	struct diff_input comparing = {.options = options,
-				       .traces = memory_zeroed(count, sizeof(*comparing.traces)),
-				       .own = memory_zeroed(count, sizeof(*comparing.own)),
-				       .sources = memory_zeroed(count, sizeof(*comparing.sources)),
-				       .source_count = count};
-	int status = sources_open(&comparing) == CLI_OK ? comparing_show(&comparing) : CLI_FAILED;
-	sources_close(&comparing);
+	struct analysis_request request = heap_options_request(&options->heap, options->words, count);
+	struct diff_answer answer = {.options = options, .scales = memory_zeroed(count, sizeof(*answer.scales))};
+	int status = CLI_OK;
+	/* Before the first trace is read, which may get an index. */
+	for (unsigned i = 0; i < count && options->heap.output && !status; i++)
+		status = heap_options_check_output(&options->heap, options->words[i].path);
+	status = status ? status : asking_open(&answer.analysis, &request);
+	status = status ? status : answer_show(&answer);
+	analysis_close(&answer.analysis);
+	free(answer.scales);
 	return status;
 }
 

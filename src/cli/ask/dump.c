@@ -9,7 +9,7 @@
 #include "action/report/early_end.h"
 #include "action/report/losses.h"
 #include "base/text.h"
-#include "cli/ask/analysis.h"
+#include "cli/ask/analysis_options.h"
 #include "cli/formats.h"
 #include "export/export.h"
 
@@ -48,7 +48,7 @@ static int dump_show(struct dump_options *options, const char *path, const struc
 	struct heap_range range = {INT64_MIN, INT64_MAX};
 	if (filter_range(&options->filter, trace, &range))
 		return CLI_FAILED;
-	filter_say_outside(&options->filter, range, trace_dictionary(trace)->duration_ns);
+	filter_say_outside(&options->filter, range, trace);
 	cli_output_open(&output, options->format == REPORT_TEXT);
 	struct dump dump = {
 		.options = options,

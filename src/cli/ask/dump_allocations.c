@@ -6,7 +6,7 @@
 
 #include "action/report/early_end.h"
 #include "base/text.h"
-#include "cli/ask/analysis.h"
+#include "cli/ask/analysis_options.h"
 #include "cli/ask/dump.h"
 #include "export/export.h"
 
@@ -34,7 +34,7 @@ static uint32_t write_from(struct dump *dump, const struct heap_table *table, ui
 	const struct heap_rows *rows;
 	struct column_row *row = &dump->row.listed;
 	heap_scan_begin(&scan, table, &plan, NULL);
-	while (!dump->out->error && (rows = heap_scan_next(&scan)) && analysis_is_good(table)) {
+	while (!dump->out->error && (rows = heap_scan_next(&scan)) && trace_table_is_good(table)) {
 		for
 			heap_rows_each (rows, i) {
 				*row = column_row_of(table, rows, i);
@@ -45,7 +45,7 @@ static uint32_t write_from(struct dump *dump, const struct heap_table *table, ui
 		first = rows->first + rows->count > first ? rows->first + rows->count : first;
 	}
 	heap_scan_end(&scan);
-	return analysis_is_good(table) ? table->count : first;
+	return trace_table_is_good(table) ? table->count : first;
 }
 
 /* Rows of a damaged index are good up to the damage; the others come from the table that is made anew. */
@@ -58,14 +58,14 @@ static int write_allocations(struct dump *dump, struct diag *diag)
 		if (dump->listed[i] == column_find(COLUMNS_OF_ALLOCATIONS, COLUMN_END_KIND))
 			dump->list_columns[i].get = put_end_kind;
 	if (dump->format != REPORT_TEXT)
-		analysis_be_silent();
-	if (analysis_table(&table, dump->trace, dump->path, &index_path) != CLI_OK)
+		asking_be_silent();
+	if (asking_table(&table, dump->trace, dump->path, &index_path) != CLI_OK)
 		return CLI_FAILED;
 	struct heap_names *names = heap_names_new(dump->trace, dump->symbols, false);
 	int status = filter_prepare(&dump->options->filter, table, names);
 	uint32_t next = status == CLI_OK ? write_from(dump, table, 0) : 0;
-	while (status == CLI_OK && !analysis_is_good(table)) {
-		status = analysis_table_mend(&table, dump->trace, dump->path, &index_path);
+	while (status == CLI_OK && !trace_table_is_good(table)) {
+		status = asking_table_mend(&table, dump->trace, dump->path, &index_path);
 		if (status == CLI_OK)
 			status = filter_prepare(&dump->options->filter, table, names);
 		if (status == CLI_OK)

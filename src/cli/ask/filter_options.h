@@ -26,7 +26,9 @@ extern const struct option filter_range_rows[], filter_moment_rows[], filter_row
 /** The groups of a command that reads one trace and whose struct has its filters at `offset`. */
 #define FILTER_OPTION_GROUPS(offset) \
 	{filter_range_rows, offset, false}, {filter_moment_rows, offset, false}, {filter_rows, offset, false}, \
-		{filter_report_rows, offset, false}
+	{ \
+		filter_report_rows, offset, false \
+	}
 
 /** Call `take` with each word of a list, which ends at the next option or --, and has one word at least. 0, or
     CLI_FAILED after a message. */
@@ -45,9 +47,6 @@ int filter_range(struct filter_options *options, const struct trace *trace, stru
 int filter_prepare(struct filter_options *options, const struct heap_table *table, struct heap_names *names);
 
 /** Say on stderr which times of the question lie outside of the trace: for formats whose output cannot say it. */
-void filter_say_outside(const struct filter_options *options, struct heap_range range, int64_t duration_ns);
-
-/** Print which patterns match no frame of the trace. True when none of them matches. */
-bool filter_report_patterns(const struct heap_patterns *patterns, const char *option, struct heap_names *names);
+void filter_say_outside(const struct filter_options *options, struct heap_range range, const struct trace *trace);
 
 #endif

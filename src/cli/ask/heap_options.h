@@ -3,6 +3,7 @@
 #ifndef XHEAP_CLI_HEAP_OPTIONS_H
 #define XHEAP_CLI_HEAP_OPTIONS_H
 
+#include "analysis/analysis.h"
 #include "cli/ask/filter_options.h"
 #include "cli/layout_options.h"
 #include "export/report.h"
@@ -14,10 +15,7 @@ struct heap_options {
 	struct input input;
 	struct layout_options layout;
 	const char *output;
-	struct {
-		const struct action *action;
-		const struct action_sort *sort;
-	} parts[PART_MAX];
+	struct report_part parts[PART_MAX]; /**< of diff: without rows */
 	unsigned part_count;
 	bool is_inclusive;
 	bool has_keyed_totals; /**< -totals takes a sort key, too */
@@ -54,14 +52,18 @@ int heap_options_settle(struct heap_options *options);
 int heap_options_check_output(const struct heap_options *options, const char *path);
 
 /** Refuse what a sample cannot answer. CLI_OK, or CLI_FAILED after a message. */
-int heap_options_check_sample(const struct heap_options *options, const struct action_source *source);
+int heap_options_check_sample(const struct heap_options *options, const struct analysis *analysis);
+
+/** Return the question that the options ask of these traces. */
+struct analysis_request heap_options_request(struct heap_options *options, const struct window_word *words,
+					     unsigned count);
 
 /** Free all that the options own. */
 void heap_options_fini(struct heap_options *options);
 
 /** Print the report to the file that was asked for, or to standard output: write(context, out, is_colored). CLI_OK, or
-    CLI_FAILED after a message. `symbols` have read the files that may not be written. */
-int heap_print(const struct heap_options *options, const struct symbols *const *symbols, unsigned symbols_count,
+    CLI_FAILED after a message. The files that names were read from may not be written. */
+int heap_print(const struct heap_options *options, const struct analysis *analysis,
 	       void (*write)(void *context, struct sink *out, bool is_colored), void *context);
 
 #endif

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analysis/trace_table.h"
 #include "base/threads.h"
-#include "cli/ask/analysis.h"
 #include "cli/cli.h"
 #include "match/follow.h"
 #include "match/match.h"
@@ -121,7 +121,7 @@ static int trace_follow(const char *path, const struct heap_build *how, bool *is
 static int index_write(const struct trace *trace, const struct heap_table *table, const char *path, struct diag *diag)
 {
 	struct index_cache_made made;
-	if (!analysis_is_worth_an_index(trace))
+	if (!trace_table_is_worth_an_index(trace))
 		return 0;
 	int error = index_cache_write(table, path, &made, diag);
 	if (!error)

@@ -10,13 +10,12 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/text_width.h"
-#include "cli/ask/analysis.h"
+#include "cli/ask/analysis_options.h"
 #include "cli/cli.h"
 #include "cli/option_parser.h"
 #include "cli/session/session_talk.h"
 #include "cli/session/top_follow.h"
 #include "cli/session/top_view.h"
-#include "query/folded.h"
 
 enum {
 	INTERVAL_S = 2,
@@ -68,64 +67,59 @@ static uint64_t kept_events(const struct control_state *session)
 /* ---- all that was recorded, matched anew ---- */
 
 /* The end of the last time, of which rates are: now. No event may have come for long. */
-static int64_t now_of(const struct action_source *source)
+static int64_t now_of(const struct heap_table *table)
 {
-	const struct trace_dictionary *dictionary = trace_dictionary(source->trace);
-	int64_t age_ns = age_of(dictionary->start_realtime_ns);
-	bool is_known = dictionary->start_realtime_ns && age_ns > source->table->duration_ns;
-	return is_known ? age_ns : source->table->duration_ns;
+	int64_t start_ns = table->dictionary->start_realtime_ns, age_ns = age_of(start_ns);
+	return start_ns && age_ns > table->duration_ns ? age_ns : table->duration_ns;
 }
 
 /* Show the trace, and what it had before the last refresh: rates are the difference. */
-static void sources_show(struct top *top, struct action_input *input)
+static int sources_show(struct top *top, struct analysis *analysis, struct heap_range ranges[2])
 {
-	struct action_source *all = &input->sources[0], *before = &input->sources[1];
-	struct heap_window windows[2];
+	struct diag diag = {""};
+	const struct heap_table *table = analysis->opened[0]->table;
 	struct top_view view = {.session = top->options.session,
 				.order = top->options.order,
-				.duration_ns = all->table->duration_ns,
-				.event_count = trace_dictionary(all->trace)->event_count};
-	struct diag ignored = {""};
-	int64_t now_ns = now_of(all), recent_ns = (int64_t)top->options.interval_s * second_ns;
+				.duration_ns = table->duration_ns,
+				.event_count = table->dictionary->event_count};
+	int64_t now_ns = now_of(table), recent_ns = (int64_t)top->options.interval_s * second_ns;
 	recent_ns = recent_ns < now_ns ? recent_ns : now_ns;
-	const struct heap_range range = {0, all->table->duration_ns}, earlier = {0, now_ns - recent_ns};
-	heap_window_make(&windows[0], all->table, all->filter, range, HEAP_BY_NONE, false);
-	all->window = &windows[0];
-	bool is_known = recent_ns > 0 && !heap_folded_check(all->table, all->filter, earlier, HEAP_BY_NONE, &ignored);
-	if (is_known) {
-		view.recent_ns = recent_ns;
-		heap_window_make(&windows[1], before->table, before->filter, earlier, HEAP_BY_NONE, false);
-		before->window = &windows[1];
+	ranges[0] = (struct heap_range){0, table->duration_ns};
+	ranges[1] = (struct heap_range){0, now_ns - recent_ns};
+	analysis->source_count = recent_ns > 0 ? 2 : 1;
+	int error = analysis_prepare(analysis, &diag);
+	/* Of a time that is folded, only the whole is known. */
+	if (error && analysis->source_count == 2) {
+		diag = (struct diag){""};
+		analysis->source_count = 1;
+		error = analysis_prepare(analysis, &diag);
 	}
-	input->source_count = is_known ? 2 : 1;
-	top_show(&top->screen, &view, input);
-	for (unsigned i = 0; i < input->source_count; i++)
-		heap_window_fini(&windows[i]);
+	if (error)
+		return cli_fail("%s", diag.text);
+	view.recent_ns = analysis->source_count == 2 ? recent_ns : 0;
+	top_show(&top->screen, &view, &analysis->input);
+	return CLI_OK;
 }
 
 static int all_show(struct top *top)
 {
-	struct analysis analysis;
-	struct heap_filter filter;
-	struct heap_cull cull = {.with_entries = false};
 	char *path = cli_session_trace(top->options.session);
+	const struct window_word words[] = {{.path = path}, {.path = path}};
+	struct heap_range ranges[2];
+	struct heap_cull cull = {.with_entries = false};
+	struct analysis analysis;
+	struct analysis_request request = asking_request(words, 2);
+	request.ranges = ranges;
+	request.cull = &cull;
 	if (!path)
 		return CLI_FAILED;
-	int status = analysis_open(&analysis, path, false);
-	free(path);
-	if (status != CLI_OK)
-		return status;
-	heap_filter_init_for(&filter, analysis.table);
 	heap_cull_use_default(&cull);
-	struct action_source sources[] = {analysis_source(&analysis, &filter), analysis_source(&analysis, &filter)};
-	struct action_input input = {.sources = sources, .source_count = 2, .cull = &cull};
-	sources_show(top, &input);
-	input.source_count = 2;
-	action_input_fini(&input);
-	heap_cull_fini(&cull);
-	heap_filter_fini(&filter);
+	int status = asking_open(&analysis, &request);
+	status = status ? status : sources_show(top, &analysis, ranges);
 	analysis_close(&analysis);
-	return CLI_OK;
+	heap_cull_fini(&cull);
+	free(path);
+	return status;
 }
 
 /* ---- the sums of a trace that is followed ---- */
@@ -217,8 +211,7 @@ static int sums_show(struct top *top, const struct controller_state *state)
 						    .filter = &filter,
 						    .names = top->names,
 						    .window = &windows[i]};
-	struct action_input input = {
-		.sources = sources, .source_count = view.recent_ns > 0 ? 2 : 1, .cull = &cull};
+	struct action_input input = {.sources = sources, .source_count = view.recent_ns > 0 ? 2 : 1, .cull = &cull};
 	top_show(&top->screen, &view, &input);
 	input.source_count = 2;
 	action_input_fini(&input);
