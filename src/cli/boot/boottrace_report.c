@@ -419,3 +419,10 @@ int boottrace_report(const struct boottrace *scenario)
 	free(list.items);
 	return status;
 }
+
+int boottrace_end(const struct boottrace *scenario)
+{
+	int status = boottrace_report(scenario);
+	int called = scenario->after_command ? boottrace_shell(scenario->after_command) : 0;
+	return called ? cli_fail("boottrace: -callBack ended with status %d", called) : status;
+}
