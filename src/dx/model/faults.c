@@ -73,7 +73,7 @@ static void event_apply(struct dx_query *query, struct dx_faults *faults, struct
 static void events_pass(struct dx_query *query, struct dx_faults *faults)
 {
 	struct dx_event_reader *reader = dx_event_reader_new(query->session->trace);
-	struct map addresses = {NULL};
+	struct map addresses = {0};
 	struct dx_event event;
 	struct diag diag = {""};
 	int status = 1;

@@ -265,7 +265,7 @@ static const struct dx_member block_members[] = {
 	{"Weight", DX_NUMBER, DX_MEMBER_NO_COLUMN, get_weight, NULL,
 	 "in a sample: the number of blocks that it stands for"},
 	{"Index", DX_NUMBER, DX_MEMBER_HIDDEN, get_number, NULL, "its id in xheap dump -allocations"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_allocation_class = {.name = "Allocation",

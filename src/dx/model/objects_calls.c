@@ -165,7 +165,7 @@ static const struct dx_member call_members[] = {
 	{"TimeEnd", DX_POSITION, 0, get_end, &dx_position_class, "the position at which it returned"},
 	{"SystemTimeStart", DX_TEXT, 0, get_system_start, NULL, "the approximate time of day, UTC"},
 	{"SystemTimeEnd", DX_TEXT, 0, get_system_end, NULL, "the approximate time of day, UTC"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_call_class = {.name = "Call",

@@ -421,7 +421,7 @@ static const struct dx_member heap_members[] = {
 	{"Block", DX_OBJECT, DX_MEMBER_HIDDEN, get_block, &dx_allocation_class,
 	 "Alloc, ReAlloc: the block, with its end"},
 	{"Index", DX_NUMBER, DX_MEMBER_HIDDEN, get_number, NULL, "the index in Heap(), which is seq of xheap dump"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_heap_class = {

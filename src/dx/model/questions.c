@@ -261,7 +261,7 @@ static const struct dx_member stack_members[] = {
 	{"Count", DX_NUMBER, 0, get_count, NULL, "blocks; of Growth: more blocks, below zero if less"},
 	{"Bytes", DX_NUMBER, 0, get_bytes, NULL, "their bytes"},
 	{"Stack", DX_TEXT, 0, get_stack, NULL, "the frames of their allocations, innermost first, joined by ;"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_stack_row_class = {.name = "StackSum",
@@ -413,5 +413,5 @@ const struct dx_method dx_methods_of_questions[] = {
 	   "the blocks that lived longest: 10, or this count"),
 	OF(dx_data_class, "SlowCalls", "n", &dx_heap_class, call_slow, "nanoseconds",
 	   "heap calls that took at least this time"),
-	{NULL},
+	{0},
 };
