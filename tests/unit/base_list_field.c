@@ -43,7 +43,7 @@ static const struct list_field fields[] = {
 	{"shape", NULL, .kind = FIELD_WORD, .word = shape, .may_be_unset = true, .json = own_keys},
 	{"path", "path", AT(TEXT, path), .may_be_unset = true},
 	{NULL, "name", AT(CHARS, name)},
-	{NULL},
+	{0},
 };
 
 static const struct item items[] = {{1234, 2048, 12345, 1500, 2, 1, "/a", "x"}, {0, 0, 0, 7, 0, 0, NULL, ""}};
