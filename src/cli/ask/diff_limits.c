@@ -6,7 +6,8 @@
 #include "action/actions/action_table.h"
 #include "action/diff/diff_words.h"
 #include "action/report/stack_view.h"
-#include "cli/ask/filter_options.h"
+#include "cli/ask/analysis_options.h"
+#include "cli/cli.h"
 
 static void say_growth(const struct diff_limits *limits, const struct action_sort *sort, const char *what,
 		       const struct diff_change *change)
@@ -76,7 +77,7 @@ int diff_limits_judge(struct diff_limits *limits, const struct diff *diff, const
 		say_growth(limits, sort, NULL, &change);
 	if (limits->frames.count) {
 		is_above |= judge_stacks(limits, diff, sort) > 0;
-		filter_report_patterns(&limits->frames, "fail-frames", action_names(diff->input));
+		asking_check_patterns(&limits->frames, "-fail-frames", action_names(diff->input));
 	}
 	return is_above ? CLI_NO : CLI_OK;
 }
