@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Taking buffers: full ones in their order, those being filled, those of threads that are gone. recorder/stream.c has
-   the timeline of a buffer. */
-#include "session/drain/drain_state.h"
+#include "session/drain/drain_buffers.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -9,6 +7,10 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "session/drain/drain_blocks.h"
+#include "session/drain/drain_columns.h"
+#include "session/drain/drain_notes.h"
+#include "session/drain/drain_threads.h"
 
 /* ---- one buffer ---- */
 

@@ -15,6 +15,8 @@
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "os/proc_text.h"
+#include "session/drain/drain_columns.h"
+#include "session/drain/drain_notes.h"
 #include "session/logger/announce.h"
 #include "session/logger/flight.h"
 #include "session/logger/inactive.h"

@@ -25,6 +25,7 @@
 #include "session/directory/ended.h"
 #include "session/directory/region_files.h"
 #include "session/drain/drain.h"
+#include "session/drain/drain_notes.h"
 #include "session/recover/recover_id.h"
 #include "session/store/store.h"
 
