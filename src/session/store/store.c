@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "session/control/session_clock.h"
+#include "trace/reopen.h"
 
 enum { LOOK_BYTES_MAX = 64 << 20 };
 
