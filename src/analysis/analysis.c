@@ -291,7 +291,7 @@ bool analysis_is_good(const struct analysis *analysis)
 {
 	bool is_good = true;
 	for (unsigned i = 0; i < analysis->request->source_count; i++)
-		is_good &= !analysis->sources[i].table || trace_table_is_good(analysis->sources[i].table);
+		is_good &= !analysis->sources[i].table || opened_table_is_good(analysis->sources[i].table);
 	return is_good;
 }
 
@@ -299,7 +299,7 @@ static int tables_mend(struct analysis *analysis, struct diag *diag)
 {
 	int error = 0;
 	for (unsigned i = 0; i < analysis->request->source_count && !error; i++)
-		if (!trace_table_is_good(analysis->sources[i].table))
+		if (!opened_table_is_good(analysis->sources[i].table))
 			error = opened_trace_mend(analysis->opened[i], analysis->sources[i].table,
 						  &analysis->request->caller, diag);
 	return error;

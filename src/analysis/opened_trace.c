@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/opened_trace.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cancel.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/threads.h"
+#include "match/match.h"
 #include "os/monotonic.h"
+#include "table/index_cache.h"
+#include "table/index_file.h"
+
+enum { INDEX_EVENTS_DEFAULT = 1000000 };
 
 static char *copy(const char *text)
 {
@@ -57,20 +66,110 @@ void opened_trace_release(struct opened_trace *opened)
 	free(opened);
 }
 
+/* ---- the table, with the lock held ---- */
+
+bool opened_trace_is_worth_an_index(const struct trace *trace)
+{
+	const char *word = getenv("XHEAP_INDEX_EVENTS");
+	uint64_t least = INDEX_EVENTS_DEFAULT;
+	if (word && !strcmp(word, "none"))
+		return false;
+	if (word && *word)
+		text_parse_count(word, &least);
+	return trace_dictionary(trace)->is_complete && trace_dictionary(trace)->event_count >= least;
+}
+
+/* One line: the size, the place, and how to get rid of it. */
+static void index_announce(const struct index_cache_made *made, const struct analysis_caller *caller)
+{
+	char removed[160] = "", above[160] = "";
+	if (made->removed_count)
+		snprintf(removed, sizeof(removed), "; removed %s unused longest, %s",
+			 text_count(made->removed_count).data, text_bytes(made->removed_bytes).data);
+	if (made->bytes > made->limit_bytes)
+		snprintf(above, sizeof(above), "; it alone exceeds the limit of %s for all indexes",
+			 text_bytes(made->limit_bytes).data);
+	analysis_note(caller, ANALYSIS_INDEX_MADE,
+		      "made an index for later reports, %s in %s (xheap clean removes it)%s%s",
+		      text_bytes(made->bytes).data, made->directory, removed, above);
+}
+
+/* Build the table; in an index, if there can be one. */
+static int table_build(struct opened_trace *opened, bool wants_index, const struct analysis_caller *caller,
+		       struct diag *diag)
+{
+	struct heap_build how = {.fd = -1,
+				 .progress = caller->progress,
+				 .cookie = caller->context,
+				 .is_cancelled = caller->is_cancelled};
+	struct diag reason = {""};
+	struct index_cache_made made;
+	if (wants_index) {
+		int fd = index_cache_begin(&reason);
+		how.fd = fd < 0 ? -1 : fd;
+		how.reserved_bytes = fd < 0 ? 0 : HEAP_INDEX_HEAD_BYTES;
+	}
+	bool has_file = how.fd >= 0;
+	int error = heap_table_build(&opened->table, opened->trace, &how, diag);
+	if (error)
+		diag_prefix(diag, "%s", opened->path);
+	if (error || !wants_index)
+		return error;
+	if (has_file && !index_cache_write(opened->table, opened->path, &made, &reason))
+		index_announce(&made, caller);
+	else
+		analysis_note(caller, ANALYSIS_INDEX_TROUBLE,
+			      "no index is kept, so the next report reads the whole trace again: %s", reason.text);
+	return 0;
+}
+
+static int table_make(struct opened_trace *opened, const struct analysis_caller *caller, struct diag *diag)
+{
+	enum index_use use = opened->options.index;
+	bool is_made = use == INDEX_MADE && opened_trace_is_worth_an_index(opened->trace);
+	bool is_read = (is_made || use == INDEX_READ) &&
+		       !index_cache_read(&opened->table, opened->trace, opened->path, &opened->index_path);
+	int error = is_read ? 0 : table_build(opened, is_made, caller, diag);
+	opened->matched_ns = monotonic_now_ns();
+	return error;
+}
+
+/* The index is damaged, and would be read again and again. */
+static void index_remove(struct opened_trace *opened, const struct analysis_caller *caller)
+{
+	const char *path = opened->index_path;
+	if (unlink(path) && errno != ENOENT) {
+		analysis_note(caller, ANALYSIS_INDEX_TROUBLE, "the index %s is damaged, and cannot be removed: %s",
+			      path, strerror(errno));
+		opened->options.index = INDEX_UNUSED;
+	} else {
+		analysis_note(caller, ANALYSIS_INDEX_TROUBLE, "the index %s was damaged and is made anew", path);
+	}
+	free(opened->index_path);
+	opened->index_path = NULL;
+}
+
+static int table_mend(struct opened_trace *opened, const struct analysis_caller *caller, struct diag *diag)
+{
+	/* A table that was built just now has no index that could be damaged. */
+	if (!opened->index_path)
+		return diag_fail(diag, EIO, "%s: the table of allocations could not be read again", opened->path);
+	index_remove(opened, caller);
+	memory_grow(opened->damaged, opened->damaged_count, opened->damaged_capacity);
+	opened->damaged[opened->damaged_count++] = opened->table;
+	opened->table = NULL;
+	return table_make(opened, caller, diag);
+}
+
 /* ---- what is made when it is needed ---- */
 
 int opened_trace_table(struct opened_trace *opened, struct heap_table **out, const struct analysis_caller *caller,
 		       struct diag *diag)
 {
 	struct thread_lock held;
-	int error = 0;
-	if (!thread_lock_or_cancel(&held, &opened->lock, caller->is_cancelled))
+	if (!thread_lock(&held, &opened->lock, caller->is_cancelled))
 		return analysis_check_cancelled(caller, diag);
-	if (!opened->table) {
-		error = trace_table_make(&opened->table, opened->trace, opened->path, opened->options.index,
-					 &opened->index_path, caller, diag);
-		opened->matched_ns = monotonic_now_ns();
-	}
+	int error = opened->table ? 0 : table_make(opened, caller, diag);
 	*out = opened->table;
 	thread_unlock(&held);
 	return error;
@@ -80,16 +179,9 @@ int opened_trace_mend(struct opened_trace *opened, const struct heap_table *dama
 		      const struct analysis_caller *caller, struct diag *diag)
 {
 	struct thread_lock held;
-	int error = 0;
-	if (!thread_lock_or_cancel(&held, &opened->lock, caller->is_cancelled))
+	if (!thread_lock(&held, &opened->lock, caller->is_cancelled))
 		return analysis_check_cancelled(caller, diag);
-	if (opened->table == damaged) {
-		memory_grow(opened->damaged, opened->damaged_count, opened->damaged_capacity);
-		opened->damaged[opened->damaged_count++] = opened->table;
-		opened->table = NULL;
-		error = trace_table_mend(&opened->table, opened->trace, opened->path, &opened->options.index,
-					 &opened->index_path, caller, diag);
-	}
+	int error = opened->table == damaged ? table_mend(opened, caller, diag) : 0;
 	thread_unlock(&held);
 	return error;
 }
@@ -110,7 +202,7 @@ static struct symbols *symbols_settle(struct opened_trace *opened)
 struct symbols *opened_trace_symbols(struct opened_trace *opened)
 {
 	struct thread_lock held;
-	thread_lock(&held, &opened->lock);
+	thread_lock(&held, &opened->lock, NULL);
 	struct symbols *symbols = symbols_settle(opened);
 	thread_unlock(&held);
 	return symbols;
@@ -119,7 +211,7 @@ struct symbols *opened_trace_symbols(struct opened_trace *opened)
 struct heap_names *opened_trace_names(struct opened_trace *opened, bool with_lines)
 {
 	struct thread_lock held;
-	thread_lock(&held, &opened->lock);
+	thread_lock(&held, &opened->lock, NULL);
 	struct symbols *symbols = symbols_settle(opened);
 	if (!opened->names[with_lines])
 		opened->names[with_lines] = heap_names_new(opened->trace, symbols, with_lines);

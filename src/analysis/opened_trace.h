@@ -6,8 +6,15 @@
 
 #include <pthread.h>
 
-#include "analysis/trace_table.h"
+#include "analysis/caller.h"
 #include "query/frame_names.h"
+
+/** What indexes are used for. Traces of XHEAP_INDEX_EVENTS events (a million) are worth one. */
+enum index_use {
+	INDEX_MADE, /**< of a trace that is worth one: read if there is one, else made */
+	INDEX_READ, /**< read if there is one */
+	INDEX_UNUSED
+};
 
 /** How a trace is opened. Zero it: an index is made if the trace is worth one, and all files are read for names. */
 struct opened_options {
@@ -50,10 +57,20 @@ void opened_trace_release(struct opened_trace *opened);
 int opened_trace_table(struct opened_trace *opened, struct heap_table **out, const struct analysis_caller *caller,
 		       struct diag *diag);
 
-/** Make the table anew after a part of it, `damaged`, could not be read. Others may go on with it; if one of them has
-    made a new one already, that will do. Return as opened_trace_table(). */
+/** Make the table anew after a part of it, `damaged`, could not be read: remove its index, with a note. Others may
+    go on with the damaged table; if one of them has made a new one already, that will do. Return as
+    opened_trace_table(). */
 int opened_trace_mend(struct opened_trace *opened, const struct heap_table *damaged,
 		      const struct analysis_caller *caller, struct diag *diag);
+
+/** Return whether all of the table could be read so far. Any thread may ask. */
+static inline bool opened_table_is_good(const struct heap_table *table)
+{
+	return !__atomic_load_n(table->is_damaged, __ATOMIC_RELAXED);
+}
+
+/** Return whether the trace is worth an index: it is complete, and large. */
+bool opened_trace_is_worth_an_index(const struct trace *trace);
 
 /** Return the symbols, which stay the trace's. */
 struct symbols *opened_trace_symbols(struct opened_trace *opened);

@@ -30,7 +30,7 @@ static const struct {
 
 struct xheap_allocations {
 	struct xheap_trace *trace;
-	struct api_filter filter;
+	struct api_request question;
 	struct heap_scan scan;
 	bool has_scan;
 	uint64_t columns[MEMBER_COUNT][PACK_ROWS]; /* of the rows of a group that pass; as wide as in a batch */
@@ -49,7 +49,7 @@ struct xheap_allocations {
 static uint32_t rows_pick(const struct xheap_allocations *allocations, const struct heap_rows *rows,
 			  uint8_t picks[PACK_ROWS])
 {
-	struct heap_range range = allocations->filter.range;
+	struct heap_range range = allocations->question.range;
 	const int64_t *births = (const int64_t *)rows->columns.numbers[PACK_BIRTH];
 	uint32_t count = 0;
 	for
@@ -124,15 +124,18 @@ static int open_work(void *context, struct diag *diag)
 	opening->allocations = allocations;
 	allocations->trace = opening->trace;
 	api_trace_hold(opening->trace);
-	filter_request_init(&allocations->filter.asked);
-	struct heap_names *names;
-	int error = api_trace_names(opening->trace, false, &names, diag);
-	error = error ? error : api_filter_make(&allocations->filter, opening->given, opening->trace, names, diag);
+	struct api_request *question = &allocations->question;
+	int error = api_request_take(question, opening->given, opening->trace, false, diag);
 	if (error)
 		return error;
-	struct heap_range range = allocations->filter.range;
+	question->request.without_windows = true;
+	error = api_request_prepare(question, opening->trace, diag);
+	error = error ? error : analysis_range(&question->asked, opening->trace->trace, false, &question->range, diag);
+	if (error)
+		return error;
+	struct heap_range range = question->range;
 	const struct heap_scan_plan plan = {
-		range.from_ns, range.to_ns, INT64_MAX, PACK_EVERYTHING, &allocations->filter.asked.filter, NULL};
+		range.from_ns, range.to_ns, INT64_MAX, PACK_EVERYTHING, question->analysis.sources[0].filter, NULL};
 	heap_scan_begin(&allocations->scan, opening->trace->table, &plan, NULL);
 	allocations->has_scan = true;
 	return 0;
@@ -193,7 +196,7 @@ API void xheap_allocations_close(xheap_allocations *allocations)
 		return;
 	if (allocations->has_scan)
 		heap_scan_end(&allocations->scan);
-	api_filter_fini(&allocations->filter);
+	api_request_fini(&allocations->question);
 	api_trace_release(allocations->trace);
 	free(allocations);
 }

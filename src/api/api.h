@@ -78,9 +78,6 @@ int api_run_locked(struct xheap_trace *trace, xheap_error *error, int (*work)(vo
 /** Return how the trace's callbacks hear of progress. */
 struct analysis_caller api_trace_caller(struct xheap_trace *trace);
 
-/** With the lock held, in api_run(): make the allocations. Return 0 or a negative errno. */
-int api_trace_table(struct xheap_trace *trace, struct diag *diag);
-
 /** With the lock held, in api_run(): set *out to the names, which stay the trace's. Return 0 or a negative errno. */
 int api_trace_names(struct xheap_trace *trace, bool with_lines, struct heap_names **out, struct diag *diag);
 
@@ -92,24 +89,22 @@ xheap_frames *api_frames_new(struct xheap_trace *trace, const struct heap_names 
 
 /* ---- filters ---- */
 
-/** A filter as given, in the model's terms. Zero it. */
-struct api_filter {
+/** A question with the filter as given. Zero it. */
+struct api_request {
 	struct filter_request asked;
 	struct heap_range range; /**< INT64_MIN, INT64_MAX: no end */
+	struct analysis_request request;
+	struct analysis analysis;
 };
 
-/** What reasons call the patterns of a filter, by enum analysis_pattern. */
-extern const char *const api_pattern_words[ANALYSIS_PATTERN_COUNT];
+/** Take the filter (NULL: all pass), and make a request about the trace, whose lock is held. Return 0 or -EINVAL. */
+int api_request_take(struct api_request *question, const xheap_filter *given, struct xheap_trace *trace,
+		      bool with_lines, struct diag *diag);
 
-/** Take the filter (NULL: all pass). Return 0, or -EINVAL. Texts of heaps and times stay the caller's. */
-int api_filter_take(struct api_filter *filter, const xheap_filter *given, struct diag *diag);
+/** Open and prepare the request; the trace has its table then. Return as analysis_prepare(). */
+int api_request_prepare(struct api_request *question, struct xheap_trace *trace, struct diag *diag);
 
-/** Take the filter (NULL: all pass), and look at the trace, whose lock is held. 0, -EINVAL, or -ENOMSG when required
-    frames are nowhere. */
-int api_filter_make(struct api_filter *filter, const xheap_filter *given, struct xheap_trace *trace,
-		    struct heap_names *names, struct diag *diag);
-
-/** Free the filter. */
-void api_filter_fini(struct api_filter *filter);
+/** Free the question. */
+void api_request_fini(struct api_request *question);
 
 #endif

@@ -4,7 +4,6 @@
 #include <stddef.h>
 
 #include "api/api.h"
-#include "match/moment.h"
 
 _Static_assert(XHEAP_AIFI == (int)HEAP_AIFI && XHEAP_AOFO == (int)HEAP_AOFO && XHEAP_CLASS_ANY == (int)HEAP_CLASS_NONE,
 	       "classes go as they are");
@@ -37,8 +36,6 @@ static const struct field fields[] = {
 	FIELD(REQUIRED_OF_FREE, require_free_frames, require_free_frame_count, "xheap_filter, require_free_frames"),
 };
 enum { FIELD_COUNT = sizeof(fields) / sizeof(*fields) };
-
-const char *const api_pattern_words[] = {"require_frames", "require_free_frames"};
 
 #define MEMBER(type, given, offset) (*(const type *)(const void *)((const char *)(given) + (offset)))
 
@@ -139,35 +136,43 @@ static int take(struct filter_request *asked, const xheap_filter *given, struct 
 	return 0;
 }
 
-int api_filter_take(struct api_filter *filter, const xheap_filter *given, struct diag *diag)
+int api_request_take(struct api_request *question, const xheap_filter *given, struct xheap_trace *trace,
+		     bool with_lines, struct diag *diag)
 {
+	static const char *const pattern_words[] = {"require_frames", "require_free_frames"};
+	struct heap_names *names;
 	xheap_filter own;
-	filter_request_init(&filter->asked);
+	filter_request_init(&question->asked);
 	xheap_filter_init(&own, sizeof(own));
-	int error = api_take(&own, sizeof(own), given, "xheap_filter", diag);
+	int error = api_trace_names(trace, with_lines, &names, diag);
+	error = error ? error : api_take(&own, sizeof(own), given, "xheap_filter", diag);
 	error = error ? error : check(&own, diag);
 	if (error)
 		return error;
-	filter->range = (struct heap_range){own.from_ns, own.to_ns};
-	return take(&filter->asked, &own, diag);
+	question->range = (struct heap_range){own.from_ns, own.to_ns};
+	question->request = (struct analysis_request){.source_count = 1,
+						      .opened = &trace->opened,
+						      .ranges = &question->range,
+						      .asked = &question->asked,
+						      .names = names,
+						      .session = trace->session,
+						      .pattern_words = pattern_words,
+						      .caller = api_trace_caller(trace)};
+	return take(&question->asked, &own, diag);
 }
 
-int api_filter_make(struct api_filter *filter, const xheap_filter *given, struct xheap_trace *trace,
-		    struct heap_names *names, struct diag *diag)
+int api_request_prepare(struct api_request *question, struct xheap_trace *trace, struct diag *diag)
 {
-	struct heap_filter *made = &filter->asked.filter;
-	int error = api_filter_take(filter, given, diag);
-	error = error ? error : api_trace_table(trace, diag);
-	error = error ? error : analysis_range(&filter->asked, trace->trace, false, &filter->range, diag);
-	error = error ? error : heap_moment_find(&made->moment, trace->table, diag);
-	error = error ? error : heap_filter_prepare(made, trace->table, names, diag);
+	int error = analysis_open(&question->analysis, &question->request, diag);
+	error = error ? error : analysis_prepare(&question->analysis, diag);
 	/* The texts are the caller's, and have been looked at. */
-	made->heap_count = 0;
-	return error ? error
-		     : analysis_check_required(made, api_pattern_words, names, &(struct analysis_caller){0}, diag);
+	question->asked.filter.heap_count = 0;
+	trace->table = trace->opened->table;
+	return error;
 }
 
-void api_filter_fini(struct api_filter *filter)
+void api_request_fini(struct api_request *question)
 {
-	filter_request_fini(&filter->asked);
+	analysis_close(&question->analysis);
+	filter_request_fini(&question->asked);
 }

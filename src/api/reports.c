@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports: the actions of the command, with their rows. */
 #include "action/actions/action_table.h"
-#include "export/report.h"
+#include "export/export.h"
 
 #include <errno.h>
 #include <math.h>
@@ -22,11 +22,9 @@ API_INIT(xheap_report_options, .top = TOP_DEFAULT)
 struct xheap_report {
 	struct xheap_trace *trace;
 	xheap_report_options options;
-	struct api_filter filter;
+	struct api_request question;
 	struct heap_cull cull;
 	struct heap_patterns callers;
-	struct analysis_request request;
-	struct analysis analysis;
 	bool has_rows;
 	struct report_part part;
 	struct report report;
@@ -119,7 +117,7 @@ static void list_rows(struct xheap_report *report)
 {
 	const struct report_part *part = &report->part;
 	const struct action *action = part->action;
-	const struct heap_window *window = action_window(&report->analysis.sources[0], action);
+	const struct heap_window *window = action_window(&report->question.analysis.sources[0], action);
 	uint32_t *places = places_of_rows(&part->rows);
 	for (unsigned i = 0; i < action->extra_count; i++)
 		report->extra_names[i] = action->extra[i].name;
@@ -155,7 +153,7 @@ static void list_rows(struct xheap_report *report)
 
 static void list_totals(struct xheap_report *report)
 {
-	const struct heap_window *window = report->analysis.sources[0].window;
+	const struct heap_window *window = report->question.analysis.sources[0].window;
 	const struct heap_table *table = report->trace->table;
 	const struct action_rows *rows = &report->part.rows;
 	xheap_numbers *numbers = &report->numbers[report->row_count];
@@ -182,42 +180,24 @@ struct report_making {
 	struct xheap_report *report;
 };
 
-/* What the options ask of the trace. */
-static void request_make(struct xheap_report *report, struct heap_names *names, enum heap_by by)
+static int ask(struct xheap_report *report, enum heap_by by, struct diag *diag)
 {
-	report->request = (struct analysis_request){
-		.source_count = 1,
-		.opened = &report->trace->opened,
-		.ranges = &report->filter.range,
-		.asked = &report->filter.asked,
-		.by = by,
-		.parts = &report->part,
-		.part_count = 1,
-		.cull = &report->cull,
-		.callers_of = &report->callers,
-		.names = names,
-		.session = report->trace->session,
-		.layout = {.width = TEXT_WIDTH_DEFAULT,
-			   .has_unicode = text_has_unicode(),
-			   .has_all_frames = report->options.without_default_cull},
-		.pattern_words = api_pattern_words,
-		.caller = api_trace_caller(report->trace),
-	};
-}
-
-static int ask(struct xheap_report *report, struct diag *diag)
-{
-	const struct filter_request *asked = &report->filter.asked;
-	struct heap_range range = report->filter.range;
-	int error = analysis_open(&report->analysis, &report->request, diag);
-	error = error ? error : analysis_prepare(&report->analysis, diag);
-	/* The texts are the caller's, and have been looked at. */
-	report->filter.asked.filter.heap_count = 0;
+	struct api_request *question = &report->question;
+	const struct filter_request *asked = &question->asked;
+	struct heap_range range = question->range;
+	question->request.by = by;
+	question->request.parts = &report->part;
+	question->request.part_count = 1;
+	question->request.cull = &report->cull;
+	question->request.callers_of = &report->callers;
+	question->request.layout = (struct text_layout){.width = TEXT_WIDTH_DEFAULT,
+							.has_unicode = text_has_unicode(),
+							.has_all_frames = report->options.without_default_cull};
+	int error = api_request_prepare(question, report->trace, diag);
 	if (error)
 		return error;
-	report->trace->table = report->analysis.opened[0]->table;
 	report->report =
-		(struct report){.diff = {.input = &report->analysis.input, .runs = {1}},
+		(struct report){.diff = {.input = &question->analysis.input, .runs = {1}},
 				.parts = &report->part,
 				.part_count = 1,
 				.filters = asked->notes,
@@ -225,7 +205,10 @@ static int ask(struct xheap_report *report, struct diag *diag)
 				.has_range = range.from_ns != INT64_MIN || range.to_ns != INT64_MAX || asked->moment};
 	report->has_rows = true;
 	report_make(&report->report, report->options.top);
-	return 0;
+	error = api_trace_check(report->trace, diag);
+	return error ? error
+		     : analysis_check_patterns(&report->callers, "callers_of", action_names(&question->analysis.input),
+					       &question->request.caller, diag);
 }
 
 static int make_work(void *context, struct diag *diag)
@@ -236,23 +219,15 @@ static int make_work(void *context, struct diag *diag)
 	making->report = report;
 	report->trace = making->trace;
 	api_trace_hold(making->trace);
-	filter_request_init(&report->filter.asked);
 	xheap_report_options_init(&report->options, sizeof(report->options));
 	int error = api_take(&report->options, sizeof(report->options), making->given, "xheap_report_options", diag);
 	error = error ? error : choose(&report->options, &report->part, &by, diag);
 	error = error ? error : add_cull(report, diag);
 	if (error)
 		return error;
-	struct heap_names *names;
-	error = api_trace_names(report->trace, report->options.with_lines, &names, diag);
-	error = error ? error : api_filter_take(&report->filter, report->options.filter, diag);
-	if (error)
-		return error;
-	request_make(report, names, by);
-	error = ask(report, diag);
-	error = error ? error : api_trace_check(report->trace, diag);
-	error = error ? error
-		      : analysis_check_patterns(&report->callers, "callers_of", names, &report->request.caller, diag);
+	error = api_request_take(&report->question, report->options.filter, report->trace, report->options.with_lines,
+				 diag);
+	error = error ? error : ask(report, by, diag);
 	if (error)
 		return error;
 	list_rows(report);
@@ -297,7 +272,7 @@ static int row_frames_work(void *context, struct diag *diag)
 		return diag_fail(diag, EINVAL, "rows of the action %s are no stacks", report->part.action->name);
 	if (naming->row >= report->row_count)
 		return diag_fail(diag, EINVAL, "the report has no row %u", naming->row);
-	naming->frames = api_frames_new(report->trace, action_names(&report->analysis.input),
+	naming->frames = api_frames_new(report->trace, action_names(&report->question.analysis.input),
 					report->part.rows.rows[naming->row]->group);
 	return 0;
 }
@@ -324,7 +299,7 @@ static int write_work(void *context, struct diag *diag)
 		return diag_fail(diag, EINVAL, "there is no format %u", writing->format);
 	struct sink out;
 	sink_to_memory(&out);
-	report_write(&writing->report->report, (enum report_format)writing->format, &out);
+	export_formats[writing->format].write(&writing->report->report, &out);
 	if (out.error)
 		return sink_end(&out);
 	writing->text = sink_take(&out, &writing->length);
@@ -352,15 +327,14 @@ API void xheap_report_free(xheap_report *report)
 		return;
 	if (report->has_rows)
 		report_fini(&report->report);
-	analysis_close(&report->analysis);
 	for (uint32_t i = 0; i < report->row_count; i++)
 		free(report->by[i]);
 	free(report->by);
 	free(report->rows);
 	free(report->numbers);
+	api_request_fini(&report->question);
 	heap_cull_fini(&report->cull);
 	heap_patterns_fini(&report->callers);
-	api_filter_fini(&report->filter);
 	api_trace_release(report->trace);
 	free(report);
 }

@@ -89,15 +89,9 @@ struct analysis_caller api_trace_caller(struct xheap_trace *trace)
 					.context = &trace->callbacks};
 }
 
-int api_trace_table(struct xheap_trace *trace, struct diag *diag)
-{
-	const struct analysis_caller caller = api_trace_caller(trace);
-	return opened_trace_table(trace->opened, &trace->table, &caller, diag);
-}
-
 int api_trace_check(const struct xheap_trace *trace, struct diag *diag)
 {
-	if (trace_table_is_good(trace->opened->table))
+	if (opened_table_is_good(trace->opened->table))
 		return 0;
 	return trace->opened->index_path
 		       ? diag_fail(diag, EBADMSG, "the index %s is damaged: remove it", trace->opened->index_path)

@@ -117,6 +117,8 @@ void list_field_row(struct grid *grid, const struct list_field *fields, const vo
 void list_field_json(struct json *json, const struct list_field *fields, const void *record)
 {
 	for (const struct list_field *field = fields; !is_end(field); field++) {
+		if (field->json)
+			field->json(json, record);
 		if (!field->key || !is_known(field, record))
 			continue;
 		if (is_text(field))

@@ -39,6 +39,7 @@ struct list_field {
 	bool may_be_unset;                    /**< 0 or "" says that it is not known */
 	bool (*is_known)(const void *record); /**< the same by other members */
 	const char *(*word)(const void *record);
+	void (*json)(struct json *json, const void *record); /**< writes other keys; without a key */
 };
 
 /** The parts of a row that say what and where the value is. */

@@ -24,13 +24,6 @@ static void lock_end(void *context)
 	thread_unlock(context);
 }
 
-void thread_lock(struct thread_lock *lock, pthread_mutex_t *mutex)
-{
-	lock->mutex = mutex;
-	pthread_mutex_lock(mutex);
-	memory_guard(&lock->guard, lock_end, lock);
-}
-
 struct timespec thread_look_time(void)
 {
 	struct timespec time;
@@ -41,7 +34,7 @@ struct timespec thread_look_time(void)
 	return time;
 }
 
-bool thread_lock_or_cancel(struct thread_lock *lock, pthread_mutex_t *mutex, const bool *is_cancelled)
+bool thread_lock(struct thread_lock *lock, pthread_mutex_t *mutex, const bool *is_cancelled)
 {
 	int error = pthread_mutex_trylock(mutex);
 	while (error && !cancel_is_asked(is_cancelled)) {

@@ -18,11 +18,8 @@ struct thread_lock {
 	pthread_mutex_t *mutex;
 };
 
-/** Lock the mutex. */
-void thread_lock(struct thread_lock *lock, pthread_mutex_t *mutex);
-
-/** Lock the mutex, unless *is_cancelled is set before (base/cancel.h). Return false if it was not locked. */
-bool thread_lock_or_cancel(struct thread_lock *lock, pthread_mutex_t *mutex, const bool *is_cancelled);
+/** Lock the mutex. Return false if *is_cancelled is set before (base/cancel.h), and it was not locked. NULL: wait. */
+bool thread_lock(struct thread_lock *lock, pthread_mutex_t *mutex, const bool *is_cancelled);
 
 /** Return the time until which a wait may go on before it looks whether it was cancelled. */
 struct timespec thread_look_time(void);

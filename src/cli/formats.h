@@ -4,7 +4,7 @@
 #define XHEAP_CLI_FORMATS_H
 
 #include "base/option.h"
-#include "export/report.h"
+#include "export/export.h"
 
 /** All of enum report_format; those of listings, which have no stacks to fold; those of commands that have no CSV. */
 extern const struct option_choice report_formats[], report_formats_of_lists[], report_formats_without_csv[];

@@ -28,15 +28,24 @@ static inline bool has_free_thread(const struct column_row *row)
 	return row->details->end_thread != HEAP_NONE;
 }
 
-/* HEAP_NONE has no stack and no function. */
-static inline uint32_t stack_of(const struct column_row *row, uint32_t site)
+static inline const struct heap_site *site_of(const struct column_row *row)
 {
-	return site == HEAP_NONE ? 0 : row->table->sites[site].stack;
+	return &row->table->sites[row->allocation.site];
 }
 
-static inline uint32_t function_of(const struct column_row *row, uint32_t site)
+static inline bool has_free_site(const struct column_row *row)
 {
-	return site == HEAP_NONE ? HEAP_NONE : row->table->sites[site].entry;
+	return row->allocation.end_site != HEAP_NONE;
+}
+
+static inline uint32_t free_stack_of(const struct column_row *row)
+{
+	return has_free_site(row) ? row->table->sites[row->allocation.end_site].stack : 0;
+}
+
+static inline uint32_t free_function_of(const struct column_row *row)
+{
+	return has_free_site(row) ? row->table->sites[row->allocation.end_site].entry : HEAP_NONE;
 }
 
 /* A copy is weighed: if a call had its address, the compiler would make each row in memory. */
@@ -75,7 +84,7 @@ VALUES(process, thread_of(row)->process, ALWAYS)
 VALUES(pid, pid_of(row), pid_of(row) != 0)
 VALUES(thread, row->allocation.thread, !is_earlier(row))
 VALUES(tid, thread_of(row)->tid, !is_earlier(row))
-VALUES(function, function_of(row, row->allocation.site), function_of(row, row->allocation.site) < HEAP_OVERHEAD)
+VALUES(function, site_of(row)->entry, site_of(row)->entry < HEAP_OVERHEAD)
 VALUES(heap, has_heap(row) ? row->dictionary->heaps[row->allocation.heap].handle : 0, has_heap(row))
 VALUES(heap_id, row->allocation.heap, has_heap(row))
 VALUES(address, row->details->address, ALWAYS)
@@ -91,11 +100,10 @@ VALUES(free_tid, has_free_thread(row) ? row->dictionary->threads[row->details->e
        has_free_thread(row))
 VALUES(flags, row->allocation.flags, ALWAYS)
 VALUES(site, row->allocation.site, ALWAYS)
-VALUES(stack, stack_of(row, row->allocation.site), stack_of(row, row->allocation.site) != 0)
-VALUES(free_site, row->allocation.end_site, row->allocation.end_site != HEAP_NONE)
-VALUES(free_stack, stack_of(row, row->allocation.end_site), stack_of(row, row->allocation.end_site) != 0)
-VALUES(free_function, function_of(row, row->allocation.end_site),
-       function_of(row, row->allocation.end_site) < HEAP_OVERHEAD)
+VALUES(stack, site_of(row)->stack, site_of(row)->stack != 0)
+VALUES(free_site, row->allocation.end_site, has_free_site(row))
+VALUES(free_stack, free_stack_of(row), free_stack_of(row) != 0)
+VALUES(free_function, free_function_of(row), free_function_of(row) < HEAP_OVERHEAD)
 VALUES(previous, row->details->previous, row->details->previous != HEAP_NONE)
 VALUES(weight_count, weight_of(row).count, ALWAYS)
 VALUES(weight_bytes, weight_of(row).bytes, ALWAYS)
@@ -124,7 +132,7 @@ const struct column column_of_allocations[COLUMN_COUNT] = {
 	[COLUMN_ADDRESS] = {"address", TYPE_ADDRESS, 14, PACK_ADDRESSES, OF(address),
 		.help = "Address."},
 	[COLUMN_SIZE] = {"size", TYPE_BYTES, 10, PACK_SIZES, OF(size),
-		.help = "Requested bytes; usable bytes of a block from before the attach."},
+		.help = "Requested bytes; usable bytes of a block from before the attach.", .lies_in = 1 + PACK_SIZE},
 	[COLUMN_USABLE] = {"usable", TYPE_BYTES, 0, PACK_SIZES | PACK_SLACKS, OF(usable),
 		.help = "Usable bytes.", .absent = "not known"},
 	[COLUMN_BIRTH] = {"birth_ns", TYPE_TIME, 14, PACK_TIMES, OF(birth),
@@ -143,7 +151,7 @@ const struct column column_of_allocations[COLUMN_COUNT] = {
 	[COLUMN_FLAGS] = {"flags", TYPE_NUMBER, 0, PACK_STATES, OF(flags),
 		.help = "Bits of enum heap_allocation_flag."},
 	[COLUMN_SITE] = {"site_id", TYPE_SITE, 0, PACK_SITES, OF(site),
-		.help = "Stack and function of the allocation, as one number."},
+		.help = "Stack and function of the allocation, as one number.", .lies_in = 1 + PACK_SITE},
 	[COLUMN_STACK] = {"stack_id", TYPE_STACK, 8, PACK_SITES, OF(stack),
 		.help = "Stack of the allocation.", .absent = "not recorded"},
 	[COLUMN_FREE_SITE] = {"free_site_id", TYPE_SITE, 0, PACK_END_SITES, OF(free_site),

@@ -125,6 +125,8 @@ struct column {
 	const char *help;        /**< a sentence */
 	const char *absent;      /**< why there may be no value, as the end of a sentence; NULL: there always is one */
 	const char *absent_word; /**< what dump writes then; NULL: nothing */
+	/** allocations: the strip whose numbers are the values, as they are and never absent, plus one; 0: none */
+	unsigned lies_in;
 	/** TYPE_TEXT: write the text to `to` (COLUMN_TEXT_BYTES) and return true; false: it is absent. */
 	bool (*text)(const struct column_row *row, char *to);
 	const char *const *words; /**< TYPE_WORD: `word_count` of them */

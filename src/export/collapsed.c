@@ -15,12 +15,13 @@
 struct collapsed_frame {
 	uint32_t text, parent;
 	uint32_t first, next; /* its first child, and its parent's next one; HEAP_NONE: none */
-	long double values[COLLAPSED_COLUMNS];
+	long double values[DIFF_SIDES];
 };
 
 struct collapsed {
+	const struct report *report;
 	struct action_input *input;
-	const struct collapsed_choice *choice;
+	enum action_number number;
 	struct intern texts;
 	uint32_t *text_of_name; /* by name: 1 + its text, or 0 */
 	uint32_t name_count;
@@ -125,14 +126,17 @@ static uint32_t frame_of(struct collapsed *collapsed, uint32_t split, uint32_t r
 	return frame;
 }
 
-/* Add the numbers of a source to a column, each multiplied by the factor. */
-static void source_add(struct collapsed *collapsed, unsigned number, unsigned column, long double factor)
+/* Add the numbers of a source to those of its side: the side's mean. */
+static void source_add(struct collapsed *collapsed, unsigned i)
 {
-	struct action_source *source = &collapsed->input->sources[number];
+	const struct diff *diff = &collapsed->report->diff;
+	struct action_source *source = &collapsed->input->sources[i];
+	const enum diff_side side = i < diff->runs[DIFF_A] ? DIFF_A : DIFF_B;
+	const long double factor = (diff->scales ? diff->scales[i] : 1) / diff->runs[side];
 	const struct heap_window *window = source->window;
-	for (uint32_t i = 0; i < window->cell_count; i++) {
-		const struct heap_cell *cell = &window->cells[i];
-		const uint64_t value = report_number_at(&window->numbers[i], collapsed->choice->number);
+	for (uint32_t k = 0; k < window->cell_count; k++) {
+		const struct heap_cell *cell = &window->cells[k];
+		const uint64_t value = report_number_at(&window->numbers[k], collapsed->number);
 		uint32_t split = 0, root = 0;
 		if (!value)
 			continue;
@@ -145,7 +149,7 @@ static void source_add(struct collapsed *collapsed, unsigned number, unsigned co
 		uint32_t node = action_site_node(collapsed->input, source, cell);
 		/* Frames move when there are more of them. */
 		const uint32_t frame = frame_of(collapsed, split, root, node);
-		collapsed->frames[frame].values[column] += value * factor;
+		collapsed->frames[frame].values[side] += value * factor;
 	}
 }
 
@@ -153,7 +157,7 @@ static void source_add(struct collapsed *collapsed, unsigned number, unsigned co
 
 static void line_write(struct collapsed *collapsed, uint32_t frame, struct sink *out)
 {
-	const struct collapsed_choice *choice = collapsed->choice;
+	const struct report *report = collapsed->report;
 	const long double *values = collapsed->frames[frame].values;
 	size_t length = 0;
 	if (values[0] == 0 && values[1] == 0)
@@ -161,12 +165,12 @@ static void line_write(struct collapsed *collapsed, uint32_t frame, struct sink 
 	for (uint32_t at = frame; at; at = collapsed->frames[at].parent)
 		path_add(collapsed, length++, collapsed->frames[at].text);
 	for (size_t i = 0; i < length; i++) {
-		const uint32_t text = collapsed->path[choice->is_reversed ? i : length - 1 - i];
+		const uint32_t text = collapsed->path[report->is_reversed ? i : length - 1 - i];
 		if (i)
 			sink_put(out, ';');
 		sink_bytes(out, collapsed->texts.items[text].data, collapsed->texts.items[text].size);
 	}
-	for (unsigned i = 0; i < choice->columns; i++)
+	for (unsigned i = 0; i < diff_side_count(&report->diff); i++)
 		sink_format(out, " %s", text_decimal(values[i]).data);
 	sink_put(out, '\n');
 }
@@ -223,14 +227,15 @@ void collapsed_name(struct action_input *input)
 	heap_names_shorten(action_names(input));
 }
 
-void collapsed_write(struct action_input *input, const struct collapsed_choice *choice, struct sink *out)
+void report_collapsed(const struct report *report, struct sink *out)
 {
-	struct collapsed collapsed = {.input = input, .choice = choice};
+	struct collapsed collapsed = {
+		.report = report, .input = report->diff.input, .number = action_sort_number(report->parts[0].sort)};
 	memory_grow(collapsed.frames, collapsed.frame_count, collapsed.frame_capacity);
 	collapsed.frames[collapsed.frame_count++] = (struct collapsed_frame){.first = HEAP_NONE, .next = HEAP_NONE};
-	collapsed_name(input);
-	for (unsigned i = 0; i < input->source_count; i++)
-		source_add(&collapsed, i, choice->sides[i].column, choice->sides[i].factor);
+	collapsed_name(collapsed.input);
+	for (unsigned i = 0; i < collapsed.input->source_count; i++)
+		source_add(&collapsed, i);
 	lines_write(&collapsed, out);
 	free(collapsed.frames);
 	free(collapsed.path);

@@ -9,32 +9,18 @@
 #ifndef XHEAP_EXPORT_COLLAPSED_H
 #define XHEAP_EXPORT_COLLAPSED_H
 
-#include "action/report/report_rows.h"
-
-enum { COLLAPSED_COLUMNS = 2 };
-
-/** What a source adds to: a column, by a factor. */
-struct collapsed_side {
-	unsigned column;
-	long double factor;
-};
-
-struct collapsed_choice {
-	enum action_number number;
-	bool is_reversed; /**< the innermost frame first; else the outermost one */
-	unsigned columns;
-	const struct collapsed_side *sides; /**< one for each source */
-};
+#include "export/report.h"
 
 /** Name the stacks of all sources: all files are known then that names are read from. */
 void collapsed_name(struct action_input *input);
 
 /**
- * Write the lines, with short names of functions, or with images and whole names if the input's layout has them; in the
- * order of their frames from outside in. Stacks without the number have no line. The numbers of
- * all lines add up to those of the totals. A split of the window is the outermost frame. Frames have no ';', no line
- * feed, and no space before a number at their end, which readers take for a number of the line.
+ * Write the lines of the number that sorts the report's first part, with short names of functions, or with images and
+ * whole names if the input's layout has them; in the order of their frames from outside in. Stacks without the number
+ * have no line. The numbers of all lines add up to those of the totals, of runs to their mean. A split of the window is
+ * the outermost frame. Frames have no ';', no line feed, and no space before a number at their end, which readers take
+ * for a number of the line.
  */
-void collapsed_write(struct action_input *input, const struct collapsed_choice *choice, struct sink *out);
+void report_collapsed(const struct report *report, struct sink *out);
 
 #endif

@@ -8,15 +8,6 @@
 #include "base/style.h"
 #include "query/filter_words.h"
 
-/** X(id, name) */
-#define REPORT_FORMATS(X) X(TEXT, "text") X(CSV, "csv") X(JSON, "json") X(FOLDED, "folded")
-
-enum report_format {
-#define X(id, name) REPORT_##id,
-	REPORT_FORMATS(X)
-#undef X
-};
-
 /** An action that was asked for, with its rows. */
 struct report_part {
 	const struct action *action;
@@ -48,11 +39,6 @@ void report_make(struct report *report, uint64_t top);
 
 /** Free the rows of all parts. */
 void report_fini(struct report *report);
-
-/** Write the report. CSV holds exactly one action; folded stacks (export/collapsed.h) are those of
-    the action stacks, by its sort, and need no rows. The caller has seen to that. The sink has the error, if there is
-    one. */
-void report_write(const struct report *report, enum report_format format, struct sink *out);
 
 /* ---- for the writers ---- */
 

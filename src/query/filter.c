@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/cancel.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/wide_registers.h"
@@ -104,7 +105,7 @@ static uint8_t *sites_pass(struct heap_patterns *patterns, const struct heap_tab
 	if (!patterns->count)
 		return NULL;
 	uint8_t *passes = memory_zeroed(table->site_count, 1);
-	for (uint32_t i = 0; i < table->site_count && !heap_names_is_cancelled(names); i++)
+	for (uint32_t i = 0; i < table->site_count && !cancel_is_asked(heap_names_cancelled_by(names)); i++)
 		passes[i] = stack_matches(patterns, names, heap_names_site(names, &table->sites[i]));
 	return passes;
 }

@@ -480,18 +480,13 @@ uint32_t heap_names_site(struct heap_names *names, const struct heap_site *site)
 
 void heap_names_name_sites(struct heap_names *names, const struct heap_table *table)
 {
-	for (uint32_t i = 0; i < table->site_count && !heap_names_is_cancelled(names); i++)
+	for (uint32_t i = 0; i < table->site_count && !cancel_is_asked(names->is_cancelled); i++)
 		heap_names_site(names, &table->sites[i]);
 }
 
 void heap_names_cancel_by(struct heap_names *names, const bool *is_cancelled)
 {
 	names->is_cancelled = is_cancelled;
-}
-
-bool heap_names_is_cancelled(const struct heap_names *names)
-{
-	return cancel_is_asked(names->is_cancelled);
 }
 
 const bool *heap_names_cancelled_by(const struct heap_names *names)

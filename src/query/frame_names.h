@@ -64,10 +64,7 @@ void heap_names_free(struct heap_names *names);
 /** Have the naming of many stacks end soon when the flag is set (base/cancel.h). It belongs to the caller. */
 void heap_names_cancel_by(struct heap_names *names, const bool *is_cancelled);
 
-/** Return whether it is set. */
-bool heap_names_is_cancelled(const struct heap_names *names);
-
-/** Return the flag, for passes over allocations; NULL: there is none. */
+/** Return the flag; NULL: there is none. */
 const bool *heap_names_cancelled_by(const struct heap_names *names);
 
 /** Return the node of the stack, beginning with the allocation function; 0 when no stack was recorded. */

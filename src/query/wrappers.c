@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/intern.h"
+#include "base/cancel.h"
 #include "base/memory.h"
 #include "query/plain_name.h"
 #include "query/scan.h"
@@ -219,7 +220,8 @@ static uint64_t *site_calls(const struct wrapper_source *source)
 static void source_add(struct wrappers *wrappers, const struct wrapper_source *source)
 {
 	uint64_t *calls = site_calls(source);
-	for (uint32_t i = 0; i < source->table->site_count && !heap_names_is_cancelled(source->names); i++) {
+	for (uint32_t i = 0; i < source->table->site_count && !cancel_is_asked(heap_names_cancelled_by(source->names));
+	     i++) {
 		const struct heap_site *site = &source->table->sites[i];
 		if (!calls[i] || !site->stack || site->entry == HEAP_NONE || site->entry == HEAP_OVERHEAD)
 			continue;
@@ -234,7 +236,8 @@ static void source_add(struct wrappers *wrappers, const struct wrapper_source *s
 void wrapper_source_name(const struct wrapper_source *source)
 {
 	uint64_t *calls = site_calls(source);
-	for (uint32_t i = 0; i < source->table->site_count && !heap_names_is_cancelled(source->names); i++)
+	for (uint32_t i = 0; i < source->table->site_count && !cancel_is_asked(heap_names_cancelled_by(source->names));
+	     i++)
 		if (calls[i])
 			heap_names_site(source->names, &source->table->sites[i]);
 	free(calls);
@@ -297,7 +300,7 @@ static void walker_move(struct wrappers *wrappers, struct walker *walker)
 {
 	struct heap_names *names = walker->names;
 	for (; walker->node; walker->node = heap_names_frame(names, walker->node)->parent) {
-		if (name_of(names, walker->node)->is_mark || heap_names_is_cancelled(names))
+		if (name_of(names, walker->node)->is_mark || cancel_is_asked(heap_names_cancelled_by(names)))
 			break;
 		walker->function = function_at(wrappers, names, walker->node);
 		bool is_wrapper = walker->function != HEAP_NONE && wrappers->functions[walker->function].is_wrapper;

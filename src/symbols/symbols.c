@@ -109,7 +109,7 @@ bool symbols_read_file(struct symbols *symbols, const struct stat *status)
 {
 	struct thread_lock held;
 	bool is_read = false;
-	thread_lock(&held, &symbols->lock);
+	thread_lock(&held, &symbols->lock, NULL);
 	for (size_t i = 0; i < symbols->image_count && !is_read; i++) {
 		const struct image *image = symbols->images[i] ? &symbols->images[i]->image : NULL;
 		is_read = image && (is_file(&image->main, status) || is_file(&image->debug, status) ||
@@ -208,7 +208,7 @@ static struct symbols_image *symbols_find(struct symbols *symbols, const char *p
 					  uint32_t *id)
 {
 	struct thread_lock held;
-	thread_lock(&held, &symbols->lock);
+	thread_lock(&held, &symbols->lock, NULL);
 	*id = symbols_key(symbols, path, build_id);
 	struct symbols_image *image = symbols->images[*id];
 	thread_unlock(&held);
@@ -224,13 +224,13 @@ static struct symbols_image *symbols_image(struct symbols *symbols, const char *
 	struct symbols_image *image = symbols_find(symbols, path, &build_id, &id);
 	if (image)
 		return image;
-	thread_lock(&searching, &symbols->searching);
+	thread_lock(&searching, &symbols->searching, NULL);
 	image = symbols_find(symbols, path, &build_id, &id);
 	if (!image) {
 		/* Kept after the work: that may be given up halfway. */
 		uint64_t begin_ns = monotonic_now_ns();
 		image = symbols_image_new(symbols, path, &build_id);
-		thread_lock(&held, &symbols->lock);
+		thread_lock(&held, &symbols->lock, NULL);
 		symbols->images[id] = image;
 		symbols->spent_ns += monotonic_now_ns() - begin_ns;
 		thread_unlock(&held);
@@ -323,7 +323,7 @@ static bool answer_find(struct symbols *symbols, const struct symbols_image *ima
 			struct answer *answer)
 {
 	struct thread_lock held;
-	thread_lock(&held, &symbols->lock);
+	thread_lock(&held, &symbols->lock, NULL);
 	const uint32_t *place = map_find(&image->answer_of, address);
 	if (place)
 		*answer = image->answers[*place];
@@ -336,7 +336,7 @@ static void answer_keep(struct symbols *symbols, struct symbols_image *image, ui
 {
 	struct thread_lock held;
 	bool added;
-	thread_lock(&held, &symbols->lock);
+	thread_lock(&held, &symbols->lock, NULL);
 	memory_grow(image->answers, image->answer_count, image->answer_capacity);
 	*map_add(&image->answer_of, address, &added) = image->answer_count;
 	image->answers[image->answer_count++] = answer;
@@ -352,7 +352,7 @@ size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t 
 	struct thread_lock searching;
 	struct answer answer;
 	if (!answer_find(symbols, image, address, &answer)) {
-		thread_lock(&searching, &symbols->searching);
+		thread_lock(&searching, &symbols->searching, NULL);
 		if (!answer_find(symbols, image, address, &answer)) {
 			uint64_t begin_ns = monotonic_now_ns();
 			answer = symbols_look_up(symbols, image, address);
@@ -369,7 +369,7 @@ bool symbols_function_range(struct symbols *symbols, const char *path, const uin
 {
 	const struct symbols_image *image = symbols_image(symbols, path, build_id, build_id_size);
 	struct thread_lock searching;
-	thread_lock(&searching, &symbols->searching);
+	thread_lock(&searching, &symbols->searching, NULL);
 	bool is_known = offset && function_ranges_find(&image->functions, offset - 1, low, high);
 	thread_unlock(&searching);
 	return is_known;
@@ -395,7 +395,7 @@ bool symbols_function_address(struct symbols *symbols, const char *path, const u
 uint64_t symbols_spent_ns(struct symbols *symbols)
 {
 	struct thread_lock held;
-	thread_lock(&held, &symbols->lock);
+	thread_lock(&held, &symbols->lock, NULL);
 	uint64_t spent_ns = symbols->spent_ns;
 	thread_unlock(&held);
 	return spent_ns;

@@ -20,6 +20,7 @@
 #include "analysis/analysis.h"
 #include "base/cancel.h"
 #include "base/threads.h"
+#include "export/export.h"
 #include "match/match.h"
 #include "query/peak.h"
 #include "scene.h"
@@ -292,7 +293,7 @@ static void ask(struct asking *asking)
 	if (!asking->status) {
 		struct sink out;
 		sink_to_memory(&out);
-		report_write(&asking->report, REPORT_JSON, &out);
+		export_formats[REPORT_JSON].write(&asking->report, &out);
 		asking->text = sink_take(&out, NULL);
 		answer_undo(asking);
 	} else {
@@ -348,7 +349,7 @@ static void waits_for_another_request_can_be_cancelled(void **state)
 	struct thread_lock held;
 	(void)state;
 	is_cancelled = true;
-	thread_lock(&held, &opened->lock);
+	thread_lock(&held, &opened->lock, NULL);
 	ask(&asking);
 	thread_unlock(&held);
 	is_cancelled = false;

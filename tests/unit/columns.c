@@ -114,6 +114,7 @@ static void check_row(enum column_source source, const struct column_rows *rows,
 		assert_int_equal(absent[i], !is_present);
 		if (values[i] != value)
 			fail_msg("%s of row %u: %lu in the batch, %lu alone", column->name, i, values[i], value);
+		assert_true(!column->lies_in || value == rows->packed->numbers[column->lies_in - 1][i]);
 		(is_present ? was_present : was_absent)[source][id] = true;
 	}
 }

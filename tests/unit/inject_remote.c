@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -23,7 +24,7 @@
 #include "inject/remote.h"
 #include "os/proc.h"
 
-enum { PAGE = 4096, BASE = 0x400000, STATUS = 42, A_MOMENT_NS = 100000000 };
+enum { PAGE = 4096, BASE = 0x400000, STATUS = 42, A_MOMENT_NS = 100000000, LONG_S = 300, FDS_MAX = 1024 };
 
 uint64_t __real_proc_auxv(pid_t pid, uint64_t type);
 uint64_t __wrap_proc_auxv(pid_t pid, uint64_t type);
@@ -228,6 +229,66 @@ static void a_process_that_is_gone_gets_no_signal(void **state)
 	assert_int_equal(signals_noted, 0);
 }
 
+/* ---- a descriptor ---- */
+
+/* What a process does with the pair of sockets by which it gets a descriptor: it is this test. */
+enum trick { NO_TRICK, FULL_QUEUE, EMPTY_QUEUE };
+
+static enum trick trick;
+
+static int64_t call_here(struct remote *remote, long number, const uint64_t argument[6])
+{
+	(void)remote;
+	char byte = 0;
+	if (number == SYS_recvmsg && trick == EMPTY_QUEUE)
+		assert_int_equal(recv((int)argument[0], &byte, 1, MSG_DONTWAIT), 1);
+	long result = syscall(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
+	if (number == SYS_socketpair && trick == FULL_QUEUE)
+		while (send(((const int *)argument[3])[0], &byte, 1, MSG_DONTWAIT) == 1)
+			;
+	return result < 0 ? -errno : result;
+}
+
+static int descriptor_count(void)
+{
+	int count = 0;
+	for (int fd = 0; fd < FDS_MAX; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+/* A process whose sockets are full, or that empties them, gets nothing and makes nobody wait. */
+static void a_descriptor_is_passed_or_not_without_a_wait(void **state)
+{
+	static _Alignas(16) char place[REMOTE_PLACE_BYTES];
+	struct stat own, passed;
+	struct remote remote = {.pid = getpid(),
+				.call = call_here,
+				.is_running = true,
+				.memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC)};
+	(void)state;
+	alarm(LONG_S);
+	int file = memfd_create("file", MFD_CLOEXEC), before = descriptor_count();
+	assert_int_equal(lseek(file, 5, SEEK_SET), 5);
+	trick = NO_TRICK;
+	int64_t got = remote_pass(&remote, (uint64_t)place, file);
+	assert_true(got >= 0);
+	assert_int_equal(fstat(file, &own), 0);
+	assert_int_equal(fstat((int)got, &passed), 0);
+	assert_int_equal(passed.st_ino, own.st_ino);
+	/* It is an open file of its own. */
+	assert_int_equal(lseek((int)got, 0, SEEK_CUR), 0);
+	close((int)got);
+	trick = FULL_QUEUE;
+	assert_int_equal(remote_pass(&remote, (uint64_t)place, file), -EAGAIN);
+	trick = EMPTY_QUEUE;
+	assert_int_equal(remote_pass(&remote, (uint64_t)place, file), -EAGAIN);
+	assert_int_equal(descriptor_count(), before);
+	alarm(0);
+	close(file);
+	close(remote.memory);
+}
+
 int main(void)
 {
 	static char path[] = "./xheap-remote.XXXXXX";
@@ -237,6 +298,7 @@ int main(void)
 		cmocka_unit_test_prestate(a_call_that_does_not_end_is_given_up, path),
 		cmocka_unit_test_prestate(a_call_that_waits_is_given_up, path),
 		cmocka_unit_test_prestate(a_process_that_is_gone_gets_no_signal, path),
+		cmocka_unit_test(a_descriptor_is_passed_or_not_without_a_wait),
 	};
 	close(mkstemp(path));
 	write_program(path);

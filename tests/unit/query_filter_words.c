@@ -235,13 +235,13 @@ static int end(void **state)
 /* Take what the report would repeat as words: the same filter. */
 static void assert_words(const xheap_filter *given, const char *expected)
 {
-	struct api_filter filter = {.range = {0, 0}};
+	struct api_request filter = {.range = {0, 0}};
 	struct filter_request words;
-	struct heap_names *names;
 	struct diag diag = {""};
 	char said[512] = "", *texts[FILTER_WORD_COUNT];
-	assert_int_equal(api_trace_names(trace, false, &names, &diag), 0);
-	assert_int_equal(api_filter_make(&filter, given, trace, names, &diag), 0);
+	assert_int_equal(api_request_take(&filter, given, trace, false, &diag), 0);
+	filter.request.without_windows = true;
+	assert_int_equal(api_request_prepare(&filter, trace, &diag), 0);
 	filter_request_init(&words);
 	for (size_t i = 0; i < filter.asked.note_count; i++) {
 		const struct filter_note *note = &filter.asked.notes[i];
@@ -267,7 +267,7 @@ static void assert_words(const xheap_filter *given, const char *expected)
 	filter_request_fini(&words);
 	for (size_t i = 0; i < filter.asked.note_count; i++)
 		free(texts[i]);
-	api_filter_fini(&filter);
+	api_request_fini(&filter);
 }
 
 static void test_filters_of_programs(void **state)

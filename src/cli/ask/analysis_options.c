@@ -3,13 +3,15 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/whole_file.h"
 #include "cli/cli.h"
 #include "os/monotonic.h"
+#include "table/index_cache.h"
 
-enum { PROGRESS_NS = 200000000, PERCENT = 100 };
+enum { PROGRESS_NS = 200000000, PERCENT = 100, SAVE_BYTES = 1 << 16 };
 
 /* Of this command. */
 static bool is_unwanted, is_silent;
@@ -26,8 +28,6 @@ const struct option analysis_rows[] = {
 	 .help = "neither read nor make an index: match all events again"},
 	{.type = VALUE_END},
 };
-
-const char *const asking_pattern_words[] = {"-requireFrames", "-requireFreeFrames"};
 
 void asking_be_silent(void)
 {
@@ -65,18 +65,19 @@ struct analysis_caller asking_caller(void)
 					.progress = isatty(STDERR_FILENO) == 1 ? progress_show : NULL};
 }
 
-struct opened_options asking_options(void)
+static struct opened_options asking_options(void)
 {
 	return (struct opened_options){.index = is_unwanted ? INDEX_UNUSED : INDEX_MADE};
 }
 
 struct analysis_request asking_request(const struct window_word *words, unsigned count)
 {
+	static const char *const pattern_words[] = {"-requireFrames", "-requireFreeFrames"};
 	return (struct analysis_request){.source_count = count,
 					 .words = words,
 					 .options = asking_options(),
 					 .is_typed = true,
-					 .pattern_words = asking_pattern_words,
+					 .pattern_words = pattern_words,
 					 .caller = asking_caller()};
 }
 
@@ -143,31 +144,54 @@ int asking_check_output(const char *output, const char *trace_path, struct diag 
 	return error;
 }
 
-/* ---- a table alone ---- */
+/* The answer is made, so all files are known that names were read from. */
+static int answer_save(const struct analysis *analysis, const char *output,
+		       void (*write)(void *context, struct sink *out, bool is_colored), void *context,
+		       struct diag *diag)
+{
+	struct whole_file file;
+	struct stat status;
+	struct sink out;
+	bool is_there = !stat(output, &status);
+	for (unsigned i = 0; i < analysis->request->source_count && is_there; i++)
+		if (symbols_read_file(opened_trace_symbols(analysis->opened[i]), &status))
+			return diag_fail(diag, EINVAL, "cannot write %s: it is one of the files that are read", output);
+	int error = whole_file_open_as_is(&file, output, 0666, diag);
+	if (error)
+		return error;
+	sink_to_fd(&out, file.fd, SAVE_BYTES);
+	write(context, &out, false);
+	error = sink_end(&out);
+	if (!error)
+		return whole_file_commit(&file, diag);
+	whole_file_abandon(&file);
+	return diag_fail(diag, -error, "cannot write %s: %s", output, strerror(-error));
+}
+
+int asking_print(const struct analysis *analysis, const char *output, bool wants_pager,
+		 void (*write)(void *context, struct sink *out, bool is_colored), void *context)
+{
+	struct diag diag = {""};
+	struct cli_output standard;
+	if (output)
+		return answer_save(analysis, output, write, context, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
+	cli_output_open(&standard, wants_pager);
+	write(context, &standard.sink, standard.is_colored);
+	return cli_output_close(&standard);
+}
+
+/* ---- a trace alone ---- */
+
+int asking_open_trace(struct opened_trace **opened, const char *path)
+{
+	struct diag diag = {""};
+	const struct opened_options options = asking_options();
+	return asking_fail(opened_trace_open(opened, path, &options, &diag), &diag);
+}
 
 int asking_opened_table(struct opened_trace *opened, struct heap_table **table)
 {
 	struct diag diag = {""};
 	const struct analysis_caller own = asking_caller();
 	return asking_fail(opened_trace_table(opened, table, &own, &diag), &diag);
-}
-
-int asking_table(struct heap_table **table, const struct trace *trace, const char *path, char **index_path)
-{
-	struct diag diag = {""};
-	const struct analysis_caller own = asking_caller();
-	return asking_fail(trace_table_make(table, trace, path, asking_options().index, index_path, &own, &diag),
-			   &diag);
-}
-
-int asking_table_mend(struct heap_table **table, const struct trace *trace, const char *path, char **index_path)
-{
-	struct diag diag = {""};
-	const struct analysis_caller own = asking_caller();
-	enum index_use use = asking_options().index;
-	struct heap_table *damaged = *table;
-	int error = trace_table_mend(table, trace, path, &use, index_path, &own, &diag);
-	is_unwanted = use == INDEX_UNUSED;
-	heap_table_free(damaged);
-	return asking_fail(error, &diag);
 }

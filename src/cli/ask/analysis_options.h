@@ -12,14 +12,8 @@ extern const struct option analysis_rows[];
 /** Announce no new index on standard error: the command writes for a program. */
 void asking_be_silent(void);
 
-/** What messages call patterns, by enum analysis_pattern. */
-extern const char *const asking_pattern_words[ANALYSIS_PATTERN_COUNT];
-
 /** Return who asks: notes are printed, progress is shown on a terminal. */
 struct analysis_caller asking_caller(void);
-
-/** Return how traces are opened. */
-struct opened_options asking_options(void);
 
 /** Return a request about one trace, a window of it, or several. Notes are printed. */
 struct analysis_request asking_request(const struct window_word *words, unsigned count);
@@ -49,15 +43,16 @@ int asking_check_patterns(const struct heap_patterns *patterns, const char *opti
     `diag`. */
 int asking_check_output(const char *output, const char *trace_path, struct diag *diag);
 
+/** Open a trace. CLI_OK and the caller's *opened, or CLI_FAILED after a message. */
+int asking_open_trace(struct opened_trace **opened, const char *path);
+
+/** Print an answer to the file `output`, or to standard output if it is NULL: write(context, out, is_colored). The
+    files that names were read from may not be written. wants_pager: the answer is for reading. CLI_OK, or CLI_FAILED
+    after a message. */
+int asking_print(const struct analysis *analysis, const char *output, bool wants_pager,
+		 void (*write)(void *context, struct sink *out, bool is_colored), void *context);
+
 /** Set *table to the table of an opened trace, which keeps it. CLI_OK, or CLI_FAILED after a message. */
 int asking_opened_table(struct opened_trace *opened, struct heap_table **table);
-
-/** Make the table of a trace that is open; *index_path is the index that it came from, the caller's (free), or NULL.
-    CLI_OK, or CLI_FAILED after a message. */
-int asking_table(struct heap_table **table, const struct trace *trace, const char *path, char **index_path);
-
-/** Make the table again, and free the earlier one, after a part of it could not be read. CLI_OK, and all answers are to
-    be made again; or CLI_FAILED after a message. */
-int asking_table_mend(struct heap_table **table, const struct trace *trace, const char *path, char **index_path);
 
 #endif

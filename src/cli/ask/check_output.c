@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/whole_file.h"
 #include "cli/cli.h"
-#include "export/report.h"
+#include "export/export.h"
 
 enum { FILE_BYTES = 1 << 16, TOKEN_BYTES = 16 };
 

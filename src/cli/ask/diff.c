@@ -12,7 +12,6 @@
 #include "cli/ask/diff_limits.h"
 #include "cli/ask/heap_options.h"
 #include "cli/formats.h"
-#include "export/collapsed.h"
 
 enum { TOP_TEXT = 25 };
 
@@ -168,8 +167,6 @@ static int options_settle(struct diff_options *options)
 		return CLI_FAILED;
 	if (!options->has_top)
 		heap->top = heap->format == REPORT_TEXT ? TOP_TEXT : HEAP_TOP_DEFAULT;
-	if (heap->format != REPORT_TEXT)
-		asking_be_silent();
 	if (!heap->top)
 		return cli_fail("-top 0: no row would be shown; -totals shows only the totals");
 	if (options->limits.frames.count && !options->limits.word)
@@ -182,88 +179,20 @@ static int options_settle(struct diff_options *options)
 
 /* ---- all of it ---- */
 
-struct diff_answer {
-	struct diff_options *options;
-	struct analysis analysis;
-	long double *scales; /* by source */
-	struct report_part parts[PART_MAX];
-	struct report report;
-};
-
-static int answer_make(void *context, struct diag *diag)
+static int judge(void *context, const struct diff *diff)
 {
-	struct diff_answer *answer = context;
-	const struct diff_options *options = answer->options;
-	const struct heap_options *heap = &options->heap;
-	const unsigned before = (unsigned)options->separated, count = answer->analysis.source_count;
-	for (unsigned i = 0; i < heap->part_count; i++)
-		answer->parts[i] = (struct report_part){.action = heap->parts[i].action, .sort = heap->parts[i].sort};
-	answer->report = (struct report){.diff = {.input = &answer->analysis.input, .runs = {before, count - before}},
-					 .parts = answer->parts,
-					 .part_count = heap->part_count,
-					 .filters = heap->filter.asked.notes,
-					 .filter_count = heap->filter.asked.note_count,
-					 .basis = options->basis,
-					 .is_reversed = heap->is_reversed};
-	int error = diff_scales(answer->scales, &answer->report.diff, options->basis, options->factor, diag);
-	if (error) {
-		diag_prefix(diag, "-normalise");
-		return error;
-	}
-	if (options->basis != DIFF_AS_IS)
-		answer->report.diff.scales = answer->scales;
-	/* Folded stacks need no rows. */
-	if (heap->format == REPORT_FOLDED)
-		collapsed_name(answer->report.diff.input);
-	else
-		report_make(&answer->report, heap->top);
-	return 0;
-}
-
-static void answer_undo(void *context)
-{
-	report_fini(&((struct diff_answer *)context)->report);
-}
-
-static void print(void *context, struct sink *out, bool is_colored)
-{
-	struct diff_answer *answer = context;
-	answer->report.diff.input->is_colored = is_colored;
-	report_write(&answer->report, (enum report_format)answer->options->heap.format, out);
-}
-
-static int answer_show(struct diff_answer *answer)
-{
-	struct diff_options *options = answer->options;
-	int status = heap_options_check_sample(&options->heap, &answer->analysis);
-	status = status ? status : asking_run(&answer->analysis, answer_make, answer_undo, answer);
-	if (status != CLI_OK)
-		return status;
-	status = heap_print(&options->heap, &answer->analysis, print, answer);
-	if (status == CLI_OK)
-		status = diff_limits_judge(&options->limits, &answer->report.diff, options->heap.parts[0].sort);
-	/* The function of -callers need not be on both sides. */
-	if (status == CLI_OK)
-		status = asking_check_patterns(&options->heap.callers, "-callers",
-					       action_names(&answer->analysis.input));
-	answer_undo(answer);
-	return status;
+	struct diff_options *options = context;
+	return diff_limits_judge(&options->limits, diff, options->heap.parts[0].sort);
 }
 
 static int options_show(struct diff_options *options)
 {
-	const unsigned count = (unsigned)options->word_count;
-	struct analysis_request request = heap_options_request(&options->heap, options->words, count);
-	struct diff_answer answer = {.options = options, .scales = memory_zeroed(count, sizeof(*answer.scales))};
-	int status = CLI_OK;
-	/* Before the first trace is read, which may get an index. */
-	for (unsigned i = 0; i < count && options->heap.output && !status; i++)
-		status = heap_options_check_output(&options->heap, options->words[i].path);
-	status = status ? status : asking_open(&answer.analysis, &request);
-	status = status ? status : answer_show(&answer);
-	analysis_close(&answer.analysis);
-	free(answer.scales);
-	return status;
+	const struct heap_comparison comparison = {.runs = (unsigned)options->separated,
+						   .basis = options->basis,
+						   .factor = options->factor,
+						   .judge = judge,
+						   .context = options};
+	return heap_show(&options->heap, options->words, (unsigned)options->word_count, &comparison);
 }
 
 static int diff_run(int argc, char **argv)

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/formats.h"
-#include "export/report.h"
+#include "export/export.h"
 
 enum {
 	SUBJECT_EVENTS,
@@ -41,20 +41,23 @@ static int set_path(void *context, char *word)
 	return input_take_path(&((struct dump_options *)context)->input, word);
 }
 
-static int dump_show(struct dump_options *options, const char *path, const struct trace *trace)
+static int dump_show(struct dump_options *options, struct opened_trace *opened)
 {
 	struct diag diag = {""};
 	struct cli_output output;
 	struct heap_range range = {INT64_MIN, INT64_MAX};
-	if (filter_range(&options->filter, trace, &range))
-		return CLI_FAILED;
-	filter_say_outside(&options->filter, range, trace);
+	const char *path = opened->path;
+	const struct trace *trace = opened->trace;
+	const struct analysis_caller caller = asking_caller();
+	if (analysis_range(&options->filter.asked, trace, true, &range, &diag))
+		return cli_fail("%s", diag.text);
+	analysis_tell_outside(&options->filter.asked.filter, range, trace, &caller);
 	cli_output_open(&output, options->format == REPORT_TEXT);
 	struct dump dump = {
 		.options = options,
+		.opened = opened,
 		.path = path,
 		.trace = trace,
-		.symbols = symbols_new(),
 		.columns = subjects[options->subject]->columns,
 		.column_count = subjects[options->subject]->count,
 		.format = options->format,
@@ -80,7 +83,6 @@ static int dump_show(struct dump_options *options, const char *path, const struc
 			path, text_count(dump.row.dictionary->folded_count).data);
 	dump_write_header(&dump);
 	int error = subjects[options->subject]->run(&dump, &diag);
-	symbols_free(dump.symbols);
 	int status = cli_output_close(&output);
 	/* Above 0: said already. */
 	return error > 0 ? error : error ? cli_fail("%s: %s", path, diag.text) : status;
@@ -88,15 +90,12 @@ static int dump_show(struct dump_options *options, const char *path, const struc
 
 static int dump_file(struct dump_options *options)
 {
-	struct diag diag = {""};
-	struct trace *trace;
+	struct opened_trace *opened;
 	char *path = cli_trace_path(options->input.path);
-	if (!path)
-		return CLI_FAILED;
-	int status = trace_open(&trace, path, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
+	int status = path ? asking_open_trace(&opened, path) : CLI_FAILED;
 	if (status == CLI_OK) {
-		status = dump_show(options, path, trace);
-		trace_close(trace);
+		status = dump_show(options, opened);
+		opened_trace_release(opened);
 	}
 	free(path);
 	return status;

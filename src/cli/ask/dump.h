@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analysis/opened_trace.h"
 #include "base/diag.h"
 #include "base/sink.h"
 #include "cli/ask/filter_options.h"
@@ -53,9 +54,9 @@ struct dump_options {
 
 struct dump {
 	struct dump_options *options;
-	const char *path;
-	const struct trace *trace;
-	struct symbols *symbols;
+	struct opened_trace *opened;
+	const char *path;          /**< of it */
+	const struct trace *trace; /**< the same */
 	const struct dump_column *columns;
 	unsigned column_count;
 	struct dump_column list_columns[COLUMN_COUNT]; /**< of allocations or events */

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/ask/dump.h"
-#include "export/report.h"
+#include "export/export.h"
 
 /* As the list has it, but for blocks that were alive when recording ended. */
 static void put_end_kind(const struct dump_row *row, struct dump_value *value)
@@ -21,59 +21,63 @@ static void put_end_kind(const struct dump_row *row, struct dump_value *value)
 			      : heap_end_words[allocation->end]);
 }
 
-/* From the row `first` on: the number of the next one, when some could not be read, or the number of all. */
-static uint32_t write_from(struct dump *dump, const struct heap_table *table, uint32_t first)
+/* Rows of a damaged index are good up to the damage; the others come from the table that is made anew. */
+struct rows_writing {
+	struct dump *dump;
+	struct analysis analysis;
+	uint32_t next;
+};
+
+static int rows_write(void *context, struct diag *diag)
 {
-	const struct heap_scan_plan plan = {dump->range.from_ns,
-					    dump->range.to_ns,
-					    INT64_MAX,
-					    PACK_EVERYTHING,
-					    &dump->options->filter.asked.filter,
-					    NULL};
+	struct rows_writing *writing = context;
+	struct dump *dump = writing->dump;
+	const struct action_source *source = &writing->analysis.sources[0];
+	const struct heap_range range = dump->range;
+	const struct heap_scan_plan plan = {range.from_ns,   range.to_ns,    INT64_MAX,
+					    PACK_EVERYTHING, source->filter, NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	struct column_row *row = &dump->row.listed;
-	heap_scan_begin(&scan, table, &plan, NULL);
-	while (!dump->out->error && (rows = heap_scan_next(&scan)) && trace_table_is_good(table)) {
+	uint32_t first = writing->next;
+	(void)diag;
+	heap_scan_begin(&scan, source->table, &plan, NULL);
+	while (!dump->out->error && (rows = heap_scan_next(&scan)) && opened_table_is_good(source->table)) {
 		for
 			heap_rows_each (rows, i) {
-				*row = column_row_of(table, rows, i);
-				if (row->id >= first && row->allocation.birth_ns >= dump->range.from_ns &&
-				    row->allocation.birth_ns <= dump->range.to_ns)
+				*row = column_row_of(source->table, rows, i);
+				if (row->id >= first && row->allocation.birth_ns >= range.from_ns &&
+				    row->allocation.birth_ns <= range.to_ns)
 					dump_write_row(dump);
 			}
 		first = rows->first + rows->count > first ? rows->first + rows->count : first;
 	}
 	heap_scan_end(&scan);
-	return trace_table_is_good(table) ? table->count : first;
+	writing->next = first;
+	return 0;
 }
 
-/* Rows of a damaged index are good up to the damage; the others come from the table that is made anew. */
+static void rows_stay(void *context)
+{
+	(void)context;
+}
+
 static int write_allocations(struct dump *dump, struct diag *diag)
 {
-	struct heap_table *table;
-	char *index_path;
+	struct rows_writing writing = {.dump = dump};
+	struct analysis_request request = asking_request(NULL, 1);
 	(void)diag;
 	for (unsigned i = 0; i < dump->column_count; i++)
 		if (dump->listed[i] == column_find(COLUMNS_OF_ALLOCATIONS, COLUMN_END_KIND))
 			dump->list_columns[i].get = put_end_kind;
 	if (dump->format != REPORT_TEXT)
 		asking_be_silent();
-	if (asking_table(&table, dump->trace, dump->path, &index_path) != CLI_OK)
-		return CLI_FAILED;
-	struct heap_names *names = heap_names_new(dump->trace, dump->symbols, false);
-	int status = filter_prepare(&dump->options->filter, table, names);
-	uint32_t next = status == CLI_OK ? write_from(dump, table, 0) : 0;
-	while (status == CLI_OK && !trace_table_is_good(table)) {
-		status = asking_table_mend(&table, dump->trace, dump->path, &index_path);
-		if (status == CLI_OK)
-			status = filter_prepare(&dump->options->filter, table, names);
-		if (status == CLI_OK)
-			next = write_from(dump, table, next);
-	}
-	heap_names_free(names);
-	heap_table_free(table);
-	free(index_path);
+	request.opened = &dump->opened;
+	request.asked = &dump->options->filter.asked;
+	request.without_windows = true;
+	int status = asking_open(&writing.analysis, &request);
+	status = status ? status : asking_run(&writing.analysis, rows_write, rows_stay, &writing);
+	analysis_close(&writing.analysis);
 	return status;
 }
 

@@ -7,7 +7,7 @@
 #include "base/grid.h"
 #include "base/text.h"
 #include "cli/ask/dump.h"
-#include "export/report.h"
+#include "export/export.h"
 
 static void put_digits(struct dump_value *value, uint64_t number, bool is_negative)
 {

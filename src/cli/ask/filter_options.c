@@ -7,8 +7,6 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
-#include "cli/ask/analysis_options.h"
-#include "match/moment.h"
 
 void filter_options_init(struct filter_options *options, const char *command)
 {
@@ -172,31 +170,3 @@ const struct option filter_report_rows[] = {FILTER_WORDS(X){.type = VALUE_END}};
 #define X(id, name, other, values, taker, value, help) ONE_ROW_##taker(id, name, other, value, help)
 const struct option filter_moment_rows[] = {FILTER_WORDS(X){.type = VALUE_END}};
 #undef X
-
-/* ---- with the trace ---- */
-
-int filter_range(struct filter_options *options, const struct trace *trace, struct heap_range *range)
-{
-	struct diag diag = {""};
-	return asking_fail(analysis_range(&options->asked, trace, true, range, &diag), &diag);
-}
-
-void filter_say_outside(const struct filter_options *options, struct heap_range range, const struct trace *trace)
-{
-	const struct analysis_caller caller = asking_caller();
-	analysis_tell_outside(&options->asked.filter, range, trace, &caller);
-}
-
-int filter_prepare(struct filter_options *options, const struct heap_table *table, struct heap_names *names)
-{
-	struct heap_filter *filter = &options->asked.filter;
-	const struct filter_word *window = &filter_words[FILTER_WORD_WINDOW];
-	const struct analysis_caller caller = asking_caller();
-	struct diag diag = {""};
-	if (filter_word_resolve(&options->asked, window, table->dictionary->start_realtime_ns, &filter->window, &diag))
-		return cli_fail("-%s: %s", window->name, diag.text);
-	int error = heap_moment_find(&filter->moment, table, &diag);
-	error = error ? error : heap_filter_prepare(filter, table, names, &diag);
-	error = error ? error : analysis_check_required(filter, asking_pattern_words, names, &caller, &diag);
-	return asking_fail(error, &diag);
-}

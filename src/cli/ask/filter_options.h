@@ -38,15 +38,4 @@ int filter_take_list(struct filter_options *options, struct words *words, const 
 /** Add a frame that was typed. 0, or CLI_FAILED after a message. */
 int filter_add_pattern(struct heap_patterns *patterns, const char *option, const char *word);
 
-/** The range that was asked for, or up to the moment; *range stays as it is when there was none. Call
-    it before filter_prepare(), which needs the moment. 0, or CLI_FAILED after a message. */
-int filter_range(struct filter_options *options, const struct trace *trace, struct heap_range *range);
-
-/** Prepare the filter with the trace. CLI_OK; CLI_NO when nothing matches what is required, CLI_FAILED; both after a
-    message. */
-int filter_prepare(struct filter_options *options, const struct heap_table *table, struct heap_names *names);
-
-/** Say on stderr which times of the question lie outside of the trace: for formats whose output cannot say it. */
-void filter_say_outside(const struct filter_options *options, struct heap_range range, const struct trace *trace);
-
 #endif

@@ -14,10 +14,8 @@
 #include "cli/ask/heap_options.h"
 #include "cli/formats.h"
 #include "cli/layout_options.h"
-#include "export/collapsed.h"
+#include "export/export.h"
 #include "os/monotonic.h"
-
-enum { SAVE_BYTES = 1 << 16 };
 
 /* ---- what to show ---- */
 
@@ -243,44 +241,7 @@ static const struct option_grammar grammar = {
 
 /* ---- the report ---- */
 
-/* The rows are made, so all files are known that names were read from. */
-static int report_save(const struct heap_options *options, const struct analysis *analysis,
-		       void (*write)(void *context, struct sink *out, bool is_colored), void *context,
-		       struct diag *diag)
-{
-	struct whole_file file;
-	struct stat status;
-	bool is_there = !stat(options->output, &status);
-	for (unsigned i = 0; i < analysis->request->source_count && is_there; i++)
-		if (symbols_read_file(opened_trace_symbols(analysis->opened[i]), &status))
-			return diag_fail(diag, EINVAL, "cannot write %s: it is one of the files that are read",
-					 options->output);
-	int error = whole_file_open_as_is(&file, options->output, 0666, diag);
-	if (error)
-		return error;
-	struct sink out;
-	sink_to_fd(&out, file.fd, SAVE_BYTES);
-	write(context, &out, false);
-	error = sink_end(&out);
-	if (!error)
-		return whole_file_commit(&file, diag);
-	whole_file_abandon(&file);
-	return diag_fail(diag, -error, "cannot write %s: %s", options->output, strerror(-error));
-}
-
-int heap_print(const struct heap_options *options, const struct analysis *analysis,
-	       void (*write)(void *context, struct sink *out, bool is_colored), void *context)
-{
-	struct diag diag = {""};
-	if (options->output)
-		return report_save(options, analysis, write, context, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
-	struct cli_output output;
-	cli_output_open(&output, options->format == REPORT_TEXT);
-	write(context, &output.sink, output.is_colored);
-	return cli_output_close(&output);
-}
-
-int heap_options_check_sample(const struct heap_options *options, const struct analysis *analysis)
+static int check_sample(const struct heap_options *options, const struct analysis *analysis)
 {
 	const struct opened_trace *sample = asking_sample(analysis);
 	for (unsigned i = 0; i < options->part_count && sample; i++)
@@ -300,18 +261,22 @@ static bool has_totals_only(const struct heap_options *options)
 	return options->part_count > 0;
 }
 
-/* Folded stacks are whole: their readers show callers and callees, however many there are. */
-static int folded_settle(const struct heap_options *options)
+/* Stacks of a format that has all of them are whole: its readers show callers and callees, however many there are. */
+static int format_settle(const struct heap_options *options)
 {
+	const struct export_format *format = &export_formats[options->format];
+	const bool has_all_stacks = format->flags & EXPORT_ALL_STACKS;
+	if (format->flags & EXPORT_ONE_ACTION && options->part_count > 1)
+		return cli_fail("-format %s: one of -stacks, -frames, -image, ... at a time", format->name);
 	if (options->with_default_cull && options->without_default_cull)
 		return cli_fail("-defaultCull and -noDefaultCull exclude each other");
-	if (options->format != REPORT_FOLDED)
+	if (!has_all_stacks)
 		return options->is_reversed ? cli_fail("-reverse is for -format folded") : 0;
 	if (options->part_count > 1 || options->parts[0].action != &action_stacks)
-		return cli_fail("-format folded has stacks: write -stacks [KEY], and no other action");
+		return cli_fail("-format %s has stacks: write -stacks [KEY], and no other action", format->name);
 	if (options->top != HEAP_TOP_DEFAULT)
-		return cli_fail("-format folded has all stacks, so that their numbers add up to the total: leave out "
-				"-top");
+		return cli_fail("-format %s has all stacks, so that their numbers add up to the total: leave out -top",
+				format->name);
 	return 0;
 }
 
@@ -328,18 +293,16 @@ int heap_options_settle(struct heap_options *options)
 	for (unsigned i = 0; options->by == HEAP_BY_HEAP && i < options->part_count; i++)
 		if (options->parts[i].action->is_by_heap)
 			return cli_fail("-by heap: -heaps is by heap already");
-	if (options->format == REPORT_CSV && options->part_count > 1)
-		return cli_fail("-format csv: one of -stacks, -frames, -image, ... at a time");
-	if (folded_settle(options))
+	if (format_settle(options))
 		return CLI_FAILED;
-	bool uses_default =
-		options->format == REPORT_FOLDED ? options->with_default_cull : !options->without_default_cull;
+	const bool has_all_stacks = export_formats[options->format].flags & EXPORT_ALL_STACKS;
+	const bool uses_default = has_all_stacks ? options->with_default_cull : !options->without_default_cull;
 	if (uses_default)
 		heap_cull_use_default(&options->cull);
 	return 0;
 }
 
-int heap_options_check_output(const struct heap_options *options, const char *path)
+static int check_output(const struct heap_options *options, const char *path)
 {
 	struct diag diag = {""};
 	int error = asking_check_output(options->output, path, &diag);
@@ -349,12 +312,13 @@ int heap_options_check_output(const struct heap_options *options, const char *pa
 	return error ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
-struct analysis_request heap_options_request(struct heap_options *options, const struct window_word *words,
-					     unsigned count)
+static struct analysis_request request_make(struct heap_options *options, const struct window_word *words,
+					    unsigned count)
 {
 	struct analysis_request request = asking_request(words, count);
 	request.asked = &options->filter.asked;
 	request.by = options->by;
+	request.tells_outside = count == 1 && !(export_formats[options->format].flags & EXPORT_CAVEATS);
 	request.parts = options->parts;
 	request.part_count = options->part_count;
 	request.cull = &options->cull;
@@ -372,27 +336,44 @@ struct analysis_request heap_options_request(struct heap_options *options, const
 
 struct heap_answer {
 	struct heap_options *options;
+	const struct heap_comparison *comparison; /* NULL: none */
 	struct analysis analysis;
+	long double *scales; /* by source */
 	struct report report;
 };
+
+static int scales_make(struct heap_answer *answer, struct diag *diag)
+{
+	const struct heap_comparison *comparison = answer->comparison;
+	struct diff *diff = &answer->report.diff;
+	int error = diff_scales(answer->scales, diff, comparison->basis, comparison->factor, diag);
+	if (error)
+		diag_prefix(diag, "-normalise");
+	else if (comparison->basis != DIFF_AS_IS)
+		diff->scales = answer->scales;
+	return error;
+}
 
 static int answer_make(void *context, struct diag *diag)
 {
 	struct heap_answer *answer = context;
 	struct heap_options *options = answer->options;
-	(void)diag;
-	answer->report = (struct report){.diff = {.input = &answer->analysis.input, .runs = {1}},
-					 .parts = options->parts,
-					 .part_count = options->part_count,
-					 .has_range = options->filter.asked.range.words[0] != NULL,
-					 .filters = options->filter.asked.notes,
-					 .filter_count = options->filter.asked.note_count,
-					 .is_reversed = options->is_reversed};
-	if (options->format == REPORT_FOLDED)
-		collapsed_name(answer->report.diff.input);
-	else
-		report_make(&answer->report, options->top);
-	return 0;
+	struct filter_request *asked = &options->filter.asked;
+	const struct heap_comparison *comparison = answer->comparison;
+	unsigned before = comparison ? comparison->runs : 1;
+	answer->report = (struct report){
+		.diff = {.input = &answer->analysis.input, .runs = {before, answer->analysis.source_count - before}},
+		.parts = options->parts,
+		.part_count = options->part_count,
+		.basis = comparison ? comparison->basis : DIFF_AS_IS,
+		.has_range = !comparison && asked->range.words[0],
+		.filters = asked->notes,
+		.filter_count = asked->note_count,
+		.is_reversed = options->is_reversed};
+	int error = comparison ? scales_make(answer, diag) : 0;
+	if (!error)
+		export_prepare(&answer->report, (enum report_format)options->format, options->top);
+	return error;
 }
 
 static void answer_undo(void *context)
@@ -403,21 +384,26 @@ static void answer_undo(void *context)
 static void print(void *context, struct sink *out, bool is_colored)
 {
 	struct heap_answer *answer = context;
-	answer->report.diff.input->is_colored = is_colored;
-	report_write(&answer->report, (enum report_format)answer->options->format, out);
+	answer->analysis.input.is_colored = is_colored;
+	export_formats[answer->options->format].write(&answer->report, out);
 }
 
 static int answer_show(struct heap_answer *answer)
 {
-	int status = heap_options_check_sample(answer->options, &answer->analysis);
+	const struct heap_options *options = answer->options;
+	const struct heap_comparison *comparison = answer->comparison;
+	int status = check_sample(options, &answer->analysis);
 	status = status ? status : asking_run(&answer->analysis, answer_make, answer_undo, answer);
 	if (status != CLI_OK)
 		return status;
-	status = heap_print(answer->options, &answer->analysis, print, answer);
+	status = asking_print(&answer->analysis, options->output, options->format == REPORT_TEXT, print, answer);
+	if (status == CLI_OK && comparison)
+		status = comparison->judge(comparison->context, &answer->report.diff);
+	/* The function of -callers need not be on both sides. */
+	if (status == CLI_OK)
+		status = asking_check_patterns(&options->callers, "-callers", action_names(&answer->analysis.input));
 	answer_undo(answer);
-	return status == CLI_OK ? asking_check_patterns(&answer->options->callers, "-callers",
-							action_names(&answer->analysis.input))
-				: status;
+	return status;
 }
 
 static double seconds(uint64_t from_ns, uint64_t to_ns)
@@ -434,24 +420,26 @@ static void tell_times(struct opened_trace *opened)
 		seconds(opened->matched_ns + symbols_ns, end_ns));
 }
 
-static int heap_show(struct heap_options *options)
+int heap_show(struct heap_options *options, const struct window_word *words, unsigned count,
+	      const struct heap_comparison *comparison)
 {
-	struct window_word word = {.path = cli_trace_path(options->input.path)};
-	struct heap_answer answer = {.options = options};
-	struct analysis_request request = heap_options_request(options, &word, 1);
-	int status = word.path ? CLI_OK : CLI_FAILED;
-	request.tells_outside = options->format == REPORT_CSV || options->format == REPORT_FOLDED;
+	struct heap_answer answer = {
+		.options = options, .comparison = comparison, .scales = memory_zeroed(count, sizeof(*answer.scales))};
+	struct analysis_request request = request_make(options, words, count);
+	int status = CLI_OK;
 	if (options->format != REPORT_TEXT)
 		asking_be_silent();
-	if (!status && options->output)
-		status = heap_options_check_output(options, word.path);
-	if (!status && !(status = asking_open(&answer.analysis, &request))) {
+	/* Before the first trace is read, which may get an index. */
+	for (unsigned i = 0; i < count && options->output && !status; i++)
+		status = check_output(options, words[i].path);
+	status = status ? status : asking_open(&answer.analysis, &request);
+	if (!status) {
 		status = answer_show(&answer);
 		if (options->is_timed)
 			tell_times(answer.analysis.opened[0]);
 	}
 	analysis_close(&answer.analysis);
-	window_word_fini(&word);
+	free(answer.scales);
 	return status;
 }
 
@@ -467,10 +455,14 @@ void heap_options_fini(struct heap_options *options)
 static int heap_run(int argc, char **argv)
 {
 	struct heap_options options = {.top = HEAP_TOP_DEFAULT, .format = REPORT_TEXT};
+	struct window_word word = {.path = NULL};
 	filter_options_init(&options.filter, "heap");
 	int status = CLI_FAILED;
 	if (!options_parse(&grammar, argc, argv, &options, set_input, NULL) && !heap_options_settle(&options))
-		status = heap_show(&options);
+		word.path = cli_trace_path(options.input.path);
+	if (word.path)
+		status = heap_show(&options, &word, 1, NULL);
+	window_word_fini(&word);
 	heap_options_fini(&options);
 	return status;
 }

@@ -2,19 +2,15 @@
 /* xheap report: the first answer to where the memory went, on a screen. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "action/summary/summary.h"
-#include "base/whole_file.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/ask/filter_options.h"
 #include "cli/formats.h"
 #include "cli/image/image.h"
 #include "cli/layout_options.h"
 
-enum { TOP_DEFAULT = 5, LINES_MOST = 40, SAVE_BYTES = 1 << 16 };
+enum { TOP_DEFAULT = 5, LINES_MOST = 40 };
 
 struct report_options {
 	struct filter_options filter;
@@ -38,48 +34,6 @@ static int parse_short(void *context, const char *word, struct diag *why)
 	if (text_parse_time(word, short_ns) && *short_ns > 0)
 		return 0;
 	return diag_fail(why, EINVAL, "\"%s\" is no time above zero: write 10us, 1ms", text_shown(word));
-}
-
-/* ---- the output ---- */
-
-static void summary_write(const struct report_options *options, const struct summary *summary, struct sink *out)
-{
-	const struct summary_view view = {.lines =
-						  options->has_more || options->layout.has_all_frames ? 0 : LINES_MOST};
-	if (options->format == REPORT_JSON)
-		summary_json(summary, out);
-	else
-		summary_text(summary, &view, out);
-}
-
-static int summary_save(const struct report_options *options, const struct summary *summary,
-			struct opened_trace *opened, struct diag *diag)
-{
-	struct whole_file file;
-	struct stat status;
-	struct sink out;
-	if (!stat(options->output, &status) && symbols_read_file(opened_trace_symbols(opened), &status))
-		return diag_fail(diag, EINVAL, "cannot write %s: it is one of the files that are read",
-				 options->output);
-	int error = whole_file_open_as_is(&file, options->output, 0666, diag);
-	if (error)
-		return error;
-	sink_to_fd(&out, file.fd, SAVE_BYTES);
-	summary_write(options, summary, &out);
-	error = sink_end(&out);
-	if (!error)
-		return whole_file_commit(&file, diag);
-	whole_file_abandon(&file);
-	return diag_fail(diag, -error, "cannot write %s: %s", options->output, strerror(-error));
-}
-
-static int summary_print(const struct report_options *options, struct summary *summary)
-{
-	struct cli_output output;
-	cli_output_open(&output, options->format == REPORT_TEXT);
-	summary->input->is_colored = output.is_colored;
-	summary_write(options, summary, &output.sink);
-	return cli_output_close(&output);
 }
 
 /* ---- the question ---- */
@@ -112,17 +66,27 @@ static void answer_undo(void *context)
 	summary_fini(&((struct report_answer *)context)->summary);
 }
 
+static void answer_write(void *context, struct sink *out, bool is_colored)
+{
+	struct report_answer *answer = context;
+	const struct report_options *options = answer->options;
+	const struct summary_view view = {.lines =
+						  options->has_more || options->layout.has_all_frames ? 0 : LINES_MOST};
+	answer->analysis.input.is_colored = is_colored;
+	if (options->format == REPORT_JSON)
+		summary_json(&answer->summary, out);
+	else
+		summary_text(&answer->summary, &view, out);
+}
+
 static int answer_show(struct report_answer *answer)
 {
-	struct diag diag = {""};
+	const struct report_options *options = answer->options;
 	int status = asking_check_innermost(&answer->analysis);
 	status = status ? status : asking_run(&answer->analysis, answer_make, answer_undo, answer);
 	if (status != CLI_OK)
 		return status;
-	if (!answer->options->output)
-		status = summary_print(answer->options, &answer->summary);
-	else if (summary_save(answer->options, &answer->summary, answer->analysis.opened[0], &diag))
-		status = cli_fail("%s", diag.text);
+	status = asking_print(&answer->analysis, options->output, options->format == REPORT_TEXT, answer_write, answer);
 	answer_undo(answer);
 	return status;
 }

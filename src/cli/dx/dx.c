@@ -16,7 +16,6 @@
 #include "cli/formats.h"
 #include "cli/option_parser.h"
 #include "dx/command.h"
-#include "export/report.h"
 
 enum { MEMORY_DEFAULT = 256 << 20, MEMORY_LEAST = 1 << 20, OPERANDS_MAX = 2, LEVELS_DEFAULT = 1 };
 
@@ -139,14 +138,12 @@ static int run_script(const struct dx_options *options, struct dx_session *sessi
 
 static int trace_ask(const struct dx_options *options, const char *expression, const char *path)
 {
-	struct diag diag = {""};
 	struct opened_trace *opened;
-	const struct opened_options how = asking_options();
 	char *found = cli_trace_path(path);
-	int error = found ? opened_trace_open(&opened, found, &how, &diag) : 0;
+	int status = found ? asking_open_trace(&opened, found) : CLI_FAILED;
 	free(found);
-	if (!found || error)
-		return error ? cli_fail("%s", diag.text) : CLI_FAILED;
+	if (status != CLI_OK)
+		return status;
 	struct dx_session session = {
 		.trace = opened->trace, .table_get = table_get, .names_get = names_get, .context = opened};
 	struct dx_command defaults = {.layout = options->layout,
@@ -160,9 +157,9 @@ static int trace_ask(const struct dx_options *options, const char *expression, c
 		defaults.is_interrupted = &is_interrupted;
 	}
 	dx_session_init(&session);
-	int status = expression        ? dx_answer(&session, &defaults, expression, true)
-		     : options->script ? run_script(options, &session, &defaults)
-				       : dx_prompt(&session, &defaults);
+	status = expression        ? dx_answer(&session, &defaults, expression, true)
+		 : options->script ? run_script(options, &session, &defaults)
+				   : dx_prompt(&session, &defaults);
 	dx_session_fini(&session);
 	opened_trace_release(opened);
 	return status;

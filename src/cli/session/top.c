@@ -40,9 +40,7 @@ struct top {
 	struct matching_sums sums, before; /* of what is followed, and those of the view before */
 	struct top_sample *samples;        /* live bytes of each of the sums */
 	size_t sample_count, sample_capacity;
-	struct trace *trace; /* for the names of what is followed; NULL: not opened yet */
-	struct symbols *symbols;
-	struct heap_names *names;
+	struct opened_trace *opened; /* for the names of what is followed; NULL: not opened yet */
 };
 
 /* A terminal of another size: the wait ends, and the picture is drawn again. */
@@ -133,25 +131,14 @@ static void samples_add(struct top *top)
 /* Open the trace for the names, when the sums have stacks that it did not have before. */
 static int names_settle(struct top *top, const char *path)
 {
-	struct diag diag = {""};
 	uint32_t most = 0;
 	for (uint32_t i = 0; i < top->sums.site_count; i++)
 		most = top->sums.sites[i].stack > most ? top->sums.sites[i].stack : most;
-	if (top->trace && most < trace_dictionary(top->trace)->node_count)
+	if (top->opened && most < trace_dictionary(top->opened->trace)->node_count)
 		return CLI_OK;
-	heap_names_free(top->names);
-	symbols_free(top->symbols);
-	trace_close(top->trace);
-	top->names = NULL;
-	top->symbols = NULL;
-	top->trace = NULL;
-	if (trace_open(&top->trace, path, &diag)) {
-		top->trace = NULL;
-		return cli_fail("%s", diag.text);
-	}
-	top->symbols = symbols_new();
-	top->names = heap_names_new(top->trace, top->symbols, false);
-	return CLI_OK;
+	opened_trace_release(top->opened);
+	top->opened = NULL;
+	return asking_open_trace(&top->opened, path);
 }
 
 static void window_of_sums(struct heap_window *window, const struct matching_sums *sums)
@@ -180,8 +167,9 @@ static int sums_show(struct top *top, const struct controller_state *state)
 	if (status != CLI_OK)
 		return status;
 	bool damaged = false;
-	const struct heap_table table = {.trace = top->trace,
-					 .dictionary = trace_dictionary(top->trace),
+	const struct trace *trace = top->opened->trace;
+	const struct heap_table table = {.trace = trace,
+					 .dictionary = trace_dictionary(trace),
 					 .is_damaged = &damaged,
 					 .sites = top->sums.sites,
 					 .site_count = top->sums.site_count,
@@ -206,10 +194,10 @@ static int sums_show(struct top *top, const struct controller_state *state)
 	struct action_source sources[2];
 	for (unsigned i = 0; i < 2; i++)
 		sources[i] = (struct action_source){.path = state->path,
-						    .trace = top->trace,
+						    .trace = trace,
 						    .table = &table,
 						    .filter = &filter,
-						    .names = top->names,
+						    .names = opened_trace_names(top->opened, false),
 						    .window = &windows[i]};
 	struct action_input input = {.sources = sources, .source_count = view.recent_ns > 0 ? 2 : 1, .cull = &cull};
 	top_show(&top->screen, &view, &input);

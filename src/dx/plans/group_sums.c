@@ -253,7 +253,7 @@ static bool groups_plan(const struct dx_plan_making *making, const struct group_
 		return false;
 	*key = dx_plan_lambda_member(making, &groups->arguments[0]);
 	if (key->node == PLAN_NOTHING || !plan_key(plan, key->node) ||
-	    !plan_aggregate(plan, PLAN_LEAST, plan_column(plan, PLAN_ID)))
+	    !plan_aggregate(plan, PLAN_LEAST, plan_column(plan, COLUMN_ID)))
 		return false;
 	for (uint32_t i = 0; i < sums->call_count; i++)
 		if (!call_add(making, &sums->calls[i], &calls[i]))

@@ -42,8 +42,8 @@ static bool source_make(const struct dx_plan_making *making, const struct dx_seq
 	struct plan *plan = making->plan;
 	bool with_nested;
 	if (dx_blocks_are_all(source)) {
-		plan_init(plan, PLAN_ALLOCATIONS);
-		uint32_t flag = plan_apply(plan, PLAN_BITS_AND, plan_column(plan, PLAN_FLAGS),
+		plan_init(plan, COLUMNS_OF_ALLOCATIONS);
+		uint32_t flag = plan_apply(plan, PLAN_BITS_AND, plan_column(plan, COLUMN_FLAGS),
 					   plan_number(plan, HEAP_EARLIER), PLAN_NOTHING);
 		plan->filter = plan_apply(plan, PLAN_EQUAL, flag, plan_number(plan, 0), PLAN_NOTHING);
 		/* The session has said why. */
@@ -51,9 +51,9 @@ static bool source_make(const struct dx_plan_making *making, const struct dx_seq
 			dx_stop(making->query, -1, "the allocations of the trace cannot be found");
 		return !making->query->is_stopped;
 	}
-	plan_init(plan, PLAN_EVENTS);
-	plan->filter = plan_apply(plan, PLAN_AT_MOST, plan_column(plan, PLAN_ACTION), plan_number(plan, EVENT_PROTECT),
-				  PLAN_NOTHING);
+	plan_init(plan, COLUMNS_OF_EVENTS);
+	plan->filter = plan_apply(plan, PLAN_AT_MOST, plan_column(plan, COLUMN_ACTION),
+				  plan_number(plan, EVENT_PROTECT), PLAN_NOTHING);
 	return dx_events_are_all(source, &with_nested) && !dictionary->gap_count &&
 	       (with_nested || !trace_has_annotations(dictionary));
 }
@@ -149,12 +149,13 @@ bool dx_pipeline_make(struct dx_pipeline *pipeline, const struct dx_plan_making 
 
 bool dx_pipeline_target(struct dx_query *query, const struct plan *plan, struct plan_target *target)
 {
-	*target = (struct plan_target){.trace = query->session->trace,
-				       .table = plan->source == PLAN_ALLOCATIONS ? dx_session_table(query->session)
-										 : query->session->table,
-				       .memory_bytes = query->budget.limit_bytes,
-				       .is_cancelled = query->is_cancelled};
-	return plan->source == PLAN_EVENTS || target->table;
+	*target =
+		(struct plan_target){.trace = query->session->trace,
+				     .table = plan->source == COLUMNS_OF_ALLOCATIONS ? dx_session_table(query->session)
+										     : query->session->table,
+				     .memory_bytes = query->budget.limit_bytes,
+				     .is_cancelled = query->is_cancelled};
+	return plan->source == COLUMNS_OF_EVENTS || target->table;
 }
 
 /* Read on to the event with this number. */

@@ -12,7 +12,7 @@
 
 /* ---- members of events ---- */
 
-static uint32_t column_is(struct plan *plan, enum plan_column column, enum plan_operator operation, uint64_t number)
+static uint32_t column_is(struct plan *plan, enum column_id column, enum plan_operator operation, uint64_t number)
 {
 	return plan_apply(plan, operation, plan_column(plan, column), plan_number(plan, number), PLAN_NOTHING);
 }
@@ -23,16 +23,16 @@ static uint32_t only_if(struct plan *plan, uint32_t condition, uint32_t value, e
 	return plan_apply(plan, PLAN_CHOOSE, condition, value, plan_absent(plan, type));
 }
 
-static uint32_t or_zero(struct plan *plan, enum plan_column column)
+static uint32_t or_zero(struct plan *plan, enum column_id column)
 {
 	return plan_apply(plan, PLAN_IF_ABSENT, plan_column(plan, column), plan_number(plan, 0), PLAN_NOTHING);
 }
 
 static uint32_t event_size(struct plan *plan)
 {
-	uint32_t is_sized = plan_apply(plan, PLAN_OR, column_is(plan, PLAN_ACTION, PLAN_EQUAL, EVENT_ALLOC),
-				       column_is(plan, PLAN_ACTION, PLAN_EQUAL, EVENT_REALLOC), PLAN_NOTHING);
-	uint32_t size = plan_column(plan, PLAN_SIZE);
+	uint32_t is_sized = plan_apply(plan, PLAN_OR, column_is(plan, COLUMN_ACTION, PLAN_EQUAL, EVENT_ALLOC),
+				       column_is(plan, COLUMN_ACTION, PLAN_EQUAL, EVENT_REALLOC), PLAN_NOTHING);
+	uint32_t size = plan_column(plan, COLUMN_SIZE);
 	uint32_t is_known = plan_apply(plan, PLAN_UNEQUAL, size, plan_number(plan, UINT64_MAX), PLAN_NOTHING);
 	return only_if(plan, plan_apply(plan, PLAN_AND, is_sized, is_known, PLAN_NOTHING), size, PLAN_NUMBER);
 }
@@ -40,34 +40,34 @@ static uint32_t event_size(struct plan *plan)
 /* The numbers of kinds begin with those of calls of blocks. */
 static uint32_t event_address(struct plan *plan)
 {
-	return only_if(plan, column_is(plan, PLAN_ACTION, PLAN_AT_MOST, EVENT_FREE), or_zero(plan, PLAN_ADDRESS),
+	return only_if(plan, column_is(plan, COLUMN_ACTION, PLAN_AT_MOST, EVENT_FREE), or_zero(plan, COLUMN_ADDRESS),
 		       PLAN_NUMBER);
 }
 
 static uint32_t event_previous(struct plan *plan)
 {
-	return only_if(plan, column_is(plan, PLAN_ACTION, PLAN_EQUAL, EVENT_REALLOC),
-		       or_zero(plan, PLAN_PREVIOUS_ADDRESS), PLAN_NUMBER);
+	return only_if(plan, column_is(plan, COLUMN_ACTION, PLAN_EQUAL, EVENT_REALLOC),
+		       or_zero(plan, COLUMN_PREVIOUS_ADDRESS), PLAN_NUMBER);
 }
 
 static uint32_t has_flag(struct plan *plan, uint64_t flag)
 {
 	uint32_t bits =
-		plan_apply(plan, PLAN_BITS_AND, plan_column(plan, PLAN_FLAGS), plan_number(plan, flag), PLAN_NOTHING);
+		plan_apply(plan, PLAN_BITS_AND, plan_column(plan, COLUMN_FLAGS), plan_number(plan, flag), PLAN_NOTHING);
 	return plan_apply(plan, PLAN_UNEQUAL, bits, plan_number(plan, 0), PLAN_NOTHING);
 }
 
 static uint32_t event_duration(struct plan *plan)
 {
 	uint32_t is_over = plan_apply(plan, PLAN_NOT, has_flag(plan, EVENT_IN_FLIGHT), PLAN_NOTHING, PLAN_NOTHING);
-	return only_if(plan, is_over, plan_column(plan, PLAN_DURATION), PLAN_TIME);
+	return only_if(plan, is_over, plan_column(plan, COLUMN_DURATION), PLAN_TIME);
 }
 
 /* ---- members of allocations ---- */
 
 static uint32_t block_is_outstanding(struct plan *plan)
 {
-	return column_is(plan, PLAN_END_KIND, PLAN_AT_LEAST, HEAP_END_EXIT);
+	return column_is(plan, COLUMN_END_KIND, PLAN_AT_LEAST, HEAP_END_EXIT);
 }
 
 #define COLUMN(name, column) \
@@ -75,16 +75,16 @@ static uint32_t block_is_outstanding(struct plan *plan)
 	{ \
 		return plan_column(plan, column); \
 	}
-COLUMN(id, PLAN_ID)
-COLUMN(action, PLAN_ACTION)
-COLUMN(heap, PLAN_HEAP)
-COLUMN(usable, PLAN_USABLE)
-COLUMN(function, PLAN_FUNCTION)
-COLUMN(address, PLAN_ADDRESS)
-COLUMN(size, PLAN_SIZE)
-COLUMN(end_kind, PLAN_END_KIND)
-COLUMN(lifetime, PLAN_LIFETIME)
-COLUMN(free_function, PLAN_FREE_FUNCTION)
+COLUMN(id, COLUMN_ID)
+COLUMN(action, COLUMN_ACTION)
+COLUMN(heap, COLUMN_HEAP)
+COLUMN(usable, COLUMN_USABLE)
+COLUMN(function, COLUMN_FUNCTION)
+COLUMN(address, COLUMN_ADDRESS)
+COLUMN(size, COLUMN_SIZE)
+COLUMN(end_kind, COLUMN_END_KIND)
+COLUMN(lifetime, COLUMN_LIFETIME)
+COLUMN(free_function, COLUMN_FREE_FUNCTION)
 
 #define FLAG(name, flag) \
 	static uint32_t block_##name(struct plan *plan) \
@@ -107,35 +107,35 @@ static const char *const actions[] = {
 /* The members that are nothing but columns, as their getters have them (objects_heap.c, objects_allocation.c). */
 static const struct {
 	const char *name;
-	enum plan_source source;
+	enum column_source source;
 	enum dx_plan_shape shape;
 	uint32_t (*make)(struct plan *plan);
 	const char *const *words;
 	uint32_t word_count;
 } members[] = {
-	{"Action", PLAN_EVENTS, DX_PLAN_WORD, column_action, WORDS(actions)},
-	{"Heap", PLAN_EVENTS, DX_PLAN_ADDRESS, column_heap, NULL, 0},
-	{"Address", PLAN_EVENTS, DX_PLAN_ADDRESS, event_address, NULL, 0},
-	{"Size", PLAN_EVENTS, DX_PLAN_NUMBER, event_size, NULL, 0},
-	{"PreviousAddress", PLAN_EVENTS, DX_PLAN_ADDRESS, event_previous, NULL, 0},
-	{"Duration", PLAN_EVENTS, DX_PLAN_SIGNED, event_duration, NULL, 0},
-	{"Usable", PLAN_EVENTS, DX_PLAN_NUMBER, column_usable, NULL, 0},
-	{"Function", PLAN_EVENTS, DX_PLAN_ENTRY, column_function, NULL, 0},
-	{"Index", PLAN_EVENTS, DX_PLAN_NUMBER, column_id, NULL, 0},
-	{"Address", PLAN_ALLOCATIONS, DX_PLAN_ADDRESS, column_address, NULL, 0},
-	{"Size", PLAN_ALLOCATIONS, DX_PLAN_NUMBER, column_size, NULL, 0},
-	{"Heap", PLAN_ALLOCATIONS, DX_PLAN_ADDRESS, column_heap, NULL, 0},
-	{"Usable", PLAN_ALLOCATIONS, DX_PLAN_NUMBER, column_usable, NULL, 0},
-	{"End", PLAN_ALLOCATIONS, DX_PLAN_WORD, column_end_kind, heap_end_words, HEAP_END_COUNT},
-	{"Lifetime", PLAN_ALLOCATIONS, DX_PLAN_SIGNED, column_lifetime, NULL, 0},
-	{"Function", PLAN_ALLOCATIONS, DX_PLAN_ENTRY, column_function, NULL, 0},
-	{"FreeFunction", PLAN_ALLOCATIONS, DX_PLAN_ENTRY, column_free_function, NULL, 0},
-	{"IsOutstanding", PLAN_ALLOCATIONS, DX_PLAN_TRUTH, block_is_outstanding, NULL, 0},
-	{"IsRealloc", PLAN_ALLOCATIONS, DX_PLAN_TRUTH, block_is_realloc, NULL, 0},
-	{"IsMoved", PLAN_ALLOCATIONS, DX_PLAN_TRUTH, block_is_moved, NULL, 0},
-	{"IsTemporary", PLAN_ALLOCATIONS, DX_PLAN_TRUTH, block_is_temporary, NULL, 0},
-	{"IsNested", PLAN_ALLOCATIONS, DX_PLAN_TRUTH, block_is_nested, NULL, 0},
-	{"Index", PLAN_ALLOCATIONS, DX_PLAN_NUMBER, column_id, NULL, 0},
+	{"Action", COLUMNS_OF_EVENTS, DX_PLAN_WORD, column_action, WORDS(actions)},
+	{"Heap", COLUMNS_OF_EVENTS, DX_PLAN_ADDRESS, column_heap, NULL, 0},
+	{"Address", COLUMNS_OF_EVENTS, DX_PLAN_ADDRESS, event_address, NULL, 0},
+	{"Size", COLUMNS_OF_EVENTS, DX_PLAN_NUMBER, event_size, NULL, 0},
+	{"PreviousAddress", COLUMNS_OF_EVENTS, DX_PLAN_ADDRESS, event_previous, NULL, 0},
+	{"Duration", COLUMNS_OF_EVENTS, DX_PLAN_SIGNED, event_duration, NULL, 0},
+	{"Usable", COLUMNS_OF_EVENTS, DX_PLAN_NUMBER, column_usable, NULL, 0},
+	{"Function", COLUMNS_OF_EVENTS, DX_PLAN_ENTRY, column_function, NULL, 0},
+	{"Index", COLUMNS_OF_EVENTS, DX_PLAN_NUMBER, column_id, NULL, 0},
+	{"Address", COLUMNS_OF_ALLOCATIONS, DX_PLAN_ADDRESS, column_address, NULL, 0},
+	{"Size", COLUMNS_OF_ALLOCATIONS, DX_PLAN_NUMBER, column_size, NULL, 0},
+	{"Heap", COLUMNS_OF_ALLOCATIONS, DX_PLAN_ADDRESS, column_heap, NULL, 0},
+	{"Usable", COLUMNS_OF_ALLOCATIONS, DX_PLAN_NUMBER, column_usable, NULL, 0},
+	{"End", COLUMNS_OF_ALLOCATIONS, DX_PLAN_WORD, column_end_kind, heap_end_words, HEAP_END_COUNT},
+	{"Lifetime", COLUMNS_OF_ALLOCATIONS, DX_PLAN_SIGNED, column_lifetime, NULL, 0},
+	{"Function", COLUMNS_OF_ALLOCATIONS, DX_PLAN_ENTRY, column_function, NULL, 0},
+	{"FreeFunction", COLUMNS_OF_ALLOCATIONS, DX_PLAN_ENTRY, column_free_function, NULL, 0},
+	{"IsOutstanding", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, block_is_outstanding, NULL, 0},
+	{"IsRealloc", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, block_is_realloc, NULL, 0},
+	{"IsMoved", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, block_is_moved, NULL, 0},
+	{"IsTemporary", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, block_is_temporary, NULL, 0},
+	{"IsNested", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, block_is_nested, NULL, 0},
+	{"Index", COLUMNS_OF_ALLOCATIONS, DX_PLAN_NUMBER, column_id, NULL, 0},
 };
 
 /* Several entries may have one name. */

@@ -154,7 +154,7 @@ static bool planned_make(const struct dx_plan_making *making, struct planned *pl
 		return false;
 	bool are_ordered_objects = planned->pipeline.order_count && !planned->pipeline.selection;
 	planned->id = planned->plan.output_count;
-	return plan_output(&planned->plan, plan_column(&planned->plan, PLAN_ID)) &&
+	return plan_output(&planned->plan, plan_column(&planned->plan, COLUMN_ID)) &&
 	       (!are_ordered_objects || planned->plan.limit <= OBJECTS_MAX) &&
 	       dx_pipeline_target(making->query, &planned->plan, &planned->target);
 }

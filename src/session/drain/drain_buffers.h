@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Taking buffers: full ones in their order, those being filled, those of threads that are gone. recorder/stream.c
-    has the timeline of a buffer. */
+/** Taking buffers: full ones in their order, those being filled, those of threads that are gone. */
 #ifndef XHEAP_SESSION_DRAIN_BUFFERS_H
 #define XHEAP_SESSION_DRAIN_BUFFERS_H
 

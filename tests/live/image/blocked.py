@@ -142,6 +142,10 @@ def ended():
         wait_for("the watcher's end", lambda: comm(pid) != "xheap-watcher")
 
 
+def own_loggers():
+    return [int(path.parent.name) for path in pathlib.Path("/proc").glob("[0-9]*/comm") if is_own_logger(path)]
+
+
 def crowded():
     """When too many starts wait for leases, their file system is not watched any more, and is listed. All others are."""
     clear()
@@ -197,7 +201,7 @@ def full():
 
 ATTRIBUTES = struct.Struct("<QQQQQQIIIIIIIIII")
 INIT, LOOKUP, GETATTR, OPEN, READ, FLUSH, QUIET = 26, 1, 3, 14, 15, 25, (2, 36, 42)
-FILE_NODES = {b"program": 2, b"closed": 3}
+FILE_NODES = {b"program": 2, b"closed": 3, b"silent": 4}
 
 
 def attributes(node, size):
@@ -205,7 +209,8 @@ def attributes(node, size):
 
 
 def serve(device, content):
-    """A directory with two programs. The watcher, and no other process, gets no answer when it opens `program`, nor when it closes `closed`."""
+    """A directory with programs. The watcher, and no other process, gets no answer when it opens `program`, nor when it closes `closed`. Nobody gets one who
+    opens `silent`."""
     while True:
         request = os.read(device, 1 << 20)
         _, code, unique, node, _, _, pid, _ = struct.unpack_from("<IIQQIIII", request)
@@ -213,6 +218,8 @@ def serve(device, content):
         if code == INIT:
             answer = struct.pack("<IIIIHHII", 7, 31, 65536, 0, 0, 0, 65536, 0) + bytes(36)
         elif (code, node) in ((OPEN, FILE_NODES[b"program"]), (FLUSH, FILE_NODES[b"closed"])) and comm(pid) == "xheap-watcher":
+            continue
+        elif (code, node) == (OPEN, FILE_NODES[b"silent"]):
             continue
         elif code == LOOKUP and rest.rstrip(b"\0") in FILE_NODES:
             found = FILE_NODES[rest.rstrip(b"\0")]
@@ -288,7 +295,7 @@ def hung():
             wait_for("a reader in an open", lambda: reads_of(pid) == 1)
             expect_others_traced(pid)
             # One that waits for its logger, and some that come when nobody reads any more.
-            loggers = [int(path.parent.name) for path in pathlib.Path("/proc").glob("[0-9]*/comm") if is_own_logger(path)]
+            loggers = own_loggers()
             for logger in loggers:
                 os.kill(logger, signal.SIGSTOP)
             try:
@@ -329,6 +336,31 @@ def unclosed():
             end()
 
 
+def scripted():
+    """A registered script whose interpreter nobody opens stands traced in its exec. The session ends all the same."""
+    clear()
+    script = FILES / "script"
+    with served() as end:
+        if not end:
+            return "skipped: there is no FUSE"
+        script.write_text(f"#!{SERVED}/silent\n")
+        script.chmod(0o755)
+        register(script)
+        with Watching():
+            watcher()
+            blocked = begin(script)
+            def status():
+                return open(f"/proc/{blocked.pid}/status").read()
+            wait_for("an exec that waits", lambda: "fuse_" in open(f"/proc/{blocked.pid}/stack").read())
+            wait_for("a tracer", lambda: "TracerPid:\t0\n" not in status())
+            expect(own_loggers(), "no logger has taken the start")
+        wait_for("the end of the session", lambda: not own_loggers())
+        expect(blocked.poll() is None and "TracerPid:\t0\n" in status(), f"the script is traced, or its exec over: {status()}")
+        end()
+        blocked.communicate()
+    script.unlink()
+
+
 def is_own_logger(path):
     """Whether it is a logger of this test: others' tests run beside it."""
     if comm(path.parent.name) != "xheap-logger":
@@ -367,4 +399,4 @@ def misnamed():
 
 enter()
 prepare()
-sys.exit(run_tests(leased, ended, crowded, full, hung, unclosed, misnamed))
+sys.exit(run_tests(leased, ended, crowded, full, hung, unclosed, scripted, misnamed))

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -22,6 +23,8 @@ IN_USERS_SPACE = [*AS_USER, "unshare", "--user", "--map-root-user", "--mount"]
 STRANGER, DEVICE, PERL = os.path.join(PROGRAMS, "stranger"), FILES / "device", FILES / "perl"
 LOADER = FILES / "ld-linux-of-user"
 STARTS, MOUNTS, NAMESPACES = 1000, 12000, 256
+BESIDE, IGNORED_MAX = FILES / "beside", 4096
+FILES_BESIDE = IGNORED_MAX + 100
 SKIPPED = "skipped: "
 
 
@@ -392,9 +395,45 @@ def loaders():
         wait_for_starts("wanted", 1)
 
 
+def ignored_of(pid):
+    """About how many files the kernel does not ask the watcher again."""
+    return sum(line.startswith("fanotify ino:") and "mask:0 ignored_mask:40000" in line
+               for path in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir() for line in path.read_text().splitlines())
+
+
+def ignored():
+    """Of the files beside a registered PATH the kernel stops to ask about so many at most: each takes memory. All of them start, and the registered one is seen."""
+    clear()
+    image = BESIDE / "perl"
+    register(image)
+    wait_for("files that were changed long ago", lambda: time.time() - os.stat(BESIDE / str(FILES_BESIDE - 1)).st_ctime > 62)
+    with Watching():
+        wait_until_in_force()
+        pid = listed()[0]["watcher"]
+        for number in range(FILES_BESIDE):
+            child = os.posix_spawn(BESIDE / str(number), ["program"], {})
+            expect(os.waitpid(child, 0)[1] == 0, f"{number} did not start")
+        expect(ignored_of(pid) == IGNORED_MAX, f"{ignored_of(pid)} files are ignored")
+        start(image)
+        row = wait_for_starts(image, 1)
+        expect(row["traced"] == 1 and listed()[0]["watcher"] == pid, f"{row}")
+
+
+def make_small(path):
+    """A program that only ends: one page of code, and no loader."""
+    code = bytes((0x31, 0xff, 0xb8, 60, 0, 0, 0, 0x0f, 0x05))
+    head = struct.pack("<4sBBBB8xHHIQQQIHHHHHH", b"\x7fELF", 2, 1, 1, 0, 2, 62, 1, 0x400078, 64, 0, 0, 64, 56, 1, 0, 0, 0)
+    path.write_bytes(head + struct.pack("<IIQQQQQQ", 1, 5, 0, 0x400000, 0x400000, 120 + len(code), 120 + len(code), 0x1000) + code)
+    path.chmod(0o755)
+
+
 enter()
 prepare()
+BESIDE.mkdir()
+shutil.copy(PERL, BESIDE / "perl")
+for file in range(FILES_BESIDE):
+    make_small(BESIDE / str(file))
 # A start of a file that has changed in the last minute is never ignored.
 shutil.copy(PERL, LOADER)
 os.chown(LOADER, USER, USER)
-sys.exit(run_tests(silent, layers, said_to_user, by_link, paths, programs, numerous, loaders))
+sys.exit(run_tests(silent, layers, said_to_user, by_link, paths, programs, numerous, loaders, ignored))
