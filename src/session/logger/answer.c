@@ -24,6 +24,7 @@
 #include "session/logger/logger_state.h"
 #include "session/logger/members.h"
 #include "session/logger/tracer_results.h"
+#include "session/store/store_keep.h"
 
 void logger_tell_all(const struct logger *logger, const struct control_message *message)
 {

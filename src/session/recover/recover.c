@@ -28,6 +28,7 @@
 #include "session/drain/drain_notes.h"
 #include "session/recover/recover_id.h"
 #include "session/store/store.h"
+#include "session/store/store_recover.h"
 #include "trace/reopen.h"
 
 /* ---- sessions ---- */
