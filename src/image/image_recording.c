@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names, traces and options of the recordings of an image option. */
-#include "image/image_option.h"
+#include "image/image_recording.h"
 
 #include <ctype.h>
 #include <errno.h>
