@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* xheap autologger run and stop: the sessions of the files with Start = 1. */
+#include "cli/boot/autologger_start.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -15,6 +16,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/boot/autologger.h"
+#include "cli/boot/autologger_rest.h"
+#include "cli/boot/autologger_watch.h"
 #include "cli/own_command.h"
 #include "cli/session/session_talk.h"
 #include "image/image_files.h"

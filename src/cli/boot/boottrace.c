@@ -13,6 +13,11 @@
 
 #include "base/output_place.h"
 #include "base/text.h"
+#include "cli/boot/boottrace_boot.h"
+#include "cli/boot/boottrace_command.h"
+#include "cli/boot/boottrace_report.h"
+#include "cli/boot/boottrace_runs.h"
+#include "cli/boot/boottrace_service.h"
 #include "cli/record/record.h"
 
 enum { RUNS_MAX = 1000, BOOT_DELAY_MS = 120000, DELAY_MS_MAX = 24 * 3600 * 1000 };

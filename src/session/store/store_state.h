@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** The state that the parts of the store share, and the functions that one part has for another. Only these parts
-    include it. */
+/** The state that the parts of the store share. Only these parts include it. */
 #ifndef XHEAP_SESSION_STORE_STATE_H
 #define XHEAP_SESSION_STORE_STATE_H
 
