@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "session/control/option_rows.h"
 #include "session/directory/directory.h"
 #include "session/tracer/image_start.h"
 

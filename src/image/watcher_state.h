@@ -165,8 +165,6 @@ struct watcher {
 	struct watcher_unwatched unwatched[UNWATCHED_MAX];
 };
 
-/* ---- the others ---- */
-
 /** Return the option with the number; NULL: it is not registered any more. */
 const struct registered *watcher_registered(const struct watch_table *table, uint32_t id);
 

@@ -23,6 +23,7 @@
 #include "image/image_files.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "session/control/option_rows.h"
 #include "session/control/own_program.h"
 #include "session/directory/directory.h"
 #include "trace/trace.h"

@@ -26,6 +26,7 @@
 #include "cli/boot/boottrace_runs.h"
 #include "cli/boot/boottrace_service.h"
 #include "os/monotonic.h"
+#include "session/control/option_rows.h"
 
 #define STATE_FILE "boottrace.state"
 #define LOGGER_NAME "xheap-boottrace"

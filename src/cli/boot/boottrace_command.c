@@ -12,6 +12,7 @@
 #include "cli/boot/boottrace_runs.h"
 #include "cli/own_command.h"
 #include "os/monotonic.h"
+#include "session/control/option_rows.h"
 #include "trace/trace.h"
 
 enum { STATUS_SIGNALLED = 128 };

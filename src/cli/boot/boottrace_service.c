@@ -20,6 +20,7 @@
 #include "image/image_files.h"
 #include "image/image_status.h"
 #include "os/monotonic.h"
+#include "session/control/option_rows.h"
 #include "session/directory/directory.h"
 #include "trace/trace.h"
 

@@ -19,6 +19,7 @@
 #include "os/proc.h"
 #include "region/atomic.h"
 #include "region/message.h"
+#include "session/control/option_rows.h"
 #include "session/control/options.h"
 #include "session/control/session_clock.h"
 #include "session/directory/directory.h"
