@@ -97,32 +97,10 @@ static struct point_wait wait_take(struct lane_state *lane, uint32_t row)
 	return (struct point_wait){.point = HEAP_NONE};
 }
 
-static void event_fill(struct dx_event *event, const struct trace_block *block, uint32_t row)
-{
-	memset(event, 0, sizeof(*event));
-	event->time_ns = block->time_ns[row];
-	event->duration_ns = block->duration_ns[row];
-	event->address = block->address[row];
-	event->previous = block->previous[row];
-	event->size = block->size[row];
-	event->usable = block->usable[row];
-	event->argument = block->argument[row];
-	event->argument2 = block->argument2[row];
-	event->thread = block->thread;
-	event->process = block->process;
-	event->heap = block->heap[row];
-	event->stack = block->stack[row];
-	event->result = block->result[row];
-	event->entry = block->entry[row];
-	event->kind = block->kind[row];
-	event->flags = block->flags[row];
-	event->signal_start_ns = INT64_MAX;
-}
-
 /* A call that a signal handler made inside another one begins after that: the outer start is an estimate. */
 static void nest(struct lane_state *lane, struct dx_event *event)
 {
-	if (event->flags & EVENT_IN_SIGNAL) {
+	if (event->row.flags & EVENT_IN_SIGNAL) {
 		struct dx_value start = dx_event_start(event);
 		if (!lane->has_signal || start.sequence_ns < lane->signal_start_ns) {
 			lane->signal_start_ns = start.sequence_ns;
@@ -131,7 +109,7 @@ static void nest(struct lane_state *lane, struct dx_event *event)
 		lane->has_signal = true;
 		return;
 	}
-	if (lane->has_signal && event->kind == EVENT_ALLOC) {
+	if (lane->has_signal && event->row.kind == EVENT_ALLOC) {
 		event->signal_start_ns = lane->signal_start_ns;
 		event->signal_start_step = lane->signal_start_step;
 	}
@@ -164,12 +142,13 @@ int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event,
 		uint64_t number = reader->number++;
 		if (block->kind[point.row] > EVENT_PROTECT)
 			continue;
-		event_fill(event, block, point.row);
-		event->number = number;
-		event->step = reader->step;
+		*event = (struct dx_event){.number = number,
+					   .row = column_event_at(block, point.row),
+					   .step = reader->step,
+					   .signal_start_ns = INT64_MAX};
 		reader->point = ordinal;
 		reader->first_point = HEAP_NONE;
-		if (event->kind == EVENT_REALLOC) {
+		if (event->row.kind == EVENT_REALLOC) {
 			const struct point_wait wait = wait_take(lane, point.row);
 			event->start_step = wait.step;
 			reader->first_point = wait.point;
@@ -309,13 +288,13 @@ bool dx_event_find(struct dx_query *query, uint32_t point, struct dx_event *even
 
 struct dx_value dx_event_start(const struct dx_event *event)
 {
-	struct dx_value point = dx_position(event->time_ns, event->step), start = point;
-	bool is_late = event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC;
+	struct dx_value point = dx_position(event->row.time_ns, event->step), start = point;
+	bool is_late = event->row.kind == EVENT_ALLOC || event->row.kind == EVENT_REALLOC;
 	/* The first point of a ReAlloc is exact, if it is in the same nanosecond, too. */
 	bool has_duration = event->start_step ||
-			    (!(event->flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT)) && event->duration_ns > 0);
+			    (!(event->row.flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT)) && event->row.duration_ns > 0);
 	if (is_late && has_duration &&
-	    !__builtin_sub_overflow(event->time_ns, event->duration_ns, &start.sequence_ns)) {
+	    !__builtin_sub_overflow(event->row.time_ns, event->row.duration_ns, &start.sequence_ns)) {
 		start.step = event->start_step;
 		start.is_estimated = !event->start_step;
 	} else {
@@ -331,11 +310,11 @@ struct dx_value dx_event_start(const struct dx_event *event)
 
 struct dx_value dx_event_end(const struct dx_event *event)
 {
-	struct dx_value point = dx_position(event->time_ns, event->step), end = point;
-	bool is_late = event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC;
-	if (is_late || event->flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT) || event->duration_ns <= 0)
+	struct dx_value point = dx_position(event->row.time_ns, event->step), end = point;
+	bool is_late = event->row.kind == EVENT_ALLOC || event->row.kind == EVENT_REALLOC;
+	if (is_late || event->row.flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT) || event->row.duration_ns <= 0)
 		return point;
-	if (__builtin_add_overflow(event->time_ns, event->duration_ns, &end.sequence_ns))
+	if (__builtin_add_overflow(event->row.time_ns, event->row.duration_ns, &end.sequence_ns))
 		return point;
 	end.step = 0;
 	end.is_estimated = true;
