@@ -142,10 +142,12 @@ int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event,
 		uint64_t number = reader->number++;
 		if (block->kind[point.row] > EVENT_PROTECT)
 			continue;
-		*event = (struct dx_event){.number = number,
-					   .row = column_event_at(block, point.row),
-					   .step = reader->step,
-					   .signal_start_ns = INT64_MAX};
+		/* Also the bytes between its members: objects are compared by all of them. */
+		memset(event, 0, sizeof(*event));
+		event->number = number;
+		event->row = column_event_at(block, point.row);
+		event->step = reader->step;
+		event->signal_start_ns = INT64_MAX;
 		reader->point = ordinal;
 		reader->first_point = HEAP_NONE;
 		if (event->row.kind == EVENT_REALLOC) {
