@@ -96,7 +96,7 @@ static const struct list_field process_fields[] = {
 	{NULL, "inherited_count", AT(COUNT, inherited_count), .is_known = has_inherited},
 	{">inherited", "inherited_bytes", AT(BYTES, inherited_bytes), .is_known = has_inherited, .rank = 8},
 	{"command", NULL, .kind = FIELD_WORD, .word = command, .may_be_unset = true, .may_be_cut = true},
-	{NULL},
+	{0},
 };
 #undef AT
 /* clang-format on */

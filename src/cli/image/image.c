@@ -15,6 +15,7 @@
 #include "cli/image/image.h"
 #include "cli/image/watch_options.h"
 #include "cli/option_parser.h"
+#include "session/control/option_rows.h"
 #include "session/control/own_program.h"
 
 /* ---- add ---- */
@@ -285,7 +286,7 @@ static const struct cli_verb verbs[] = {
 	{"disable", "IMAGE", "keep the option, and do not record", NULL, change_run},
 	{"watch", "[OPTIONS]", "record the starts of what is registered, until the command is ended", &watch_grammar,
 	 watch_run},
-	{NULL}};
+	{0}};
 
 static int image_run(int count, char **arguments)
 {

@@ -55,7 +55,7 @@ static const struct dx_member row_members[] = {
 	{"Count", DX_NUMBER, 0, get_row_count, NULL, "its live blocks"},
 	{"Bytes", DX_NUMBER, 0, get_row_bytes, NULL, "their bytes"},
 	{"Extents", DX_NUMBER, 0, get_row_extents, NULL, "the bytes of all pages in which they lie"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_heap_row_class = {.name = "HeapSum",
@@ -138,7 +138,7 @@ static const struct dx_member use_members[] = {
 	 "the bytes of all pages in which they lay, each page once, as xheap heap -heaps prints them"},
 	{"BaseAddress", DX_NUMBER, 0, get_use_base, NULL, "the lowest address of these blocks"},
 	{"EndAddress", DX_NUMBER, 0, get_use_end, NULL, "the address behind the highest one"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_heap_use_class = {.name = "HeapHandle",
@@ -239,7 +239,7 @@ static void get_live_extents(struct dx_query *query, const struct dx_value *obje
 /* Of a forked process: what it still has of its parent's blocks. */
 static void inherited_sum(struct dx_query *query, const struct dx_value *object, uint64_t *count, uint64_t *bytes)
 {
-	struct dx_copies copies = {NULL};
+	struct dx_copies copies = {0};
 	*count = *bytes = 0;
 	dx_copies_find(query, &copies, dx_id_of(object), dx_position_current(query, dx_id_of(object)));
 	for (uint32_t i = 0; i < copies.count; i++)
@@ -326,7 +326,7 @@ static const struct dx_member state_members[] = {
 	{"Blocks", DX_SEQUENCE, 0, get_blocks, &dx_allocation_class, "these blocks, inherited ones behind the others"},
 	{"ByHeap", DX_SEQUENCE, 0, get_by_heap, &dx_heap_row_class, "their sums by heap"},
 	{"ByStack", DX_SEQUENCE, 0, get_by_stack, &dx_stack_row_class, "their sums by stack, most bytes first"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_heap_state_class = {.name = "HeapState",
@@ -402,7 +402,7 @@ static const struct dx_member event_members[] = {
 	{"Module", DX_OBJECT, 0, get_life_module, &dx_module_class, "the image"},
 	{"Thread", DX_OBJECT, 0, get_life_thread, &dx_thread_class, "the thread"},
 	{"Exception", DX_OBJECT, 0, get_no_exception, NULL, "always absent: exceptions are not recorded"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_event_class = {.name = "Event",

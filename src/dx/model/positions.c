@@ -53,7 +53,7 @@ static const struct dx_member position_members[] = {
 	{"Percent", DX_REAL, 0, get_percent, NULL, "the part of the trace that lies before"},
 	{"IsExact", DX_BOOL, DX_MEMBER_EXTRA, get_exact, NULL,
 	 "false: the point of the call less or plus its duration, which is rounded"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_position_class = {
@@ -76,7 +76,7 @@ static void get_max(struct dx_query *query, const struct dx_value *object, struc
 static const struct dx_member range_members[] = {
 	{"MinPosition", DX_POSITION, 0, get_min, &dx_position_class, "the first position"},
 	{"MaxPosition", DX_POSITION, 0, get_max, &dx_position_class, "the last position"},
-	{NULL},
+	{0},
 };
 
 static const char *range_show(struct dx_query *query, const struct dx_value *object)
@@ -174,5 +174,5 @@ const struct dx_method dx_methods_of_positions[] = {
 	 "makes this the current position"},
 	{"ToSystemTime", DX_OF_POSITION, NULL, "", DX_RESULT_KIND, DX_TEXT, NULL, NULL, call_system_time, "",
 	 "the approximate time of day, UTC"},
-	{NULL},
+	{0},
 };
