@@ -36,7 +36,7 @@ static void own_keys(struct json *json, const void *record)
 static const struct list_field fields[] = {
 	{">id", "id", AT(ID, id)},
 	{">size", "size_bytes", AT(BYTES, size), .may_be_unset = true},
-	{">count", "count", AT(COUNT, count)},
+	{">count", "count", AT(COUNT, count), .may_be_none = true},
 	{">age", "age_us", AT(TIME, age_ns), .is_known = is_old},
 	{NULL, "patience_us", AT(MILLISECONDS, patience_ms)},
 	{NULL, "old", AT(FLAG, is_old), .may_be_unset = true},
@@ -46,7 +46,7 @@ static const struct list_field fields[] = {
 	{0},
 };
 
-static const struct item items[] = {{1234, 2048, 12345, 1500, 2, 1, "/a", "x"}, {0, 0, 0, 7, 0, 0, NULL, ""}};
+static const struct item items[] = {{1234, 2048, 12345, 1500, 2, 1, "/a", "x"}, {0, 0, UINT64_MAX, 7, 0, 0, NULL, ""}};
 
 static void columns(void **state)
 {
@@ -62,7 +62,7 @@ static void columns(void **state)
 	char *text = sink_take(&out, NULL);
 	assert_string_equal(text, "  id     size   count      age  shape  path\n"
 				  "1234  2.0 KiB  12,345  1.50 us  round  /a\n"
-				  "   0        -       0        -  -      -\n");
+				  "   0        -       -        -  -      -\n");
 	free(text);
 }
 
@@ -80,7 +80,7 @@ static void keys(void **state)
 	assert_string_equal(text, "[{\"id\": 1234, \"size_bytes\": 2048, \"count\": 12345, \"age_us\": 1.5, "
 				  "\"patience_us\": 2000.0, \"old\": true, \"own\": true, \"path\": \"/a\", "
 				  "\"name\": \"x\"}, "
-				  "{\"id\": 0, \"count\": 0, \"patience_us\": 0.0, \"own\": false, \"name\": \"\"}]");
+				  "{\"id\": 0, \"patience_us\": 0.0, \"own\": false, \"name\": \"\"}]");
 	free(text);
 }
 
