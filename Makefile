@@ -30,7 +30,12 @@ check: setup-check
 	@ninja -C $(BUILD) --quiet unit-programs live-programs
 	@tests/run --build $(BUILD) --jobs $(JOBS) $(if $(filter no,$(BOOT)),--without live/boot/) $(TESTS)
 
-# Those alone.
+# Compiles everything with clang, too, whose warnings are errors.
+clang: setup-check
+	@[ -e $(BUILD)-clang/build.ninja ] || CC=clang meson setup $(BUILD)-clang -Dwerror=true -Dbuildtype=debugoptimized >/dev/null
+	@ninja -C $(BUILD)-clang --quiet all unit-programs
+
+# The tests that BOOT=no leaves out, alone.
 check-boot: TESTS = live/boot/
 check-boot: check
 
@@ -105,4 +110,4 @@ distcheck:
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all setup-check setup-demo strict check check-boot quick check-yama golden-update demo pictures install uninstall fuzz soak tested-with first-screen bench distcheck clean
+.PHONY: all setup-check setup-demo strict check check-boot clang quick check-yama golden-update demo pictures install uninstall fuzz soak tested-with first-screen bench distcheck clean
