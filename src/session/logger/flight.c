@@ -160,11 +160,25 @@ static void limit_check(struct logger *logger, struct member *member)
 		flight_ask(logger, -1, false, text);
 }
 
+/* Ask for the end of a member that its limit has killed. The hit may have been noticed before the end was, and written
+   out without it. */
+static void limit_note_end(struct logger *logger, struct member *member, uint8_t end)
+{
+	uint64_t kills;
+	char text[200];
+	limit_check(logger, member);
+	if (end == TRACE_END_EXIT || !member->has_before || !member->cgroups ||
+	    !cgroups_kills(member->cgroups, CGROUPS_ROOT, &kills) || kills <= member->before.cgroup_kills)
+		return;
+	snprintf(text, sizeof(text), "process %d was killed at the memory limit of its cgroup", (int)member->pid);
+	flight_ask(logger, -1, false, text);
+}
+
 void flight_note_end(struct logger *logger, struct member *member, uint8_t end, int32_t status)
 {
 	char text[200];
 	if (has_trigger(logger, SESSION_TRIGGER_MEMORY_LIMIT) && member->is_limit_read)
-		limit_check(logger, member);
+		limit_note_end(logger, member, end);
 	bool has_ended = end == TRACE_END_EXIT || end == TRACE_END_SIGNAL || end == TRACE_END_UNKNOWN,
 	     has_crashed = has_ended && end != TRACE_END_EXIT;
 	if (!(has_ended && has_trigger(logger, SESSION_TRIGGER_EXIT)) &&
