@@ -280,6 +280,9 @@ def rounds():
                 print(f"  round {number}: {session.held()[0]} descriptors, {session.held()[1]} KiB", flush=True)
             if number == SETTLED_ROUND:
                 settled = session.held_alone()
+        if settled:
+            # What was held for the last ones is given back a moment later on a busy machine.
+            wait_for(f"the logger to have no more than {settled[0]} descriptors, as after round {SETTLED_ROUND}", lambda: session.held()[0] <= settled[0])
         last = session.held_alone()
         # A sanitizer keeps what was freed.
         is_sanitized = "libasan" in pathlib.Path(f"/proc/{session.logger}/maps").read_text()
@@ -289,7 +292,6 @@ def rounds():
             session.kill()
         place.end()
     if settled:
-        expect(last[0] <= settled[0], f"the logger had {settled[0]} descriptors after round {SETTLED_ROUND}, {last[0]} at the end")
         most = settled[1] + (ROUND_BYTES * (count - SETTLED_ROUND) >> 10) + SLACK_KIB
         expect(last[1] <= most or is_sanitized, f"the logger had {settled[1]} KiB after round {SETTLED_ROUND}, {last[1]} KiB at the end, more than {most}")
     left_out = "" if place.is_mounted else "; no tmpfs may be mounted here: nobody filled one"
