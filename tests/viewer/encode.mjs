@@ -12,8 +12,12 @@ const padded = (size) => (size + 7) & ~7;
 
 /** The first moment behind a time: how many bounds are before it. */
 export function momentOf(bounds, time) {
-	let moment = 0;
-	while (moment < bounds.length && bounds[moment] < time) moment++;
+	let moment = 0, high = bounds.length;
+	while (moment < high) {
+		const middle = (moment + high) >> 1;
+		if (bounds[middle] < time) moment = middle + 1;
+		else high = middle;
+	}
 	return moment;
 }
 
