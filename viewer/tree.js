@@ -422,3 +422,53 @@ function sumsOfInner(model, sums, top, frame) {
 	return sum;
 }
 
+/**
+ * @param {import("./cells.js").Model} model @param {string} path of a frame of the layout @param {{by: import("./cells.js").Grouping, isInverted: boolean, isFolded: boolean, isMerged: boolean}} state
+ * @returns {Uint8Array} for each cell, whether it is in this frame
+ */
+export function cellsOnPath(model, path, state) {
+	const {node, asker, count} = model.cells, hashes = frameHashes(model);
+	const words = path.split(".").map((word) => parseInt(word, 36)), isSplit = state.by === "process" || state.by === "thread";
+	const group = isSplit ? words.shift() : undefined, {keys} = groupCells(model, state.by);
+	const matching = state.isInverted ? stacksEndingWith(model, words, hashes, state.isMerged) : stacksBeginningWith(model, words, hashes, state.isMerged);
+	const groups = new Map();
+	const isInGroup = (/** @type {number} */ key) => {
+		if (!groups.has(key)) groups.set(key, hashText(groupName(model, state.by, key).id) === group);
+		return groups.get(key);
+	};
+	const mask = new Uint8Array(count);
+	for (let i = 0; i < count; i++) mask[i] = Number(matching[state.isFolded ? asker[node[i]] : node[i]] === 1 && (group === undefined || isInGroup(keys[i])));
+	return mask;
+}
+
+/** @param {import("./cells.js").Model} model @param {number[]} words hashes @param {Uint32Array} hashes @param {boolean} isMerged @returns {Uint8Array} for each node of the cells */
+function stacksBeginningWith(model, words, hashes, isMerged) {
+	const tree = callTree(model, isMerged), count = tree.parent.length;
+	let at = count;
+	for (const word of words) {
+		const children = tree.children.subarray(tree.begins[at], tree.begins[at + 1]);
+		const next = children.find((child) => hashes[tree.frame[child]] === word);
+		if (next === undefined) return new Uint8Array(model.cells.nodeCount);
+		at = next;
+	}
+	const inside = new Uint8Array(count + 1);
+	for (let node = 0; node < count; node++) inside[node] = Number(at === count || node === at || (tree.parent[node] >= 0 && inside[tree.parent[node]] === 1));
+	return Uint8Array.from(tree.ofNode, (node) => inside[node]);
+}
+
+/** @param {import("./cells.js").Model} model @param {number[]} words hashes, of the innermost frame first @param {Uint32Array} hashes @param {boolean} isMerged @returns {Uint8Array} for each node of the cells */
+function stacksEndingWith(model, words, hashes, isMerged) {
+	const {parent, frame, nodeCount} = model.cells, found = new Uint8Array(nodeCount);
+	for (let node = 0; node < nodeCount; node++) {
+		const above = new Set();
+		let at = node, matched = 0;
+		while (at >= 0 && matched < words.length && hashes[frame[at]] === words[matched]) {
+			above.add(frame[at]);
+			matched++;
+			at = parent[at];
+			while (isMerged && at >= 0 && above.has(frame[at])) at = parent[at];
+		}
+		found[node] = Number(matched === words.length);
+	}
+	return found;
+}
