@@ -31,7 +31,9 @@ function mark(trace) {
 function drawSentence(app) {
 	const {trace, store} = app, {answer = {}, totals = {}, resident} = trace, about = mark(trace);
 	const link = (/** @type {string} */ text, /** @type {Partial<import("./store.js").State>} */ members) => make("button", {class: "answer-link", onclick: () => store.set({...members, item: members.item ?? null})}, name(text));
-	const peak = app.whole.cells.bounds[app.whole.cells.peak] ?? 0, children = [];
+	const peak = app.whole.cells.bounds[app.whole.cells.peak] ?? 0;
+	/** @type {import("./elements.js").Child[]} */
+	const children = [];
 	children.push("At most ", link(about + formatBytes(totals.peak_bytes), {selection: {kind: "peak"}}), ` lived at once, at ${formatTime(peak)}`);
 	if (answer.peak_function) {
 		const item = /** @type {const} */ ({kind: "group", by: "function", key: keyOf(answer.peak_function)});
@@ -102,5 +104,5 @@ function filterName(app, filter) {
 	const rows = {thread: app.trace.threads, process: app.trace.processes, heap: app.trace.heaps}[/** @type {"thread"} */ (filter.by)];
 	if (rows) return safeText(rows[Number(filter.key)]?.name ?? filter.key) + (rows === app.trace.heaps ? "" : ` ${rows[Number(filter.key)]?.[filter.by === "thread" ? "tid" : "pid"] ?? ""}`);
 	if (filter.by === "function") return app.whole.cells.frames.find((frame) => frame.key === filter.key)?.short ?? safeText(filter.key);
-	return filter.by === "size" || filter.by === "life" || filter.by === "stack" ? app.groupWords?.(filter) ?? filter.by : safeText(filter.key);
+	return filter.by === "size" || filter.by === "life" || filter.by === "stack" ? app.groupWords(filter) : safeText(filter.key);
 }

@@ -81,8 +81,8 @@ const GROUP_NAMES = /** @type {Record<Grouping, (m: Model, key: number) => {name
 	thread: (m, key) => ({name: named(m.trace.threads[key], m.trace.threads[key].tid), detail: "", id: String(key)}),
 	process: (m, key) => ({name: named(m.trace.processes[key], m.trace.processes[key].pid), detail: "", id: String(key)}),
 	heap: (m, key) => ({name: safeText(m.trace.heaps[key].name) || "?", detail: safeText(m.trace.heaps[key].handle), id: String(key)}),
-	size: (m, key) => ({name: sizeName(key), detail: "", id: String(key)}),
-	life: (m, key) => ({name: key === 40 ? "never freed" : lifeName(key), detail: "", id: String(key)}),
+	size: (_, key) => ({name: sizeName(key), detail: "", id: String(key)}),
+	life: (_, key) => ({name: key === 40 ? "never freed" : lifeName(key), detail: "", id: String(key)}),
 });
 
 /** @param {Model} model @param {Grouping} by @param {number} key */

@@ -45,6 +45,7 @@ export class Legend {
 		const valueOf = (/** @type {number} */ i) => (bound >= 0 ? app.picture.live + formatBytes(curves[i][bound]) : MISSING);
 		this.by.value = state.by;
 		this.when.textContent = text;
+		/** @type {HTMLElement[]} */
 		const rows = groups.map((key, i) => this.row(groupName(model, state.by, key), `series-${i}`, valueOf(i)));
 		if (others) rows.push(this.plainRow(`${others} ${others > 1 ? "others" : "other"}`, "others", valueOf(SERIES_MAX)));
 		const resident = this.residentRow(bound);
@@ -69,6 +70,6 @@ export class Legend {
 	residentRow(bound) {
 		const {resident} = this.app.shown.cells, interval = Math.max(0, Math.min(resident.length - 1, bound - 1));
 		if (resident.every(Number.isNaN)) return null;
-		return this.plainRow(this.app.isResidentOff?.() ? "resident, off scale" : "resident", "resident", formatBytes(resident[interval]));
+		return this.plainRow(this.app.isResidentOff() ? "resident, off scale" : "resident", "resident", formatBytes(resident[interval]));
 	}
 }

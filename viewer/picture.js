@@ -22,6 +22,7 @@ import {classNames} from "./store.js";
  * @property {Picture} picture @property {import("./palette.js").Palette} palette
  * @property {(ink: Ink | null) => void} hover @property {Ink | null} ink what the pointer is on @property {number} cursor a bound under the pointer, or -1
  * @property {(text: string) => void} say to screen readers @property {(text: string) => void} warn a line of text
+ * @property {(filter: import("./cells.js").Filter) => string} groupWords @property {() => boolean} isResidentOff whether resident memory is left out of the timeline
  * @property {() => void} redraw @property {() => void} redrawTimeline
  *
  * @typedef {{key: string, mask: (model: import("./cells.js").Model) => Uint8Array}} Ink cells whose live curve is drawn; `key` tells one from another

@@ -52,6 +52,8 @@ export class Table {
 		this.rows = [];
 		this.focused = 0;
 		this.detailHeight = 0;
+		this.detailRows = 0;
+		this.expandedAt = -1;
 		this.box.addEventListener("scroll", () => this.drawRows());
 		this.box.addEventListener("keydown", (event) => this.key(event));
 	}
@@ -133,7 +135,7 @@ export class Table {
 
 	/** @param {number} index @returns {number} pixels from the top of the body */
 	topOf(index) {
-		return index * ROW + (this.expandedAt !== undefined && this.expandedAt >= 0 && index > this.expandedAt ? this.detailHeight : 0);
+		return index * ROW + (this.expandedAt >= 0 && index > this.expandedAt ? this.detailHeight : 0);
 	}
 
 	drawRows() {

@@ -25,6 +25,9 @@ export class Timeline {
 		/** @type {{mode: "window" | "begin" | "end" | "move" | "pan", from: number, x: number, begin: number, end: number, isMoved: boolean} | null} */
 		this.drag = null;
 		this.inkKey = "";
+		this.plotWidth = 1;
+		this.bottom = 0;
+		this.most = 1;
 		/** @type {Float64Array | null} */
 		this.ink = null;
 		/** @type {any} */
@@ -245,17 +248,17 @@ export class Timeline {
 
 	/** @param {number} bytes @returns {number} pixels */
 	yOf(bytes) {
-		const bottom = this.bottom ?? 0;
-		return bottom - (bytes / (this.most ?? 1)) * (bottom - TOP);
+		const bottom = this.bottom;
+		return bottom - (bytes / this.most) * (bottom - TOP);
 	}
 
 	/** @param {CanvasRenderingContext2D} context @param {number} width */
 	drawAxes(context, width) {
-		const {palette} = this.app, {from, to} = this.range, bottom = this.bottom ?? 0;
-		const rise = axisStep(this.most ?? 1, (bottom - TOP) / 30, true), step = axisStep(to - from, this.plotWidth / 110, false);
+		const {palette} = this.app, {from, to} = this.range, bottom = this.bottom;
+		const rise = axisStep(this.most, (bottom - TOP) / 30, true), step = axisStep(to - from, this.plotWidth / 110, false);
 		context.textBaseline = "middle";
 		context.textAlign = "right";
-		for (let bytes = 0; bytes <= (this.most ?? 1); bytes += rise) {
+		for (let bytes = 0; bytes <= this.most; bytes += rise) {
 			const y = Math.round(this.yOf(bytes)) + 0.5;
 			context.fillStyle = palette.grid;
 			context.fillRect(LEFT, y - 0.5, width - LEFT - RIGHT, 1);
@@ -324,7 +327,7 @@ export class Timeline {
 
 	/** Calls in each interval, on a square root's scale; marks of the trace above them. @param {CanvasRenderingContext2D} context */
 	drawLane(context) {
-		const {calls, bounds} = this.model.cells, {palette} = this.app, base = (this.bottom ?? 0) + LANE;
+		const {calls, bounds} = this.model.cells, {palette} = this.app, base = this.bottom + LANE;
 		const rates = calls.map((value, i) => value / (bounds[i + 1] - bounds[i])), most = largestOf(rates).value || 1;
 		context.fillStyle = mixColors(palette.ink3, palette.panel, 0.55);
 		rates.forEach((rate, i) => {
@@ -346,7 +349,7 @@ export class Timeline {
 	drawGaps(context) {
 		const {palette} = this.app;
 		for (const gap of this.app.trace.gaps ?? []) {
-			const left = this.xOf(gap.from_ns), right = Math.max(left + 2, this.xOf(gap.to_ns)), bottom = (this.bottom ?? 0) + LANE;
+			const left = this.xOf(gap.from_ns), right = Math.max(left + 2, this.xOf(gap.to_ns)), bottom = this.bottom + LANE;
 			context.save();
 			context.beginPath();
 			context.rect(left, TOP, right - left, bottom - TOP);
@@ -383,7 +386,7 @@ export class Timeline {
 
 	/** @param {CanvasRenderingContext2D} context @param {number} width */
 	drawSelection(context, width) {
-		const {palette, cursor} = this.app, window = this.window, {peak, maxBytes} = this.model.cells, bottom = (this.bottom ?? 0) + LANE;
+		const {palette, cursor} = this.app, window = this.window, {peak, maxBytes} = this.model.cells, bottom = this.bottom + LANE;
 		const isMoment = this.app.picture.choice.kind === "moment";
 		if (peak >= 0 && !(isMoment && this.app.picture.isPeak)) this.drawPeak(context, this.xOfBound(peak), this.yOf(largestOf(maxBytes).value), width);
 		if (cursor >= 0 && !this.drag?.isMoved) {
@@ -410,11 +413,11 @@ export class Timeline {
 
 	/** @param {CanvasRenderingContext2D} context @param {[number, number]} window times @param {number} bottom */
 	drawWindow(context, window, bottom) {
-		const {palette} = this.app, [left, right] = window.map((time) => Math.max(LEFT, Math.min(this.xOf(time), LEFT + (this.plotWidth ?? 0))));
+		const {palette} = this.app, [left, right] = window.map((time) => Math.max(LEFT, Math.min(this.xOf(time), LEFT + this.plotWidth)));
 		context.globalAlpha = 0.62;
 		context.fillStyle = palette.panel;
 		context.fillRect(LEFT, TOP, left - LEFT, bottom - TOP);
-		context.fillRect(right, TOP, LEFT + (this.plotWidth ?? 0) - right, bottom - TOP);
+		context.fillRect(right, TOP, LEFT + this.plotWidth - right, bottom - TOP);
 		context.globalAlpha = 1;
 		context.fillStyle = palette.accent;
 		for (const x of [left, right]) {
@@ -439,7 +442,7 @@ export class Timeline {
 
 	/** @param {CanvasRenderingContext2D} context @param {number} x @param {string} text */
 	drawLabel(context, x, text) {
-		const width = context.measureText(text).width + 14, right = LEFT + (this.plotWidth ?? 0) + RIGHT;
+		const width = context.measureText(text).width + 14, right = LEFT + this.plotWidth + RIGHT;
 		const left = Math.max(LEFT, Math.min(x - width / 2, right - width));
 		context.fillStyle = this.app.palette.accent;
 		context.beginPath();
