@@ -82,7 +82,7 @@ export function formatTick(ns, step) {
 /** @param {number} ns @returns {string} as commands take it, exact: 12.5s, 7545000001ns */
 export function commandTime(ns) {
 	const unit = TIME_UNITS.find(([factor]) => ns % factor === 0) ?? [1, "ns"];
-	return ns === 0 ? "0" : ns / unit[0] + unit[1];
+	return ns === 0 ? "0" : ns / unit[0] + unit[1].replace("µ", "u");
 }
 
 /**
