@@ -5,6 +5,10 @@ import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
 import {GROUPING_WORDS} from "./legend.js";
+/** @import {Filter} from "./cells.js" */
+/** @import {Child} from "./elements.js" */
+/** @import {App} from "./picture.js" */
+/** @import {State} from "./store.js" */
 
 /** Longer names are cut. Characters. */
 const NAME_MAX = 60;
@@ -16,7 +20,7 @@ function keyOf(pair) {
 	return `${pair[0]}!${pair[1]}`;
 }
 
-/** @param {import("./picture.js").App} app @param {any} pair @returns {string} the short name, if the cells have it */
+/** @param {App} app @param {any} pair @returns {string} the short name, if the cells have it */
 function shortOf(app, pair) {
 	const frame = app.whole.cells.frames.find((other) => other.key === keyOf(pair));
 	return cutText(frame?.short ?? safeText(pair[1]), NAME_MAX - 1);
@@ -27,12 +31,12 @@ function mark(trace) {
 	return trace.sample_bytes ? "~" : "";
 }
 
-/** @param {import("./picture.js").App} app */
+/** @param {App} app */
 function drawSentence(app) {
 	const {trace, store} = app, {answer = {}, totals = {}, resident} = trace, about = mark(trace);
-	const link = (/** @type {string} */ text, /** @type {Partial<import("./store.js").State>} */ members) => make("button", {class: "answer-link", onclick: () => store.set({...members, item: members.item ?? null})}, name(text));
+	const link = (/** @type {string} */ text, /** @type {Partial<State>} */ members) => make("button", {class: "answer-link", onclick: () => store.set({...members, item: members.item ?? null})}, name(text));
 	const peak = app.whole.cells.bounds[app.whole.cells.peak] ?? 0;
-	/** @type {import("./elements.js").Child[]} */
+	/** @type {Child[]} */
 	const children = [];
 	children.push("At most ", link(about + formatBytes(totals.peak_bytes), {selection: {kind: "peak"}}), ` lived at once, at ${formatTime(peak)}`);
 	if (answer.peak_function) {
@@ -49,7 +53,7 @@ function drawSentence(app) {
 	fill(byId("sentence"), ...children);
 }
 
-/** @param {import("./picture.js").App} app @param {(text: string, members: Partial<import("./store.js").State>) => HTMLElement} link @returns {import("./elements.js").Child[]} */
+/** @param {App} app @param {(text: string, members: Partial<State>) => HTMLElement} link @returns {Child[]} */
 function drawGrowth(app, link) {
 	const {growth, growth_unknown: unknown} = app.trace.answer ?? {};
 	if (unknown) return [make("span", {title: safeText(unknown)}, "Too short a run to say what grows.")];
@@ -58,7 +62,7 @@ function drawGrowth(app, link) {
 	return [link(shortOf(app, growth.function), {selection, item: {kind: "group", by: "function", key: keyOf(growth.function)}}), " grows by ", make("b", {}, `${formatBytes(growth.bytes_per_second)}/s`), "."];
 }
 
-/** @param {import("./picture.js").App} app */
+/** @param {App} app */
 function drawState(app) {
 	const {trace} = app, state = trace.state ?? [], isLoud = state.some((/** @type {any} */ row) => LOUD.includes(row.kind)), chip = byId("state");
 	const lost = state.find((/** @type {any} */ row) => row.kind === "losses");
@@ -79,7 +83,7 @@ function drawState(app) {
 	damage.textContent = trace.damage ? safeText(trace.damage) : "";
 }
 
-/** @param {import("./picture.js").App} app @param {(trace: number) => void} open another trace */
+/** @param {App} app @param {(trace: number) => void} open another trace */
 export function drawHeader(app, open) {
 	const {trace} = app, names = trace.traces ?? [];
 	fill(byId("traces"), ...(names.length > 1 ? names : []).map((/** @type {any} */ row, /** @type {number} */ i) =>
@@ -92,14 +96,14 @@ export function drawHeader(app, open) {
 	drawState(app);
 }
 
-/** @param {import("./picture.js").App} app the chips of the filters */
+/** @param {App} app the chips of the filters */
 export function drawFilters(app) {
 	const {filters} = app.store.state;
 	fill(byId("filters"), ...filters.map((filter) => make("button", {class: "filter", title: `Remove this filter by ${GROUPING_WORDS[filter.by]}`,
 		onclick: () => app.store.set({filters: app.store.state.filters.filter((other) => other !== filter)})}, filter.hide ? "without " : "", name(cutText(filterName(app, filter), 40)), " ×")));
 }
 
-/** @param {import("./picture.js").App} app @param {import("./cells.js").Filter} filter @returns {string} */
+/** @param {App} app @param {Filter} filter @returns {string} */
 function filterName(app, filter) {
 	const rows = {thread: app.trace.threads, process: app.trace.processes, heap: app.trace.heaps}[/** @type {"thread"} */ (filter.by)];
 	if (rows) return safeText(rows[Number(filter.key)]?.name ?? filter.key) + (rows === app.trace.heaps ? "" : ` ${rows[Number(filter.key)]?.[filter.by === "thread" ? "tid" : "pid"] ?? ""}`);

@@ -4,6 +4,7 @@
 import {FREED, MARK_EARLIER} from "./decode.js";
 import {safeText} from "./hostile.js";
 import {sizeName, lifeName} from "./format.js";
+/** @import {Cells} from "./decode.js" */
 
 /** Window classes, as bits. */
 export const AIFI = 1, AIFO = 2, AOFI = 4, AOFO = 8;
@@ -20,13 +21,13 @@ export const CLASSES = /** @type {const} */ (["AIFI", "AIFO", "AOFI", "AOFO"]);
  * @property {Uint32Array} keys a group for each cell @property {number} count of groups
  *
  * @typedef {object} Model cells of a trace with what is derived from them
- * @property {import("./decode.js").Cells} cells @property {any} trace
+ * @property {Cells} cells @property {any} trace
  * @property {string[]} images @property {Uint32Array} imageOf of each function
  * @property {number} last index of the last bound
  * @property {Map<string, any>} cache
  */
 
-/** @param {import("./decode.js").Cells} cells @param {any} trace @returns {Model} */
+/** @param {Cells} cells @param {any} trace @returns {Model} */
 export function makeModel(cells, trace) {
 	const images = [...new Set(cells.frames.map((frame) => frame.image))];
 	const indexes = new Map(images.map((image, i) => [image, i]));
@@ -347,18 +348,20 @@ export function findSeries(model, by) {
 	});
 }
 
-/** @param {Model} model @param {Grouping} by @param {Uint8Array | null} mask @returns {Float64Array[]} a curve for each colour, and the last one of the others */
-export function seriesCurves(model, by, mask) {
-	const {birth, end, bytes, count} = model.cells, {keys} = groupCells(model, by), {ofGroup} = findSeries(model, by);
-	const curves = Array.from({length: SERIES_MAX + 1}, () => new Float64Array(model.last + 2));
-	for (let i = 0; i < count; i++) {
-		if (mask && !mask[i]) continue;
-		const steps = curves[ofGroup[keys[i]]];
-		steps[birth[i]] += bytes[i];
-		steps[end[i]] -= bytes[i];
-	}
-	curves.forEach(addUp);
-	return curves.map((steps) => steps.subarray(0, model.last + 1));
+/** @param {Model} model @param {Grouping} by @param {Filter[]} filters @returns {Float64Array[]} a curve for each colour, and the last one of the others */
+export function seriesCurves(model, by, filters) {
+	return cached(model, `curves ${by} ${JSON.stringify(filters)}`, () => {
+		const {birth, end, bytes, count} = model.cells, {keys} = groupCells(model, by), {ofGroup} = findSeries(model, by), mask = filterCells(model, filters);
+		const curves = Array.from({length: SERIES_MAX + 1}, () => new Float64Array(model.last + 2));
+		for (let i = 0; i < count; i++) {
+			if (mask && !mask[i]) continue;
+			const steps = curves[ofGroup[keys[i]]];
+			steps[birth[i]] += bytes[i];
+			steps[end[i]] -= bytes[i];
+		}
+		curves.forEach(addUp);
+		return curves.map((steps) => steps.subarray(0, model.last + 1));
+	});
 }
 
 /** @param {Model} model @param {(i: number) => boolean} test of a cell @returns {Uint8Array} */

@@ -3,6 +3,7 @@
 import {AIFI, AIFO, CLASSES} from "./cells.js";
 import {commandTime, lifeLimit} from "./format.js";
 import {patternOf, quoteWord} from "./hostile.js";
+/** @import {App} from "./picture.js" */
 
 /** The option of `xheap heap` for rows. */
 const ACTIONS = /** @type {Record<string, string[]>} */ ({
@@ -11,13 +12,13 @@ const ACTIONS = /** @type {Record<string, string[]>} */ ({
 });
 const SPLITS = /** @type {Record<string, string>} */ ({thread: "thread", process: "process", size: "size", life: "lifetime"});
 
-/** @param {import("./picture.js").App} app @returns {string} the end of the key by which rows are sorted: c for counts */
+/** @param {App} app @returns {string} the end of the key by which rows are sorted: c for counts */
 function counted(app) {
 	const {state} = app.store;
 	return (state.view === "table" ? state.sort === "blocks" : state.measure === "blocks") ? "c" : "";
 }
 
-/** @param {import("./picture.js").App} app @returns {{key: string, words: string[]}} what selects the blocks */
+/** @param {App} app @returns {{key: string, words: string[]}} what selects the blocks */
 function selectionWords(app) {
 	const {choice, model, isPeak, isWhole} = app.picture, {bounds} = model.cells, {state} = app.store;
 	if (choice.kind === "moment") {
@@ -44,7 +45,7 @@ function filterWords(trace) {
 }
 
 /**
- * @param {import("./picture.js").App} app
+ * @param {App} app
  * @returns {{words: string[], lacks: string[]}} the command, and what it cannot be told
  */
 export function commandOf(app) {

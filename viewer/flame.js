@@ -7,6 +7,8 @@ import {cellsOnPath, layoutFlame} from "./tree.js";
 import {frameColors} from "./palette.js";
 import {selectionMark} from "./picture.js";
 import {MARK_WORD} from "./decode.js";
+/** @import {App} from "./picture.js" */
+/** @import {FlameQuestion, Placed} from "./tree.js" */
 
 /** Pixels. */
 const FRAME_ROW = 24, FRAME = 22, EDGE = 2.5, EDGE_MIN = 14, VALUE_MIN = 170, PAD = 8, TEXT_MIN = 24;
@@ -16,7 +18,7 @@ const FRAME_FONT_STRONG = `500 ${FRAME_FONT}`;
 const STEPS = /** @type {Record<string, [number, number]>} */ ({ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]});
 
 export class Flame {
-	/** @param {import("./picture.js").App} app */
+	/** @param {App} app */
 	constructor(app) {
 		this.app = app;
 		this.box = byId("flame");
@@ -24,7 +26,7 @@ export class Flame {
 		this.spacer = make("div", {class: "flame-spacer"});
 		this.tip = byId("tip");
 		this.box.replaceChildren(this.canvas, this.spacer);
-		/** @type {{frames: import("./tree.js").Placed[], total: number, rows: number}} */
+		/** @type {{frames: Placed[], total: number, rows: number}} */
 		this.layout = {frames: [], total: 0, rows: 0};
 		/** @type {Map<number, number> | null} */
 		this.settled = null;
@@ -43,7 +45,7 @@ export class Flame {
 		box.addEventListener("keydown", (event) => this.key(event));
 	}
 
-	/** @returns {import("./tree.js").FlameQuestion} */
+	/** @returns {FlameQuestion} */
 	question() {
 		const {store, picture} = this.app, {state} = store;
 		const title = picture.title + (state.measure === "peak" ? ", as far as it lives at the peak" : state.measure === "temporaries" ? ", temporary blocks" : "");
@@ -78,21 +80,21 @@ export class Flame {
 		this.drawMs = performance.now() - begin;
 	}
 
-	/** @param {import("./tree.js").Placed} frame @returns {boolean} whether a search hits it */
+	/** @param {Placed} frame @returns {boolean} whether a search hits it */
 	isHit(frame) {
 		const {hitFrames} = this.app.picture;
 		if (!hitFrames) return false;
 		return frame.kind === "chain" ? frame.run.some((member) => hitFrames[member] === 1) : frame.frame >= 0 && frame.kind === "frame" && hitFrames[frame.frame] === 1;
 	}
 
-	/** @param {import("./tree.js").Placed} frame @returns {"plain" | "pale" | "dim" | "hit"} */
+	/** @param {Placed} frame @returns {"plain" | "pale" | "dim" | "hit"} */
 	styleOf(frame) {
 		if (this.isHit(frame)) return "hit";
 		if (this.app.picture.hitFrames) return "dim";
 		return frame.kind === "chain" || frame.kind === "small" ? "pale" : "plain";
 	}
 
-	/** @param {CanvasRenderingContext2D} context @param {import("./tree.js").Placed} frame @param {number} y @param {number} index */
+	/** @param {CanvasRenderingContext2D} context @param {Placed} frame @param {number} y @param {number} index */
 	drawFrame(context, frame, y, index) {
 		const {app} = this, {state} = app.store, style = this.styleOf(frame), colors = frameColors(app.palette, frame.series, style);
 		const width = Math.max(1, frame.width - (frame.width > 6 ? 1 : 0.5)), isEdged = style === "plain" && frame.width > EDGE_MIN && frame.series >= 0;
@@ -111,7 +113,7 @@ export class Flame {
 		}
 	}
 
-	/** @param {CanvasRenderingContext2D} context @param {import("./tree.js").Placed} frame @param {number} y @param {number} width @param {{text: string, value: string}} colors */
+	/** @param {CanvasRenderingContext2D} context @param {Placed} frame @param {number} y @param {number} width @param {{text: string, value: string}} colors */
 	drawText(context, frame, y, width, colors) {
 		let room = width - 2 * PAD;
 		context.font = frame.kind === "chain" || frame.kind === "small" ? FRAME_FONT : FRAME_FONT_STRONG;
@@ -148,12 +150,12 @@ export class Flame {
 		else this.tip.hidden = true;
 	}
 
-	/** @param {import("./tree.js").Placed} frame @returns {boolean} whether it stands for calls */
+	/** @param {Placed} frame @returns {boolean} whether it stands for calls */
 	isReal(frame) {
 		return frame.kind === "frame" || frame.kind === "chain" || frame.kind === "group";
 	}
 
-	/** @param {import("./tree.js").Placed} frame @param {MouseEvent} event */
+	/** @param {Placed} frame @param {MouseEvent} event */
 	showTip(frame, event) {
 		const {app, tip} = this, {measure} = app.store.state, {cells} = app.picture.model, row = frame.frame >= 0 ? cells.frames[frame.frame] : null;
 		const line = frame.node >= 0 && cells.line[frame.node] && frame.kind === "frame" && !app.store.state.isInverted ? `:${cells.line[frame.node]}` : "";

@@ -95,7 +95,7 @@ export function axisStep(span, most, isBinary) {
 	const unit = isBinary ? 1024 ** Math.max(0, Math.floor(Math.log2(Math.max(least, 1)) / 10)) : 1;
 	const scaledLeast = least / unit;
 	const power = 10 ** Math.floor(Math.log10(scaledLeast));
-	for (const factor of [1, 2, 5, 10]) {
+	for (const factor of isBinary && unit > 1 ? [1, 2, 2.5, 5, 10] : [1, 2, 5, 10]) {
 		if (power * factor >= scaledLeast * 0.999) return Math.max(1, power * factor * unit);
 	}
 	return power * 10 * unit;

@@ -2,8 +2,10 @@
 // Keys, in one list: what they do, and the sheet that explains them.
 import {byId, fill, make} from "./elements.js";
 import {presetsOf} from "./window_bar.js";
+/** @import {App} from "./picture.js" */
+/** @import {State} from "./store.js" */
 
-/** @typedef {{keys: string[], words: string, run: (app: import("./picture.js").App & {timeline: any, toggleTheme: () => void, openKeys: () => void}, key: string) => void}} Action */
+/** @typedef {{keys: string[], words: string, run: (app: App & {timeline: any, toggleTheme: () => void, openKeys: () => void}, key: string) => void}} Action */
 
 const VIEW_KEYS = /** @type {Record<string, "flame" | "table">} */ ({1: "flame", 2: "table"});
 
@@ -12,10 +14,10 @@ function shift(app, by, isResize) {
 	app.timeline.shift(by, isResize);
 }
 
-/** One step out: the selected frame, focus, filters, search, then the peak. @param {import("./picture.js").App} app */
+/** One step out: the selected frame, focus, filters, search, then the peak. @param {App} app */
 function stepOut(app) {
 	const {state} = app.store;
-	const steps = /** @type {[boolean, Partial<import("./store.js").State>][]} */ ([
+	const steps = /** @type {[boolean, Partial<State>][]} */ ([
 		[state.item !== null, {item: null}], [state.focus !== "", {focus: ""}], [state.search !== "", {search: ""}], [state.filters.length > 0, {filters: []}],
 		[state.range !== null, {range: null}], [state.selection.kind !== "peak", {selection: {kind: "peak"}}],
 	]);

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: MIT
 // What the colours mean, and live bytes of each at the cursor, else at the selection. Click filters; hover draws the live curve.
-import {findSeries, groupName, seriesCurves, filterCells, SERIES_MAX} from "./cells.js";
+import {findSeries, groupName, seriesCurves, SERIES_MAX} from "./cells.js";
 import {formatBytes, formatTime, MISSING} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, TITLE_MAX} from "./hostile.js";
 import {itemCells} from "./picture.js";
+/** @import {Filter, Grouping, Model} from "./cells.js" */
+/** @import {App} from "./picture.js" */
 
 /** Words for what the timeline and the table are divided by. */
-export const GROUPING_WORDS = /** @type {Record<import("./cells.js").Grouping, string>} */ ({
+export const GROUPING_WORDS = /** @type {Record<Grouping, string>} */ ({
 	function: "function", stack: "stack", image: "image", thread: "thread", process: "process", heap: "heap", size: "size", life: "lifetime",
 });
 
-/** @param {import("./picture.js").App} app @param {import("./cells.js").Filter} filter */
+/** @param {App} app @param {Filter} filter */
 export function toggleFilter(app, filter) {
 	const {filters} = app.store.state, same = filters.filter((other) => !(other.by === filter.by && other.key === filter.key));
 	app.store.set({filters: same.length < filters.length ? same : [...same, filter], item: null});
 }
 
 export class Legend {
-	/** @param {import("./picture.js").App} app */
+	/** @param {App} app */
 	constructor(app) {
 		this.app = app;
 		this.box = byId("legend");
@@ -41,7 +43,7 @@ export class Legend {
 
 	render() {
 		const {app} = this, {state} = app.store, model = app.shown, {bound, text} = this.moment();
-		const {groups, others} = findSeries(model, state.by), curves = seriesCurves(model, state.by, filterCells(model, state.filters));
+		const {groups, others} = findSeries(model, state.by), curves = seriesCurves(model, state.by, state.filters);
 		const valueOf = (/** @type {number} */ i) => (bound >= 0 ? app.picture.live + formatBytes(curves[i][bound]) : MISSING);
 		this.by.value = state.by;
 		this.when.textContent = text;
@@ -55,7 +57,7 @@ export class Legend {
 	/** @param {{name: string, detail: string, id: string}} group @param {string} swatch @param {string} value */
 	row(group, swatch, value) {
 		const {app} = this, {by, filters} = app.store.state, isOn = filters.some((filter) => filter.by === by && filter.key === group.id);
-		const ink = {key: `series ${by} ${group.id}`, mask: (/** @type {import("./cells.js").Model} */ model) => itemCells(model, {kind: "group", by, key: group.id}, app.store.state)};
+		const ink = {key: `series ${by} ${group.id}`, mask: (/** @type {Model} */ model) => itemCells(model, {kind: "group", by, key: group.id}, app.store.state)};
 		return make("button", {class: "legend-row", "aria-pressed": String(isOn), title: cutText(`${group.name} ${group.detail}`, TITLE_MAX),
 			onclick: () => toggleFilter(app, {by, key: group.id, hide: false}), onpointerenter: () => app.hover(ink), onpointerleave: () => app.hover(null)},
 		make("span", {class: `swatch ${swatch}`}), name(cutText(group.name, 80)), make("span", {class: "value"}, value));

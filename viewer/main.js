@@ -19,23 +19,27 @@ import {Table} from "./table.js";
 import {Timeline} from "./timeline.js";
 import {WindowBar} from "./window_bar.js";
 import {formatBytes} from "./format.js";
+/** @import {Filter, Measure, Model} from "./cells.js" */
+/** @import {Ink} from "./picture.js" */
+/** @import {CellsQuery, Source} from "./request.js" */
+/** @import {State} from "./store.js" */
 
 /** Intervals of the timeline; more on wide screens. */
 const INTERVALS = 256, INTERVALS_WIDE = 512, WIDE = 1500;
 /** How long a zoom waits for the next step before it asks for cells. Milliseconds. */
 const ZOOM_PAUSE_MS = 120;
 const THEME = "xheap-theme";
-const MEASURES = /** @type {Record<import("./cells.js").Measure, string>} */ ({bytes: "bytes", blocks: "blocks", peak: "peak", temporaries: "temporary"});
+const MEASURES = /** @type {Record<Measure, string>} */ ({bytes: "bytes", blocks: "blocks", peak: "peak", temporaries: "temporary"});
 
 class Page {
-	/** @param {import("./request.js").Source} source @param {Store} store @param {any} trace @param {import("./cells.js").Model} whole */
+	/** @param {Source} source @param {Store} store @param {any} trace @param {Model} whole */
 	constructor(source, store, trace, whole) {
 		this.source = source;
 		this.store = store;
 		this.trace = trace;
 		this.whole = this.shown = whole;
 		this.cursor = -1;
-		/** @type {import("./picture.js").Ink | null} */
+		/** @type {Ink | null} */
 		this.ink = null;
 		this.frame = 0;
 		this.isTimelineOnly = true;
@@ -56,10 +60,10 @@ class Page {
 
 	readPalette() {
 		const style = getComputedStyle(document.documentElement);
-		return readPalette((name) => style.getPropertyValue(`--${name}`));
+		return readPalette((name) => style.getPropertyValue(`--${name}`), isDark());
 	}
 
-	/** @param {import("./cells.js").Filter} filter @returns {string} */
+	/** @param {Filter} filter @returns {string} */
 	groupWords(filter) {
 		const key = findGroup(this.whole, filter.by, filter.key);
 		return key < 0 ? filter.by : groupName(this.whole, filter.by, key).name;
@@ -70,7 +74,7 @@ class Page {
 	}
 
 	makeControls() {
-		const {store} = this, set = (/** @type {Partial<import("./store.js").State>} */ members) => () => store.set(members);
+		const {store} = this, set = (/** @type {Partial<State>} */ members) => () => store.set(members);
 		byId("view-flame").addEventListener("click", set({view: "flame"}));
 		byId("view-table").addEventListener("click", set({view: "table"}));
 		fill(byId("measures"), ...Object.entries(MEASURES).map(([measure, words]) => make("button", {class: "segment", "data-measure": measure, onclick: set({measure: /** @type {any} */ (measure)})}, words)));
@@ -115,13 +119,13 @@ class Page {
 	}
 
 	toggleTheme() {
-		const isDark = getComputedStyle(document.documentElement).colorScheme === "dark";
+		const theme = isDark() ? "light" : "dark";
 		try {
-			localStorage.setItem(THEME, isDark ? "light" : "dark");
+			localStorage.setItem(THEME, theme);
 		} catch {
 			// A page from a file may have no storage: the choice lasts as long as the page.
 		}
-		document.documentElement.dataset.theme = isDark ? "light" : "dark";
+		document.documentElement.dataset.theme = theme;
 		this.setTheme();
 	}
 
@@ -144,7 +148,7 @@ class Page {
 		if (text) this.noticeTimer = setTimeout(() => (box.hidden = true), 8000);
 	}
 
-	/** @param {import("./picture.js").Ink | null} ink */
+	/** @param {Ink | null} ink */
 	hover(ink) {
 		if (this.ink?.key === ink?.key) return;
 		this.ink = ink;
@@ -226,7 +230,7 @@ class Page {
 		byId("cost").textContent = `${formatCount(cells.count)} cells in ${this.picture.passMs.toFixed(1)} ms, drawn in ${(this.drawMs ?? 0).toFixed(1)} ms`;
 	}
 
-	/** @param {import("./store.js").State} before */
+	/** @param {State} before */
 	changed(before) {
 		const {state} = this.store;
 		if (state.trace !== before.trace) {
@@ -251,7 +255,7 @@ class Page {
 		this.rangeTimer = setTimeout(() => this.loadRange({from: range.from, to: range.to, n: intervals(), bounds}), ZOOM_PAUSE_MS);
 	}
 
-	/** @param {import("./request.js").CellsQuery} query */
+	/** @param {CellsQuery} query */
 	async loadRange(query) {
 		try {
 			const buffer = await this.source.cells(this.store.state.trace, query);
@@ -272,6 +276,11 @@ class Page {
 	}
 }
 
+function isDark() {
+	const {theme} = document.documentElement.dataset;
+	return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
 function intervals() {
 	return window.innerWidth > WIDE ? INTERVALS_WIDE : INTERVALS;
 }
@@ -283,7 +292,7 @@ function showEnd(path) {
 	chip.hidden = false;
 }
 
-/** Cells of the whole run that have the times of the address as bounds. @param {import("./request.js").Source} source @param {import("./store.js").State} state @param {any} trace @param {import("./cells.js").Model} whole */
+/** Cells of the whole run that have the times of the address as bounds. @param {Source} source @param {State} state @param {any} trace @param {Model} whole */
 async function exactBounds(source, state, trace, whole) {
 	const {selection} = state;
 	if (!source.isServer || selection.kind === "peak") return whole;
@@ -292,7 +301,7 @@ async function exactBounds(source, state, trace, whole) {
 	return makeModel(decodeCells(await source.cells(state.trace, {n: intervals(), bounds: times}), trace.threads.length, trace.heaps.length), trace);
 }
 
-/** @param {import("./request.js").Source} source */
+/** @param {Source} source */
 async function load(source) {
 	const state = readAddress(location.hash), trace = await source.trace(state.trace);
 	if (trace.schema !== 1) throw new Error("this page is older than its server");

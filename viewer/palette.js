@@ -2,17 +2,24 @@
 // Colours. style.css has them, for light and dark; canvases read them from there.
 import {SERIES_MAX} from "./cells.js";
 
-const NAMES = ["page", "panel", "raised", "ink", "ink2", "ink3", "line", "faint", "grid", "neutral", "others", "accent", "accent-ground", "more", "less", "hit", "hit-ink"];
+const NAMES = ["page", "panel", "raised", "ink", "ink2", "ink3", "line", "faint", "grid", "neutral", "others", "accent", "accent-ground", "more", "less", "hit", "hit-ink", "warn", "warn-ground", "segments", "chosen"];
 
 /** @typedef {Record<string, string> & {series: string[], strength: number}} Palette colours as #rrggbb, and how much of a series' colour a frame has */
 
-/** @param {(name: string) => string} read a property of style.css, without its dashes @returns {Palette} */
-export function readPalette(read) {
+/**
+ * @param {(name: string) => string} read a property of style.css, without its dashes: a value, light-dark(a, b) or var(--other)
+ * @param {boolean} isDark @returns {Palette}
+ */
+export function readPalette(read, isDark) {
+	/** @param {string} name @returns {string} */
+	const valueOf = (name) => {
+		const text = read(name).trim(), other = /^var\(--([\w-]+)\)$/.exec(text), both = /^light-dark\(([^,]+), ([^,]+)\)$/.exec(text);
+		return other ? valueOf(other[1]) : both ? both[isDark ? 2 : 1] : text;
+	};
 	/** @type {any} */
-	const palette = {};
-	for (const name of NAMES) palette[name] = read(name).trim();
-	palette.series = Array.from({length: SERIES_MAX}, (_, i) => read(`series-${i}`).trim());
-	palette.strength = Number(read("strength"));
+	const palette = Object.fromEntries(NAMES.map((name) => [name, valueOf(name)]));
+	palette.series = Array.from({length: SERIES_MAX}, (_, i) => valueOf(`series-${i}`));
+	palette.strength = Number(valueOf("strength"));
 	return palette;
 }
 

@@ -8,6 +8,10 @@ import {cutText, safeText} from "./hostile.js";
 import {selectionMark} from "./picture.js";
 import {GROUPING_WORDS} from "./legend.js";
 import {classNames} from "./store.js";
+/** @import {Frame} from "./decode.js" */
+/** @import {Child} from "./elements.js" */
+/** @import {App} from "./picture.js" */
+/** @import {Item} from "./store.js" */
 
 const GLYPHS = /** @type {Record<string, string>} */ ({growth: "↗", peak: "▲", short_lived: "↯", reallocs: "⇢", freed_by_others: "⇄", outstanding: "•", resident: "◧", losses: "!"});
 /** Frames of a stack that are shown at once. */
@@ -23,7 +27,7 @@ function section(title, right = "") {
 }
 
 export class Panel {
-	/** @param {import("./picture.js").App} app */
+	/** @param {App} app */
 	constructor(app) {
 		this.app = app;
 		this.box = byId("panel");
@@ -35,6 +39,7 @@ export class Panel {
 
 	render() {
 		const {item} = this.app.store.state, key = JSON.stringify(item);
+		if (!item && key === this.shownItem) return;
 		if (key !== this.shownItem) {
 			this.isLong = false;
 			this.frees = null;
@@ -46,7 +51,7 @@ export class Panel {
 		else fill(this.box, ...this.drawFindings(), ...this.drawResident(), ...this.drawProcesses());
 	}
 
-	/** @returns {import("./elements.js").Child[]} */
+	/** @returns {Child[]} */
 	drawFindings() {
 		const findings = this.app.trace.findings ?? [];
 		return [section("Findings"), ...(findings.length ? [] : [make("p", {class: "faint"}, "Nothing stands out.")]), ...findings.slice(0, 5).map((/** @type {any} */ finding) => this.drawFinding(finding))];
@@ -62,7 +67,7 @@ export class Panel {
 			make("span", {}, make("span", {class: "finding-text"}, cutText(safeText(finding.text), 300)), finding.evidence && make("span", {class: "evidence"}, cutText(safeText(finding.evidence), 300))));
 	}
 
-	/** @returns {import("./elements.js").Child[]} */
+	/** @returns {Child[]} */
 	drawResident() {
 		const {resident} = this.app.trace;
 		if (!resident) return [];
@@ -78,7 +83,7 @@ export class Panel {
 			...parts.map((part) => make("div", {class: "part"}, make("span", {class: `swatch ${part.swatch}`}), make("span", {class: "name"}, part.words), make("span", {class: "value"}, formatBytes(part.value))))];
 	}
 
-	/** @returns {import("./elements.js").Child[]} */
+	/** @returns {Child[]} */
 	drawProcesses() {
 		const {processes} = this.app.trace;
 		if (processes.length < 2) return [];
@@ -87,7 +92,7 @@ export class Panel {
 		processes.length > PROCESSES_MAX ? make("p", {class: "faint"}, `${processes.length - PROCESSES_MAX} more: table by process`) : null];
 	}
 
-	/** @param {import("./store.js").Item} item @param {Uint8Array} mask @returns {import("./elements.js").Child[]} */
+	/** @param {Item} item @param {Uint8Array} mask @returns {Child[]} */
 	drawItem(item, mask) {
 		const {app} = this, {model, selected} = app.picture, {cells} = model;
 		let bytes = 0, blocks = 0;
@@ -98,7 +103,7 @@ export class Panel {
 		}
 		const facts = factsOf(model, mask), node = this.mainNode(mask), about = this.describeItem(item, node);
 		const numbers = [[selectionMark(app.picture) + formatBytes(bytes), "selected"], [formatShare(bytes / selected.bytes), "of it"], [selectionMark(app.picture) + formatWhole(blocks), "blocks"],
-			[`≥\u2009${formatBytes(facts.most)}`, `at most, ${formatTime(cells.bounds[facts.mostAt])}`], [app.picture.made + formatBytes(facts.made), cells.whole ? "made in the run" : "made in the range"], [formatBytes(facts.neverFreed), "never freed"]];
+			[`≥\u2009${formatBytes(facts.most)}`, `at most, ${formatTime(cells.bounds[facts.mostAt])}`], [app.picture.made + formatBytes(facts.made), cells.whole ? "made in all" : "made in range"], [formatBytes(facts.neverFreed), "never freed"]];
 		return [section(about.kind, ""), make("button", {class: "close", onclick: () => app.store.set({item: null}), title: "Close"}, "close ", make("kbd", {}, "esc")),
 			make("h3", {class: "item-name", title: cutText(about.full, 400)}, name(cutText(about.full, 600))), about.place && make("p", {class: "item-place"}, name(cutText(about.place, 300))),
 			make("dl", {class: "numbers"}, ...numbers.map(([value, words]) => make("div", {}, make("dt", {}, words), make("dd", {}, value)))), this.drawButtons(item, about.frame),
@@ -119,7 +124,7 @@ export class Panel {
 		return found >= 0 ? found : largest(sums);
 	}
 
-	/** @param {import("./store.js").Item} item @param {number} node @returns {{kind: string, full: string, place: string, frame: import("./decode.js").Frame | null}} */
+	/** @param {Item} item @param {number} node @returns {{kind: string, full: string, place: string, frame: Frame | null}} */
 	describeItem(item, node) {
 		const {model} = this.app.picture, {cells} = model;
 		if (item.kind === "path") {
@@ -133,14 +138,14 @@ export class Panel {
 		return {kind: words[0].toUpperCase() + words.slice(1), full: frame ? frame.full : group.name, place: frame ? [frame.image, frame.file].filter(Boolean).join(" · ") : group.detail, frame};
 	}
 
-	/** @param {string} path @param {number} node a stack of this frame @returns {import("./decode.js").Frame | null} the frame at the end of a path of the flame view */
+	/** @param {string} path @param {number} node a stack of this frame @returns {Frame | null} the frame at the end of a path of the flame view */
 	frameOfPath(path, node) {
 		const {layout} = /** @type {any} */ (this.app).flame, placed = layout.frames.find((/** @type {any} */ frame) => frame.path === path && frame.kind === "frame"), {cells} = this.app.picture.model;
 		if (placed) return cells.frames[placed.frame];
 		return node >= 0 ? cells.frames[cells.frame[node]] : null;
 	}
 
-	/** @param {import("./store.js").Item} item @param {import("./decode.js").Frame | null} frame */
+	/** @param {Item} item @param {Frame | null} frame */
 	drawButtons(item, frame) {
 		const {store} = this.app, {filters} = store.state;
 		const filter = frame && !(frame.marks & MARK_WORD) ? {by: /** @type {const} */ ("function"), key: frame.key} : item.kind === "group" && item.by !== "stack" ? {by: item.by, key: item.key} : null;
@@ -150,7 +155,7 @@ export class Panel {
 			item.kind === "path" && make("button", {class: "button", onclick: () => store.set({focus: item.path, item: null})}, "Focus"));
 	}
 
-	/** @param {number} node @param {import("./store.js").Item} item @returns {import("./elements.js").Child[]} frames, innermost first */
+	/** @param {number} node @param {Item} item @returns {Child[]} frames, innermost first */
 	drawStack(node, item) {
 		const {cells} = this.app.picture.model, frames = [];
 		for (let at = node; at >= 0; at = cells.parent[at]) frames.push({frame: cells.frames[cells.frame[at]], line: cells.line[at], isInlined: cells.inlined[at] === 1});
@@ -158,7 +163,7 @@ export class Panel {
 		return [section(isOne ? "Made by" : "Made by, its largest stack", `${frames.length} ${frames.length === 1 ? "frame" : "frames"}`), this.drawFrames(frames)];
 	}
 
-	/** @param {{frame: import("./decode.js").Frame, line: number, isInlined: boolean}[]} frames */
+	/** @param {{frame: Frame, line: number, isInlined: boolean}[]} frames */
 	drawFrames(frames) {
 		const most = this.isLong ? frames.length : FRAMES_MAX;
 		return make("ol", {class: "stack"}, ...frames.slice(0, most).map(({frame, line, isInlined}) => make("li", {class: frame.marks & MARK_LIBRARY ? "library" : ""},
@@ -170,7 +175,7 @@ export class Panel {
 		}}, `${frames.length - most} more`)));
 	}
 
-	/** @param {number} node @returns {import("./elements.js").Child[]} the stacks that freed blocks of a node */
+	/** @param {number} node @returns {Child[]} the stacks that freed blocks of a node */
 	drawFrees(node) {
 		if (!this.app.source.isServer) return [section("Freed by"), make("p", {class: "faint"}, "This file does not say who freed; xheap view does.")];
 		const {choice, model} = this.app.picture, {bounds} = model.cells;

@@ -4,12 +4,16 @@ import {bothMasks, filterCells, findGroup, groupCells, liveCurve, maskWhere, nea
 import {cellsOnPath} from "./tree.js";
 import {formatBytes, formatTime, formatCount} from "./format.js";
 import {classNames} from "./store.js";
+/** @import {Choice, Filter, Model, Selected} from "./cells.js" */
+/** @import {Palette} from "./palette.js" */
+/** @import {Source} from "./request.js" */
+/** @import {Item, Selection, State, Store} from "./store.js" */
 
 /**
  * @typedef {object} Picture
- * @property {import("./cells.js").Model} model whose bounds the selection has
- * @property {import("./cells.js").Model} shown of the timeline
- * @property {import("./cells.js").Choice} choice @property {Uint8Array | null} mask of the filters @property {import("./cells.js").Selected} selected
+ * @property {Model} model whose bounds the selection has
+ * @property {Model} shown of the timeline
+ * @property {Choice} choice @property {Uint8Array | null} mask of the filters @property {Selected} selected
  * @property {boolean} isPeak whether the moment is the exact peak @property {boolean} isWhole whether the window is the whole run
  * @property {Uint8Array | null} hitPaths for each node whether the search hits its path @property {Uint8Array | null} hitFrames for each function
  * @property {Uint8Array | null} itemMask cells of the selected frame or row
@@ -17,18 +21,18 @@ import {classNames} from "./store.js";
  * @property {boolean} isUncertain live bytes may be too large @property {number} passMs time of the pass over the cells
  *
  * @typedef {object} App
- * @property {import("./store.js").Store} store @property {import("./request.js").Source} source @property {any} trace
- * @property {import("./cells.js").Model} whole @property {import("./cells.js").Model} shown
- * @property {Picture} picture @property {import("./palette.js").Palette} palette
+ * @property {Store} store @property {Source} source @property {any} trace
+ * @property {Model} whole @property {Model} shown
+ * @property {Picture} picture @property {Palette} palette
  * @property {(ink: Ink | null) => void} hover @property {Ink | null} ink what the pointer is on @property {number} cursor a bound under the pointer, or -1
  * @property {(text: string) => void} say to screen readers @property {(text: string) => void} warn a line of text
- * @property {(filter: import("./cells.js").Filter) => string} groupWords @property {() => boolean} isResidentOff whether resident memory is left out of the timeline
+ * @property {(filter: Filter) => string} groupWords @property {() => boolean} isResidentOff whether resident memory is left out of the timeline
  * @property {() => void} redraw @property {() => void} redrawTimeline
  *
- * @typedef {{key: string, mask: (model: import("./cells.js").Model) => Uint8Array}} Ink cells whose live curve is drawn; `key` tells one from another
+ * @typedef {{key: string, mask: (model: Model) => Uint8Array}} Ink cells whose live curve is drawn; `key` tells one from another
  */
 
-/** @param {App} app @param {import("./store.js").Selection} selection @returns {boolean} whether cells of the shown range have these times as bounds */
+/** @param {App} app @param {Selection} selection @returns {boolean} whether cells of the shown range have these times as bounds */
 function isInShown(app, selection) {
 	const {bounds, peak} = app.shown.cells;
 	if (selection.kind === "peak") return peak >= 0;
@@ -36,7 +40,7 @@ function isInShown(app, selection) {
 	return times.every((time) => bounds.includes(time));
 }
 
-/** @param {import("./cells.js").Model} model @param {import("./store.js").Selection} selection @returns {import("./cells.js").Choice} */
+/** @param {Model} model @param {Selection} selection @returns {Choice} */
 export function choose(model, selection) {
 	if (selection.kind === "peak") return {kind: "moment", at: Math.max(0, model.cells.peak)};
 	if (selection.kind === "moment") return {kind: "moment", at: nearestBound(model, selection.at)};
@@ -46,7 +50,7 @@ export function choose(model, selection) {
 
 const CLASS_WORDS = [[1, "made and freed here"], [2, "made here, still there"], [4, "older, freed here"], [8, "older, still there"]];
 
-/** @param {import("./cells.js").Choice} choice @param {boolean} isWhole @param {boolean} isPeak @param {string} time @returns {string} */
+/** @param {Choice} choice @param {boolean} isWhole @param {boolean} isPeak @param {string} time @returns {string} */
 function titleOf(choice, isWhole, isPeak, time) {
 	if (choice.kind === "moment") return isPeak ? `live at ${time}, the peak` : `live at ${time}`;
 	if (isWhole && choice.classes === (AIFI | AIFO)) return "all blocks of the run";
@@ -54,18 +58,26 @@ function titleOf(choice, isWhole, isPeak, time) {
 	return CLASS_WORDS.filter(([bit]) => choice.classes & Number(bit)).map(([, words]) => words).join("; ") || "nothing";
 }
 
-/** @param {import("./cells.js").Model} model @param {string} text @returns {Uint8Array | null} for each function whether its name has this text */
+/** @param {Model} model @param {string} text @returns {Uint8Array | null} for each function whether its name has this text */
 function findFrames(model, text) {
 	const wanted = text.trim().toLowerCase();
 	if (!wanted) return null;
 	return Uint8Array.from(model.cells.frames, (frame) => Number(frame.short.toLowerCase().includes(wanted) || frame.full.toLowerCase().includes(wanted)));
 }
 
-/** @param {import("./cells.js").Model} model @param {import("./store.js").Item} item @param {import("./store.js").State} state @returns {Uint8Array} */
+/** @param {Model} model @param {Item} item @param {State} state @returns {Uint8Array} cells of a frame or row; the last answer is kept */
 export function itemCells(model, item, state) {
-	if (item.kind === "path") return cellsOnPath(model, item.path, state);
-	const {keys} = groupCells(model, item.by), key = findGroup(model, item.by, item.key);
-	return maskWhere(model, (i) => keys[i] === key);
+	const key = JSON.stringify([item, item.kind === "path" && [state.by, state.isInverted, state.isFolded, state.isMerged]]), last = model.cache.get("item");
+	if (last?.key === key) return last.mask;
+	let mask;
+	if (item.kind === "path") {
+		mask = cellsOnPath(model, item.path, state);
+	} else {
+		const {keys} = groupCells(model, item.by), group = findGroup(model, item.by, item.key);
+		mask = maskWhere(model, (i) => keys[i] === group);
+	}
+	model.cache.set("item", {key, mask});
+	return mask;
 }
 
 /** Kinds of a trace's state that make sums of what was made lower bounds. */

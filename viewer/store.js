@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
 // The state of the page: one object. Views read it and set it; the address has all of it, so an address is a picture, and each step can be undone.
 import {AIFO, AIFI, CLASSES} from "./cells.js";
+/** @import {Filter, Grouping, Measure} from "./cells.js" */
 
 /**
  * Times, so that a selection means the same with other bounds.
  * @typedef {{kind: "peak"} | {kind: "moment", at: number} | {kind: "window", from: number, to: number, classes: number}} Selection
- * @typedef {{kind: "path", path: string} | {kind: "group", by: import("./cells.js").Grouping, key: string}} Item a frame of the flame view, or a row
+ * @typedef {{kind: "path", path: string} | {kind: "group", by: Grouping, key: string}} Item a frame of the flame view, or a row
  *
  * @typedef {object} State
- * @property {number} trace @property {"flame" | "table"} view @property {import("./cells.js").Grouping} by of the timeline; "" before a trace is known
+ * @property {number} trace @property {"flame" | "table"} view @property {Grouping} by of the timeline; "" before a trace is known
  * @property {Selection} selection @property {{from: number, to: number} | null} range that the timeline shows; null: the whole run
- * @property {import("./cells.js").Filter[]} filters @property {import("./cells.js").Measure} measure
+ * @property {Filter[]} filters @property {Measure} measure
  * @property {boolean} isInverted @property {boolean} isFolded @property {boolean} isMerged
  * @property {string} focus path of a frame @property {number[]} opened chains
- * @property {import("./cells.js").Grouping | "inclusive"} rows of the table @property {string} sort a column @property {boolean} isRising @property {string} expanded key of a row
+ * @property {Grouping | "inclusive"} rows of the table @property {string} sort a column @property {boolean} isRising @property {string} expanded key of a row
  * @property {string} search @property {Item | null} item that is selected
  */
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Which are the largest: rows of anything, with callers and callees. Only rows that can be seen are in the document.
-import {cached, filterCells, findSeries, groupCells, groupCurve, groupName, groupPeaks, largestOf, sumGroups, SERIES_MAX} from "./cells.js";
+import {bothMasks, cached, filterCells, findSeries, groupCells, groupCurve, groupName, groupPeaks, largestOf, liveCurve, sumGroups, SERIES_MAX} from "./cells.js";
 import {formatBytes, formatChange, formatCount, formatMeasure, formatShare, MISSING} from "./format.js";
 import {byId, fill, make, name, prepareCanvas} from "./elements.js";
 import {cutText, TITLE_MAX} from "./hostile.js";
 import {neighboursOf} from "./tree.js";
-import {selectionMark} from "./picture.js";
+import {itemCells, selectionMark} from "./picture.js";
 import {GROUPING_WORDS} from "./legend.js";
+/** @import {GroupSums, Grouping, Model} from "./cells.js" */
+/** @import {App, Ink, Picture} from "./picture.js" */
 
 /** Pixels. */
 const ROW = 28, HEAD = 32, SPARK_HEIGHT = 18;
@@ -22,7 +24,7 @@ const WIDE_TABLE = 1100;
  * @property {number} key group @property {string} name @property {string} detail @property {string} id
  * @property {number} bytes selected @property {number} blocks @property {number} change @property {number} made @property {number} calls @property {number} peak
  *
- * @typedef {{id: string, title: string, hint: string, class: string, isWide?: boolean, isSortable: boolean, value?: (row: Row) => number, text?: (row: Row, app: import("./picture.js").App) => string}} Column
+ * @typedef {{id: string, title: string, hint: string, class: string, isWide?: boolean, isSortable: boolean, value?: (row: Row) => number, text?: (row: Row, app: App) => string}} Column
  */
 
 /** @type {Column[]} */
@@ -41,7 +43,7 @@ const TABLE_COLUMNS = [
 ];
 
 export class Table {
-	/** @param {import("./picture.js").App} app */
+	/** @param {App} app */
 	constructor(app) {
 		this.app = app;
 		this.box = byId("table");
@@ -58,7 +60,7 @@ export class Table {
 		this.box.addEventListener("keydown", (event) => this.key(event));
 	}
 
-	/** @returns {import("./cells.js").Grouping} what the rows are */
+	/** @returns {Grouping} what the rows are */
 	get by() {
 		return this.app.store.state.rows === "inclusive" ? "function" : this.app.store.state.rows;
 	}
@@ -213,10 +215,10 @@ export class Table {
 		return canvas;
 	}
 
-	/** @param {Row} row @returns {import("./picture.js").Ink} */
+	/** @param {Row} row @returns {Ink} */
 	inkOf(row) {
 		const {by} = this, isInclusive = this.app.store.state.rows === "inclusive";
-		return {key: `row ${by} ${isInclusive} ${row.id}`, mask: (model) => (isInclusive ? inclusiveMask(model, row.id) : filterGroup(model, by, row.id))};
+		return {key: `row ${by} ${isInclusive} ${row.id}`, mask: (model) => (isInclusive ? inclusiveMask(model, row.id) : itemCells(model, {kind: "group", by, key: row.id}, this.app.store.state))};
 	}
 
 	/** @param {number} index */
@@ -261,38 +263,17 @@ export class Table {
 	}
 }
 
-/** @param {import("./cells.js").Model} model @param {import("./cells.js").Grouping} by @param {string} key @returns {Uint8Array} */
-function filterGroup(model, by, key) {
-	const {keys} = groupCells(model, by), mask = new Uint8Array(model.cells.count);
-	const wanted = groupKey(model, by, key);
-	for (let i = 0; i < mask.length; i++) mask[i] = Number(keys[i] === wanted);
-	return mask;
-}
-
-/** @param {import("./cells.js").Model} model @param {import("./cells.js").Grouping} by @param {string} id */
-function groupKey(model, by, id) {
-	for (let key = 0, {count} = groupCells(model, by); key < count; key++) if (groupName(model, by, key).id === id) return key;
-	return -1;
-}
-
-/** @param {import("./cells.js").Model} model @param {string} key of a function @returns {Uint8Array} cells on whose path it is */
+/** @param {Model} model @param {string} key of a function @returns {Uint8Array} cells on whose path it is */
 function inclusiveMask(model, key) {
 	return /** @type {Uint8Array} */ (filterCells(model, [{by: "function", key, hide: false}]));
 }
 
-/** @param {import("./cells.js").Model} model @param {number} frame @param {Uint8Array | null} mask @returns {Float64Array} */
+/** @param {Model} model @param {number} frame @param {Uint8Array | null} mask @returns {Float64Array} */
 function inclusiveCurve(model, frame, mask) {
-	const {birth, end, bytes, count, frames} = model.cells, inside = inclusiveMask(model, frames[frame].key), steps = new Float64Array(model.last + 2);
-	for (let i = 0; i < count; i++) {
-		if (!inside[i] || (mask && !mask[i])) continue;
-		steps[birth[i]] += bytes[i];
-		steps[end[i]] -= bytes[i];
-	}
-	for (let i = 1; i < steps.length; i++) steps[i] += steps[i - 1];
-	return steps.subarray(0, model.last + 1);
+	return liveCurve(model, bothMasks(inclusiveMask(model, model.cells.frames[frame].key), mask));
 }
 
-/** @param {import("./cells.js").Model} model @returns {Uint32Array[]} for each node, the functions of its path, each once */
+/** @param {Model} model @returns {Uint32Array[]} for each node, the functions of its path, each once */
 function pathFrames(model) {
 	return cached(model, "frames of paths", () => {
 		const {parent, frame, nodeCount} = model.cells;
@@ -306,7 +287,7 @@ function pathFrames(model) {
 	});
 }
 
-/** Sums of each function with all that is below it. A stack counts once for a function. @param {import("./cells.js").Model} model @param {import("./picture.js").Picture} picture @returns {import("./cells.js").GroupSums} */
+/** Sums of each function with all that is below it. A stack counts once for a function. @param {Model} model @param {Picture} picture @returns {GroupSums} */
 function sumInclusive(model, picture) {
 	const byNode = sumGroups(model, picture.choice, picture.selected, {keys: model.cells.node, count: model.cells.nodeCount}, picture.mask);
 	const paths = pathFrames(model), make = () => new Float64Array(model.cells.frames.length);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // When, and who then: live bytes over time, stacked; calls; resident memory; gaps; the selection, which is dragged here.
-import {filterCells, largestOf, liveCurve, nearestBound, seriesCurves, AIFO} from "./cells.js";
+import {cached, largestOf, liveCurve, nearestBound, seriesCurves, AIFO} from "./cells.js";
 import {axisStep, formatBytes, formatTick, formatTime, formatCount} from "./format.js";
 import {byId, make, prepareCanvas, fitText} from "./elements.js";
 import {currentInk, inkCurve} from "./picture.js";
 import {mixColors} from "./palette.js";
 import {WHOLE_RUN} from "./store.js";
+/** @import {App} from "./picture.js" */
 
 /** Pixels. */
 const LEFT = 68, RIGHT = 12, TOP = 26, LANE = 26, AXIS = 22, HANDLE_WIDTH = 7, HANDLE_HEIGHT = 24, REACH = 8, CLICK_MAX = 3;
@@ -16,7 +17,7 @@ const ZOOM = 0.5;
 const FONT = "11px system-ui, -apple-system, 'Segoe UI', 'Adwaita Sans', Inter, 'Noto Sans', sans-serif";
 
 export class Timeline {
-	/** @param {import("./picture.js").App} app */
+	/** @param {App} app */
 	constructor(app) {
 		this.app = app;
 		this.box = byId("timeline");
@@ -30,8 +31,6 @@ export class Timeline {
 		this.most = 1;
 		/** @type {Float64Array | null} */
 		this.ink = null;
-		/** @type {any} */
-		this.curves = null;
 		this.listen();
 	}
 
@@ -212,20 +211,17 @@ export class Timeline {
 		event.preventDefault();
 	}
 
-	/** Sums that do not change while the pointer moves. */
-	prepare() {
-		const {state} = this.app.store, {model} = this, mask = filterCells(model, state.filters);
-		const key = `${state.by} ${JSON.stringify(state.filters)}`;
-		if (this.curves?.key === key && this.curves.model === model) return this.curves;
-		this.curves = {key, model, live: liveCurve(model, null), series: seriesCurves(model, state.by, mask), isFiltered: mask !== null};
-		return this.curves;
+	/** @returns {{live: Float64Array, series: Float64Array[], isFiltered: boolean}} sums that do not change while the pointer moves */
+	curves() {
+		const {by, filters} = this.app.store.state, {model} = this;
+		return {live: cached(model, "live", () => liveCurve(model, null)), series: seriesCurves(model, by, filters), isFiltered: filters.length > 0};
 	}
 
 	render() {
 		const {width, height} = this.box.getBoundingClientRect();
 		this.plotWidth = Math.max(1, width - LEFT - RIGHT);
 		this.bottom = height - AXIS - LANE;
-		const context = prepareCanvas(this.canvas, width, height), curves = this.prepare();
+		const context = prepareCanvas(this.canvas, width, height), curves = this.curves();
 		const {model} = this, most = Math.max(largestOf(model.cells.maxBytes).value || 0, largestOf(curves.live).value, 1);
 		const resident = model.cells.resident.reduce((max, value) => (value > max ? value : max), 0);
 		this.isResidentOff = resident > most * RESIDENT_MAX;
@@ -286,12 +282,12 @@ export class Timeline {
 		context.stroke();
 	}
 
-	/** @param {CanvasRenderingContext2D} context @param {any} curves */
+	/** @param {CanvasRenderingContext2D} context @param {ReturnType<Timeline["curves"]>} curves */
 	drawAreas(context, curves) {
 		const {palette} = this.app, isDim = currentInk(this.app) !== null, zero = new Float64Array(curves.live.length);
 		if (curves.isFiltered) this.fillArea(context, zero, curves.live, mixColors(palette.others, palette.panel, 0.4));
 		let low = zero;
-		curves.series.forEach((/** @type {Float64Array} */ curve, /** @type {number} */ i) => {
+		curves.series.forEach((curve, i) => {
 			const high = low.map((value, at) => value + curve[at]);
 			const color = palette.series[i] ?? palette.others;
 			if (curve.some((value) => value > 0)) this.fillArea(context, low, high, isDim ? mixColors(color, palette.panel, 0.38) : color);
@@ -388,13 +384,13 @@ export class Timeline {
 	drawSelection(context, width) {
 		const {palette, cursor} = this.app, window = this.window, {peak, maxBytes} = this.model.cells, bottom = this.bottom + LANE;
 		const isMoment = this.app.picture.choice.kind === "moment";
-		if (peak >= 0 && !(isMoment && this.app.picture.isPeak)) this.drawPeak(context, this.xOfBound(peak), this.yOf(largestOf(maxBytes).value), width);
 		if (cursor >= 0 && !this.drag?.isMoved) {
 			context.fillStyle = palette.ink3;
 			context.fillRect(this.xOfBound(cursor) - 0.5, TOP, 1, bottom - TOP);
 		}
 		if (window) this.drawWindow(context, window, bottom);
 		else if (isMoment) this.drawMoment(context, bottom, width);
+		if (peak >= 0 && !(isMoment && this.app.picture.isPeak)) this.drawPeak(context, this.xOfBound(peak), this.yOf(largestOf(maxBytes).value), width);
 	}
 
 	/** @param {CanvasRenderingContext2D} context @param {number} x @param {number} y @param {number} width */

@@ -5,6 +5,7 @@
 // layout is a node of this tree with the sums of the selection, or, inverted, a set of stacks with equal innermost frames. Branches divide only
 // while they are wide enough to be seen.
 import {addBelow, cached, cellWeights, findSeries, groupCells, groupName, orderCells, SERIES_MAX} from "./cells.js";
+/** @import {Grouping, Measure, Model} from "./cells.js" */
 
 /** Narrower frames are merged to one block. Pixels. */
 const WIDTH_MIN = 2.5;
@@ -40,7 +41,7 @@ const COLORS = SERIES_MAX + 1;
  * @property {string} path for the address
  *
  * @typedef {object} FlameQuestion
- * @property {Uint8Array} hits @property {import("./cells.js").Measure} measure @property {import("./cells.js").Grouping} by of the timeline
+ * @property {Uint8Array} hits @property {Measure} measure @property {Grouping} by of the timeline
  * @property {boolean} isFolded @property {boolean} isInverted @property {boolean} isMerged recursive calls are one
  * @property {number} width @property {Set<number>} opened keys of chains @property {string} focus a path, or empty
  * @property {Map<number, number> | null} order places of keys while dragging, or null to sort by value @property {string} title
@@ -59,7 +60,7 @@ export function hashText(text) {
 	return hash >>> 0;
 }
 
-/** @param {import("./cells.js").Model} model @returns {Uint32Array} for each function, equal in other cells of the trace */
+/** @param {Model} model @returns {Uint32Array} for each function, equal in other cells of the trace */
 function frameHashes(model) {
 	return cached(model, "hashes", () => Uint32Array.from(model.cells.frames, (frame) => hashText(frame.key)));
 }
@@ -81,7 +82,7 @@ function listChildren(parent, count) {
 	return {begins, children};
 }
 
-/** @param {import("./cells.js").Model} model @param {boolean} isMerged @returns {CallTree} */
+/** @param {Model} model @param {boolean} isMerged @returns {CallTree} */
 export function callTree(model, isMerged) {
 	return cached(model, `calls ${isMerged}`, () => {
 		const {nodeCount, parent: callers, frame: frames} = model.cells;
@@ -105,7 +106,7 @@ export function callTree(model, isMerged) {
 	});
 }
 
-/** @param {import("./cells.js").Model} model @param {FlameQuestion} question @returns {{nodeOf: (i: number) => number, colorOf: ((i: number) => number) | null}} of cells */
+/** @param {Model} model @param {FlameQuestion} question @returns {{nodeOf: (i: number) => number, colorOf: ((i: number) => number) | null}} of cells */
 function readersOf(model, question) {
 	const {node, asker} = model.cells;
 	const isSplit = question.by === "process" || question.by === "thread";
@@ -115,19 +116,23 @@ function readersOf(model, question) {
 
 /**
  * Branches from the threads' starts.
- * @param {import("./cells.js").Model} model @param {FlameQuestion} question @param {Iterable<number>} indexes of cells @returns {Branch[]}
+ * @param {Model} model @param {FlameQuestion} question @param {Uint32Array} indexes of cells @returns {Branch[]}
  */
 function divideFromRoot(model, question, indexes) {
 	const tree = callTree(model, question.isMerged), count = tree.parent.length, weights = cellWeights(model, question.measure);
 	const {nodeOf, colorOf} = readersOf(model, question);
-	const self = new Float64Array(count), colors = colorOf ? new Float64Array(count * COLORS) : null;
-	for (const i of indexes) {
-		if (!question.hits[i]) continue;
+	// One layout needs the sums of one group at a time.
+	const {self, value, colors: allColors} = cached(model, `scratch ${question.isMerged}`, () => ({self: new Float64Array(count), value: new Float64Array(count), colors: new Float64Array(count * COLORS)}));
+	const colors = colorOf ? allColors.fill(0) : null, {hits} = question;
+	self.fill(0);
+	for (let place = 0; place < indexes.length; place++) {
+		const i = indexes[place];
+		if (!hits[i]) continue;
 		const at = tree.ofNode[nodeOf(i)];
 		self[at] += weights[i];
 		if (colors && colorOf) colors[at * COLORS + colorOf(i)] += weights[i];
 	}
-	const value = self.slice();
+	value.set(self);
 	for (let at = count - 1; at >= 0; at--) {
 		const parent = tree.parent[at];
 		if (parent < 0 || !value[at]) continue;
@@ -152,13 +157,14 @@ function divideFromRoot(model, question, indexes) {
 
 /**
  * Branches from the function that asked.
- * @param {import("./cells.js").Model} model @param {FlameQuestion} question @param {Iterable<number>} indexes of cells @returns {Branch[]}
+ * @param {Model} model @param {FlameQuestion} question @param {Uint32Array} indexes of cells @returns {Branch[]}
  */
 function divideInverted(model, question, indexes) {
 	const {parent, frame} = model.cells, weights = cellWeights(model, question.measure), {nodeOf, colorOf} = readersOf(model, question);
 	/** @type {Map<number, Rest>} */
 	const rests = new Map();
-	for (const i of indexes) {
+	for (let place = 0; place < indexes.length; place++) {
+		const i = indexes[place];
 		if (!question.hits[i] || !weights[i]) continue;
 		const at = nodeOf(i), color = colorOf ? colorOf(i) : 0, name = at * COLORS + color;
 		const rest = rests.get(name);
@@ -197,21 +203,16 @@ function divideInverted(model, question, indexes) {
 	return divide([...rests.values()], new Set());
 }
 
-/** @param {number} count @returns {Iterable<number>} */
-function* allIndexes(count) {
-	for (let i = 0; i < count; i++) yield i;
-}
-
-/** @param {import("./cells.js").Model} model @param {FlameQuestion} question @returns {Branch[]} the first row below the root: functions, or processes or threads */
+/** @param {Model} model @param {FlameQuestion} question @returns {Branch[]} the first row below the root: functions, or processes or threads */
 function firstBranches(model, question) {
 	const divide = question.isInverted ? divideInverted : divideFromRoot;
-	if (question.by !== "process" && question.by !== "thread") return divide(model, question, allIndexes(model.cells.count));
+	if (question.by !== "process" && question.by !== "thread") return divide(model, question, cached(model, "all cells", () => Uint32Array.from({length: model.cells.count}, (_, i) => i)));
 	const {order, begins} = orderCells(model, question.by), weights = cellWeights(model, question.measure);
 	const branches = [];
 	for (let key = 0; key + 1 < begins.length; key++) {
 		const indexes = order.subarray(begins[key], begins[key + 1]);
 		let value = 0;
-		for (const i of indexes) if (question.hits[i]) value += weights[i];
+		for (let place = begins[key]; place < begins[key + 1]; place++) if (question.hits[order[place]]) value += weights[order[place]];
 		if (value) branches.push({frame: -1 - key, value, self: 0, colors: null, node: -1, divide: () => divide(model, question, indexes)});
 	}
 	return branches;
@@ -225,7 +226,7 @@ function mainSeries(colors, value, inherited) {
 }
 
 class Layout {
-	/** @param {import("./cells.js").Model} model @param {FlameQuestion} question */
+	/** @param {Model} model @param {FlameQuestion} question */
 	constructor(model, question) {
 		this.model = model;
 		this.question = question;
@@ -354,7 +355,7 @@ function findFocus(layout, branches, root, path) {
 }
 
 /**
- * @param {import("./cells.js").Model} model @param {FlameQuestion} question
+ * @param {Model} model @param {FlameQuestion} question
  * @returns {{frames: Placed[], total: number, rows: number, isFocused: boolean}} frames, each behind its parent. `total` is the root's value
  */
 export function layoutFlame(model, question) {
@@ -378,7 +379,7 @@ export function layoutFlame(model, question) {
 
 /**
  * The direct callers and callees of a function, by bytes of the selection in which it is on the path. A recursive call counts once.
- * @param {import("./cells.js").Model} model @param {Uint8Array} hits @param {import("./cells.js").Measure} measure @param {number} frame index of frames
+ * @param {Model} model @param {Uint8Array} hits @param {Measure} measure @param {number} frame index of frames
  * @returns {{callers: {frame: number, value: number}[], callees: {frame: number, value: number}[], value: number}} -1 stands for the start of a thread, or for itself
  */
 export function neighboursOf(model, hits, measure, frame) {
@@ -405,7 +406,7 @@ export function neighboursOf(model, hits, measure, frame) {
 	return {callers: sorted(callers), callees: sorted(callees), value};
 }
 
-/** @param {import("./cells.js").Model} model @param {Float64Array} sums @param {number} top @param {number} frame @returns {number} sums of the outermost calls of a function below `top` */
+/** @param {Model} model @param {Float64Array} sums @param {number} top @param {number} frame @returns {number} sums of the outermost calls of a function below `top` */
 function sumsOfInner(model, sums, top, frame) {
 	const {begins, children} = cached(model, "children", () => listChildren(model.cells.parent, model.cells.nodeCount));
 	let sum = 0;
@@ -423,7 +424,7 @@ function sumsOfInner(model, sums, top, frame) {
 }
 
 /**
- * @param {import("./cells.js").Model} model @param {string} path of a frame of the layout @param {{by: import("./cells.js").Grouping, isInverted: boolean, isFolded: boolean, isMerged: boolean}} state
+ * @param {Model} model @param {string} path of a frame of the layout @param {{by: Grouping, isInverted: boolean, isFolded: boolean, isMerged: boolean}} state
  * @returns {Uint8Array} for each cell, whether it is in this frame
  */
 export function cellsOnPath(model, path, state) {
@@ -441,7 +442,7 @@ export function cellsOnPath(model, path, state) {
 	return mask;
 }
 
-/** @param {import("./cells.js").Model} model @param {number[]} words hashes @param {Uint32Array} hashes @param {boolean} isMerged @returns {Uint8Array} for each node of the cells */
+/** @param {Model} model @param {number[]} words hashes @param {Uint32Array} hashes @param {boolean} isMerged @returns {Uint8Array} for each node of the cells */
 function stacksBeginningWith(model, words, hashes, isMerged) {
 	const tree = callTree(model, isMerged), count = tree.parent.length;
 	let at = count;
@@ -456,7 +457,7 @@ function stacksBeginningWith(model, words, hashes, isMerged) {
 	return Uint8Array.from(tree.ofNode, (node) => inside[node]);
 }
 
-/** @param {import("./cells.js").Model} model @param {number[]} words hashes, of the innermost frame first @param {Uint32Array} hashes @param {boolean} isMerged @returns {Uint8Array} for each node of the cells */
+/** @param {Model} model @param {number[]} words hashes, of the innermost frame first @param {Uint32Array} hashes @param {boolean} isMerged @returns {Uint8Array} for each node of the cells */
 function stacksEndingWith(model, words, hashes, isMerged) {
 	const {parent, frame, nodeCount} = model.cells, found = new Uint8Array(nodeCount);
 	for (let node = 0; node < nodeCount; node++) {

@@ -4,6 +4,8 @@ import {AIFO, CLASSES} from "./cells.js";
 import {formatBytes, formatTime, formatWhole} from "./format.js";
 import {byId, fill, make} from "./elements.js";
 import {WHOLE_RUN} from "./store.js";
+/** @import {App} from "./picture.js" */
+/** @import {State} from "./store.js" */
 
 const WORDS = ["made and freed here", "made here, still there", "older, freed here", "older, still there"];
 /** Bars of the pictures: from, to, and whether the block is freed there. The window is from 10 to 22. */
@@ -26,7 +28,7 @@ function drawClass(index) {
 	return picture;
 }
 
-/** @param {import("./picture.js").App} app @returns {{key: string, words: string, title: string, isOn: boolean, members: Partial<import("./store.js").State>, isOff?: boolean}[]} */
+/** @param {App} app @returns {{key: string, words: string, title: string, isOn: boolean, members: Partial<State>, isOff?: boolean}[]} */
 export function presetsOf(app) {
 	const {picture, trace} = app, growth = trace.answer?.growth, {choice} = picture;
 	const isWindow = choice.kind === "window";
@@ -40,7 +42,7 @@ export function presetsOf(app) {
 }
 
 export class WindowBar {
-	/** @param {import("./picture.js").App} app */
+	/** @param {App} app */
 	constructor(app) {
 		this.app = app;
 		this.words = byId("selection-words");

@@ -107,7 +107,7 @@ for (const seed of SEEDS) {
 			assert.deepEqual(engine.groupCurve(model, "thread", thread, null).slice(), naive(scene.blocks.filter((block) => block.thread === thread)));
 		}
 		const total = new Float64Array(scene.bounds.length);
-		for (const curve of engine.seriesCurves(model, "function", null)) curve.forEach((value, i) => (total[i] += value));
+		for (const curve of engine.seriesCurves(model, "function", [])) curve.forEach((value, i) => (total[i] += value));
 		assert.deepEqual(total, naive(scene.blocks));
 	});
 

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import * as engine from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
-import {layoutFlame, neighboursOf} from "../../viewer/tree.js";
+import {cellsOnPath, layoutFlame, neighboursOf} from "../../viewer/tree.js";
 import {encodeCells} from "./encode.mjs";
 import {makeScene} from "./random.mjs";
 
@@ -39,6 +39,11 @@ for (const seed of [1, 2, 3, 4, 5]) {
 			const layout = layoutFlame(model, question(selected.hits, {isInverted, isMerged, isFolded, by}));
 			assert.equal(layout.total, selected.bytes);
 			checkLayout(layout);
+			for (const frame of layout.frames.filter((_, i) => i % 7 === seed)) {
+				if (frame.kind === "root" || frame.kind === "small") continue;
+				const mask = cellsOnPath(model, frame.path, {isInverted, isMerged, isFolded, by});
+				assert.equal(mask.reduce((sum, isIn, i) => sum + isIn * selected.hits[i] * model.cells.bytes[i], 0), frame.value, `the cells of ${frame.name} are its bytes`);
+			}
 		}
 		for (const measure of ["blocks", "temporaries"]) assert.equal(layoutFlame(model, question(selected.hits, {measure})).total, selected[measure]);
 	});
