@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Keys, in one list: what they do, and the sheet that explains them.
 import {byId, fill, make} from "./elements.js";
+import {ZOOM} from "./timeline.js";
 import {presetsOf} from "./window_bar.js";
 /** @import {App} from "./picture.js" */
 /** @import {State} from "./store.js" */
@@ -35,7 +36,7 @@ const KEY_ACTIONS = [
 	}},
 	{keys: ["[", "]"], words: "move the selection by one bound", run: (app, key) => shift(app, key === "[" ? -1 : 1, false)},
 	{keys: ["{", "}"], words: "move its end", run: (app, key) => shift(app, key === "{" ? -1 : 1, true)},
-	{keys: ["+", "=", "-"], words: "zoom the timeline", run: (app, key) => app.timeline.zoom(key === "-" ? 2 : 0.5)},
+	{keys: ["+", "=", "-"], words: "zoom the timeline", run: (app, key) => app.timeline.zoom(key === "-" ? 1 / ZOOM : ZOOM)},
 	{keys: ["i"], words: "inverted flame", run: (app) => app.store.set({isInverted: !app.store.state.isInverted, focus: "", opened: [], item: null})},
 	{keys: ["a"], words: "all frames", run: (app) => app.store.set({isFolded: !app.store.state.isFolded})},
 	{keys: ["u", "ctrl+z"], words: "undo", run: (app) => app.store.undo()},

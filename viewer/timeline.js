@@ -12,8 +12,9 @@ import {WHOLE_RUN} from "./store.js";
 const LEFT = 68, RIGHT = 12, TOP = 26, LANE = 26, AXIS = 22, HANDLE_WIDTH = 7, HANDLE_HEIGHT = 24, REACH = 8, CLICK_MAX = 3;
 /** Resident memory that is so many times larger than the live bytes is left out. */
 const RESIDENT_MAX = 2.6;
-/** How much of the range a step of zooming leaves. */
-const ZOOM = 0.5;
+/** How much of the range a step of zooming leaves; a wheel needs so many pixels for a half. */
+export const ZOOM = 0.25;
+const WHEEL_HALF = 120;
 const FONT = "11px system-ui, -apple-system, 'Segoe UI', 'Adwaita Sans', Inter, 'Noto Sans', sans-serif";
 
 export class Timeline {
@@ -44,7 +45,7 @@ export class Timeline {
 		box.addEventListener("dblclick", () => this.app.store.set({selection: WHOLE_RUN}));
 		box.addEventListener("wheel", (event) => {
 			event.preventDefault();
-			this.zoom(event.deltaY < 0 ? ZOOM : 1 / ZOOM, this.timeAt(event));
+			this.zoom(Math.max(ZOOM, Math.min(1 / ZOOM, 2 ** (event.deltaY / WHEEL_HALF))), this.timeAt(event));
 		}, {passive: false});
 		box.addEventListener("keydown", (event) => this.key(event));
 	}
