@@ -31,14 +31,21 @@ function selectionWords(app) {
 	return {key: "st", words: ["-window", classes, commandTime(bounds[choice.from] + 1), commandTime(bounds[choice.to])]};
 }
 
-/** @param {any} trace @returns {Record<string, (key: string) => string[]>} words of a filter by what it is about */
+/** @param {any[]} rows @param {string} key index @param {string} member @returns {string[]} its value, if no other row has the same one */
+function uniqueValue(rows, key, member) {
+	const value = rows[Number(key)]?.[member];
+	return value !== undefined && rows.filter((row) => row[member] === value).length === 1 ? [String(value)] : [];
+}
+
+/** @param {any} trace @returns {Record<string, (key: string) => string[]>} words of a filter by what it is about; none: the command has no such filter */
 function filterWords(trace) {
+	const withValue = (/** @type {string} */ option, /** @type {string[]} */ values) => (values.length ? [option, ...values] : []);
 	return {
 		function: (key) => ["-requireFrames", patternOf(key)],
 		image: (key) => ["-requireFrames", `${patternOf(key)}!`],
-		thread: (key) => ["-threads", String(trace.threads[Number(key)]?.tid ?? "")],
-		process: (key) => ["-pids", String(trace.processes[Number(key)]?.pid ?? "")],
-		heap: (key) => ["-heap", String(trace.heaps[Number(key)]?.handle ?? "")],
+		thread: (key) => withValue("-threads", uniqueValue(trace.threads, key, "tid")),
+		process: (key) => withValue("-pids", uniqueValue(trace.processes, key, "pid")),
+		heap: (key) => withValue("-heap", uniqueValue(trace.heaps, key, "handle")),
 		size: (key) => ["-size", String(Number(key) ? 2 ** (Number(key) - 1) : 0), String(Number(key) ? 2 ** Number(key) : 1)],
 		life: (key) => (key === "40" ? [] : ["-closed", "-lifetime", commandTime(lifeLimit(Number(key))), commandTime(lifeLimit(Number(key) + 1))]),
 	};
