@@ -169,8 +169,16 @@ export function filterCells(model, filters) {
  * @typedef {object} Selected
  * @property {Uint8Array} hits for each cell: whether it is selected
  * @property {Float64Array} classBytes of AIFI, AIFO, AOFI, AOFO; zeros for a moment @property {Float64Array} classBlocks
- * @property {number} bytes @property {number} blocks @property {number} reallocs @property {number} temporaries @property {number} earlierBytes
+ * @property {number} bytes @property {number} blocks @property {number} reallocs @property {number} temporaries @property {number} earlierBytes of older blocks from before the trace, which no class has
  */
+
+/** @param {Model} model @returns {Uint8Array | null} for each cell whether its blocks are from before the trace. null: none are. No total has them; they are live. */
+function earlierCells(model) {
+	return cached(model, "earlier", () => {
+		const {frames, frame, node} = model.cells;
+		return frames.some((row) => row.marks & MARK_EARLIER) ? maskWhere(model, (i) => (frames[frame[node[i]]].marks & MARK_EARLIER) !== 0) : null;
+	});
+}
 
 /** @param {Model} model @param {Choice} choice @param {Uint8Array | null} mask @returns {Selected} one pass over all cells */
 export function selectCells(model, choice, mask) {
@@ -179,9 +187,13 @@ export function selectCells(model, choice, mask) {
 	const selected = {hits, classBytes: new Float64Array(4), classBlocks: new Float64Array(4), bytes: 0, blocks: 0, reallocs: 0, temporaries: 0, earlierBytes: 0};
 	const isMoment = choice.kind === "moment";
 	const from = isMoment ? choice.at : choice.from, to = isMoment ? choice.at : choice.to;
-	const classes = isMoment ? AOFO | AOFI : choice.classes;
+	const classes = isMoment ? AOFO | AOFI : choice.classes, earlier = isMoment ? null : earlierCells(model);
 	for (let i = 0; i < count; i++) {
 		if (birth[i] > to || end[i] <= from || (mask && !mask[i])) continue;
+		if (earlier?.[i]) {
+			selected.earlierBytes += bytes[i];
+			continue;
+		}
 		const bit = classOf(birth[i], end[i], kind[i], from, to);
 		if (!isMoment) {
 			const index = 31 - Math.clz32(bit);
@@ -242,9 +254,9 @@ export function sumGroups(model, choice, selected, grouped, mask) {
 	const make = () => new Float64Array(grouped.count);
 	const sums = {bytes: make(), blocks: make(), made: make(), calls: make(), change: make()};
 	const isWindow = choice.kind === "window";
-	const from = isWindow ? choice.from : 0, to = isWindow ? choice.to : model.last;
+	const from = isWindow ? choice.from : 0, to = isWindow ? choice.to : model.last, earlier = isWindow ? earlierCells(model) : null;
 	for (let i = 0; i < count; i++) {
-		if (mask && !mask[i]) continue;
+		if ((mask && !mask[i]) || earlier?.[i]) continue;
 		const key = keys[i], bit = classOf(birth[i], end[i], kind[i], from, to);
 		if (selected.hits[i]) {
 			sums.bytes[key] += bytes[i];
@@ -382,10 +394,10 @@ export function bothMasks(a, b) {
  * @returns {{made: number, madeBlocks: number, neverFreed: number, most: number, mostAt: number}} `most` is at a bound: at least so many bytes
  */
 export function factsOf(model, mask) {
-	const {birth, kind, bytes, blocks, count} = model.cells;
+	const {birth, kind, bytes, blocks, count} = model.cells, earlier = earlierCells(model);
 	let made = 0, madeBlocks = 0, neverFreed = 0;
 	for (let i = 0; i < count; i++) {
-		if (!mask[i]) continue;
+		if (!mask[i] || earlier?.[i]) continue;
 		if (kind[i] !== FREED) neverFreed += bytes[i];
 		if (birth[i] === 0) continue;
 		made += bytes[i];

@@ -18,12 +18,12 @@ function counted(app) {
 	return (state.view === "table" ? state.sort === "blocks" : state.measure === "blocks") ? "c" : "";
 }
 
-/** @param {App} app @returns {{key: string, words: string[]}} what selects the blocks */
+/** @param {App} app @returns {{key: string, words: string[]}} what selects the blocks. All of `-at` live at its peak; only there do blocks from before the trace count. */
 function selectionWords(app) {
 	const {choice, model, isPeak, isWhole} = app.picture, {bounds} = model.cells, {state} = app.store;
 	if (choice.kind === "moment") {
 		if (isPeak && !state.filters.length) return {key: "sp", words: []};
-		return {key: "so", words: ["-at", commandTime(Math.max(0, bounds[choice.at]))]};
+		return {key: "sp", words: ["-at", commandTime(Math.max(0, bounds[choice.at]))]};
 	}
 	if (isWhole && choice.classes === (AIFI | AIFO)) return {key: "st", words: []};
 	if (isWhole && choice.classes === AIFO) return {key: "so", words: []};

@@ -74,7 +74,8 @@ export class WindowBar {
 		const {picture} = this.app, {choice, model, selected} = picture, {bounds} = model.cells, isWindow = choice.kind === "window";
 		byId("classes").hidden = !isWindow;
 		if (isWindow) {
-			fill(this.words, make("b", {}, picture.isWhole ? "Whole run" : formatTime(bounds[choice.from])), picture.isWhole ? "" : " to ", picture.isWhole ? "" : make("b", {}, formatTime(bounds[choice.to])));
+			fill(this.words, make("b", {}, picture.isWhole ? "Whole run" : formatTime(bounds[choice.from])), picture.isWhole ? "" : " to ", picture.isWhole ? "" : make("b", {}, formatTime(bounds[choice.to])),
+				selected.earlierBytes > 0 && make("span", {class: "hint", title: "Older blocks from before the trace, which no class has"}, `and ${formatBytes(selected.earlierBytes)} from before the trace`));
 			this.switches.forEach((button, i) => {
 				button.setAttribute("aria-pressed", String(Boolean(choice.classes & (1 << i))));
 				button.disabled = false;

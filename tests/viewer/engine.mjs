@@ -152,6 +152,15 @@ test("a process that ended before the window is in no class", () => {
 	assert.deepEqual(classes(3, 4), [0, 0, 0, 0], "ended before");
 });
 
+test("blocks from before the trace are live, and in no class", () => {
+	const scene = makeScene(1, 0), block = {node: 0, thread: 0, heap: 0, size: 7, begin: -1, end: 10, kind: 0};
+	const model = modelOf(scene, {blocks: [block], functions: scene.functions.map((row) => [...row.slice(0, 4), 6])});
+	const window = engine.selectCells(model, {kind: "window", from: 0, to: model.last, classes: 15}, null);
+	assert.deepEqual([window.bytes, window.earlierBytes, ...window.classBytes], [0, 7, 0, 0, 0, 0]);
+	assert.equal(engine.selectCells(model, {kind: "moment", at: 0}, null).bytes, 7);
+	assert.equal(engine.liveCurve(model, null)[0], 7);
+});
+
 test("sums above 4 GiB are exact, and above 2^53 are said to be rounded", () => {
 	const scene = makeScene(1, 0), block = {node: 0, thread: 0, heap: 0, begin: 5, end: 10, kind: 0};
 	const large = modelOf(scene, {blocks: [{...block, size: 2 ** 40 + 1}, {...block, size: 2 ** 40 + 2}]});
