@@ -3,7 +3,7 @@
 import {makeModel, groupName, findGroup, nearestBound} from "./cells.js";
 import {decodeCells} from "./decode.js";
 import {byId, fill, make} from "./elements.js";
-import {formatCount, formatShare} from "./format.js";
+import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
 import {cutText, safeText} from "./hostile.js";
 import {readPalette} from "./palette.js";
 import {describe, makePicture, searchSum, selectionMark} from "./picture.js";
@@ -18,7 +18,6 @@ import {Panel} from "./panel.js";
 import {Table} from "./table.js";
 import {Timeline} from "./timeline.js";
 import {WindowBar} from "./window_bar.js";
-import {formatBytes} from "./format.js";
 /** @import {Filter, Measure, Model} from "./cells.js" */
 /** @import {Ink} from "./picture.js" */
 /** @import {CellsQuery, Source} from "./request.js" */
@@ -321,6 +320,13 @@ async function load(source) {
 	if (store.state.range) page.askForRange();
 }
 
+/** @param {number} share @param {number} secondsLeft */
+function showProgress(share, secondsLeft) {
+	const bar = byId("progress");
+	bar.style.width = `${Math.min(1, share) * 100}%`;
+	fill(byId("sentence"), `Making the index: ${formatShare(share)}${secondsLeft ? `, about ${formatTime(secondsLeft * 1e9)} left` : ""}`);
+}
+
 /** @param {unknown} error */
 function showError(error) {
 	const message = error instanceof Error ? error.message : String(error);
@@ -341,7 +347,7 @@ async function start() {
 		location.reload();
 	});
 	try {
-		await load(await openSource());
+		await load(await openSource(showProgress));
 	} catch (error) {
 		showError(error);
 	}

@@ -2,7 +2,9 @@
 // The only access to data: a server, or the data inside this file. Both have the same methods; README.md describes the answers.
 
 /** How long a request may take. Milliseconds. */
-const PATIENCE_MS = 120000;
+const PATIENCE_MS = 600000;
+/** The status of an answer that is being made, and how long to wait before asking again. */
+const BEING_MADE = 202, PROGRESS_MS = 300;
 
 /**
  * @typedef {object} CellsQuery
@@ -23,9 +25,10 @@ export class Unreachable extends Error {}
 
 /** @implements {Source} */
 class Server {
-	/** @param {string} token */
-	constructor(token) {
+	/** @param {string} token @param {(share: number, secondsLeft: number) => void} progressed while the server makes what was asked for */
+	constructor(token, progressed) {
 		this.isServer = true;
+		this.progressed = progressed;
 		this.token = token;
 		this.page = Math.random().toString(36).slice(2);
 		this.number = 0;
@@ -45,7 +48,13 @@ class Server {
 		/** @type {Response} */
 		let response;
 		try {
-			response = await fetch(address, {headers, signal, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer"});
+			for (;;) {
+				response = await fetch(address, {headers, signal, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer"});
+				if (response.status !== BEING_MADE) break;
+				const {share, seconds_left: seconds} = await response.json();
+				this.progressed(Number(share) || 0, Number(seconds) || 0);
+				await new Promise((done) => setTimeout(done, PROGRESS_MS));
+			}
 		} catch (error) {
 			if (controller.signal.aborted) throw new Replaced("replaced");
 			throw signal.aborted ? new Error("the server took too long") : new Unreachable("the server has ended");
@@ -131,9 +140,9 @@ export function keepToken(token) {
 	sessionStorage.setItem(TOKEN, token.trim().replace(/^.*#token=/, ""));
 }
 
-/** @returns {Promise<Source>} */
-export async function openSource() {
+/** @param {(share: number, secondsLeft: number) => void} progressed @returns {Promise<Source>} */
+export async function openSource(progressed) {
 	const data = document.getElementById("data");
 	if (data?.textContent?.trim()) return new Embedded(divideData(await unpack(data.textContent)));
-	return new Server(takeToken());
+	return new Server(takeToken(), progressed);
 }

@@ -163,6 +163,8 @@ export class Table {
 		const element = make("div", {class: "table-row", role: "row", "aria-rowindex": index + 2, "aria-selected": String(isSelected), tabindex: index === this.focused ? 0 : -1, "data-index": index,
 			onclick: () => this.choose(index), ondblclick: () => this.expand(index), onpointerenter: () => app.hover(this.inkOf(row)), onpointerleave: () => app.hover(null)},
 		...this.columns.map((column) => this.drawCell(column, row)));
+		const {hitFrames} = app.picture;
+		element.classList.toggle("hit", this.by === "function" && hitFrames?.[row.key] === 1);
 		element.style.top = `${this.topOf(index)}px`;
 		return element;
 	}
