@@ -7,6 +7,8 @@ import {cellsOnPath, layoutFlame} from "./tree.js";
 import {frameColors} from "./palette.js";
 import {selectionMark} from "./picture.js";
 import {MARK_WORD} from "./decode.js";
+import {cached} from "./cells.js";
+/** @import {Model} from "./cells.js" */
 /** @import {App} from "./picture.js" */
 /** @import {FlameQuestion, Placed} from "./tree.js" */
 
@@ -118,7 +120,7 @@ export class Flame {
 		let room = width - 2 * PAD;
 		context.font = frame.kind === "chain" || frame.kind === "small" ? FRAME_FONT : FRAME_FONT_STRONG;
 		if (width > VALUE_MIN) {
-			const value = selectionMark(this.app.picture) + formatMeasure(frame.value, this.app.store.state.measure);
+			const value = this.valueOf(frame);
 			context.textAlign = "right";
 			context.fillStyle = colors.value;
 			context.fillText(value, frame.x + width - PAD, y);
@@ -129,6 +131,18 @@ export class Flame {
 		const words = frame.kind === "chain" ? `≡ ${cutText(frame.name, DRAWN_MAX)}   ${frame.count} frames` : cutText(frame.name, DRAWN_MAX);
 		const text = fitText(context, words, room);
 		if (text) context.fillText(text, frame.x + PAD, y);
+	}
+
+	/** @param {Placed} frame @returns {string} the mark before its value: stacks beside it may be lumped, so that it may have more */
+	markOf(frame) {
+		const {picture, store} = this.app, {cells} = picture.model;
+		const isLess = cells.lumpedStacks > 0 && this.isReal(frame) && (store.state.isInverted ? frame.depth > 1 : frame.node >= 0 && besideLumps(picture.model)[frame.node] === 1);
+		return isLess ? "≥\u2009" : selectionMark(picture);
+	}
+
+	/** @param {Placed} frame @returns {string} */
+	valueOf(frame) {
+		return this.markOf(frame) + formatMeasure(frame.value, this.app.store.state.measure);
 	}
 
 	/** @param {MouseEvent} event @returns {number} index of a frame, or -1 */
@@ -162,7 +176,7 @@ export class Flame {
 		const place = row && (row.marks & MARK_WORD ? "" : [row.image, row.file && row.file + line].filter(Boolean).join(" · "));
 		const lumped = frame.node >= 0 ? cells.stacks[frame.node] : 0;
 		fill(tip, make("div", {class: "tip-name"}, name(cutText(row && frame.kind === "frame" ? row.full : frame.name, 600))), place ? make("div", {class: "tip-place"}, name(cutText(place, 300))) : null,
-			make("div", {}, make("b", {}, selectionMark(app.picture) + formatMeasure(frame.value, measure)), ` · ${formatShare(frame.value / this.layout.total)}`),
+			make("div", {}, make("b", {}, this.valueOf(frame)), ` · ${formatShare(frame.value / this.layout.total)}`),
 			frame.self > 0 && frame.self < frame.value ? make("div", {}, `${formatMeasure(frame.self, measure)} of it by this frame itself`) : null,
 			frame.kind === "chain" ? make("div", {class: "tip-place"}, `${frame.count} frames, each with one callee. Click opens them.`) : null,
 			frame.kind === "small" && frame.width > 0 ? make("div", {class: "tip-place"}, "Focus on the frame above to see them.") : null,
@@ -235,3 +249,14 @@ export class Flame {
 	}
 }
 
+/** @param {Model} model @returns {Uint8Array} for each node: whether a lumped node stands beside it or beside one of its callers */
+function besideLumps(model) {
+	return cached(model, "beside lumps", () => {
+		const {parent, stacks, nodeCount, frames, frame} = model.cells, found = new Uint8Array(nodeCount);
+		const isLump = (/** @type {number} */ node) => stacks[node] > 0 && (frames[frame[node]].marks & MARK_WORD) !== 0;
+		const lumpsBelow = new Uint8Array(nodeCount + 1);
+		for (let node = 0; node < nodeCount; node++) if (isLump(node)) lumpsBelow[parent[node] + 1] = 1;
+		for (let node = 0; node < nodeCount; node++) found[node] = Number(!isLump(node) && (lumpsBelow[parent[node] + 1] === 1 || (parent[node] >= 0 && found[parent[node]] === 1)));
+		return found;
+	});
+}

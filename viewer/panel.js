@@ -101,8 +101,9 @@ export class Panel {
 			bytes += cells.bytes[i];
 			blocks += cells.blocks[i];
 		}
-		const facts = factsOf(model, mask), node = this.mainNode(mask), about = this.describeItem(item, node);
-		const numbers = [[selectionMark(app.picture) + formatBytes(bytes), "selected"], [formatShare(bytes / selected.bytes), "of it"], [selectionMark(app.picture) + formatWhole(blocks), "blocks"],
+		const facts = factsOf(model, mask), node = this.mainNode(mask), about = this.describeItem(item);
+		const mark = about.placed ? /** @type {any} */ (app).flame.markOf(about.placed) : selectionMark(app.picture);
+		const numbers = [[mark + formatBytes(bytes), "selected"], [formatShare(bytes / selected.bytes), "of it"], [mark + formatWhole(blocks), "blocks"],
 			[`≥\u2009${formatBytes(facts.most)}`, `at most, ${formatTime(cells.bounds[facts.mostAt])}`], [app.picture.made + formatBytes(facts.made), cells.whole ? "made in all" : "made in range"], [formatBytes(facts.neverFreed), "never freed"]];
 		return [section(about.kind, ""), make("button", {class: "close", onclick: () => app.store.set({item: null}), title: "Close"}, "close ", make("kbd", {}, "esc")),
 			make("h3", {class: "item-name", title: cutText(about.full, 400)}, name(cutText(about.full, 600))), about.place && make("p", {class: "item-place"}, name(cutText(about.place, 300))),
@@ -124,25 +125,20 @@ export class Panel {
 		return found >= 0 ? found : largest(sums);
 	}
 
-	/** @param {Item} item @param {number} node @returns {{kind: string, full: string, place: string, frame: Frame | null}} */
-	describeItem(item, node) {
+	/** @param {Item} item @returns {{kind: string, full: string, place: string, frame: Frame | null, placed: any}} what the head of the panel says */
+	describeItem(item) {
 		const {model} = this.app.picture, {cells} = model;
+		const of = (/** @type {string} */ kind, /** @type {Frame | null} */ frame, /** @type {string} */ name, /** @type {string} */ place, /** @type {any} */ placed = null) =>
+			({kind, full: frame ? frame.full : name, place: frame ? [frame.image, frame.file].filter(Boolean).join(" · ") : place, frame, placed});
 		if (item.kind === "path") {
-			const frame = this.frameOfPath(item.path, node);
-			return frame ? {kind: this.app.store.state.isInverted ? "Function and its callers" : "Frame", full: frame.full, place: [frame.image, frame.file].filter(Boolean).join(" · "), frame} : {kind: "Frame", full: "nothing of it in this selection", place: "", frame: null};
+			const placed = /** @type {any} */ (this.app).flame.layout.frames.find((/** @type {any} */ frame) => frame.path === item.path && ["frame", "chain", "group"].includes(frame.kind));
+			if (!placed) return of("Frame", null, "not to be seen in this selection", "");
+			return of(placed.kind === "group" ? GROUPING_WORDS[this.app.store.state.by] : "Frame", placed.kind === "group" ? null : cells.frames[placed.frame], placed.name, "", placed);
 		}
-		const key = findGroup(model, item.by, item.key);
-		if (key < 0) return {kind: GROUPING_WORDS[item.by], full: "nothing of it in this range", place: "", frame: null};
-		const group = groupName(model, item.by, key), frame = item.by === "function" ? cells.frames[key] : item.by === "stack" ? cells.frames[cells.frame[key]] : null;
-		const words = GROUPING_WORDS[item.by];
-		return {kind: words[0].toUpperCase() + words.slice(1), full: frame ? frame.full : group.name, place: frame ? [frame.image, frame.file].filter(Boolean).join(" · ") : group.detail, frame};
-	}
-
-	/** @param {string} path @param {number} node a stack of this frame @returns {Frame | null} the frame at the end of a path of the flame view */
-	frameOfPath(path, node) {
-		const {layout} = /** @type {any} */ (this.app).flame, placed = layout.frames.find((/** @type {any} */ frame) => frame.path === path && frame.kind === "frame"), {cells} = this.app.picture.model;
-		if (placed) return cells.frames[placed.frame];
-		return node >= 0 ? cells.frames[cells.frame[node]] : null;
+		const words = GROUPING_WORDS[item.by], kind = words[0].toUpperCase() + words.slice(1), key = findGroup(model, item.by, item.key);
+		if (key < 0) return of(kind, null, "nothing of it in this range", "");
+		const group = groupName(model, item.by, key);
+		return of(kind, item.by === "function" ? cells.frames[key] : item.by === "stack" ? cells.frames[cells.frame[key]] : null, group.name, group.detail);
 	}
 
 	/** @param {Item} item @param {Frame | null} frame */
