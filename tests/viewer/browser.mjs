@@ -11,7 +11,7 @@ import {decodeCells} from "../../viewer/decode.js";
 import {formatBytes, formatWhole} from "../../viewer/format.js";
 import {layoutFlame} from "../../viewer/tree.js";
 import {encodeFile} from "./encode.mjs";
-import {makeBuild, makeHostile, makeLossy, makeServer} from "./made.mjs";
+import {makeBuild, makeHostile, makeLossy, makeSample, makeServer} from "./made.mjs";
 import {browserPath, FOLDER, joinPage, packages} from "./packages.mjs";
 
 const require = packages(), {chromium} = require("playwright-core"), AXE = require.resolve("axe-core/axe.min.js");
@@ -20,7 +20,7 @@ const axeSource = readFileSync(AXE, "utf8");
 const SIZES = [[1280, 800, 1], [1920, 1080, 1], [1920, 1080, 2]], THEMES = ["light", "dark"];
 mkdirSync(PICTURES, {recursive: true});
 
-const made = {server: makeServer(), lossy: makeLossy(), build: makeBuild(), hostile: makeHostile()}, files = {}, models = {};
+const made = {server: makeServer(), lossy: makeLossy(), build: makeBuild(), hostile: makeHostile(), sample: makeSample()}, files = {}, models = {};
 for (const [name, {trace, cells}] of Object.entries(made)) {
 	const data = path.join(WORK, `${name}.data`);
 	writeFileSync(data, encodeFile([{trace, cells}]));
@@ -147,7 +147,7 @@ test("checks 10 and 11: hovering draws a curve, and a search has a sum", async (
 	const paths = engine.pathsWith(model, (i) => model.cells.frames[i].full.toLowerCase().includes("json::")), {hits} = engine.selectCells(model, peakChoice(model), null);
 	let sum = 0;
 	for (let i = 0; i < hits.length; i++) if (hits[i] && paths[model.cells.node[i]]) sum += model.cells.bytes[i];
-	assert.ok((await text(page, "#search-sum")).startsWith(formatBytes(sum)));
+	assert.ok((await text(page, "#search-sum")).startsWith(`≥\u2009${formatBytes(sum)}`), "light stacks may have hits, too");
 	await close(page);
 });
 
@@ -272,6 +272,24 @@ test("check 20: losses are shown; a whole trace has none of it", async () => {
 	await press(whole, "w");
 	assert.ok((await classesOf(whole)).every(([, value]) => !value.includes("≥")));
 	await close(whole);
+});
+
+test("estimates of a sample are marked, and so are sums beside lumped stacks", async () => {
+	const sample = await open("sample");
+	assert.match(await text(sample, "#selection-words"), /~[\d.]+.MiB live in ~/);
+	assert.match(await text(sample, "#state"), /sample/);
+	await press(sample, "w");
+	assert.ok((await classesOf(sample)).every(([, value]) => value.startsWith("~")));
+	await close(sample);
+	const page = await open("server"), layout = await layoutOf(page, models.server, peakChoice(models.server));
+	for (const [name, mark] of [["Image::decode", "≥"], ["Server::serve", ""]]) {
+		await page.mouse.click(...(await pointOf(page, layout.frames.find((frame) => frame.name === name))));
+		await settle(page);
+		assert.match(await text(page, "#panel .numbers dd"), new RegExp(`^${mark}\\s?[\\d.]+.MiB$`), name);
+	}
+	await click(page, "#state");
+	assert.match(await text(page, "#state-list"), /41 light stacks are sent as \[smaller stacks\]/);
+	await close(page);
 });
 
 test("check 21: hostile names do nothing but stand there", async () => {

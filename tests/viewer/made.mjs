@@ -95,7 +95,9 @@ function finish({name, command, calls, blocks, duration, trace, residentOf}) {
 			totals.outstanding_bytes += block.size;
 		}
 	}
-	const scene = {blocks, nodes: calls.nodes, functions: calls.functions, bounds, peak, intervals: intervalsOf(blocks, bounds, residentOf)};
+	const isLumped = (node) => calls.nodes[node].stacks > 0, lumps = calls.nodes.filter((node) => node.stacks && calls.functions[node.function][4]);
+	const lumpedBytes = blocks.reduce((sum, block) => sum + (isLumped(block.node) ? block.size : 0), 0), lumpedStacks = lumps.reduce((sum, node) => sum + node.stacks, 0);
+	const scene = {blocks, nodes: calls.nodes, functions: calls.functions, bounds, peak, lumpedBytes, lumpedStacks, intervals: intervalsOf(blocks, bounds, residentOf)};
 	const whole = {schema: 1, traces: [{name}], path: name, command, duration_ns: duration, events: blocks.length * 2 - totals.outstanding_count, heaps: [{process: 0, name: "malloc", handle: "0x0"}],
 		gaps: [], marks: [], state: [], findings: [], sample_bytes: 0, ...trace, totals};
 	return {trace: whole, cells: encodeCells(scene), scene};
@@ -158,6 +160,13 @@ export function makeLossy() {
 	Object.assign(made.trace, {gaps: [{from_ns: 3e9, to_ns: 8e9, count: 306000}],
 		state: [{kind: "losses", count: 306000, text: "306,000 calls are lost in one gap", command: "xheap info lossy.xht"}, {kind: "unknown_frees", count: 12, text: "12 frees of unknown blocks", command: "xheap info lossy.xht"}]});
 	made.trace.answer.growth = null;
+	return made;
+}
+
+/** The server, of which a sample was recorded. */
+export function makeSample() {
+	const made = makeServer({count: 3000, name: "sample.xht"});
+	Object.assign(made.trace, {sample_bytes: 8192, state: [{kind: "sample", text: "a sample of one byte in 8 KiB: numbers are estimates", command: "xheap info sample.xht"}]});
 	return made;
 }
 
