@@ -3,7 +3,8 @@
 # other goals install them (scripts/setup).
 BUILD ?= build
 PREFIX ?= /usr/local
-JOBS ?= 2
+# One more than two processors: some tests wait most of their time.
+JOBS ?= 3
 # Of make fuzz: libfuzzer, or afl for AFL++.
 ENGINE ?= libfuzzer
 # Debian changes this file with each package. What a build directory knows of libraries may be older.
@@ -23,11 +24,15 @@ setup-check setup-demo:
 strict: $(BUILD)/build.ninja
 	@scripts/strict $(BUILD)
 
-# Installs what is missing, builds, runs every test; ends with "N passed, N failed, N skipped".
+# Installs what is missing, builds, runs every test; ends with "N passed, N failed, N skipped". BOOT=no leaves out those that boot a machine of their own.
 check: setup-check
 	@$(MAKE) --no-print-directory strict all
 	@ninja -C $(BUILD) --quiet unit-programs live-programs
-	@tests/run --build $(BUILD) --jobs $(JOBS) $(TESTS)
+	@tests/run --build $(BUILD) --jobs $(JOBS) $(if $(filter no,$(BOOT)),--without live/boot/) $(TESTS)
+
+# Those alone.
+check-boot: TESTS = live/boot/
+check-boot: check
 
 # Unit tests, the long ones with an eighth of their rounds, and golden files: about a minute of processor time, where check takes a quarter of an hour.
 quick: setup-check
@@ -67,9 +72,9 @@ uninstall: $(BUILD)/build.ninja
 fuzz: setup-check
 	@scripts/fuzz --with $(ENGINE) $(SECONDS_EACH)
 
-# Hours of what check does in minutes: hundreds of kill rounds, a thousand rounds of hostile targets (live/hostile), whole test suites, every stack compared, half an
-# hour of long recordings beside 50 busy processes (live/long_run), twenty leaks in foreign programs (live/seeded), 200 power cuts (live/power_cuts), all tests
-# beside hostile sessions of another user (live/strangers), a boot of an emulated machine (live/emulated_boot); then a thousand attaches to each of some foreign
+# Hours of what check does in minutes: hundreds of kill rounds, a thousand rounds of hostile targets (live/strangers/hostile), whole test suites, every stack compared, half an
+# hour of long recordings beside 50 busy processes (live/session/long_run), twenty leaks in foreign programs (live/report/seeded), 200 power cuts (live/boot/power_cuts), all tests
+# beside hostile sessions of another user (live/strangers/beside), a boot of an emulated machine (live/boot/emulated); then a thousand attaches to each of some foreign
 # programs, which continue where they ended (tests/soak).
 soak: setup-check all
 	@scripts/setup yama
@@ -100,4 +105,4 @@ distcheck:
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all setup-check setup-demo strict check quick check-yama golden-update demo pictures install uninstall fuzz soak tested-with first-screen bench distcheck clean
+.PHONY: all setup-check setup-demo strict check check-boot quick check-yama golden-update demo pictures install uninstall fuzz soak tested-with first-screen bench distcheck clean

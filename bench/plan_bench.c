@@ -35,29 +35,29 @@ static void check(bool is_good)
 		fail("a plan that cannot be");
 }
 
-static uint32_t compare(enum plan_operator operation, enum plan_column column, uint32_t constant)
+static uint32_t compare(enum plan_operator operation, enum column_id column, uint32_t constant)
 {
 	return plan_apply(&plan, operation, plan_column(&plan, column), constant, PLAN_NOTHING);
 }
 
 static void make_count(void)
 {
-	plan.filter = plan_apply(&plan, PLAN_AND, compare(PLAN_AT_LEAST, PLAN_SIZE, plan_number(&plan, 64)),
-				 compare(PLAN_LESS, PLAN_SIZE, plan_number(&plan, 256)), PLAN_NOTHING);
+	plan.filter = plan_apply(&plan, PLAN_AND, compare(PLAN_AT_LEAST, COLUMN_SIZE, plan_number(&plan, 64)),
+				 compare(PLAN_LESS, COLUMN_SIZE, plan_number(&plan, 256)), PLAN_NOTHING);
 	check(plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING));
 }
 
 static void make_group(void)
 {
-	check(plan_key(&plan, plan_column(&plan, PLAN_STACK)));
+	check(plan_key(&plan, plan_column(&plan, COLUMN_STACK)));
 	check(plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING));
-	check(plan_aggregate(&plan, PLAN_SUM, plan_column(&plan, PLAN_SIZE)));
+	check(plan_aggregate(&plan, PLAN_SUM, plan_column(&plan, COLUMN_SIZE)));
 }
 
 static void make_top(void)
 {
-	check(plan_output(&plan, plan_column(&plan, PLAN_ID)));
-	check(plan_output(&plan, plan_column(&plan, PLAN_SIZE)));
+	check(plan_output(&plan, plan_column(&plan, COLUMN_ID)));
+	check(plan_output(&plan, plan_column(&plan, COLUMN_SIZE)));
 	check(plan_order(&plan, 1, true));
 	plan.limit = 10;
 }
@@ -65,22 +65,22 @@ static void make_top(void)
 /* Blocks that were freed, by both stacks, and how long they lived together. */
 static void make_frees(void)
 {
-	plan.filter = compare(PLAN_AT_MOST, PLAN_END_KIND, plan_number(&plan, HEAP_END_DESTROY));
-	check(plan_key(&plan, plan_column(&plan, PLAN_STACK)));
-	check(plan_key(&plan, plan_column(&plan, PLAN_FREE_STACK)));
+	plan.filter = compare(PLAN_AT_MOST, COLUMN_END_KIND, plan_number(&plan, HEAP_END_DESTROY));
+	check(plan_key(&plan, plan_column(&plan, COLUMN_STACK)));
+	check(plan_key(&plan, plan_column(&plan, COLUMN_FREE_STACK)));
 	check(plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING));
 	check(plan_aggregate(&plan, PLAN_SUM,
-			     plan_apply(&plan, PLAN_SUBTRACT, plan_column(&plan, PLAN_END),
-					plan_column(&plan, PLAN_BIRTH), PLAN_NOTHING)));
+			     plan_apply(&plan, PLAN_SUBTRACT, plan_column(&plan, COLUMN_END),
+					plan_column(&plan, COLUMN_BIRTH), PLAN_NOTHING)));
 }
 
 static void make_history(void)
 {
-	plan.filter = compare(PLAN_EQUAL, PLAN_ADDRESS, plan_number(&plan, numbers[0]));
-	check(plan_output(&plan, plan_column(&plan, PLAN_ID)));
-	check(plan_output(&plan, plan_column(&plan, PLAN_BIRTH)));
-	check(plan_output(&plan, plan_column(&plan, PLAN_END)));
-	check(plan_output(&plan, plan_column(&plan, PLAN_SIZE)));
+	plan.filter = compare(PLAN_EQUAL, COLUMN_ADDRESS, plan_number(&plan, numbers[0]));
+	check(plan_output(&plan, plan_column(&plan, COLUMN_ID)));
+	check(plan_output(&plan, plan_column(&plan, COLUMN_BIRTH)));
+	check(plan_output(&plan, plan_column(&plan, COLUMN_END)));
+	check(plan_output(&plan, plan_column(&plan, COLUMN_SIZE)));
 }
 
 static void make_live(void)
@@ -90,14 +90,14 @@ static void make_live(void)
 		fail("a position");
 	plan.allocations = &filter;
 	check(plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING));
-	check(plan_aggregate(&plan, PLAN_SUM, plan_column(&plan, PLAN_SIZE)));
+	check(plan_aggregate(&plan, PLAN_SUM, plan_column(&plan, COLUMN_SIZE)));
 }
 
 static void make_rows(void)
 {
-	static const enum plan_column columns[] = {PLAN_ID,       PLAN_TID,      PLAN_SIZE,  PLAN_BIRTH,
-						   PLAN_END,      PLAN_END_KIND, PLAN_STACK, PLAN_FREE_STACK,
-						   PLAN_FREE_TID, PLAN_ADDRESS};
+	static const enum column_id columns[] = {COLUMN_ID,       COLUMN_TID,      COLUMN_SIZE,  COLUMN_BIRTH,
+						 COLUMN_END,      COLUMN_END_KIND, COLUMN_STACK, COLUMN_FREE_STACK,
+						 COLUMN_FREE_TID, COLUMN_ADDRESS};
 	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
 		check(plan_output(&plan, plan_column(&plan, columns[i])));
 }
@@ -105,7 +105,7 @@ static void make_rows(void)
 /* The most frequent address, and a time behind nine tenths of the trace. */
 static void make_values(void)
 {
-	check(plan_key(&plan, plan_column(&plan, PLAN_ADDRESS)));
+	check(plan_key(&plan, plan_column(&plan, COLUMN_ADDRESS)));
 	check(plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING));
 	check(plan_order(&plan, 1, true));
 	plan.limit = 1;
@@ -154,7 +154,7 @@ int main(int count, char **arguments)
 	table = found;
 	heap_filter_init(&filter);
 	heap_filter_prepare(&filter, table, NULL, &diag);
-	plan_init(&plan, PLAN_ALLOCATIONS);
+	plan_init(&plan, COLUMNS_OF_ALLOCATIONS);
 	queries[query].make();
 	const struct plan_target target = {.trace = trace, .table = table, .memory_bytes = UINT64_C(1) << 30};
 	struct plan_run *run = plan_open(&plan, &target);
@@ -164,9 +164,6 @@ int main(int count, char **arguments)
 		fail(arguments[2]);
 	if (queries[query].make == make_values)
 		printf("%" PRId64 "\n", table->duration_ns / 10 * 9);
-	uint64_t read, left_out;
-	plan_run_counts(run, &read, &left_out);
-	fprintf(stderr, "groups read %" PRIu64 ", left out %" PRIu64 "\n", read, left_out);
 	plan_close(run);
 	plan_fini(&plan);
 	heap_filter_fini(&filter);

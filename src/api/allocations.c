@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Allocations: groups of the table as columns, those that pass. */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "api/api.h"
+#include "api/row_members.h"
 #include "base/memory.h"
-#include "query/scan.h"
-#include "table/weight.h"
 
 _Static_assert(XHEAP_END_FREE == (int)HEAP_END_FREE && XHEAP_END_EXIT == (int)HEAP_END_EXIT &&
 		       XHEAP_END_OPEN == (int)HEAP_END_OPEN,
@@ -17,68 +15,78 @@ _Static_assert(XHEAP_ALLOCATION_REALLOC == (int)HEAP_REALLOC && XHEAP_ALLOCATION
 		       XHEAP_ALLOCATION_EARLIER == (int)HEAP_EARLIER,
 	       "flags, too");
 
-struct allocation_columns {
-	uint32_t number[PACK_ROWS], stack[PACK_ROWS], function[PACK_ROWS], end_stack[PACK_ROWS],
-		end_function[PACK_ROWS], thread[PACK_ROWS], end_thread[PACK_ROWS], heap[PACK_ROWS], previous[PACK_ROWS];
-	uint8_t end[PACK_ROWS], flags[PACK_ROWS];
-	int64_t birth_ns[PACK_ROWS], end_ns[PACK_ROWS];
-	uint64_t address[PACK_ROWS], size[PACK_ROWS], usable_size[PACK_ROWS], weight_count[PACK_ROWS],
-		weight_bytes[PACK_ROWS];
+#define X(member, column) PLACE_##member,
+enum { ALLOCATION_MEMBERS(X) MEMBER_COUNT };
+#undef X
+
+static const struct {
+	enum column_id column;
+	size_t bytes; /* of a value in a batch */
+} members[] = {
+#define X(member, column) {column, sizeof(*((xheap_allocation_batch *)0)->member)},
+	ALLOCATION_MEMBERS(X)
+#undef X
 };
 
 struct xheap_allocations {
 	struct xheap_trace *trace;
-	struct api_filter filter;
+	struct api_request question;
 	struct heap_scan scan;
 	bool has_scan;
-	struct allocation_columns columns;
-	uint32_t count, next; /* rows in the columns; those given out */
+	uint64_t columns[MEMBER_COUNT][PACK_ROWS]; /* of the rows of a group that pass; as wide as in a batch */
+	uint32_t count, next;                      /* rows in the columns; those given out */
 	xheap_allocation_batch batch;
 	xheap_allocation allocation;
 	int over; /* XHEAP_END, or the error after which nothing more is read */
 };
 
+#define COLUMN(allocations, member) \
+	((__typeof__(((xheap_allocation_batch *)0)->member))(const void *)(allocations)->columns[PLACE_##member])
+
 /* ---- rows ---- */
 
-static void row_add(struct xheap_allocations *allocations, uint32_t number, const struct heap_allocation *row,
-		    const struct heap_details *details)
+/* The rows that pass and begin in the range. */
+static uint32_t rows_pick(const struct xheap_allocations *allocations, const struct heap_rows *rows,
+			  uint8_t picks[PACK_ROWS])
 {
-	assert(row->site < allocations->trace->table->site_count);
-	static const struct heap_site nowhere = {0, HEAP_NONE};
-	const struct heap_site *sites = allocations->trace->table->sites, *site = &sites[row->site];
-	const struct heap_site *end_site = row->end_site == HEAP_NONE ? &nowhere : &sites[row->end_site];
-	struct heap_weight weight = heap_weigh(allocations->trace->table, row);
-	struct allocation_columns *to = &allocations->columns;
-	uint32_t i = allocations->count++;
-	to->number[i] = number;
-	to->end[i] = row->end;
-	to->flags[i] = row->flags;
-	to->birth_ns[i] = row->birth_ns;
-	to->end_ns[i] = row->end_ns;
-	to->address[i] = details->address;
-	to->size[i] = row->size_bytes;
-	to->usable_size[i] = row->size_bytes + heap_slack(details);
-	to->stack[i] = site->stack;
-	to->function[i] = site->entry;
-	to->end_stack[i] = end_site->stack;
-	to->end_function[i] = end_site->entry;
-	to->thread[i] = row->thread;
-	to->end_thread[i] = details->end_thread;
-	to->heap[i] = row->heap;
-	to->previous[i] = details->previous;
-	to->weight_count[i] = weight.count;
-	to->weight_bytes[i] = weight.bytes;
+	struct heap_range range = allocations->question.range;
+	const int64_t *births = (const int64_t *)rows->columns.numbers[PACK_BIRTH];
+	uint32_t count = 0;
+	for
+		heap_rows_each (rows, i)
+			if (births[i] >= range.from_ns && births[i] <= range.to_ns)
+				picks[count++] = (uint8_t)i;
+	return count;
 }
 
-static void rows_add(struct xheap_allocations *allocations, const struct heap_rows *rows)
+#define NARROW(type) \
+	for (uint32_t i = 0; i < count; i++) \
+		((type *)to)[i] = (type)values[picks ? picks[i] : i];
+
+static void values_narrow(void *to, size_t bytes, const uint64_t *values, const uint8_t *picks, uint32_t count)
 {
-	struct heap_range range = allocations->filter.range;
-	for
-		heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			if (row.birth_ns >= range.from_ns && row.birth_ns <= range.to_ns)
-				row_add(allocations, rows->first + i, &row, &rows->details[i]);
-		}
+	if (bytes == sizeof(uint8_t))
+		NARROW(uint8_t)
+	else if (bytes == sizeof(uint32_t))
+		NARROW(uint32_t)
+	else if (to != values)
+		NARROW(uint64_t)
+}
+
+static void rows_take(struct xheap_allocations *allocations, const struct heap_rows *rows)
+{
+	const struct column_rows from = column_rows_of(allocations->trace->table, rows);
+	uint8_t picks[PACK_ROWS], absent[PACK_ROWS];
+	uint64_t room[PACK_ROWS];
+	uint32_t count = rows_pick(allocations, rows, picks);
+	bool are_all = count == rows->count;
+	allocations->count = count;
+	for (unsigned i = 0; i < MEMBER_COUNT && count; i++) {
+		void *to = allocations->columns[i];
+		uint64_t *values = are_all && members[i].bytes == sizeof(*values) ? to : room;
+		column_find(COLUMNS_OF_ALLOCATIONS, members[i].column)->fill(&from, values, absent);
+		values_narrow(to, members[i].bytes, values, are_all ? NULL : picks, count);
+	}
 }
 
 static int next_work(void *context, struct diag *diag)
@@ -93,7 +101,7 @@ static int next_work(void *context, struct diag *diag)
 	/* So it is if this is given up in its middle. */
 	allocations->over = -ENOMEM;
 	while (!allocations->count && (rows = heap_scan_next(&allocations->scan)))
-		rows_add(allocations, rows);
+		rows_take(allocations, rows);
 	int error = api_trace_check(allocations->trace, diag);
 	if (error)
 		allocations->count = 0;
@@ -116,15 +124,18 @@ static int open_work(void *context, struct diag *diag)
 	opening->allocations = allocations;
 	allocations->trace = opening->trace;
 	api_trace_hold(opening->trace);
-	filter_request_init(&allocations->filter.asked);
-	struct heap_names *names;
-	int error = api_trace_names(opening->trace, false, &names, diag);
-	error = error ? error : api_filter_make(&allocations->filter, opening->given, opening->trace, names, diag);
+	struct api_request *question = &allocations->question;
+	int error = api_request_take(question, opening->given, opening->trace, false, diag);
 	if (error)
 		return error;
-	struct heap_range range = allocations->filter.range;
+	question->request.without_windows = true;
+	error = api_request_prepare(question, opening->trace, diag);
+	error = error ? error : analysis_range(&question->asked, opening->trace->trace, false, &question->range, diag);
+	if (error)
+		return error;
+	struct heap_range range = question->range;
 	const struct heap_scan_plan plan = {
-		range.from_ns, range.to_ns, INT64_MAX, PACK_EVERYTHING, &allocations->filter.asked.filter, NULL};
+		range.from_ns, range.to_ns, INT64_MAX, PACK_EVERYTHING, question->analysis.sources[0].filter, NULL};
 	heap_scan_begin(&allocations->scan, opening->trace->table, &plan, NULL);
 	allocations->has_scan = true;
 	return 0;
@@ -151,31 +162,15 @@ static int fetch(struct xheap_allocations *allocations, xheap_error *error)
 API int xheap_allocations_next_batch(xheap_allocations *allocations, const xheap_allocation_batch **batch,
 				     xheap_error *error)
 {
-	int status = allocations->next && allocations->next < allocations->count ? XHEAP_OK : fetch(allocations, error);
-	const struct allocation_columns *from = &allocations->columns;
+	bool has_some = allocations->next && allocations->next < allocations->count;
+	int status = has_some ? XHEAP_OK : fetch(allocations, error);
 	uint32_t at = allocations->next;
 	*batch = NULL;
 	if (status != XHEAP_OK)
 		return status;
-	allocations->batch = (xheap_allocation_batch){.count = allocations->count - at,
-						      .number = from->number + at,
-						      .end = from->end + at,
-						      .flags = from->flags + at,
-						      .birth_ns = from->birth_ns + at,
-						      .end_ns = from->end_ns + at,
-						      .address = from->address + at,
-						      .size = from->size + at,
-						      .usable_size = from->usable_size + at,
-						      .stack = from->stack + at,
-						      .function = from->function + at,
-						      .end_stack = from->end_stack + at,
-						      .end_function = from->end_function + at,
-						      .thread = from->thread + at,
-						      .end_thread = from->end_thread + at,
-						      .heap = from->heap + at,
-						      .previous = from->previous + at,
-						      .weight_count = from->weight_count + at,
-						      .weight_bytes = from->weight_bytes + at};
+#define X(member, column) .member = COLUMN(allocations, member) + at,
+	allocations->batch = (xheap_allocation_batch){ALLOCATION_MEMBERS(X).count = allocations->count - at};
+#undef X
 	allocations->next = allocations->count;
 	*batch = &allocations->batch;
 	return XHEAP_OK;
@@ -184,29 +179,13 @@ API int xheap_allocations_next_batch(xheap_allocations *allocations, const xheap
 API int xheap_allocations_next(xheap_allocations *allocations, const xheap_allocation **allocation, xheap_error *error)
 {
 	int status = allocations->next < allocations->count ? XHEAP_OK : fetch(allocations, error);
-	const struct allocation_columns *from = &allocations->columns;
 	*allocation = NULL;
 	if (status != XHEAP_OK)
 		return status;
 	uint32_t i = allocations->next++;
-	allocations->allocation = (xheap_allocation){.number = from->number[i],
-						     .end = from->end[i],
-						     .flags = from->flags[i],
-						     .birth_ns = from->birth_ns[i],
-						     .end_ns = from->end_ns[i],
-						     .address = from->address[i],
-						     .size = from->size[i],
-						     .usable_size = from->usable_size[i],
-						     .stack = from->stack[i],
-						     .function = from->function[i],
-						     .end_stack = from->end_stack[i],
-						     .end_function = from->end_function[i],
-						     .thread = from->thread[i],
-						     .end_thread = from->end_thread[i],
-						     .heap = from->heap[i],
-						     .previous = from->previous[i],
-						     .weight_count = from->weight_count[i],
-						     .weight_bytes = from->weight_bytes[i]};
+#define X(member, column) .member = COLUMN(allocations, member)[i],
+	allocations->allocation = (xheap_allocation){ALLOCATION_MEMBERS(X)};
+#undef X
 	*allocation = &allocations->allocation;
 	return XHEAP_OK;
 }
@@ -217,7 +196,7 @@ API void xheap_allocations_close(xheap_allocations *allocations)
 		return;
 	if (allocations->has_scan)
 		heap_scan_end(&allocations->scan);
-	api_filter_fini(&allocations->filter);
+	api_request_fini(&allocations->question);
 	api_trace_release(allocations->trace);
 	free(allocations);
 }

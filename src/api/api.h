@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "action/report/action.h"
+#include "analysis/analysis.h"
 #include "base/diag.h"
 #include "query/filter_words.h"
 #include "xheap/xheap.h"
@@ -47,13 +47,11 @@ struct xheap_trace {
 	unsigned references;
 	xheap_callbacks callbacks;
 	char *path, *session; /**< session: whose trace it is, or NULL */
-	struct trace *trace;
-	bool without_index, without_files;
-	struct heap_table *table; /**< NULL: not made yet */
-	char *index_path;         /**< it is this one; NULL: none */
-	struct symbols *symbols;
-	struct heap_names *names, *line_names; /**< NULL: not made yet; line_names has a frame for each line */
-	bool is_spoiled;                       /**< these, given up in their middle */
+	struct opened_options options;
+	struct opened_trace *opened; /**< has the names, too */
+	struct trace *trace;         /**< that of `opened` */
+	struct heap_table *table;    /**< the same; NULL: not made yet */
+	bool is_spoiled;             /**< the names, given up in their middle */
 	xheap_trace_info info;
 	struct {
 		xheap_process *processes;
@@ -77,8 +75,8 @@ void api_trace_release(struct xheap_trace *trace);
 int api_run_locked(struct xheap_trace *trace, xheap_error *error, int (*work)(void *context, struct diag *diag),
 		   void *context);
 
-/** With the lock held, in api_run(): make the allocations. Return 0 or a negative errno. */
-int api_trace_table(struct xheap_trace *trace, struct diag *diag);
+/** Return how the trace's callbacks hear of progress. */
+struct analysis_caller api_trace_caller(struct xheap_trace *trace);
 
 /** With the lock held, in api_run(): set *out to the names, which stay the trace's. Return 0 or a negative errno. */
 int api_trace_names(struct xheap_trace *trace, bool with_lines, struct heap_names **out, struct diag *diag);
@@ -91,22 +89,22 @@ xheap_frames *api_frames_new(struct xheap_trace *trace, const struct heap_names 
 
 /* ---- filters ---- */
 
-/** A filter as given, in the model's terms. Zero it. */
-struct api_filter {
+/** A question with the filter as given. Zero it. */
+struct api_request {
 	struct filter_request asked;
 	struct heap_range range; /**< INT64_MIN, INT64_MAX: no end */
+	struct analysis_request request;
+	struct analysis analysis;
 };
 
-/** Take the filter (NULL: all pass), and look at the trace, whose lock is held. 0, -EINVAL, or -ENOMSG when required
-    frames are nowhere. */
-int api_filter_make(struct api_filter *filter, const xheap_filter *given, struct xheap_trace *trace,
-		    struct heap_names *names, struct diag *diag);
+/** Take the filter (NULL: all pass), and make a request about the trace, whose lock is held. Return 0 or -EINVAL. */
+int api_request_take(struct api_request *question, const xheap_filter *given, struct xheap_trace *trace,
+		      bool with_lines, struct diag *diag);
 
-/** Free the filter. */
-void api_filter_fini(struct api_filter *filter);
+/** Open and prepare the request; the trace has its table then. Return as analysis_prepare(). */
+int api_request_prepare(struct api_request *question, struct xheap_trace *trace, struct diag *diag);
 
-/** -ENOMSG with the reason when none of the patterns matches a frame of the trace. `what` is for the message. */
-int api_patterns_check(const struct heap_patterns *patterns, const char *what, struct heap_names *names,
-		       struct diag *diag);
+/** Free the question. */
+void api_request_fini(struct api_request *question);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "api/api.h"
+#include "api/row_members.h"
 #include "base/memory.h"
 #include "match/point_stream.h"
 
@@ -94,23 +95,13 @@ static bool cut_batch(struct xheap_events *events)
 	       is_in_range(events, first + count))
 		count++;
 	const struct trace_block *from = events->rows;
+#define X(member, from_member, column) .member = from->from_member + row,
 	events->batch = (xheap_event_batch){.first_number = events->stream ? events->number : UINT64_MAX,
 					    .count = count,
 					    .process = from->process,
 					    .thread = from->thread,
-					    .time_ns = from->time_ns + row,
-					    .duration_ns = from->duration_ns + row,
-					    .kind = from->kind + row,
-					    .flags = from->flags + row,
-					    .function = from->entry + row,
-					    .heap = from->heap + row,
-					    .stack = from->stack + row,
-					    .result = from->result + row,
-					    .address = from->address + row,
-					    .previous_address = from->previous + row,
-					    .size = from->size + row,
-					    .usable_size = from->usable + row,
-					    .argument = from->argument + row};
+					    EVENT_MEMBERS(X)};
+#undef X
 	events->next += count;
 	events->number += count;
 	return true;
@@ -187,19 +178,9 @@ static void batch_shorten(xheap_event_batch *batch, uint32_t gone)
 {
 	batch->count -= gone;
 	batch->first_number += batch->first_number == UINT64_MAX ? 0 : gone;
-	batch->time_ns += gone;
-	batch->duration_ns += gone;
-	batch->kind += gone;
-	batch->flags += gone;
-	batch->function += gone;
-	batch->heap += gone;
-	batch->stack += gone;
-	batch->result += gone;
-	batch->address += gone;
-	batch->previous_address += gone;
-	batch->size += gone;
-	batch->usable_size += gone;
-	batch->argument += gone;
+#define X(member, from_member, column) batch->member += gone;
+	EVENT_MEMBERS(X)
+#undef X
 }
 
 API int xheap_events_next_batch(xheap_events *events, const xheap_event_batch **batch, xheap_error *error)
@@ -219,25 +200,15 @@ static void event_take(struct xheap_events *events, uint32_t i)
 	assert(i < events->batch.count);
 	const xheap_event_batch *batch = &events->batch;
 	const struct trace_dictionary *dictionary = trace_dictionary(events->trace->trace);
+#define X(member, from_member, column) .member = batch->member[i],
 	events->event =
 		(xheap_event){.number = batch->first_number == UINT64_MAX ? UINT64_MAX : batch->first_number + i,
-			      .time_ns = batch->time_ns[i],
-			      .duration_ns = batch->duration_ns[i],
-			      .kind = batch->kind[i],
-			      .flags = batch->flags[i],
 			      .process = batch->process,
 			      .thread = batch->thread,
-			      .heap = batch->heap[i],
-			      .function = batch->function[i],
 			      .pid = dictionary->processes[batch->process].pid,
 			      .tid = dictionary->threads[batch->thread].tid,
-			      .stack = batch->stack[i],
-			      .result = batch->result[i],
-			      .address = batch->address[i],
-			      .previous_address = batch->previous_address[i],
-			      .size = batch->size[i],
-			      .usable_size = batch->usable_size[i],
-			      .argument = batch->argument[i]};
+			      EVENT_MEMBERS(X)};
+#undef X
 }
 
 API int xheap_events_next(xheap_events *events, const xheap_event **event, xheap_error *error)

@@ -3,10 +3,7 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "action/report/report.h"
 #include "api/api.h"
-#include "match/moment.h"
-#include "query/nearest.h"
 
 _Static_assert(XHEAP_AIFI == (int)HEAP_AIFI && XHEAP_AOFO == (int)HEAP_AOFO && XHEAP_CLASS_ANY == (int)HEAP_CLASS_NONE,
 	       "classes go as they are");
@@ -139,45 +136,43 @@ static int take(struct filter_request *asked, const xheap_filter *given, struct 
 	return 0;
 }
 
-int api_patterns_check(const struct heap_patterns *patterns, const char *what, struct heap_names *names,
-		       struct diag *diag)
+int api_request_take(struct api_request *question, const xheap_filter *given, struct xheap_trace *trace,
+		     bool with_lines, struct diag *diag)
 {
-	char text[400];
-	for (size_t i = 0; i < patterns->count; i++)
-		if (patterns->items[i].hits)
-			return 0;
-	if (!patterns->count)
-		return 0;
-	heap_pattern_missing(&patterns->items[0], names, text, sizeof(text));
-	return diag_fail(diag, ENOMSG, "%s: %s", what, text);
-}
-
-int api_filter_make(struct api_filter *filter, const xheap_filter *given, struct xheap_trace *trace,
-		    struct heap_names *names, struct diag *diag)
-{
-	struct heap_filter *made = &filter->asked.filter;
+	static const char *const pattern_words[] = {"require_frames", "require_free_frames"};
+	struct heap_names *names;
 	xheap_filter own;
-	filter_request_init(&filter->asked);
+	filter_request_init(&question->asked);
 	xheap_filter_init(&own, sizeof(own));
-	int error = api_take(&own, sizeof(own), given, "xheap_filter", diag);
+	int error = api_trace_names(trace, with_lines, &names, diag);
+	error = error ? error : api_take(&own, sizeof(own), given, "xheap_filter", diag);
 	error = error ? error : check(&own, diag);
 	if (error)
 		return error;
-	filter->range = (struct heap_range){own.from_ns, own.to_ns};
-	error = take(&filter->asked, &own, diag);
-	error = error ? error : api_trace_table(trace, diag);
-	error = error ? error
-		      : filter_word_resolve_moment(&filter->asked, trace_dictionary(trace->trace)->start_realtime_ns,
-						   &filter->range, diag);
-	error = error ? error : heap_moment_find(&made->moment, trace->table, diag);
-	error = error ? error : heap_filter_prepare(made, trace->table, names, diag);
-	/* The texts are the caller's, and have been looked at. */
-	made->heap_count = 0;
-	error = error ? error : api_patterns_check(&made->required, "require_frames", names, diag);
-	return error ? error : api_patterns_check(&made->required_of_free, "require_free_frames", names, diag);
+	question->range = (struct heap_range){own.from_ns, own.to_ns};
+	question->request = (struct analysis_request){.source_count = 1,
+						      .opened = &trace->opened,
+						      .ranges = &question->range,
+						      .asked = &question->asked,
+						      .names = names,
+						      .session = trace->session,
+						      .pattern_words = pattern_words,
+						      .caller = api_trace_caller(trace)};
+	return take(&question->asked, &own, diag);
 }
 
-void api_filter_fini(struct api_filter *filter)
+int api_request_prepare(struct api_request *question, struct xheap_trace *trace, struct diag *diag)
 {
-	filter_request_fini(&filter->asked);
+	int error = analysis_open(&question->analysis, &question->request, diag);
+	error = error ? error : analysis_prepare(&question->analysis, diag);
+	/* The texts are the caller's, and have been looked at. */
+	question->asked.filter.heap_count = 0;
+	trace->table = trace->opened->table;
+	return error;
+}
+
+void api_request_fini(struct api_request *question)
+{
+	analysis_close(&question->analysis);
+	filter_request_fini(&question->asked);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports: the actions of the command, with their rows. */
 #include "action/actions/action_table.h"
-#include "action/report/report.h"
+#include "export/export.h"
 
 #include <errno.h>
 #include <math.h>
@@ -22,13 +22,10 @@ API_INIT(xheap_report_options, .top = TOP_DEFAULT)
 struct xheap_report {
 	struct xheap_trace *trace;
 	xheap_report_options options;
-	struct api_filter filter;
+	struct api_request question;
 	struct heap_cull cull;
 	struct heap_patterns callers;
-	struct heap_window window;
-	bool has_window, has_rows;
-	struct action_source source;
-	struct action_input input;
+	bool has_rows;
 	struct report_part part;
 	struct report report;
 	xheap_totals totals;
@@ -120,7 +117,7 @@ static void list_rows(struct xheap_report *report)
 {
 	const struct report_part *part = &report->part;
 	const struct action *action = part->action;
-	const struct heap_window *window = action_window(&report->source, action);
+	const struct heap_window *window = action_window(&report->question.analysis.sources[0], action);
 	uint32_t *places = places_of_rows(&part->rows);
 	for (unsigned i = 0; i < action->extra_count; i++)
 		report->extra_names[i] = action->extra[i].name;
@@ -156,7 +153,7 @@ static void list_rows(struct xheap_report *report)
 
 static void list_totals(struct xheap_report *report)
 {
-	const struct heap_window *window = &report->window;
+	const struct heap_window *window = report->question.analysis.sources[0].window;
 	const struct heap_table *table = report->trace->table;
 	const struct action_rows *rows = &report->part.rows;
 	xheap_numbers *numbers = &report->numbers[report->row_count];
@@ -183,39 +180,35 @@ struct report_making {
 	struct xheap_report *report;
 };
 
-static int ask(struct xheap_report *report, struct heap_names *names, enum heap_by by, struct diag *diag)
+static int ask(struct xheap_report *report, enum heap_by by, struct diag *diag)
 {
-	struct xheap_trace *trace = report->trace;
-	struct heap_range range = report->filter.range, whole = {0, trace->table->duration_ns};
-	bool has_range = range.from_ns != INT64_MIN || range.to_ns != INT64_MAX;
-	range.from_ns = range.from_ns == INT64_MIN ? whole.from_ns : range.from_ns;
-	range.to_ns = range.to_ns == INT64_MAX ? whole.to_ns : range.to_ns;
-	int error = report_check(&report->part, 1, trace->table, &report->filter.asked.filter, range, by, diag);
+	struct api_request *question = &report->question;
+	const struct filter_request *asked = &question->asked;
+	struct heap_range range = question->range;
+	question->request.by = by;
+	question->request.parts = &report->part;
+	question->request.part_count = 1;
+	question->request.cull = &report->cull;
+	question->request.callers_of = &report->callers;
+	question->request.layout = (struct text_layout){.width = TEXT_WIDTH_DEFAULT,
+							.has_unicode = text_has_unicode(),
+							.has_all_frames = report->options.without_default_cull};
+	int error = api_request_prepare(question, report->trace, diag);
 	if (error)
 		return error;
-	heap_window_make(&report->window, trace->table, &report->filter.asked.filter, range, by, false);
-	report->has_window = true;
-	report->source = (struct action_source){.path = trace->path,
-						.session = trace->session,
-						.trace = trace->trace,
-						.table = trace->table,
-						.filter = &report->filter.asked.filter,
-						.window = &report->window,
-						.names = names};
-	report->input = (struct action_input){
-		.sources = &report->source, .source_count = 1, .cull = &report->cull, .callers_of = &report->callers};
-	report->input.layout = (struct text_layout){.width = TEXT_WIDTH_DEFAULT,
-						    .has_unicode = text_has_unicode(),
-						    .has_all_frames = report->options.without_default_cull};
-	report->report = (struct report){.input = &report->input,
-					 .parts = &report->part,
-					 .part_count = 1,
-					 .filters = report->filter.asked.notes,
-					 .filter_count = report->filter.asked.note_count,
-					 .has_range = has_range};
+	report->report =
+		(struct report){.diff = {.input = &question->analysis.input, .runs = {1}},
+				.parts = &report->part,
+				.part_count = 1,
+				.filters = asked->notes,
+				.filter_count = asked->note_count,
+				.has_range = range.from_ns != INT64_MIN || range.to_ns != INT64_MAX || asked->moment};
 	report->has_rows = true;
 	report_make(&report->report, report->options.top);
-	return 0;
+	error = api_trace_check(report->trace, diag);
+	return error ? error
+		     : analysis_check_patterns(&report->callers, "callers_of", action_names(&question->analysis.input),
+					       &question->request.caller, diag);
 }
 
 static int make_work(void *context, struct diag *diag)
@@ -226,21 +219,15 @@ static int make_work(void *context, struct diag *diag)
 	making->report = report;
 	report->trace = making->trace;
 	api_trace_hold(making->trace);
-	filter_request_init(&report->filter.asked);
 	xheap_report_options_init(&report->options, sizeof(report->options));
 	int error = api_take(&report->options, sizeof(report->options), making->given, "xheap_report_options", diag);
 	error = error ? error : choose(&report->options, &report->part, &by, diag);
 	error = error ? error : add_cull(report, diag);
 	if (error)
 		return error;
-	struct heap_names *names;
-	error = api_trace_names(report->trace, report->options.with_lines, &names, diag);
-	error = error ? error : api_filter_make(&report->filter, report->options.filter, report->trace, names, diag);
-	if (error)
-		return error;
-	error = ask(report, names, by, diag);
-	error = error ? error : api_trace_check(report->trace, diag);
-	error = error ? error : api_patterns_check(&report->callers, "callers_of", names, diag);
+	error = api_request_take(&report->question, report->options.filter, report->trace, report->options.with_lines,
+				 diag);
+	error = error ? error : ask(report, by, diag);
 	if (error)
 		return error;
 	list_rows(report);
@@ -285,8 +272,8 @@ static int row_frames_work(void *context, struct diag *diag)
 		return diag_fail(diag, EINVAL, "rows of the action %s are no stacks", report->part.action->name);
 	if (naming->row >= report->row_count)
 		return diag_fail(diag, EINVAL, "the report has no row %u", naming->row);
-	naming->frames =
-		api_frames_new(report->trace, report->source.names, report->part.rows.rows[naming->row]->group);
+	naming->frames = api_frames_new(report->trace, action_names(&report->question.analysis.input),
+					report->part.rows.rows[naming->row]->group);
 	return 0;
 }
 
@@ -312,7 +299,7 @@ static int write_work(void *context, struct diag *diag)
 		return diag_fail(diag, EINVAL, "there is no format %u", writing->format);
 	struct sink out;
 	sink_to_memory(&out);
-	report_write(&writing->report->report, (enum report_format)writing->format, &out);
+	export_formats[writing->format].write(&writing->report->report, &out);
 	if (out.error)
 		return sink_end(&out);
 	writing->text = sink_take(&out, &writing->length);
@@ -338,20 +325,16 @@ API void xheap_report_free(xheap_report *report)
 {
 	if (!report)
 		return;
-	if (report->has_rows) {
+	if (report->has_rows)
 		report_fini(&report->report);
-		action_input_fini(&report->input);
-	}
-	if (report->has_window)
-		heap_window_fini(&report->window);
 	for (uint32_t i = 0; i < report->row_count; i++)
 		free(report->by[i]);
 	free(report->by);
 	free(report->rows);
 	free(report->numbers);
+	api_request_fini(&report->question);
 	heap_cull_fini(&report->cull);
 	heap_patterns_fini(&report->callers);
-	api_filter_fini(&report->filter);
 	api_trace_release(report->trace);
 	free(report);
 }

@@ -7,13 +7,10 @@
 #include <unistd.h>
 
 #include "action/report/losses.h"
-#include "action/report/report.h"
 #include "api/api.h"
 #include "base/memory.h"
-#include "match/match.h"
 #include "session/control/controller.h"
 #include "session/directory/directory.h"
-#include "table/index_cache.h"
 #include "table/weight.h"
 #include "trace/merge.h"
 
@@ -47,12 +44,7 @@ void api_trace_hold(struct xheap_trace *trace)
 
 static void trace_free(struct xheap_trace *trace)
 {
-	heap_names_free(trace->names);
-	heap_names_free(trace->line_names);
-	if (trace->symbols)
-		symbols_free(trace->symbols);
-	heap_table_free(trace->table);
-	trace_close(trace->trace);
+	opened_trace_release(trace->opened);
 	free(trace->lists.processes);
 	free(trace->lists.threads);
 	free(trace->lists.images);
@@ -62,7 +54,6 @@ static void trace_free(struct xheap_trace *trace)
 	free(trace->lists.samples);
 	free(trace->lists.options);
 	free(trace->path);
-	free(trace->index_path);
 	free(trace->session);
 	pthread_mutex_destroy(&trace->lock);
 	free(trace);
@@ -92,29 +83,18 @@ static void show_progress(void *cookie, uint64_t done, uint64_t all)
 	callbacks->on_progress(callbacks->user, done < all ? done : all, all);
 }
 
-static int read_index(struct xheap_trace *trace)
+struct analysis_caller api_trace_caller(struct xheap_trace *trace)
 {
-	return index_cache_read(&trace->table, trace->trace, trace->path, &trace->index_path);
-}
-
-int api_trace_table(struct xheap_trace *trace, struct diag *diag)
-{
-	struct heap_build how = {
-		.fd = -1, .progress = trace->callbacks.on_progress ? show_progress : NULL, .cookie = &trace->callbacks};
-	if (trace->table || (!trace->without_index && !read_index(trace)))
-		return 0;
-	int error = heap_table_build(&trace->table, trace->trace, &how, diag);
-	if (error)
-		diag_prefix(diag, "%s", trace->path);
-	return error;
+	return (struct analysis_caller){.progress = trace->callbacks.on_progress ? show_progress : NULL,
+					.context = &trace->callbacks};
 }
 
 int api_trace_check(const struct xheap_trace *trace, struct diag *diag)
 {
-	if (!*trace->table->is_damaged)
+	if (opened_table_is_good(trace->opened->table))
 		return 0;
-	return trace->index_path
-		       ? diag_fail(diag, EBADMSG, "the index %s is damaged: remove it", trace->index_path)
+	return trace->opened->index_path
+		       ? diag_fail(diag, EBADMSG, "the index %s is damaged: remove it", trace->opened->index_path)
 		       : diag_fail(diag, EIO, "%s: the table of allocations could not be read again", trace->path);
 }
 
@@ -123,15 +103,7 @@ int api_trace_names(struct xheap_trace *trace, bool with_lines, struct heap_name
 	if (trace->is_spoiled)
 		return diag_fail(diag, ENOMEM, "%s: there was no memory for all names of its code; open it again",
 				 trace->path);
-	struct heap_names **names = with_lines ? &trace->line_names : &trace->names;
-	if (!trace->symbols) {
-		trace->symbols = symbols_new();
-		if (trace->without_files)
-			symbols_leave_files(trace->symbols);
-	}
-	if (!*names)
-		*names = heap_names_new(trace->trace, trace->symbols, with_lines);
-	*out = *names;
+	*out = opened_trace_names(trace->opened, with_lines);
 	return 0;
 }
 
@@ -292,9 +264,10 @@ struct opening {
 static int open_read(struct opening *opening, struct diag *diag)
 {
 	struct xheap_trace *trace = opening->trace;
-	int error = trace_open(&trace->trace, trace->path, diag);
+	int error = opened_trace_open(&trace->opened, trace->path, &trace->options, diag);
 	if (error)
 		return error == -EINVAL ? -EBADMSG : error;
+	trace->trace = trace->opened->trace;
 	const struct trace_dictionary *dictionary = trace_dictionary(trace->trace);
 	info_make(trace, dictionary);
 	list_processes(trace, dictionary);
@@ -323,8 +296,8 @@ static int open_work(void *context, struct diag *diag)
 	trace->callbacks = opening->callbacks;
 	if (!opening->path)
 		return diag_fail(diag, EINVAL, "xheap_trace_open: no path is given");
-	trace->without_index = options.without_index;
-	trace->without_files = options.without_files;
+	trace->options = (struct opened_options){.index = options.without_index ? INDEX_UNUSED : INDEX_READ,
+						 .without_files = options.without_files};
 	trace->path = action_copy(opening->path);
 	trace->session = opening->session ? action_copy(opening->session) : NULL;
 	return open_read(opening, diag);

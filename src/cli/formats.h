@@ -3,8 +3,8 @@
 #ifndef XHEAP_CLI_FORMATS_H
 #define XHEAP_CLI_FORMATS_H
 
-#include "action/report/report.h"
 #include "base/option.h"
+#include "export/export.h"
 
 /** All of enum report_format; those of listings, which have no stacks to fold; those of commands that have no CSV. */
 extern const struct option_choice report_formats[], report_formats_of_lists[], report_formats_without_csv[];

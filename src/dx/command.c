@@ -9,9 +9,17 @@
 
 #include "base/text.h"
 #include "base/text_width.h"
-#include "dx/checker.h"
+#include "dx/language/checker.h"
+#include "dx/model/objects.h"
+#include "dx/plans/query_plan.h"
+#include "dx/run/interpret.h"
+#include "dx/run/operators.h"
 
 enum { LEVELS_MAX = 50, LINE_MAX_SHOWN = 400 };
+
+const struct dx_method *const dx_method_tables[] = {
+	dx_methods_of_sequences, dx_methods_of_order,  dx_methods_of_sets,      dx_methods_of_texts,
+	dx_methods_of_positions, dx_methods_of_traces, dx_methods_of_questions, NULL};
 
 /* ---- lines ---- */
 
@@ -216,7 +224,7 @@ enum dx_status dx_command_run(struct dx_session *session, const struct dx_comman
 	struct dx_query query;
 	dx_query_init(&query, session, command->memory_bytes, command->is_interrupted);
 	query.steps_max = command->steps_max;
-	query.is_naive = command->is_naive;
+	query.planner = command->is_naive ? NULL : &dx_planner;
 	query.is_cancelled = command->is_cancelled;
 	session->out = out;
 	session->uses = 0;

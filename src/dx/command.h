@@ -3,9 +3,9 @@
 #ifndef XHEAP_DX_COMMAND_H
 #define XHEAP_DX_COMMAND_H
 
-#include "dx/debugger.h"
-#include "dx/parser.h"
-#include "dx/print.h"
+#include "dx/language/parser.h"
+#include "dx/model/debugger.h"
+#include "dx/print/print.h"
 
 /** A line, read. */
 struct dx_command {
@@ -38,9 +38,5 @@ int dx_command_parse(const char *line, struct dx_command *command, struct diag *
 /** Evaluate the expression and write the answer. */
 enum dx_status dx_command_run(struct dx_session *session, const struct dx_command *command, struct sink *out,
 			      struct sink *errors);
-
-/** Return the line that says what keeps the answer from having every call, or every block; "" if nothing does. In the
-    query's arena. */
-const char *dx_limits_text(struct dx_query *query);
 
 #endif

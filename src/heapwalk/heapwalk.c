@@ -384,7 +384,8 @@ static void walk_twice(struct heap_reading *reading)
 	} else {
 		arenas_walk(reading, &arenas, WALKS);
 		arenas_give(&arenas, WALKS, walk);
-		caches_drop(reading);
+		if (!caches_drop(reading))
+			heapwalk_drop(walk, CACHES_MISSING);
 		unconfirmed_settle(reading, &arenas);
 		qsort(walk->blocks, walk->count, sizeof(*walk->blocks), block_compare);
 	}

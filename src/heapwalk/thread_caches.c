@@ -320,7 +320,7 @@ bool caches_list(struct heap_reading *reading, const struct cache_bins *bins, st
 	return are_read;
 }
 
-void caches_drop(struct heap_reading *reading)
+bool caches_drop(struct heap_reading *reading)
 {
 	struct heapwalk *walk = reading->walk;
 	size_t kept = 0, alike = 0;
@@ -336,8 +336,7 @@ void caches_drop(struct heap_reading *reading)
 	}
 	walk->count = kept;
 	/* A cache that was not seen is one of the blocks that were found, if they were all found. */
-	if (reading->has_no_cache_seen && (alike || walk->missing[0]))
-		heapwalk_drop(walk, CACHES_MISSING);
+	return !reading->has_no_cache_seen || (!alike && !walk->missing[0]);
 }
 
 /* Return the key that most of the cached blocks have; 0: no block is cached, or they disagree since they are being

@@ -13,7 +13,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "os/file_systems.h"
 #include "os/losable.h"
 
 /* How long a look-up may take. A busy machine may need that. */
@@ -116,143 +115,33 @@ bool mount_file_find(enum mount_walk_kind kind, const char *path, struct mount_f
 	return is_found;
 }
 
-uint32_t mount_id_of(int fd)
-{
-	char path[64], text[512];
-	unsigned id = 0;
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	int info = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got = info < 0 ? 0 : read(info, text, sizeof(text) - 1);
-	if (info >= 0)
-		close(info);
-	text[got > 0 ? got : 0] = 0;
-	const char *found = strstr(text, "mnt_id:");
-	return found && sscanf(found, "mnt_id: %u", &id) == 1 ? id : 0;
-}
-
-/* ---- types ---- */
-
-static bool is_of_root(const struct mount *mount)
-{
-	static const char option[] = "user_id=0";
-	const char *found = strstr(mount->options, option);
-	return found && (!found[sizeof(option) - 1] || found[sizeof(option) - 1] == ',');
-}
-
-static enum mount_kind kind_of_type(const struct mount *mount, char why[MOUNT_WHY_BYTES])
-{
-	static const enum mount_kind kinds[] = {[FILE_SYSTEM_EMPTY] = MOUNT_EMPTY,
-						[FILE_SYSTEM_QUICK] = MOUNT_QUICK,
-						[FILE_SYSTEM_SLOW] = MOUNT_SLOW,
-						[FILE_SYSTEM_FUSE] = MOUNT_FUSE,
-						[FILE_SYSTEM_UNKNOWN] = MOUNT_SLOW};
-	enum file_system_kind kind = file_system_kind(mount->type, strlen(mount->type));
-	snprintf(why, MOUNT_WHY_BYTES, "%.30s: %s", mount->type,
-		 kind == FILE_SYSTEM_UNKNOWN ? "its type is unknown" : "to open it may wait for a server");
-	return kind == FILE_SYSTEM_FUSE && is_of_root(mount) ? MOUNT_SLOW : kinds[kind];
-}
+/* ---- judging ---- */
 
 bool mount_has_programs(const struct mount *mount)
 {
 	char why[MOUNT_WHY_BYTES];
-	return kind_of_type(mount, why) != MOUNT_EMPTY;
+	return mount_kind_of_type(mount, why) != MOUNT_EMPTY;
 }
 
-/* ---- layers ---- */
-
-/* The kernel stacks two. */
-enum { DEPTH_MAX = 3 };
-
-static enum mount_kind judge(const struct mount_namespace *space, const struct mount *mount, int depth,
-			     char why[MOUNT_WHY_BYTES]);
-
-static enum mount_kind unknown_layer(char why[MOUNT_WHY_BYTES])
+static const struct mount *find_layer(const struct mount_layers *layers, const char *path)
 {
-	snprintf(why, MOUNT_WHY_BYTES, "overlay: a layer of it is unknown");
-	return MOUNT_UNKNOWN;
-}
-
-/* An overlay may hide its own layer: that of system extensions lies on /usr, and names /usr. */
-static enum mount_kind judge_layer(const struct mount_namespace *space, const struct mount *overlay, const char *path,
-				   int depth, char why[MOUNT_WHY_BYTES])
-{
-	char below[MOUNT_WHY_BYTES];
-	int fd = path[0] == '/' ? mount_walk(space, path, true) : -1;
-	const struct mount *mount = fd < 0 ? NULL : mount_table_find(&space->table, mount_id_of(fd));
+	int fd = mount_walk(layers->context, path, true);
+	const struct mount *mount = fd < 0 ? NULL : mount_table_find(layers->table, mount_id_of(fd));
 	if (fd >= 0)
 		close(fd);
-	for (int i = 0; i < DEPTH_MAX && mount && mount->device == overlay->device; i++)
-		mount = mount_table_find(&space->table, mount->parent);
-	if (!mount || depth == DEPTH_MAX)
-		return unknown_layer(why);
-	enum mount_kind kind = judge(space, mount, depth + 1, below);
-	if (kind > MOUNT_QUICK)
-		snprintf(why, MOUNT_WHY_BYTES, "overlay on %.80s", below);
-	return kind > MOUNT_QUICK ? kind : MOUNT_QUICK;
-}
-
-/* Cut the first path off a list of layers: ':' separates them, and '\' stands before one that is meant. */
-static char *next_layer(char **rest)
-{
-	char *first = *rest, *to = first, *at = first;
-	for (; *at && *at != ':'; at++)
-		*to++ = *at == '\\' && at[1] ? *++at : *at;
-	*rest = *at ? at + 1 : at;
-	*to = 0;
-	return first;
-}
-
-/* An option that names one layer, or a list of them. */
-static enum mount_kind judge_option(const struct mount_namespace *space, const struct mount *overlay, char *value,
-				    bool is_list, int depth, char why[MOUNT_WHY_BYTES])
-{
-	enum mount_kind kind = MOUNT_QUICK;
-	if (!is_list)
-		return judge_layer(space, overlay, value, depth, why);
-	while (*value && kind == MOUNT_QUICK) {
-		const char *layer = next_layer(&value);
-		/* Two colons stand before layers of data. */
-		kind = *layer ? judge_layer(space, overlay, layer, depth, why) : kind;
-	}
-	return kind;
-}
-
-static enum mount_kind judge_overlay(const struct mount_namespace *space, const struct mount *mount, int depth,
-				     char why[MOUNT_WHY_BYTES])
-{
-	static const char *const names[] = {"lowerdir", "lowerdir+", "datadir+", "upperdir"};
-	char *text = strdup(mount->options), *rest = text, *value;
-	enum mount_kind kind = MOUNT_QUICK;
-	bool has_lower = false;
-	while (kind == MOUNT_QUICK && rest && (value = strsep(&rest, ","))) {
-		const char *name = strsep(&value, "=");
-		for (size_t i = 0; value && i < sizeof(names) / sizeof(*names); i++)
-			if (!strcmp(name, names[i])) {
-				mount_text_decode(value);
-				kind = judge_option(space, mount, value, i == 0, depth, why);
-				has_lower |= i < 2;
-				break;
-			}
-	}
-	free(text);
-	return kind == MOUNT_QUICK && !has_lower ? unknown_layer(why) : kind;
-}
-
-static enum mount_kind judge(const struct mount_namespace *space, const struct mount *mount, int depth,
-			     char why[MOUNT_WHY_BYTES])
-{
-	return strcmp(mount->type, "overlay") ? kind_of_type(mount, why) : judge_overlay(space, mount, depth, why);
+	return mount;
 }
 
 bool mount_is_own_root(const struct mount_namespace *space, const struct mount *mount)
 {
-	return !space->pid && !strcmp(mount->place, "/");
+	return !space->pid && mount_is_root(mount);
 }
 
 /* The layers of the root were named before it was the root: a live system, a container with a watcher of its own. */
 enum mount_kind mount_judge(const struct mount_namespace *space, const struct mount *mount, char why[MOUNT_WHY_BYTES])
 {
-	enum mount_kind kind = judge(space, mount, 0, why);
+	const struct mount_layers layers = {.table = &space->table, .find = find_layer, .context = space};
+	enum mount_kind kind = mount_kind_of(&layers, mount, why);
 	if (kind != MOUNT_UNKNOWN)
 		return kind;
 	return mount_is_own_root(space, mount) ? MOUNT_QUICK : MOUNT_SLOW;

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "image/mount_table.h"
+#include "os/mount_kind.h"
 
 /** What is looked up in this process's namespace: one that takes too long keeps none of another kind from being found.
  */
@@ -18,16 +18,6 @@ struct mount_namespace {
 	enum mount_walk_kind walks; /**< in the namespace of this process */
 	struct mount_table table;
 };
-
-enum mount_kind {
-	MOUNT_EMPTY,   /**< without programs */
-	MOUNT_QUICK,   /**< nobody can delay its reads */
-	MOUNT_UNKNOWN, /**< a layer of it is not found; mount_judge() tells what that means */
-	MOUNT_SLOW,    /**< a server of root's choice can, or its type is unknown */
-	MOUNT_FUSE     /**< a user other than root can */
-};
-
-enum { MOUNT_WHY_BYTES = 96 };
 
 /** Judge the file system of a row of the namespace's table, and those below it if it has layers. What is unknown counts
     as slow. Write why it is slow. */
@@ -60,9 +50,6 @@ bool mount_file_status(int fd, struct mount_file *file);
 
 /** Look up the path in this process's namespace and describe its file. Return false if that fails. */
 bool mount_file_find(enum mount_walk_kind kind, const char *path, struct mount_file *file);
-
-/** Return the number of the mount that a descriptor's file lies on, without asking the file system; 0: unknown. */
-uint32_t mount_id_of(int fd);
 
 /** Return a text for an error of mount_walk(). */
 const char *mount_walk_error(int error);

@@ -2,10 +2,12 @@
 /* The starts that the watcher has to answer: which option they belong to, which logger takes them, and the answer. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -17,6 +19,9 @@
 #include "os/selinux.h"
 
 #define REPORT_NS (10 * NS_PER_S)
+
+/* How long after an overlay's file the kernel may ask about that of its layer. */
+#define LAYER_NS NS_PER_S
 
 /* How long a file is new after its name has changed. */
 enum { NEW_S = 60 };
@@ -57,9 +62,35 @@ void watcher_report(const struct watcher *watcher, uint32_t option, pid_t pid, e
 				 is_each(watcher, option));
 }
 
+/* Keep a start that has not executed yet. In the exec of an overlay's file the kernel asks about the file of its layer,
+   too, if both are watched: that is no further start. */
+static void reported_add(struct watcher *watcher, pid_t tid, const struct start_file *file)
+{
+	if (tid > 0 && file->is_of_overlay)
+		watcher->reported[watcher->reported_next++ % REPORTED_MAX] =
+			(struct reported_start){.tid = tid, .file = *file, .until_ns = monotonic_now_ns() + LAYER_NS};
+}
+
+/* Return whether the thread opens the layer's file of a start that was reported. */
+static bool reported_take(struct watcher *watcher, pid_t tid, const struct start_file *file)
+{
+	for (unsigned i = 0; i < REPORTED_MAX; i++) {
+		struct reported_start *last = &watcher->reported[i];
+		if (last->tid != tid || last->file.device == file->device || last->file.size != file->size ||
+		    last->file.changed.tv_sec != file->changed.tv_sec ||
+		    last->file.changed.tv_nsec != file->changed.tv_nsec || last->until_ns < monotonic_now_ns())
+			continue;
+		last->tid = 0;
+		return true;
+	}
+	return false;
+}
+
 static void start_end(struct watcher *watcher, struct start *start, pid_t pid, enum control_outcome outcome,
 		      const char *why)
 {
+	if (outcome != CONTROL_OUTCOME_TRACED)
+		reported_add(watcher, start->tid, &start->file);
 	start_allow(watcher, start);
 	free(start->waiting);
 	start->waiting = NULL;
@@ -431,6 +462,14 @@ static bool ignore_file(struct watcher *watcher, unsigned group, const struct wa
 	return true;
 }
 
+static struct start_file start_file(int event, const struct stat *status)
+{
+	struct statfs system;
+	bool is_known = fstatfs(event, &system) == 0;
+	return (struct start_file){is_known && system.f_type == OVERLAYFS_SUPER_MAGIC, status->st_dev, status->st_size,
+				   status->st_mtim};
+}
+
 /* Pass the start on, or report why not. Return whether it waits with its event. */
 static bool take_start(struct watcher_reader *reader, const struct registered *row,
 		       const struct fanotify_event_metadata *event, const struct watcher_file *file)
@@ -443,18 +482,21 @@ static bool take_start(struct watcher_reader *reader, const struct registered *r
 				    .share = user_share(event->pid),
 				    .tid = event->pid,
 				    .event = event->fd,
+				    .file = start_file(event->fd, &file->status),
 				    .is_local = watcher_is_local(event->fd)};
 	message.image = row->option.image;
 	start_describe(row, event->fd, file, &message);
 	pthread_mutex_lock(&watcher->lock);
 	enum control_outcome outcome = CONTROL_OUTCOME_TRACED;
-	bool is_new = !start_of_thread(watcher, event->pid);
+	bool is_new = !start_of_thread(watcher, event->pid) && !reported_take(watcher, event->pid, &start.file);
 	if (is_new) {
 		outcome = event->pid <= 0 ? CONTROL_OUTCOME_UNSEEN
 			  : is_left       ? CONTROL_OUTCOME_PRIVILEGED
 					  : pass_on(reader, row, &start, &message);
-		if (outcome != CONTROL_OUTCOME_TRACED)
+		if (outcome != CONTROL_OUTCOME_TRACED) {
+			reported_add(watcher, event->pid, &start.file);
 			watcher_report(watcher, row->id, event->pid, outcome, "", NULL);
+		}
 	}
 	pthread_mutex_unlock(&watcher->lock);
 	return is_new && outcome == CONTROL_OUTCOME_TRACED;

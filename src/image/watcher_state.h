@@ -21,7 +21,8 @@ enum {
 	LINK_MAX = 2048,
 	UNREGISTERED_MAX = 1024,
 	IGNORED_MAX = 4096,
-	UNWATCHED_MAX = 8
+	UNWATCHED_MAX = 8,
+	REPORTED_MAX = 64
 };
 
 /** A registered image. */
@@ -72,6 +73,21 @@ struct taker {
 	unsigned messages; /**< that it sent in that second */
 };
 
+/** What an overlay's file and that of its layer have in common, and the device, by which they differ. */
+struct start_file {
+	bool is_of_overlay;
+	dev_t device;
+	off_t size;
+	struct timespec changed;
+};
+
+/** A start from an overlay, whose end was reported while the thread may still be in the exec. */
+struct reported_start {
+	pid_t tid; /**< 0: the row is free */
+	struct start_file file;
+	uint64_t until_ns; /**< it counts no longer */
+};
+
 /** A start that a logger has got and has not reported the end of. */
 struct start {
 	uint32_t token; /**< 0: the row is free */
@@ -80,6 +96,7 @@ struct start {
 	int event;                       /**< descriptor of the file, which the answer needs; -1: it was answered */
 	unsigned group;                  /**< row of its group */
 	bool is_local;                   /**< to close the file waits for nobody */
+	struct start_file file;          /**< that was opened */
 	uint32_t user;                   /**< whose loggers may trace it */
 	uint32_t share;                  /**< whose places it takes */
 	struct control_message *waiting; /**< for a logger that begins; NULL: it was sent */
@@ -136,6 +153,8 @@ struct watcher {
 	struct watcher_group groups[WATCHER_GROUP_MAX];
 	struct taker takers[LOGGER_MAX];
 	struct start starts[START_MAX];
+	struct reported_start reported[REPORTED_MAX];
+	unsigned reported_next;                                  /**< the row of the next one */
 	struct unregistered_file unregistered[UNREGISTERED_MAX]; /**< each at its place; inode 0: the row is free */
 	bool has_unregistered;
 	unsigned reader_count, busy_count; /**< busy_count: of the readers that do not wait for an event */

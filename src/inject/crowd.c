@@ -109,12 +109,12 @@ static bool is_traced_by_us(pid_t tid)
 
 /* Seize a thread. A tracing thread that reports its result releases its thread only when it ends, so wait for that.
    Return 0 or an errno. */
-static int stand_seize(pid_t tid)
+static int stand_seize(pid_t tid, struct seize_wait *wait)
 {
 	uint64_t until_ns = 0;
 	bool is_ours = true;
 	int error;
-	while ((error = seize_thread(tid, PTRACE_O_TRACESYSGOOD)) != 0) {
+	while ((error = seize_thread(tid, PTRACE_O_TRACESYSGOOD, wait)) != 0) {
 		if (error != EPERM || !is_ours)
 			return error;
 		until_ns = until_ns ? until_ns : monotonic_now_ns() + OWN_TRACER_LIMIT_NS;
@@ -140,7 +140,7 @@ static int crowd_check(struct crowd *crowd, bool *more, struct diag *diag)
 		pid_t tid = (pid_t)atoi(entry->d_name);
 		if (tid <= 0 || stand_of(crowd, tid))
 			continue;
-		int reason = stand_seize(tid);
+		int reason = stand_seize(tid, crowd->wait);
 		if (!reason) {
 			/* The number may be a stranger's by now: a traced thread does not leave the list. */
 			if (faccessat(dirfd(tasks), entry->d_name, F_OK, 0) != 0) {
@@ -481,7 +481,7 @@ void crowd_leave(struct crowd *crowd)
 {
 	crowd_release(crowd, CROWD_LEAVE_LIMIT_NS);
 	free(crowd->stands);
-	*crowd = (struct crowd){.pid = crowd->pid};
+	*crowd = (struct crowd){.pid = crowd->pid, .wait = crowd->wait};
 }
 
 /* ---- calls by one of them ---- */

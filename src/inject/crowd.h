@@ -13,6 +13,7 @@
 
 #include "base/diag.h"
 #include "inject/remote.h"
+#include "inject/seize.h"
 
 /** A thread of the crowd. */
 struct stand {
@@ -28,12 +29,13 @@ struct stand {
 	struct user_regs_struct registers; /**< valid while it is stopped by crowd_stop() or stand_interrupt() */
 };
 
-/** The threads of a process that the calling thread traces. Set pid, zero the rest. */
+/** The threads of a process that the calling thread traces. Set pid, and wait if it is shared; zero the rest. */
 struct crowd {
 	pid_t pid;
 	struct stand *stands;
 	uint32_t count, capacity;
-	bool has_moved; /**< some thread was moved into the copy of an entry */
+	bool has_moved;          /**< some thread was moved into the copy of an entry */
+	struct seize_wait *wait; /**< of seize_thread() */
 };
 
 #define CROWD_LEAVE_LIMIT_NS UINT64_C(10000000000)

@@ -441,7 +441,7 @@ static void *detach_run(void *argument)
 {
 	struct run *run = argument;
 	struct inject_detaching *detaching = run->detaching;
-	struct crowd crowd = {.pid = detaching->pid};
+	struct crowd crowd = {.pid = detaching->pid, .wait = detaching->wait};
 	int memory = memory_open(detaching->pid, run->diag);
 	run->error = memory < 0 ? memory : crowd_seize(&crowd, run->diag);
 	if (!run->error)

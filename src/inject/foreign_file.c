@@ -129,6 +129,17 @@ static int open_found(const struct foreign_way *way, int found, struct foreign_f
 	return way->is_opened ? file_open_found(found, &answer->status) : 0;
 }
 
+/* Find what the way leads to, by a function like local_find(). Return an O_PATH descriptor or a negative errno. */
+static int find_by(const struct foreign_way *way, int (*find)(int directory, const char *path))
+{
+	int directory = way->kind == BY_PATH ? open(way->directory, O_PATH | O_CLOEXEC) : -1;
+	if (way->kind == BY_PATH && directory < 0)
+		return -errno;
+	int found = find(directory, way->path);
+	fd_close(&directory);
+	return found;
+}
+
 /* ---- in this process ---- */
 
 /* Find the file without asking a file system. Return an O_PATH descriptor, or a negative errno; -EAGAIN: a child has to
@@ -136,17 +147,13 @@ static int open_found(const struct foreign_way *way, int found, struct foreign_f
 static int find_here(const struct foreign_way *way, pid_t pid)
 {
 	int found;
-	if (way->kind == BY_LINK_OF_PROC) {
-		if (!local_has_device(pid, way->major, way->minor))
-			return -EAGAIN;
+	if (way->kind != BY_LINK_OF_PROC) {
+		found = find_by(way, local_find);
+	} else if (local_has_device(pid, way->major, way->minor)) {
 		found = open(way->path, O_PATH | O_CLOEXEC);
 		found = found < 0 ? -errno : found;
 	} else {
-		int directory = way->kind == BY_PATH ? open(way->directory, O_PATH | O_CLOEXEC) : -1;
-		if (way->kind == BY_PATH && directory < 0)
-			return -errno;
-		found = local_find(directory, way->path);
-		fd_close(&directory);
+		return -EAGAIN;
 	}
 	if (found < 0 || local_is(found, pid))
 		return found;
@@ -170,18 +177,13 @@ static int open_here(const struct foreign_search *search, struct foreign_found *
 
 /* ---- in a child ---- */
 
-static int find_there(const struct foreign_way *way)
+/* As local_find(), but file systems are asked, and links are passed. */
+static int find_there(int directory, const char *path)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC,
-			       .resolve = way->path[0] == '/' && way->kind == BY_PATH ? RESOLVE_IN_ROOT : 0};
-	int directory = way->kind == BY_PATH ? open(way->directory, O_PATH | O_CLOEXEC) : AT_FDCWD;
-	if (way->kind == BY_PATH && directory < 0)
-		return -errno;
-	int found = (int)syscall(SYS_openat2, directory, way->path, &how, sizeof(how));
-	found = found < 0 ? -errno : found;
-	if (directory >= 0)
-		close(directory);
-	return found;
+			       .resolve = directory >= 0 && path[0] == '/' ? RESOLVE_IN_ROOT : 0};
+	int found = (int)syscall(SYS_openat2, directory >= 0 ? directory : AT_FDCWD, path, &how, sizeof(how));
+	return found < 0 ? -errno : found;
 }
 
 /* Return a copy in memory, or a negative errno. */
@@ -211,7 +213,7 @@ static void work(const struct losable_message *request, struct losable_message *
 	memcpy(&search, request->bytes, sizeof(search));
 	memset(found, 0, sizeof(*found));
 	for (uint32_t i = 0; i < search.count && fd < 0; i++) {
-		int at = find_there(&search.ways[i]);
+		int at = find_by(&search.ways[i], find_there);
 		fd = at < 0 ? at : open_found(&search.ways[i], at, found);
 		fd_close(&at);
 	}

@@ -169,6 +169,7 @@ struct inject_detaching {
 	const struct inject *own; /**< the patches made in that forked process itself; NULL: none */
 	uint64_t inode;           /**< without `inject`: of the region whose remains are meant; 0: any */
 	enum inject_patience patience;
+	struct seize_wait *wait; /**< of all detaches of one caller: see seize_thread(); or NULL */
 	/** called every few milliseconds by the caller's thread, while another one waits for the process; or NULL */
 	void (*meanwhile)(void *cookie);
 	void *cookie;

@@ -176,7 +176,8 @@ static void move_memory(const struct inject *inject, struct remote *remote, int6
 		room_at = map_moved(inject, remote, results[CALL_ROOM], &room);
 	if (region_at != results[CALL_REGION] && !map_failed(region_at))
 		remote_call(remote, SYS_madvise, (uint64_t)region_at, region.bytes, MADV_DONTDUMP, 0, 0, 0);
-	int64_t data_at = room_at == results[CALL_ROOM] ? results[CALL_DATA] : map_over(remote, room_at, data_bytes);
+	bool is_there = room_at == results[CALL_ROOM] && !map_failed(room_at);
+	int64_t data_at = is_there ? results[CALL_DATA] : map_over(remote, room_at, data_bytes);
 	if (data_at != results[CALL_DATA] && !map_failed(data_at)) {
 		remote_call(remote, SYS_madvise, (uint64_t)data_at, data_bytes, MADV_DONTDUMP, 0, 0, 0);
 		results[CALL_WIPE] = remote_call(remote, SYS_madvise, (uint64_t)data_at + recorder_bytes(inject),

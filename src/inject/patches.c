@@ -290,8 +290,7 @@ static uint64_t requests_add(struct inject *inject, struct inject_island *island
 										      << RECORDER_HEAP_KEY_KIND};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct hook_context *context = &contexts[rows[i].number - REQUEST_FIRST];
-		struct region_entry entry = {
-			.file = image->file, .function = rows[i].function};
+		struct region_entry entry = {.file = image->file, .function = rows[i].function};
 		snprintf(entry.name, sizeof(entry.name), "%s", rows[i].name);
 		uint32_t index = entry_add(inject->region, &entry);
 		if (index >= REGION_ENTRY_MAX) {
@@ -330,85 +329,133 @@ static bool is_patched(const struct inject *inject, uint64_t address, const unsi
 	return is_ours;
 }
 
-/* Patch one function: its stub and moved instructions into an island, its row into the region, then the jump.
- * originals: by target, where each can be called without its hook. */
-static void patch_target(struct inject *inject, const struct hook_image *hooks, const struct hook_target *target,
-			 struct inject_image *image, const char *path, bool is_main, uint64_t *originals)
+/* An image that is being patched. */
+struct image_patching {
+	struct inject *inject;
+	const struct hook_image *hooks;
+	struct inject_image *image;
+	const char *path;
+	bool is_main;
+	uint64_t *originals; /* by target: where each can be called without its hook */
+};
+
+/* The place of a patch: the bytes at the entry, and the island for its stub. */
+struct patch_place {
+	unsigned char now[HOOK_PATCH_BYTES];
+	struct inject_island *island;
+};
+
+/* Return why a function is not patched: "": for a reason that lacks nothing; NULL: it can be. */
+static const char *target_check(const struct image_patching *patching, const struct hook_target *target,
+				struct patch_place *place)
 {
-	uint64_t address = target->address + image->bias;
-	unsigned char now[HOOK_PATCH_BYTES], code[STUB_BYTES_MAX] = {0};
-	struct diag diag = {""};
-	/* Without it, sizes that only the allocator knows stay unknown; no call is missed. */
+	struct inject *inject = patching->inject;
+	uint64_t address = target->address + patching->image->bias;
+	/* Without its start, sizes that only the allocator knows stay unknown; no call is missed. */
 	if (target->displaced == 0 && target->function == HOOK_START)
+		return "";
+	if (target->displaced == 0)
+		return target->reason ? target->reason : "its first instructions cannot be moved";
+	bool is_read = remote_read(inject->memory, address, place->now, sizeof(place->now));
+	if (is_read ? is_patched(inject, address, place->now) : !has_memory(inject))
+		return "";
+	bool is_as_in_file = is_read && memcmp(place->now, target->original, sizeof(place->now)) == 0;
+	patching->image->is_doubtful |= !is_as_in_file;
+	place->island = island_for(inject, address);
+	if (!place->island)
+		return "no free memory within reach";
+	return is_as_in_file ? NULL : "its first bytes are not those of the file, as with a breakpoint or a uprobe";
+}
+
+/* Return whether there are contexts for the image's requests, which are made for the first one. */
+static bool requests_ready(const struct image_patching *patching, struct inject_island *island)
+{
+	struct inject_image *image = patching->image;
+	if (!image->requests)
+		image->requests = requests_add(patching->inject, island, image, patching->path);
+	return image->requests != 0;
+}
+
+/* Describe the stub for a function, but for its row in the region. */
+static void stub_describe(const struct image_patching *patching, const struct hook_target *target, uint64_t at,
+			  struct stub *stub)
+{
+	const struct inject *inject = patching->inject;
+	const struct inject_image *image = patching->image;
+	uint8_t chunk = chunk_kind(inject, target);
+	uint64_t heap = chunk == CHUNK_NONE ? HEAP_ALLOCATOR : HEAP_GLIBC_MAIN;
+	*stub = (struct stub){
+		.at = at,
+		.target = target,
+		.address = target->address + image->bias,
+		.requests = image->requests,
+		.hook = hook_address(inject, target),
+		.region_address = inject->region_address,
+		.context = {.recorder = (struct recorder *)inject->recorder,
+			    .function = target->function,
+			    .handlerless = target->handlerless >= 0 ? patching->originals[target->handlerless] : 0,
+			    .chunk = chunk,
+			    .allocator_base = image->base,
+			    .heap_key = image->base | heap << RECORDER_HEAP_KEY_KIND,
+			    .usable_size = target->usable_size ? target->usable_size + image->bias : 0}};
+	tell_silent_calls(&stub->context, patching->hooks, image->bias);
+}
+
+/* Give the stub of a function that makes events its row in the region. Return false if there are too many. */
+static bool stub_add_entry(const struct image_patching *patching, struct stub *stub)
+{
+	const struct hook_target *target = stub->target;
+	struct region_entry entry = {.address = target->address,
+				     .file = patching->image->file,
+				     .function = target->function,
+				     .is_separate = is_separate(patching->hooks, target, patching->is_main)};
+	if (target->function >= FUNCTION_COUNT)
+		return true;
+	memcpy(entry.name, target->name, sizeof(entry.name));
+	entry.name[sizeof(entry.name) - 1] = 0;
+	uint32_t index = entry_add(patching->inject->region, &entry);
+	stub->context.entry = (uint8_t)index;
+	stub->context.call_entry = index + 1;
+	return index < REGION_ENTRY_MAX;
+}
+
+/* Write the stub and the moved instructions into the island, then the jump: the stub must be whole before the first
+   thread can jump to it. Return false if the memory cannot be written. */
+static bool stub_commit(const struct image_patching *patching, const struct patch_place *place, const struct stub *stub,
+			const unsigned char *code, size_t size)
+{
+	struct inject *inject = patching->inject;
+	uint64_t to = way_to(inject, place->island, stub);
+	struct inject_jump jump = jump_make(stub, to, place->now);
+	if (!to || !remote_write(inject->memory, stub->at, code, size) || !jump_add(inject, &jump))
+		return false;
+	place->island->next += (size + 63) & ~(size_t)63;
+	patching->originals[stub->target - patching->hooks->targets] = stub->context.original;
+	inject->has_allocator |= stub->target->function < FUNCTION_COUNT;
+	return true;
+}
+
+/* Patch one function. */
+static void patch_target(const struct image_patching *patching, const struct hook_target *target)
+{
+	struct patch_place place;
+	struct stub stub;
+	struct diag diag = {""};
+	unsigned char code[STUB_BYTES_MAX] = {0};
+	const char *why = target_check(patching, target, &place);
+	if (!why && target->function == HOOK_REQUEST && !requests_ready(patching, place.island))
 		return;
-	if (target->displaced == 0) {
-		inject_refuse(inject, target->name, path,
-			      target->reason ? target->reason : "its first instructions cannot be moved");
-		return;
+	if (!why) {
+		stub_describe(patching, target, place.island->next, &stub);
+		why = stub_add_entry(patching, &stub) ? NULL : "too many functions";
 	}
-	bool is_read = remote_read(inject->memory, address, now, sizeof(now));
-	if (is_read ? is_patched(inject, address, now) : !has_memory(inject))
-		return;
-	image->is_doubtful = image->is_doubtful || !is_read || memcmp(now, target->original, sizeof(now)) != 0;
-	struct inject_island *island = island_for(inject, address);
-	if (!island) {
-		inject_refuse(inject, target->name, path, "no free memory within reach");
-		return;
-	}
-	if (!is_read || memcmp(now, target->original, sizeof(now)) != 0) {
-		inject_refuse(inject, target->name, path,
-			      "its first bytes are not those of the file, as with a breakpoint or a uprobe");
-		return;
-	}
-	if (target->function == HOOK_REQUEST && !image->requests)
-		image->requests = requests_add(inject, island, image, path);
-	if (target->function == HOOK_REQUEST && !image->requests)
-		return;
-	struct stub stub = {.at = island->next, .target = target, .address = address, .requests = image->requests};
-	stub.context.recorder = (struct recorder *)inject->recorder;
-	stub.context.function = target->function;
-	stub.context.handlerless = target->handlerless >= 0 ? originals[target->handlerless] : 0;
-	stub.context.chunk = chunk_kind(inject, target);
-	stub.context.allocator_base = image->base;
-	stub.context.heap_key =
-		image->base | (uint64_t)(stub.context.chunk == CHUNK_NONE ? HEAP_ALLOCATOR : HEAP_GLIBC_MAIN)
-				      << RECORDER_HEAP_KEY_KIND;
-	stub.context.usable_size = target->usable_size ? target->usable_size + image->bias : 0;
-	stub.hook = hook_address(inject, target);
-	stub.region_address = inject->region_address;
-	tell_silent_calls(&stub.context, hooks, image->bias);
-	if (target->function < FUNCTION_COUNT) {
-		struct region_entry entry = {.address = target->address,
-					     .file = image->file,
-					     .function = target->function,
-					     .is_separate = is_separate(hooks, target, is_main)};
-		memcpy(entry.name, target->name, sizeof(entry.name));
-		entry.name[sizeof(entry.name) - 1] = 0;
-		uint32_t index = entry_add(inject->region, &entry);
-		if (index >= REGION_ENTRY_MAX) {
-			inject_refuse(inject, target->name, path, "too many functions");
-			return;
-		}
-		stub.context.entry = (uint8_t)index;
-		stub.context.call_entry = index + 1;
-	}
-	int size = stub_make(&stub, code, &diag);
-	if (size < 0) {
-		inject_refuse(inject, target->name, path, diag.text);
-		return;
-	}
-	uint64_t to = way_to(inject, island, &stub);
-	struct inject_jump jump = jump_make(&stub, to, now);
-	/* The stub must be whole before the first thread can jump to it. */
-	if (!to || !remote_write(inject->memory, island->next, code, (size_t)size) || !jump_add(inject, &jump)) {
-		if (has_memory(inject))
-			inject_refuse(inject, target->name, path, "its memory cannot be written");
-		return;
-	}
-	island->next += ((uint64_t)size + 63) & ~63ull;
-	originals[target - hooks->targets] = stub.context.original;
-	if (target->function < FUNCTION_COUNT)
-		inject->has_allocator = true;
+	int size = why ? 0 : stub_make(&stub, code, &diag);
+	if (size < 0)
+		why = diag.text;
+	else if (!why && !stub_commit(patching, &place, &stub, code, (size_t)size))
+		why = has_memory(patching->inject) ? "its memory cannot be written" : "";
+	if (why && why[0])
+		inject_refuse(patching->inject, target->name, patching->path, why);
 }
 
 void patch_image(struct inject *inject, const struct hook_image *hooks, struct inject_image *image, const char *path,
@@ -419,6 +466,7 @@ void patch_image(struct inject *inject, const struct hook_image *hooks, struct i
 		inject_refuse(inject, "all functions", path, "no memory");
 	if (!originals)
 		return;
+	const struct image_patching patching = {inject, hooks, image, path, is_main, originals};
 	for (uint32_t i = 0; i < hooks->target_count; i++)
 		originals[i] = hooks->targets[i].address + image->bias;
 	for (uint32_t i = 0; i < inject->island_count; i++)
@@ -430,7 +478,7 @@ void patch_image(struct inject *inject, const struct hook_image *hooks, struct i
 	for (int round = 0; round < 2; round++)
 		for (uint32_t i = 0; i < hooks->target_count; i++)
 			if ((hooks->targets[i].handlerless >= 0) == (round == 1))
-				patch_target(inject, hooks, &hooks->targets[i], image, path, is_main, originals);
+				patch_target(&patching, &hooks->targets[i]);
 	free(originals);
 	for (uint32_t i = 0; i < inject->island_count; i++)
 		image->stubs[i].high = inject->island[i].next;

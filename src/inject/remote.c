@@ -296,6 +296,21 @@ static int go_on(struct remote *remote, enum __ptrace_request how, int stop)
 	}
 }
 
+static int64_t call_traced(struct remote *remote, long number, const uint64_t argument[6])
+{
+	struct user_regs_struct registers = remote->registers;
+	registers_set_call(&registers, remote->gate, number, argument);
+	if (!registers_write(remote->pid, &registers))
+		return silence(remote);
+	/* In, and out. */
+	int error = go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP);
+	if (!error)
+		error = go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP);
+	if (error)
+		return error;
+	return registers_read(remote->pid, &registers) ? registers_result(&registers) : -ESRCH;
+}
+
 /* Between a beginning and its end, of all threads. */
 static uint32_t remote_count;
 
@@ -304,6 +319,7 @@ int remote_begin(struct remote *remote, pid_t pid, struct diag *diag)
 	char path[64];
 	memset(remote, 0, sizeof(*remote));
 	remote->pid = pid;
+	remote->call = call_traced;
 	remote->left_ns = WAIT_LIMIT_NS;
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	remote->memory = open(path, O_RDWR | O_CLOEXEC);
@@ -338,7 +354,7 @@ int remote_begin_running(struct remote *remote, pid_t tid, struct diag *diag)
 	char path[64];
 	/* For a blocked SIGSYS, when the kernel itself has to send it, the handler would be lost. */
 	const uint64_t all = ~BIT(SIGSYS);
-	*remote = (struct remote){.pid = tid, .is_running = true, .left_ns = WAIT_LIMIT_NS};
+	*remote = (struct remote){.pid = tid, .call = call_traced, .is_running = true, .left_ns = WAIT_LIMIT_NS};
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
 	remote->memory = open(path, O_RDWR | O_CLOEXEC);
 	if (remote->memory < 0)
@@ -364,17 +380,7 @@ int remote_begin_running(struct remote *remote, pid_t tid, struct diag *diag)
 int64_t remote_call(struct remote *remote, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
 		    uint64_t f)
 {
-	struct user_regs_struct registers = remote->registers;
-	registers_set_call(&registers, remote->gate, number, (const uint64_t[]){a, b, c, d, e, f});
-	if (!registers_write(remote->pid, &registers))
-		return silence(remote);
-	/* In, and out. */
-	int error = go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP);
-	if (!error)
-		error = go_on(remote, PTRACE_SYSCALL, SYSCALL_STOP);
-	if (error)
-		return error;
-	return registers_read(remote->pid, &registers) ? registers_result(&registers) : -ESRCH;
+	return remote->call(remote, number, (const uint64_t[]){a, b, c, d, e, f});
 }
 
 bool remote_can_call(struct remote *remote)

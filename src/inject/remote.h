@@ -21,9 +21,16 @@ enum remote_state {
 	REMOTE_GONE  /**< it has ended */
 };
 
-/** A stopped process that the calling thread traces. */
+struct remote;
+
+/** Have the process make a system call; as remote_call(). */
+typedef int64_t remote_maker(struct remote *remote, long number, const uint64_t argument[6]);
+
+/** A stopped process that the calling thread traces. Whoever sets pid, memory, is_running and call has the calls made
+    elsewhere, as tests do. */
 struct remote {
 	pid_t pid;                         /**< for a running process: the tid of the thread that makes the calls */
+	remote_maker *call;                /**< set by the beginning */
 	bool is_running;                   /**< it was stopped amid its work, not at an exec */
 	uint64_t signal_mask;              /**< of the thread, which has all signals blocked during the calls */
 	int memory;                        /**< /proc/PID/mem, closed by remote_end() */

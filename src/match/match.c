@@ -54,6 +54,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/cancel.h"
 #include "base/check.h"
 #include "base/memory.h"
 #include "match/matching.h"
@@ -340,6 +341,8 @@ static int matching_all(struct matching *matching, struct diag *diag)
 	int status;
 	while ((status = heap_stream_run(matching->stream, &run, diag)) > 0 &&
 	       run.places[0].time_ns <= matching->until_ns && !matching_waits(matching, &run)) {
+		if (cancel_is_asked(how->is_cancelled))
+			return diag_fail(diag, ECANCELED, "cancelled");
 		matching_run(matching, run);
 		matching->done += run.count;
 		if (!how->progress || matching->done - matching->told < PROGRESS_POINTS)
@@ -429,6 +432,7 @@ static void matching_find_peak(struct matching *matching)
 	if (!matching->level.has_gone_back)
 		return;
 	heap_filter_init_for(&all, table);
+	all.is_cancelled = matching->how.is_cancelled;
 	heap_peaks(&table->peak, 1, table, &all, (struct heap_range){0, table->duration_ns});
 	heap_filter_fini(&all);
 }
@@ -530,6 +534,8 @@ int matching_end(struct matching *matching, const struct trace *trace, struct he
 	if (error)
 		return error;
 	matching_finish(matching);
+	if (cancel_is_asked(matching->how.is_cancelled))
+		return diag_fail(diag, ECANCELED, "cancelled");
 	CHECK_VALID(heap_table_is_valid(matching->table));
 	*out = matching->table;
 	matching->table = NULL;

@@ -21,7 +21,8 @@ struct heap_build {
 	/** called now and then with the points matched so far and all that can come; or NULL */
 	void (*progress)(void *cookie, uint64_t done, uint64_t all);
 	void *cookie;
-	const int64_t *until_ns; /**< ignore all later points; NULL: match all */
+	const int64_t *until_ns;  /**< ignore all later points; NULL: match all */
+	const bool *is_cancelled; /**< as in base/cancel.h: matching fails with -ECANCELED then */
 };
 
 /** Match all points of the trace. how: NULL for a table in memory. Return 0 and set *out, which the caller frees by

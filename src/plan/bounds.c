@@ -10,14 +10,14 @@ static const struct plan_node *node_of(const struct plan *plan, uint32_t i)
 	return &plan->nodes[i];
 }
 
-static bool is_column(const struct plan_node *node, enum plan_column column)
+static bool is_column(const struct plan_node *node, enum column_id column)
 {
 	return node->operation == PLAN_COLUMN && node->number == column;
 }
 
 /* A comparison of a column with a constant, the column first. */
 struct limit {
-	enum plan_column column;
+	enum column_id column;
 	enum plan_operator operation;
 	uint64_t constant;
 };
@@ -41,7 +41,7 @@ static bool limit_read(struct limit *limit, const struct plan *plan, const struc
 	const struct plan_node *column = is_turned ? b : a, *constant = is_turned ? a : b;
 	if (column->operation != PLAN_COLUMN || constant->operation != PLAN_CONSTANT || constant->is_absent)
 		return false;
-	*limit = (struct limit){(enum plan_column)column->number,
+	*limit = (struct limit){(enum column_id)column->number,
 				is_turned ? swapped(node->operation) : (enum plan_operator)node->operation,
 				constant->number};
 	return true;
@@ -55,7 +55,7 @@ static bool limit_read_or_absent(struct limit *limit, const struct plan *plan, c
 				       *other = node_of(plan, node->operands[1 - i]);
 		if (absent->operation == PLAN_IS_ABSENT && limit_read(limit, plan, other) &&
 		    is_column(node_of(plan, absent->operands[0]), limit->column))
-			return limit->column != PLAN_SIZE;
+			return limit->column != COLUMN_SIZE;
 	}
 	return false;
 }
@@ -76,15 +76,15 @@ static void limit_apply(struct plan_bounds *bounds, const struct limit *limit)
 	int64_t time_ns = (int64_t)limit->constant;
 	bool is_below = bounds_below(limit->operation), is_above = bounds_above(limit->operation);
 	switch (limit->column) {
-	case PLAN_BIRTH:
-	case PLAN_EVENT_TIME:
+	case COLUMN_BIRTH:
+	case COLUMN_TIME:
 		bounds->from_ns = is_below && time_ns > bounds->from_ns ? time_ns : bounds->from_ns;
 		bounds->to_ns = is_above && time_ns < bounds->to_ns ? time_ns : bounds->to_ns;
 		break;
-	case PLAN_END:
+	case COLUMN_END:
 		bounds->end_from_ns = is_below && time_ns > bounds->end_from_ns ? time_ns : bounds->end_from_ns;
 		break;
-	case PLAN_SIZE:
+	case COLUMN_SIZE:
 		bounds->size_from =
 			is_below && limit->constant > bounds->size_from ? limit->constant : bounds->size_from;
 		bounds->size_to = is_above && limit->constant < bounds->size_to ? limit->constant : bounds->size_to;
@@ -111,7 +111,7 @@ void plan_bounds_find(struct plan_bounds *bounds, const struct plan *plan)
 			limit_apply(bounds, &limit);
 	}
 	free(is_required);
-	if (plan->source == PLAN_ALLOCATIONS && plan->allocations && plan->allocations->moment.is_asked &&
+	if (plan->source == COLUMNS_OF_ALLOCATIONS && plan->allocations && plan->allocations->moment.is_asked &&
 	    plan->allocations->moment.at.time_ns < bounds->to_ns)
 		bounds->to_ns = plan->allocations->moment.at.time_ns;
 }

@@ -51,7 +51,7 @@ unsigned plan_needs(const struct plan *plan)
 	unsigned columns = 0;
 	for (uint32_t i = 0; i < plan->node_count; i++)
 		if ((of_filter[i] || of_outputs[i]) && plan->nodes[i].operation == PLAN_COLUMN)
-			columns |= plan_column_needs((enum plan_column)plan->nodes[i].number);
+			columns |= column_find(plan->source, (enum column_id)plan->nodes[i].number)->strips;
 	free(of_filter);
 	free(of_outputs);
 	return columns;
@@ -298,7 +298,24 @@ static void apply(const struct plan_node *node, const struct operation *of)
 
 /* ---- batches ---- */
 
-static void node_compute(struct plan_evaluation *evaluation, const struct plan_batch *batch, uint32_t i)
+static void column_compute(const struct column *column, const struct column_rows *batch, struct plan_vector *to,
+			   uint64_t *room)
+{
+	uint8_t absent[PLAN_BATCH];
+	memset(to->absent, 0, sizeof(to->absent));
+	if (column->lies_in) {
+		to->values = batch->packed->numbers[column->lies_in - 1];
+		return;
+	}
+	column->fill(batch, room, absent);
+	if (!column->absent)
+		return;
+	memset(absent + batch->count, 0, PLAN_BATCH - batch->count);
+	for (unsigned word = 0; word < PLAN_WORDS; word++)
+		to->absent[word] = plan_bits_of_bytes(absent + word * 64);
+}
+
+static void node_compute(struct plan_evaluation *evaluation, const struct column_rows *batch, uint32_t i)
 {
 	const struct plan *plan = evaluation->plan;
 	const struct plan_node *node = &plan->nodes[i];
@@ -308,8 +325,7 @@ static void node_compute(struct plan_evaluation *evaluation, const struct plan_b
 		return;
 	to->values = node->type == PLAN_TRUTH ? NULL : room;
 	if (node->operation == PLAN_COLUMN) {
-		memset(to->absent, 0, sizeof(to->absent));
-		plan_column_filler(plan->source, (enum plan_column)node->number)(batch, to, room);
+		column_compute(column_find(plan->source, (enum column_id)node->number), batch, to, room);
 		return;
 	}
 	const struct plan_vector *operands[3] = {NULL};
@@ -321,7 +337,7 @@ static void node_compute(struct plan_evaluation *evaluation, const struct plan_b
 	apply(node, &of);
 }
 
-bool plan_filter_batch(struct plan_evaluation *evaluation, const struct plan_batch *batch, uint64_t passes[PLAN_WORDS])
+bool plan_filter_batch(struct plan_evaluation *evaluation, const struct column_rows *batch, uint64_t passes[PLAN_WORDS])
 {
 	const struct plan *plan = evaluation->plan;
 	uint64_t any = 0;
@@ -336,7 +352,7 @@ bool plan_filter_batch(struct plan_evaluation *evaluation, const struct plan_bat
 	return any;
 }
 
-void plan_output_batch(struct plan_evaluation *evaluation, const struct plan_batch *batch)
+void plan_output_batch(struct plan_evaluation *evaluation, const struct column_rows *batch)
 {
 	for (uint32_t i = 0; i < evaluation->plan->node_count; i++)
 		if (evaluation->is_of_outputs[i] && !evaluation->is_of_filter[i])

@@ -3,7 +3,31 @@
 #ifndef XHEAP_PLAN_EVALUATE_H
 #define XHEAP_PLAN_EVALUATE_H
 
-#include "plan/plan_columns.h"
+#include <string.h>
+
+#include "plan/plan.h"
+
+enum { PLAN_WORDS = PLAN_BATCH / 64 };
+
+/** The values of a node in a batch. Those of absent ones are anything, as are those behind the last row. */
+struct plan_vector {
+	const uint64_t *values;      /**< of PLAN_TRUTH: NULL */
+	uint64_t truth[PLAN_WORDS];  /**< of PLAN_TRUTH: a bit for each row; none where the value is absent */
+	uint64_t absent[PLAN_WORDS]; /**< a bit for each row */
+};
+
+/** Return the low bits of 64 bytes, each 0 or 1. */
+static inline uint64_t plan_bits_of_bytes(const uint8_t *bytes)
+{
+	uint64_t bits = 0;
+	for (unsigned i = 0; i < sizeof(uint64_t); i++) {
+		uint64_t eight;
+		memcpy(&eight, bytes + i * sizeof(eight), sizeof(eight));
+		/* Byte k's bit comes to bit 56 + k. */
+		bits |= eight * UINT64_C(0x0102040810204080) >> 56 << i * 8;
+	}
+	return bits;
+}
 
 /** The state of one thread. */
 struct plan_evaluation {
@@ -22,10 +46,11 @@ void plan_evaluation_end(struct plan_evaluation *evaluation);
 unsigned plan_needs(const struct plan *plan);
 
 /** Remove from `passes` the rows that do not pass the filter. Return whether any is left. */
-bool plan_filter_batch(struct plan_evaluation *evaluation, const struct plan_batch *batch, uint64_t passes[PLAN_WORDS]);
+bool plan_filter_batch(struct plan_evaluation *evaluation, const struct column_rows *batch,
+		       uint64_t passes[PLAN_WORDS]);
 
 /** Compute the outputs, or keys and aggregates' nodes. */
-void plan_output_batch(struct plan_evaluation *evaluation, const struct plan_batch *batch);
+void plan_output_batch(struct plan_evaluation *evaluation, const struct column_rows *batch);
 
 /** Return the value of a node that was computed, in row i, as its bits; 0 if it is absent. */
 static inline uint64_t plan_vector_bits(const struct plan_vector *vector, uint32_t i)

@@ -8,7 +8,7 @@
  *     groups             every thread adds up its own (plan/plan_groups.h), which are joined, and sorted as records
  *
  * Threads share the groups of the table, or the blocks of events. Events that need their number among all (their order,
- * or PLAN_ID) come from one stream, whose blocks are decoded by other threads.
+ * or COLUMN_ID) come from one stream, whose blocks are decoded by other threads.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -77,7 +77,7 @@ static const struct plan *plan_of(const struct plan_worker *worker)
 
 /* ---- one batch ---- */
 
-static void record_fill(const struct plan_worker *worker, const struct plan_batch *batch, uint32_t i, uint64_t *record)
+static void record_fill(const struct plan_worker *worker, const struct column_rows *batch, uint32_t i, uint64_t *record)
 {
 	const struct plan *plan = plan_of(worker);
 	uint64_t absent = 0;
@@ -128,7 +128,7 @@ static void late_remove(const struct plan_worker *worker, uint64_t passes[PLAN_W
 	}
 }
 
-static void batch_take(struct plan_worker *worker, const struct plan_batch *batch, uint64_t passes[PLAN_WORDS])
+static void batch_take(struct plan_worker *worker, const struct column_rows *batch, uint64_t passes[PLAN_WORDS])
 {
 	enum ending ending = worker->execution->ending;
 	if (!plan_filter_batch(&worker->evaluation, batch, passes))
@@ -159,7 +159,7 @@ static bool sizes_come_late(const struct plan_worker *worker, const struct heap_
 		return false;
 	uint32_t output = order->keys[0].output;
 	const struct plan_node *node = &plan_of(worker)->nodes[plan_of(worker)->outputs[output]];
-	return node->operation == PLAN_COLUMN && node->number == PLAN_SIZE &&
+	return node->operation == PLAN_COLUMN && node->number == COLUMN_SIZE &&
 	       comes_late(order, order->keys[0].is_descending ? sizes->greatest : sizes->least, threshold[output]);
 }
 
@@ -185,7 +185,7 @@ static void groups_scan(struct plan_worker *worker, struct heap_scan *scan, uint
 		if (!rows)
 			continue;
 		worker->read++;
-		struct plan_batch batch = {&execution->run->target, rows->count, rows->first, rows, NULL, NULL, 0};
+		const struct column_rows batch = column_rows_of(execution->run->target.table, rows);
 		uint64_t passes[PLAN_WORDS];
 		memcpy(passes, rows->passes, sizeof(passes));
 		batch_take(worker, &batch, passes);
@@ -228,8 +228,12 @@ static void events_take(struct plan_worker *worker, const struct trace_block *bl
 {
 	const struct execution *execution = worker->execution;
 	uint64_t passes[PLAN_WORDS];
-	const struct plan_batch batch = {&execution->run->target,        count, first_id, NULL, block,
-					 places ? places + first : NULL, first};
+	const struct column_rows batch = {.dictionary = trace_dictionary(execution->run->target.trace),
+					  .first_id = first_id,
+					  .count = count,
+					  .block = block,
+					  .places = places ? places + first : NULL,
+					  .first = first};
 	for (uint32_t word = 0; word < PLAN_WORDS; word++)
 		passes[word] = count >= word * 64 + 64 ? UINT64_MAX
 			       : count > word * 64     ? (UINT64_C(1) << count % 64) - 1
@@ -285,7 +289,7 @@ static void blocks_work(void *context)
 static bool has_id(const struct plan *plan)
 {
 	for (uint32_t i = 0; i < plan->node_count; i++)
-		if (plan->nodes[i].operation == PLAN_COLUMN && plan->nodes[i].number == PLAN_ID)
+		if (plan->nodes[i].operation == PLAN_COLUMN && plan->nodes[i].number == COLUMN_ID)
 			return true;
 	return false;
 }
@@ -293,7 +297,7 @@ static bool has_id(const struct plan *plan)
 static bool needs_stream(const struct execution *execution)
 {
 	const struct plan *plan = execution->run->plan;
-	return plan->source == PLAN_EVENTS && (execution->ending != ENDING_GROUPS || has_id(plan));
+	return plan->source == COLUMNS_OF_EVENTS && (execution->ending != ENDING_GROUPS || has_id(plan));
 }
 
 static void stream_begin(struct execution *execution)
@@ -452,9 +456,9 @@ static int groups_sort(struct execution *execution, struct diag *diag)
 
 static int collect(struct execution *execution, struct diag *diag)
 {
-	void (*work)(void *) = needs_stream(execution)                       ? stream_work
-			       : execution->run->plan->source == PLAN_EVENTS ? blocks_work
-									     : allocations_work;
+	void (*work)(void *) = needs_stream(execution)                             ? stream_work
+			       : execution->run->plan->source == COLUMNS_OF_EVENTS ? blocks_work
+										   : allocations_work;
 	struct records *records = &execution->sorted_groups;
 	unsigned count = 1;
 	heap_scan_threads(work, execution->workers, sizeof(*execution->workers), execution->width);
@@ -524,7 +528,7 @@ static void execution_end(struct plan_run *run)
 
 static unsigned width_of(const struct execution *execution)
 {
-	if (execution->run->plan->source == PLAN_ALLOCATIONS)
+	if (execution->run->plan->source == COLUMNS_OF_ALLOCATIONS)
 		return heap_scan_width(execution->run->target.table);
 	uint32_t blocks = trace_block_count(execution->run->target.trace);
 	unsigned processors = thread_processors(WORKERS_MAX);
@@ -566,7 +570,7 @@ static void places_find(struct execution *execution)
 	unsigned columns = plan_needs(plan) | (needs_numbers ? PACK_DETAILS : 0);
 	struct heap_scan scan;
 	execution->scan = (struct heap_scan_plan){INT64_MIN, INT64_MAX, INT64_MIN, columns, plan->allocations, NULL};
-	if (plan->source != PLAN_ALLOCATIONS)
+	if (plan->source != COLUMNS_OF_ALLOCATIONS)
 		return;
 	heap_scan_begin(&scan, execution->run->target.table, &execution->scan, NULL);
 	execution->places = heap_scan_places(&scan);
@@ -597,7 +601,7 @@ void plan_run_columns(struct plan_run *run)
 	execution->next_shown = execution->width;
 	for (unsigned i = 0; i < execution->width; i++)
 		worker_begin(execution, &execution->workers[i]);
-	run->next = execution->ending != ENDING_ROWS ? merged_next
-		    : plan->source == PLAN_EVENTS    ? events_next
-						     : allocations_next;
+	run->next = execution->ending != ENDING_ROWS    ? merged_next
+		    : plan->source == COLUMNS_OF_EVENTS ? events_next
+							: allocations_next;
 }

@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "plan/plan_columns.h"
 #include "plan/run.h"
 
-void plan_init(struct plan *plan, enum plan_source source)
+void plan_init(struct plan *plan, enum column_source source)
 {
 	*plan = (struct plan){.source = source, .filter = PLAN_NOTHING, .limit = UINT64_MAX};
 }
@@ -36,12 +35,13 @@ static uint32_t node_add(struct plan *plan, struct plan_node node)
 		PLAN_NOTHING, PLAN_NOTHING, PLAN_NOTHING \
 	}
 
-uint32_t plan_column(struct plan *plan, enum plan_column column)
+uint32_t plan_column(struct plan *plan, enum column_id column)
 {
-	if (column >= PLAN_COLUMN_COUNT || !plan_column_filler(plan->source, column))
+	const struct column *listed = column < COLUMN_COUNT ? column_find(plan->source, column) : NULL;
+	if (!listed || !listed->fill)
 		return PLAN_NOTHING;
 	return node_add(plan, (struct plan_node){.operation = PLAN_COLUMN,
-						 .type = (uint8_t)plan_column_type(column),
+						 .type = listed->type == TYPE_TIME ? PLAN_TIME : PLAN_NUMBER,
 						 .operands = NO_OPERANDS,
 						 .number = column});
 }

@@ -3,10 +3,10 @@
  * A question as a value: where rows come from, which of them pass, what is shown of them or added up, in which order,
  * and how many. It runs over columns on all processors.
  *
- *     plan_init(&plan, PLAN_ALLOCATIONS);
- *     uint32_t size = plan_column(&plan, PLAN_SIZE);
+ *     plan_init(&plan, COLUMNS_OF_ALLOCATIONS);
+ *     uint32_t size = plan_column(&plan, COLUMN_SIZE);
  *     plan.filter = plan_apply(&plan, PLAN_GREATER, size, plan_number(&plan, 100), PLAN_NOTHING);
- *     plan_key(&plan, plan_column(&plan, PLAN_STACK));
+ *     plan_key(&plan, plan_column(&plan, COLUMN_STACK));
  *     plan_aggregate(&plan, PLAN_SUM, size);
  *     plan_order(&plan, 1, true);
  *     plan.limit = 10;
@@ -31,9 +31,8 @@
 #ifndef XHEAP_PLAN_PLAN_H
 #define XHEAP_PLAN_PLAN_H
 
+#include "columns/column.h"
 #include "query/filter.h"
-
-enum plan_source { PLAN_ALLOCATIONS, PLAN_EVENTS };
 
 enum plan_type {
 	PLAN_TRUTH,  /**< 0 or 1 */
@@ -42,46 +41,7 @@ enum plan_type {
 	PLAN_REAL    /**< double; of averages only, no operation takes it */
 };
 
-/* The columns: id, name, type, of allocations, of events. Names are those of dump, where dump has the column. Ids are
-   places in the trace's lists. A column that the source lacks cannot be named. */
-#define PLAN_COLUMNS(X) \
-	X(ID, "id", NUMBER, true, true)                     /* the row's number; of events dump's seq */ \
-	X(PROCESS, "process", NUMBER, true, true)           /* id */ \
-	X(PID, "pid", NUMBER, true, true)                   /* absent: not known */ \
-	X(THREAD, "thread", NUMBER, true, true)             /* id; absent of earlier blocks */ \
-	X(TID, "tid", NUMBER, true, true)                   /* absent of earlier blocks */ \
-	X(HEAP, "heap", NUMBER, true, true)                 /* handle; absent without a heap */ \
-	X(HEAP_ID, "heap_id", NUMBER, true, true)           /* id; absent without a heap */ \
-	X(ADDRESS, "address", NUMBER, true, true)           /* absent of events without a block */ \
-	X(SIZE, "size", NUMBER, true, true)                 /* absent of frees that name none */ \
-	X(USABLE, "usable", NUMBER, true, true)             /* absent: not known */ \
-	X(STACK, "stack_id", NUMBER, true, true)            /* node; absent: not recorded */ \
-	X(FUNCTION, "function_id", NUMBER, true, true)      /* place in the entries; absent of earlier blocks */ \
-	X(BIRTH, "birth_ns", TIME, true, false)             /* absent of earlier blocks */ \
-	X(END, "end_ns", TIME, true, false)                 /* absent of blocks that are open at the trace's end */ \
-	X(END_KIND, "end_kind", NUMBER, true, false)        /* enum heap_end */ \
-	X(FLAGS, "flags", NUMBER, true, true)               /* enum heap_allocation_flag; enum event_flag */ \
-	X(LIFETIME, "lifetime_ns", TIME, true, false)       /* or the age; absent of earlier blocks */ \
-	X(SITE, "site_id", NUMBER, true, false)             /* in the table's sites */ \
-	X(FREE_SITE, "free_site_id", NUMBER, true, false)   /* absent: never freed */ \
-	X(FREE_STACK, "free_stack_id", NUMBER, true, false) /* node; absent: none */ \
-	X(FREE_FUNCTION, "free_function_id", NUMBER, true, false) /* absent: none */ \
-	X(FREE_THREAD, "free_thread", NUMBER, true, false)        /* id; absent: none */ \
-	X(FREE_TID, "free_tid", NUMBER, true, false)              /* absent: none */ \
-	X(PREVIOUS, "previous_id", NUMBER, true, false)      /* the allocation that the realloc took; absent: none */ \
-	X(WEIGHT_COUNT, "weight_count", NUMBER, true, false) /* blocks it stands for: 1 unless sampled */ \
-	X(WEIGHT_BYTES, "weight_bytes", NUMBER, true, false) \
-	X(EVENT_TIME, "time_ns", TIME, false, true) \
-	X(DURATION, "duration_ns", TIME, false, true)                /* absent: not recorded */ \
-	X(ACTION, "action", NUMBER, false, true)                     /* enum event_kind */ \
-	X(PREVIOUS_ADDRESS, "previous_address", NUMBER, false, true) /* absent: none */ \
-	X(ARGUMENT, "argument", NUMBER, false, true) \
-	X(ARGUMENT_2, "argument_2", NUMBER, false, true) \
-	X(RESULT, "result", NUMBER, false, true) /* errno of a failed call, 0; absent: in flight */
-
-#define X(id, name, type, of_allocations, of_events) PLAN_##id,
-enum plan_column { PLAN_COLUMNS(X) PLAN_COLUMN_COUNT };
-#undef X
+/* Columns (columns/column.h) of TYPE_TIME are PLAN_TIME, others PLAN_NUMBER. */
 
 /* The operators: id, word for messages, operands. Both sides of a comparison, an operation and a choice have one type.
    Times are compared, added and subtracted; other operations are of numbers. */
@@ -107,7 +67,7 @@ enum plan_operator { PLAN_OPERATORS(X) PLAN_OPERATOR_COUNT };
 enum {
 	PLAN_OUTPUTS_MAX = 48, /**< keys and aggregates, or outputs */
 	PLAN_NODES_MAX = 4096, /**< of all expressions of a plan */
-	PLAN_BATCH = 256       /**< rows that are computed at a time */
+	PLAN_BATCH = PACK_ROWS /**< rows that are computed at a time */
 };
 
 /** A value for each of the numbers from 0 up: of a stack, a site, a thread, ... So a condition on texts is computed
@@ -123,7 +83,7 @@ struct plan_node {
 	uint8_t operation, type; /**< enum plan_operator, enum plan_type */
 	bool is_absent;          /**< of a constant */
 	uint32_t operands[3];    /**< nodes before this one; PLAN_NOTHING: none */
-	uint64_t number;         /**< of a constant: its bits; of a column: enum plan_column */
+	uint64_t number;         /**< of a constant: its bits; of a column: enum column_id */
 	const struct plan_lookup *lookup;
 };
 
@@ -141,7 +101,7 @@ struct plan_order {
 
 /** A plan. Begin it with plan_init(). Lookups stay the caller's and must outlive its runs. */
 struct plan {
-	enum plan_source source;
+	enum column_source source;
 	/** of allocations: they pass this, too, prepared with the table; NULL: all do */
 	const struct heap_filter *allocations;
 	uint32_t filter; /**< a node of type PLAN_TRUTH; PLAN_NOTHING: all rows pass */
@@ -159,12 +119,12 @@ struct plan {
 };
 
 /** Begin with all rows of the source, in the order of the source, and no outputs. */
-void plan_init(struct plan *plan, enum plan_source source);
+void plan_init(struct plan *plan, enum column_source source);
 /** Free the plan. */
 void plan_fini(struct plan *plan);
 
-/** Return a node for a column; PLAN_NOTHING: the source lacks it. */
-uint32_t plan_column(struct plan *plan, enum plan_column column);
+/** Return a node for a column; PLAN_NOTHING: the source lacks it, or it is a text. */
+uint32_t plan_column(struct plan *plan, enum column_id column);
 uint32_t plan_number(struct plan *plan, uint64_t number);
 uint32_t plan_time(struct plan *plan, int64_t time_ns);
 uint32_t plan_truth(struct plan *plan, bool is_true);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/hash.h"
 #include "base/memory.h"
 
@@ -433,9 +434,8 @@ bool plan_groups_add_none(struct plan_groups *groups)
 bool plan_groups_merge(struct plan_groups *groups, const struct plan_groups *from)
 {
 	const struct plan *plan = groups->plan;
-	const bool *is_cancelled = groups->memory->is_cancelled;
 	for (uint32_t i = 0; i < from->count; i++) {
-		if (is_cancelled && __atomic_load_n(is_cancelled, __ATOMIC_RELAXED))
+		if (cancel_is_asked(groups->memory->is_cancelled))
 			break;
 		uint32_t group = group_find(groups, from->items + (size_t)i * from->stride);
 		if (group == PLAN_NOTHING)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -76,7 +77,7 @@ void records_begin(struct records *records, const struct record_order *order, st
 static int indirect_compare(const void *a, const void *b, void *context)
 {
 	const struct record_order *order = context;
-	if (order->is_cancelled && __atomic_load_n(order->is_cancelled, __ATOMIC_RELAXED))
+	if (cancel_is_asked(order->is_cancelled))
 		return 0;
 	return record_compare(order, *(uint64_t *const *)a, *(uint64_t *const *)b);
 }

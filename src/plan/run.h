@@ -3,6 +3,7 @@
 #ifndef XHEAP_PLAN_RUN_H
 #define XHEAP_PLAN_RUN_H
 
+#include "base/cancel.h"
 #include "plan/plan.h"
 
 struct plan_run {
@@ -35,7 +36,7 @@ static inline uint64_t plan_run_memory(const struct plan_run *run)
 
 static inline bool plan_run_is_cancelled(const struct plan_run *run)
 {
-	return run->target.is_cancelled && __atomic_load_n(run->target.is_cancelled, __ATOMIC_RELAXED);
+	return cancel_is_asked(run->target.is_cancelled);
 }
 
 #endif

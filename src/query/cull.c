@@ -21,32 +21,21 @@ static const char *part_next(const char *at)
 	return found ? found + strlen(heading) : NULL;
 }
 
-const struct cull_list *heap_cull_lists(unsigned *count)
+/* The same; set `name` to its name. */
+static const char *named_part_next(const char *at, char name[CULL_NAME_BYTES])
 {
-	static struct cull_list lists[CULL_LISTS_MAX];
-	unsigned found = 0;
-	for (const char *at = default_list; (at = part_next(at));) {
-		int name_length = (int)strcspn(at, ":");
-		const char *help = at + name_length + 2;
-		assert(found < CULL_LISTS_MAX);
-		snprintf(lists[found].name, sizeof(lists[found].name), "%.*s", name_length, at);
-		snprintf(lists[found].help, sizeof(lists[found].help), "%.*s", (int)strcspn(help, "\n"), help);
-		found++;
-	}
-	*count = found;
-	return lists;
+	at = part_next(at);
+	if (at)
+		snprintf(name, CULL_NAME_BYTES, "%.*s", (int)strcspn(at, ":"), at);
+	return at;
 }
 
-const char *heap_cull_list_names(void)
+void heap_cull_list_names(char names[CULL_NAMES_BYTES])
 {
-	static char names[CULL_LISTS_MAX * sizeof(struct cull_list)];
-	const char *words[CULL_LISTS_MAX];
-	unsigned count;
-	const struct cull_list *lists = heap_cull_lists(&count);
-	for (unsigned i = 0; i < count; i++)
-		words[i] = lists[i].name;
-	text_join(names, sizeof(names), words, count);
-	return names;
+	char name[CULL_NAME_BYTES];
+	size_t used = 0;
+	for (const char *at = default_list; (at = named_part_next(at, name)) && used < CULL_NAMES_BYTES;)
+		used += (size_t)snprintf(names + used, CULL_NAMES_BYTES - used, "%s%s", used ? ", " : "", name);
 }
 
 /* The lines of a part; NULL: there is none of this name. */
@@ -86,28 +75,25 @@ bool heap_cull_use_list(struct heap_cull *cull, const char *name)
 	return part_add(&cull->lists, name);
 }
 
-const char *heap_cull_nearest_list(const char *word)
+bool heap_cull_nearest_list(const char *word, char nearest[CULL_NAME_BYTES])
 {
-	unsigned count;
-	const struct cull_list *lists = heap_cull_lists(&count);
-	const char *nearest = NULL;
-	size_t least = strlen(word) / 2 + 1;
-	for (unsigned i = 0; i < count; i++) {
-		size_t distance = text_distance(word, lists[i].name);
+	char name[CULL_NAME_BYTES];
+	size_t most = strlen(word) / 2 + 1, least = most;
+	for (const char *at = default_list; (at = named_part_next(at, name));) {
+		size_t distance = text_distance(word, name);
 		if (distance >= least)
 			continue;
 		least = distance;
-		nearest = lists[i].name;
+		memcpy(nearest, name, sizeof(name));
 	}
-	return nearest;
+	return least < most;
 }
 
 void heap_cull_use_default(struct heap_cull *cull)
 {
-	unsigned count;
-	const struct cull_list *lists = heap_cull_lists(&count);
-	for (unsigned i = 0; i < count; i++)
-		part_add(&cull->lists, lists[i].name);
+	char name[CULL_NAME_BYTES];
+	for (const char *at = default_list; (at = named_part_next(at, name));)
+		part_add(&cull->lists, name);
 	part_add(&cull->allocators, allocators);
 	cull->with_entries = true;
 }

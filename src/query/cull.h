@@ -19,18 +19,11 @@ struct heap_cull {
 	bool is_prepared;          /**< by heap_cull_prepare() */
 };
 
-/** A part of the built-in list (cull/default.txt). */
-struct cull_list {
-	char name[24];
-	char help[72];
-};
-enum { CULL_LISTS_MAX = 16 };
+/** The names of the parts of the built-in list (cull/default.txt): room for one, and for all. */
+enum { CULL_NAME_BYTES = 24, CULL_NAMES_BYTES = 400 };
 
-/** Return the parts of the built-in list, in order, and set *count. */
-const struct cull_list *heap_cull_lists(unsigned *count);
-
-/** Return their names, "allocators, containers, ...", for messages. */
-const char *heap_cull_list_names(void);
+/** Write the names of all parts, "allocators, containers, ...", for messages. */
+void heap_cull_list_names(char names[CULL_NAMES_BYTES]);
 
 /** Use all of the built-in list, and wrappers. */
 void heap_cull_use_default(struct heap_cull *cull);
@@ -38,8 +31,8 @@ void heap_cull_use_default(struct heap_cull *cull);
 /** Use a part of the built-in list, by its name in any case. Return false: there is none. */
 bool heap_cull_use_list(struct heap_cull *cull, const char *name);
 
-/** Return the part whose name is most like the word, or NULL. */
-const char *heap_cull_nearest_list(const char *word);
+/** Set `nearest` to the name of the part that is most like the word. Return false: none is like it. */
+bool heap_cull_nearest_list(const char *word, char nearest[CULL_NAME_BYTES]);
 
 /** Find the wrappers of all sources of a report together, if wrappers are culled, and settle the frames that were typed
     (query/pattern.h). To be called before the first heap_cull_node(). Return false if that was done already: a report

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/cancel.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/wide_registers.h"
@@ -29,10 +30,10 @@ const char *heap_class_name(enum heap_class class)
 	return class < HEAP_CLASS_NONE ? class_names[class] : "none";
 }
 
-const char *heap_class_names(void)
+struct text heap_class_names(void)
 {
-	static char names[32];
-	text_join(names, sizeof(names), class_names, HEAP_CLASS_NONE);
+	struct text names;
+	text_join(names.data, sizeof(names.data), class_names, HEAP_CLASS_NONE);
 	return names;
 }
 
@@ -104,7 +105,7 @@ static uint8_t *sites_pass(struct heap_patterns *patterns, const struct heap_tab
 	if (!patterns->count)
 		return NULL;
 	uint8_t *passes = memory_zeroed(table->site_count, 1);
-	for (uint32_t i = 0; i < table->site_count; i++)
+	for (uint32_t i = 0; i < table->site_count && !cancel_is_asked(heap_names_cancelled_by(names)); i++)
 		passes[i] = stack_matches(patterns, names, heap_names_site(names, &table->sites[i]));
 	return passes;
 }
@@ -272,6 +273,8 @@ int heap_filter_prepare_shared(struct heap_filter *filter, struct heap_filter *f
 
 void heap_filter_fini_shared(struct heap_filter *filter)
 {
+	free(filter->moment.later_births);
+	free(filter->moment.later_ends);
 	prepared_free(filter);
 }
 

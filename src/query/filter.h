@@ -7,6 +7,7 @@
 #define XHEAP_QUERY_FILTER_H
 
 #include "base/position.h"
+#include "base/text.h"
 #include "query/pattern.h"
 #include "table/table.h"
 
@@ -66,6 +67,9 @@ struct heap_filter {
 	struct heap_patterns required, required_of_free;
 	enum heap_nesting nesting;
 	bool is_partial; /**< of a part of the time, or split: what remains of a block is not known then */
+	/** passes over allocations with this filter, and all that is made of them, end soon when it is set
+	    (base/cancel.h); NULL: never */
+	const bool *is_cancelled;
 
 	/* Made by heap_filter_prepare(). */
 	uint8_t *site, *free_site; /* by site: whether its stack passes */
@@ -125,8 +129,8 @@ int heap_filter_prepare(struct heap_filter *filter, const struct heap_table *tab
 			struct diag *diag);
 
 /** Make `filter` a copy of `from`, which is not prepared itself, and prepare it with the table. Names of all tables are
- *  of one tree, so all copies share the patterns of `from`. Return as heap_filter_prepare(). End the copy with
- *  heap_filter_fini_shared(). */
+ *  of one tree, so all copies share the patterns of `from`; a moment is found for the copy, afterwards. Return as
+ *  heap_filter_prepare(). End the copy with heap_filter_fini_shared(). */
 int heap_filter_prepare_shared(struct heap_filter *filter, struct heap_filter *from, const struct heap_table *table,
 			       struct heap_names *names, struct diag *diag);
 
@@ -144,7 +148,7 @@ enum heap_class heap_class_find(const char *name);
 const char *heap_class_name(enum heap_class class);
 
 /** Return all names, "AIFI, AIFO, ...", for messages. */
-const char *heap_class_names(void);
+struct text heap_class_names(void);
 
 /** Set a bit of `passes`, PACK_ROWS bits, for each of a group's first `count` rows that passes. The columns that decide
     are there. first: number of the group's first row. */

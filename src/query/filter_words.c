@@ -170,7 +170,7 @@ static int take_class(struct filter_request *request, const char *value, struct 
 {
 	request->filter.class = heap_class_find(value);
 	if (request->filter.class == HEAP_CLASS_NONE)
-		return diag_fail(diag, EINVAL, "\"%s\" is none of %s", value, heap_class_names());
+		return diag_fail(diag, EINVAL, "\"%s\" is none of %s", value, heap_class_names().data);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/hash.h"
 #include "base/intern.h"
 #include "base/memory.h"
@@ -64,6 +65,7 @@ struct heap_names {
 		stored_at; /* by a hash of image and offset: the frame, of those with stored symbols; made when asked */
 	bool has_stored_at;
 	uint32_t lent_count;
+	const bool *is_cancelled; /* the caller's; or NULL */
 };
 
 /* ---- making ---- */
@@ -478,8 +480,18 @@ uint32_t heap_names_site(struct heap_names *names, const struct heap_site *site)
 
 void heap_names_name_sites(struct heap_names *names, const struct heap_table *table)
 {
-	for (uint32_t i = 0; i < table->site_count; i++)
+	for (uint32_t i = 0; i < table->site_count && !cancel_is_asked(names->is_cancelled); i++)
 		heap_names_site(names, &table->sites[i]);
+}
+
+void heap_names_cancel_by(struct heap_names *names, const bool *is_cancelled)
+{
+	names->is_cancelled = is_cancelled;
+}
+
+const bool *heap_names_cancelled_by(const struct heap_names *names)
+{
+	return names->is_cancelled;
 }
 
 bool heap_names_function_range(struct heap_names *names, const struct heap_name *name, uint64_t *low, uint64_t *high)

@@ -61,6 +61,12 @@ struct heap_names *heap_names_new_beside(const struct heap_names *first, const s
 /** Free the names; NULL is none. */
 void heap_names_free(struct heap_names *names);
 
+/** Have the naming of many stacks end soon when the flag is set (base/cancel.h). It belongs to the caller. */
+void heap_names_cancel_by(struct heap_names *names, const bool *is_cancelled);
+
+/** Return the flag; NULL: there is none. */
+const bool *heap_names_cancelled_by(const struct heap_names *names);
+
 /** Return the node of the stack, beginning with the allocation function; 0 when no stack was recorded. */
 uint32_t heap_names_site(struct heap_names *names, const struct heap_site *site);
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/memory.h"
 #include "query/scan.h"
 #include "table/weight.h"
@@ -380,7 +381,8 @@ void heap_peak_search_finish(struct heap_peak_search *own, struct heap_peak *pea
 		search.live_bytes[i + 1] = search.live_bytes[i] + slices[i].began_bytes - slices[i].ended_bytes;
 	}
 	uint64_t *starts = memory_resize(NULL, (size_t)slicing->count + 1, sizeof(*starts)), events;
-	for (uint32_t first = 0, last; first < slicing->count; first = last) {
+	const bool *is_cancelled = own->passes[0].plan.filter->is_cancelled;
+	for (uint32_t first = 0, last; first < slicing->count && !cancel_is_asked(is_cancelled); first = last) {
 		last = batch_choose(&search, first, slicing->count, starts, &events);
 		if (events)
 			batch_search(&search, &own->passes[0], first, last, starts, events);

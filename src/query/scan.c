@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/memory.h"
 #include "base/threads.h"
 
@@ -215,8 +216,9 @@ static bool leaves_nothing_out(const struct heap_scan *scan)
 
 const struct heap_rows *heap_scan_next(struct heap_scan *scan)
 {
-	const struct heap_selection *selection = scan->plan.filter ? scan->plan.filter->selection : NULL;
-	for (;; scan->next++) {
+	const struct heap_filter *filter = scan->plan.filter;
+	const struct heap_selection *selection = filter ? filter->selection : NULL;
+	for (; !filter || !cancel_is_asked(filter->is_cancelled); scan->next++) {
 		if (scan->next >= scan->end &&
 		    !heap_scan_take(scan, scan->shared, leaves_nothing_out(scan), &scan->next, &scan->end))
 			return NULL;
@@ -232,6 +234,7 @@ const struct heap_rows *heap_scan_next(struct heap_scan *scan)
 			return &scan->rows;
 		}
 	}
+	return NULL;
 }
 
 void heap_scan_end(struct heap_scan *scan)

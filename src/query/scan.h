@@ -87,7 +87,8 @@ static inline void heap_scan_ahead(struct heap_scan *scan, uint32_t to)
     that leaves little out is read ahead. Return false at the end. */
 bool heap_scan_take(struct heap_scan *scan, uint32_t *shared, bool leaves_little_out, uint32_t *from, uint32_t *to);
 
-/** Return the next allocations, in order; of a shared pass, those that this thread takes; NULL at the end. They are
+/** Return the next allocations, in order; of a shared pass, those that this thread takes; NULL at the end, or when the
+    plan's filter is cancelled. They are
     valid until the next call. Groups that cannot be read are left out, and the table is damaged from then on. */
 const struct heap_rows *heap_scan_next(struct heap_scan *scan);
 

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/intern.h"
+#include "base/cancel.h"
 #include "base/memory.h"
 #include "query/plain_name.h"
 #include "query/scan.h"
@@ -187,8 +188,9 @@ static void find_starts(struct wrappers *wrappers, struct heap_names *names)
 /* ---- calls ---- */
 
 /* Recorded calls by site, of blocks that are counted by themselves; the caller frees them. */
-static uint64_t *site_calls(const struct heap_table *table)
+static uint64_t *site_calls(const struct wrapper_source *source)
 {
+	const struct heap_table *table = source->table;
 	uint64_t *calls = memory_zeroed(table->site_count, sizeof(*calls));
 	if (table->sums.numbers) {
 		for (uint32_t i = 0; i < table->site_count; i++)
@@ -199,6 +201,7 @@ static uint64_t *site_calls(const struct heap_table *table)
 		struct heap_scan scan;
 		const struct heap_rows *rows;
 		heap_filter_init_for(&filter, table);
+		filter.is_cancelled = heap_names_cancelled_by(source->names);
 		plan.columns = PACK_SITES;
 		plan.filter = &filter;
 		heap_scan_begin(&scan, table, &plan, NULL);
@@ -216,8 +219,9 @@ static uint64_t *site_calls(const struct heap_table *table)
 
 static void source_add(struct wrappers *wrappers, const struct wrapper_source *source)
 {
-	uint64_t *calls = site_calls(source->table);
-	for (uint32_t i = 0; i < source->table->site_count; i++) {
+	uint64_t *calls = site_calls(source);
+	for (uint32_t i = 0; i < source->table->site_count && !cancel_is_asked(heap_names_cancelled_by(source->names));
+	     i++) {
 		const struct heap_site *site = &source->table->sites[i];
 		if (!calls[i] || !site->stack || site->entry == HEAP_NONE || site->entry == HEAP_OVERHEAD)
 			continue;
@@ -231,8 +235,9 @@ static void source_add(struct wrappers *wrappers, const struct wrapper_source *s
 
 void wrapper_source_name(const struct wrapper_source *source)
 {
-	uint64_t *calls = site_calls(source->table);
-	for (uint32_t i = 0; i < source->table->site_count; i++)
+	uint64_t *calls = site_calls(source);
+	for (uint32_t i = 0; i < source->table->site_count && !cancel_is_asked(heap_names_cancelled_by(source->names));
+	     i++)
 		if (calls[i])
 			heap_names_site(source->names, &source->table->sites[i]);
 	free(calls);
@@ -295,7 +300,7 @@ static void walker_move(struct wrappers *wrappers, struct walker *walker)
 {
 	struct heap_names *names = walker->names;
 	for (; walker->node; walker->node = heap_names_frame(names, walker->node)->parent) {
-		if (name_of(names, walker->node)->is_mark)
+		if (name_of(names, walker->node)->is_mark || cancel_is_asked(heap_names_cancelled_by(names)))
 			break;
 		walker->function = function_at(wrappers, names, walker->node);
 		bool is_wrapper = walker->function != HEAP_NONE && wrappers->functions[walker->function].is_wrapper;

@@ -710,6 +710,17 @@ static uint32_t cut_mark(struct thread *thread, struct walk *walk, uint32_t coun
 	return count + 1;
 }
 
+/* Note of a walk that began outside of the home stack how far down that stack reaches. */
+static inline void home_extend(struct thread *thread, const struct walk *walk, uint64_t sp, uint64_t outermost_sp,
+			       int is_joined)
+{
+	if (walk->is_complete)
+		home_prove(thread, sp, outermost_sp);
+	/* The stack has grown, and leads to the proved part of it. */
+	else if (is_joined)
+		thread->home_low = sp & ~(uint64_t)(PAGE - 1);
+}
+
 /* Capture by any kind of walk, from its beginning or from where the fast loop has left it. */
 __attribute__((noinline)) static uint32_t capture_slowly(struct thread *thread, struct walk_progress progress,
 							 uint32_t depth, int is_remembered)
@@ -721,7 +732,7 @@ __attribute__((noinline)) static uint32_t capture_slowly(struct thread *thread, 
 	uint32_t generation = LOAD_ACQUIRE(&recorder->generation), count = progress.count, kept = 0;
 	struct walk walk = {.at = progress.at, .bp_slot = progress.bp_slot, .bounds = bounds_at(thread, start.sp)};
 	struct memo *joint = thread->memo + progress.joint - 1;
-	int on_home = is_home(thread, start.sp), is_whole = depth >= RECORDER_DEPTH_MAX;
+	int is_whole = depth >= RECORDER_DEPTH_MAX;
 	uint32_t marks = thread->cut != 0;
 	uint64_t outermost_sp = 0;
 	enum row_bp_use use_beyond = BP_IS_PASSED;
@@ -731,8 +742,7 @@ __attribute__((noinline)) static uint32_t capture_slowly(struct thread *thread, 
 		while (joint->sp < walk.at.sp)
 			joint--;
 		/* Beyond the mark of a cut stack nothing is remembered. */
-		if (joint >= thread->memo + marks &&
-		    memo_is_met(thread, joint, walk.at.pc, walk.at.sp, walk.at.bp)) {
+		if (joint >= thread->memo + marks && memo_is_met(thread, joint, walk.at.pc, walk.at.sp, walk.at.bp)) {
 			kept = memo_join(thread, joint, walk.bp_slot);
 			break;
 		}
@@ -794,11 +804,8 @@ __attribute__((noinline)) static uint32_t capture_slowly(struct thread *thread, 
 	else
 		memo_store(thread, kept, count);
 	thread->generation = generation;
-	if (!on_home && walk.is_complete && !walk.crossed_signal)
-		home_prove(thread, start.sp, outermost_sp);
-	/* The stack has grown, and leads to the proved part of it. */
-	else if (!on_home && kept && !walk.crossed_signal)
-		thread->home_low = start.sp & ~(uint64_t)(PAGE - 1);
+	if (!walk.crossed_signal && !is_home(thread, start.sp))
+		home_extend(thread, &walk, start.sp, outermost_sp, kept != 0);
 	thread->memo_is_home = is_home(thread, start.sp) && !is_truncated && !walk.crossed_signal && has_room;
 	return kept;
 }
@@ -871,13 +878,11 @@ __attribute__((noinline)) uint32_t capture_stack(struct thread *thread, struct f
 	}
 	uint32_t kept = memo_join(thread, joint, bp_slot), count = (uint32_t)(fresh - thread->fresh);
 	if (UNLIKELY(thread->extra_count) || UNLIKELY(kept + count > thread->capacity))
-		return capture_slowly(thread,
-				      (struct walk_progress){{pc, sp, bp},
-							     bp_slot,
-							     (uint32_t)(joint - thread->memo) + 1,
-							     count,
-							     reads_bp},
-				      depth, 1);
+		return capture_slowly(
+			thread,
+			(struct walk_progress){
+				{pc, sp, bp}, bp_slot, (uint32_t)(joint - thread->memo) + 1, count, reads_bp},
+			depth, 1);
 	if (LIKELY(kept > thread->bp_end) && LIKELY(!reads_bp))
 		memo_store_without_bp(thread, kept, count);
 	else

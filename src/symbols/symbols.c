@@ -8,6 +8,7 @@
 #include "base/intern.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/threads.h"
 #include "os/monotonic.h"
 #include "symbols/demangle.h"
 #include "symbols/function_ranges.h"
@@ -40,17 +41,21 @@ struct name_memo {
 	size_t count, capacity;
 };
 
+/** A thread that searches holds `searching` for long; whoever holds `lock`, too, does so only for a moment. */
 struct symbols {
+	pthread_mutex_t searching;
 	struct arena arena;
-	struct intern keys; /**< build-id and path of images[id] */
-	char *key;          /**< room to put one together */
-	size_t key_capacity;
-	struct symbols_image **images;
-	size_t image_count, image_capacity;
 	struct name_memo names; /**< of functions, by symbol */
 	struct name_memo files; /**< of sources, as whole paths */
 	struct debuginfod *debuginfod;
 	bool without_files, without_separate;
+	/* With the lock: what was found. */
+	pthread_mutex_t lock;
+	struct intern keys; /**< build-id and path of images[id] */
+	char *key;          /**< room to put one together */
+	size_t key_capacity;
+	struct symbols_image **images; /**< NULL: not opened yet */
+	size_t image_count, image_capacity;
 	uint64_t spent_ns;
 };
 
@@ -77,6 +82,8 @@ static void memo_fini(struct name_memo *memo)
 struct symbols *symbols_new(void)
 {
 	struct symbols *symbols = memory_zeroed(1, sizeof(*symbols));
+	pthread_mutex_init(&symbols->searching, NULL);
+	pthread_mutex_init(&symbols->lock, NULL);
 	symbols->debuginfod = debuginfod_new();
 	return symbols;
 }
@@ -98,18 +105,24 @@ static bool is_file(const struct image_file *file, const struct stat *status)
 	       own.st_ino == status->st_ino;
 }
 
-bool symbols_read_file(const struct symbols *symbols, const struct stat *status)
+bool symbols_read_file(struct symbols *symbols, const struct stat *status)
 {
-	for (size_t i = 0; i < symbols->image_count; i++) {
-		const struct image *image = &symbols->images[i]->image;
-		if (is_file(&image->main, status) || is_file(&image->debug, status) || is_file(&image->shared, status))
-			return true;
+	struct thread_lock held;
+	bool is_read = false;
+	thread_lock(&held, &symbols->lock, NULL);
+	for (size_t i = 0; i < symbols->image_count && !is_read; i++) {
+		const struct image *image = symbols->images[i] ? &symbols->images[i]->image : NULL;
+		is_read = image && (is_file(&image->main, status) || is_file(&image->debug, status) ||
+				    is_file(&image->shared, status));
 	}
-	return false;
+	thread_unlock(&held);
+	return is_read;
 }
 
 static void symbols_image_free(struct symbols_image *image)
 {
+	if (!image)
+		return;
 	units_free(image->units);
 	table_fini(&image->table);
 	image_close(&image->image);
@@ -131,6 +144,8 @@ void symbols_free(struct symbols *symbols)
 	intern_fini(&symbols->keys);
 	arena_fini(&symbols->arena);
 	debuginfod_free(symbols->debuginfod);
+	pthread_mutex_destroy(&symbols->searching);
+	pthread_mutex_destroy(&symbols->lock);
 	free(symbols);
 }
 
@@ -163,7 +178,7 @@ static struct symbols_image *symbols_image_new(struct symbols *symbols, const ch
 	return image;
 }
 
-/** Return the number of this path and build-id, counted in the order of their first use. */
+/** Return the number of this path and build-id, which has a place in `images`. With the lock. */
 static uint32_t symbols_key(struct symbols *symbols, const char *path, const struct build_id *build_id)
 {
 	size_t length = strlen(path), size = length + sizeof(*build_id);
@@ -172,25 +187,56 @@ static uint32_t symbols_key(struct symbols *symbols, const char *path, const str
 		symbols->key = memory_resize(symbols->key, symbols->key_capacity = 2 * size, 1);
 	memcpy(symbols->key, build_id, sizeof(*build_id));
 	memcpy(symbols->key + sizeof(*build_id), path, length);
-	return intern_bytes(&symbols->keys, symbols->key, size);
+	uint32_t id = intern_bytes(&symbols->keys, symbols->key, size);
+	while (symbols->image_count <= id) {
+		memory_grow(symbols->images, symbols->image_count, symbols->image_capacity);
+		symbols->images[symbols->image_count++] = NULL;
+	}
+	return id;
 }
 
-static struct symbols_image *symbols_image(struct symbols *symbols, const char *path, const uint8_t *bytes, size_t size)
+static struct build_id build_id_of(const uint8_t *bytes, size_t size)
 {
 	struct build_id build_id = {.size = size < IMAGE_BUILD_ID_MAX ? size : IMAGE_BUILD_ID_MAX};
-
 	if (build_id.size)
 		memcpy(build_id.bytes, bytes, build_id.size);
-	uint32_t id = symbols_key(symbols, path, &build_id);
-	if (id == symbols->image_count) {
-		memory_grow(symbols->images, symbols->image_count, symbols->image_capacity);
-		/* Counted after the work: that may be given up halfway. */
+	return build_id;
+}
+
+/** Return the image if it was opened before; else NULL. */
+static struct symbols_image *symbols_find(struct symbols *symbols, const char *path, const struct build_id *build_id,
+					  uint32_t *id)
+{
+	struct thread_lock held;
+	thread_lock(&held, &symbols->lock, NULL);
+	*id = symbols_key(symbols, path, build_id);
+	struct symbols_image *image = symbols->images[*id];
+	thread_unlock(&held);
+	return image;
+}
+
+/** Return the image, opened by the first thread that needs it. */
+static struct symbols_image *symbols_image(struct symbols *symbols, const char *path, const uint8_t *bytes, size_t size)
+{
+	const struct build_id build_id = build_id_of(bytes, size);
+	struct thread_lock searching, held;
+	uint32_t id;
+	struct symbols_image *image = symbols_find(symbols, path, &build_id, &id);
+	if (image)
+		return image;
+	thread_lock(&searching, &symbols->searching, NULL);
+	image = symbols_find(symbols, path, &build_id, &id);
+	if (!image) {
+		/* Kept after the work: that may be given up halfway. */
 		uint64_t begin_ns = monotonic_now_ns();
-		struct symbols_image *image = symbols_image_new(symbols, path, &build_id);
-		symbols->images[symbols->image_count++] = image;
+		image = symbols_image_new(symbols, path, &build_id);
+		thread_lock(&held, &symbols->lock, NULL);
+		symbols->images[id] = image;
 		symbols->spent_ns += monotonic_now_ns() - begin_ns;
+		thread_unlock(&held);
 	}
-	return symbols->images[id];
+	thread_unlock(&searching);
+	return image;
 }
 
 static const char *symbols_name(struct symbols *symbols, const char *symbol)
@@ -272,31 +318,61 @@ static struct answer symbols_look_up(struct symbols *symbols, const struct symbo
 	return (struct answer){frames, count};
 }
 
+/** Set *answer to that for the address. Return false if there is none yet. */
+static bool answer_find(struct symbols *symbols, const struct symbols_image *image, uint64_t address,
+			struct answer *answer)
+{
+	struct thread_lock held;
+	thread_lock(&held, &symbols->lock, NULL);
+	const uint32_t *place = map_find(&image->answer_of, address);
+	if (place)
+		*answer = image->answers[*place];
+	thread_unlock(&held);
+	return place != NULL;
+}
+
+static void answer_keep(struct symbols *symbols, struct symbols_image *image, uint64_t address, struct answer answer,
+			uint64_t spent_ns)
+{
+	struct thread_lock held;
+	bool added;
+	thread_lock(&held, &symbols->lock, NULL);
+	memory_grow(image->answers, image->answer_count, image->answer_capacity);
+	*map_add(&image->answer_of, address, &added) = image->answer_count;
+	image->answers[image->answer_count++] = answer;
+	symbols->spent_ns += spent_ns;
+	thread_unlock(&held);
+}
+
 size_t symbols_resolve(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
 		       uint64_t offset, bool is_return_address, const struct symbol_frame **frames)
 {
 	struct symbols_image *image = symbols_image(symbols, path, build_id, build_id_size);
 	uint64_t address = offset - (is_return_address && offset);
-	bool added;
-	uint32_t *place = map_add(&image->answer_of, address, &added);
-
-	if (added) {
-		*place = image->answer_count;
-		memory_grow(image->answers, image->answer_count, image->answer_capacity);
-		uint64_t begin_ns = monotonic_now_ns();
-		image->answers[image->answer_count++] = symbols_look_up(symbols, image, address);
-		symbols->spent_ns += monotonic_now_ns() - begin_ns;
+	struct thread_lock searching;
+	struct answer answer;
+	if (!answer_find(symbols, image, address, &answer)) {
+		thread_lock(&searching, &symbols->searching, NULL);
+		if (!answer_find(symbols, image, address, &answer)) {
+			uint64_t begin_ns = monotonic_now_ns();
+			answer = symbols_look_up(symbols, image, address);
+			answer_keep(symbols, image, address, answer, monotonic_now_ns() - begin_ns);
+		}
+		thread_unlock(&searching);
 	}
-	const struct answer *answer = &image->answers[*place];
-	*frames = answer->frames;
-	return answer->count;
+	*frames = answer.frames;
+	return answer.count;
 }
 
 bool symbols_function_range(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
 			    uint64_t offset, uint64_t *low, uint64_t *high)
 {
 	const struct symbols_image *image = symbols_image(symbols, path, build_id, build_id_size);
-	return offset && function_ranges_find(&image->functions, offset - 1, low, high);
+	struct thread_lock searching;
+	thread_lock(&searching, &symbols->searching, NULL);
+	bool is_known = offset && function_ranges_find(&image->functions, offset - 1, low, high);
+	thread_unlock(&searching);
+	return is_known;
 }
 
 bool symbols_function_address(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size,
@@ -316,9 +392,13 @@ bool symbols_function_address(struct symbols *symbols, const char *path, const u
 	return is_known;
 }
 
-uint64_t symbols_spent_ns(const struct symbols *symbols)
+uint64_t symbols_spent_ns(struct symbols *symbols)
 {
-	return symbols->spent_ns;
+	struct thread_lock held;
+	thread_lock(&held, &symbols->lock, NULL);
+	uint64_t spent_ns = symbols->spent_ns;
+	thread_unlock(&held);
+	return spent_ns;
 }
 
 bool symbols_image_has_symbols(struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_size)

@@ -7,7 +7,7 @@
  * XHEAP_DEBUG_PATH, below /usr/lib/debug, then from debuginfod if DEBUGINFOD_URLS is set. Last, the mini debug
  * information in .gnu_debugdata.
  *
- * An uncertain name is left out. One thread at a time may use a struct symbols.
+ * An uncertain name is left out. Several threads may use a struct symbols; one at a time searches.
  */
 #ifndef XHEAP_SYMBOLS_SYMBOLS_H
 #define XHEAP_SYMBOLS_SYMBOLS_H
@@ -26,7 +26,7 @@ struct symbols *symbols_new(void);
 void symbols_free(struct symbols *symbols);
 
 /** Return whether this file is open as a source for an image. */
-bool symbols_read_file(const struct symbols *symbols, const struct stat *status);
+bool symbols_read_file(struct symbols *symbols, const struct stat *status);
 
 /** Open no more files: images that were not opened before have no names from now on. */
 void symbols_leave_files(struct symbols *symbols);
@@ -65,7 +65,7 @@ bool symbols_function_address(struct symbols *symbols, const char *path, const u
 			      const char *name, uint64_t *address);
 
 /** Return the time spent in searches so far, in ns, opening files included. */
-uint64_t symbols_spent_ns(const struct symbols *symbols);
+uint64_t symbols_spent_ns(struct symbols *symbols);
 
 /** Return whether the image has debug information or a full symbol table; exported names alone do not count. */
 bool symbols_image_has_symbols(struct symbols *symbols, const char *path, const uint8_t *build_id,

@@ -15,21 +15,6 @@ bool writer_has_ended(const struct writer *writer)
 	return writer->error != 0;
 }
 
-uint64_t writer_room_left(const struct writer *writer)
-{
-	return writer->options.mode == WRITER_SEQUENTIAL ? output_room_left(&writer->output) : UINT64_MAX;
-}
-
-bool writer_is_full(const struct writer *writer)
-{
-	return writer->output.is_full;
-}
-
-uint64_t writer_limit_bytes(const struct writer *writer)
-{
-	return writer->options.mode == WRITER_SEQUENTIAL ? writer->options.max_file_bytes : 0;
-}
-
 static uint64_t *calls_of(struct writer *writer, uint32_t process)
 {
 	struct segment_ending *ending = &writer->ending;
@@ -72,18 +57,6 @@ void writer_end_early(struct writer *writer, int error, const char *reason, uint
 	writer_fail(writer, error);
 	snprintf(writer->ending.reason, sizeof(writer->ending.reason), "%s", reason);
 	writer->ending.ticks = ticks;
-}
-
-static uint64_t text_bytes_of(const char *text)
-{
-	return text ? strlen(text) : 0;
-}
-
-void ending_note_process(struct writer *writer, const struct trace_process *process)
-{
-	uint64_t bytes = writer->output.ending_bytes + ROWS_PROCESS_BYTES_MAX + text_bytes_of(process->image) +
-			 text_bytes_of(process->command) + text_bytes_of(process->note);
-	writer->output.ending_bytes = bytes < PROCESSES_AFTER_END_BYTES ? bytes : PROCESSES_AFTER_END_BYTES;
 }
 
 const struct trace_process *writer_process(const struct writer *writer, uint32_t id)

@@ -14,6 +14,21 @@ enum {
 	NUMBERS_COUNT = 7
 };
 
+uint64_t writer_room_left(const struct writer *writer)
+{
+	return writer->options.mode == WRITER_SEQUENTIAL ? output_room_left(&writer->output) : UINT64_MAX;
+}
+
+bool writer_is_full(const struct writer *writer)
+{
+	return writer->output.is_full;
+}
+
+uint64_t writer_limit_bytes(const struct writer *writer)
+{
+	return writer->options.mode == WRITER_SEQUENTIAL ? writer->options.max_file_bytes : 0;
+}
+
 bool fill_is_near(const struct writer *writer)
 {
 	return writer_room_left(writer) < NEAR_BYTES;

@@ -15,8 +15,6 @@ struct load_found {
 	const uint8_t *head;
 };
 
-/* ---- load.c ---- */
-
 /** Note the first place at which something is missing. Return false. */
 __attribute__((format(printf, 3, 4))) bool load_cut(struct load *load, uint64_t offset, const char *format, ...);
 

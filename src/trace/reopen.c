@@ -84,7 +84,7 @@ static int adopt_rows(struct writer *writer, struct load *load, struct diag *dia
 		writer_set_clock(writer, &clock);
 	}
 	for (uint32_t id = 0; id < dictionary->process_count; id++)
-		ending_note_process(writer, &dictionary->processes[id]);
+		segment_keep_end_room(writer, &dictionary->processes[id]);
 	writer->unwritten = load->unwritten;
 	if (!grow_to(writer->process_mapping, dictionary->process_count, writer->process_capacity) ||
 	    !grow_to(writer->mapping_next, dictionary->mapping_count, writer->mapping_capacity))

@@ -30,7 +30,7 @@ static const uint16_t section_types[] = {
 	FORMAT_HEAPS,   FORMAT_FRAMES,     FORMAT_NODES,     FORMAT_GAPS,    FORMAT_MEMORY,   FORMAT_SYMBOLS,
 	FORMAT_FOLDED,  FORMAT_EARLY_ENDS, FORMAT_RESIDENT,  FORMAT_LIMITS,  FORMAT_CAUSES};
 
-/* ---- memory ---- */
+/* ---- errors and memory ---- */
 
 void writer_fail(struct writer *writer, int error)
 {
@@ -38,6 +38,15 @@ void writer_fail(struct writer *writer, int error)
 		memory_exhausted(0);
 	if (!writer->error)
 		writer->error = error;
+}
+
+int writer_explain(const struct writer *writer, int error, struct diag *diag)
+{
+	if (error == -EFBIG && writer->output.is_full)
+		return diag_fail(diag, EFBIG, "the trace has reached its greatest size, %llu bytes",
+				 (unsigned long long)writer->options.max_file_bytes);
+	return diag_fail(diag, -error, "cannot write the trace at offset %llu: %s",
+			 (unsigned long long)writer->output.end, strerror(-error));
 }
 
 /* The number of row `id` in this segment plus one; NULL: no memory. */
@@ -296,6 +305,18 @@ static void put_mapping(struct writer *writer, uint32_t id)
 	put_row(writer, MAPPINGS, mapping, id, &row);
 }
 
+static uint64_t text_bytes_of(const char *text)
+{
+	return text ? strlen(text) : 0;
+}
+
+void segment_keep_end_room(struct writer *writer, const struct trace_process *process)
+{
+	uint64_t bytes = writer->output.ending_bytes + ROWS_PROCESS_BYTES_MAX + text_bytes_of(process->image) +
+			 text_bytes_of(process->command) + text_bytes_of(process->note);
+	writer->output.ending_bytes = bytes < PROCESSES_AFTER_END_BYTES ? bytes : PROCESSES_AFTER_END_BYTES;
+}
+
 void segment_put_process(struct writer *writer, uint32_t id)
 {
 	put_row(writer, PROCESSES, process, id, &writer->dictionary.processes[id]);
@@ -425,7 +446,7 @@ uint32_t writer_add_process(struct writer *writer, const struct trace_process *p
 		writer_fail(writer, -ENOMEM);
 		return TRACE_NONE;
 	}
-	ending_note_process(writer, process);
+	segment_keep_end_room(writer, process);
 	segment_need_process(writer, id);
 	return id;
 }

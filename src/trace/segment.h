@@ -87,6 +87,9 @@ struct taken {
 /** Writing has failed; the first reason stays. */
 void writer_fail(struct writer *writer, int error);
 
+/** Say why writing failed. Return the error. */
+int writer_explain(const struct writer *writer, int error, struct diag *diag);
+
 /** Old segments make room for new ones. */
 bool segment_drops_old(const struct writer *writer);
 
@@ -126,6 +129,9 @@ int segment_flush(struct writer *writer, bool is_end);
 /** Put the row of the process, with those that it came from and its mappings, unless the segment has it. */
 void segment_need_process(struct writer *writer, uint32_t id);
 
+/** Keep room at the file's end for the row of a process. */
+void segment_keep_end_room(struct writer *writer, const struct trace_process *process);
+
 /** Put the row of the process as it is now. */
 void segment_put_process(struct writer *writer, uint32_t id);
 
@@ -150,9 +156,6 @@ static inline uint32_t segment_need_node(struct writer *writer, uint32_t id)
 }
 
 /* ---- ending.c ---- */
-
-/** Keep room at the file's end for the row of a process. */
-void ending_note_process(struct writer *writer, const struct trace_process *process);
 
 /** Put the rows of the end into empty sections: processes, these gaps, and when and why recording ended. */
 void ending_put(struct writer *writer, const struct section *gaps, const char *reason);
@@ -187,9 +190,6 @@ struct writer *writer_new_whole(const struct writer_options *options);
 
 /** Free the writer, and close its file as it is. */
 void writer_free(struct writer *writer);
-
-/** Say why writing failed. Return the error. */
-int writer_explain(const struct writer *writer, int error, struct diag *diag);
 
 /** Open the file, which no other writer has. */
 int writer_open_locked(struct writer *writer, const char *path, bool is_new, struct diag *diag);

@@ -227,15 +227,6 @@ static void events_note(struct writer *writer, const struct made_block *made, ui
 		writer->last_ticks = head->last_ticks;
 }
 
-int writer_explain(const struct writer *writer, int error, struct diag *diag)
-{
-	if (error == -EFBIG && writer->output.is_full)
-		return diag_fail(diag, EFBIG, "the trace has reached its greatest size, %llu bytes",
-				 (unsigned long long)writer->options.max_file_bytes);
-	return diag_fail(diag, -error, "cannot write the trace at offset %llu: %s",
-			 (unsigned long long)writer->output.end, strerror(-error));
-}
-
 /* ---- turning: where this file, or this round, has no room left ---- */
 
 static void forget_rows(struct writer *writer)

@@ -250,132 +250,183 @@ static int64_t scaled(uint64_t value, const struct common *common)
 	return (int64_t)(value * (uint64_t)common->data_align);
 }
 
-/* Run call frame instructions until `location` passes pc. False when they make no sense. */
-static bool run(struct rules *rules, const struct rules *initial, struct row_reader *reader,
-		const struct common *common, uint64_t location, uint64_t pc)
+/* Call frame instructions (DW_CFA_*). The three that have an operand in their lower six bits come last. */
+enum frame_instruction {
+	FRAME_NOP = 0x00,
+	FRAME_SET_LOC = 0x01,
+	FRAME_ADVANCE_LOC1 = 0x02,
+	FRAME_ADVANCE_LOC2 = 0x03,
+	FRAME_ADVANCE_LOC4 = 0x04,
+	FRAME_OFFSET_EXTENDED = 0x05,
+	FRAME_RESTORE_EXTENDED = 0x06,
+	FRAME_UNDEFINED = 0x07,
+	FRAME_SAME_VALUE = 0x08,
+	FRAME_REGISTER = 0x09,
+	FRAME_REMEMBER_STATE = 0x0a,
+	FRAME_RESTORE_STATE = 0x0b,
+	FRAME_DEF_CFA = 0x0c,
+	FRAME_DEF_CFA_REGISTER = 0x0d,
+	FRAME_DEF_CFA_OFFSET = 0x0e,
+	FRAME_DEF_CFA_EXPRESSION = 0x0f,
+	FRAME_EXPRESSION = 0x10,
+	FRAME_OFFSET_EXTENDED_SF = 0x11,
+	FRAME_DEF_CFA_SF = 0x12,
+	FRAME_DEF_CFA_OFFSET_SF = 0x13,
+	FRAME_VAL_OFFSET = 0x14,
+	FRAME_VAL_OFFSET_SF = 0x15,
+	FRAME_VAL_EXPRESSION = 0x16,
+	FRAME_GNU_ARGS_SIZE = 0x2e,
+	FRAME_ADVANCE_LOC = 0x40,
+	FRAME_OFFSET = 0x80,
+	FRAME_RESTORE = 0xc0
+};
+
+/* A run of the instructions of one function. */
+struct frame_run {
+	struct rules *rules;
+	const struct rules *initial;
+	struct row_reader *reader;
+	const struct common *common;
+	uint64_t location;
+	struct rules *remembered; /* REMEMBER_MAX */
+	unsigned depth;
+};
+
+/* Run an instruction that leads to another location. Return whether it is one. */
+static bool run_location(struct frame_run *run, uint8_t op, uint64_t low)
 {
-	struct rules remembered[REMEMBER_MAX];
-	unsigned depth = 0;
-	while (reader->at < reader->end && !reader->is_bad) {
-		uint8_t op = (uint8_t)read_fixed(reader, 1);
-		uint64_t low = op & 0x3f, advance = 0, reg;
-		switch (op & 0xc0) {
-		case 0x40:
-			advance = low;
-			break;
-		case 0x80:
-			rule_set(rules, low, (struct rule){(int32_t)scaled(read_uleb(reader), common), RULE_OFFSET});
-			break;
-		case 0xc0:
-			rule_restore(rules, low, initial);
-			break;
-		default:
-			switch (op) {
-			case 0x00:
-				break; /* nop */
-			case 0x01: {   /* set_loc */
-				uint64_t to = read_encoded(reader, common->pointer_encoding);
-				if (to > pc)
-					return true;
-				location = to;
-				break;
-			}
-			case 0x02:
-				advance = read_fixed(reader, 1);
-				break; /* advance_loc1 */
-			case 0x03:
-				advance = read_fixed(reader, 2);
-				break;
-			case 0x04:
-				advance = read_fixed(reader, 4);
-				break;
-			case 0x05: /* offset_extended */
-				reg = read_uleb(reader);
-				rule_set(rules, reg,
-					 (struct rule){(int32_t)scaled(read_uleb(reader), common), RULE_OFFSET});
-				break;
-			case 0x11: /* offset_extended_sf */
-				reg = read_uleb(reader);
-				rule_set(rules, reg,
-					 (struct rule){(int32_t)scaled((uint64_t)read_sleb(reader), common),
-						       RULE_OFFSET});
-				break;
-			case 0x06:
-				rule_restore(rules, read_uleb(reader), initial);
-				break;
-			case 0x07:
-				rule_set(rules, read_uleb(reader), (struct rule){0, RULE_UNDEFINED});
-				break;
-			case 0x08:
-				rule_set(rules, read_uleb(reader), (struct rule){0, RULE_SAME});
-				break;
-			case 0x09: /* register */
-				reg = read_uleb(reader);
-				read_uleb(reader);
-				rule_set(rules, reg, (struct rule){0, RULE_BAD});
-				break;
-			case 0x0a: /* remember_state */
-				if (depth == REMEMBER_MAX)
-					return false;
-				remembered[depth++] = *rules;
-				break;
-			case 0x0b: /* restore_state */
-				if (depth == 0)
-					return false;
-				*rules = remembered[--depth];
-				break;
-			case 0x0c: /* def_cfa */
-				rules->cfa_kind = CFA_REGISTER;
-				rules->cfa_register = (uint16_t)read_uleb(reader);
-				rules->cfa_offset = (int64_t)read_uleb(reader);
-				break;
-			case 0x12: /* def_cfa_sf */
-				rules->cfa_kind = CFA_REGISTER;
-				rules->cfa_register = (uint16_t)read_uleb(reader);
-				rules->cfa_offset = scaled((uint64_t)read_sleb(reader), common);
-				break;
-			case 0x0d:
-				rules->cfa_kind = CFA_REGISTER;
-				rules->cfa_register = (uint16_t)read_uleb(reader);
-				break;
-			case 0x0e:
-				rules->cfa_offset = (int64_t)read_uleb(reader);
-				break;
-			case 0x13:
-				rules->cfa_offset = scaled((uint64_t)read_sleb(reader), common);
-				break;
-			case 0x0f:
-				cfa_expression(rules, reader);
-				break;
-			case 0x10:
-				reg = read_uleb(reader);
-				rule_set(rules, reg, expression_rule(reader));
-				break;
-			case 0x16: /* val_expression */
-				reg = read_uleb(reader);
-				expression_rule(reader);
-				rule_set(rules, reg, (struct rule){0, RULE_BAD});
-				break;
-			case 0x14: /* val_offset */
-			case 0x15:
-				reg = read_uleb(reader);
-				read_uleb(reader);
-				rule_set(rules, reg, (struct rule){0, RULE_BAD});
-				break;
-			case 0x2e:
-				read_uleb(reader);
-				break; /* GNU_args_size */
-			default:
-				return false;
-			}
-		}
-		if (advance) {
-			location += advance * common->code_align;
-			if (location > pc)
+	struct row_reader *reader = run->reader;
+	uint64_t advance;
+	switch (op) {
+	case FRAME_SET_LOC:
+		run->location = read_encoded(reader, run->common->pointer_encoding);
+		return true;
+	case FRAME_ADVANCE_LOC:
+		advance = low;
+		break;
+	case FRAME_ADVANCE_LOC1:
+		advance = read_fixed(reader, 1);
+		break;
+	case FRAME_ADVANCE_LOC2:
+		advance = read_fixed(reader, 2);
+		break;
+	case FRAME_ADVANCE_LOC4:
+		advance = read_fixed(reader, 4);
+		break;
+	default:
+		return false;
+	}
+	run->location += advance * run->common->code_align;
+	return true;
+}
+
+/* Run an instruction about the CFA. Return whether it is one. */
+static bool run_cfa(struct frame_run *run, uint8_t op)
+{
+	struct rules *rules = run->rules;
+	struct row_reader *reader = run->reader;
+	if (op == FRAME_DEF_CFA || op == FRAME_DEF_CFA_SF || op == FRAME_DEF_CFA_REGISTER) {
+		rules->cfa_kind = CFA_REGISTER;
+		rules->cfa_register = (uint16_t)read_uleb(reader);
+	}
+	switch (op) {
+	case FRAME_DEF_CFA:
+	case FRAME_DEF_CFA_OFFSET:
+		rules->cfa_offset = (int64_t)read_uleb(reader);
+		return true;
+	case FRAME_DEF_CFA_SF:
+	case FRAME_DEF_CFA_OFFSET_SF:
+		rules->cfa_offset = scaled((uint64_t)read_sleb(reader), run->common);
+		return true;
+	case FRAME_DEF_CFA_EXPRESSION:
+		cfa_expression(rules, reader);
+		return true;
+	default:
+		return op == FRAME_DEF_CFA_REGISTER;
+	}
+}
+
+/* Run an instruction about all rules, or about none. Return whether it is one that can be run. */
+static bool run_state(struct frame_run *run, uint8_t op)
+{
+	switch (op) {
+	case FRAME_NOP:
+		return true;
+	case FRAME_GNU_ARGS_SIZE:
+		read_uleb(run->reader);
+		return true;
+	case FRAME_REMEMBER_STATE:
+		if (run->depth == REMEMBER_MAX)
+			return false;
+		run->remembered[run->depth++] = *run->rules;
+		return true;
+	case FRAME_RESTORE_STATE:
+		if (run->depth == 0)
+			return false;
+		*run->rules = run->remembered[--run->depth];
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Run an instruction about the rule of one register, `low` or the first operand. Return whether it is one. */
+static bool run_register(struct frame_run *run, uint8_t op, uint64_t low)
+{
+	struct row_reader *reader = run->reader;
+	struct rule rule = {0, RULE_BAD};
+	uint64_t reg = op == FRAME_OFFSET || op == FRAME_RESTORE ? low : read_uleb(reader);
+	switch (op) {
+	case FRAME_OFFSET:
+	case FRAME_OFFSET_EXTENDED:
+		rule = (struct rule){(int32_t)scaled(read_uleb(reader), run->common), RULE_OFFSET};
+		break;
+	case FRAME_OFFSET_EXTENDED_SF:
+		rule = (struct rule){(int32_t)scaled((uint64_t)read_sleb(reader), run->common), RULE_OFFSET};
+		break;
+	case FRAME_RESTORE:
+	case FRAME_RESTORE_EXTENDED:
+		rule_restore(run->rules, reg, run->initial);
+		return true;
+	case FRAME_UNDEFINED:
+		rule.kind = RULE_UNDEFINED;
+		break;
+	case FRAME_SAME_VALUE:
+		rule.kind = RULE_SAME;
+		break;
+	case FRAME_REGISTER:
+	case FRAME_VAL_OFFSET:
+	case FRAME_VAL_OFFSET_SF:
+		read_uleb(reader);
+		break;
+	case FRAME_EXPRESSION:
+		rule = expression_rule(reader);
+		break;
+	case FRAME_VAL_EXPRESSION:
+		expression_rule(reader);
+		break;
+	default:
+		return false;
+	}
+	rule_set(run->rules, reg, rule);
+	return true;
+}
+
+/* Run the instructions until the location passes pc. Return false when they make no sense. */
+static bool run_until(struct frame_run *run, uint64_t pc)
+{
+	while (run->reader->at < run->reader->end && !run->reader->is_bad) {
+		uint8_t op = (uint8_t)read_fixed(run->reader, 1);
+		uint64_t low = op & 0x3f;
+		op = op & 0xc0 ? op & 0xc0 : op;
+		if (run_location(run, op, low)) {
+			if (run->location > pc)
 				return true;
+		} else if (!run_cfa(run, op) && !run_state(run, op) && !run_register(run, op, low)) {
+			return false;
 		}
 	}
-	return !reader->is_bad;
+	return !run->reader->is_bad;
 }
 
 static bool fits(int64_t offset, unsigned bits)
@@ -497,12 +548,14 @@ row_bits unwind_row(const struct unwind_tables *tables, uint64_t pc)
 	if (common.is_signal)
 		return row_make(ROW_SIGNAL, ROW_BP_SAME, 0, 0);
 	struct rules rules = {.ra = {0, RULE_SAME}, .bp = {0, RULE_SAME}, .cfa_kind = CFA_BAD};
-	struct rules initial = rules;
+	struct rules initial = rules, remembered[REMEMBER_MAX];
+	struct frame_run run = {&rules, &initial, &common.instructions, &common, start, remembered, 0};
 	/* The common entry's instructions hold from the function's first byte on. */
-	if (!run(&rules, &initial, &common.instructions, &common, start, ~0ull))
+	if (!run_until(&run, ~0ull))
 		return bad;
 	initial = rules;
-	if (!run(&rules, &initial, &reader, &common, start, pc))
+	run = (struct frame_run){&rules, &initial, &reader, &common, start, remembered, 0};
+	if (!run_until(&run, pc))
 		return bad;
 	return rules_to_row(&rules, pc);
 }

@@ -74,7 +74,7 @@ class Maker:
                          f".Sum(x => x.{self.one(NUMBERS[self.source])})", f".Select(x => x.{self.one(NUMBERS[self.source])}).Max()", ".First()"))
 
     def query(self):
-        text = f"{DATA}{self.source}({self.one(('', 'true')) if self.source == 'Heap' else ''})"
+        text = f"{DATA}{self.source}({self.one(('', 'true', 'false')) if self.source == 'Heap' else ''})"
         for _ in range(self.choose.randrange(4)):
             kind = self.choose.random()
             text += self.order() if kind < 0.4 else f".Where(x => {self.condition()})" if kind < 0.85 else f".{self.one(('Skip', 'Take'))}({self.choose.randrange(60)})"

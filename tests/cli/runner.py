@@ -126,17 +126,26 @@ def limited():
     expect(runner.process.returncode == 1 and "of processor time" in output, output)
 
 
+def run(*words):
+    """The names of tests."""
+    return subprocess.run([sys.executable, SOURCE / "tests/run", "--build", os.environ["BUILD"], "--list", *words], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+
+
+def left_out():
+    """What a pattern takes, it leaves out as well."""
+    boot, rest = run("live/boot/"), run("--without", "live/boot/")
+    expect(boot and not set(boot) & set(rest) and sorted(boot + rest) == sorted(run()), f"{boot}, and {len(rest)} others")
+
+
 def functions():
     """One function of a test, or each as a test of its own."""
-    def run(*words):
-        return subprocess.run([sys.executable, SOURCE / "tests/run", "--build", os.environ["BUILD"], "--list", *words], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-    expect(run("live/attach:in_vfork") == ["live/attach:in_vfork"], run("live/attach:in_vfork"))
+    expect(run("live/attach/undisturbed:in_vfork") == ["live/attach/undisturbed:in_vfork"], run("live/attach/undisturbed:in_vfork"))
     alone, together = run("--functions"), run()
     expect({name.split(":")[0] for name in alone} == set(together), set(together) ^ {name.split(":")[0] for name in alone})
     expect(len(alone) > 2 * len(together) and len(set(alone)) == len(alone), f"{len(alone)} functions of {len(together)} tests")
-    other = subprocess.run([sys.executable, SOURCE / "tests/live/attach.py", "in_fork"], stdout=subprocess.PIPE, text=True)
+    other = subprocess.run([sys.executable, SOURCE / "tests/live/attach/undisturbed.py", "in_fork"], stdout=subprocess.PIPE, text=True)
     expect(other.returncode == 2 and "in_fork: there is no such function" in other.stdout, f"{other.returncode} {other.stdout}")
 
 
-for test in (ended, limited, functions, killed):
+for test in (ended, limited, left_out, functions, killed):
     test()

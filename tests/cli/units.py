@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The service files: what systemd thinks of them, and that what they keep has its reason beside it. tests/live/image_service.py runs them."""
+"""The service files: what systemd thinks of them, and that what they keep has its reason beside it. tests/live/boot/image_service.py runs them."""
 import os
 import pathlib
 import re

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """No function is exported without a caller in the sources, no constant is there without a use, no header of asserts without an assert."""
 import collections
-import os
 import pathlib
 import re
 import sys

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "dx/command.h"
-#include "dx/completion.h"
+#include "dx/language/completion.h"
 #include "match/match.h"
 #include "replay.h"
 

@@ -61,7 +61,7 @@ static void step_take(struct plan *plan, const uint8_t step[STEP_BYTES])
 	uint32_t a = step[1], b = step[2], c = step[3];
 	switch (step[0] % 12) {
 	case 0:
-		plan_column(plan, (enum plan_column)(a % (PLAN_COLUMN_COUNT + 1)));
+		plan_column(plan, (enum column_id)(a % (COLUMN_COUNT + 1)));
 		break;
 	case 1:
 		plan_number(plan, (uint64_t)a << b % 64);
@@ -142,7 +142,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		table_values[i] = (uint64_t)data[i % size] << i;
 		table_absent[i] = data[size - 1 - i % size] % 4 == 0;
 	}
-	plan_init(&plan, data[0] & 128 ? PLAN_EVENTS : PLAN_ALLOCATIONS);
+	plan_init(&plan, data[0] & 128 ? COLUMNS_OF_EVENTS : COLUMNS_OF_ALLOCATIONS);
 	for (size_t at = 1; at + STEP_BYTES <= size; at += STEP_BYTES)
 		step_take(&plan, data + at);
 	/* Expressions share nodes, so that the number of evaluations row by row may be two to the power of their depth. */

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dx/methods.h"
-#include "dx/objects.h"
+#include "dx/core/methods.h"
+#include "dx/model/objects.h"
 
 /* ---- the manual page ---- */
 

@@ -4,7 +4,6 @@
  * process (tests/tested-with reads it). It knows nothing of xheap, and passes each call on to the allocator that comes
  * next.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -17,6 +16,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "preload.h"
 
 enum { SLOTS = 16384, NAME_BYTES = 64 };
 
@@ -73,35 +74,8 @@ __attribute__((constructor)) static void counter_begin(void)
 	errno = error;
 }
 
-static void *fail(size_t count, size_t size)
-{
-	(void)count;
-	(void)size;
-	return NULL;
-}
-
-/* dlsym() calls calloc in glibc before 2.34, which does without. */
-static __thread volatile int is_searching __attribute__((tls_model("initial-exec")));
 /* The calls that an allocator's function makes itself, as reallocarray calls realloc, are none of the program's. */
 static __thread int depth __attribute__((tls_model("initial-exec")));
-
-static void *next(void **function, const char *name)
-{
-	if (is_searching && !strcmp(name, "calloc"))
-		return fail;
-	if (*function)
-		return *function;
-	is_searching = 1;
-	*function = dlsym(RTLD_NEXT, name);
-	is_searching = 0;
-	return *function;
-}
-
-#define REAL(name) \
-	({ \
-		static void *function; \
-		(__typeof__(&name))next(&function, #name); \
-	})
 
 static void *count_new(void *block, size_t size)
 {
@@ -198,18 +172,4 @@ __attribute__((used)) static void *counter_pvalloc(size_t size)
 	return count_new(COUNTED(pvalloc, size), size);
 }
 
-/* Labels without a type: the loader binds them, and xheap takes them for no functions of an allocator, so that it
-   records only the one beneath. */
-#define EXPORT(name) __asm__(".globl " #name "\n" #name ":\n\tjmp counter_" #name "\n")
-
-__asm__(".text\n");
-EXPORT(malloc);
-EXPORT(calloc);
-EXPORT(realloc);
-EXPORT(reallocarray);
-EXPORT(free);
-EXPORT(memalign);
-EXPORT(aligned_alloc);
-EXPORT(posix_memalign);
-EXPORT(valloc);
-EXPORT(pvalloc);
+EXPORT_ALLOCATOR(counter_);

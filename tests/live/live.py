@@ -5,13 +5,15 @@ import functools
 import glob
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
 import sys
 import time
 
-BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(os.path.dirname(__file__), "../../build")))
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+BUILD = os.path.abspath(os.environ.get("BUILD", SOURCE / "build"))
 XHEAP = os.environ.get("XHEAP", os.path.join(BUILD, "xheap"))
 PROGRAMS = os.path.join(BUILD, "tests/live")
 SOAK = bool(os.environ.get("SOAK"))

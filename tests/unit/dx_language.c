@@ -23,7 +23,6 @@ static char answer[ANSWER_MAX];
 static int open_trace(void **state)
 {
 	struct scene scene;
-	struct diag diag = {""};
 	char path[] = "dx.XXXXXX";
 	int fd = mkstemp(path);
 	(void)state;
@@ -35,8 +34,7 @@ static int open_trace(void **state)
 		scene_free(&scene, thread, 10 * i + 15, 0x10000 + 16 * (uint64_t)i);
 	}
 	scene_end(&scene, process, 10 * EVENTS, TRACE_END_EXIT, 0);
-	scene_close(&scene);
-	assert_int_equal(trace_open(&trace, path, &diag), 0);
+	trace = scene_read(&scene, path);
 	unlink(path);
 	close(fd);
 	return 0;
@@ -349,7 +347,6 @@ static void test_actions(void **state)
 {
 	struct trace *whole = trace;
 	struct scene scene;
-	struct diag diag = {""};
 	(void)state;
 	scene_open(&scene, "actions.xht");
 	uint32_t process = scene_process(&scene, 100, TRACE_NONE, 0), thread = scene_thread(&scene, process, 100);
@@ -371,8 +368,7 @@ static void test_actions(void **state)
 	scene.function = FUNCTION_HEAP_DESTROY;
 	scene_event(&scene, thread, EVENT_DESTROY, 60);
 	scene_end(&scene, process, 100, TRACE_END_EXIT, 0);
-	scene_close(&scene);
-	assert_int_equal(trace_open(&trace, "actions.xht", &diag), 0);
+	trace = scene_read(&scene, "actions.xht");
 	value_is("@$cursession.TTD.Data.Heap()[0].Action", "Create");
 	value_is("@$cursession.TTD.Data.Heap()[0].BaseAddress", "0x5000");
 	value_is("@$cursession.TTD.Data.Heap()[0].ReserveSize", "0x100000");

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "dx/debugger.h"
-#include "dx/print.h"
+#include "dx/model/debugger.h"
+#include "dx/print/print.h"
 #include "scene.h"
 
 enum { MEMORY_BYTES = 1 << 24, ROWS = 3, LONG_ROWS = 1000, WIDE_ROW = 300, LATE_ROW = 700, ANSWER_BYTES = 1 << 17 };
@@ -41,7 +41,7 @@ static const struct dx_member members[] = {
 	{"Extra", DX_NUMBER, DX_MEMBER_EXTRA, get_extra, NULL, ""},
 	{"Hidden", DX_NUMBER, DX_MEMBER_HIDDEN, get_hidden, NULL, ""},
 	{"NoColumn", DX_NUMBER, DX_MEMBER_NO_COLUMN, get_no_column, NULL, ""},
-	{NULL},
+	{0},
 };
 static const struct dx_class counted_class = {.name = "Counted", .help = "", .members = members};
 
@@ -138,7 +138,7 @@ static void get_late(struct dx_query *query, const struct dx_value *object, stru
 static const struct dx_member long_members[] = {
 	{"Late", DX_TEXT, 0, get_late, NULL, ""},
 	{"Number", DX_NUMBER, 0, get_number, NULL, ""},
-	{NULL},
+	{0},
 };
 static const struct dx_class long_class = {.name = "Long", .help = "", .members = long_members};
 
@@ -223,7 +223,6 @@ static void test_a_long_grid_begins_at_once(void **state)
 static int open_trace(void **state)
 {
 	struct scene scene;
-	struct diag diag = {""};
 	char path[] = "dx_print.XXXXXX";
 	int fd = mkstemp(path);
 	(void)state;
@@ -232,8 +231,7 @@ static int open_trace(void **state)
 	uint32_t process = scene_process(&scene, 100, TRACE_NONE, 0), thread = scene_thread(&scene, process, 100);
 	scene_alloc(&scene, thread, 10, 0x10000, 16);
 	scene_end(&scene, process, 0x1000, TRACE_END_EXIT, 0);
-	scene_close(&scene);
-	assert_int_equal(trace_open(&trace, path, &diag), 0);
+	trace = scene_read(&scene, path);
 	unlink(path);
 	close(fd);
 	return 0;

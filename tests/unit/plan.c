@@ -83,9 +83,8 @@ static int begin(void **state)
 		scene_earlier(&scene, none, 5, 0x9000000 + 0x1000 * i, 100 + i);
 	events_make(&scene, threads, stacks);
 	scene_end(&scene, processes[0], TIMES, TRACE_END_EXIT, 0);
-	scene_close(&scene);
-	assert_int_equal(trace_open(&trace, path, &diag), 0);
-	assert_int_equal(heap_table_build(&table, trace, NULL, &diag), 0);
+	trace = scene_read(&scene, path);
+	table = scene_match(trace);
 	assert_true(table->count > PACK_ROWS * 8);
 	struct heap_build how = {.fd = heap_index_begin(".", &diag), .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
 	const char *paths = index_path;
@@ -100,10 +99,8 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
-	heap_table_free(table);
 	heap_table_free(indexed);
-	trace_close(trace);
-	unlink(path);
+	scene_remove(path, trace, table);
 	unlink(index_path);
 	return 0;
 }
@@ -163,10 +160,10 @@ static void stock_make(struct stock *stock, struct plan *plan)
 {
 	struct plan_lookup *lookups = lookups_make();
 	*stock = (struct stock){.counts = {0}};
-	for (unsigned i = 0; i < PLAN_COLUMN_COUNT; i++)
+	for (unsigned i = 0; i < COLUMN_COUNT; i++)
 		if (random_below(3) == 0)
-			stock_add(stock, plan, plan_column(plan, (enum plan_column)i));
-	stock_add(stock, plan, plan_column(plan, PLAN_SIZE));
+			stock_add(stock, plan, plan_column(plan, (enum column_id)i));
+	stock_add(stock, plan, plan_column(plan, COLUMN_SIZE));
 	for (unsigned i = 0; i < 4; i++) {
 		stock_add(stock, plan, plan_number(plan, some_number()));
 		stock_add(stock, plan, plan_time(plan, (int64_t)random_below(TIMES)));
@@ -190,15 +187,15 @@ static void stock_make(struct stock *stock, struct plan *plan)
 /* A filter that passes neither all nor nothing, more often than not. */
 static uint32_t filter_make(struct stock *stock, struct plan *plan)
 {
-	bool is_of_events = plan->source == PLAN_EVENTS;
-	uint32_t time = plan_column(plan, is_of_events ? PLAN_EVENT_TIME : PLAN_BIRTH),
-		 end = plan_column(plan, PLAN_END), at = plan_time(plan, (int64_t)random_below(TIMES)),
+	bool is_of_events = plan->source == COLUMNS_OF_EVENTS;
+	uint32_t time = plan_column(plan, is_of_events ? COLUMN_TIME : COLUMN_BIRTH),
+		 end = plan_column(plan, COLUMN_END), at = plan_time(plan, (int64_t)random_below(TIMES)),
 		 until = plan_apply(plan, PLAN_AT_MOST, time, at, PLAN_NOTHING);
 	switch (random_below(6)) {
 	case 0:
 		return PLAN_NOTHING;
 	case 1:
-		return plan_apply(plan, PLAN_LESS, plan_number(plan, random_below(600)), plan_column(plan, PLAN_SIZE),
+		return plan_apply(plan, PLAN_LESS, plan_number(plan, random_below(600)), plan_column(plan, COLUMN_SIZE),
 				  PLAN_NOTHING);
 	case 2:
 		return plan_apply(plan, PLAN_AND, until, any_of(stock, PLAN_TRUTH), PLAN_NOTHING);
@@ -217,7 +214,7 @@ static uint32_t filter_make(struct stock *stock, struct plan *plan)
 static void plan_make(struct plan *plan)
 {
 	struct stock stock;
-	plan_init(plan, random_below(3) ? PLAN_ALLOCATIONS : PLAN_EVENTS);
+	plan_init(plan, random_below(3) ? COLUMNS_OF_ALLOCATIONS : COLUMNS_OF_EVENTS);
 	stock_make(&stock, plan);
 	plan->filter = filter_make(&stock, plan);
 	bool is_grouped = random_below(2);
@@ -294,7 +291,7 @@ static void test_generated(void **state)
 		plan_make(&plan);
 		heap_filter_init(&filter);
 		target.table = i % 2 ? table : indexed;
-		if (i % 5 == 0 && plan.source == PLAN_ALLOCATIONS) {
+		if (i % 5 == 0 && plan.source == COLUMNS_OF_ALLOCATIONS) {
 			moment_make(&filter);
 			plan.allocations = &filter;
 		}
@@ -317,9 +314,9 @@ static void test_top(void **state)
 	target.table = indexed;
 	for (unsigned i = 0; i < 8; i++) {
 		struct plan plan;
-		plan_init(&plan, PLAN_ALLOCATIONS);
-		plan_output(&plan, plan_column(&plan, PLAN_ID));
-		plan_output(&plan, plan_column(&plan, i & 4 ? PLAN_BIRTH : PLAN_SIZE));
+		plan_init(&plan, COLUMNS_OF_ALLOCATIONS);
+		plan_output(&plan, plan_column(&plan, COLUMN_ID));
+		plan_output(&plan, plan_column(&plan, i & 4 ? COLUMN_BIRTH : COLUMN_SIZE));
 		plan_order(&plan, 1, i & 1);
 		plan.limit = i & 2 ? 10 : 200;
 		assert_both_same(&plan, i);
@@ -341,10 +338,10 @@ static void test_reports(void **state)
 	const struct heap_range range = {TIMES / 4, TIMES / 2};
 	heap_filter_init_for(&filter, table);
 	heap_window_make(&window, table, &filter, range, HEAP_BY_NONE, false);
-	plan_init(&plan, PLAN_ALLOCATIONS);
+	plan_init(&plan, COLUMNS_OF_ALLOCATIONS);
 	plan.allocations = &filter;
-	uint32_t birth = plan_column(&plan, PLAN_BIRTH), size = plan_column(&plan, PLAN_SIZE),
-		 end = plan_column(&plan, PLAN_END), kind = plan_column(&plan, PLAN_END_KIND);
+	uint32_t birth = plan_column(&plan, COLUMN_BIRTH), size = plan_column(&plan, COLUMN_SIZE),
+		 end = plan_column(&plan, COLUMN_END), kind = plan_column(&plan, COLUMN_END_KIND);
 	plan.filter =
 		plan_apply(&plan, PLAN_AND, plan_apply(&plan, PLAN_AT_LEAST, birth, plan_time(&plan, range.from_ns), 0),
 			   plan_apply(&plan, PLAN_AT_MOST, birth, plan_time(&plan, range.to_ns), 0), 0);
@@ -352,7 +349,7 @@ static void test_reports(void **state)
 				      plan_apply(&plan, PLAN_GREATER, kind, plan_number(&plan, HEAP_END_CONFLICT), 0),
 				      plan_apply(&plan, PLAN_GREATER, end, plan_time(&plan, range.to_ns), 0), 0);
 	uint32_t left = plan_apply(&plan, PLAN_CHOOSE, is_left, size, plan_absent(&plan, PLAN_NUMBER));
-	assert_true(plan_key(&plan, plan_column(&plan, PLAN_SITE)));
+	assert_true(plan_key(&plan, plan_column(&plan, COLUMN_SITE)));
 	assert_true(plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING) && plan_aggregate(&plan, PLAN_SUM, size));
 	assert_true(plan_aggregate(&plan, PLAN_COUNT, left) && plan_aggregate(&plan, PLAN_SUM, left));
 	struct plan_run *run = plan_open(&plan, &target);
@@ -381,9 +378,9 @@ static void test_types(void **state)
 {
 	struct plan plan;
 	(void)state;
-	plan_init(&plan, PLAN_EVENTS);
+	plan_init(&plan, COLUMNS_OF_EVENTS);
 	uint32_t number = plan_number(&plan, 1), time = plan_time(&plan, 1), is_true = plan_truth(&plan, true);
-	assert_int_equal(plan_column(&plan, PLAN_BIRTH), PLAN_NOTHING);
+	assert_int_equal(plan_column(&plan, COLUMN_BIRTH), PLAN_NOTHING);
 	assert_int_equal(plan_apply(&plan, PLAN_LESS, number, time, 0), PLAN_NOTHING);
 	assert_int_equal(plan_apply(&plan, PLAN_MULTIPLY, time, time, 0), PLAN_NOTHING);
 	assert_int_equal(plan_apply(&plan, PLAN_AND, is_true, number, 0), PLAN_NOTHING);
@@ -405,9 +402,9 @@ static void test_cancelled(void **state)
 	struct plan_rows rows;
 	(void)state;
 	target.is_cancelled = &is_cancelled;
-	for (unsigned source = PLAN_ALLOCATIONS; source <= PLAN_EVENTS; source++) {
+	for (unsigned source = COLUMNS_OF_ALLOCATIONS; source <= COLUMNS_OF_EVENTS; source++) {
 		plan_init(&plan, source);
-		plan_output(&plan, plan_column(&plan, PLAN_ID));
+		plan_output(&plan, plan_column(&plan, COLUMN_ID));
 		struct plan_run *run = plan_open(&plan, &target);
 		assert_int_equal(plan_next(run, &rows, &diag), -ECANCELED);
 		assert_int_equal(plan_next(run, &rows, &diag), -ECANCELED);
@@ -454,8 +451,8 @@ static void test_memory(void **state)
 	struct plan_rows rows;
 	(void)state;
 	diag = (struct diag){""};
-	plan_init(&plan, PLAN_EVENTS);
-	plan_key(&plan, plan_column(&plan, PLAN_ID));
+	plan_init(&plan, COLUMNS_OF_EVENTS);
+	plan_key(&plan, plan_column(&plan, COLUMN_ID));
 	target.memory_bytes = 1 << 16;
 	struct plan_run *run = plan_open(&plan, &target);
 	assert_int_equal(plan_next(run, &rows, &diag), -ENOMEM);
@@ -472,8 +469,8 @@ static void test_no_directory(void **state)
 	struct plan_rows rows;
 	(void)state;
 	diag = (struct diag){""};
-	plan_init(&plan, PLAN_EVENTS);
-	plan_output(&plan, plan_column(&plan, PLAN_ID));
+	plan_init(&plan, COLUMNS_OF_EVENTS);
+	plan_output(&plan, plan_column(&plan, COLUMN_ID));
 	plan_order(&plan, 0, true);
 	target.memory_bytes = 1 << 16;
 	target.directory = "/nowhere";
@@ -493,9 +490,9 @@ static void test_overflow(void **state)
 	struct plan_rows rows;
 	(void)state;
 	for (int is_grouped = 0; is_grouped < 2; is_grouped++) {
-		plan_init(&plan, PLAN_ALLOCATIONS);
+		plan_init(&plan, COLUMNS_OF_ALLOCATIONS);
 		if (is_grouped) {
-			plan_key(&plan, plan_column(&plan, PLAN_SITE));
+			plan_key(&plan, plan_column(&plan, COLUMN_SITE));
 			plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING);
 		}
 		plan_aggregate(&plan, PLAN_SUM, plan_number(&plan, UINT64_MAX));
@@ -512,8 +509,8 @@ static void test_left_out(void **state)
 	struct plan plan;
 	struct plan_rows rows;
 	(void)state;
-	plan_init(&plan, PLAN_ALLOCATIONS);
-	plan.filter = plan_apply(&plan, PLAN_GREATER, plan_column(&plan, PLAN_BIRTH),
+	plan_init(&plan, COLUMNS_OF_ALLOCATIONS);
+	plan.filter = plan_apply(&plan, PLAN_GREATER, plan_column(&plan, COLUMN_BIRTH),
 				 plan_time(&plan, TIMES - TIMES / 10), 0);
 	plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING);
 	struct plan_run *run = plan_open(&plan, &target);
@@ -528,7 +525,7 @@ static void test_left_out(void **state)
 	heap_filter_init(&filter);
 	filter.moment = (struct heap_moment){.is_asked = true, .at = {TIMES / 10, POSITION_LAST}};
 	assert_int_equal(heap_filter_prepare(&filter, table, NULL, &diag), 0);
-	plan_init(&plan, PLAN_ALLOCATIONS);
+	plan_init(&plan, COLUMNS_OF_ALLOCATIONS);
 	plan.allocations = &filter;
 	plan_aggregate(&plan, PLAN_COUNT, PLAN_NOTHING);
 	run = plan_open(&plan, &target);

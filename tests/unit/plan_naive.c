@@ -88,86 +88,86 @@ static struct plan_value function_of_site(const struct naive_row *row, uint32_t 
 }
 
 /* What is the thread's, of both sources. */
-static struct plan_value thread_column(const struct naive_row *row, enum plan_column column, uint32_t thread,
+static struct plan_value thread_column(const struct naive_row *row, enum column_id column, uint32_t thread,
 				       bool is_known)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(row->target->trace);
 	const struct trace_thread *of = &dictionary->threads[thread];
 	switch (column) {
-	case PLAN_PROCESS:
+	case COLUMN_PROCESS:
 		return number(of->process);
-	case PLAN_PID:
+	case COLUMN_PID:
 		return number_unless(!dictionary->processes[of->process].pid, dictionary->processes[of->process].pid);
-	case PLAN_THREAD:
+	case COLUMN_THREAD:
 		return number_unless(!is_known, thread);
 	default:
 		return number_unless(!is_known, of->tid);
 	}
 }
 
-static struct plan_value heap_column(const struct naive_row *row, enum plan_column column, uint32_t heap)
+static struct plan_value heap_column(const struct naive_row *row, enum column_id column, uint32_t heap)
 {
 	const struct trace_dictionary *dictionary = trace_dictionary(row->target->trace);
 	if (heap >= dictionary->heap_count)
 		return absent(PLAN_NUMBER);
-	return number(column == PLAN_HEAP ? dictionary->heaps[heap].handle : heap);
+	return number(column == COLUMN_HEAP ? dictionary->heaps[heap].handle : heap);
 }
 
-static struct plan_value allocation_column(const struct naive_row *row, enum plan_column column)
+static struct plan_value allocation_column(const struct naive_row *row, enum column_id column)
 {
 	const struct heap_allocation *of = &row->allocation;
 	bool is_earlier = of->flags & HEAP_EARLIER, is_open = of->end == HEAP_END_OPEN;
 	uint32_t freer = row->details->end_thread;
 	switch (column) {
-	case PLAN_ID:
+	case COLUMN_ID:
 		return number(row->id);
-	case PLAN_PROCESS:
-	case PLAN_PID:
-	case PLAN_THREAD:
-	case PLAN_TID:
+	case COLUMN_PROCESS:
+	case COLUMN_PID:
+	case COLUMN_THREAD:
+	case COLUMN_TID:
 		return thread_column(row, column, of->thread, !is_earlier);
-	case PLAN_HEAP:
-	case PLAN_HEAP_ID:
+	case COLUMN_HEAP:
+	case COLUMN_HEAP_ID:
 		return heap_column(row, column, of->heap);
-	case PLAN_ADDRESS:
+	case COLUMN_ADDRESS:
 		return number(row->details->address);
-	case PLAN_SIZE:
+	case COLUMN_SIZE:
 		return number(of->size_bytes);
-	case PLAN_USABLE:
+	case COLUMN_USABLE:
 		return number_unless(row->details->slack_bytes == HEAP_SLACK_UNKNOWN,
 				     of->size_bytes + (uint64_t)heap_slack(row->details));
-	case PLAN_STACK:
+	case COLUMN_STACK:
 		return stack_of_site(row, of->site);
-	case PLAN_FUNCTION:
+	case COLUMN_FUNCTION:
 		return function_of_site(row, of->site);
-	case PLAN_BIRTH:
+	case COLUMN_BIRTH:
 		return is_earlier ? absent(PLAN_TIME) : moment(of->birth_ns);
-	case PLAN_END:
+	case COLUMN_END:
 		return is_open ? absent(PLAN_TIME) : moment(of->end_ns);
-	case PLAN_END_KIND:
+	case COLUMN_END_KIND:
 		return number(of->end);
-	case PLAN_FLAGS:
+	case COLUMN_FLAGS:
 		return number(of->flags);
-	case PLAN_LIFETIME:
+	case COLUMN_LIFETIME:
 		return is_earlier ? absent(PLAN_TIME) : moment(heap_lifetime_ns(of));
-	case PLAN_SITE:
+	case COLUMN_SITE:
 		return number(of->site);
-	case PLAN_FREE_SITE:
+	case COLUMN_FREE_SITE:
 		return number_unless(of->end_site == HEAP_NONE, of->end_site);
-	case PLAN_FREE_STACK:
+	case COLUMN_FREE_STACK:
 		return stack_of_site(row, of->end_site);
-	case PLAN_FREE_FUNCTION:
+	case COLUMN_FREE_FUNCTION:
 		return function_of_site(row, of->end_site);
-	case PLAN_FREE_THREAD:
+	case COLUMN_FREE_THREAD:
 		return number_unless(freer == HEAP_NONE, freer);
-	case PLAN_FREE_TID:
+	case COLUMN_FREE_TID:
 		return freer == HEAP_NONE ? absent(PLAN_NUMBER)
 					  : number(trace_dictionary(row->target->trace)->threads[freer].tid);
-	case PLAN_PREVIOUS:
+	case COLUMN_PREVIOUS:
 		return number_unless(row->details->previous == HEAP_NONE, row->details->previous);
-	case PLAN_WEIGHT_COUNT:
+	case COLUMN_WEIGHT_COUNT:
 		return number(heap_weigh(row->target->table, of).count);
-	case PLAN_WEIGHT_BYTES:
+	case COLUMN_WEIGHT_BYTES:
 		return number(heap_weigh(row->target->table, of).bytes);
 	default:
 		assert(!"a column of allocations");
@@ -175,51 +175,52 @@ static struct plan_value allocation_column(const struct naive_row *row, enum pla
 	}
 }
 
-static struct plan_value event_column(const struct naive_row *row, enum plan_column column)
+static struct plan_value event_column(const struct naive_row *row, enum column_id column)
 {
 	const struct trace_block *block = row->block;
 	const struct trace_dictionary *dictionary = trace_dictionary(row->target->trace);
 	uint32_t at = row->at;
 	uint8_t flags = block->flags[at];
 	switch (column) {
-	case PLAN_ID:
+	case COLUMN_ID:
 		return number(row->id);
-	case PLAN_PROCESS:
-	case PLAN_PID:
-	case PLAN_THREAD:
-	case PLAN_TID:
+	case COLUMN_PROCESS:
+	case COLUMN_PID:
+	case COLUMN_THREAD:
+	case COLUMN_TID:
 		return thread_column(row, column, block->thread,
 				     dictionary->threads[block->thread].tid != TRACE_TID_NONE);
-	case PLAN_HEAP:
-	case PLAN_HEAP_ID:
+	case COLUMN_HEAP:
+	case COLUMN_HEAP_ID:
 		return heap_column(row, column, block->heap[at]);
-	case PLAN_ADDRESS:
+	case COLUMN_ADDRESS:
 		return number_unless(!block->address[at], block->address[at]);
-	case PLAN_SIZE:
+	case COLUMN_SIZE:
 		return number_unless(block->kind[at] == EVENT_FREE && !block->size[at], block->size[at]);
-	case PLAN_USABLE:
+	case COLUMN_USABLE:
 		return number_unless(!block->usable[at], block->usable[at]);
-	case PLAN_STACK:
+	case COLUMN_STACK:
 		return number_unless((flags & EVENT_NO_STACK) || !block->stack[at], block->stack[at]);
-	case PLAN_FUNCTION:
+	case COLUMN_FUNCTION:
 		return number_unless(block->kind[at] == EVENT_EARLIER || block->entry[at] >= dictionary->entry_count,
 				     block->entry[at]);
-	case PLAN_FLAGS:
+	case COLUMN_FLAGS:
 		return number(flags);
-	case PLAN_EVENT_TIME:
+	case COLUMN_TIME:
 		return moment(block->time_ns[at]);
-	case PLAN_DURATION:
+	case COLUMN_DURATION:
 		return flags & EVENT_NO_DURATION ? absent(PLAN_TIME) : moment(block->duration_ns[at]);
-	case PLAN_ACTION:
+	case COLUMN_ACTION:
 		return number(block->kind[at]);
-	case PLAN_PREVIOUS_ADDRESS:
+	case COLUMN_PREVIOUS_ADDRESS:
 		return number_unless(!block->previous[at], block->previous[at]);
-	case PLAN_ARGUMENT:
+	case COLUMN_ARGUMENT:
 		return number(block->argument[at]);
-	case PLAN_ARGUMENT_2:
+	case COLUMN_ARGUMENT_2:
 		return number(block->argument2[at]);
-	case PLAN_RESULT:
-		return number_unless(flags & EVENT_IN_FLIGHT, flags & EVENT_FAILED ? (uint32_t)block->result[at] : 0);
+	case COLUMN_RESULT:
+		return number_unless(flags & EVENT_IN_FLIGHT,
+				     flags & EVENT_FAILED ? (uint64_t)(int64_t)block->result[at] : 0);
 	default:
 		assert(!"a column of events");
 		return absent(PLAN_NUMBER);
@@ -327,8 +328,8 @@ static struct plan_value evaluate(const struct naive_row *row, uint32_t i)
 	struct plan_value a, b;
 	switch ((enum plan_operator)node->operation) {
 	case PLAN_COLUMN:
-		return row->details ? allocation_column(row, (enum plan_column)node->number)
-				    : event_column(row, (enum plan_column)node->number);
+		return row->details ? allocation_column(row, (enum column_id)node->number)
+				    : event_column(row, (enum column_id)node->number);
 	case PLAN_CONSTANT:
 		return (struct plan_value){(enum plan_type)node->type, node->is_absent, {node->number}};
 	case PLAN_LOOKUP:
@@ -550,7 +551,8 @@ static int events_read(struct plan_run *run, struct naive *naive, struct diag *d
 static int collect(struct plan_run *run, struct naive *naive, struct diag *diag)
 {
 	const struct plan *plan = run->plan;
-	int error = plan->source == PLAN_EVENTS ? events_read(run, naive, diag) : allocations_read(run, naive, diag);
+	int error =
+		plan->source == COLUMNS_OF_EVENTS ? events_read(run, naive, diag) : allocations_read(run, naive, diag);
 	if (!error && plan_is_grouped(plan))
 		error = sums_finish(naive, plan, diag);
 	if (!error && plan->order_count && naive->count)

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "scene.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#include "match/match.h"
+#include "trace/trace.h"
 
 static struct diag diag;
 
@@ -216,4 +221,27 @@ void scene_close(struct scene *scene)
 		writer_events_fini(&scene->events[i]);
 	}
 	check(writer_close(scene->writer, &statistics, &diag));
+}
+
+struct trace *scene_read(struct scene *scene, const char *path)
+{
+	struct trace *trace;
+	scene_close(scene);
+	check(trace_open(&trace, path, &diag));
+	return trace;
+}
+
+struct heap_table *scene_match(struct trace *trace)
+{
+	struct heap_table *table;
+	check(heap_table_build(&table, trace, NULL, &diag));
+	check(heap_table_is_valid(table) ? 0 : diag_fail(&diag, EINVAL, "the table of the scene is not valid"));
+	return table;
+}
+
+void scene_remove(const char *path, struct trace *trace, struct heap_table *table)
+{
+	heap_table_free(table);
+	trace_close(trace);
+	unlink(path);
 }

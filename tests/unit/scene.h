@@ -5,6 +5,9 @@
 
 #include "trace/writer.h"
 
+struct heap_table;
+struct trace;
+
 enum { SCENE_THREADS = 64, SCENE_STACK_MAX = 16 };
 
 struct scene {
@@ -64,5 +67,14 @@ void scene_block(struct scene *scene, uint32_t thread);
 
 /** Write everything and close. */
 void scene_close(struct scene *scene);
+
+/** Write everything and open the trace; the caller closes it. */
+struct trace *scene_read(struct scene *scene, const char *path);
+
+/** The table of all allocations of a trace, which holds by its own check; the caller frees it. */
+struct heap_table *scene_match(struct trace *trace);
+
+/** Free a table and a trace, either may be NULL, and remove the trace's file. */
+void scene_remove(const char *path, struct trace *trace, struct heap_table *table);
 
 #endif

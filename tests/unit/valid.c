@@ -55,15 +55,8 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
-	trace_close(trace);
-	unlink(path);
+	scene_remove(path, trace, NULL);
 	return 0;
-}
-
-static void scene_read(void)
-{
-	scene_close(&scene);
-	assert_int_equal(trace_open(&trace, path, &diag), 0);
 }
 
 /* Blocks that come and go in two threads, in many event blocks; some are resized. */
@@ -92,7 +85,7 @@ static struct matching *matched(void)
 {
 	const struct heap_build how = {.fd = -1};
 	struct matching *matching = matching_new(&how);
-	scene_read();
+	trace = scene_read(&scene, path);
 	assert_int_equal(matching_go_on(matching, trace, INT64_MAX, false, &diag), 0);
 	assert_true(matching_is_valid(matching));
 	return matching;
@@ -206,7 +199,7 @@ static void streams_hold_after_each_step(void **state)
 	uint32_t runs = 0;
 	(void)state;
 	scene_churn(9000);
-	scene_read();
+	trace = scene_read(&scene, path);
 	struct heap_stream *stream = heap_stream_new(trace, HEAP_ORDER_MATCHED, INT64_MIN, INT64_MAX);
 	assert_true(heap_stream_is_valid(stream));
 	while (heap_stream_run(stream, &run, &diag) > 0) {
@@ -237,7 +230,7 @@ static void matching_holds_after_each_look(void **state)
 	struct heap_table *table;
 	(void)state;
 	scene_churn(STEPS);
-	scene_read();
+	trace = scene_read(&scene, path);
 	struct matching *matching = matching_new(&how);
 	for (int64_t until_ns = 0; until_ns < 10 * STEPS; until_ns += 1 + any(30000)) {
 		assert_int_equal(matching_increment(matching, trace, until_ns, &diag), 0);
@@ -331,9 +324,8 @@ static void tables_hold(void **state)
 	scene_churn(20000);
 	scene.stack = scene_stack(&scene, 0x1000, 0x3000, 0);
 	scene_alloc(&scene, thread, 300000, 0x900000, 11);
-	scene_read();
-	assert_int_equal(heap_table_build(&table, trace, NULL, &diag), 0);
-	assert_true(heap_table_is_valid(table));
+	trace = scene_read(&scene, path);
+	table = scene_match(trace);
 	assert_true(table->site_count > 2 && table->sums.use_count > 2 && table->groups.count > 20);
 	struct heap_group *group = &table->groups.items[5];
 	assert_noticed(table->nested_count, 1, heap_table_is_valid(table));

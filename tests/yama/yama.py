@@ -8,7 +8,6 @@ there; KERNEL=FILE takes another one, with Yama, devtmpfs and a serial port buil
 
 usage: BUILD=DIR [KERNEL=FILE] yama.py [--keep]
 """
-import csv
 import json
 import os
 import pathlib
@@ -21,7 +20,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "live"))
-from emulation import Missing, emulate, find_kernel, find_program, libraries  # noqa: E402
+from boot.emulation import Missing, emulate, find_kernel, find_program, libraries  # noqa: E402
 
 BUILD = pathlib.Path(os.environ["BUILD"]).resolve()
 XHEAP, PROGRAMS = BUILD / "xheap", BUILD / "tests/live"

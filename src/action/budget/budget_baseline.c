@@ -31,7 +31,7 @@ static void limit_put(const struct budget_baseline *baseline, const struct budge
 static bool is_compared(const struct action_input *input, const struct budget_metric *metric)
 {
 	for (unsigned i = 0; i < input->source_count; i++)
-		if (!report_source_has_number(&input->sources[i], report_numbers[metric->number].offset))
+		if (!report_source_has_number(&input->sources[i], metric->number))
 			return false;
 	return metric->number != ACTION_NUMBER_peak_count && metric->number != ACTION_NUMBER_realloc_count;
 }
@@ -44,8 +44,7 @@ static void totals_put(const struct budget_baseline *baseline, const struct acti
 		if (!is_compared(input, metric))
 			continue;
 		for (unsigned i = 0; i < baseline->run_count; i++)
-			figures[i] = report_number_at(&input->sources[i].window->totals,
-						      report_numbers[metric->number].offset);
+			figures[i] = report_number_at(&input->sources[i].window->totals, metric->number);
 		sink_text(out, metric->word);
 		limit_put(baseline, metric, figures, 0, out);
 	}
@@ -69,7 +68,7 @@ static void function_put(const struct budget_baseline *baseline, const struct ac
 {
 	uint64_t most = 0;
 	for (unsigned i = 0; i < input->source_count; i++) {
-		figures[i] = report_number_at(&row->figures[i].numbers, report_numbers[metric->number].offset);
+		figures[i] = report_number_at(&row->figures[i].numbers, metric->number);
 		most = figures[i] > most ? figures[i] : most;
 	}
 	if (most < baseline->least_bytes)

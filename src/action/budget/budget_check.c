@@ -17,8 +17,7 @@ const char *const verdict_words[VERDICT_STATE_COUNT] = {VERDICTS(X)};
 
 uint64_t budget_check_figure(const struct budget_check *check, const struct budget_limit *limit, unsigned run)
 {
-	return report_number_at(&check->runs[run].numbers[limit->selection],
-				report_numbers[limit->metric->number].offset);
+	return report_number_at(&check->runs[run].numbers[limit->selection], limit->metric->number);
 }
 
 uint64_t budget_check_possible(const struct budget_check *check, const struct budget_limit *limit, unsigned run)
@@ -26,8 +25,7 @@ uint64_t budget_check_possible(const struct budget_check *check, const struct bu
 	const struct budget_figures *figures = &check->runs[run];
 	if (!figures->is_doubtful[limit->selection])
 		return budget_check_figure(check, limit, run);
-	return report_number_at(&figures->numbers[limit->selection + check->budget->keys.count],
-				report_numbers[limit->metric->number].offset);
+	return report_number_at(&figures->numbers[limit->selection + check->budget->keys.count], limit->metric->number);
 }
 
 struct text budget_number_text(const struct budget_limit *limit, uint64_t number)

@@ -46,7 +46,7 @@ static void limit_put(struct json *json, const struct budget_check *check, size_
 		json_count(json, "line", limit->line);
 		json_count(json, "column", limit->column);
 	}
-	json_text(json, "number", report_numbers[limit->metric->number].name);
+	json_text(json, "number", report_number_names[limit->metric->number]);
 	selectors_put(json, check, limit);
 	json_count(json, "value", limit->value);
 	json_count(json, "tolerance_millionths", limit->tolerance);

@@ -147,10 +147,12 @@ static double unseen_variance(const struct diff *diff, enum diff_side side, run_
 
 static struct diff_change change_of(const struct diff *diff, run_value *of, const void *from, enum action_number number)
 {
-	struct diff_change change;
+	struct diff_change change = {0};
 	double variances[DIFF_SIDES];
-	for (int side = 0; side < DIFF_SIDES; side++)
+	for (unsigned side = 0; side < diff_side_count(diff); side++)
 		change.sides[side] = side_value(diff, (enum diff_side)side, of, from, number, &variances[side]);
+	if (diff_side_count(diff) == 1)
+		return change;
 	for (int side = 0; side < DIFF_SIDES; side++)
 		if (change.sides[side].mean == 0 && diff->runs[side] == 1)
 			variances[side] =
@@ -170,8 +172,7 @@ static struct run_value number_of(const struct diff *diff, const struct heap_num
 	for (int i = 0; i < REPORT_ERRORS; i++)
 		if (report_errors[i].number == number)
 			error = report_error_at(numbers, i) * (double)scale;
-	return (struct run_value){(long double)report_number_at(numbers, report_numbers[number].offset) * scale,
-				  error * error};
+	return (struct run_value){(long double)report_number_at(numbers, number) * scale, error * error};
 }
 
 static struct run_value number_of_row(const struct diff *diff, const void *from, unsigned source,
@@ -201,7 +202,7 @@ struct diff_change diff_of_totals(const struct diff *diff, enum action_number nu
 bool diff_has_number(const struct diff *diff, enum action_number number)
 {
 	for (unsigned i = 0; i < diff->input->source_count; i++)
-		if (!report_source_has_number(&diff->input->sources[i], report_numbers[number].offset))
+		if (!report_source_has_number(&diff->input->sources[i], number))
 			return false;
 	return true;
 }
@@ -278,8 +279,8 @@ static bool row_is_changed(const struct action_row *row, const struct action_cho
 	return diff_row_is_changed(choice->context, row);
 }
 
-void diff_rows_make(struct diff_rows *rows, const struct diff *diff, const struct action *action,
-		    const struct action_sort *sort, uint64_t top)
+void diff_rows_make(struct action_rows *rows, struct diff_counts *counts, const struct diff *diff,
+		    const struct action *action, const struct action_sort *sort, uint64_t top)
 {
 	assert(diff->runs[DIFF_A] && diff->runs[DIFF_B] &&
 	       diff->runs[DIFF_A] + diff->runs[DIFF_B] == diff->input->source_count);
@@ -289,23 +290,18 @@ void diff_rows_make(struct diff_rows *rows, const struct diff *diff, const struc
 					     .rank = rank_by_change,
 					     .has = row_is_changed,
 					     .context = diff};
-	*rows = (struct diff_rows){0};
-	action_rows_make(&rows->rows, diff->input, action, &choice);
-	for (size_t i = 0; i < rows->rows.memory_count; i++) {
-		const struct action_row *row = &rows->rows.memory[i];
+	*counts = (struct diff_counts){0};
+	action_rows_make(rows, diff->input, action, &choice);
+	for (size_t i = 0; i < rows->memory_count; i++) {
+		const struct action_row *row = &rows->memory[i];
 		enum diff_state state = diff_row_state(diff, row);
-		rows->states[state]++;
+		counts->states[state]++;
 		if (state == DIFF_IN_BOTH && action->is_by_offset)
-			rows->by_offset += action->is_by_offset(diff->input, row->group);
+			counts->by_offset += action->is_by_offset(diff->input, row->group);
 	}
-	for (size_t i = 0; i < rows->rows.count; i++)
-		rows->changed_by_sort += rows->rows.rows[i]->rank > 0;
-	rows->unchanged = rows->rows.memory_count - rows->rows.count;
-}
-
-void diff_rows_fini(struct diff_rows *rows)
-{
-	action_rows_fini(&rows->rows);
+	for (size_t i = 0; i < rows->count; i++)
+		counts->changed_by_sort += rows->rows[i]->rank > 0;
+	counts->unchanged = rows->memory_count - rows->count;
 }
 
 /* ---- limits ---- */

@@ -2,7 +2,8 @@
 /**
  * Differences: the change of each number from side A to side B. A side is one source of an input (a trace, or a window
  * of one), or several sources: runs of the same work. The rows are those of an action over all sources
- * (action/report/report_rows.h); here are their changes, their errors, and limits for the changes.
+ * (action/report/report_rows.h); here are their changes, their errors, and limits for the changes. A report that
+ * compares nothing has side A only.
  */
 #ifndef XHEAP_ACTION_DIFF_H
 #define XHEAP_ACTION_DIFF_H
@@ -15,7 +16,7 @@ enum diff_side { DIFF_A, DIFF_B, DIFF_SIDES };
 /** The sources of a difference. The caller owns the parts. */
 struct diff {
 	struct action_input *input;
-	unsigned runs[DIFF_SIDES]; /**< number of A's sources, which come first in the input, and of B's; at least 1 */
+	unsigned runs[DIFF_SIDES]; /**< number of A's sources, which come first in the input, and of B's; B's 0: no B */
 	const long double *scales; /**< by source: a factor for its numbers; NULL: 1 for all */
 };
 
@@ -44,6 +45,12 @@ static inline unsigned diff_first_source(const struct diff *diff, enum diff_side
 	return side == DIFF_A ? 0 : diff->runs[DIFF_A];
 }
 
+/** Return the number of sides: 1 or 2. */
+static inline unsigned diff_side_count(const struct diff *diff)
+{
+	return diff->runs[DIFF_B] ? DIFF_SIDES : 1;
+}
+
 /** Return whether the number is known in all sources. */
 bool diff_has_number(const struct diff *diff, enum action_number number);
 
@@ -60,7 +67,7 @@ bool diff_is_sample(const struct diff *diff);
 /** Return whether a side has several runs. */
 bool diff_has_runs(const struct diff *diff);
 
-/** Return the change of a row's number. A source without the row counts as 0. */
+/** Return the change of a row's number. A source without the row counts as 0. Without B there is A's number only. */
 struct diff_change diff_of_row(const struct diff *diff, const struct action_row *row, enum action_number number);
 
 /** Return the change of the totals' number. */
@@ -83,23 +90,19 @@ char **diff_other_builds(const struct diff *diff, size_t *count);
 /** Return the change in percent of A's mean; INFINITY or -INFINITY if that is 0. */
 double diff_percent(const struct diff_change *change);
 
-/** The rows of an action: those that changed, the greatest change first. */
-struct diff_rows {
-	struct action_rows rows;
-	/** all rows, also those that did not change: in both sides, in B only, in A only, by enum diff_state */
-	uint64_t states[3];
+/** How many rows an action has, also of those that did not change. */
+struct diff_counts {
+	uint64_t states[3]; /**< in both sides, in B only, in A only, by enum diff_state */
 	uint64_t by_offset; /**< of those in both: matched by build-ids and offsets, at least in part */
 	uint64_t unchanged; /**< of those in both */
 	/** of the changed rows: those that changed in the number that sorts them, or have such rows beneath them */
 	size_t changed_by_sort;
 };
 
-/** Make the rows, at most `top` to be shown. End them with diff_rows_fini(). */
-void diff_rows_make(struct diff_rows *rows, const struct diff *diff, const struct action *action,
-		    const struct action_sort *sort, uint64_t top);
-
-/** Free the rows. */
-void diff_rows_fini(struct diff_rows *rows);
+/** Make the rows of an action that changed, the greatest change first, at most `top` to be shown; and count all. End
+    them with action_rows_fini(). */
+void diff_rows_make(struct action_rows *rows, struct diff_counts *counts, const struct diff *diff,
+		    const struct action *action, const struct action_sort *sort, uint64_t top);
 
 /** How much a number may grow. */
 struct diff_limit {

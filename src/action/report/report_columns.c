@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "action/report/report_columns.h"
 
-#include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "query/folded.h"
-
-const struct report_number report_numbers[ACTION_NUMBER_COUNT] = {
-#define X(name, key, title) {#name, offsetof(struct heap_numbers, name)},
+const char *const report_number_names[ACTION_NUMBER_COUNT] = {
+#define X(name, key, title) #name,
 	ACTION_NUMBERS(X)
 #undef X
 };
@@ -28,11 +26,18 @@ const struct report_by_id report_by_ids[REPORT_BY_IDS] = {
 	{"thread_id", heap_by_thread, 1 << HEAP_BY_THREAD},
 };
 
-uint64_t report_number_at(const struct heap_numbers *from, size_t offset)
+uint64_t report_number_at(const struct heap_numbers *from, enum action_number number)
 {
-	uint64_t number;
-	memcpy(&number, (const char *)from + offset, sizeof(number));
-	return number;
+	switch (number) {
+#define X(name, key, title) \
+	case ACTION_NUMBER_##name: \
+		return from->name;
+		ACTION_NUMBERS(X)
+#undef X
+	case ACTION_NUMBER_COUNT:
+		break;
+	}
+	return 0;
 }
 
 double report_error_at(const struct heap_numbers *from, int i)
@@ -42,47 +47,39 @@ double report_error_at(const struct heap_numbers *from, int i)
 	return sqrt(variance);
 }
 
-bool report_is_sample(const struct report *report)
-{
-	return report_source(report)->table->sample_bytes > 0;
-}
-
-static bool source_has_peak(const struct action_source *source)
+bool report_source_has_peak(const struct action_source *source)
 {
 	return source->window->peak_from_ns <= source->window->range.to_ns;
 }
 
-bool report_has_peak(const struct report *report)
+bool report_source_has_number(const struct action_source *source, enum action_number number)
 {
-	return source_has_peak(report_source(report));
-}
-
-bool report_source_has_number(const struct action_source *source, size_t offset)
-{
-	bool is_of_peak = offset == offsetof(struct heap_numbers, peak_count) ||
-			  offset == offsetof(struct heap_numbers, peak_bytes);
-	if (is_of_peak && !source_has_peak(source))
+	const bool is_of_peak = number == ACTION_NUMBER_peak_count || number == ACTION_NUMBER_peak_bytes;
+	if (is_of_peak && !report_source_has_peak(source))
 		return false;
-	return !source->table->sample_bytes || offset != offsetof(struct heap_numbers, temporary_count);
+	return !source->table->sample_bytes || number != ACTION_NUMBER_temporary_count;
 }
 
-bool report_has_number(const struct report *report, size_t offset)
+struct text report_count(const struct action_source *source, uint64_t count)
 {
-	return report_source_has_number(report_source(report), offset);
+	struct text text;
+	snprintf(text.data, sizeof(text.data), "%s%.40s", source->table->sample_bytes && count ? "~" : "",
+		 text_count(count).data);
+	return text;
 }
 
-unsigned report_extra_count(const struct report *report, const struct action *action)
+struct text report_bytes(const struct action_source *source, uint64_t bytes)
 {
-	return report_is_sample(report) || heap_is_folded(report_source(report)->table) ? 0 : action->extra_count;
+	struct text text;
+	snprintf(text.data, sizeof(text.data), "%s%.40s", source->table->sample_bytes && bytes ? "~" : "",
+		 text_bytes(bytes).data);
+	return text;
 }
 
-const struct action_source *report_source(const struct report *report)
+uint32_t report_thread_count(const struct trace_dictionary *dictionary)
 {
-	assert(report->input->source_count == 1);
-	return &report->input->sources[0];
-}
-
-const struct heap_window *report_window(const struct report *report, const struct report_part *part)
-{
-	return action_window(report_source(report), part->action);
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < dictionary->thread_count; i++)
+		count += dictionary->threads[i].tid != TRACE_TID_NONE;
+	return count;
 }

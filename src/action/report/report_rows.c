@@ -72,13 +72,13 @@ const char *action_sort_nearest(const char *word)
 	return nearest;
 }
 
-const char *action_sort_keys(void)
+char *action_sort_keys(void)
 {
-	static char keys[SORT_COUNT * 5];
-	if (!*keys)
-		for (int i = 0; i < SORT_COUNT; i++)
-			strcat(strcat(keys, i ? " " : ""), sorts[sort_order[i]].key);
-	return keys;
+	struct sink keys;
+	sink_to_memory(&keys);
+	for (int i = 0; i < SORT_COUNT; i++)
+		sink_format(&keys, "%s%s", i ? " " : "", sorts[sort_order[i]].key);
+	return sink_take(&keys, NULL);
 }
 
 /* A source's cells by row: row i has cells[starts[i]] up to cells[starts[i + 1]]. */

@@ -52,8 +52,8 @@ const struct action_sort *action_sort_by(enum action_number number);
 /** Return the number that the order is by. */
 enum action_number action_sort_number(const struct action_sort *sort);
 
-/** Return all keys, "so soc st ...", for messages. */
-const char *action_sort_keys(void);
+/** Return all keys, "so soc st ...", for messages. The caller frees them. */
+char *action_sort_keys(void);
 
 /** Return the key that is most like the word, or NULL. */
 const char *action_sort_nearest(const char *word);

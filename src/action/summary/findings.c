@@ -6,6 +6,7 @@
 
 #include "action/actions/action_table.h"
 #include "action/report/losses.h"
+#include "action/report/report_columns.h"
 #include "action/report/stack_view.h"
 #include "action/summary/forecast.h"
 #include "action/summary/summary.h"

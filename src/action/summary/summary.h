@@ -6,8 +6,10 @@
 #ifndef XHEAP_ACTION_SUMMARY_H
 #define XHEAP_ACTION_SUMMARY_H
 
-#include "action/report/report.h"
+#include "action/report/report_rows.h"
 #include "action/summary/survey.h"
+#include "base/text.h"
+#include "query/filter_words.h"
 
 enum { SUMMARY_CHART_PARTS = 64, SUMMARY_FINDINGS = 5, SUMMARY_PROCESSES = 10, SUMMARY_SCREEN_PROCESSES = 3 };
 

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/report/caveats.h"
 #include "action/report/ends.h"
 #include "action/report/losses.h"
+#include "action/report/report_columns.h"
 #include "action/summary/summary_lines.h"
 
 static void title_put(const struct summary_screen *screen)
@@ -82,12 +84,13 @@ static bool is_continued(const char *line)
 /* What keeps the numbers from being exact; the first caveats unless all are wanted. */
 static void caveats_put(const struct summary_screen *screen)
 {
-	const struct report report = {.input = screen->summary->input};
 	struct sink sink;
 	enum { LINES_EACH = 3 };
 	size_t most = screen->view->lines ? 3 : SIZE_MAX, count = 0, lines = 0;
 	sink_to_memory(&sink);
-	report_text_caveats(&report, &sink);
+	/* No rows of an action were made. */
+	action_input_settle(screen->summary->input);
+	caveats_text(&sink, screen->summary->input);
 	char *text = sink_take(&sink, NULL), *next = text;
 	/* The lines are laid out already, and may have a style, which takes no columns. A caveat is there with all of
 	   its lines, or not at all; only gaps may be more than a screen has room for. */

@@ -4,11 +4,11 @@
 #include <math.h>
 #include <xxhash.h>
 
+#include "action/report/caveats.h"
 #include "action/report/culled.h"
 #include "action/report/early_end.h"
 #include "action/report/ends.h"
 #include "action/report/losses.h"
-#include "action/report/report_columns.h"
 #include "action/summary/forecast.h"
 #include "action/summary/summary.h"
 
@@ -52,7 +52,7 @@ static void json_totals(struct json *json, const struct summary *summary)
 {
 	const struct heap_window *window = summary->source->window;
 	const struct survey *survey = &summary->survey;
-	report_json_range(json, summary->source);
+	caveats_json_range(json, summary->source);
 	json_begin_object(json, "totals");
 	json_numbers(json, summary, &window->totals);
 	json_time(json, "peak_at_us", window->peak_at_ns);

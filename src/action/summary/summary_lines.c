@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/report/report_columns.h"
 #include "action/report/stack_view.h"
 
 enum { PERCENT = 100, FRAMES_MAX = 12, CALLERS_INDENT = 12 };

@@ -12,13 +12,13 @@
 #include "action/diff/diff.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/ask/analysis.h"
+#include "cli/ask/analysis_options.h"
 #include "cli/ask/check_output.h"
 #include "cli/formats.h"
 #include "cli/layout_options.h"
 #include "cli/option_parser.h"
 
-enum { STACKS_DEFAULT = 3, STACKS_MAX = 1000, LEAST_DEFAULT = 1 << 16, CHECK_AGAIN = -1 };
+enum { STACKS_DEFAULT = 3, STACKS_MAX = 1000, LEAST_DEFAULT = 1 << 16 };
 enum { BY_TOTAL, BY_FUNCTION };
 
 struct check_options {
@@ -37,91 +37,21 @@ struct check_options {
 	uint64_t least_bytes;
 };
 
-/* The runs of a check, open at once: their stacks are named in one tree. */
-struct runs {
-	struct analysis *items;
-	struct heap_filter *filters;
-	struct action_source *sources;
-	unsigned count;
+/* The runs of a check are the sources of one question. */
+struct check_answer {
+	const struct check_options *options;
+	struct analysis analysis;
+	struct budget *budget;
+	struct action_input baseline, input;
+	struct budget_check check;
 };
-
-/* ---- runs ---- */
-
-static void runs_close(struct runs *runs)
-{
-	/* The first one has the tree of names. */
-	while (runs->count > 0) {
-		runs->count--;
-		heap_filter_fini(&runs->filters[runs->count]);
-		analysis_close(&runs->items[runs->count]);
-	}
-	free(runs->items);
-	free(runs->filters);
-	free(runs->sources);
-}
-
-static int runs_open(struct runs *runs, const struct check_options *options)
-{
-	size_t count = options->path_count ? options->path_count : 1;
-	*runs = (struct runs){.items = memory_zeroed(count, sizeof(*runs->items)),
-			      .filters = memory_zeroed(count, sizeof(*runs->filters)),
-			      .sources = memory_zeroed(count, sizeof(*runs->sources))};
-	for (; runs->count < count; runs->count++) {
-		const char *path = options->path_count ? options->paths[runs->count] : NULL;
-		struct analysis *run = &runs->items[runs->count];
-		int status = runs->count ? analysis_open_beside(run, path, &runs->items[0])
-					 : analysis_open(run, path, false);
-		if (status != CLI_OK)
-			return CLI_FAILED;
-	}
-	return CLI_OK;
-}
-
-/* Begin the sources. Filters belong to a table, which may have been made anew. */
-static void runs_begin(struct runs *runs)
-{
-	for (unsigned i = 0; i < runs->count; i++) {
-		heap_filter_fini(&runs->filters[i]);
-		heap_filter_init_for(&runs->filters[i], runs->items[i].table);
-		runs->sources[i] = analysis_source(&runs->items[i], &runs->filters[i]);
-	}
-}
-
-/* Return CLI_OK if all tables could be read, CHECK_AGAIN if one was damaged and has been mended. */
-static int runs_mend(struct runs *runs)
-{
-	int status = CLI_OK;
-	for (unsigned i = 0; i < runs->count; i++) {
-		if (analysis_is_good(runs->items[i].table))
-			continue;
-		if (analysis_mend(&runs->items[i]) != CLI_OK)
-			return CLI_FAILED;
-		status = CHECK_AGAIN;
-	}
-	return status;
-}
 
 /* ---- the answer ---- */
 
-/* Nothing is shown of what a damaged index answers. */
-static int check_show(const struct check_options *options, struct runs *runs, struct budget_check *check)
-{
-	struct diag diag = {""};
-	int error = budget_check_make(check, &diag), status = runs_mend(runs);
-	if (status != CLI_OK)
-		return status;
-	if (error)
-		return cli_fail("%s", diag.text);
-	if (options->is_update)
-		return check_output_update(&options->output, check);
-	status = check_output_print(&options->output, check);
-	return status == CLI_OK && budget_check_has_failed(check) ? CLI_NO : status;
-}
-
 /* Make the budget: a first one to be updated, or that of the baseline. */
-static int budget_make(struct budget *budget, const struct check_options *options, struct action_input *all)
+static int budget_make(struct budget *budget, const struct check_options *options, struct action_input *all,
+		       struct diag *diag)
 {
-	struct diag diag = {""};
 	struct sink out;
 	size_t size;
 	const struct budget_baseline baseline = {.run_count = options->baseline_count,
@@ -135,9 +65,9 @@ static int budget_make(struct budget *budget, const struct check_options *option
 		budget_draft(all, &all->sources[0], &out);
 	char *text = sink_take(&out, &size);
 	budget_fini(budget);
-	int error = budget_parse(budget, options->budget ? options->budget : all->sources[0].path, text, size, &diag);
+	int error = budget_parse(budget, options->budget ? options->budget : all->sources[0].path, text, size, diag);
 	free(text);
-	return error ? cli_fail("%s", diag.text) : CLI_OK;
+	return error;
 }
 
 static bool lacks_symbols(const struct action_source *source, const char *image)
@@ -178,44 +108,72 @@ static int names_check(const struct action_input *all)
 			path, image, path);
 }
 
-static int runs_check(const struct check_options *options, struct runs *runs, struct budget *budget,
-		      struct heap_cull *cull)
+static int answer_make(void *context, struct diag *diag)
 {
+	struct check_answer *answer = context;
+	const struct check_options *options = answer->options;
+	struct action_input *all = &answer->analysis.input;
 	unsigned first = options->baseline_count;
-	runs_begin(runs);
-	const struct text_layout layout = layout_options_settle(&options->layout, false);
-	struct action_input all = {.sources = runs->sources, .source_count = runs->count, .cull = cull};
-	struct action_input baseline = {.sources = runs->sources, .source_count = first, .cull = cull};
-	struct action_input input = {
-		.sources = runs->sources + first, .source_count = runs->count - first, .layout = layout, .cull = cull};
-	struct budget_check check = {.budget = budget,
-				     .input = &input,
-				     .baseline = first ? &baseline : NULL,
-				     .takes_incomplete = options->takes_incomplete,
-				     .is_strict = options->is_strict,
-				     .stacks_max = (uint32_t)options->stacks};
+	answer->baseline = (struct action_input){.sources = all->sources, .source_count = first, .cull = all->cull};
+	answer->input = (struct action_input){.sources = all->sources + first,
+					      .source_count = all->source_count - first,
+					      .layout = all->layout,
+					      .cull = all->cull};
+	answer->check = (struct budget_check){.budget = answer->budget,
+					      .input = &answer->input,
+					      .baseline = first ? &answer->baseline : NULL,
+					      .takes_incomplete = options->takes_incomplete,
+					      .is_strict = options->is_strict,
+					      .stacks_max = (uint32_t)options->stacks};
 	/* One set of wrappers for all runs. */
-	action_input_settle(&all);
+	action_input_settle(all);
 	bool is_made = first || options->output.is_new;
-	int status = is_made ? budget_make(budget, options, &all) : CLI_OK;
-	if (status == CLI_OK && first && options->by == BY_FUNCTION)
-		status = names_check(&all);
-	if (status == CLI_OK)
-		status = check_show(options, runs, &check);
-	budget_check_fini(&check);
-	action_input_fini(&all);
+	int error = is_made ? budget_make(answer->budget, options, all, diag) : 0;
+	if (!error && first && options->by == BY_FUNCTION)
+		error = names_check(all);
+	return error ? error : budget_check_make(&answer->check, diag);
+}
+
+static void answer_undo(void *context)
+{
+	budget_check_fini(&((struct check_answer *)context)->check);
+}
+
+static int answer_show(struct check_answer *answer)
+{
+	const struct check_output *output = &answer->options->output;
+	int status = asking_run(&answer->analysis, answer_make, answer_undo, answer);
+	if (status != CLI_OK)
+		return status;
+	if (answer->options->is_update)
+		status = check_output_update(output, &answer->check);
+	else if (!(status = check_output_print(output, &answer->check)))
+		status = budget_check_has_failed(&answer->check) ? CLI_NO : CLI_OK;
+	answer_undo(answer);
 	return status;
 }
 
-static int check_runs(const struct check_options *options, struct runs *runs, struct budget *budget)
+/* Paths that are typed are no windows. */
+static int check_runs(const struct check_options *options, struct budget *budget)
 {
+	unsigned count = options->path_count ? (unsigned)options->path_count : 1;
+	struct window_word *words = memory_zeroed(count, sizeof(*words));
+	char *newest = options->path_count ? NULL : cli_trace_path(NULL);
+	struct analysis_request request = asking_request(words, count);
 	struct heap_cull cull = {.with_entries = false};
-	int status;
+	struct check_answer answer = {.options = options, .budget = budget};
+	for (unsigned i = 0; i < count; i++)
+		words[i].path = options->path_count ? (char *)options->paths[i] : newest;
+	request.without_windows = true;
+	request.cull = &cull;
+	request.layout = layout_options_settle(&options->layout, false);
 	heap_cull_use_default(&cull);
-	do
-		status = runs_check(options, runs, budget, &cull);
-	while (status == CHECK_AGAIN);
+	int status = newest || options->path_count ? asking_open(&answer.analysis, &request) : CLI_FAILED;
+	status = status ? status : answer_show(&answer);
+	analysis_close(&answer.analysis);
 	heap_cull_fini(&cull);
+	free(newest);
+	free(words);
 	return status;
 }
 
@@ -341,17 +299,13 @@ static int budget_load(struct budget *budget, const char *path)
 static int check_all(struct check_options *options)
 {
 	struct budget budget = {.path = NULL};
-	struct runs runs = {.count = 0};
 	options->output.is_new = options->is_update && access(options->budget, F_OK) != 0 && errno == ENOENT;
 	bool is_read = options->budget && !options->output.is_new;
 	if (check_output_refuse(&options->output, options->paths, options->path_count, options->budget) != CLI_OK)
 		return CLI_FAILED;
 	int status = is_read ? budget_load(&budget, options->budget) : CLI_OK;
 	if (status == CLI_OK)
-		status = runs_open(&runs, options);
-	if (status == CLI_OK)
-		status = check_runs(options, &runs, &budget);
-	runs_close(&runs);
+		status = check_runs(options, &budget);
 	budget_fini(&budget);
 	return status;
 }
@@ -363,7 +317,7 @@ static int check_run(int argc, char **argv)
 	int status =
 		options_parse(&grammar, argc, argv, &options, take_path, NULL) ? CLI_FAILED : check_settle(&options);
 	if (options.output.format != REPORT_TEXT)
-		analysis_be_silent();
+		asking_be_silent();
 	if (status == CLI_OK)
 		status = check_all(&options);
 	free(options.paths);

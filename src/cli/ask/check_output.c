@@ -8,10 +8,10 @@
 
 #include "action/budget/budget_report.h"
 #include "action/budget/budget_update.h"
-#include "action/report/report.h"
 #include "base/text.h"
 #include "base/whole_file.h"
 #include "cli/cli.h"
+#include "export/export.h"
 
 enum { FILE_BYTES = 1 << 16, TOKEN_BYTES = 16 };
 

@@ -4,18 +4,14 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "action/actions/action_table.h"
-#include "action/diff/diff_report.h"
-#include "action/report/collapsed.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/ask/analysis.h"
+#include "cli/ask/analysis_options.h"
 #include "cli/ask/diff_limits.h"
 #include "cli/ask/heap_options.h"
 #include "cli/formats.h"
-#include "query/window_word.h"
 
 enum { TOP_TEXT = 25 };
 
@@ -171,8 +167,6 @@ static int options_settle(struct diff_options *options)
 		return CLI_FAILED;
 	if (!options->has_top)
 		heap->top = heap->format == REPORT_TEXT ? TOP_TEXT : HEAP_TOP_DEFAULT;
-	if (heap->format != REPORT_TEXT)
-		analysis_be_silent();
 	if (!heap->top)
 		return cli_fail("-top 0: no row would be shown; -totals shows only the totals");
 	if (options->limits.frames.count && !options->limits.word)
@@ -183,267 +177,22 @@ static int options_settle(struct diff_options *options)
 	return 0;
 }
 
-/* ---- the sources ---- */
-
-/* A trace that one or several sources are of. */
-struct diff_trace {
-	struct analysis analysis;
-	struct stat status;
-};
-
-/* A source, with what belongs to it alone. */
-struct diff_source {
-	unsigned trace;
-	struct heap_filter filter;
-	struct heap_window window;
-};
-
-struct diff_input {
-	struct diff_options *options;
-	struct diff_trace *traces;
-	struct diff_source *own;
-	unsigned trace_count;
-	struct action_source *sources;
-	unsigned source_count;
-};
-
-/* One trace for all words that name it. */
-static int trace_of(struct diff_input *comparing, const char *path, unsigned *number)
-{
-	struct stat status;
-	if (stat(path, &status))
-		return cli_fail("cannot open %s: %s", path, strerror(errno));
-	for (*number = 0; *number < comparing->trace_count; ++*number) {
-		const struct stat *known = &comparing->traces[*number].status;
-		if (known->st_dev == status.st_dev && known->st_ino == status.st_ino)
-			return CLI_OK;
-	}
-	struct diff_trace *trace = &comparing->traces[*number];
-	int opened = *number ? analysis_open_beside(&trace->analysis, path, &comparing->traces[0].analysis)
-			     : analysis_open(&trace->analysis, path, comparing->options->heap.with_lines);
-	if (opened != CLI_OK)
-		return CLI_FAILED;
-	trace->status = status;
-	comparing->trace_count++;
-	return CLI_OK;
-}
-
-static int sources_open(struct diff_input *comparing)
-{
-	const struct heap_options *heap = &comparing->options->heap;
-	/* Before the first trace is read, which may get an index. */
-	for (size_t i = 0; i < comparing->options->word_count && heap->output; i++)
-		if (heap_options_check_output(heap, comparing->options->words[i].path))
-			return CLI_FAILED;
-	for (size_t i = 0; i < comparing->options->word_count; i++) {
-		struct diff_source *own = &comparing->own[i];
-		if (trace_of(comparing, comparing->options->words[i].path, &own->trace) != CLI_OK)
-			return CLI_FAILED;
-		comparing->sources[i] = analysis_source(&comparing->traces[own->trace].analysis, &own->filter);
-		comparing->sources[i].path = comparing->options->words[i].path;
-		comparing->sources[i].window = &own->window;
-	}
-	return CLI_OK;
-}
-
-static void sources_close(struct diff_input *comparing)
-{
-	while (comparing->trace_count > 0)
-		analysis_close(&comparing->traces[--comparing->trace_count].analysis);
-	free(comparing->traces);
-	free(comparing->sources);
-	free(comparing->own);
-}
-
-/* The range of a source, and the filter that all share, prepared with its table. */
-static int source_prepare(struct diff_input *comparing, unsigned i)
-{
-	struct diff_options *options = comparing->options;
-	struct filter_options *filter = &options->heap.filter;
-	struct action_source *source = &comparing->sources[i];
-	struct heap_range range = {0, source->table->duration_ns};
-	const int64_t start_ns = trace_dictionary(source->trace)->start_realtime_ns;
-	struct diag diag = {""};
-	if (filter_range(filter, source->trace, &range))
-		return CLI_FAILED;
-	if (window_word_resolve(&options->words[i], start_ns, &range, &diag) ||
-	    filter_word_resolve(&filter->asked, &filter_words[FILTER_WORD_WINDOW], start_ns,
-				&filter->asked.filter.window, &diag))
-		return cli_fail("%s: %s", source->path, diag.text);
-	filter->asked.filter.is_partial = filter->asked.range.words[0] || window_word_is_part(&options->words[i]) ||
-					  (options->heap.by != HEAP_BY_NONE && options->heap.by != HEAP_BY_PROCESS);
-	if (heap_filter_prepare_shared(&comparing->own[i].filter, &filter->asked.filter, source->table, source->names,
-				       &diag))
-		return cli_fail("%s: %s", source->path, diag.text);
-	if (heap_options_check_sample(&options->heap, source))
-		return CLI_FAILED;
-	struct report_part parts[PART_MAX];
-	for (unsigned k = 0; k < options->heap.part_count; k++)
-		parts[k] = (struct report_part){.action = options->heap.parts[k].action,
-						.sort = options->heap.parts[k].sort};
-	if (report_check(parts, options->heap.part_count, source->table, source->filter, range, options->heap.by,
-			 &diag))
-		return cli_fail("%s: %s", source->path, diag.text);
-	heap_window_make(&comparing->own[i].window, source->table, source->filter, range, options->heap.by, false);
-	return CLI_OK;
-}
-
-/* Patterns are settled by the names of all sources, so that they mean the same on both sides. */
-static void sources_name(struct diff_input *comparing)
-{
-	const struct heap_filter *filter = &comparing->options->heap.filter.asked.filter;
-	if (!filter->required.count && !filter->required_of_free.count)
-		return;
-	for (unsigned i = 0; i < comparing->source_count; i++)
-		heap_names_name_sites(comparing->sources[i].names, comparing->sources[i].table);
-}
-
-static int sources_prepare(struct diff_input *comparing)
-{
-	struct filter_options *filter = &comparing->options->heap.filter;
-	struct heap_names *names = comparing->sources[0].names;
-	int status = CLI_OK;
-	sources_name(comparing);
-	for (unsigned i = 0; i < comparing->source_count && status == CLI_OK; i++)
-		status = source_prepare(comparing, i);
-	if (status != CLI_OK)
-		return status;
-	bool is_missing = filter_report_patterns(&filter->asked.filter.required, "requireFrames", names);
-	is_missing |= filter_report_patterns(&filter->asked.filter.required_of_free, "requireFreeFrames", names);
-	return is_missing ? CLI_NO : CLI_OK;
-}
-
-static void sources_end(struct diff_input *comparing)
-{
-	for (unsigned i = 0; i < comparing->source_count; i++) {
-		heap_window_fini(&comparing->own[i].window);
-		heap_filter_fini_shared(&comparing->own[i].filter);
-		memset(&comparing->own[i].filter, 0, sizeof(comparing->own[i].filter));
-	}
-}
-
 /* ---- all of it ---- */
 
-struct diff_printing {
-	struct diff_report *report;
-	enum report_format format;
-};
-
-static void print(void *context, struct sink *out, bool is_colored)
+static int judge(void *context, const struct diff *diff)
 {
-	struct diff_printing *printing = context;
-	printing->report->diff.input->is_colored = is_colored;
-	diff_report_write(printing->report, printing->format, out);
-}
-
-static int report_print(struct diff_input *comparing, struct diff_report *report)
-{
-	const struct heap_options *heap = &comparing->options->heap;
-	const struct symbols **symbols = memory_zeroed(comparing->trace_count, sizeof(*symbols));
-	struct diff_printing printing = {report, (enum report_format)heap->format};
-	for (unsigned i = 0; i < comparing->trace_count; i++)
-		symbols[i] = comparing->traces[i].analysis.symbols;
-	int status = heap_print(heap, symbols, comparing->trace_count, print, &printing);
-	free(symbols);
-	return status;
-}
-
-/* Return the trace whose index is damaged, or trace_count. */
-static unsigned damaged_trace(const struct diff_input *comparing)
-{
-	unsigned i = 0;
-	while (i < comparing->trace_count && analysis_is_good(comparing->traces[i].analysis.table))
-		i++;
-	return i;
-}
-
-/* Folded stacks need no rows. */
-static void rows_make(const struct diff_options *options, struct diff_report *report)
-{
-	if (options->heap.format == REPORT_FOLDED)
-		collapsed_name(report->diff.input);
-	else
-		diff_report_make(report, options->heap.top);
-}
-
-static int report_show(struct diff_input *comparing, struct action_input *input)
-{
-	struct diff_options *options = comparing->options;
-	struct diff_part parts[PART_MAX] = {0};
-	long double *scales = memory_zeroed(comparing->source_count, sizeof(*scales));
-	struct diag diag = {""};
-	struct diff_report report = {.diff = {.input = input,
-					      .runs = {(unsigned)options->separated,
-						       comparing->source_count - (unsigned)options->separated}},
-				     .parts = parts,
-				     .part_count = options->heap.part_count,
-				     .filters = options->heap.filter.asked.notes,
-				     .filter_count = options->heap.filter.asked.note_count,
-				     .basis = options->basis,
-				     .is_reversed = options->heap.is_reversed};
-	for (unsigned i = 0; i < report.part_count; i++)
-		parts[i] = (struct diff_part){.action = options->heap.parts[i].action,
-					      .sort = options->heap.parts[i].sort};
-	int status = diff_scales(scales, &report.diff, options->basis, options->factor, &diag)
-			     ? cli_fail("-normalise: %s", diag.text)
-			     : CLI_OK;
-	if (status == CLI_OK && options->basis != DIFF_AS_IS)
-		report.diff.scales = scales;
-	if (status == CLI_OK)
-		rows_make(options, &report);
-	/* Nothing is shown of what a damaged index answers. */
-	if (status == CLI_OK && damaged_trace(comparing) == comparing->trace_count) {
-		status = report_print(comparing, &report);
-		status = status == CLI_OK
-				 ? diff_limits_judge(&options->limits, &report.diff, options->heap.parts[0].sort)
-				 : status;
-	}
-	/* The function of -callers need not be on both sides. */
-	if (status == CLI_OK && filter_report_patterns(&options->heap.callers, "callers", action_names(input)))
-		status = CLI_NO;
-	diff_report_fini(&report);
-	free(scales);
-	return status;
-}
-
-static int comparing_show(struct diff_input *comparing)
-{
-	struct heap_options *heap = &comparing->options->heap;
-	int status;
-	for (;;) {
-		struct action_input input = {.sources = comparing->sources,
-					     .source_count = comparing->source_count,
-					     .asks_packages = true,
-					     .cull = &heap->cull,
-					     .callers_of = &heap->callers,
-					     .layout = layout_options_settle(&heap->layout, heap->output != NULL)};
-		input.layout.has_all_frames |= heap->without_default_cull;
-		status = sources_prepare(comparing);
-		if (status == CLI_OK)
-			status = report_show(comparing, &input);
-		action_input_fini(&input);
-		sources_end(comparing);
-		unsigned damaged = damaged_trace(comparing);
-		if (damaged == comparing->trace_count)
-			return status;
-		if (analysis_mend(&comparing->traces[damaged].analysis) != CLI_OK)
-			return CLI_FAILED;
-		for (unsigned i = 0; i < comparing->source_count; i++)
-			comparing->sources[i].table = comparing->traces[comparing->own[i].trace].analysis.table;
-	}
+	struct diff_options *options = context;
+	return diff_limits_judge(&options->limits, diff, options->heap.parts[0].sort);
 }
 
 static int options_show(struct diff_options *options)
 {
-	const unsigned count = (unsigned)options->word_count;
-	struct diff_input comparing = {.options = options,
-				       .traces = memory_zeroed(count, sizeof(*comparing.traces)),
-				       .own = memory_zeroed(count, sizeof(*comparing.own)),
-				       .sources = memory_zeroed(count, sizeof(*comparing.sources)),
-				       .source_count = count};
-	int status = sources_open(&comparing) == CLI_OK ? comparing_show(&comparing) : CLI_FAILED;
-	sources_close(&comparing);
-	return status;
+	const struct heap_comparison comparison = {.runs = (unsigned)options->separated,
+						   .basis = options->basis,
+						   .factor = options->factor,
+						   .judge = judge,
+						   .context = options};
+	return heap_show(&options->heap, options->words, (unsigned)options->word_count, &comparison);
 }
 
 static int diff_run(int argc, char **argv)

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 
 #include "action/actions/action_table.h"
-#include "action/diff/diff_report.h"
+#include "action/diff/diff_words.h"
 #include "action/report/stack_view.h"
-#include "cli/ask/filter_options.h"
+#include "cli/ask/analysis_options.h"
+#include "cli/cli.h"
 
 static void say_growth(const struct diff_limits *limits, const struct action_sort *sort, const char *what,
 		       const struct diff_change *change)
@@ -46,12 +47,13 @@ static size_t keep_grown(struct diff_limits *limits, const struct diff *diff, co
 static size_t judge_stacks(struct diff_limits *limits, const struct diff *diff, const struct action_sort *sort)
 {
 	enum { SAID_MAX = 10 };
-	struct diff_rows stacks;
-	diff_rows_make(&stacks, diff, &action_stacks, sort, 0);
+	struct action_rows stacks;
+	struct diff_counts counts;
+	diff_rows_make(&stacks, &counts, diff, &action_stacks, sort, 0);
 	heap_patterns_settle(&limits->frames, action_names(diff->input));
-	const size_t grown = keep_grown(limits, diff, sort, &stacks.rows);
+	const size_t grown = keep_grown(limits, diff, sort, &stacks);
 	for (size_t i = 0; i < grown && i < SAID_MAX; i++) {
-		const struct action_row *row = stacks.rows.rows[i];
+		const struct action_row *row = stacks.rows[i];
 		const struct diff_change change = diff_of_row(diff, row, action_sort_number(sort));
 		uint32_t node = stack_view_user_node(diff->input, row->group);
 		const struct heap_names *names = action_names(diff->input);
@@ -61,7 +63,7 @@ static size_t judge_stacks(struct diff_limits *limits, const struct diff *diff, 
 	}
 	if (grown > SAID_MAX)
 		cli_say("and %zu more stacks", grown - SAID_MAX);
-	diff_rows_fini(&stacks);
+	action_rows_fini(&stacks);
 	return grown;
 }
 
@@ -75,7 +77,7 @@ int diff_limits_judge(struct diff_limits *limits, const struct diff *diff, const
 		say_growth(limits, sort, NULL, &change);
 	if (limits->frames.count) {
 		is_above |= judge_stacks(limits, diff, sort) > 0;
-		filter_report_patterns(&limits->frames, "fail-frames", action_names(diff->input));
+		asking_check_patterns(&limits->frames, "-fail-frames", action_names(diff->input));
 	}
 	return is_above ? CLI_NO : CLI_OK;
 }

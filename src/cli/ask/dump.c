@@ -8,10 +8,10 @@
 
 #include "action/report/early_end.h"
 #include "action/report/losses.h"
-#include "action/report/report.h"
 #include "base/text.h"
-#include "cli/ask/analysis.h"
+#include "cli/ask/analysis_options.h"
 #include "cli/formats.h"
+#include "export/export.h"
 
 enum {
 	SUBJECT_EVENTS,
@@ -41,25 +41,31 @@ static int set_path(void *context, char *word)
 	return input_take_path(&((struct dump_options *)context)->input, word);
 }
 
-static int dump_show(struct dump_options *options, const char *path, const struct trace *trace)
+static int dump_show(struct dump_options *options, struct opened_trace *opened)
 {
 	struct diag diag = {""};
 	struct cli_output output;
 	struct heap_range range = {INT64_MIN, INT64_MAX};
-	if (filter_range(&options->filter, trace, &range))
-		return CLI_FAILED;
-	filter_say_outside(&options->filter, range, trace_dictionary(trace)->duration_ns);
+	const char *path = opened->path;
+	const struct trace *trace = opened->trace;
+	const struct analysis_caller caller = asking_caller();
+	if (analysis_range(&options->filter.asked, trace, true, &range, &diag))
+		return cli_fail("%s", diag.text);
+	analysis_tell_outside(&options->filter.asked.filter, range, trace, &caller);
 	cli_output_open(&output, options->format == REPORT_TEXT);
-	struct dump dump = {.options = options,
-			    .path = path,
-			    .trace = trace,
-			    .symbols = symbols_new(),
-			    .columns = subjects[options->subject]->columns,
-			    .column_count = subjects[options->subject]->count,
-			    .format = options->format,
-			    .range = range,
-			    .out = &output.sink,
-			    .row = {.dictionary = trace_dictionary(trace)}};
+	struct dump dump = {
+		.options = options,
+		.opened = opened,
+		.path = path,
+		.trace = trace,
+		.columns = subjects[options->subject]->columns,
+		.column_count = subjects[options->subject]->count,
+		.format = options->format,
+		.range = range,
+		.out = &output.sink,
+		.row = {.dictionary = trace_dictionary(trace), .listed = {.dictionary = trace_dictionary(trace)}}};
+	if (!dump.columns)
+		dump_list_columns(&dump, subjects[options->subject]->source);
 	if (options->subject == SUBJECT_STACKS && !options->has_whole_stacks)
 		dump.column_count--;
 	if (options->subject == SUBJECT_MEMORY && !dump.row.dictionary->resident_count)
@@ -77,7 +83,6 @@ static int dump_show(struct dump_options *options, const char *path, const struc
 			path, text_count(dump.row.dictionary->folded_count).data);
 	dump_write_header(&dump);
 	int error = subjects[options->subject]->run(&dump, &diag);
-	symbols_free(dump.symbols);
 	int status = cli_output_close(&output);
 	/* Above 0: said already. */
 	return error > 0 ? error : error ? cli_fail("%s: %s", path, diag.text) : status;
@@ -85,15 +90,12 @@ static int dump_show(struct dump_options *options, const char *path, const struc
 
 static int dump_file(struct dump_options *options)
 {
-	struct diag diag = {""};
-	struct trace *trace;
+	struct opened_trace *opened;
 	char *path = cli_trace_path(options->input.path);
-	if (!path)
-		return CLI_FAILED;
-	int status = trace_open(&trace, path, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
+	int status = path ? asking_open_trace(&opened, path) : CLI_FAILED;
 	if (status == CLI_OK) {
-		status = dump_show(options, path, trace);
-		trace_close(trace);
+		status = dump_show(options, opened);
+		opened_trace_release(opened);
 	}
 	free(path);
 	return status;

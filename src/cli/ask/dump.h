@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * xheap dump: all that is in a trace, row by row. A subject is a list of columns, each with a name and a function that
- * puts its value of the current row; text, CSV and JSON (one object per line) are three ways to write the list. Rows
- * are written as they are read, so a dump of any length takes the memory of the blocks that are open.
+ * puts its value of the current row; text, CSV and JSON (one object per line) are three ways to write the list. The
+ * columns of allocations and events are those of columns/column.h. Rows are written as they are read, so a dump of any
+ * length takes the memory of the blocks that are open.
  */
 #ifndef XHEAP_CLI_DUMP_H
 #define XHEAP_CLI_DUMP_H
@@ -10,18 +11,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analysis/opened_trace.h"
 #include "base/diag.h"
 #include "base/sink.h"
 #include "cli/ask/filter_options.h"
+#include "columns/column.h"
 #include "query/frame_names.h"
 #include "query/scan.h"
 #include "trace/trace.h"
 
-enum { DUMP_VALUE_BYTES = 512 };
+enum { DUMP_VALUE_BYTES = COLUMN_TEXT_BYTES };
 
-/** A cell: absent, a number (no quotes in JSON), or text. */
+/** A cell: absent, a number (no quotes in JSON), digits of an address, or text, which may need quotes. */
 struct dump_value {
-	enum { VALUE_ABSENT, CELL_NUMBER, CELL_TEXT } kind;
+	enum { VALUE_ABSENT, CELL_NUMBER, CELL_ADDRESS, CELL_TEXT } kind;
 	const char *text; /**< in `room`, or anything that lives until the row is written */
 	char room[DUMP_VALUE_BYTES];
 };
@@ -30,19 +33,15 @@ struct dump_value {
 struct dump_row {
 	const struct trace_dictionary *dictionary;
 	struct heap_names *names;
-	uint64_t seq;
-	const struct heap_table *table;     /**< allocations */
-	const struct heap_rows *rows;       /**< some of them, with row `at` */
-	struct heap_allocation allocation;  /**< this one */
-	const struct trace_block *block;    /**< events */
+	struct column_row listed;           /**< allocations and events */
 	const struct trace_resident *split; /**< mappings */
 	const uint32_t *order;              /**< memory: of resident_order() */
-	uint32_t at;                        /**< row of the block; else the row of the table or the dictionary */
+	uint32_t at;                        /**< row of the dictionary */
 };
 
 struct dump_column {
 	const char *name;
-	void (*get)(const struct dump_row *row, struct dump_value *value);
+	void (*get)(const struct dump_row *row, struct dump_value *value); /**< NULL: the list has the column */
 	int width; /**< of text output; negative: aligned to the left; 0: as long as it is */
 };
 
@@ -55,12 +54,14 @@ struct dump_options {
 
 struct dump {
 	struct dump_options *options;
-	const char *path;
-	const struct trace *trace;
-	struct symbols *symbols;
+	struct opened_trace *opened;
+	const char *path;          /**< of it */
+	const struct trace *trace; /**< the same */
 	const struct dump_column *columns;
 	unsigned column_count;
-	int format; /**< enum report_format */
+	struct dump_column list_columns[COLUMN_COUNT]; /**< of allocations or events */
+	const struct column *listed[COLUMN_COUNT];     /**< the same, in the list */
+	int format;                                    /**< enum report_format */
 	struct heap_range range;
 	struct sink *out;
 	struct dump_row row;
@@ -68,14 +69,19 @@ struct dump {
 
 /** What can be dumped. */
 struct dump_subject {
-	const struct dump_column *columns;
+	const struct dump_column *columns; /**< NULL: those of `source` */
 	unsigned count;
 	/** Write all rows. Return 0, a negative errno with the reason in `diag`, or an exit status after a message. */
 	int (*run)(struct dump *dump, struct diag *diag);
+	enum column_source source;
 };
-#define DUMP_SUBJECT(columns, run) \
+#define DUMP_SUBJECT(columns_, run_) \
 	{ \
-		columns, sizeof(columns) / sizeof(*(columns)), run \
+		.columns = (columns_), .count = sizeof(columns_) / sizeof(*(columns_)), .run = (run_) \
+	}
+#define DUMP_LISTED_SUBJECT(source_, run_) \
+	{ \
+		.source = (source_), .run = (run_) \
 	}
 
 extern const struct dump_subject dump_events, dump_stacks, dump_images, dump_processes, dump_allocations, dump_memory,
@@ -95,6 +101,9 @@ void dump_put_text(struct dump_value *value, const char *text);
 void dump_put_known_text(struct dump_value *value, const char *text);
 void dump_put_id(struct dump_value *value, uint32_t id);
 void dump_put_pid(struct dump_value *value, uint32_t pid);
+
+/** Set the columns to those of the list that have a width. */
+void dump_list_columns(struct dump *dump, enum column_source source);
 
 /** Write the line with the names of the columns; JSON has none. */
 void dump_write_header(struct dump *dump);

@@ -199,10 +199,8 @@ static const struct dump_column process_columns[] = {
 static int write_stacks(struct dump *dump, struct diag *diag)
 {
 	(void)diag;
-	dump->row.names = heap_names_new(dump->trace, dump->symbols, false);
-	int status = dump_write_rows(dump, 1, dump->row.dictionary->node_count);
-	heap_names_free(dump->row.names);
-	return status;
+	dump->row.names = opened_trace_names(dump->opened, false);
+	return dump_write_rows(dump, 1, dump->row.dictionary->node_count);
 }
 
 static int write_images(struct dump *dump, struct diag *diag)

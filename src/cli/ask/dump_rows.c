@@ -1,56 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of a dump as text, CSV and JSON, and the values in them. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "action/report/report.h"
+#include "base/digits.h"
 #include "base/grid.h"
 #include "base/text.h"
 #include "cli/ask/dump.h"
+#include "export/export.h"
 
-/* Decimal digits by hand: this is most of what a dump does. */
-void dump_put_number(struct dump_value *value, int64_t number)
+static void put_digits(struct dump_value *value, uint64_t number, bool is_negative)
 {
-	char *at = value->room + 32;
-	uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
-	*at = 0;
-	do
-		*--at = (char)('0' + rest % 10);
-	while (rest /= 10);
-	if (number < 0)
+	char *end = value->room + 1 + DIGITS_BYTES, *at = digits_before(end, number);
+	*end = 0;
+	if (is_negative)
 		*--at = '-';
 	value->kind = CELL_NUMBER;
 	value->text = at;
 }
 
-void dump_put_count(struct dump_value *value, uint64_t count)
+void dump_put_number(struct dump_value *value, int64_t number)
 {
-	if (count <= INT64_MAX) {
-		dump_put_number(value, (int64_t)count);
-		return;
-	}
-	snprintf(value->room, sizeof(value->room), "%" PRIu64, count);
-	value->kind = CELL_NUMBER;
-	value->text = value->room;
+	put_digits(value, number < 0 ? -(uint64_t)number : (uint64_t)number, number < 0);
 }
 
-static char *hex_before(char *at, uint64_t number)
+void dump_put_count(struct dump_value *value, uint64_t count)
 {
-	do
-		*--at = "0123456789abcdef"[number & 15];
-	while (number >>= 4);
-	*--at = 'x';
-	*--at = '0';
-	return at;
+	put_digits(value, count, false);
 }
 
 void dump_put_address(struct dump_value *value, uint64_t address)
 {
-	value->room[32] = 0;
-	value->kind = CELL_TEXT;
-	value->text = hex_before(value->room + 32, address);
+	char *end = value->room + DIGITS_BYTES;
+	*end = 0;
+	value->kind = CELL_ADDRESS;
+	value->text = digits_hex_before(end, address);
 }
 
 void dump_put_text(struct dump_value *value, const char *text)
@@ -77,6 +61,66 @@ void dump_put_pid(struct dump_value *value, uint32_t pid)
 		dump_put_count(value, pid);
 }
 
+/* ---- columns of the list ---- */
+
+void dump_list_columns(struct dump *dump, enum column_source source)
+{
+	dump->columns = dump->list_columns;
+	dump->column_count = 0;
+	for (unsigned id = 0; id < COLUMN_COUNT; id++) {
+		const struct column *column = column_find(source, (enum column_id)id);
+		if (!column || !column->width)
+			continue;
+		dump->listed[dump->column_count] = column;
+		dump->list_columns[dump->column_count++] = (struct dump_column){column->name, NULL, column->width};
+	}
+}
+
+static void put_value(const struct column *column, const struct trace_dictionary *dictionary, uint64_t number,
+		      struct dump_value *value)
+{
+	switch (column->type) {
+	case TYPE_WORD:
+	case TYPE_FUNCTION:
+		dump_put_text(value, column_word(column, dictionary, number));
+		break;
+	case TYPE_ADDRESS:
+		dump_put_address(value, number);
+		break;
+	case TYPE_TIME:
+	case TYPE_ERROR:
+		dump_put_number(value, (int64_t)number);
+		break;
+	default:
+		dump_put_count(value, number);
+	}
+}
+
+static void put_listed(const struct column *column, const struct column_row *row, struct dump_value *value)
+{
+	uint64_t number;
+	if (column->type == TYPE_TEXT) {
+		if (column->text(row, value->room))
+			dump_put_text(value, value->room);
+	} else if (column->get(row, &number)) {
+		put_value(column, row->dictionary, number, value);
+	} else if (column->absent_word) {
+		dump_put_text(value, column->absent_word);
+	}
+}
+
+/* ---- rows ---- */
+
+/* The value of column i. */
+static void cell_make(const struct dump *dump, unsigned i, struct dump_value *value)
+{
+	value->kind = VALUE_ABSENT;
+	if (dump->columns[i].get)
+		dump->columns[i].get(&dump->row, value);
+	else
+		put_listed(dump->listed[i], &dump->row.listed, value);
+}
+
 static void write_spaces(unsigned count, struct sink *out)
 {
 	while (count-- > 0)
@@ -85,7 +129,9 @@ static void write_spaces(unsigned count, struct sink *out)
 
 static void write_text(const struct dump_column *column, const struct dump_value *value, bool is_last, struct sink *out)
 {
-	const char *text = value->kind == VALUE_ABSENT ? "-" : text_shown(value->text);
+	const char *text = value->kind == VALUE_ABSENT ? "-"
+			   : value->kind == CELL_TEXT  ? text_shown(value->text)
+						       : value->text;
 	size_t length = strlen(text), width = (size_t)abs(column->width);
 	unsigned fill = length < width ? (unsigned)(width - length) : 0;
 	if (column->width > 0)
@@ -101,17 +147,19 @@ static void json_row(struct dump *dump)
 	const char *before = "{\"";
 	struct dump_value value;
 	for (unsigned i = 0; i < dump->column_count; i++) {
-		value.kind = VALUE_ABSENT;
-		dump->columns[i].get(&dump->row, &value);
+		cell_make(dump, i, &value);
 		if (value.kind == VALUE_ABSENT)
 			continue;
 		sink_text(out, before);
 		sink_text(out, dump->columns[i].name);
 		sink_text(out, "\": ");
-		if (value.kind == CELL_NUMBER)
-			sink_text(out, value.text);
-		else
+		if (value.kind == CELL_TEXT) {
 			json_quote(out, value.text);
+		} else {
+			sink_text(out, value.kind == CELL_ADDRESS ? "\"" : "");
+			sink_text(out, value.text);
+			sink_text(out, value.kind == CELL_ADDRESS ? "\"" : "");
+		}
 		before = ", \"";
 	}
 	sink_text(out, *before == '{' ? "{}\n" : "}\n");
@@ -127,16 +175,15 @@ void dump_write_row(struct dump *dump)
 	}
 	for (unsigned i = 0; i < dump->column_count; i++) {
 		const struct dump_column *column = &dump->columns[i];
-		value.kind = VALUE_ABSENT;
-		column->get(&dump->row, &value);
+		cell_make(dump, i, &value);
 		if (i)
 			sink_text(out, dump->format == REPORT_CSV ? "," : "  ");
 		if (dump->format == REPORT_TEXT)
 			write_text(column, &value, i + 1 == dump->column_count, out);
-		else if (value.kind == CELL_NUMBER)
-			sink_text(out, value.text);
 		else if (value.kind == CELL_TEXT)
 			csv_field(out, value.text);
+		else if (value.kind != VALUE_ABSENT)
+			sink_text(out, value.text);
 	}
 	sink_put(out, '\n');
 }

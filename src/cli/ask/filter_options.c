@@ -7,9 +7,6 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
-#include "match/moment.h"
-#include "query/nearest.h"
-#include "query/outside.h"
 
 void filter_options_init(struct filter_options *options, const char *command)
 {
@@ -173,61 +170,3 @@ const struct option filter_report_rows[] = {FILTER_WORDS(X){.type = VALUE_END}};
 #define X(id, name, other, values, taker, value, help) ONE_ROW_##taker(id, name, other, value, help)
 const struct option filter_moment_rows[] = {FILTER_WORDS(X){.type = VALUE_END}};
 #undef X
-
-/* ---- with the trace ---- */
-
-static int resolve(const struct filter_options *options, enum filter_word_id id, const struct trace *trace,
-		   struct heap_range *range)
-{
-	struct diag diag = {""};
-	int64_t start_ns = trace_dictionary(trace)->start_realtime_ns;
-	return filter_word_resolve(&options->asked, &filter_words[id], start_ns, range, &diag)
-		       ? cli_fail("-%s: %s", filter_words[id].name, diag.text)
-		       : 0;
-}
-
-/* Name the patterns that match no frame of the trace. True when none of them does. */
-bool filter_report_patterns(const struct heap_patterns *patterns, const char *option, struct heap_names *names)
-{
-	size_t missing = 0;
-	char text[1024];
-	for (size_t i = 0; i < patterns->count; i++) {
-		const struct heap_pattern *pattern = &patterns->items[i];
-		if (pattern->hits)
-			continue;
-		heap_pattern_missing(pattern, names, text, sizeof(text));
-		cli_say("-%s: %s", option, text);
-		missing++;
-	}
-	return patterns->count && missing == patterns->count;
-}
-
-int filter_range(struct filter_options *options, const struct trace *trace, struct heap_range *range)
-{
-	struct diag diag = {""};
-	int64_t start_ns = trace_dictionary(trace)->start_realtime_ns;
-	if (filter_word_resolve_moment(&options->asked, start_ns, range, &diag))
-		return cli_fail("-%s: %s", filter_words[FILTER_WORD_AT].name, diag.text);
-	return resolve(options, FILTER_WORD_RANGE, trace, range);
-}
-
-void filter_say_outside(const struct filter_options *options, struct heap_range range, int64_t duration_ns)
-{
-	struct heap_outside found[HEAP_OUTSIDE_MAX];
-	unsigned count = heap_outside_find(&options->asked.filter, range, duration_ns, found);
-	for (unsigned i = 0; i < count; i++)
-		cli_say("%s", found[i].text);
-}
-
-int filter_prepare(struct filter_options *options, const struct heap_table *table, struct heap_names *names)
-{
-	struct heap_filter *filter = &options->asked.filter;
-	struct diag diag = {""};
-	if (resolve(options, FILTER_WORD_WINDOW, table->trace, &filter->window))
-		return CLI_FAILED;
-	if (heap_moment_find(&filter->moment, table, &diag) || heap_filter_prepare(filter, table, names, &diag))
-		return cli_fail("%s", diag.text);
-	bool is_missing = filter_report_patterns(&filter->required, "requireFrames", names);
-	is_missing |= filter_report_patterns(&filter->required_of_free, "requireFreeFrames", names);
-	return is_missing ? CLI_NO : CLI_OK;
-}

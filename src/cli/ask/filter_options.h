@@ -26,7 +26,9 @@ extern const struct option filter_range_rows[], filter_moment_rows[], filter_row
 /** The groups of a command that reads one trace and whose struct has its filters at `offset`. */
 #define FILTER_OPTION_GROUPS(offset) \
 	{filter_range_rows, offset, false}, {filter_moment_rows, offset, false}, {filter_rows, offset, false}, \
-		{filter_report_rows, offset, false}
+	{ \
+		filter_report_rows, offset, false \
+	}
 
 /** Call `take` with each word of a list, which ends at the next option or --, and has one word at least. 0, or
     CLI_FAILED after a message. */
@@ -35,19 +37,5 @@ int filter_take_list(struct filter_options *options, struct words *words, const 
 
 /** Add a frame that was typed. 0, or CLI_FAILED after a message. */
 int filter_add_pattern(struct heap_patterns *patterns, const char *option, const char *word);
-
-/** The range that was asked for, or up to the moment; *range stays as it is when there was none. Call
-    it before filter_prepare(), which needs the moment. 0, or CLI_FAILED after a message. */
-int filter_range(struct filter_options *options, const struct trace *trace, struct heap_range *range);
-
-/** Prepare the filter with the trace. CLI_OK; CLI_NO when nothing matches what is required, CLI_FAILED; both after a
-    message. */
-int filter_prepare(struct filter_options *options, const struct heap_table *table, struct heap_names *names);
-
-/** Say on stderr which times of the question lie outside of the trace: for formats whose output cannot say it. */
-void filter_say_outside(const struct filter_options *options, struct heap_range range, int64_t duration_ns);
-
-/** Print which patterns match no frame of the trace. True when none of them matches. */
-bool filter_report_patterns(const struct heap_patterns *patterns, const char *option, struct heap_names *names);
 
 #endif

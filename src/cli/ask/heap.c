@@ -7,17 +7,15 @@
 #include <unistd.h>
 
 #include "action/actions/action_table.h"
-#include "action/report/collapsed.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/whole_file.h"
-#include "cli/ask/analysis.h"
+#include "cli/ask/analysis_options.h"
 #include "cli/ask/heap_options.h"
 #include "cli/formats.h"
 #include "cli/layout_options.h"
-
-enum { SAVE_BYTES = 1 << 16 };
-enum { HEAP_AGAIN = -1 }; /* in place of a status: the index is damaged, and nothing has been shown */
+#include "export/export.h"
+#include "os/monotonic.h"
 
 /* ---- what to show ---- */
 
@@ -81,13 +79,14 @@ int heap_take_callers(void *context, struct words *words, int number)
 static int set_input(void *context, char *word)
 {
 	struct heap_options *options = context;
-	if (word == options->after_action && (options->input.path || access(word, F_OK) != 0)) {
-		const char *nearest = action_sort_nearest(word);
-		return cli_fail("\"%s\" is no KEY%s%s; the keys are: %s%s", word, nearest ? "; the nearest is " : "",
-				nearest ? nearest : "", action_sort_keys(),
-				options->input.path ? "" : "; and there is no FILE of that name");
-	}
-	return input_take_path(&options->input, word);
+	if (word != options->after_action || (!options->input.path && !access(word, F_OK)))
+		return input_take_path(&options->input, word);
+	const char *nearest = action_sort_nearest(word);
+	char *keys = action_sort_keys();
+	cli_fail("\"%s\" is no KEY%s%s; the keys are: %s%s", word, nearest ? "; the nearest is " : "",
+		 nearest ? nearest : "", keys, options->input.path ? "" : "; and there is no FILE of that name");
+	free(keys);
+	return CLI_FAILED;
 }
 
 static int set_path(void *context, struct words *words, int number)
@@ -118,9 +117,11 @@ static int take_cull_list(void *context, const char *word)
 	if (heap_cull_use_list(&options->cull, word))
 		return 0;
 	if (!strchr(word, '/') && access(word, F_OK) != 0) {
-		const char *nearest = heap_cull_nearest_list(word);
+		char nearest[CULL_NAME_BYTES] = "", names[CULL_NAMES_BYTES];
+		bool has_nearest = heap_cull_nearest_list(word, nearest);
+		heap_cull_list_names(names);
 		return cli_fail("-cullLists: \"%s\" is no file, and no list%s%s; the lists are: %s", word,
-				nearest ? "; the nearest is " : "", nearest ? nearest : "", heap_cull_list_names());
+				has_nearest ? "; the nearest is " : "", nearest, names);
 	}
 	memory_grow(options->cull_lists, options->cull_list_count, options->cull_list_capacity);
 	options->cull_lists[options->cull_list_count++] = word;
@@ -240,129 +241,15 @@ static const struct option_grammar grammar = {
 
 /* ---- the report ---- */
 
-/* The rows are made, so all files are known that names were read from. */
-static int report_save(const struct heap_options *options, const struct symbols *const *symbols, unsigned symbols_count,
-		       void (*write)(void *context, struct sink *out, bool is_colored), void *context,
-		       struct diag *diag)
+static int check_sample(const struct heap_options *options, const struct analysis *analysis)
 {
-	struct whole_file file;
-	struct stat status;
-	bool is_there = !stat(options->output, &status);
-	for (unsigned i = 0; i < symbols_count && is_there; i++)
-		if (symbols_read_file(symbols[i], &status))
-			return diag_fail(diag, EINVAL, "cannot write %s: it is one of the files that are read",
-					 options->output);
-	int error = whole_file_open_as_is(&file, options->output, 0666, diag);
-	if (error)
-		return error;
-	struct sink out;
-	sink_to_fd(&out, file.fd, SAVE_BYTES);
-	write(context, &out, false);
-	error = sink_end(&out);
-	if (!error)
-		return whole_file_commit(&file, diag);
-	whole_file_abandon(&file);
-	return diag_fail(diag, -error, "cannot write %s: %s", options->output, strerror(-error));
-}
-
-int heap_print(const struct heap_options *options, const struct symbols *const *symbols, unsigned symbols_count,
-	       void (*write)(void *context, struct sink *out, bool is_colored), void *context)
-{
-	struct diag diag = {""};
-	if (options->output)
-		return report_save(options, symbols, symbols_count, write, context, &diag) ? cli_fail("%s", diag.text)
-											   : CLI_OK;
-	struct cli_output output;
-	cli_output_open(&output, options->format == REPORT_TEXT);
-	write(context, &output.sink, output.is_colored);
-	return cli_output_close(&output);
-}
-
-struct heap_printing {
-	struct report *report;
-	enum report_format format;
-};
-
-static void print(void *context, struct sink *out, bool is_colored)
-{
-	struct heap_printing *printing = context;
-	printing->report->input->is_colored = is_colored;
-	report_write(printing->report, printing->format, out);
-}
-
-static void parts_take(const struct heap_options *options, struct report_part parts[PART_MAX])
-{
-	for (unsigned i = 0; i < options->part_count; i++)
-		parts[i] = (struct report_part){.action = options->parts[i].action, .sort = options->parts[i].sort};
-}
-
-int heap_options_check_sample(const struct heap_options *options, const struct action_source *source)
-{
-	for (unsigned i = 0; i < options->part_count && source->table->sample_bytes; i++)
+	const struct opened_trace *sample = asking_sample(analysis);
+	for (unsigned i = 0; i < options->part_count && sample; i++)
 		if (options->parts[i].action == &action_chains ||
 		    (options->parts[i].sort && !strcmp(options->parts[i].sort->key, "stt")))
-			return cli_fail("%s is a sample: %s needs every event", source->path,
+			return cli_fail("%s is a sample: %s needs every event", sample->path,
 					options->parts[i].action == &action_chains ? "-chains" : "stt");
-	if (source->table->sample_bytes && options->filter.asked.filter.nesting == HEAP_NESTING_INNERMOST)
-		return cli_fail(
-			"%s is a sample: -innermost needs every event, since blocks that others lie in may be missing",
-			source->path);
-	return CLI_OK;
-}
-
-/* Nothing is shown of what a damaged index answers. */
-static int parts_show(const struct heap_options *options, struct action_input *input, const struct analysis *analysis)
-{
-	const struct action_source *source = &input->sources[0];
-	struct report_part parts[PART_MAX];
-	if (heap_options_check_sample(options, source))
-		return CLI_FAILED;
-	struct report report = {.input = input,
-				.parts = parts,
-				.part_count = options->part_count,
-				.has_range = options->filter.asked.range.words[0] != NULL,
-				.filters = options->filter.asked.notes,
-				.filter_count = options->filter.asked.note_count,
-				.is_reversed = options->is_reversed};
-	parts_take(options, parts);
-	if (options->format == REPORT_FOLDED)
-		collapsed_name(input);
-	else
-		report_make(&report, options->top);
-	struct heap_printing printing = {&report, (enum report_format)options->format};
-	const struct symbols *symbols = analysis->symbols;
-	int status = analysis_is_good(source->table) ? heap_print(options, &symbols, 1, print, &printing) : HEAP_AGAIN;
-	report_fini(&report);
-	return status;
-}
-
-static int input_show(struct heap_options *options, struct action_input *input, const struct analysis *analysis)
-{
-	struct action_source *source = &input->sources[0];
-	struct heap_window window;
-	struct heap_range range = {0, source->table->duration_ns};
-	if (filter_range(&options->filter, source->trace, &range))
-		return CLI_FAILED;
-	options->filter.asked.filter.is_partial = options->filter.asked.range.words[0] ||
-						  options->filter.asked.moment ||
-						  (options->by != HEAP_BY_NONE && options->by != HEAP_BY_PROCESS);
-	int status = filter_prepare(&options->filter, source->table, source->names);
-	if (status != CLI_OK)
-		return status;
-	if (options->format == REPORT_CSV || options->format == REPORT_FOLDED)
-		filter_say_outside(&options->filter, range, source->table->duration_ns);
-	struct report_part parts[PART_MAX];
-	struct diag diag = {""};
-	parts_take(options, parts);
-	if (report_check(parts, options->part_count, source->table, source->filter, range, options->by, &diag))
-		return cli_fail("%s: %s", source->path, diag.text);
-	heap_window_make(&window, source->table, source->filter, range, options->by, false);
-	source->window = &window;
-	status = parts_show(options, input, analysis);
-	heap_window_fini(&window);
-	if (status == CLI_OK && filter_report_patterns(&options->callers, "callers", source->names))
-		status = CLI_NO;
-	return status;
+	return asking_check_innermost(analysis);
 }
 
 /* Whether none of the parts has rows. */
@@ -374,18 +261,22 @@ static bool has_totals_only(const struct heap_options *options)
 	return options->part_count > 0;
 }
 
-/* Folded stacks are whole: their readers show callers and callees, however many there are. */
-static int folded_settle(const struct heap_options *options)
+/* Stacks of a format that has all of them are whole: its readers show callers and callees, however many there are. */
+static int format_settle(const struct heap_options *options)
 {
+	const struct export_format *format = &export_formats[options->format];
+	const bool has_all_stacks = format->flags & EXPORT_ALL_STACKS;
+	if (format->flags & EXPORT_ONE_ACTION && options->part_count > 1)
+		return cli_fail("-format %s: one of -stacks, -frames, -image, ... at a time", format->name);
 	if (options->with_default_cull && options->without_default_cull)
 		return cli_fail("-defaultCull and -noDefaultCull exclude each other");
-	if (options->format != REPORT_FOLDED)
+	if (!has_all_stacks)
 		return options->is_reversed ? cli_fail("-reverse is for -format folded") : 0;
 	if (options->part_count > 1 || options->parts[0].action != &action_stacks)
-		return cli_fail("-format folded has stacks: write -stacks [KEY], and no other action");
+		return cli_fail("-format %s has stacks: write -stacks [KEY], and no other action", format->name);
 	if (options->top != HEAP_TOP_DEFAULT)
-		return cli_fail("-format folded has all stacks, so that their numbers add up to the total: leave out "
-				"-top");
+		return cli_fail("-format %s has all stacks, so that their numbers add up to the total: leave out -top",
+				format->name);
 	return 0;
 }
 
@@ -402,75 +293,153 @@ int heap_options_settle(struct heap_options *options)
 	for (unsigned i = 0; options->by == HEAP_BY_HEAP && i < options->part_count; i++)
 		if (options->parts[i].action->is_by_heap)
 			return cli_fail("-by heap: -heaps is by heap already");
-	if (options->format == REPORT_CSV && options->part_count > 1)
-		return cli_fail("-format csv: one of -stacks, -frames, -image, ... at a time");
-	if (folded_settle(options))
+	if (format_settle(options))
 		return CLI_FAILED;
-	bool uses_default =
-		options->format == REPORT_FOLDED ? options->with_default_cull : !options->without_default_cull;
+	const bool has_all_stacks = export_formats[options->format].flags & EXPORT_ALL_STACKS;
+	const bool uses_default = has_all_stacks ? options->with_default_cull : !options->without_default_cull;
 	if (uses_default)
 		heap_cull_use_default(&options->cull);
 	return 0;
 }
 
-int heap_options_check_output(const struct heap_options *options, const char *path)
+static int check_output(const struct heap_options *options, const char *path)
 {
-	char *indexes[ANALYSIS_INDEX_PLACES];
 	struct diag diag = {""};
-	analysis_index_paths(indexes, path);
-	int error = whole_file_check(options->output, &path, 1, &diag);
-	error = error ? error
-		      : whole_file_check(options->output, (const char *const *)indexes, ANALYSIS_INDEX_PLACES, &diag);
+	int error = asking_check_output(options->output, path, &diag);
 	error = error ? error
 		      : whole_file_check(options->output, options->cull_lists, (unsigned)options->cull_list_count,
 					 &diag);
-	for (unsigned i = 0; i < ANALYSIS_INDEX_PLACES; i++)
-		free(indexes[i]);
 	return error ? cli_fail("%s", diag.text) : CLI_OK;
 }
 
-static int analysis_show(struct heap_options *options, const struct analysis *analysis)
+static struct analysis_request request_make(struct heap_options *options, const struct window_word *words,
+					    unsigned count)
 {
-	struct action_source source = analysis_source(analysis, &options->filter.asked.filter);
-	struct action_input input = {.sources = &source,
-				     .source_count = 1,
-				     .asks_packages = true,
-				     .cull = &options->cull,
-				     .callers_of = &options->callers};
-	input.layout = layout_options_settle(&options->layout, options->output != NULL);
+	struct analysis_request request = asking_request(words, count);
+	request.asked = &options->filter.asked;
+	request.by = options->by;
+	request.tells_outside = count == 1 && !(export_formats[options->format].flags & EXPORT_CAVEATS);
+	request.parts = options->parts;
+	request.part_count = options->part_count;
+	request.cull = &options->cull;
+	request.callers_of = &options->callers;
+	request.session = options->input.session;
+	request.with_lines = options->with_lines;
+	request.asks_packages = true;
+	request.layout = layout_options_settle(&options->layout, options->output != NULL);
 	/* Who wants to see malloc does not want it in a fold. */
-	input.layout.has_all_frames |= options->without_default_cull;
-	source.session = options->input.session;
-	int status = input_show(options, &input, analysis);
-	action_input_fini(&input);
-	return status;
+	request.layout.has_all_frames |= options->without_default_cull;
+	return request;
 }
 
-static int trace_show(struct heap_options *options, const char *path)
-{
+/* ---- all of it ---- */
+
+struct heap_answer {
+	struct heap_options *options;
+	const struct heap_comparison *comparison; /* NULL: none */
 	struct analysis analysis;
-	if (options->format != REPORT_TEXT)
-		analysis_be_silent();
-	if ((options->output && heap_options_check_output(options, path)) ||
-	    analysis_open(&analysis, path, options->with_lines))
-		return CLI_FAILED;
-	int status;
-	while ((status = analysis_show(options, &analysis)) == HEAP_AGAIN)
-		if (analysis_mend(&analysis) != CLI_OK) {
-			status = CLI_FAILED;
-			break;
-		}
-	if (options->is_timed)
-		analysis_tell_times(&analysis);
-	analysis_close(&analysis);
+	long double *scales; /* by source */
+	struct report report;
+};
+
+static int scales_make(struct heap_answer *answer, struct diag *diag)
+{
+	const struct heap_comparison *comparison = answer->comparison;
+	struct diff *diff = &answer->report.diff;
+	int error = diff_scales(answer->scales, diff, comparison->basis, comparison->factor, diag);
+	if (error)
+		diag_prefix(diag, "-normalise");
+	else if (comparison->basis != DIFF_AS_IS)
+		diff->scales = answer->scales;
+	return error;
+}
+
+static int answer_make(void *context, struct diag *diag)
+{
+	struct heap_answer *answer = context;
+	struct heap_options *options = answer->options;
+	struct filter_request *asked = &options->filter.asked;
+	const struct heap_comparison *comparison = answer->comparison;
+	unsigned before = comparison ? comparison->runs : 1;
+	answer->report = (struct report){
+		.diff = {.input = &answer->analysis.input, .runs = {before, answer->analysis.source_count - before}},
+		.parts = options->parts,
+		.part_count = options->part_count,
+		.basis = comparison ? comparison->basis : DIFF_AS_IS,
+		.has_range = !comparison && asked->range.words[0],
+		.filters = asked->notes,
+		.filter_count = asked->note_count,
+		.is_reversed = options->is_reversed};
+	int error = comparison ? scales_make(answer, diag) : 0;
+	if (!error)
+		export_prepare(&answer->report, (enum report_format)options->format, options->top);
+	return error;
+}
+
+static void answer_undo(void *context)
+{
+	report_fini(&((struct heap_answer *)context)->report);
+}
+
+static void print(void *context, struct sink *out, bool is_colored)
+{
+	struct heap_answer *answer = context;
+	answer->analysis.input.is_colored = is_colored;
+	export_formats[answer->options->format].write(&answer->report, out);
+}
+
+static int answer_show(struct heap_answer *answer)
+{
+	const struct heap_options *options = answer->options;
+	const struct heap_comparison *comparison = answer->comparison;
+	int status = check_sample(options, &answer->analysis);
+	status = status ? status : asking_run(&answer->analysis, answer_make, answer_undo, answer);
+	if (status != CLI_OK)
+		return status;
+	status = asking_print(&answer->analysis, options->output, options->format == REPORT_TEXT, print, answer);
+	if (status == CLI_OK && comparison)
+		status = comparison->judge(comparison->context, &answer->report.diff);
+	/* The function of -callers need not be on both sides. */
+	if (status == CLI_OK)
+		status = asking_check_patterns(&options->callers, "-callers", action_names(&answer->analysis.input));
+	answer_undo(answer);
 	return status;
 }
 
-static int heap_show(struct heap_options *options)
+static double seconds(uint64_t from_ns, uint64_t to_ns)
 {
-	char *path = cli_trace_path(options->input.path);
-	int status = path ? trace_show(options, path) : CLI_FAILED;
-	free(path);
+	return (double)(to_ns - from_ns) / 1e9;
+}
+
+static void tell_times(struct opened_trace *opened)
+{
+	uint64_t symbols_ns = symbols_spent_ns(opened_trace_symbols(opened)), end_ns = monotonic_now_ns();
+	cli_say("timing: opening %.3f s, %s %.3f s, symbols %.3f s, answering %.3f s",
+		seconds(opened->begin_ns, opened->opened_ns), opened->index_path ? "index" : "matching",
+		seconds(opened->opened_ns, opened->matched_ns), seconds(0, symbols_ns),
+		seconds(opened->matched_ns + symbols_ns, end_ns));
+}
+
+int heap_show(struct heap_options *options, const struct window_word *words, unsigned count,
+	      const struct heap_comparison *comparison)
+{
+	struct heap_answer answer = {
+		.options = options, .comparison = comparison, .scales = memory_zeroed(count, sizeof(*answer.scales))};
+	struct analysis_request request = request_make(options, words, count);
+	int status = CLI_OK;
+	if (options->format != REPORT_TEXT)
+		asking_be_silent();
+	/* Before the first trace is read, which may get an index. */
+	for (unsigned i = 0; i < count && options->output && !status; i++)
+		status = check_output(options, words[i].path);
+	status = status ? status : asking_open(&answer.analysis, &request);
+	if (!status) {
+		status = answer_show(&answer);
+		if (options->is_timed)
+			tell_times(answer.analysis.opened[0]);
+	}
+	analysis_close(&answer.analysis);
+	free(answer.scales);
 	return status;
 }
 
@@ -486,10 +455,14 @@ void heap_options_fini(struct heap_options *options)
 static int heap_run(int argc, char **argv)
 {
 	struct heap_options options = {.top = HEAP_TOP_DEFAULT, .format = REPORT_TEXT};
+	struct window_word word = {.path = NULL};
 	filter_options_init(&options.filter, "heap");
 	int status = CLI_FAILED;
 	if (!options_parse(&grammar, argc, argv, &options, set_input, NULL) && !heap_options_settle(&options))
-		status = heap_show(&options);
+		word.path = cli_trace_path(options.input.path);
+	if (word.path)
+		status = heap_show(&options, &word, 1, NULL);
+	window_word_fini(&word);
 	heap_options_fini(&options);
 	return status;
 }

@@ -3,9 +3,10 @@
 #ifndef XHEAP_CLI_HEAP_OPTIONS_H
 #define XHEAP_CLI_HEAP_OPTIONS_H
 
-#include "action/report/report.h"
 #include "cli/ask/filter_options.h"
 #include "cli/layout_options.h"
+#include "export/report.h"
+#include "query/window_word.h"
 
 enum { PART_MAX = 16, HEAP_TOP_DEFAULT = 10000 };
 
@@ -14,10 +15,7 @@ struct heap_options {
 	struct input input;
 	struct layout_options layout;
 	const char *output;
-	struct {
-		const struct action *action;
-		const struct action_sort *sort;
-	} parts[PART_MAX];
+	struct report_part parts[PART_MAX];
 	unsigned part_count;
 	bool is_inclusive;
 	bool has_keyed_totals; /**< -totals takes a sort key, too */
@@ -50,18 +48,22 @@ extern const struct option heap_frame_rows[];
 /** Refuse options that exclude each other, and fill in what was not asked for. 0, or CLI_FAILED after a message. */
 int heap_options_settle(struct heap_options *options);
 
-/** Refuse to write the report over the trace, its index or a list. CLI_OK, or CLI_FAILED after a message. */
-int heap_options_check_output(const struct heap_options *options, const char *path);
-
-/** Refuse what a sample cannot answer. CLI_OK, or CLI_FAILED after a message. */
-int heap_options_check_sample(const struct heap_options *options, const struct action_source *source);
-
 /** Free all that the options own. */
 void heap_options_fini(struct heap_options *options);
 
-/** Print the report to the file that was asked for, or to standard output: write(context, out, is_colored). CLI_OK, or
-    CLI_FAILED after a message. `symbols` have read the files that may not be written. */
-int heap_print(const struct heap_options *options, const struct symbols *const *symbols, unsigned symbols_count,
-	       void (*write)(void *context, struct sink *out, bool is_colored), void *context);
+/** How sources are compared. */
+struct heap_comparison {
+	unsigned runs; /**< of side A; the other sources are runs of B */
+	enum diff_basis basis;
+	double factor; /**< of DIFF_BY_FACTOR */
+	/** Return CLI_OK, or another exit status after messages. Called when the report is printed. */
+	int (*judge)(void *context, const struct diff *diff);
+	void *context;
+};
+
+/** Answer the options: print a report over a trace, or one that compares several (comparison; else NULL), to the file
+    that was asked for, or to standard output. CLI_OK, or another exit status after messages. */
+int heap_show(struct heap_options *options, const struct window_word *words, unsigned count,
+	      const struct heap_comparison *comparison);
 
 #endif

@@ -28,6 +28,11 @@ struct info {
 void info_json(const struct info *info, struct sink *out);
 void info_text(const struct info *info, struct sink *out);
 
+/** Write the processes as rows; where their resident memory was largest, by kind of mapping; both as an array. */
+void info_processes_text(const struct info *info, struct sink *out);
+void info_residents_text(const struct info *info, struct sink *out);
+void info_processes_json(const struct info *info, struct json *json);
+
 /** The words of the kinds of events, by kind. */
 extern const char *const info_kind_words[];
 

@@ -6,10 +6,8 @@
 #include <time.h>
 
 #include "action/report/early_end.h"
-#include "action/report/ends.h"
 #include "action/report/losses.h"
-#include "action/report/report.h"
-#include "base/grid.h"
+#include "action/report/report_columns.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/ask/info.h"
@@ -135,101 +133,6 @@ static void text_facts(const struct info *info, struct sink *out)
 	facts_print(&facts, out);
 }
 
-/* Why a process is not traced, beneath its row. */
-static void text_note(struct grid *grid, const char *note)
-{
-	struct sink lines;
-	sink_to_memory(&lines);
-	text_wrap(&lines, arena_format(&grid->arena, "        %s", text_shown(note)), &grid->layout);
-	char *text = sink_take(&lines, NULL);
-	grid_detail(grid, text);
-	free(text);
-}
-
-/* What is known of its end beside the signal. */
-static void text_cause(struct grid *grid, const struct trace_dictionary *dictionary, uint32_t process)
-{
-	struct sink out;
-	sink_to_memory(&out);
-	bool is_known = ends_explain(dictionary, process, "", &out);
-	char *text = sink_take(&out, NULL);
-	if (is_known)
-		text_note(grid, text);
-	free(text);
-}
-
-static void text_processes(const struct info *info, struct sink *out)
-{
-	static const char *const titles[] = {">id", ">pid",     ">parent", ">start",     ">end",
-					     "how", ">threads", ">events", ">inherited", "command"};
-	static const unsigned ranks[] = {0, 0, 4, 5, 6, 3, 7, 1, 8, 0};
-	struct grid grid = {.layout = info->layout};
-	grid_columns(&grid, 10, titles);
-	memcpy(grid.rank, ranks, sizeof(ranks));
-	grid.is_text[9] = true;
-	for (uint32_t i = 0; i < info->dictionary->process_count; i++) {
-		const struct trace_process *process = &info->dictionary->processes[i];
-		bool is_untraced = trace_process_is_untraced(process),
-		     is_forked = info->table && process->forked_from != TRACE_NONE;
-		grid_row(&grid);
-		grid_cell(&grid, arena_format(&grid.arena, "%" PRIu32, i));
-		grid_cell(&grid, text_pid(process->pid).data);
-		grid_cell(&grid,
-			  process->parent == TRACE_NONE ? "-" : arena_format(&grid.arena, "%" PRIu32, process->parent));
-		grid_cell(&grid, text_duration(process->start_ns).data);
-		grid_cell(&grid, trace_process_end_is_known(process) ? text_duration(process->end_ns).data : "-");
-		grid_cell(&grid, ends_text(process).data);
-		grid_cell(&grid, is_untraced ? "-" : text_count(info->process_threads[i]).data);
-		grid_cell(&grid, is_untraced ? "-" : text_count(info->process_events[i]).data);
-		grid_cell(&grid, is_forked ? text_bytes(info->table->processes[i].inherited_bytes).data : "-");
-		grid_cell(&grid, known(*process->command ? process->command : process->image));
-		if (is_untraced)
-			text_note(&grid, process->note);
-		else
-			text_cause(&grid, info->dictionary, i);
-	}
-	grid_print(&grid, out, 2);
-	grid_fini(&grid);
-}
-
-/* Each process where its resident memory was largest. Kinds that no process has are left out. */
-static void text_residents(const struct info *info, struct sink *out)
-{
-	enum { FIXED = 4 };
-	static const char *const fixed[FIXED] = {">id", ">resident", ">at", ">read"};
-	const char *titles[GRID_COLUMNS_MAX];
-	unsigned kind_of[GRID_COLUMNS_MAX], columns = FIXED;
-	struct grid grid = {.layout = info->layout};
-	memcpy(titles, fixed, sizeof(fixed));
-	for (unsigned kind = 0; kind < TRACE_MAPPING_KIND_COUNT; kind++) {
-		bool has_any = false;
-		for (uint32_t i = 0; i < info->dictionary->process_count; i++)
-			has_any |= info->residents[i].split && info->residents[i].split->bytes[kind];
-		if (!has_any)
-			continue;
-		kind_of[columns] = kind;
-		titles[columns++] = arena_format(&grid.arena, ">%s", resident_kind_key(kind));
-	}
-	grid_columns(&grid, columns, titles);
-	for (unsigned i = 2; i < columns; i++)
-		grid.rank[i] = i < FIXED ? columns : i;
-	for (uint32_t i = 0; i < info->dictionary->process_count; i++) {
-		const struct resident *resident = &info->residents[i];
-		if (!resident->largest)
-			continue;
-		grid_row(&grid);
-		grid_cell(&grid, arena_format(&grid.arena, "%" PRIu32, i));
-		grid_cell(&grid, text_bytes(resident->largest->resident_bytes).data);
-		grid_cell(&grid, text_duration(resident->largest->time_ns).data);
-		grid_cell(&grid, resident->split ? text_bytes(resident->bytes).data : "-");
-		for (unsigned column = FIXED; column < columns; column++)
-			grid_cell(&grid,
-				  resident->split ? text_bytes(resident->split->bytes[kind_of[column]]).data : "-");
-	}
-	grid_print(&grid, out, 2);
-	grid_fini(&grid);
-}
-
 static void text_inactive(struct sink *out, const struct trace_dictionary *dictionary)
 {
 	struct inactive_process inactive;
@@ -290,9 +193,9 @@ void info_text(const struct info *info, struct sink *out)
 	sink_put(out, '\n');
 	text_facts(info, out);
 	sink_text(out, "\nProcesses\n");
-	text_processes(info, out);
+	info_processes_text(info, out);
 	if (info->residents) {
 		sink_text(out, "\nResident memory at its largest, by kind of mapping\n");
-		text_residents(info, out);
+		info_residents_text(info, out);
 	}
 }

@@ -2,21 +2,15 @@
 /* xheap report: the first answer to where the memory went, on a screen. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "action/summary/summary.h"
-#include "base/whole_file.h"
-#include "cli/ask/analysis.h"
+#include "cli/ask/analysis_options.h"
 #include "cli/ask/filter_options.h"
 #include "cli/formats.h"
 #include "cli/image/image.h"
 #include "cli/layout_options.h"
-#include "query/folded.h"
 
-enum { TOP_DEFAULT = 5, LINES_MOST = 40, SAVE_BYTES = 1 << 16 };
-enum { REPORT_AGAIN = -1 }; /* in place of a status: the index is damaged, and nothing has been shown */
+enum { TOP_DEFAULT = 5, LINES_MOST = 40 };
 
 struct report_options {
 	struct filter_options filter;
@@ -42,52 +36,18 @@ static int parse_short(void *context, const char *word, struct diag *why)
 	return diag_fail(why, EINVAL, "\"%s\" is no time above zero: write 10us, 1ms", text_shown(word));
 }
 
-/* ---- the output ---- */
+/* ---- the question ---- */
 
-static void summary_write(const struct report_options *options, const struct summary *summary, struct sink *out)
-{
-	const struct summary_view view = {.lines =
-						  options->has_more || options->layout.has_all_frames ? 0 : LINES_MOST};
-	if (options->format == REPORT_JSON)
-		summary_json(summary, out);
-	else
-		summary_text(summary, &view, out);
-}
+struct report_answer {
+	const struct report_options *options;
+	struct analysis analysis;
+	struct summary summary;
+};
 
-static int summary_save(const struct report_options *options, const struct summary *summary,
-			const struct analysis *analysis, struct diag *diag)
+static int answer_make(void *context, struct diag *diag)
 {
-	struct whole_file file;
-	struct stat status;
-	struct sink out;
-	if (!stat(options->output, &status) && symbols_read_file(analysis->symbols, &status))
-		return diag_fail(diag, EINVAL, "cannot write %s: it is one of the files that are read",
-				 options->output);
-	int error = whole_file_open_as_is(&file, options->output, 0666, diag);
-	if (error)
-		return error;
-	sink_to_fd(&out, file.fd, SAVE_BYTES);
-	summary_write(options, summary, &out);
-	error = sink_end(&out);
-	if (!error)
-		return whole_file_commit(&file, diag);
-	whole_file_abandon(&file);
-	return diag_fail(diag, -error, "cannot write %s: %s", options->output, strerror(-error));
-}
-
-static int summary_print(const struct report_options *options, struct summary *summary)
-{
-	struct cli_output output;
-	cli_output_open(&output, options->format == REPORT_TEXT);
-	summary->input->is_colored = output.is_colored;
-	summary_write(options, summary, &output.sink);
-	return cli_output_close(&output);
-}
-
-/* Nothing is shown of what a damaged index answers. */
-static int summary_show(const struct report_options *options, struct action_input *input,
-			const struct analysis *analysis)
-{
+	struct report_answer *answer = context;
+	const struct report_options *options = answer->options;
 	const struct filter_request *asked = &options->filter.asked;
 	const struct summary_plan plan = {.short_ns = options->short_ns,
 					  .top = options->top,
@@ -96,89 +56,66 @@ static int summary_show(const struct report_options *options, struct action_inpu
 					  .has_range = asked->range.words[0] != NULL,
 					  .is_filtered = asked->note_count > 0,
 					  .is_screen = options->format == REPORT_TEXT && !options->has_more};
-	struct summary summary;
-	struct diag diag = {""};
-	int status = REPORT_AGAIN;
-	summary_make(&summary, input, &plan);
-	if (analysis_is_good(analysis->table) && !options->output)
-		status = summary_print(options, &summary);
-	else if (analysis_is_good(analysis->table))
-		status = summary_save(options, &summary, analysis, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
-	summary_fini(&summary);
-	return status;
+	(void)diag;
+	summary_make(&answer->summary, &answer->analysis.input, &plan);
+	return 0;
 }
 
-/* ---- the question ---- */
-
-static int source_show(struct report_options *options, struct action_input *input, const struct analysis *analysis)
+static void answer_undo(void *context)
 {
-	struct action_source *source = &input->sources[0];
-	struct heap_range range = {0, source->table->duration_ns};
-	struct heap_window window;
-	struct diag diag = {""};
-	struct heap_filter *filter = &options->filter.asked.filter;
-	if (filter_range(&options->filter, source->trace, &range))
-		return CLI_FAILED;
-	filter->is_partial = options->filter.asked.range.words[0] || options->filter.asked.moment;
-	if (source->table->sample_bytes && filter->nesting == HEAP_NESTING_INNERMOST)
-		return cli_fail("%s is a sample: -innermost needs every event, since blocks that others lie in may be "
-				"missing",
-				source->path);
-	int status = filter_prepare(&options->filter, source->table, source->names);
+	summary_fini(&((struct report_answer *)context)->summary);
+}
+
+static void answer_write(void *context, struct sink *out, bool is_colored)
+{
+	struct report_answer *answer = context;
+	const struct report_options *options = answer->options;
+	const struct summary_view view = {.lines =
+						  options->has_more || options->layout.has_all_frames ? 0 : LINES_MOST};
+	answer->analysis.input.is_colored = is_colored;
+	if (options->format == REPORT_JSON)
+		summary_json(&answer->summary, out);
+	else
+		summary_text(&answer->summary, &view, out);
+}
+
+static int answer_show(struct report_answer *answer)
+{
+	const struct report_options *options = answer->options;
+	int status = asking_check_innermost(&answer->analysis);
+	status = status ? status : asking_run(&answer->analysis, answer_make, answer_undo, answer);
 	if (status != CLI_OK)
 		return status;
-	if (heap_folded_check(source->table, filter, range, HEAP_BY_NONE, &diag))
-		return cli_fail("%s: %s", source->path, diag.text);
-	heap_window_make(&window, source->table, filter, range, HEAP_BY_NONE, false);
-	source->window = &window;
-	status = summary_show(options, input, analysis);
-	heap_window_fini(&window);
+	status = asking_print(&answer->analysis, options->output, options->format == REPORT_TEXT, answer_write, answer);
+	answer_undo(answer);
 	return status;
 }
 
-static int analysis_show(struct report_options *options, const struct analysis *analysis)
-{
-	struct heap_cull cull = {.with_entries = false};
-	struct action_source source = analysis_source(analysis, &options->filter.asked.filter);
-	struct action_input input = {.sources = &source, .source_count = 1, .asks_packages = true, .cull = &cull};
-	source.session = options->input.session;
-	input.layout = layout_options_settle(&options->layout, options->output != NULL);
-	if (!options->without_default_cull)
-		heap_cull_use_default(&cull);
-	int status = source_show(options, &input, analysis);
-	action_input_fini(&input);
-	heap_cull_fini(&cull);
-	return status;
-}
-
-/* Refuse to write the report over the trace or its index. */
 static int output_check(const struct report_options *options, const char *path)
 {
-	char *indexes[ANALYSIS_INDEX_PLACES];
 	struct diag diag = {""};
-	analysis_index_paths(indexes, path);
-	int error = whole_file_check(options->output, &path, 1, &diag);
-	error = error ? error
-		      : whole_file_check(options->output, (const char *const *)indexes, ANALYSIS_INDEX_PLACES, &diag);
-	for (unsigned i = 0; i < ANALYSIS_INDEX_PLACES; i++)
-		free(indexes[i]);
-	return error ? cli_fail("%s", diag.text) : CLI_OK;
+	return options->output && asking_check_output(options->output, path, &diag) ? cli_fail("%s", diag.text)
+										    : CLI_OK;
 }
 
-static int trace_show(struct report_options *options, const char *path)
+static int trace_show(struct report_options *options, char *path)
 {
-	struct analysis analysis;
-	int status;
-	if (options->format != REPORT_TEXT)
-		analysis_be_silent();
-	if ((options->output && output_check(options, path)) || analysis_open(&analysis, path, false))
-		return CLI_FAILED;
-	while ((status = analysis_show(options, &analysis)) == REPORT_AGAIN)
-		if (analysis_mend(&analysis) != CLI_OK) {
-			status = CLI_FAILED;
-			break;
-		}
-	analysis_close(&analysis);
+	struct heap_cull cull = {.with_entries = false};
+	const struct window_word word = {.path = path};
+	struct report_answer answer = {.options = options};
+	struct analysis_request request = asking_request(&word, 1);
+	request.asked = &options->filter.asked;
+	request.cull = &cull;
+	request.session = options->input.session;
+	request.asks_packages = true;
+	request.layout = layout_options_settle(&options->layout, options->output != NULL);
+	if (!options->without_default_cull)
+		heap_cull_use_default(&cull);
+	int status = output_check(options, path);
+	status = status ? status : asking_open(&answer.analysis, &request);
+	status = status ? status : answer_show(&answer);
+	analysis_close(&answer.analysis);
+	heap_cull_fini(&cull);
 	return status;
 }
 
@@ -223,6 +160,8 @@ static int report_run(int argc, char **argv)
 	} else if (options.has_more && options.format == REPORT_JSON) {
 		status = cli_fail("-more is for text: -format json has all lists");
 	} else {
+		if (options.format != REPORT_TEXT)
+			asking_be_silent();
 		char *path = cli_trace_path(options.input.path);
 		status = path ? trace_show(&options, path) : CLI_FAILED;
 		image_say_what_is_on();

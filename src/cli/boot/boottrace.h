@@ -52,6 +52,10 @@ void boottrace_runs_path(const struct boottrace *scenario, const char *tag, char
 /** Run a shell's command and wait. Return its exit status, 128 and the signal's number, or -1 after a message. */
 int boottrace_shell(const char *command);
 
+/** Let a signal end the run only after everything is as before; and give back what signals did before. */
+void boottrace_signals_take(void);
+void boottrace_signals_give_back(void);
+
 /** Return whether a signal asks for the end of the run. */
 bool boottrace_is_interrupted(void);
 

@@ -14,7 +14,7 @@
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/ask/analysis.h"
+#include "cli/ask/analysis_options.h"
 #include "cli/boot/boottrace.h"
 #include "cli/own_command.h"
 #include "query/window.h"
@@ -82,27 +82,26 @@ static int read_list(struct run_list *list, const struct boottrace *scenario, co
 			     : cli_fail("%s has no runs", path);
 }
 
-static int take_values(struct run_values *values, const char *path)
+static int take_values(struct run_values *values, char *path)
 {
+	const struct window_word word = {.path = path};
+	struct analysis_request request = asking_request(&word, 1);
 	struct analysis analysis;
-	struct heap_filter filter;
-	struct heap_window window;
-	if (analysis_open(&analysis, path, false) != CLI_OK)
-		return CLI_FAILED;
-	heap_filter_init_for(&filter, analysis.table);
-	heap_window_make(&window, analysis.table, &filter, (struct heap_range){0, analysis.table->duration_ns},
-			 HEAP_BY_NONE, false);
-	values->values[RUN_TIME] = values->run.time_us;
-	values->values[RUN_TOTAL_BYTES] = window.totals.total_bytes;
-	values->values[RUN_TOTAL_COUNT] = window.totals.total_count;
-	values->values[RUN_PEAK_BYTES] = window.totals.peak_bytes;
-	values->values[RUN_LEFT_BYTES] = window.totals.outstanding_bytes;
-	values->values[RUN_LEFT_COUNT] = window.totals.outstanding_count;
-	values->missing = losses_missing_text(trace_dictionary(analysis.trace));
-	heap_window_fini(&window);
-	heap_filter_fini(&filter);
+	struct diag diag = {""};
+	int error = analysis_open(&analysis, &request, &diag);
+	error = error ? error : analysis_prepare(&analysis, &diag);
+	if (!error) {
+		const struct heap_numbers *totals = &analysis.sources[0].window->totals;
+		values->values[RUN_TIME] = values->run.time_us;
+		values->values[RUN_TOTAL_BYTES] = totals->total_bytes;
+		values->values[RUN_TOTAL_COUNT] = totals->total_count;
+		values->values[RUN_PEAK_BYTES] = totals->peak_bytes;
+		values->values[RUN_LEFT_BYTES] = totals->outstanding_bytes;
+		values->values[RUN_LEFT_COUNT] = totals->outstanding_count;
+		values->missing = losses_missing_text(trace_dictionary(analysis.sources[0].trace));
+	}
 	analysis_close(&analysis);
-	return CLI_OK;
+	return asking_fail(error, &diag);
 }
 
 /* ---- statistics ---- */
@@ -400,7 +399,7 @@ int boottrace_report(const struct boottrace *scenario)
 {
 	struct run_list list = {.count = 0};
 	int status = read_list(&list, scenario, scenario->tag);
-	analysis_be_silent();
+	asking_be_silent();
 	for (size_t i = 0; i < list.count && status == CLI_OK; i++) {
 		char path[BOOTTRACE_PATH_BYTES];
 		boottrace_trace_path(scenario, scenario->tag, list.items[i].run.number, path);
@@ -419,4 +418,11 @@ int boottrace_report(const struct boottrace *scenario)
 		status = compare_all(scenario, &list);
 	free(list.items);
 	return status;
+}
+
+int boottrace_end(const struct boottrace *scenario)
+{
+	int status = boottrace_report(scenario);
+	int called = scenario->after_command ? boottrace_shell(scenario->after_command) : 0;
+	return called ? cli_fail("boottrace: -callBack ended with status %d", called) : status;
 }

@@ -11,6 +11,13 @@
 #include "base/file.h"
 #include "cli/boot/boottrace.h"
 
+void boottrace_trace_path(const struct boottrace *scenario, const char *tag, uint64_t number,
+			  char path[BOOTTRACE_PATH_BYTES])
+{
+	snprintf(path, BOOTTRACE_PATH_BYTES, "%s/%s%s%s_%llu.xht", scenario->directory, scenario->scenario,
+		 tag[0] ? "_" : "", tag, (unsigned long long)number);
+}
+
 void boottrace_runs_path(const struct boottrace *scenario, const char *tag, char path[BOOTTRACE_PATH_BYTES])
 {
 	snprintf(path, BOOTTRACE_PATH_BYTES, "%s/%s%s%s.csv", scenario->directory, scenario->scenario,

@@ -9,10 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "action/report/report.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/ask/analysis.h"
+#include "cli/ask/analysis_options.h"
 #include "cli/dx/dx_prompt.h"
 #include "cli/formats.h"
 #include "cli/option_parser.h"
@@ -53,53 +52,25 @@ static void take_interrupts(void)
 	sigaction(SIGINT, &action, NULL);
 }
 
-/* ---- the trace ---- */
-
-/* Opened with the trace; the table and the names when a query needs them. */
-struct opened {
-	char *path;
-	struct trace *trace;
-	struct heap_table *table;
-	char *index_path;
-	struct symbols *symbols;
-	struct heap_names *names;
-};
+/* ---- the trace: its table and its names are made when a query needs them ---- */
 
 static struct heap_table *table_get(void *context)
 {
-	struct opened *opened = context;
+	struct heap_table *table;
 	struct sigaction present;
-	if (opened->table)
-		return opened->table;
 	/* Nothing stops matching in between: an interrupt during it ends the program. */
 	bool is_taken = !sigaction(SIGINT, NULL, &present) && present.sa_handler == interrupt;
 	if (is_taken)
 		signal(SIGINT, SIG_DFL);
-	if (analysis_table(&opened->table, opened->trace, opened->path, &opened->index_path) != CLI_OK)
-		opened->table = NULL;
+	int status = asking_opened_table(context, &table);
 	if (is_taken)
 		sigaction(SIGINT, &present, NULL);
-	return opened->table;
+	return status == CLI_OK ? table : NULL;
 }
 
 static struct heap_names *names_get(void *context)
 {
-	struct opened *opened = context;
-	if (!opened->names) {
-		opened->symbols = symbols_new();
-		opened->names = heap_names_new(opened->trace, opened->symbols, false);
-	}
-	return opened->names;
-}
-
-static void opened_close(struct opened *opened)
-{
-	heap_names_free(opened->names);
-	symbols_free(opened->symbols);
-	heap_table_free(opened->table);
-	free(opened->index_path);
-	trace_close(opened->trace);
-	free(opened->path);
+	return opened_trace_names(context, false);
 }
 
 /* ---- questions ---- */
@@ -167,16 +138,14 @@ static int run_script(const struct dx_options *options, struct dx_session *sessi
 
 static int trace_ask(const struct dx_options *options, const char *expression, const char *path)
 {
-	struct diag diag = {""};
-	struct opened opened = {.path = cli_trace_path(path)};
-	if (!opened.path)
-		return CLI_FAILED;
-	if (trace_open(&opened.trace, opened.path, &diag)) {
-		free(opened.path);
-		return cli_fail("%s", diag.text);
-	}
+	struct opened_trace *opened;
+	char *found = cli_trace_path(path);
+	int status = found ? asking_open_trace(&opened, found) : CLI_FAILED;
+	free(found);
+	if (status != CLI_OK)
+		return status;
 	struct dx_session session = {
-		.trace = opened.trace, .table_get = table_get, .names_get = names_get, .context = &opened};
+		.trace = opened->trace, .table_get = table_get, .names_get = names_get, .context = opened};
 	struct dx_command defaults = {.layout = options->layout,
 				      .format = (enum dx_format)options->format,
 				      .wants_help = options->wants_help,
@@ -188,11 +157,11 @@ static int trace_ask(const struct dx_options *options, const char *expression, c
 		defaults.is_interrupted = &is_interrupted;
 	}
 	dx_session_init(&session);
-	int status = expression        ? dx_answer(&session, &defaults, expression, true)
-		     : options->script ? run_script(options, &session, &defaults)
-				       : dx_prompt(&session, &defaults);
+	status = expression        ? dx_answer(&session, &defaults, expression, true)
+		 : options->script ? run_script(options, &session, &defaults)
+				   : dx_prompt(&session, &defaults);
 	dx_session_fini(&session);
-	opened_close(&opened);
+	opened_trace_release(opened);
 	return status;
 }
 
@@ -224,7 +193,7 @@ static int set_grid_width(void *context, struct words *words, int number)
 static const struct option_choice formats[] = {{"text", NULL, DX_FORMAT_TEXT, NULL},
 					       {"csv", NULL, DX_FORMAT_CSV, NULL},
 					       {"json", NULL, DX_FORMAT_JSON, NULL},
-					       {NULL}};
+					       {0}};
 static const struct option dx_option_rows[] = {
 	{"g", .type = VALUE_ON, AT(layout.is_grid), .help = "a grid: a row for each element, a column for each member"},
 	{"gc", .type = VALUE_TAKEN, .take = set_grid_width, .value = "N",
@@ -319,7 +288,7 @@ static int dx_run(int argc, char **argv)
 		options.layout.skip = options.skip;
 		options.layout.width = terminal_width();
 		if (options.format != DX_FORMAT_TEXT)
-			analysis_be_silent();
+			asking_be_silent();
 		status = trace_ask(&options, expression, options.input.path);
 	}
 	input_fini(&options.input);

@@ -18,10 +18,10 @@
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/dx/dx_history.h"
-#include "dx/completion.h"
-#include "dx/methods.h"
-#include "dx/objects.h"
-#include "dx/positions.h"
+#include "dx/core/methods.h"
+#include "dx/language/completion.h"
+#include "dx/model/objects.h"
+#include "dx/model/positions.h"
 
 #define PROMPT "0:000> "
 enum { MEMORY_BYTES = 1 << 20 };
@@ -132,11 +132,12 @@ struct found_names {
 	size_t count, capacity;
 };
 
-static void name_add(struct found_names *found, const char *name, const char *behind)
+/* Add the name, with "(" as the suffix of a method, unless it is there or begins otherwise. */
+static void completion_add(struct found_names *found, const char *name, const char *suffix)
 {
 	char *item = NULL;
 	if (strncasecmp(name, found->beginning, strlen(found->beginning)) != 0 ||
-	    asprintf(&item, "%s%s", name, behind) < 0)
+	    asprintf(&item, "%s%s", name, suffix) < 0)
 		return;
 	for (size_t i = 0; i < found->count; i++)
 		if (!strcmp(found->items[i], item)) {
@@ -149,7 +150,7 @@ static void name_add(struct found_names *found, const char *name, const char *be
 
 static void name_visit(void *context, const char *name, bool is_method)
 {
-	name_add(context, name, is_method ? "(" : "");
+	completion_add(context, name, is_method ? "(" : "");
 }
 
 /* Behind a dot whose left side has no known type: all members and methods. */
@@ -157,23 +158,23 @@ static void add_all(struct found_names *found)
 {
 	for (const struct dx_class *const *class = dx_classes; *class; class ++)
 		for (const struct dx_member *member = (*class)->members; member->name; member++)
-			name_add(found, member->name, "");
+			completion_add(found, member->name, "");
 	for (const struct dx_method *const *table = dx_method_tables; *table; table++)
 		for (const struct dx_method *method = *table; method->name; method++)
 			if (method->receiver != DX_OF_NOTHING)
-				name_add(found, method->name, "(");
+				completion_add(found, method->name, "(");
 }
 
 static void add_variables(struct found_names *found)
 {
 	for (const struct dx_builtin *row = dx_builtins; row->name; row++)
-		name_add(found, row->name, "");
+		completion_add(found, row->name, "");
 	for (const struct dx_variable *at = completed_session->variables; at; at = at->next)
-		name_add(found, at->name, "");
+		completion_add(found, at->name, "");
 	for (const struct dx_method *const *table = dx_method_tables; *table; table++)
 		for (const struct dx_method *method = *table; method->name; method++)
 			if (method->receiver == DX_OF_NOTHING)
-				name_add(found, method->name, "(");
+				completion_add(found, method->name, "(");
 }
 
 /* Behind a dot, what stands before it has a type, and that has the names. */
@@ -197,10 +198,10 @@ static void add_words(struct found_names *found, const char *before)
 	const char *line = dx_skip_prompt(before);
 	bool has_mark = !strcmp(line, "!");
 	for (size_t i = 0; !has_mark && i < sizeof(words) / sizeof(words[0]); i++)
-		name_add(found, words[i], "");
+		completion_add(found, words[i], "");
 	for (size_t i = 0; (has_mark || !*line) && i < sizeof(prompt_words) / sizeof(prompt_words[0]); i++)
 		if (!has_mark || *prompt_words[i].name == '!')
-			name_add(found, prompt_words[i].name + has_mark, "");
+			completion_add(found, prompt_words[i].name + has_mark, "");
 }
 
 static struct found_names *taken_names;

@@ -7,13 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analysis/opened_trace.h"
 #include "base/threads.h"
-#include "cli/ask/analysis.h"
 #include "cli/cli.h"
 #include "match/follow.h"
 #include "match/match.h"
 #include "session/store/indexing.h"
 #include "session/store/worker.h"
+#include "table/index_cache.h"
 #include "table/index_file.h"
 
 /* A step checks soon enough whether somebody waits; repeated looks at a long trace cost little. */
@@ -121,7 +122,7 @@ static int trace_follow(const char *path, const struct heap_build *how, bool *is
 static int index_write(const struct trace *trace, const struct heap_table *table, const char *path, struct diag *diag)
 {
 	struct index_cache_made made;
-	if (!analysis_is_worth_an_index(trace))
+	if (!opened_trace_is_worth_an_index(trace))
 		return 0;
 	int error = index_cache_write(table, path, &made, diag);
 	if (!error)

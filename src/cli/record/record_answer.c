@@ -17,11 +17,12 @@
 #include <unistd.h>
 
 #include "action/actions/action_table.h"
+#include "action/report/report_columns.h"
 #include "action/report/report_rows.h"
 #include "action/report/stack_view.h"
 #include "action/summary/summary.h"
 #include "base/text.h"
-#include "cli/ask/analysis.h"
+#include "cli/ask/analysis_options.h"
 #include "cli/cli.h"
 #include "cli/layout_options.h"
 #include "cli/record/record.h"
@@ -201,28 +202,36 @@ static bool growth_put(struct action_input *input)
 	return has_growth;
 }
 
-static void analysis_answer(const struct analysis *analysis, const char *shown, bool with_growth)
+static void answer_put(struct action_input *input, bool with_growth)
 {
-	struct heap_filter filter;
-	struct heap_window window;
+	const struct action_source *source = &input->sources[0];
+	peak_put(input);
+	if (with_growth && source->table->duration_ns >= GROWTH_LEAST_NS && growth_put(input))
+		return;
+	outstanding_put(input);
+	char *next = cli_next(source->path);
+	if (next)
+		puts(next);
+	free(next);
+}
+
+/* Return whether there is an answer. */
+static bool trace_answer(const char *path, const char *shown, bool with_growth)
+{
+	struct diag diag = {""};
 	struct heap_cull cull = {.with_entries = false};
-	heap_filter_init_for(&filter, analysis->table);
-	struct action_source source = analysis_source(analysis, &filter);
-	struct action_input input = {.sources = &source, .source_count = 1, .cull = &cull};
-	source.path = shown;
+	const struct window_word word = {.path = (char *)path};
+	struct analysis_request request = asking_request(&word, 1);
+	struct analysis analysis;
+	/* The debug information of libc alone would be most of the work, and has nothing to do with the user's code. */
+	request.options = (struct opened_options){.index = INDEX_READ, .without_separate = true};
+	request.cull = &cull;
 	heap_cull_use_default(&cull);
-	heap_window_make(&window, analysis->table, &filter, (struct heap_range){0, analysis->table->duration_ns},
-			 HEAP_BY_NONE, false);
-	source.window = &window;
-	peak_put(&input);
-	if (!with_growth || analysis->table->duration_ns < GROWTH_LEAST_NS || !growth_put(&input)) {
-		outstanding_put(&input);
-		char *next = cli_next(shown);
-		if (next)
-			puts(next);
-		free(next);
-	}
-	heap_window_fini(&window);
+	if (analysis_open(&analysis, &request, &diag) || analysis_prepare(&analysis, &diag))
+		return false;
+	analysis.sources[0].path = shown;
+	answer_put(&analysis.input, with_growth);
+	return analysis_is_good(&analysis);
 }
 
 /* In a process of its own, which a timer ends; its memory goes with it. */
@@ -233,7 +242,6 @@ static _Noreturn void answer_run(const char *path, const char *shown, uint64_t b
 	uint64_t wait_us = budget / NS_PER_US * WAIT_TIMES + WAIT_US;
 	const struct itimerval wall = {
 		.it_value = {.tv_sec = (time_t)(wait_us / US_PER_S), .tv_usec = (suseconds_t)(wait_us % US_PER_S)}};
-	struct analysis analysis;
 	signal(SIGPROF, SIG_DFL);
 	signal(SIGALRM, SIG_DFL);
 	worker_is_begun();
@@ -244,13 +252,7 @@ static _Noreturn void answer_run(const char *path, const char *shown, uint64_t b
 	/* An answer that fails is none: the user has not asked. */
 	int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	dup2(nowhere < 0 ? output : nowhere, STDERR_FILENO);
-	analysis_make_none();
-	if (analysis_open(&analysis, path, false) != CLI_OK)
-		_exit(CLI_FAILED);
-	/* The debug information of libc alone would be most of the work, and has nothing to do with the user's code. */
-	symbols_leave_separate(analysis.symbols);
-	analysis_answer(&analysis, shown, with_growth);
-	bool is_good = analysis_is_good(analysis.table) && fflush(stdout) == 0;
+	bool is_good = trace_answer(path, shown, with_growth) && fflush(stdout) == 0;
 	_exit(is_good ? CLI_OK : CLI_FAILED);
 }
 

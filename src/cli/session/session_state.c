@@ -7,147 +7,191 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/grid.h"
+#include "base/list_field.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/layout_options.h"
 #include "session/control/clocks.h"
 #include "session/control/options.h"
 
-static bool waits_when_full(const struct control_state *session)
+/* ---- fields ---- */
+
+/* A thread that is live. */
+struct thread_row {
+	uint32_t pid; /* of its target */
+	struct controller_thread of;
+};
+
+/* clang-format off */
+#define AT(kind, member) FIELD(kind, struct thread_row, member)
+/* docs/schema/query.json $defs/thread */
+static const struct list_field thread_fields[] = {
+	{">pid", NULL, AT(ID, pid)},
+	{">thread", "tid", AT(ID, of.thread.tid)},
+	{NULL, "name", AT(CHARS, of.name), .may_be_unset = true},
+	{">events", "events", AT(COUNT, of.thread.events), .rank = 1},
+	{">a second", "events_per_second", AT(COUNT, of.thread.rate), .rank = 2},
+	{NULL, "whole_stacks", AT(COUNT, of.thread.ends.whole)},
+	{">truncated", "truncated_stacks", AT(COUNT, of.thread.ends.truncated), .rank = 5},
+	{">unwindless", "unwindless_stacks", AT(COUNT, of.thread.ends.unwindless), .rank = 6},
+	{">waits", "waits", AT(COUNT, of.thread.waits), .rank = 3},
+	{">waited", "wait_us", AT(TIME, of.thread.wait_ns), .rank = 4},
+	{"name", NULL, AT(CHARS, of.name), .may_be_unset = true, .may_be_cut = true},
+	{0},
+};
+#undef AT
+
+/* A process that has ended, or that the logger may not read, has no resident bytes. */
+static bool is_readable(const void *record)
 {
+	return ((const struct control_message *)record)->target.resident_bytes > 0;
+}
+
+#define AT(kind, member) FIELD(kind, struct control_message, member)
+/* docs/schema/query.json $defs/target, but thread_rows */
+static const struct list_field target_fields[] = {
+	{">pid", "pid", AT(ID, pid)},
+	{NULL, "command", AT(CHARS, text), .may_be_unset = true},
+	{">processes", "processes", AT(COUNT, target.processes), .rank = 8},
+	{">threads", "threads", AT(COUNT, target.threads), .rank = 5},
+	{">events", "events", AT(COUNT, target.events), .rank = 1},
+	{">a second", "events_per_second", AT(COUNT, target.rate), .rank = 2},
+	{">lost", "lost_events", AT(COUNT, target.lost), .rank = 4},
+	{NULL, "limited", AT(FLAG, target.is_limited), .may_be_unset = true},
+	{NULL, "calls_after_end", AT(COUNT, target.after), .may_be_unset = true},
+	{NULL, "untraced_calls", AT(COUNT, target.untraced_calls)},
+	{NULL, "whole_stacks", AT(COUNT, target.ends.whole)},
+	{">truncated", "truncated_stacks", AT(COUNT, target.ends.truncated), .rank = 9},
+	{">unwindless", "unwindless_stacks", AT(COUNT, target.ends.unwindless), .rank = 10},
+	{">waits", "waits", AT(COUNT, target.waits), .rank = 7},
+	{NULL, "wait_us", AT(TIME, target.wait_ns)},
+	{NULL, "resident_bytes", AT(BYTES, target.resident_bytes), .may_be_unset = true},
+	{">CPU", "cpu_us", AT(TIME, target.cpu_ns), .is_known = is_readable, .rank = 6},
+	{">paused", "pause_us", AT(TIME, target.pause_ns), .may_be_unset = true, .rank = 11},
+	{">resident", NULL, AT(BYTES, target.resident_bytes), .may_be_unset = true, .rank = 3},
+	{"command", NULL, AT(CHARS, text), .may_be_unset = true, .may_be_cut = true},
+	{0},
+};
+
+/* A detached process in which inactive code stays mapped: docs/schema/common.json $defs/inactive */
+static const struct list_field inactive_fields[] = {
+	{NULL, "pid", AT(ID, pid)},
+	{NULL, "command", AT(CHARS, text)},
+	{NULL, "bytes", AT(BYTES, inactive.bytes)},
+	{NULL, "threads", AT(COUNT, inactive.threads)},
+	{0},
+};
+#undef AT
+
+static const char *on_full_word(const void *record)
+{
+	const struct controller_state *state = record;
 	struct session_options options;
-	session_options_from_state(&options, session);
-	return options.on_full_wait;
+	session_options_from_state(&options, &state->session);
+	return options.on_full_wait ? "wait" : "drop";
+}
+
+static const char *file_mode_word(const void *record)
+{
+	return session_file_mode_name(((const struct controller_state *)record)->session.file_mode);
+}
+
+static const char *clock_word(const void *record)
+{
+	return session_clock_name((enum region_clock)((const struct controller_state *)record)->session.clock);
+}
+
+static bool has_ended(const void *record)
+{
+	return ((const struct controller_state *)record)->error != 0;
+}
+
+static bool is_folded(const void *record)
+{
+	return ((const struct controller_state *)record)->session.folded_bytes > 0;
+}
+
+#define AT(kind, member) FIELD(kind, struct controller_state, member)
+/* docs/schema/query.json, but name, alive, targets, inactive */
+static const struct list_field session_fields[] = {
+	{NULL, "logger_pid", AT(ID, logger_pid)},
+	{NULL, "file_mode", .kind = FIELD_WORD, .word = file_mode_word},
+	{NULL, "file", AT(CHARS, path), .may_be_unset = true},
+	{NULL, "clock", .kind = FIELD_WORD, .word = clock_word},
+	{NULL, "max_file", AT(BYTES, session.max_file_bytes)},
+	{NULL, "dropped_events", AT(COUNT, session.dropped)},
+	{NULL, "written_out", AT(COUNT, session.write_count)},
+	{NULL, "folded_bytes", AT(BYTES, session.folded_bytes), .may_be_unset = true},
+	{NULL, "folded_until_us", AT(TIME, session.folded_until_ns), .is_known = is_folded},
+	{NULL, "folding_bytes", AT(BYTES, session.folding_bytes), .may_be_unset = true},
+	{NULL, "disk_bytes", AT(BYTES, session.disk_bytes)},
+	{NULL, "disk_limit_bytes", AT(BYTES, session.disk_limit_bytes), .may_be_unset = true},
+	{NULL, "flush_timer_us", AT(MILLISECONDS, session.flush_ms)},
+	{NULL, "size_bytes", AT(BYTES, session.size_bytes)},
+	{NULL, "events", AT(COUNT, session.events)},
+	{NULL, "lost_events", AT(COUNT, session.lost)},
+	{NULL, "calls_after_end", AT(COUNT, session.after), .is_known = has_ended},
+	{NULL, "untraced_calls", AT(COUNT, session.untraced_calls)},
+	{NULL, "whole_stacks", AT(COUNT, session.ends.whole)},
+	{NULL, "truncated_stacks", AT(COUNT, session.ends.truncated)},
+	{NULL, "unwindless_stacks", AT(COUNT, session.ends.unwindless)},
+	{NULL, "waits", AT(COUNT, session.waits)},
+	{NULL, "wait_us", AT(TIME, session.wait_ns)},
+	{NULL, "logger_cpu_us", AT(TIME, session.logger_cpu_ns)},
+	{NULL, "logger_bytes", AT(BYTES, session.logger_bytes)},
+	{NULL, "logger_limit_bytes", AT(BYTES, session.memory_limit_bytes)},
+	{NULL, "buffer_size", AT(BYTES, session.buffer_size)},
+	{NULL, "min_buffers", AT(COUNT, session.buffer_min)},
+	{NULL, "max_buffers", AT(COUNT, session.buffer_max)},
+	{NULL, "buffers", AT(COUNT, session.buffers_now)},
+	{NULL, "free_buffers", AT(COUNT, session.buffers_free)},
+	{NULL, "buffers_written", AT(COUNT, session.buffers_written)},
+	{NULL, "on_full", .kind = FIELD_WORD, .word = on_full_word},
+	{NULL, "error", AT(CHARS, reason), .is_known = has_ended},
+	{0},
+};
+#undef AT
+/* clang-format on */
+
+static struct thread_row thread_row(const struct controller_state *state, size_t i)
+{
+	const struct controller_thread *thread = &state->threads[i];
+	return (struct thread_row){(uint32_t)state->targets[thread->target].pid, *thread};
 }
 
 /* ---- JSON ---- */
 
-static void json_stack_ends(struct json *json, const struct stack_ends *ends)
-{
-	json_count(json, "whole_stacks", ends->whole);
-	json_count(json, "truncated_stacks", ends->truncated);
-	json_count(json, "unwindless_stacks", ends->unwindless);
-}
-
-static void json_threads(struct json *json, const struct controller_state *state, size_t target)
+static void threads_json(struct json *json, const struct controller_state *state, size_t target)
 {
 	json_begin_array(json, "thread_rows");
 	for (size_t i = 0; i < state->thread_count; i++) {
-		const struct control_thread *thread = &state->threads[i].thread;
-		if (state->threads[i].target != target)
-			continue;
-		json_begin_object(json, NULL);
-		json_count(json, "tid", thread->tid);
-		json_known_text(json, "name", state->threads[i].name);
-		json_count(json, "events", thread->events);
-		json_count(json, "events_per_second", thread->rate);
-		json_stack_ends(json, &thread->ends);
-		json_count(json, "waits", thread->waits);
-		json_time(json, "wait_us", (int64_t)thread->wait_ns);
-		json_end_object(json);
-	}
-	json_end_array(json);
-}
-
-static void json_target(struct json *json, const struct controller_state *state, size_t number, bool with_threads)
-{
-	const struct control_message *target = &state->targets[number];
-	json_begin_object(json, NULL);
-	json_count(json, "pid", (uint64_t)target->pid);
-	json_known_text(json, "command", target->text);
-	json_count(json, "processes", target->target.processes);
-	json_count(json, "threads", target->target.threads);
-	json_count(json, "events", target->target.events);
-	json_count(json, "events_per_second", target->target.rate);
-	json_count(json, "lost_events", target->target.lost);
-	if (target->target.is_limited)
-		json_bool(json, "limited", true);
-	if (target->target.after)
-		json_count(json, "calls_after_end", target->target.after);
-	json_count(json, "untraced_calls", target->target.untraced_calls);
-	json_stack_ends(json, &target->target.ends);
-	json_count(json, "waits", target->target.waits);
-	json_time(json, "wait_us", (int64_t)target->target.wait_ns);
-	/* A process that has ended, or that the logger may not read, has no resident bytes. */
-	if (target->target.resident_bytes) {
-		json_count(json, "resident_bytes", target->target.resident_bytes);
-		json_time(json, "cpu_us", (int64_t)target->target.cpu_ns);
-	}
-	if (target->target.pause_ns)
-		json_time(json, "pause_us", (int64_t)target->target.pause_ns);
-	if (with_threads)
-		json_threads(json, state, number);
-	json_end_object(json);
-}
-
-/* Detached processes in which inactive code stays mapped. */
-static void json_inactive(struct json *json, const struct controller_state *state)
-{
-	json_begin_array(json, "inactive");
-	for (size_t i = 0; i < state->inactive_count; i++) {
-		const struct control_message *inactive = &state->inactive[i];
-		json_begin_object(json, NULL);
-		json_count(json, "pid", (uint64_t)inactive->pid);
-		json_text(json, "command", inactive->text);
-		json_count(json, "bytes", inactive->inactive.bytes);
-		json_count(json, "threads", inactive->inactive.threads);
-		json_end_object(json);
+		const struct thread_row row = thread_row(state, i);
+		if (row.of.target == target)
+			list_field_json_object(json, NULL, thread_fields, &row);
 	}
 	json_end_array(json);
 }
 
 void session_state_json(struct json *json, const char *name, const struct controller_state *state, bool with_threads)
 {
-	const struct control_state *session = &state->session;
 	json_begin_object(json, NULL);
 	json_text(json, "name", name);
 	json_bool(json, "alive", state->is_alive);
 	if (state->is_alive) {
-		json_count(json, "logger_pid", (uint64_t)state->logger_pid);
-		json_text(json, "file_mode", session_file_mode_name(session->file_mode));
-		if (state->path[0])
-			json_text(json, "file", state->path);
-		json_text(json, "clock", session_clock_name((enum region_clock)session->clock));
-		json_count(json, "max_file", session->max_file_bytes);
-		json_count(json, "dropped_events", session->dropped);
-		json_count(json, "written_out", session->write_count);
-		if (session->folded_bytes) {
-			json_count(json, "folded_bytes", session->folded_bytes);
-			json_time(json, "folded_until_us", session->folded_until_ns);
-		}
-		if (session->folding_bytes)
-			json_count(json, "folding_bytes", session->folding_bytes);
-		json_count(json, "disk_bytes", session->disk_bytes);
-		if (session->disk_limit_bytes)
-			json_count(json, "disk_limit_bytes", session->disk_limit_bytes);
-		json_time(json, "flush_timer_us", (int64_t)session->flush_ms * 1000000);
-		json_count(json, "size_bytes", session->size_bytes);
-		json_count(json, "events", session->events);
-		json_count(json, "lost_events", session->lost);
-		if (state->error)
-			json_count(json, "calls_after_end", session->after);
-		json_count(json, "untraced_calls", session->untraced_calls);
-		json_stack_ends(json, &session->ends);
-		json_count(json, "waits", session->waits);
-		json_time(json, "wait_us", (int64_t)session->wait_ns);
-		json_time(json, "logger_cpu_us", (int64_t)session->logger_cpu_ns);
-		json_count(json, "logger_bytes", session->logger_bytes);
-		json_count(json, "logger_limit_bytes", session->memory_limit_bytes);
-		json_count(json, "buffer_size", session->buffer_size);
-		json_count(json, "min_buffers", session->buffer_min);
-		json_count(json, "max_buffers", session->buffer_max);
-		json_count(json, "buffers", session->buffers_now);
-		json_count(json, "free_buffers", session->buffers_free);
-		json_count(json, "buffers_written", session->buffers_written);
-		json_text(json, "on_full", waits_when_full(session) ? "wait" : "drop");
-		if (state->error)
-			json_text(json, "error", state->reason);
+		list_field_json(json, session_fields, state);
 		json_begin_array(json, "targets");
-		for (size_t i = 0; i < state->target_count; i++)
-			json_target(json, state, i, with_threads);
+		for (size_t i = 0; i < state->target_count; i++) {
+			json_begin_object(json, NULL);
+			list_field_json(json, target_fields, &state->targets[i]);
+			if (with_threads)
+				threads_json(json, state, i);
+			json_end_object(json);
+		}
 		json_end_array(json);
-		json_inactive(json, state);
+		json_begin_array(json, "inactive");
+		for (size_t i = 0; i < state->inactive_count; i++)
+			list_field_json_object(json, NULL, inactive_fields, &state->inactive[i]);
+		json_end_array(json);
 	}
 	json_end_object(json);
 }
@@ -200,28 +244,11 @@ static struct grid grid_of_terminal(void)
 static void text_threads(const struct controller_state *state)
 {
 	struct grid grid = grid_of_terminal();
-	static const unsigned ranks[] = {0, 0, 1, 2, 5, 6, 3, 4, 0};
-	static const char *const titles[] = {">pid",        ">thread", ">events", ">a second", ">truncated",
-					     ">unwindless", ">waits",  ">waited", "name"};
 	puts("");
-	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
-	memcpy(grid.rank, ranks, sizeof(ranks));
-	grid.is_text[grid.columns - 1] = true;
+	list_field_columns(&grid, thread_fields);
 	for (size_t i = 0; i < state->thread_count; i++) {
-		const struct control_thread *thread = &state->threads[i].thread;
-		char pid[16], tid[16];
-		snprintf(pid, sizeof(pid), "%d", (int)state->targets[state->threads[i].target].pid);
-		snprintf(tid, sizeof(tid), "%" PRIu32, thread->tid);
-		grid_row(&grid);
-		grid_cell(&grid, pid);
-		grid_cell(&grid, tid);
-		grid_cell(&grid, text_count(thread->events).data);
-		grid_cell(&grid, text_count(thread->rate).data);
-		grid_cell(&grid, text_count(thread->ends.truncated).data);
-		grid_cell(&grid, text_count(thread->ends.unwindless).data);
-		grid_cell(&grid, text_count(thread->waits).data);
-		grid_cell(&grid, text_duration((int64_t)thread->wait_ns).data);
-		grid_cell(&grid, state->threads[i].name[0] ? state->threads[i].name : "-");
+		const struct thread_row row = thread_row(state, i);
+		list_field_row(&grid, thread_fields, &row);
 	}
 	grid_print(&grid, cli_stdout(), 2);
 	grid_fini(&grid);
@@ -238,32 +265,9 @@ static void text_untraced(const struct control_state *session)
 void session_state_targets(const struct controller_state *state, const struct text_layout *layout, struct sink *out)
 {
 	struct grid grid = {.layout = *layout, .is_of_terminal = true};
-	static const unsigned ranks[] = {0, 8, 5, 1, 2, 4, 9, 10, 7, 6, 11, 3, 0};
-	static const char *const titles[] = {">pid",    ">processes", ">threads",    ">events", ">a second",
-					     ">lost",   ">truncated", ">unwindless", ">waits",  ">CPU",
-					     ">paused", ">resident",  "command"};
-	grid_columns(&grid, sizeof(titles) / sizeof(*titles), titles);
-	memcpy(grid.rank, ranks, sizeof(ranks));
-	grid.is_text[grid.columns - 1] = true;
-	for (size_t i = 0; i < state->target_count; i++) {
-		const struct control_target *target = &state->targets[i].target;
-		char pid[16];
-		snprintf(pid, sizeof(pid), "%d", (int)state->targets[i].pid);
-		grid_row(&grid);
-		grid_cell(&grid, pid);
-		grid_cell(&grid, text_count(target->processes).data);
-		grid_cell(&grid, text_count(target->threads).data);
-		grid_cell(&grid, text_count(target->events).data);
-		grid_cell(&grid, text_count(target->rate).data);
-		grid_cell(&grid, text_count(target->lost).data);
-		grid_cell(&grid, text_count(target->ends.truncated).data);
-		grid_cell(&grid, text_count(target->ends.unwindless).data);
-		grid_cell(&grid, text_count(target->waits).data);
-		grid_cell(&grid, target->resident_bytes ? text_duration((int64_t)target->cpu_ns).data : "-");
-		grid_cell(&grid, target->pause_ns ? text_duration((int64_t)target->pause_ns).data : "-");
-		grid_cell(&grid, target->resident_bytes ? text_bytes(target->resident_bytes).data : "-");
-		grid_cell(&grid, state->targets[i].text[0] ? state->targets[i].text : "-");
-	}
+	list_field_columns(&grid, target_fields);
+	for (size_t i = 0; i < state->target_count; i++)
+		list_field_row(&grid, target_fields, &state->targets[i]);
 	grid_print(&grid, out, 2);
 	grid_fini(&grid);
 }
@@ -285,9 +289,8 @@ void session_state_text(const char *name, const struct controller_state *state)
 	printf("  buffers  %" PRIu32 " of %s, %" PRIu32 " free; %" PRIu32 " to %" PRIu32 " a process; %s written\n",
 	       session->buffers_now, text_bytes(session->buffer_size).data, session->buffers_free, session->buffer_min,
 	       session->buffer_max, text_count(session->buffers_written).data);
-	printf("  when full  %s; %s wait%s, %s in all\n", waits_when_full(session) ? "wait" : "drop",
-	       text_count(session->waits).data, session->waits == 1 ? "" : "s",
-	       text_duration((int64_t)session->wait_ns).data);
+	printf("  when full  %s; %s wait%s, %s in all\n", on_full_word(state), text_count(session->waits).data,
+	       session->waits == 1 ? "" : "s", text_duration((int64_t)session->wait_ns).data);
 	printf("  logger  pid %d, %s of CPU, %s; clock %s\n", (int)state->logger_pid,
 	       text_duration((int64_t)session->logger_cpu_ns).data, text_bytes(session->logger_bytes).data,
 	       session_clock_name((enum region_clock)session->clock));

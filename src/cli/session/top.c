@@ -10,13 +10,12 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/text_width.h"
-#include "cli/ask/analysis.h"
+#include "cli/ask/analysis_options.h"
 #include "cli/cli.h"
 #include "cli/option_parser.h"
 #include "cli/session/session_talk.h"
 #include "cli/session/top_follow.h"
 #include "cli/session/top_view.h"
-#include "query/folded.h"
 
 enum {
 	INTERVAL_S = 2,
@@ -41,9 +40,7 @@ struct top {
 	struct matching_sums sums, before; /* of what is followed, and those of the view before */
 	struct top_sample *samples;        /* live bytes of each of the sums */
 	size_t sample_count, sample_capacity;
-	struct trace *trace; /* for the names of what is followed; NULL: not opened yet */
-	struct symbols *symbols;
-	struct heap_names *names;
+	struct opened_trace *opened; /* for the names of what is followed; NULL: not opened yet */
 };
 
 /* A terminal of another size: the wait ends, and the picture is drawn again. */
@@ -68,64 +65,59 @@ static uint64_t kept_events(const struct control_state *session)
 /* ---- all that was recorded, matched anew ---- */
 
 /* The end of the last time, of which rates are: now. No event may have come for long. */
-static int64_t now_of(const struct action_source *source)
+static int64_t now_of(const struct heap_table *table)
 {
-	const struct trace_dictionary *dictionary = trace_dictionary(source->trace);
-	int64_t age_ns = age_of(dictionary->start_realtime_ns);
-	bool is_known = dictionary->start_realtime_ns && age_ns > source->table->duration_ns;
-	return is_known ? age_ns : source->table->duration_ns;
+	int64_t start_ns = table->dictionary->start_realtime_ns, age_ns = age_of(start_ns);
+	return start_ns && age_ns > table->duration_ns ? age_ns : table->duration_ns;
 }
 
 /* Show the trace, and what it had before the last refresh: rates are the difference. */
-static void sources_show(struct top *top, struct action_input *input)
+static int sources_show(struct top *top, struct analysis *analysis, struct heap_range ranges[2])
 {
-	struct action_source *all = &input->sources[0], *before = &input->sources[1];
-	struct heap_window windows[2];
+	struct diag diag = {""};
+	const struct heap_table *table = analysis->opened[0]->table;
 	struct top_view view = {.session = top->options.session,
 				.order = top->options.order,
-				.duration_ns = all->table->duration_ns,
-				.event_count = trace_dictionary(all->trace)->event_count};
-	struct diag ignored = {""};
-	int64_t now_ns = now_of(all), recent_ns = (int64_t)top->options.interval_s * second_ns;
+				.duration_ns = table->duration_ns,
+				.event_count = table->dictionary->event_count};
+	int64_t now_ns = now_of(table), recent_ns = (int64_t)top->options.interval_s * second_ns;
 	recent_ns = recent_ns < now_ns ? recent_ns : now_ns;
-	const struct heap_range range = {0, all->table->duration_ns}, earlier = {0, now_ns - recent_ns};
-	heap_window_make(&windows[0], all->table, all->filter, range, HEAP_BY_NONE, false);
-	all->window = &windows[0];
-	bool is_known = recent_ns > 0 && !heap_folded_check(all->table, all->filter, earlier, HEAP_BY_NONE, &ignored);
-	if (is_known) {
-		view.recent_ns = recent_ns;
-		heap_window_make(&windows[1], before->table, before->filter, earlier, HEAP_BY_NONE, false);
-		before->window = &windows[1];
+	ranges[0] = (struct heap_range){0, table->duration_ns};
+	ranges[1] = (struct heap_range){0, now_ns - recent_ns};
+	analysis->source_count = recent_ns > 0 ? 2 : 1;
+	int error = analysis_prepare(analysis, &diag);
+	/* Of a time that is folded, only the whole is known. */
+	if (error && analysis->source_count == 2) {
+		diag = (struct diag){""};
+		analysis->source_count = 1;
+		error = analysis_prepare(analysis, &diag);
 	}
-	input->source_count = is_known ? 2 : 1;
-	top_show(&top->screen, &view, input);
-	for (unsigned i = 0; i < input->source_count; i++)
-		heap_window_fini(&windows[i]);
+	if (error)
+		return cli_fail("%s", diag.text);
+	view.recent_ns = analysis->source_count == 2 ? recent_ns : 0;
+	top_show(&top->screen, &view, &analysis->input);
+	return CLI_OK;
 }
 
 static int all_show(struct top *top)
 {
-	struct analysis analysis;
-	struct heap_filter filter;
-	struct heap_cull cull = {.with_entries = false};
 	char *path = cli_session_trace(top->options.session);
+	const struct window_word words[] = {{.path = path}, {.path = path}};
+	struct heap_range ranges[2];
+	struct heap_cull cull = {.with_entries = false};
+	struct analysis analysis;
+	struct analysis_request request = asking_request(words, 2);
+	request.ranges = ranges;
+	request.cull = &cull;
 	if (!path)
 		return CLI_FAILED;
-	int status = analysis_open(&analysis, path, false);
-	free(path);
-	if (status != CLI_OK)
-		return status;
-	heap_filter_init_for(&filter, analysis.table);
 	heap_cull_use_default(&cull);
-	struct action_source sources[] = {analysis_source(&analysis, &filter), analysis_source(&analysis, &filter)};
-	struct action_input input = {.sources = sources, .source_count = 2, .cull = &cull};
-	sources_show(top, &input);
-	input.source_count = 2;
-	action_input_fini(&input);
-	heap_cull_fini(&cull);
-	heap_filter_fini(&filter);
+	int status = asking_open(&analysis, &request);
+	status = status ? status : sources_show(top, &analysis, ranges);
 	analysis_close(&analysis);
-	return CLI_OK;
+	heap_cull_fini(&cull);
+	free(path);
+	return status;
 }
 
 /* ---- the sums of a trace that is followed ---- */
@@ -139,25 +131,14 @@ static void samples_add(struct top *top)
 /* Open the trace for the names, when the sums have stacks that it did not have before. */
 static int names_settle(struct top *top, const char *path)
 {
-	struct diag diag = {""};
 	uint32_t most = 0;
 	for (uint32_t i = 0; i < top->sums.site_count; i++)
 		most = top->sums.sites[i].stack > most ? top->sums.sites[i].stack : most;
-	if (top->trace && most < trace_dictionary(top->trace)->node_count)
+	if (top->opened && most < trace_dictionary(top->opened->trace)->node_count)
 		return CLI_OK;
-	heap_names_free(top->names);
-	symbols_free(top->symbols);
-	trace_close(top->trace);
-	top->names = NULL;
-	top->symbols = NULL;
-	top->trace = NULL;
-	if (trace_open(&top->trace, path, &diag)) {
-		top->trace = NULL;
-		return cli_fail("%s", diag.text);
-	}
-	top->symbols = symbols_new();
-	top->names = heap_names_new(top->trace, top->symbols, false);
-	return CLI_OK;
+	opened_trace_release(top->opened);
+	top->opened = NULL;
+	return asking_open_trace(&top->opened, path);
 }
 
 static void window_of_sums(struct heap_window *window, const struct matching_sums *sums)
@@ -186,8 +167,9 @@ static int sums_show(struct top *top, const struct controller_state *state)
 	if (status != CLI_OK)
 		return status;
 	bool damaged = false;
-	const struct heap_table table = {.trace = top->trace,
-					 .dictionary = trace_dictionary(top->trace),
+	const struct trace *trace = top->opened->trace;
+	const struct heap_table table = {.trace = trace,
+					 .dictionary = trace_dictionary(trace),
 					 .is_damaged = &damaged,
 					 .sites = top->sums.sites,
 					 .site_count = top->sums.site_count,
@@ -212,13 +194,12 @@ static int sums_show(struct top *top, const struct controller_state *state)
 	struct action_source sources[2];
 	for (unsigned i = 0; i < 2; i++)
 		sources[i] = (struct action_source){.path = state->path,
-						    .trace = top->trace,
+						    .trace = trace,
 						    .table = &table,
 						    .filter = &filter,
-						    .names = top->names,
+						    .names = opened_trace_names(top->opened, false),
 						    .window = &windows[i]};
-	struct action_input input = {
-		.sources = sources, .source_count = view.recent_ns > 0 ? 2 : 1, .cull = &cull};
+	struct action_input input = {.sources = sources, .source_count = view.recent_ns > 0 ? 2 : 1, .cull = &cull};
 	top_show(&top->screen, &view, &input);
 	input.source_count = 2;
 	action_input_fini(&input);

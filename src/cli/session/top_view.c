@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "action/actions/action_table.h"
-#include "action/report/report.h"
+#include "action/report/report_columns.h"
 #include "action/report/stack_view.h"
 #include "base/text.h"
 #include "base/text_width.h"

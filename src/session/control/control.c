@@ -18,9 +18,7 @@ bool control_send_within(int socket, const struct control_message *message, int 
 
 bool control_send(int socket, const struct control_message *message)
 {
-	/* The wait for a slow reader is short: targets may be waiting for the logger. */
-	enum { PATIENCE_MS = 100 };
-	return control_send_within(socket, message, PATIENCE_MS);
+	return control_send_within(socket, message, CONTROL_PATIENCE_MS);
 }
 
 int control_receive(int socket, struct control_message *message, int timeout_ms)

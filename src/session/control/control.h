@@ -95,10 +95,10 @@ struct control_image {
 	uint32_t option; /**< the keeper's number of the option */
 	uint32_t has_user, user;
 	uint32_t has_owner, owner; /**< of the executed program; only checked of the interpreter of a script */
-	uint32_t counter;      /**< row of the counts of matching starts; UINT32_MAX: none is needed */
-	uint32_t share;        /**< whose starts the session takes; 0: those of root, or of all */
-	uint32_t is_last;      /**< 1: the session ends with this process */
-	uint64_t first, every; /**< select the first so many starts, and each so-manieth; 0: all */
+	uint32_t counter;          /**< row of the counts of matching starts; UINT32_MAX: none is needed */
+	uint32_t share;            /**< whose starts the session takes; 0: those of root, or of all */
+	uint32_t is_last;          /**< 1: the session ends with this process */
+	uint64_t first, every;     /**< select the first so many starts, and each so-manieth; 0: all */
 	/** patterns of fnmatch(): of the whole command line, of a cgroup's path or its last part; "": all */
 	char arguments[CONTROL_PATTERN_BYTES], cgroup[CONTROL_PATTERN_BYTES];
 	char name[256];             /**< the file name by which it must be executed; "": any */
@@ -127,7 +127,7 @@ struct control_summary {
 	uint64_t index_bytes; /**< of the index that was made during the recording; 0: none was made */
 	uint32_t processes, untraced_processes;
 	int32_t error;
-	uint32_t end; /**< enum control_end */
+	uint32_t end;           /**< enum control_end */
 	struct stack_ends ends; /**< of the events' stacks */
 };
 
@@ -203,7 +203,9 @@ struct control_message {
 /** Send the message whole, waiting up to timeout_ms for room. Return false if the other side is gone or reads too
     slowly. */
 bool control_send_within(int socket, const struct control_message *message, int timeout_ms);
-/** As control_send_within(), with the logger's patience of 100 ms: targets may be waiting for the logger. */
+/** The logger's patience with a slow reader is short: targets may be waiting for the logger. */
+enum { CONTROL_PATIENCE_MS = 100 };
+/** As control_send_within(), with that patience. */
 bool control_send(int socket, const struct control_message *message);
 
 /** Receive one message, waiting up to timeout_ms (-1: without limit). Return 1, 0 if none came, -1 if the other side is

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "recorder/recorder.h"
+#include "session/control/control.h"
 
 enum {
 	DEPTH_MIN = 1,
@@ -187,6 +188,14 @@ void session_options_init(struct session_options *options)
 {
 	*options = (struct session_options){.session_name = NULL};
 	options_initialize(session_option_rows, options);
+}
+
+void session_options_from_state(struct session_options *options, const struct control_state *state)
+{
+	session_options_init(options);
+	options->stack_kinds = state->options & OPTION_STACKS;
+	options->on_full_wait = state->options & OPTION_WAIT;
+	options->wait_limit_ms = state->wait_limit_ms;
 }
 
 void session_options_each_key(const struct session_options *options,

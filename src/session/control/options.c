@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "recorder/recorder.h"
-#include "session/control/control.h"
 
 enum { COUNTER_DIGITS_MAX = 9 };
 
@@ -15,14 +14,6 @@ uint32_t session_buffer_min(const struct session_options *options)
 	enum { WAITING = 2, DROPPING = 32 };
 	uint32_t count = options->buffer_min ? options->buffer_min : options->on_full_wait ? WAITING : DROPPING;
 	return count < options->buffer_max ? count : options->buffer_max;
-}
-
-void session_options_from_state(struct session_options *options, const struct control_state *state)
-{
-	session_options_init(options);
-	options->stack_kinds = state->options & OPTION_STACKS;
-	options->on_full_wait = state->options & OPTION_WAIT;
-	options->wait_limit_ms = state->wait_limit_ms;
 }
 
 uint32_t session_options_word(const struct session_options *options)

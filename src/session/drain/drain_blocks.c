@@ -48,6 +48,16 @@ static void parts_settle(struct drain_region *region)
 	region->has_new_parts = false;
 }
 
+/* Note in a slot which of its losses the trace has, for a logger after this one. */
+static void gap_settle(struct gap *gap, struct region_slot *slot)
+{
+	assert(gap->is_new);
+	gap->is_new = false;
+	memcpy(slot->taken_count, gap->count, sizeof(slot->taken_count));
+	memcpy(slot->taken_bytes, gap->bytes, sizeof(slot->taken_bytes));
+	slot->taken_stacks = gap->stacks;
+}
+
 void drain_settle(struct drain_region *region)
 {
 	if (region->written == REGION_NONE && !region->has_new_gaps && !region->has_new_parts)
@@ -146,4 +156,14 @@ void streams_write(struct drain_region *region)
 		for (int side = 0; side < 2; side++)
 			if (region->stream[side][i].events || region->stream[side][i].held != REGION_NONE)
 				stream_write(region, &region->stream[side][i], 0, 0);
+}
+
+void streams_bound(struct drain *drain)
+{
+	if (drain->column_events <= COLUMN_EVENTS_MAX)
+		return;
+	for (struct drain_region *region = drain->regions; region; region = region->next)
+		streams_write(region);
+	while (drain->spare_count > 0 && drain->column_events > COLUMN_EVENTS_MAX / 2)
+		columns_free(drain, drain->spare[--drain->spare_count]);
 }

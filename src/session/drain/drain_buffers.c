@@ -1,6 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* Taking buffers: full ones in their order, those being filled, those of threads that are gone. recorder/stream.c has
-   the timeline of a buffer. */
+/*
+ * Taking buffers: full ones in their order, those being filled, those of threads that are gone. recorder/stream.c has
+ * the timeline of a full buffer. Of one that is being filled, five numbers say how far who has it:
+ *
+ *     bytes       |=== taken at the last flush ===|== since then ==|-- a record --|        |
+ *     of a buffer 0                               |                |                       its size
+ *                                                 |                +-- committed: the thread's, after each record;
+ *                                                 |                    handed_over: the same, at its end (FULL)
+ *                                                 +-- stream->open_sequence, open_committed: the logger's memory
+ *
+ *     events      |=== the trace has them ======|= read, too late =|= not read yet
+ *     of a buffer 0                             |
+ *                                               +-- part_sequence, part_events: in the trace's block
+ *                                               +-- stream->open_taken: to be noted when the file has the block
+ *                                               +-- head->taken: in the region, noted then
+ *
+ *     open_take()     copy the committed bytes, decode, skip the first written_events;
+ *                     leave events after until_ticks to the next time: then open_committed is 0
+ *     stream_write()  a block with part_sequence, part_events    * dies: a block that is not whole is read again
+ *     writer_flush()  the file has the block                     * dies: the file's part says so
+ *     part_settle()   head->taken = open_taken                   * dies: both say so
+ *     (no past)       the trace drops the block                  * dies: head->taken says so
+ *     buffer_take()   FULL: skip events_taken(), decode the rest, complete the buffer
+ *
+ * At each *, the logger may die, and the buffer still has all of its events.
+ * A recovery takes the larger of part_events and head->taken, each only for the same sequence. So no event is in the
+ * trace twice, and none is missing. handed_over wins over committed: a forked child may still write that one.
+ */
 #include "session/drain/drain_state.h"
 
 #include <assert.h>
@@ -442,7 +468,7 @@ bool full_take(struct drain_region *region)
 	for (uint32_t i = 0; i < count; i++) {
 		open_take_in_time(region->drain);
 		buffer_take(region, stream_by_key(region, region->full[i].key), region->full[i].index, NULL);
-		columns_bound(region->drain);
+		streams_bound(region->drain);
 		/* The target may be waiting for these buffers. */
 		if (region->written != REGION_NONE)
 			drain_settle(region);

@@ -46,16 +46,6 @@ void columns_ready(struct drain_region *region, struct stream *stream, uint64_t 
 	columns_reserve(region->drain, stream->events, bytes / DECODE_EVENT_BYTES_MIN + 2);
 }
 
-void columns_bound(struct drain *drain)
-{
-	if (drain->column_events <= COLUMN_EVENTS_MAX)
-		return;
-	for (struct drain_region *region = drain->regions; region; region = region->next)
-		streams_write(region);
-	while (drain->spare_count > 0 && drain->column_events > COLUMN_EVENTS_MAX / 2)
-		columns_free(drain, drain->spare[--drain->spare_count]);
-}
-
 uint64_t drain_memory_limit_bytes(const struct drain *drain)
 {
 	enum { EVENT_BYTES = 80, OTHER_BYTES = 64 << 20, NODE_BYTES = 256 };

@@ -57,17 +57,8 @@ void lies_tell(struct drain_region *region)
 
 /* ---- gaps ---- */
 
-void gap_settle(struct gap *gap, struct region_slot *slot)
-{
-	assert(gap->is_new);
-	gap->is_new = false;
-	memcpy(slot->taken_count, gap->count, sizeof(slot->taken_count));
-	memcpy(slot->taken_bytes, gap->bytes, sizeof(slot->taken_bytes));
-	slot->taken_stacks = gap->stacks;
-}
-
-/* As gap_settle(), when recording has ended: only calls after the end are settled. Earlier losses found no room in the
-   file and stay open. */
+/* Note in a slot that the trace has its calls after recording. Earlier losses found no room in the file and stay
+   open. */
 static void gap_settle_after(struct region_slot *slot, const struct trace_gap *row,
 			     const uint8_t kinds[REGION_LOST_KINDS])
 {

@@ -173,9 +173,6 @@ void columns_reserve(struct drain *drain, struct writer_events *events, uint64_t
 /** Give the stream columns with room for all events that `bytes` bytes of records can hold. */
 void columns_ready(struct drain_region *region, struct stream *stream, uint64_t bytes);
 
-/** Bound the memory of all columns: above COLUMN_EVENTS_MAX write the events of all streams and free spare columns. */
-void columns_bound(struct drain *drain);
-
 /* ---- drain_threads.c ---- */
 
 /** Begin a thread's ownership of the stream at `ticks`: find or make its row in the trace. Return false if a limit
@@ -211,6 +208,9 @@ void stream_write(struct drain_region *region, struct stream *stream, uint32_t p
 /** Write the columns of all streams. */
 void streams_write(struct drain_region *region);
 
+/** Bound the memory of all columns: above COLUMN_EVENTS_MAX write the events of all streams and free spare columns. */
+void streams_bound(struct drain *drain);
+
 /* ---- drain_buffers.c ---- */
 
 /** Record `ticks` as a time of the process and the owner's latest event. */
@@ -230,9 +230,6 @@ void slots_follow(struct drain_region *region);
 bool full_take(struct drain_region *region);
 
 /* ---- drain_gaps.c ---- */
-
-/** Note in a slot which of its losses the trace has, for a logger after this one. */
-void gap_settle(struct gap *gap, struct region_slot *slot);
 
 /** Write the slot's losses since the last call into the trace. */
 void gap_take(struct drain_region *region, uint32_t index);

@@ -25,8 +25,10 @@
 
 void logger_tell_all(const struct logger *logger, const struct control_message *message)
 {
-	for (const struct controller *controller = logger->controllers; controller; controller = controller->next)
-		control_send(controller->socket, message);
+	/* One that does not read is waited for once: there may be many, and many messages. */
+	for (struct controller *controller = logger->controllers; controller; controller = controller->next)
+		controller->is_slow = !control_send_within(controller->socket, message,
+							   controller->is_slow ? 0 : CONTROL_PATIENCE_MS);
 }
 
 bool logger_add_controller(struct logger *logger, int socket)
@@ -34,7 +36,7 @@ bool logger_add_controller(struct logger *logger, int socket)
 	struct controller *controller = malloc(sizeof(*controller));
 	if (!controller)
 		return false;
-	*controller = (struct controller){socket, logger->controllers};
+	*controller = (struct controller){.socket = socket, .next = logger->controllers};
 	logger->controllers = controller;
 	watch_add(logger->watch, socket);
 	return true;
@@ -252,19 +254,19 @@ static void list_thread(void *cookie, const struct drain_thread *thread)
 	control_send(listing->socket, &message);
 }
 
+/* What a session's state and a target's have in common. */
+#define TOTALS(logger, totals) \
+	.events = (totals).events, .lost = (totals).lost, .after = (totals).after, \
+	.untraced_calls = (totals).untraced_calls, .ends = (totals).ends, .waits = (totals).waits, \
+	.wait_ns = session_clock_ns(&(logger)->clock, (totals).wait_ticks)
+
 static void tell_target(struct logger *logger, int socket, struct target *target, bool with_threads)
 {
 	struct control_message message = {.kind = CONTROL_TARGET, .pid = target->member[0].pid};
 	struct drain_totals totals;
 	uint64_t cpu_ticks = 0;
 	drain_region_totals(target->drain, &totals);
-	message.target = (struct control_target){.events = totals.events,
-						 .lost = totals.lost,
-						 .after = totals.after,
-						 .untraced_calls = totals.untraced_calls,
-						 .ends = totals.ends,
-						 .waits = totals.waits,
-						 .wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks),
+	message.target = (struct control_target){TOTALS(logger, totals),
 						 .processes = target->alive,
 						 .threads = threads_live(&target->region),
 						 .rate = drain_region_rate(target->drain, logger->clock.ticks_per_ms),
@@ -294,13 +296,7 @@ static void handle_query(struct logger *logger, int socket, bool with_threads)
 	struct diag diag = {""};
 	logger_drain_all(logger, &diag);
 	drain_totals(logger->drain, &totals);
-	message.state = (struct control_state){.events = totals.events,
-					       .lost = totals.lost,
-					       .after = totals.after,
-					       .untraced_calls = totals.untraced_calls,
-					       .ends = totals.ends,
-					       .waits = totals.waits,
-					       .wait_ns = session_clock_ns(&logger->clock, totals.wait_ticks),
+	message.state = (struct control_state){TOTALS(logger, totals),
 					       .size_bytes = store_size_bytes(logger->store),
 					       .buffers_written = totals.buffers_written,
 					       .logger_cpu_ns = logger_cpu(),

@@ -96,6 +96,7 @@ static bool inactive_try(struct logger *logger, struct inactive *inactive, enum 
 	struct inject_detaching detaching = {.pid = inactive->pid,
 					     .inode = inactive->inode,
 					     .patience = patience,
+					     .wait = &logger->wait,
 					     .meanwhile = serve_while,
 					     .cookie = logger};
 	if (is_gone(inactive))

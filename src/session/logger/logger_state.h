@@ -11,6 +11,7 @@
 
 #include "base/diag.h"
 #include "inject/inject.h"
+#include "inject/seize.h"
 #include "os/identity.h"
 #include "region/region.h"
 #include "session/control/control.h"
@@ -89,6 +90,7 @@ struct late_attach {
 /** A connection that sends commands. */
 struct controller {
 	int socket;
+	bool is_slow; /* it did not take the last message to all */
 	struct controller *next;
 };
 
@@ -112,6 +114,7 @@ struct logger {
 	struct target *targets;
 	struct exit_status *exit_statuses; /* sent by the command */
 	struct late_attach *late;
+	struct seize_wait wait;    /* of all detaches */
 	struct inactive *inactive; /* processes in which the recorder's code stays mapped, inactive */
 	struct session_clock clock;
 	bool is_clock_set; /* the trace has it */

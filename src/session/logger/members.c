@@ -496,6 +496,7 @@ int logger_detach_member(struct logger *logger, struct target *target, uint32_t 
 					     .inject = &target->inject,
 					     .own = member->inject,
 					     .patience = INJECT_PATIENT,
+					     .wait = &logger->wait,
 					     .meanwhile = serve_while,
 					     .cookie = &leaving};
 	proc_command(member->pid, command, sizeof(command));

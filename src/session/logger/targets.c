@@ -193,6 +193,7 @@ static void unlisted_detach(struct logger *logger, struct target *target)
 		struct inject_detaching detaching = {.pid = unlisted.pids[i],
 						     .inode = unlisted.inode,
 						     .patience = INJECT_PATIENT,
+						     .wait = &logger->wait,
 						     .meanwhile = serve_others,
 						     .cookie = logger};
 		proc_command(detaching.pid, command, sizeof(command));

@@ -66,6 +66,8 @@ struct tracer_job {
 	struct tracer_job *next;
 	struct tracer *tracer;
 	struct tracer_task task;
+	int64_t user; /* of the process, from outside; -1: unknown */
+	bool is_of_other_user;
 	pthread_t thread;
 	bool is_running; /* `thread` is set */
 	bool is_cancelled;
@@ -528,7 +530,7 @@ static void image_run_one(struct tracer_job *job, struct tracer_result *result)
 		job->outcome = CONTROL_OUTCOME_SCRIPT;
 		return;
 	}
-	int error = seize_thread(task->tid, PTRACE_O_TRACEEXEC);
+	int error = seize_thread(task->tid, PTRACE_O_TRACEEXEC, NULL);
 	if (!error)
 		ptrace(PTRACE_INTERRUPT, task->tid, 0, 0);
 	if (!is_late && !error)
@@ -607,7 +609,7 @@ static void tracer_run_one(struct tracer_job *job, struct tracer_result *result)
 		tracer_nothing(job, result, error);
 		return;
 	}
-	error = seize_thread(task->tid, PTRACE_O_TRACEEXEC);
+	error = seize_thread(task->tid, PTRACE_O_TRACEEXEC, NULL);
 	if (error) {
 		error = inject_cannot_trace(task->pid, error, &result->diag);
 		if (has_region)
@@ -691,13 +693,14 @@ static void *tracer_thread(void *argument)
 /* Add the job to the list. Return false if there is no room. */
 static bool link_job(struct tracer *tracer, struct tracer_job *job)
 {
-	unsigned all = 0, of_region = 0;
+	unsigned all = 0, of_user = 0, of_region = 0;
 	pthread_mutex_lock(&tracer->lock);
 	for (const struct tracer_job *other = tracer->jobs; other; other = other->next) {
 		all++;
+		of_user += job->is_of_other_user && other->user == job->user;
 		of_region += job->task.region_path && other->task.region_path == job->task.region_path;
 	}
-	bool has_room = all < TRACER_TASK_MAX && of_region < TRACER_REGION_TASK_MAX;
+	bool has_room = all < TRACER_TASK_MAX && of_user < TRACER_USER_TASK_MAX && of_region < TRACER_REGION_TASK_MAX;
 	if (has_room) {
 		job->next = tracer->jobs;
 		tracer->jobs = job;
@@ -715,6 +718,8 @@ bool tracer_start(struct tracer *tracer, const struct tracer_task *task)
 		return false;
 	job->tracer = tracer;
 	job->task = *task;
+	job->user = proc_status_value(task->pid, "Uid");
+	job->is_of_other_user = job->user >= 0 && job->user != (int64_t)getuid();
 	if (!link_job(tracer, job)) {
 		free(job);
 		return false;

@@ -79,8 +79,9 @@ struct tracer_result {
 struct tracer *tracer_new(const struct session_options *options, const struct session_directory *directory,
 			  struct hook_cache *hooks, const struct session_clock *clock, struct doorbell *doorbell);
 
-/** Tasks at a time: of all processes, and of those with one region. An announced exec may be put off for ever. */
-enum { TRACER_TASK_MAX = 1024, TRACER_REGION_TASK_MAX = 256 };
+/** Tasks at a time: of all processes, of those of one user other than the logger's, and of those with one region. An
+    announced exec may be put off for ever. */
+enum { TRACER_TASK_MAX = 1024, TRACER_USER_TASK_MAX = 512, TRACER_REGION_TASK_MAX = 256 };
 
 /** Begin a task. Return false if it cannot begin, as with too many tasks; then the caller lets the process continue. */
 bool tracer_start(struct tracer *tracer, const struct tracer_task *task);

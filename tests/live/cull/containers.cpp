@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Named functions, each of which allocates through operations of the library. tests/live/cull.py wants the first frame of each
+// Named functions, each of which allocates through operations of the library. tests/live/report/culled.py wants the first frame of each
 // stack to be one of them. They take no parameter of a library type that would be a container's by value, so all that is allocated is inside.
 #include <algorithm>
 #include <any>

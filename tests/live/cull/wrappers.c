@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Functions that are wrappers, and functions that lack one thing to be one. tests/live/wrappers.py knows which.
+// Functions that are wrappers, and functions that lack one thing to be one. tests/live/report/wrappers.py knows which.
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of xheap/heap.h where they could be missed. Compiled by tests/live/annotations.py, which knows what each way
+ * Calls of xheap/heap.h where they could be missed. Compiled by tests/live/api/annotations.py, which knows what each way
  * must give.
  *
  *     threads N   N threads, each with a pool in a block of its own, and one that they share

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that uses xheap.h: api MODE TRACE [MORE...]. It prints what it reads, for api.py to compare, or checks by
+ * A program that uses xheap.h: api MODE TRACE [MORE...]. It prints what it reads, for api/library.py to compare, or checks by
  * itself and prints how many of its expectations failed.
  */
 #include <xheap/xheap.h>

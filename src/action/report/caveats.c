@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "action/report/caveats.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "action/report/culled.h"
+#include "action/report/early_end.h"
+#include "action/report/losses.h"
+#include "base/style.h"
+#include "base/text.h"
+#include "query/missing_symbols.h"
+#include "query/outside.h"
+
+static void text_caveat(struct sink *out, const char *name, uint64_t count, const char *meaning)
+{
+	if (count)
+		sink_format(out, "  %s: %s%s\n", name, text_count(count).data, meaning);
+}
+
+static void text_sized_caveat(struct sink *out, const char *name, uint64_t count, uint64_t bytes, const char *meaning)
+{
+	if (count)
+		sink_format(out, "  %s: %s, %s%s\n", name, text_count(count).data, text_bytes(bytes).data, meaning);
+}
+
+/* Beside stacks that lack their outer part, how many have it. */
+static void text_whole(struct sink *out, const struct trace_dictionary *dictionary)
+{
+	const struct stack_ends *ends = &dictionary->ends;
+	if (dictionary->is_whole_known && (ends->truncated || ends->unwindless))
+		sink_format(out, "  whole stacks: %s, of %s events\n", text_count(ends->whole).data,
+			    text_count(dictionary->event_count).data);
+}
+
+static void text_without_symbols(struct sink *out, const struct action_source *source, bool asks_packages)
+{
+	enum { NAMES_MAX = 5 };
+	size_t without;
+	const char *const *images = heap_names_without_symbols(source->names, &without);
+	for (size_t i = 0; i < without && i < NAMES_MAX; i++)
+		sink_format(out, "%s%s", i ? ", " : "  symbols incomplete for ", text_shown(images[i]));
+	if (without > NAMES_MAX)
+		sink_format(out, " and %zu more images", without - NAMES_MAX);
+	if (!without)
+		return;
+	char *advice = missing_symbols_advice(source->names, asks_packages);
+	sink_format(out, "\n  %s\n", advice);
+	free(advice);
+}
+
+/* An empty answer has a reason. */
+static void text_outside(struct sink *out, const struct action_source *source)
+{
+	struct heap_outside found[HEAP_OUTSIDE_MAX];
+	unsigned count = heap_outside_find(source->filter, source->window->range, source->table->duration_ns, found);
+	for (unsigned i = 0; i < count; i++)
+		sink_format(out, "  %s\n", found[i].text);
+}
+
+void caveats_lines(struct sink *out, const struct action_source *source, bool asks_packages)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(source->trace);
+	const struct heap_window *window = source->window;
+	const struct losses losses = losses_sum(dictionary);
+	const bool is_sample = source->table->sample_bytes > 0;
+	text_outside(out, source);
+	if (source->session)
+		sink_format(out, "  session %s still records: this is what it has recorded up to now\n",
+			    text_shown(source->session));
+	else if (!dictionary->is_complete)
+		sink_format(out, "  the trace is cut at byte %" PRIu64 "%s%s\n", dictionary->cut_offset,
+			    dictionary->cut_reason && *dictionary->cut_reason ? ": " : "",
+			    dictionary->cut_reason ? text_shown(dictionary->cut_reason) : "");
+	early_end_text(out, dictionary, "  ");
+	losses_text_earlier(out, dictionary, "  ");
+	if (is_sample)
+		sink_format(
+			out,
+			"  a sample, of one byte in %s asked for: what is marked ~ is an estimate; errors are standard "
+			"errors\n",
+			text_bytes(source->table->sample_bytes).data);
+	if (is_sample)
+		text_caveat(out, "recorded blocks of annotated heaps", source->table->nested_count,
+			    " (what they lie in need not be in the sample: they are in no total; -heaps and -heap NAME "
+			    "show them)");
+	if (losses.events) {
+		sink_format(out, "  lost events: %s", text_count(losses.events).data);
+		losses_text_reason(out, dictionary);
+		sink_put(out, '\n');
+	}
+	text_caveat(out, "lost stacks", losses.stacks, "");
+	losses_text_gaps(out, dictionary);
+	losses_text_calls(out, dictionary, "xheap info has the reasons");
+	losses_text_dropped(out, dictionary);
+	losses_text_folded(out, dictionary);
+	if (window->folded_count)
+		sink_text(out, "  median lifetimes of rows with folded blocks are known to a sixteenth\n");
+	if (window->peak_from_ns > window->range.to_ns)
+		sink_text(out, "  the peak is not known: it was when blocks that ended are folded\n");
+	else if (window->peak_from_ns > window->range.from_ns)
+		sink_format(out,
+			    "  the peak is that of the time behind %s: what of this question was live before is not "
+			    "known\n",
+			    text_duration(window->peak_from_ns - 1).data);
+	text_caveat(out, "events without a heap", dictionary->statistics.heapless,
+		    " (there were too many heaps: their blocks end with no heap)");
+	text_caveat(out, "truncated stacks", dictionary->ends.truncated, "");
+	losses_text_unwindless(out, dictionary);
+	text_whole(out, dictionary);
+	text_caveat(out, "unknown frees", source->table->unknown_frees,
+		    dictionary->fold_count && !dictionary->dropped_events
+			    ? " (of addresses that were not live, or of what a child had inherited that is folded)"
+		    : dictionary->dropped_events
+			    ? " (of blocks from what is not kept, or of addresses that were not live)"
+		    : losses_has_option(dictionary, "attached") ? " (of blocks from before the recording)"
+								: " (of addresses that were not live)");
+	text_caveat(out, "order conflicts", source->table->order_conflicts,
+		    " (blocks that began where another was live)");
+	text_sized_caveat(out, "uncertain blocks", window->uncertain_count, window->uncertain_bytes,
+			  " (may have been freed in a gap)");
+	text_sized_caveat(out, "earlier blocks", window->earlier_count, window->earlier_bytes,
+			  " (from before the trace, in no total)");
+	text_without_symbols(out, source, asks_packages);
+}
+
+void caveats_text(struct sink *out, const struct action_input *input)
+{
+	struct sink to;
+	sink_to_memory(&to);
+	assert(input->source_count == 1);
+	caveats_lines(&to, input->sources, input->asks_packages);
+	char *lines = sink_take(&to, NULL);
+	text_wrap_styled(out, *lines ? lines : "  nothing was lost, cut short or contradictory", &input->layout,
+			 input->is_colored && *lines, STYLE_CAVEAT);
+	free(lines);
+	culled_text(out, input);
+}
+
+static const char *symbols_word(const struct action_source *source, size_t without)
+{
+	if (!without)
+		return "full";
+	return without < heap_names_image_count(source->names) ? "partial" : "none";
+}
+
+void caveats_json(struct json *json, const struct action_source *source)
+{
+	const struct trace_dictionary *dictionary = trace_dictionary(source->trace);
+	const struct heap_table *table = source->table;
+	const bool is_sample = source->table->sample_bytes > 0;
+	const struct heap_window *window = source->window;
+	size_t without;
+	const char *const *images = heap_names_without_symbols(source->names, &without);
+	if (is_sample)
+		json_count(json, "sample_bytes", table->sample_bytes);
+	losses_json_calls(json, dictionary);
+	early_end_json(json, dictionary);
+	losses_json_gaps(json, dictionary);
+	losses_json_dropped(json, dictionary);
+	losses_json_folded(json, dictionary);
+	losses_json_stack_ends(json, dictionary);
+	if (is_sample)
+		json_count(json, "annotated_blocks", table->nested_count);
+	if (dictionary->statistics.heapless)
+		json_count(json, "events_without_heap", dictionary->statistics.heapless);
+	json_count(json, "unknown_frees", table->unknown_frees);
+	json_count(json, "order_conflicts", table->order_conflicts);
+	json_count(json, "failed", dictionary->failed_count);
+	json_begin_object(json, "earlier");
+	json_count(json, "count", window->earlier_count);
+	json_count(json, "bytes", window->earlier_bytes);
+	losses_json_earlier(json, "missing", dictionary);
+	json_end_object(json);
+	json_begin_object(json, "uncertain");
+	json_count(json, "count", window->uncertain_count);
+	json_count(json, "bytes", window->uncertain_bytes);
+	json_end_object(json);
+	json_text(json, "symbols", symbols_word(source, without));
+	json_begin_array(json, "images_without_symbols");
+	for (size_t i = 0; i < without; i++)
+		json_text(json, NULL, images[i]);
+	json_end_array(json);
+}
+
+void caveats_json_range(struct json *json, const struct action_source *source)
+{
+	struct heap_range range = source->window->range;
+	struct heap_outside found[HEAP_OUTSIDE_MAX];
+	unsigned count = heap_outside_find(source->filter, range, source->table->duration_ns, found);
+	json_begin_object(json, "range");
+	json_time(json, "from_us", range.from_ns);
+	json_time(json, "to_us", range.to_ns);
+	json_end_object(json);
+	if (!count)
+		return;
+	json_begin_object(json, "outside");
+	for (unsigned i = 0; i < count; i++)
+		json_text(json, found[i].what, found[i].is_after ? "after" : "before");
+	json_end_object(json);
+}

@@ -1,0 +1,617 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Types are known as far as tables of members and methods say them: the element of Heap() is a heap object, whose Size
+ * is a number. What is not known is of any type, and is checked by the evaluation.
+ */
+#include "dx/language/checker.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/text.h"
+#include "dx/core/methods.h"
+#include "dx/model/debugger.h"
+#include "dx/model/objects.h"
+
+struct known_type {
+	uint8_t kind; /* enum dx_kind, DX_ANY */
+	const struct dx_class *class;
+	const struct known_type *element; /* of sequences; NULL: any */
+	const struct dx_node *record;     /* of records: the names */
+	const struct known_type *const *fields;
+};
+
+struct type_scope {
+	const struct type_scope *outer;
+	const char *name;
+	const struct known_type *type;
+};
+
+struct checker {
+	struct dx_query *query;
+	struct dx_complaint *complaint;
+	bool has_failed;
+	dx_name_visit *visit; /* NULL: this is no search for names */
+	void *context;
+	bool has_visited;
+};
+
+static const struct known_type any = {.kind = DX_ANY};
+
+static const struct known_type *check(struct checker *checker, struct dx_node *node, const struct type_scope *scope);
+
+/* ---- complaints ---- */
+
+__attribute__((format(printf, 3, 4))) static const struct known_type *complain(struct checker *checker, int column,
+									       const char *format, ...)
+{
+	va_list arguments;
+	if (checker->has_failed)
+		return &any;
+	checker->has_failed = true;
+	checker->complaint->column = column;
+	va_start(arguments, format);
+	char text[sizeof(checker->complaint->diag.text)];
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	diag_fail(&checker->complaint->diag, EINVAL, "%s", text);
+	return &any;
+}
+
+/* The name that is most like a wrong one. */
+struct nearest_name {
+	const char *wrong, *best;
+	size_t least;
+};
+
+static void nearest_begin(struct nearest_name *nearest, const char *wrong)
+{
+	*nearest = (struct nearest_name){wrong, NULL, strlen(wrong) / 2 + 2};
+}
+
+static void nearest_try(struct nearest_name *nearest, const char *name)
+{
+	size_t distance = text_distance(nearest->wrong, name);
+	if (distance < nearest->least) {
+		nearest->least = distance;
+		nearest->best = name;
+	}
+}
+
+static const struct known_type *refuse_name(struct checker *checker, int column, const char *owner, const char *what,
+					    const struct nearest_name *nearest)
+{
+	return complain(checker, column, "%s has no %s %s%s%s", owner, what, nearest->wrong,
+			nearest->best ? "; the nearest is " : "", nearest->best ? nearest->best : "");
+}
+
+/* ---- types ---- */
+
+static const struct known_type *type_new(struct checker *checker, struct known_type type)
+{
+	struct known_type *made = dx_new(&checker->query->whole, struct known_type, 1);
+	*made = type;
+	return made;
+}
+
+static const struct known_type *type_of_kind(struct checker *checker, uint8_t kind, const struct dx_class *class)
+{
+	struct known_type type = {.kind = kind, .class = class};
+	if (kind == DX_ANY)
+		return &any;
+	if (kind == DX_OBJECT && !class)
+		return &any;
+	if (kind == DX_SEQUENCE && class)
+		type.element = type_of_kind(checker, class == &dx_position_class ? DX_POSITION : DX_OBJECT, class);
+	return type_new(checker, type);
+}
+
+static const struct known_type *type_of_value(struct checker *checker, const struct dx_value *value)
+{
+	bool is_plain = value->kind != DX_ERROR && value->kind != DX_ABSENT && value->kind != DX_SEQUENCE &&
+			!(value->kind == DX_OBJECT && value->class == &dx_record_class);
+	return is_plain ? type_of_kind(checker, value->kind, value->class) : &any;
+}
+
+static bool has_elements(const struct known_type *type)
+{
+	return type->kind == DX_SEQUENCE || type->kind == DX_ANY ||
+	       (type->kind == DX_OBJECT && type->class && type->class->elements);
+}
+
+static const struct known_type *element_of(struct checker *checker, const struct known_type *type)
+{
+	if (type->kind == DX_SEQUENCE && type->element)
+		return type->element;
+	if (type->kind == DX_OBJECT && type->class && type->class->element)
+		return type_of_kind(checker, DX_OBJECT, type->class->element);
+	return &any;
+}
+
+static const char *type_name(const struct known_type *type)
+{
+	return type->kind == DX_OBJECT && type->class ? type->class->name : dx_kind_name(type->kind);
+}
+
+static const struct dx_class *class_of(const struct known_type *type)
+{
+	return type->kind == DX_POSITION ? &dx_position_class : type->kind == DX_OBJECT ? type->class : NULL;
+}
+
+/* ---- names and members ---- */
+
+static const struct known_type *check_name(struct checker *checker, const struct dx_node *node,
+					   const struct type_scope *scope)
+{
+	struct nearest_name nearest;
+	nearest_begin(&nearest, node->name);
+	for (; scope; scope = scope->outer) {
+		if (!strcmp(scope->name, node->name))
+			return scope->type;
+		nearest_try(&nearest, scope->name);
+	}
+	if (!strcasecmp(node->name, "Debugger"))
+		return type_of_kind(checker, DX_OBJECT, &dx_debugger_class);
+	nearest_try(&nearest, "Debugger");
+	for (const struct dx_builtin *row = dx_builtins; row->name; row++)
+		if (!strcasecmp(row->name, node->name))
+			return complain(checker, node->column, "there is no name %s; the nearest is @$%s", node->name,
+					row->name);
+	return complain(checker, node->column, "there is no name %s%s%s", node->name,
+			nearest.best ? "; the nearest is " : "; queries begin with @$cursession or Debugger",
+			nearest.best ? nearest.best : "");
+}
+
+static const struct known_type *check_variable(struct checker *checker, const struct dx_node *node)
+{
+	struct nearest_name nearest;
+	nearest_begin(&nearest, node->name);
+	for (const struct dx_builtin *row = dx_builtins; row->name; row++) {
+		if (!strcasecmp(row->name, node->name))
+			return row->class ? type_of_kind(checker, DX_OBJECT, row->class) : &any;
+		nearest_try(&nearest, row->name);
+	}
+	for (const struct dx_variable *at = checker->query->session->variables; at; at = at->next) {
+		if (!strcmp(at->name, node->name))
+			return type_of_value(checker, &at->value);
+		nearest_try(&nearest, at->name);
+	}
+	return complain(checker, node->column, "there is no variable @$%s%s%s", node->name,
+			nearest.best ? "; the nearest is @$" : "; @$name = value makes one",
+			nearest.best ? nearest.best : "");
+}
+
+static const struct known_type *check_field(struct checker *checker, const struct dx_node *node,
+					    const struct known_type *object)
+{
+	struct nearest_name nearest;
+	nearest_begin(&nearest, node->name);
+	for (uint32_t i = 0; i < object->record->count; i++) {
+		if (!strcmp(object->record->names[i], node->name))
+			return object->fields[i];
+		nearest_try(&nearest, object->record->names[i]);
+	}
+	return refuse_name(checker, node->name_column, "the object", "member", &nearest);
+}
+
+static const struct dx_method *method_for(const struct known_type *type, const char *name)
+{
+	const struct dx_method *method = NULL;
+	if (type->kind == DX_OBJECT)
+		method = dx_method_find(DX_OF_CLASS, type->class, name);
+	if (!method && type->kind != DX_ANY && has_elements(type))
+		method = dx_method_find(DX_OF_SEQUENCE, NULL, name);
+	if (!method && type->kind == DX_TEXT)
+		method = dx_method_find(DX_OF_TEXT, NULL, name);
+	if (!method && type->kind == DX_POSITION)
+		method = dx_method_find(DX_OF_POSITION, NULL, name);
+	return method ? method : dx_method_find(DX_OF_ANY, NULL, name);
+}
+
+static bool is_called(const struct dx_method *row, const struct known_type *receiver)
+{
+	return method_for(receiver, row->name) == row;
+}
+
+static void visit_names(struct checker *checker, const struct known_type *object)
+{
+	const struct dx_class *class = object->record ? NULL : class_of(object);
+	for (uint32_t i = 0; object->record && i < object->record->count; i++)
+		checker->visit(checker->context, object->record->names[i], false);
+	for (const struct dx_member *row = class ? class->members : NULL; row && row->name; row++)
+		if (!(row->flags & DX_MEMBER_HIDDEN))
+			checker->visit(checker->context, row->name, false);
+	for (const struct dx_method *const *table = dx_method_tables; *table; table++)
+		for (const struct dx_method *row = *table; row->name; row++)
+			if (row->receiver != DX_OF_NOTHING && is_called(row, object))
+				checker->visit(checker->context, row->name, true);
+	checker->has_visited = true;
+}
+
+static const struct known_type *check_member(struct checker *checker, struct dx_node *node,
+					     const struct type_scope *scope)
+{
+	const struct known_type *object = check(checker, node->first, scope);
+	const struct dx_class *class = class_of(object);
+	struct nearest_name nearest;
+	if (object->kind == DX_ANY)
+		return &any;
+	if (checker->visit && !strcmp(node->name, DX_NAME_UNKNOWN)) {
+		visit_names(checker, object);
+		return &any;
+	}
+	if (object->record)
+		return check_field(checker, node, object);
+	/* A lambda is called when its collection is shown, and the limits are said before. */
+	if (scope && class == &dx_process_class)
+		checker->query->session->uses |= dx_limits_of_process_member(node->name);
+	nearest_begin(&nearest, node->name);
+	for (const struct dx_member *row = class ? class->members : NULL; row && row->name; row++) {
+		if (!strcasecmp(row->name, node->name))
+			return type_of_kind(checker, row->type, row->class);
+		nearest_try(&nearest, row->name);
+	}
+	const struct dx_variable *variable =
+		class == &dx_variables_class ? dx_session_find(checker->query->session, node->name) : NULL;
+	if (variable)
+		return type_of_value(checker, &variable->value);
+	const struct dx_method *method = method_for(object, node->name);
+	if (method && method->receiver == DX_OF_TEXT && !*method->arguments)
+		return type_of_kind(checker, method->kind, NULL);
+	if (method)
+		return complain(checker, node->name_column, "%s is a method: write %s(%s)", method->name, method->name,
+				method->shown_arguments);
+	return refuse_name(checker, node->name_column, type_name(object), "member", &nearest);
+}
+
+/* ---- calls ---- */
+
+static const struct known_type *refuse_method(struct checker *checker, const struct dx_node *node,
+					      const struct known_type *receiver)
+{
+	struct nearest_name nearest;
+	bool is_known = false;
+	nearest_begin(&nearest, node->name);
+	for (const struct dx_method *const *table = dx_method_tables; *table; table++)
+		for (const struct dx_method *row = *table; row->name; row++) {
+			is_known |= !strcasecmp(row->name, node->name);
+			if (receiver->kind == DX_ANY || is_called(row, receiver))
+				nearest_try(&nearest, row->name);
+		}
+	/* A method of something: the evaluation knows what this is. */
+	if (is_known && receiver->kind == DX_ANY)
+		return &any;
+	return refuse_name(checker, node->name_column, type_name(receiver), "method", &nearest);
+}
+
+/* Whether a value of the type can be an argument of the letter. */
+static bool fits(const struct known_type *type, char letter)
+{
+	if (type->kind == DX_ANY)
+		return true;
+	switch (letter) {
+	case 'f':
+	case 'g':
+	case 'k':
+		return type->kind == DX_LAMBDA;
+	case 'n':
+		return type->kind == DX_NUMBER || type->kind == DX_REAL;
+	case 't':
+		return type->kind == DX_TEXT;
+	case 'b':
+		return type->kind == DX_BOOL || type->kind == DX_NUMBER;
+	case 'p':
+		return type->kind == DX_POSITION || type->kind == DX_TEXT;
+	case 's':
+		return has_elements(type);
+	default:
+		return true;
+	}
+}
+
+/* The lambda with its parameters' types: what it returns. */
+static const struct known_type *check_lambda(struct checker *checker, struct dx_node *node,
+					     const struct type_scope *scope, const struct known_type *one,
+					     const struct known_type *other)
+{
+	const struct known_type *types[DX_PARAMETERS_MAX] = {one, other};
+	struct type_scope scopes[DX_PARAMETERS_MAX];
+	for (uint32_t i = 0; i < node->count; i++) {
+		scopes[i] = (struct type_scope){scope, node->names[i], types[i]};
+		scope = &scopes[i];
+	}
+	return check(checker, node->first, scope);
+}
+
+struct call_types {
+	const struct known_type *receiver, *arguments[DX_ARGUMENTS_MAX], *last_lambda;
+};
+
+static void check_argument(struct checker *checker, const struct dx_method *method, struct dx_node *argument,
+			   unsigned number, const struct type_scope *scope, struct call_types *types)
+{
+	static const char *const wanted[128] = {['f'] = "a lambda of one parameter, x => ...",
+						['k'] = "a lambda of one parameter, x => ...",
+						['g'] = "a lambda of two parameters, (a, b) => ...",
+						['n'] = "a number",
+						['t'] = "a text",
+						['b'] = "a bool",
+						['p'] = "a position",
+						['s'] = "a collection"};
+	char letter = dx_method_letter(method, number);
+	bool is_lambda = argument->kind == DX_NODE_LAMBDA;
+	bool is_result = method->result == DX_RESULT_LAMBDA && letter == 'g';
+	const struct known_type *element = element_of(checker, types->receiver), *type;
+	if (is_lambda && (letter == 'f' || letter == 'k' || letter == 'g')) {
+		if (argument->count != (letter == 'g' ? 2 : 1)) {
+			complain(checker, argument->column, "%s: argument %u must be %s", method->name, number + 1,
+				 wanted[(unsigned char)letter]);
+			return;
+		}
+		const struct known_type *of_argument =
+			types->arguments[0] ? element_of(checker, types->arguments[0]) : &any;
+		const struct known_type *one = letter == 'k'                ? of_argument
+					       : letter == 'f' || is_result ? element
+									    : &any;
+		type = check_lambda(checker, argument, scope, one, is_result ? of_argument : &any);
+		/* The comparator behind Join's result is not what the elements are. */
+		if (letter == 'f' || (is_result && number < 4))
+			types->last_lambda = type;
+		return;
+	}
+	type = check(checker, argument, scope);
+	types->arguments[number] = type;
+	if (!fits(type, letter))
+		complain(checker, argument->column, "%s: argument %u must be %s, not %s", method->name, number + 1,
+			 wanted[(unsigned char)letter] ? wanted[(unsigned char)letter] : "a value", type_name(type));
+}
+
+static const struct known_type *sequence_of(struct checker *checker, const struct known_type *element)
+{
+	return type_new(checker, (struct known_type){.kind = DX_SEQUENCE, .element = element});
+}
+
+static const struct known_type *result_of(struct checker *checker, const struct dx_method *method,
+					  const struct call_types *types)
+{
+	const struct known_type *element = element_of(checker, types->receiver);
+	switch (method->result) {
+	case DX_RESULT_SAME:
+		return sequence_of(checker, element);
+	case DX_RESULT_ELEMENT:
+		return element;
+	case DX_RESULT_LAMBDA:
+		return sequence_of(checker, types->last_lambda ? types->last_lambda : &any);
+	case DX_RESULT_GROUPS:
+		return sequence_of(checker, sequence_of(checker, element));
+	case DX_RESULT_FLAT:
+		element = types->last_lambda ? types->last_lambda : element;
+		return sequence_of(checker, element->kind == DX_SEQUENCE ? element_of(checker, element) : &any);
+	case DX_RESULT_OF_LAMBDA:
+		return types->last_lambda ? types->last_lambda : element;
+	case DX_RESULT_PASSES:
+		return types->last_lambda ? type_of_kind(checker, DX_BOOL, NULL) : sequence_of(checker, element);
+	default:
+		return type_of_kind(checker, method->kind, method->result_class);
+	}
+}
+
+static void check_children(struct checker *checker, struct dx_node *node, const struct type_scope *scope)
+{
+	for (uint32_t i = 0; i < node->count; i++)
+		check(checker, node->children[i], scope);
+}
+
+static const struct known_type *refuse_count(struct checker *checker, const struct dx_node *node, uint32_t wanted)
+{
+	return complain(checker, node->name_column, "the lambda takes %u argument%s, not %u", wanted,
+			wanted == 1 ? "" : "s", node->count);
+}
+
+/* f(1), if f is no variable. */
+static const struct known_type *check_application(struct checker *checker, struct dx_node *node,
+						  const struct type_scope *scope)
+{
+	struct dx_node *lambda = node->first;
+	const struct known_type *types[DX_PARAMETERS_MAX] = {&any, &any};
+	if (lambda->kind == DX_NODE_LAMBDA && lambda->count != node->count)
+		return refuse_count(checker, node, lambda->count);
+	if (lambda->kind == DX_NODE_LAMBDA) {
+		for (uint32_t i = 0; i < node->count; i++)
+			types[i] = check(checker, node->children[i], scope);
+		return check_lambda(checker, lambda, scope, types[0], types[1]);
+	}
+	const struct known_type *type = check(checker, lambda, scope);
+	check_children(checker, node, scope);
+	if (type->kind != DX_ANY && type->kind != DX_LAMBDA)
+		return complain(checker, node->name_column, "only a lambda can be called, not %s", type_name(type));
+	return &any;
+}
+
+/* @$f(1), where @$f is no function of the language. */
+static const struct known_type *check_variable_call(struct checker *checker, struct dx_node *node,
+						    const struct type_scope *scope)
+{
+	const struct dx_variable *variable = dx_session_find(checker->query->session, node->name);
+	if (variable && variable->value.kind == DX_LAMBDA && variable->value.closure->node->count != node->count)
+		return refuse_count(checker, node, variable->value.closure->node->count);
+	if (variable && variable->value.kind != DX_LAMBDA && variable->value.kind != DX_ERROR)
+		return complain(checker, node->column, "only a lambda can be called, not %s",
+				dx_kind_name(variable->value.kind));
+	if (variable) {
+		check_children(checker, node, scope);
+		return &any;
+	}
+	return complain(checker, node->column,
+			"there is no function or variable @$%s; functions are @$create and @$position", node->name);
+}
+
+static const struct known_type *check_call(struct checker *checker, struct dx_node *node,
+					   const struct type_scope *scope)
+{
+	struct call_types types = {.receiver = node->first ? check(checker, node->first, scope) : &any};
+	unsigned least, most;
+	if (scope && node->first)
+		checker->query->session->uses |= dx_limits_of_method(node->name);
+	const struct dx_method *method =
+		node->first ? method_for(types.receiver, node->name) : dx_method_find(DX_OF_NOTHING, NULL, node->name);
+	if (checker->has_failed)
+		return &any;
+	if (!method && !node->first)
+		return check_variable_call(checker, node, scope);
+	if (!method && refuse_method(checker, node, types.receiver) && checker->has_failed)
+		return &any;
+	if (!method) {
+		/* Lambdas are checked with parameters of any type. */
+		for (uint32_t i = 0; i < node->count; i++)
+			if (node->children[i]->kind == DX_NODE_LAMBDA)
+				check_lambda(checker, node->children[i], scope, &any, &any);
+			else
+				check(checker, node->children[i], scope);
+		return &any;
+	}
+	dx_method_arity(method, &least, &most);
+	/* A call whose arguments are still to be written. */
+	bool is_begun = checker->visit && node->count <= DX_ARGUMENTS_MAX;
+	if (!is_begun && (node->count < least || node->count > most))
+		return complain(checker, node->name_column, "%s takes (%s), not %u argument%s", method->name,
+				method->shown_arguments, node->count, node->count == 1 ? "" : "s");
+	for (uint32_t i = 0; i < node->count && !checker->has_failed; i++)
+		check_argument(checker, method, node->children[i], i, scope, &types);
+	return checker->has_failed ? &any : result_of(checker, method, &types);
+}
+
+/* ---- operators ---- */
+
+static bool is_numeric(const struct known_type *type)
+{
+	return type->kind == DX_NUMBER || type->kind == DX_REAL || type->kind == DX_BOOL;
+}
+
+static const struct known_type *check_binary(struct checker *checker, struct dx_node *node,
+					     const struct type_scope *scope)
+{
+	const struct known_type *one = check(checker, node->first, scope), *other = check(checker, node->second, scope);
+	bool is_known = one->kind != DX_ANY && other->kind != DX_ANY;
+	bool is_order = node->operation >= DX_LESS && node->operation <= DX_UNEQUAL;
+	if (node->operation == DX_AND || node->operation == DX_OR)
+		return type_of_kind(checker, DX_BOOL, NULL);
+	if (is_order) {
+		bool are_alike = one->kind == other->kind || (is_numeric(one) && is_numeric(other));
+		if (is_known && !are_alike)
+			return complain(checker, node->column, "%s and %s cannot be compared", type_name(one),
+					type_name(other));
+		return type_of_kind(checker, DX_BOOL, NULL);
+	}
+	if (node->operation == DX_ADD && (one->kind == DX_TEXT || other->kind == DX_TEXT))
+		return type_of_kind(checker, DX_TEXT, NULL);
+	const struct known_type *wrong = one->kind != DX_ANY && !is_numeric(one)       ? one
+					 : other->kind != DX_ANY && !is_numeric(other) ? other
+										       : NULL;
+	if (wrong)
+		return complain(checker, node->column, "this operator is for numbers, not for %s%s", type_name(wrong),
+				wrong->kind == DX_POSITION ? "; its number is .Sequence" : "");
+	return is_known ? type_of_kind(checker, one->kind == DX_REAL || other->kind == DX_REAL ? DX_REAL : DX_NUMBER,
+				       NULL)
+			: &any;
+}
+
+static const struct known_type *check_unary(struct checker *checker, struct dx_node *node,
+					    const struct type_scope *scope)
+{
+	const struct known_type *type = check(checker, node->first, scope);
+	if (node->operation == DX_NOT)
+		return type_of_kind(checker, DX_BOOL, NULL);
+	if (type->kind != DX_ANY && !is_numeric(type))
+		return complain(checker, node->column, "this operator is for numbers, not for %s", type_name(type));
+	return type;
+}
+
+static const struct known_type *check_index(struct checker *checker, struct dx_node *node,
+					    const struct type_scope *scope)
+{
+	const struct known_type *object = check(checker, node->first, scope);
+	check(checker, node->second, scope);
+	if (!has_elements(object))
+		return complain(checker, node->name_column, "%s has no elements", type_name(object));
+	return element_of(checker, object);
+}
+
+static const struct known_type *check_record(struct checker *checker, struct dx_node *node,
+					     const struct type_scope *scope)
+{
+	const struct known_type **fields = dx_new(&checker->query->whole, const struct known_type *, node->count + 1);
+	for (uint32_t i = 0; i < node->count; i++)
+		fields[i] = check(checker, node->children[i], scope);
+	return type_new(
+		checker,
+		(struct known_type){.kind = DX_OBJECT, .class = &dx_record_class, .record = node, .fields = fields});
+}
+
+static const struct known_type *check_assignment(struct checker *checker, struct dx_node *node,
+						 const struct type_scope *scope)
+{
+	for (const struct dx_builtin *row = dx_builtins; row->name; row++)
+		if (!strcasecmp(row->name, node->name))
+			return complain(checker, node->column, "@$%s is always there: a variable needs another name",
+					row->name);
+	return check(checker, node->first, scope);
+}
+
+static const struct known_type *check(struct checker *checker, struct dx_node *node, const struct type_scope *scope)
+{
+	if (checker->has_failed)
+		return &any;
+	switch ((enum dx_node_kind)node->kind) {
+	case DX_NODE_LITERAL:
+		return type_of_value(checker, &node->literal);
+	case DX_NODE_NAME:
+		return check_name(checker, node, scope);
+	case DX_NODE_VARIABLE:
+		return check_variable(checker, node);
+	case DX_NODE_MEMBER:
+		return check_member(checker, node, scope);
+	case DX_NODE_CALL:
+		return check_call(checker, node, scope);
+	case DX_NODE_APPLY:
+		return check_application(checker, node, scope);
+	case DX_NODE_INDEX:
+		return check_index(checker, node, scope);
+	case DX_NODE_UNARY:
+		return check_unary(checker, node, scope);
+	case DX_NODE_BINARY:
+		return check_binary(checker, node, scope);
+	case DX_NODE_CONDITIONAL:
+		check(checker, node->first, scope);
+		check(checker, node->third, scope);
+		check(checker, node->second, scope);
+		return &any;
+	case DX_NODE_LAMBDA:
+		check_lambda(checker, node, scope, &any, &any);
+		return type_of_kind(checker, DX_LAMBDA, NULL);
+	case DX_NODE_RECORD:
+		return check_record(checker, node, scope);
+	case DX_NODE_ASSIGN:
+		return check_assignment(checker, node, scope);
+	}
+	return &any;
+}
+
+bool dx_check(struct dx_query *query, struct dx_node *node, struct dx_complaint *complaint)
+{
+	struct checker checker = {.query = query, .complaint = complaint};
+	*complaint = (struct dx_complaint){.column = 0};
+	check(&checker, node, NULL);
+	return !checker.has_failed;
+}
+
+bool dx_check_names(struct dx_query *query, struct dx_node *node, dx_name_visit *visit, void *context)
+{
+	struct dx_complaint complaint = {.column = 0};
+	struct checker checker = {.query = query, .complaint = &complaint, .visit = visit, .context = context};
+	check(&checker, node, NULL);
+	return checker.has_visited;
+}

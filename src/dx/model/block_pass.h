@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/** Blocks of the model, one by one, as they are at a position or over all of the trace. */
+#ifndef XHEAP_DX_BLOCK_PASS_H
+#define XHEAP_DX_BLOCK_PASS_H
+
+#include "dx/model/objects.h"
+#include "dx/model/points.h"
+#include "query/scan.h"
+
+/** A block as an object's data. */
+struct dx_block {
+	struct heap_allocation row;
+	struct heap_details details;
+	uint32_t number;
+	uint32_t owner; /**< the forked process whose copy it is; TRACE_NONE: it is no copy */
+};
+
+/** Which blocks are wanted. */
+enum dx_block_choice {
+	DX_BLOCKS_ALL,         /**< begun in the trace */
+	DX_BLOCKS_LIVE,        /**< there at a position, earlier ones included */
+	DX_BLOCKS_OUTSTANDING, /**< begun in the trace and never given back */
+	DX_BLOCKS_CROSS        /**< freed by another thread than the one that allocated them */
+};
+
+enum { DX_BLOCKS_PROCESS, DX_BLOCKS_CHOICE, DX_BLOCKS_POSITION, DX_BLOCKS_ARGUMENTS };
+
+/** The points of one nanosecond, by which a position tells the blocks that begin or end in it. */
+struct dx_instant {
+	int64_t time_ns;
+	uint32_t step; /**< of the position; UINT32_MAX: behind all points */
+	struct dx_points points;
+};
+
+/** A pass over the blocks. */
+struct dx_block_pass {
+	struct heap_scan scan;
+	struct dx_instant instant;
+	const struct heap_rows *rows;
+	uint32_t process, at;
+	enum dx_block_choice choice;
+	bool has_scan;
+};
+
+/** Begin a pass over the blocks of one process, or of all (TRACE_NONE). A trace without a table stops the query. */
+void dx_block_pass_begin(struct dx_block_pass *pass, struct dx_query *query, uint32_t process,
+			 enum dx_block_choice choice, struct dx_value position);
+/** Set the next block. False: there is none, or the query is stopped. */
+bool dx_block_pass_next(struct dx_block_pass *pass, struct dx_query *query, struct dx_block *block);
+/** Free the pass. */
+void dx_block_pass_end(struct dx_block_pass *pass);
+
+/** Return the sequence of such blocks. */
+struct dx_value dx_blocks(struct dx_query *query, uint32_t process, enum dx_block_choice choice,
+			  struct dx_value position, int column);
+
+/** Blocks of one stack: the data of dx_stack_row_class. */
+struct dx_stack_row {
+	uint64_t node; /**< of the names' tree */
+	int64_t count, bytes;
+};
+
+/** Return the blocks that are live at a position, summed by stack, as a sequence of dx_stack_row_class. */
+struct dx_value dx_live_by_stack(struct dx_query *query, uint32_t process, struct dx_value position);
+
+/** Load the block with this number. False: there is none. */
+bool dx_block_load(struct dx_query *query, uint32_t number, struct dx_block *block);
+
+/** Return the block with this number, or an error. */
+struct dx_value dx_block_at(struct dx_query *query, uint32_t number);
+
+/** Find the block that an event began, or the one that it ended. False: the model has none. */
+bool dx_block_of_event(struct dx_query *query, const struct dx_event *event, struct dx_block *block);
+
+#endif

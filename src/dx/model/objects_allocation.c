@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/* Allocations: blocks with their history, from the model. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "dx/model/block_pass.h"
+#include "dx/model/inherited.h"
+#include "dx/model/positions.h"
+#include "query/scan.h"
+#include "table/weight.h"
+
+static const struct dx_block *block_of(const struct dx_value *object)
+{
+	return object->data;
+}
+
+static const struct heap_site *site_of(const struct dx_query *query, uint32_t site)
+{
+	static const struct heap_site none = {0, HEAP_NONE};
+	const struct heap_table *table = query->session->table;
+	return table && site < table->site_count ? &table->sites[site] : &none;
+}
+
+/* ---- members ---- */
+
+static void get_address(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_address(block_of(object)->details.address);
+}
+
+static void get_size(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_number(block_of(object)->row.size_bytes);
+}
+
+static void get_usable(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct dx_block *block = block_of(object);
+	(void)query;
+	if (block->details.slack_bytes != HEAP_SLACK_UNKNOWN)
+		*value = dx_number(block->row.size_bytes + block->details.slack_bytes);
+}
+
+static void get_heap(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (block_of(object)->row.heap < query->session->dictionary->heap_count)
+		*value = dx_address(query->session->dictionary->heaps[block_of(object)->row.heap].handle);
+}
+
+/* The end of a copy is not known: the row has that of its parent's block. */
+static bool is_copy(const struct dx_value *object)
+{
+	return block_of(object)->owner != TRACE_NONE;
+}
+
+static bool is_earlier(const struct dx_value *object)
+{
+	return block_of(object)->row.flags & HEAP_EARLIER;
+}
+
+/* The step of the point at which the block began, or ended. 0: no event of the trace is that point. */
+static uint32_t step_of(struct dx_query *query, const struct dx_block *block, bool is_end)
+{
+	const struct dx_point point = dx_point_of(query->session->dictionary, &block->row, &block->details, is_end);
+	if (is_end && block->row.end > HEAP_END_DESTROY)
+		return 0;
+	uint32_t step = dx_step_of(query, &point);
+	/* If the stamps of two threads contradict each other, the end is set to the begin. */
+	bool is_set = is_end && block->row.end_ns == block->row.birth_ns && step <= step_of(query, block, false);
+	return is_set ? 0 : step;
+}
+
+static void put_position(struct dx_query *query, const struct dx_block *block, bool is_end, struct dx_value *value)
+{
+	uint32_t step = step_of(query, block, is_end);
+	*value = dx_position(is_end ? block->row.end_ns : block->row.birth_ns, step);
+	value->is_estimated = !step;
+}
+
+static void get_start(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (!is_earlier(object))
+		put_position(query, block_of(object), false, value);
+}
+
+static void get_end(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (block_of(object)->row.end != HEAP_END_OPEN && !is_copy(object))
+		put_position(query, block_of(object), true, value);
+}
+
+static void get_end_kind(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	uint8_t end = block_of(object)->row.end;
+	(void)query;
+	if (!is_copy(object))
+		*value = dx_text(heap_end_words[end < HEAP_END_COUNT ? end : HEAP_END_OPEN]);
+}
+
+static void get_lifetime(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	if (!is_earlier(object) && !is_copy(object))
+		*value = dx_signed(heap_lifetime_ns(&block_of(object)->row));
+}
+
+static void get_process(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct dx_block *block = block_of(object);
+	uint32_t process = query->session->dictionary->threads[block->row.thread].process;
+	*value = dx_id_object(query, &dx_process_class, is_copy(object) ? block->owner : process);
+}
+
+static void get_thread(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (!is_earlier(object))
+		*value = dx_id_object(query, &dx_thread_class, block_of(object)->row.thread);
+}
+
+static void get_free_thread(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (block_of(object)->details.end_thread != HEAP_NONE && !is_copy(object))
+		*value = dx_id_object(query, &dx_thread_class, block_of(object)->details.end_thread);
+}
+
+/* The call at which the block began, or ended. */
+static void put_event(struct dx_query *query, const struct dx_block *block, bool is_end, struct dx_value *value)
+{
+	const struct dx_point point = dx_point_of(query->session->dictionary, &block->row, &block->details, is_end);
+	struct dx_event event;
+	if (!dx_event_find(query, &point, &event))
+		return;
+	struct dx_event *kept = dx_new(query->arena, struct dx_event, 1);
+	*kept = event;
+	*value = dx_object(&dx_heap_class, kept);
+}
+
+static void get_event(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (!is_earlier(object))
+		put_event(query, block_of(object), false, value);
+}
+
+static void get_free_event(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (!is_copy(object) && block_of(object)->row.end <= HEAP_END_DESTROY)
+		put_event(query, block_of(object), true, value);
+}
+
+static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct heap_site *site = site_of(query, block_of(object)->row.site);
+	*value = dx_text(is_earlier(object) ? "[before the trace]" : dx_stack_text(query, site->stack, site->entry));
+}
+
+static void get_free_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct heap_site *site = site_of(query, block_of(object)->row.end_site);
+	if (block_of(object)->row.end_site != HEAP_NONE && !is_copy(object))
+		*value = dx_text(dx_stack_text(query, site->stack, site->entry));
+}
+
+static void put_function(struct dx_query *query, uint32_t site, struct dx_value *value)
+{
+	uint32_t entry = site_of(query, site)->entry;
+	if (entry < query->session->dictionary->entry_count)
+		*value = dx_text(query->session->dictionary->entries[entry].name);
+}
+
+static void get_function(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	put_function(query, block_of(object)->row.site, value);
+}
+
+static void get_free_function(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (!is_copy(object))
+		put_function(query, block_of(object)->row.end_site, value);
+}
+
+static void get_previous(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (block_of(object)->details.previous != HEAP_NONE)
+		*value = dx_block_at(query, block_of(object)->details.previous);
+}
+
+static void get_number(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_number(block_of(object)->number);
+}
+
+static void get_weight(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (query->session->table && query->session->table->sample_bytes)
+		*value = dx_number(heap_weigh(query->session->table, &block_of(object)->row).count);
+}
+
+#define FLAG(word, flag) \
+	static void get_##word(struct dx_query *query, const struct dx_value *object, struct dx_value *value) \
+	{ \
+		(void)query; \
+		*value = dx_bool(block_of(object)->row.flags & (flag)); \
+	}
+FLAG(is_realloc, HEAP_REALLOC)
+FLAG(is_moved, HEAP_MOVED)
+FLAG(is_temporary, HEAP_TEMPORARY)
+FLAG(is_nested, HEAP_NESTED)
+FLAG(is_earlier_flag, HEAP_EARLIER)
+
+static void get_outstanding(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	if (!is_copy(object))
+		*value = dx_bool(!heap_end_is_given_back(block_of(object)->row.end));
+}
+
+static void get_inherited(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_bool(is_copy(object));
+}
+
+static void get_inherited_by(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (is_copy(object))
+		*value = dx_id_object(query, &dx_process_class, block_of(object)->owner);
+}
+
+static const struct dx_member block_members[] = {
+	{"Address", DX_NUMBER, 0, get_address, NULL, "its first byte"},
+	{"Size", DX_NUMBER, 0, get_size, NULL, "the bytes requested"},
+	{"Heap", DX_NUMBER, DX_MEMBER_MINOR, get_heap, NULL, "the handle of its heap"},
+	{"TimeStart", DX_POSITION, 0, get_start, &dx_position_class, "its allocation: the TimeEnd of that call"},
+	{"TimeEnd", DX_POSITION, 0, get_end, &dx_position_class,
+	 "its end: the TimeStart of the free; without a step if no call ended it"},
+	{"End", DX_TEXT, 0, get_end_kind, NULL, "how it ended: free, realloc, destroy, gap, conflict, exit or open"},
+	{"Lifetime", DX_NUMBER, 0, get_lifetime, NULL, "nanoseconds up to its end, or its age if it is open"},
+	{"Function", DX_TEXT, 0, get_function, NULL, "the function that allocated it"},
+	{"Process", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_process, &dx_process_class, "its process"},
+	{"Thread", DX_OBJECT, 0, get_thread, &dx_thread_class, "the thread that allocated it"},
+	{"FreeThread", DX_OBJECT, 0, get_free_thread, &dx_thread_class, "the thread that freed it"},
+	{"FreeFunction", DX_TEXT, DX_MEMBER_NO_COLUMN, get_free_function, NULL, "the function that freed it"},
+	{"Stack", DX_TEXT, DX_MEMBER_NO_COLUMN, get_stack, NULL, "the frames of the allocation, innermost first"},
+	{"FreeStack", DX_TEXT, DX_MEMBER_NO_COLUMN, get_free_stack, NULL, "the frames of the free"},
+	{"Event", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_event, &dx_heap_class, "the call that allocated it"},
+	{"FreeEvent", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_free_event, &dx_heap_class,
+	 "the call that freed, resized or destroyed it"},
+	{"Previous", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_previous, &dx_allocation_class,
+	 "the block that a realloc made this one of"},
+	{"Usable", DX_NUMBER, DX_MEMBER_NO_COLUMN, get_usable, NULL, "the bytes that the allocator really gave"},
+	{"IsOutstanding", DX_BOOL, DX_MEMBER_NO_COLUMN, get_outstanding, NULL, "whether it was never freed"},
+	{"IsRealloc", DX_BOOL, DX_MEMBER_NO_COLUMN, get_is_realloc, NULL, "whether a realloc made it of another block"},
+	{"IsMoved", DX_BOOL, DX_MEMBER_NO_COLUMN, get_is_moved, NULL, "whether that realloc moved it"},
+	{"IsTemporary", DX_BOOL, DX_MEMBER_NO_COLUMN, get_is_temporary, NULL,
+	 "whether the thread's very next call freed it"},
+	{"IsNested", DX_BOOL, DX_MEMBER_NO_COLUMN, get_is_nested, NULL, "whether it lies in another block"},
+	{"IsEarlier", DX_BOOL, DX_MEMBER_NO_COLUMN, get_is_earlier_flag, NULL, "whether it is from before the attach"},
+	{"InheritedBy", DX_OBJECT, 0, get_inherited_by, &dx_process_class,
+	 "in Live(): the forked process whose copy of the block this is; a copy has no end here"},
+	{"IsInherited", DX_BOOL, DX_MEMBER_NO_COLUMN, get_inherited, NULL, "whether it is such a copy"},
+	{"Weight", DX_NUMBER, DX_MEMBER_NO_COLUMN, get_weight, NULL,
+	 "in a sample: the number of blocks that it stands for"},
+	{"Index", DX_NUMBER, DX_MEMBER_HIDDEN, get_number, NULL, "its id in xheap dump -allocations"},
+	{0},
+};
+
+const struct dx_class dx_allocation_class = {.name = "Allocation",
+					     .help = "a block, from its allocation to its end",
+					     .members = block_members,
+					     .data_bytes = sizeof(struct dx_block)};
+
+/* ---- the sequence ---- */
+
+/* Behind the blocks of the pass: copies of one process after the other. */
+struct blocks_state {
+	struct dx_block_pass pass;
+	struct dx_copies copies;
+	uint32_t next_copy, next_process;
+	bool has_passed;
+};
+
+static uint32_t process_wanted(const struct dx_iterator *iterator)
+{
+	return (uint32_t)iterator->sequence->arguments[DX_BLOCKS_PROCESS].number;
+}
+
+static void blocks_open(struct dx_query *query, struct dx_iterator *iterator)
+{
+	struct blocks_state *state = iterator->state;
+	dx_block_pass_begin(&state->pass, query, process_wanted(iterator),
+			    (enum dx_block_choice)iterator->sequence->arguments[DX_BLOCKS_CHOICE].number,
+			    iterator->sequence->arguments[DX_BLOCKS_POSITION]);
+}
+
+static bool copy_next(struct dx_query *query, struct dx_iterator *iterator, struct blocks_state *state,
+		      struct dx_block *block)
+{
+	const struct dx_value *arguments = iterator->sequence->arguments;
+	uint32_t wanted = process_wanted(iterator), count = query->session->dictionary->process_count;
+	while (arguments[DX_BLOCKS_CHOICE].number == DX_BLOCKS_LIVE && !query->is_stopped) {
+		if (state->next_copy < state->copies.count) {
+			const struct dx_copy *copy = &state->copies.items[state->next_copy++];
+			if (!dx_block_load(query, copy->number, block))
+				continue;
+			block->owner = state->next_process - 1;
+			return true;
+		}
+		uint32_t process = state->next_process++;
+		if (process >= count)
+			return false;
+		state->next_copy = state->copies.count = 0;
+		if ((wanted == TRACE_NONE || wanted == process) && dx_step(query, "Live", iterator->sequence->column))
+			dx_copies_find(query, &state->copies, process, arguments[DX_BLOCKS_POSITION]);
+	}
+	return false;
+}
+
+static bool blocks_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
+{
+	struct blocks_state *state = iterator->state;
+	struct dx_block block;
+	if (!state->has_passed)
+		state->has_passed = !dx_block_pass_next(&state->pass, query, &block);
+	if (state->has_passed && !copy_next(query, iterator, state, &block))
+		return false;
+	struct dx_block *kept = dx_new(query->arena, struct dx_block, 1);
+	*kept = block;
+	*element = (struct dx_element){dx_object(&dx_allocation_class, kept), dx_number(block.number)};
+	return true;
+}
+
+static void blocks_close(void *context)
+{
+	struct blocks_state *state = context;
+	dx_block_pass_end(&state->pass);
+	dx_copies_fini(&state->copies);
+}
+
+static const struct dx_operator blocks_operator = {.name = "Allocations",
+						   .state_bytes = sizeof(struct blocks_state),
+						   .open = blocks_open,
+						   .next = blocks_next,
+						   .close = blocks_close};
+
+bool dx_blocks_are_all(const struct dx_sequence *sequence)
+{
+	return sequence->operation == &blocks_operator && sequence->arguments[DX_BLOCKS_PROCESS].number == TRACE_NONE &&
+	       sequence->arguments[DX_BLOCKS_CHOICE].number == DX_BLOCKS_ALL;
+}
+
+struct dx_value dx_blocks(struct dx_query *query, uint32_t process, enum dx_block_choice choice,
+			  struct dx_value position, int column)
+{
+	struct dx_sequence *sequence = dx_sequence_new(query, &blocks_operator, NULL, column);
+	query->session->uses |= 1u << (choice == DX_BLOCKS_LIVE ? DX_USE_LIVE : DX_USE_BLOCKS);
+	sequence->argument_count = DX_BLOCKS_ARGUMENTS;
+	sequence->arguments[DX_BLOCKS_PROCESS] = dx_number(process);
+	sequence->arguments[DX_BLOCKS_CHOICE] = dx_number(choice);
+	sequence->arguments[DX_BLOCKS_POSITION] = position;
+	return dx_sequence_value(sequence);
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: MIT */
+/* Heap objects: one for each heap call of the trace. */
+#include <string.h>
+
+#include "base/text.h"
+#include "dx/model/block_pass.h"
+#include "dx/model/faults.h"
+#include "dx/model/objects.h"
+#include "dx/model/positions.h"
+#include "trace/call_arguments.h"
+
+enum { FLAG_ZERO = 0x8, MALLOCX_ZERO = 0x40, PROT_WRITE_BIT = 2 };
+#define FLAG_NESTED UINT64_C(0x80000000)
+
+static const char *const kind_actions[] = {
+#define X(id, action, word) action,
+	EVENT_KINDS(X)
+#undef X
+};
+
+static const struct {
+	const char *name, *parameters;
+} functions[] = {
+#define X(id, name, kind, parameters) {name, parameters},
+	HEAP_FUNCTIONS(X)
+#undef X
+};
+
+static const struct dx_event *event_of(const struct dx_value *object)
+{
+	return object->data;
+}
+
+static bool is_call_of_block(const struct dx_event *event)
+{
+	return event->kind <= EVENT_FREE;
+}
+
+static const struct trace_entry *entry_of(const struct dx_query *query, const struct dx_event *event)
+{
+	const struct trace_dictionary *dictionary = query->session->dictionary;
+	return event->entry < dictionary->entry_count ? &dictionary->entries[event->entry] : NULL;
+}
+
+static unsigned function_of(const struct dx_query *query, const struct dx_event *event)
+{
+	const struct trace_entry *entry = entry_of(query, event);
+	return entry ? entry->function : FUNCTION_COUNT;
+}
+
+/* ---- documented members ---- */
+
+static void get_action(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_text(kind_actions[event_of(object)->kind]);
+}
+
+static uint64_t handle_of(const struct dx_query *query, uint32_t heap)
+{
+	return heap < query->session->dictionary->heap_count ? query->session->dictionary->heaps[heap].handle : 0;
+}
+
+static void get_heap(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (event_of(object)->heap < query->session->dictionary->heap_count)
+		*value = dx_address(handle_of(query, event_of(object)->heap));
+}
+
+static void get_address(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	if (is_call_of_block(event_of(object)))
+		*value = dx_address(event_of(object)->address);
+}
+
+static void get_previous(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	if (event_of(object)->kind == EVENT_REALLOC)
+		*value = dx_address(event_of(object)->previous);
+}
+
+static void get_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct dx_event *event = event_of(object);
+	(void)query;
+	if (event->kind == EVENT_FREE)
+		*value = dx_address(event->address);
+	else if (event->kind == EVENT_REALLOC)
+		*value = dx_address(event->previous);
+}
+
+/* What xheap_heap_create_sized() says of a heap. */
+static bool is_sized(const struct dx_query *query, const struct dx_value *object)
+{
+	return function_of(query, event_of(object)) == FUNCTION_HEAP_CREATE_SIZED;
+}
+
+static void get_heap_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (is_sized(query, object))
+		*value = dx_address(event_of(object)->argument);
+}
+
+static void get_reserve(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (is_sized(query, object))
+		*value = dx_number(event_of(object)->size);
+}
+
+static void get_commit(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	if (is_sized(query, object))
+		*value = dx_number(event_of(object)->argument2);
+}
+
+static void get_size(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct dx_event *event = event_of(object);
+	(void)query;
+	if ((event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC) && event->size != UINT64_MAX)
+		*value = dx_number(event->size);
+}
+
+static bool heap_is_nested(struct dx_query *query, uint32_t heap)
+{
+	struct dx_session *session = query->session;
+	if (!session->is_nested_known) {
+		session->is_nested_known = true;
+		for (uint32_t i = 0; i < session->dictionary->entry_count; i++)
+			session->has_nested |= function_is_annotation(session->dictionary->entries[i].function);
+		if (session->has_nested && !dx_session_table(session))
+			dx_stop(query, -1, "the heaps that lie in others cannot be found");
+	}
+	return session->has_nested && session->table && heap < session->dictionary->heap_count &&
+	       session->table->inside[heap] != TRACE_NONE;
+}
+
+bool dx_event_flags(struct dx_query *query, const struct dx_event *event, uint64_t *flags)
+{
+	unsigned function = function_of(query, event);
+	if (!is_call_of_block(event))
+		return false;
+	bool has_word = function == FUNCTION_MALLOCX || function == FUNCTION_RALLOCX;
+	bool is_zeroed = function == FUNCTION_CALLOC || function == FUNCTION_OBJECT_CALLOC ||
+			 (has_word && event->argument & MALLOCX_ZERO);
+	*flags = (is_zeroed ? FLAG_ZERO : 0) | (heap_is_nested(query, event->heap) ? FLAG_NESTED : 0);
+	return true;
+}
+
+static void get_flags(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	uint64_t flags;
+	if (dx_event_flags(query, event_of(object), &flags))
+		*value = dx_number(flags);
+}
+
+static void get_start(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_event_start(event_of(object));
+}
+
+static void get_end(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_event_end(event_of(object));
+}
+
+static void get_result(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct dx_event *event = event_of(object);
+	(void)query;
+	if (event->kind == EVENT_FREE || event->kind == EVENT_LOCK || event->kind == EVENT_UNLOCK ||
+	    event->kind == EVENT_DESTROY)
+		*value = dx_number(!(event->flags & EVENT_IN_FLIGHT));
+}
+
+static void get_read_only(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct dx_event *event = event_of(object);
+	(void)query;
+	if (event->kind == EVENT_PROTECT)
+		*value = dx_number(!(event->argument & PROT_WRITE_BIT));
+}
+
+/* ---- parameters ---- */
+
+static struct call_record call_of(const struct dx_query *query, const struct dx_event *event)
+{
+	return (struct call_record){.kind = event->kind,
+				    .function = function_of(query, event),
+				    .heap = handle_of(query, event->heap),
+				    .address = event->address,
+				    .previous = event->previous,
+				    .size = event->size,
+				    .argument = event->argument,
+				    .argument2 = event->argument2};
+}
+
+/* In its order. dump has a pool's new block in its column of addresses alone, and a heap's name in its row. */
+static const char *parameters_of(unsigned function)
+{
+	return function == FUNCTION_HEAP_ALLOC          ? "heap,block,size"
+	       : function == FUNCTION_HEAP_REALLOC      ? "heap,pointer,block,size"
+	       : function == FUNCTION_HEAP_CREATE       ? "heap,name"
+	       : function == FUNCTION_HEAP_CREATE_SIZED ? "heap,name,base,reserve,commit"
+	       : function < FUNCTION_COUNT              ? functions[function].parameters
+							: "";
+}
+
+/* A heap without a name of its own is "IMAGE annotated" (session/drain/translate.c). */
+static bool is_made_name(const struct trace_dictionary *dictionary, const char *name)
+{
+	static const char suffix[] = " annotated";
+	size_t length = strlen(name);
+	if (length < strlen(suffix) || strcmp(name + length - strlen(suffix), suffix) != 0)
+		return false;
+	length -= strlen(suffix);
+	if (length == 1 && *name == '?')
+		return true;
+	for (uint32_t i = 0; i < dictionary->image_count; i++) {
+		const char *image = text_file_name(dictionary->images[i].path);
+		if (strlen(image) == length && !memcmp(image, name, length))
+			return true;
+	}
+	return false;
+}
+
+/* The name that the program gave the heap; 0: none. */
+static struct dx_value name_of(const struct dx_query *query, const struct dx_event *event)
+{
+	const struct trace_dictionary *dictionary = query->session->dictionary;
+	const char *name = event->heap < dictionary->heap_count ? dictionary->heaps[event->heap].name : "";
+	return !*name || is_made_name(dictionary, name) ? dx_address(0) : dx_text(name);
+}
+
+static struct dx_value parameter_of(struct dx_query *query, const struct dx_event *event,
+				    const struct call_record *call, const char *name, size_t length)
+{
+	if (!strncmp(name, "name", length))
+		return name_of(query, event);
+	if (!strncmp(name, "block", length))
+		return dx_address(event->address);
+	/* There were more heaps than the recorder has room for. Calls of a heap as a whole have it as their address. */
+	bool is_unknown = !strncmp(name, "heap", length) && event->heap >= query->session->dictionary->heap_count;
+	if (is_unknown && is_call_of_block(event))
+		return dx_error(query, "the heap is not recorded");
+	uint64_t argument = is_unknown ? event->address : call_argument(call, name, length);
+	return call_argument_is_address(name, length) ? dx_address(argument) : dx_number(argument);
+}
+
+static void get_parameters(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct dx_event *event = event_of(object);
+	const struct call_record call = call_of(query, event);
+	struct dx_list *list = dx_list_new(query, query->arena);
+	uint64_t count = 0;
+	for (const char *at = parameters_of(call.function); *at;) {
+		size_t length = strcspn(at, ",");
+		struct dx_element element = {parameter_of(query, event, &call, at, length), dx_number(count++)};
+		dx_list_add(list, &element);
+		at += length + (at[length] == ',');
+	}
+	*value = dx_list_value(query, list, 0, dx_list_count(list));
+}
+
+/* ---- members beyond ---- */
+
+static void get_thread(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	*value = dx_id_object(query, &dx_thread_class, event_of(object)->thread);
+}
+
+static void get_process(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	*value = dx_id_object(query, &dx_process_class, event_of(object)->process);
+}
+
+static void get_function(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct trace_entry *entry = entry_of(query, event_of(object));
+	if (entry)
+		*value = dx_text(entry->name);
+}
+
+static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct dx_event *event = event_of(object);
+	*value = dx_text(dx_stack_text(query, event->flags & EVENT_NO_STACK ? 0 : event->stack, event->entry));
+}
+
+static void get_duration(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct dx_event *event = event_of(object);
+	(void)query;
+	if (!(event->flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT)))
+		*value = dx_signed(event->duration_ns);
+}
+
+static void get_usable(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	if (event_of(object)->usable)
+		*value = dx_number(event_of(object)->usable);
+}
+
+static void get_error(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	if (event_of(object)->flags & EVENT_FAILED)
+		*value = dx_signed(event_of(object)->result);
+}
+
+static void get_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	static const char *const words[] = {"ok", "unknown", "double"};
+	const struct dx_event *event = event_of(object);
+	if (event->kind == EVENT_FREE || event->kind == EVENT_REALLOC)
+		*value = dx_text(words[dx_fault_of(query, event)]);
+}
+
+static void get_block(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	struct dx_block block;
+	if (!dx_block_of_event(query, event_of(object), &block))
+		return;
+	struct dx_block *kept = dx_new(query->arena, struct dx_block, 1);
+	*kept = block;
+	*value = dx_object(&dx_allocation_class, kept);
+}
+
+/* Members of the block that the call allocated. */
+static void get_of_block(struct dx_query *query, const struct dx_value *object, const char *name,
+			 struct dx_value *value)
+{
+	struct dx_value block = {.kind = DX_ABSENT};
+	get_block(query, object, &block);
+	if (block.kind == DX_OBJECT)
+		*value = dx_member_get(query, &block, name, NULL);
+}
+
+static void get_lifetime(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "Lifetime", value);
+}
+
+static void get_free_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "FreeStack", value);
+}
+
+static void get_freed(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "TimeEnd", value);
+}
+
+static void get_free_event(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "FreeEvent", value);
+}
+
+static void get_before(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "Previous", value);
+}
+
+static void get_weight(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	get_of_block(query, object, "Weight", value);
+}
+
+static void get_number(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_number(event_of(object)->number);
+}
+
+static const struct dx_member heap_members[] = {
+	{"Action", DX_TEXT, 0, get_action, NULL,
+	 "what happened: Alloc, ReAlloc, Free, Create, Protect, Lock, Unlock or Destroy"},
+	{"Heap", DX_NUMBER, DX_MEMBER_MINOR, get_heap, NULL, "the handle of the heap, as xheap heap -heaps prints it"},
+	{"Address", DX_NUMBER, 0, get_address, NULL,
+	 "Alloc, ReAlloc: the block returned, 0x0 if the call failed; Free: the block freed"},
+	{"Size", DX_NUMBER, 0, get_size, NULL, "Alloc, ReAlloc: the bytes requested"},
+	{"Flags", DX_NUMBER, DX_MEMBER_MINOR, get_flags, NULL,
+	 "Alloc, ReAlloc, Free: 0x8 the call zeroes the block, 0x80000000 the heap lies in another one"},
+	{"TimeStart", DX_POSITION, 0, get_start, &dx_position_class, "the position at which the call began"},
+	{"TimeEnd", DX_POSITION, 0, get_end, &dx_position_class, "the position at which the call returned"},
+	{"Result", DX_NUMBER, 0, get_result, NULL,
+	 "Free, Lock, Unlock, Destroy: 0x1 the call returned, 0x0 it did not"},
+	{"PreviousAddress", DX_NUMBER, 0, get_previous, NULL, "ReAlloc: the block before"},
+	{"BaseAddress", DX_NUMBER, 0, get_heap_base, NULL, "Create: the heap's first byte, where the call gave it"},
+	{"ReserveSize", DX_NUMBER, 0, get_reserve, NULL, "Create: the bytes that the heap may grow to"},
+	{"CommitSize", DX_NUMBER, 0, get_commit, NULL, "Create: the bytes that it begins with"},
+	{"BaseAddress", DX_NUMBER, DX_MEMBER_HIDDEN, get_base, NULL,
+	 "Free: the same as Address; ReAlloc: the same as PreviousAddress"},
+	{"MakeReadOnly", DX_NUMBER, 0, get_read_only, NULL, "Protect: 0x1 if the memory can no longer be written"},
+	{"Parameters", DX_SEQUENCE, DX_MEMBER_NO_COLUMN, get_parameters, NULL,
+	 "the arguments of the function that was called, in its order"},
+	{"Thread", DX_OBJECT, DX_MEMBER_EXTRA, get_thread, &dx_thread_class, "the thread that made the call"},
+	{"Process", DX_OBJECT, DX_MEMBER_EXTRA, get_process, &dx_process_class, "the process of that thread"},
+	{"Function", DX_TEXT, DX_MEMBER_EXTRA, get_function, NULL, "the function that was called"},
+	{"Stack", DX_TEXT, DX_MEMBER_EXTRA, get_stack, NULL, "the frames of the call, innermost first, joined by ;"},
+	{"Duration", DX_NUMBER, DX_MEMBER_EXTRA, get_duration, NULL, "nanoseconds that the call took"},
+	{"Usable", DX_NUMBER, DX_MEMBER_EXTRA, get_usable, NULL, "the bytes that the allocator really gave"},
+	{"Error", DX_NUMBER, DX_MEMBER_EXTRA, get_error, NULL, "the error number of a failed call"},
+	{"State", DX_TEXT, DX_MEMBER_EXTRA, get_state, NULL,
+	 "Free, ReAlloc: ok, unknown (no call returned the address) or double (freed before)"},
+	{"Freed", DX_POSITION, DX_MEMBER_EXTRA, get_freed, &dx_position_class, "Alloc, ReAlloc: when the block ended"},
+	{"Lifetime", DX_NUMBER, DX_MEMBER_EXTRA, get_lifetime, NULL,
+	 "Alloc, ReAlloc: nanoseconds up to the block's end, or its age"},
+	{"FreeStack", DX_TEXT, DX_MEMBER_EXTRA, get_free_stack, NULL, "Alloc, ReAlloc: the frames of the free"},
+	{"FreeEvent", DX_OBJECT, DX_MEMBER_EXTRA | DX_MEMBER_NO_COLUMN, get_free_event, &dx_heap_class,
+	 "Alloc, ReAlloc: the call that ended the block"},
+	{"Weight", DX_NUMBER, DX_MEMBER_EXTRA, get_weight, NULL,
+	 "Alloc, ReAlloc, in a sample: the number of blocks that this one stands for"},
+	{"PreviousBlock", DX_OBJECT, DX_MEMBER_HIDDEN, get_before, &dx_allocation_class,
+	 "ReAlloc: the block before, which has a Previous of its own"},
+	{"Block", DX_OBJECT, DX_MEMBER_HIDDEN, get_block, &dx_allocation_class,
+	 "Alloc, ReAlloc: the block, with its end"},
+	{"Index", DX_NUMBER, DX_MEMBER_HIDDEN, get_number, NULL, "the index in Heap(), which is seq of xheap dump"},
+	{0},
+};
+
+const struct dx_class dx_heap_class = {
+	.name = "Heap", .help = "a heap call", .members = heap_members, .data_bytes = sizeof(struct dx_event)};

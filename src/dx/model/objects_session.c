@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/* The objects above the heap calls: the session, its TTD, Data and Utility; Debugger.State.UserVariables. */
+#include <string.h>
+
+#include "dx/model/objects.h"
+#include "dx/model/positions.h"
+
+/* ---- the session ---- */
+
+static void get_processes(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)object;
+	*value = dx_ids(query, &dx_process_class, query->session->dictionary->process_count, TRACE_NONE, false);
+}
+
+static void get_id(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query, (void)object;
+	*value = dx_number(0);
+}
+
+static void get_ttd(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query, (void)object;
+	*value = dx_object(&dx_session_ttd_class, NULL);
+}
+
+static void get_host(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)object;
+	*value = dx_text(query->session->dictionary->host);
+}
+
+static const struct dx_member session_members[] = {
+	{"Id", DX_NUMBER, 0, get_id, NULL, "always 0x0"},
+	{"Processes", DX_SEQUENCE, 0, get_processes, &dx_process_class, "the processes of the trace, by pid"},
+	{"TTD", DX_OBJECT, 0, get_ttd, &dx_session_ttd_class, "the recorded time"},
+	{"Host", DX_TEXT, DX_MEMBER_EXTRA, get_host, NULL, "the machine of the recording"},
+	{0},
+};
+
+const struct dx_class dx_session_class = {.name = "Session", .help = "the trace", .members = session_members};
+
+/* ---- TTD ---- */
+
+static void get_data(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query, (void)object;
+	*value = dx_object(&dx_data_class, NULL);
+}
+
+static void get_utility(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query, (void)object;
+	*value = dx_object(&dx_utility_class, NULL);
+}
+
+static void get_lifetime(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)object;
+	*value = dx_position_range(query, dx_position(0, 0), dx_position(INT64_MAX, 0));
+}
+
+static void get_default(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)object;
+	*value = dx_position_current(query, TRACE_NONE);
+}
+
+static const struct dx_member session_ttd_members[] = {
+	{"Data", DX_OBJECT, 0, get_data, &dx_data_class, "collections of what was recorded"},
+	{"Utility", DX_OBJECT, 0, get_utility, &dx_utility_class, "searches"},
+	{"Lifetime", DX_OBJECT, 0, get_lifetime, &dx_position_range_class, "the time of the trace"},
+	{"Position", DX_POSITION, DX_MEMBER_EXTRA, get_default, &dx_position_class,
+	 "the current position; until one is set, the trace's end"},
+	{0},
+};
+
+const struct dx_class dx_session_ttd_class = {
+	.name = "TTD", .help = "the recorded time of all processes", .members = session_ttd_members};
+
+static const struct dx_member no_members[] = {{0}};
+const struct dx_class dx_data_class = {.name = "Data",
+				       .help = "collections of what was recorded",
+				       .members = no_members,
+				       .data_bytes = sizeof(struct dx_id)};
+const struct dx_class dx_utility_class = {
+	.name = "Utility", .help = "searches", .members = no_members, .data_bytes = sizeof(struct dx_id)};
+
+/* ---- Debugger ---- */
+
+static void get_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query, (void)object;
+	*value = dx_object(&dx_state_class, NULL);
+}
+
+static void get_variables(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query, (void)object;
+	*value = dx_object(&dx_variables_class, NULL);
+}
+
+/* The only session, as a collection. */
+static void get_sessions(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)object;
+	struct dx_list *list = dx_list_new(query, query->arena);
+	const struct dx_element element = {dx_object(&dx_session_class, NULL), dx_number(0)};
+	dx_list_add(list, &element);
+	*value = dx_list_value(query, list, 0, 1);
+}
+
+static const struct dx_member debugger_members[] = {
+	{"Sessions", DX_SEQUENCE, 0, get_sessions, &dx_session_class, "the trace, as the only session"},
+	{"State", DX_OBJECT, 0, get_state, &dx_state_class, "what the prompt keeps"},
+	{0},
+};
+static const struct dx_member state_members[] = {
+	{"UserVariables", DX_OBJECT, 0, get_variables, &dx_variables_class, "the user variables, @$vars"},
+	{0},
+};
+
+const struct dx_class dx_debugger_class = {
+	.name = "Debugger", .help = "the root of all objects", .members = debugger_members};
+const struct dx_class dx_state_class = {.name = "State", .help = "what the prompt keeps", .members = state_members};
+
+static void variables_elements(struct dx_query *query, const struct dx_value *object, struct dx_value *sequence)
+{
+	struct dx_list *list = dx_list_new(query, query->arena);
+	(void)object;
+	for (const struct dx_variable *at = query->session->variables; at; at = at->next) {
+		const struct dx_element element = {at->value, dx_text(at->name)};
+		query->session->uses |= at->uses;
+		dx_list_add(list, &element);
+	}
+	*sequence = dx_list_value(query, list, 0, dx_list_count(list));
+}
+
+const struct dx_class dx_variables_class = {
+	.name = "UserVariables", .help = "the user variables", .members = no_members, .elements = variables_elements};
+
+/* ---- variables that are always there ---- */
+
+static void current_session(struct dx_query *query, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_object(&dx_session_class, NULL);
+}
+
+static void current_process(struct dx_query *query, struct dx_value *value)
+{
+	if (query->session->process == TRACE_NONE)
+		*value = dx_error(query, "the trace has no process");
+	else
+		*value = dx_id_object(query, &dx_process_class, query->session->process);
+}
+
+static void current_thread(struct dx_query *query, struct dx_value *value)
+{
+	if (query->session->thread == TRACE_NONE)
+		*value = dx_error(query, "the process has no thread");
+	else
+		*value = dx_id_object(query, &dx_thread_class, query->session->thread);
+}
+
+static void user_variables(struct dx_query *query, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_object(&dx_variables_class, NULL);
+}
+
+static void current_frame(struct dx_query *query, struct dx_value *value)
+{
+	*value = dx_error(query, "there is no current frame: a trace has the stacks of heap calls, which are their "
+				 "member Stack, and no registers or locals");
+}
+
+static void current_teb(struct dx_query *query, struct dx_value *value)
+{
+	*value = dx_error(query, "there is no thread environment block: a trace has no memory of the program");
+}
+
+const struct dx_builtin dx_builtins[] = {
+	{"cursession", &dx_session_class, current_session, "the trace"},
+	{"curprocess", &dx_process_class, current_process, "the current process: at first, the trace's first one"},
+	{"curthread", &dx_thread_class, current_thread, "the current thread: at first, the first one of the process"},
+	{"vars", &dx_variables_class, user_variables, "the user variables"},
+	{"curframe", NULL, current_frame, "an error: a trace has no current frame"},
+	{"teb", NULL, current_teb, "an error: a trace has no thread environment block"},
+	{0},
+};
+
+/* ---- methods ---- */
+
+static bool wants_nested(const struct dx_method_call *call)
+{
+	return call->count && !dx_is_true(&call->arguments[0]);
+}
+
+static void call_heap(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	uint32_t process = call->receiver.data ? dx_id_of(&call->receiver) : TRACE_NONE;
+	*result = dx_events(query, process, wants_nested(call), call->column);
+}
+
+static void call_memory(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	*result =
+		dx_error(query, "%s: no accesses to memory are recorded: xheap records heap calls, each with its stack",
+			 call->method->name);
+}
+
+static void call_remove(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	if (!dx_session_remove(query->session, call->arguments[0].text))
+		*result = dx_error(query, "there is no variable %s", call->arguments[0].text);
+}
+
+static void call_create(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	const struct dx_value *arguments = call->arguments;
+	uint64_t step = call->count > 2 ? arguments[2].number : 0;
+	if (strcmp(arguments[0].text, "Debugger.Models.TTD.Position") != 0)
+		*result = dx_error(query, "@$create makes Debugger.Models.TTD.Position, not %s", arguments[0].text);
+	else if (call->count < 2 || arguments[1].kind != DX_NUMBER ||
+		 (call->count > 2 && arguments[2].kind != DX_NUMBER) || step > UINT32_MAX)
+		*result = dx_error(query, "a position is made of a sequence number and a step");
+	else
+		*result = dx_position(arguments[1].number > INT64_MAX && !arguments[1].is_signed
+					      ? INT64_MAX
+					      : (int64_t)arguments[1].number,
+				      (uint32_t)step);
+}
+
+static void call_position(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	if (!dx_position_parse(call->arguments[0].text, result))
+		*result = dx_error(query, "%s is no position SEQUENCE:STEP in hexadecimal", call->arguments[0].text);
+}
+
+static void call_set_position(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	const struct dx_value *to = &call->arguments[0];
+	struct dx_value position;
+	double percent = to->kind == DX_REAL ? to->real : to->kind == DX_NUMBER ? (double)to->number : -1;
+	if (to->kind == DX_POSITION)
+		position = *to;
+	else if (percent >= 0 && percent <= 100)
+		position = dx_position_at_percent(query, percent);
+	else if (to->kind != DX_TEXT || !dx_position_parse(to->text, &position)) {
+		*result = dx_error(query, "SetPosition takes 0 to 100, or \"SEQUENCE:STEP\"");
+		return;
+	}
+	dx_position_seek(query, &position);
+}
+
+static void call_switch_process(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	(void)result;
+	dx_session_switch(query->session, dx_id_of(&call->receiver), TRACE_NONE);
+}
+
+static void call_switch_thread(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	uint32_t thread = dx_id_of(&call->receiver);
+	(void)result;
+	dx_session_switch(query->session, query->session->dictionary->threads[thread].process, thread);
+}
+
+#define OF(owner, name, arguments, kind, class, call, shown, help) \
+	{ \
+		name, DX_OF_CLASS, &(owner), arguments, DX_RESULT_KIND, kind, class, NULL, call, shown, help \
+	}
+
+const struct dx_method dx_methods_of_traces[] = {
+	OF(dx_data_class, "Heap", "?b", DX_SEQUENCE, &dx_heap_class, call_heap, "[false]",
+	   "the heap calls; Heap(false): also those of heaps that lie in others"),
+	OF(dx_session_ttd_class, "Memory", "v*", DX_ANY, NULL, call_memory, "begin, end, mask",
+	   "an error: not recorded"),
+	OF(dx_session_ttd_class, "MemoryForPositionRange", "v*", DX_ANY, NULL, call_memory,
+	   "begin, end, mask, min, max", "an error: not recorded"),
+	OF(dx_session_ttd_class, "Calls", "t*", DX_SEQUENCE, &dx_call_class, dx_calls, "\"image!function\", ...",
+	   "the calls of heap functions; names may have * and ?"),
+	OF(dx_process_ttd_class, "Calls", "t*", DX_SEQUENCE, &dx_call_class, dx_calls, "\"image!function\", ...",
+	   "the same, of this process"),
+	OF(dx_process_ttd_class, "Memory", "v*", DX_ANY, NULL, call_memory, "begin, end, mask",
+	   "an error: not recorded"),
+	OF(dx_process_ttd_class, "MemoryForPositionRange", "v*", DX_ANY, NULL, call_memory,
+	   "begin, end, mask, min, max", "an error: not recorded"),
+	OF(dx_process_ttd_class, "NextMemoryAccess", "v*", DX_ANY, NULL, call_memory, "mask, address, size",
+	   "an error: not recorded"),
+	OF(dx_process_ttd_class, "PrevMemoryAccess", "v*", DX_ANY, NULL, call_memory, "mask, address, size",
+	   "an error: not recorded"),
+	OF(dx_session_ttd_class, "SetPosition", "v", DX_ABSENT, NULL, call_set_position, "percent or \"SEQUENCE:STEP\"",
+	   "moves the current position"),
+	OF(dx_process_ttd_class, "SetPosition", "v", DX_ABSENT, NULL, call_set_position, "percent or \"SEQUENCE:STEP\"",
+	   "moves the current position"),
+	OF(dx_process_class, "SwitchTo", "", DX_ABSENT, NULL, call_switch_process, "",
+	   "makes it the current process, @$curprocess"),
+	OF(dx_thread_class, "SwitchTo", "", DX_ABSENT, NULL, call_switch_thread, "",
+	   "makes it the current thread, @$curthread, and its process the current one"),
+	OF(dx_variables_class, "Remove", "t", DX_ABSENT, NULL, call_remove, "name", "removes a variable"),
+	{"create", DX_OF_NOTHING, NULL, "t?vv", DX_RESULT_KIND, DX_POSITION, NULL, NULL, call_create,
+	 "\"Debugger.Models.TTD.Position\", sequence [, step]", "a position"},
+	{"position", DX_OF_NOTHING, NULL, "t", DX_RESULT_KIND, DX_POSITION, NULL, NULL, call_position,
+	 "\"SEQUENCE:STEP\"", "the position that a text names (not in the documents)"},
+	{0},
+};

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+#include "dx/model/positions.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "dx/model/objects.h"
+#include "dx/model/points.h"
+
+enum { NS_PER_S = 1000000000, PERCENT = 100 };
+
+/* ---- members ---- */
+
+static void get_sequence(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_signed(object->sequence_ns);
+	if (object->sequence_ns == INT64_MAX)
+		*value = dx_number(UINT64_C(0xFFFFFFFFFFFFFFFE));
+}
+
+static void get_steps(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_number(object->step);
+}
+
+static double percent_of(const struct dx_query *query, const struct dx_value *position)
+{
+	int64_t duration_ns = query->session->dictionary->duration_ns;
+	if (position->sequence_ns == INT64_MAX)
+		return PERCENT;
+	return duration_ns > 0 ? PERCENT * (double)position->sequence_ns / (double)duration_ns : 0;
+}
+
+static void get_percent(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	*value = dx_real(percent_of(query, object));
+}
+
+static void get_exact(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_bool(!object->is_estimated);
+}
+
+static const struct dx_member position_members[] = {
+	{"Sequence", DX_NUMBER, 0, get_sequence, NULL, "nanoseconds from the trace's start"},
+	{"Steps", DX_NUMBER, 0, get_steps, NULL,
+	 "the place, from 1, among the points of that nanosecond; 0x0: before all of them"},
+	{"Percent", DX_REAL, 0, get_percent, NULL, "the part of the trace that lies before"},
+	{"IsExact", DX_BOOL, DX_MEMBER_EXTRA, get_exact, NULL,
+	 "false: the point of the call less or plus its duration, which is rounded"},
+	{0},
+};
+
+const struct dx_class dx_position_class = {
+	.name = "Position", .help = "an instant of a trace", .members = position_members};
+
+/* ---- ranges ---- */
+
+static void get_min(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = ((const struct dx_position_range *)object->data)->min;
+}
+
+static void get_max(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = ((const struct dx_position_range *)object->data)->max;
+}
+
+static const struct dx_member range_members[] = {
+	{"MinPosition", DX_POSITION, 0, get_min, &dx_position_class, "the first position"},
+	{"MaxPosition", DX_POSITION, 0, get_max, &dx_position_class, "the last position"},
+	{0},
+};
+
+static const char *range_show(struct dx_query *query, const struct dx_value *object)
+{
+	const struct dx_position_range *range = object->data;
+	return dx_format(query->arena, "[%s, %s]", dx_position_text(query->arena, &range->min),
+			 dx_position_text(query->arena, &range->max));
+}
+
+const struct dx_class dx_position_range_class = {.name = "PositionRange",
+						 .help = "the time from one position to another",
+						 .members = range_members,
+						 .data_bytes = sizeof(struct dx_position_range),
+						 .show = range_show};
+
+struct dx_value dx_position_range(struct dx_query *query, struct dx_value min, struct dx_value max)
+{
+	struct dx_position_range *range = dx_new(query->arena, struct dx_position_range, 1);
+	*range = (struct dx_position_range){min, max};
+	return dx_object(&dx_position_range_class, range);
+}
+
+/* ---- the current position ---- */
+
+/* A block that ends with its process is still there at this position. */
+static struct dx_value process_end(struct dx_query *query, uint32_t process)
+{
+	struct dx_session *session = query->session;
+	struct dx_points points;
+	struct diag diag = {""};
+	if (!trace_process_end_is_known(&session->dictionary->processes[process]) || !dx_session_table(session))
+		return dx_position(INT64_MAX, 0);
+	int64_t end_ns = session->table->processes[process].end_ns;
+	if (dx_points_at(&points, session->trace, end_ns, &diag))
+		dx_stop(query, -1, "%s", diag.text);
+	uint32_t step = points.count ? points.items[points.count - 1].step + 1 : 0;
+	dx_points_fini(&points);
+	return dx_position(end_ns, step);
+}
+
+struct dx_value dx_position_current(struct dx_query *query, uint32_t process)
+{
+	if (query->session->position.kind == DX_POSITION)
+		return query->session->position;
+	return process == TRACE_NONE ? dx_position(INT64_MAX, 0) : process_end(query, process);
+}
+
+/* ---- methods ---- */
+
+void dx_position_seek(struct dx_query *query, const struct dx_value *position)
+{
+	struct dx_session *session = query->session;
+	bool is_behind = position->sequence_ns > session->dictionary->duration_ns;
+	session->position = is_behind ? dx_position(INT64_MAX, 0) : *position;
+	if (session->out)
+		sink_format(session->out, "Position: %s (%.2f %%)\n",
+			    dx_position_text(query->arena, &session->position), percent_of(query, &session->position));
+}
+
+struct dx_value dx_position_at_percent(struct dx_query *query, double percent)
+{
+	int64_t duration_ns = query->session->dictionary->duration_ns;
+	return dx_position(percent >= PERCENT ? duration_ns : (int64_t)((double)duration_ns * percent / PERCENT), 0);
+}
+
+static void call_seek(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	dx_position_seek(query, &call->receiver);
+	*result = (struct dx_value){.kind = DX_ABSENT};
+}
+
+struct dx_value dx_position_system_time(struct dx_query *query, const struct dx_value *position)
+{
+	char text[64] = "";
+	int64_t at_ns, start_ns = query->session->dictionary->start_realtime_ns;
+	int64_t sequence_ns =
+		position->sequence_ns == INT64_MAX ? query->session->dictionary->duration_ns : position->sequence_ns;
+	struct tm tm;
+	if (__builtin_add_overflow(start_ns, sequence_ns, &at_ns))
+		return dx_error(query, "the time is beyond the calendar");
+	time_t seconds = at_ns / NS_PER_S - (at_ns % NS_PER_S < 0);
+	int64_t rest_ns = at_ns - (int64_t)seconds * NS_PER_S;
+	if (!gmtime_r(&seconds, &tm) || !strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm))
+		return dx_error(query, "the time is beyond the calendar");
+	return dx_text(dx_format(query->arena, "%s.%09" PRId64 " UTC", text, rest_ns));
+}
+
+static void call_system_time(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	*result = dx_position_system_time(query, &call->receiver);
+}
+
+const struct dx_method dx_methods_of_positions[] = {
+	{"SeekTo", DX_OF_POSITION, NULL, "", DX_RESULT_KIND, DX_ABSENT, NULL, NULL, call_seek, "",
+	 "makes this the current position"},
+	{"ToSystemTime", DX_OF_POSITION, NULL, "", DX_RESULT_KIND, DX_TEXT, NULL, NULL, call_system_time, "",
+	 "the approximate time of day, UTC"},
+	{0},
+};

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+/* Ready questions: searches and sums that users ask for most, as methods of Data and Utility. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/memory.h"
+#include "dx/model/block_pass.h"
+#include "dx/model/faults.h"
+#include "dx/model/positions.h"
+
+enum { CHOSEN_MAX = 1 << 20 };
+
+static uint32_t process_of(const struct dx_method_call *call)
+{
+	return call->receiver.data ? dx_id_of(&call->receiver) : TRACE_NONE;
+}
+
+static uint64_t count_of(const struct dx_value *value)
+{
+	if (value->kind == DX_REAL)
+		return value->real > 0 ? (uint64_t)value->real : 0;
+	return value->is_signed && (int64_t)value->number < 0 ? 0 : value->number;
+}
+
+/* ---- heap calls ---- */
+
+/* Events for which a condition holds. arguments: address; or duration. */
+enum { FILTER_ADDRESS, FILTER_DURATION };
+
+static bool event_contains(const struct dx_event *event, uint64_t address)
+{
+	uint64_t size = event->kind == EVENT_FREE || !event->size ? 1 : event->size;
+	if (event->kind > EVENT_FREE || !event->address)
+		return false;
+	return address >= event->address && address - event->address < size;
+}
+
+static bool filter_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
+{
+	const struct dx_value *arguments = iterator->sequence->arguments;
+	for (;;) {
+		struct dx_mark mark = dx_mark(query->arena);
+		if (!dx_next(query, iterator->source, element))
+			return false;
+		if (element->value.kind == DX_ERROR)
+			return true;
+		const struct dx_event *event = element->value.data;
+		bool has_duration = !(event->flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT));
+		bool passes = arguments[0].number == FILTER_ADDRESS
+				      ? event_contains(event, arguments[1].number)
+				      : has_duration && event->duration_ns >= 0 &&
+						(uint64_t)event->duration_ns >= arguments[1].number;
+		if (passes)
+			return true;
+		dx_release(query->arena, mark);
+	}
+}
+
+static const struct dx_operator filter_operator = {.name = "Heap", .next = filter_next};
+
+static struct dx_value filtered(struct dx_query *query, uint32_t process, uint64_t filter, uint64_t number, int column)
+{
+	struct dx_value events = dx_events(query, process, true, column);
+	struct dx_sequence *sequence = dx_sequence_new(query, &filter_operator, events.sequence, column);
+	sequence->argument_count = 2;
+	sequence->arguments[0] = dx_number(filter);
+	sequence->arguments[1] = dx_number(number);
+	return dx_sequence_value(sequence);
+}
+
+/* By process, then position: one pass for each process if there are several. */
+static void call_get_address(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	uint64_t address = count_of(&call->arguments[0]);
+	uint32_t process = process_of(call), count = query->session->dictionary->process_count;
+	if (process != TRACE_NONE || count < 2) {
+		*result = filtered(query, process, FILTER_ADDRESS, address, call->column);
+		return;
+	}
+	struct dx_list *list = dx_list_new(query, query->arena);
+	struct dx_element element;
+	struct dx_value all = filtered(query, TRACE_NONE, FILTER_ADDRESS, address, call->column);
+	struct dx_iterator *iterator = dx_open(query, all.sequence);
+	for (;;) {
+		struct dx_mark mark = dx_mark(query->arena);
+		if (!dx_next(query, iterator, &element))
+			break;
+		dx_list_add(list, &element);
+		dx_release(query->arena, mark);
+	}
+	struct dx_list *sorted = dx_list_new(query, query->arena);
+	for (uint32_t id = 0; id < count; id++)
+		for (uint32_t i = 0; i < dx_list_count(list); i++) {
+			const struct dx_element *at = &dx_list_elements(list)[i];
+			bool is_of =
+				at->value.kind == DX_OBJECT && ((const struct dx_event *)at->value.data)->process == id;
+			if (is_of || (at->value.kind == DX_ERROR && id + 1 == count))
+				dx_list_add(sorted, at);
+		}
+	*result = dx_list_value(query, sorted, 0, dx_list_count(sorted));
+}
+
+static void call_slow(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	*result = filtered(query, process_of(call), FILTER_DURATION, count_of(&call->arguments[0]), call->column);
+}
+
+static void call_analyze(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	static const char *const names[] = {"State", "Address", "Free", "History"};
+	uint32_t count, process = process_of(call);
+	const struct dx_fault *faults = dx_faults_find(query, &count);
+	query->session->uses |= 1u << DX_USE_CALLS;
+	struct dx_list *list = dx_list_new(query, query->arena);
+	for (uint32_t i = 0; i < count && dx_step(query, "HeapAnalyze", call->column); i++) {
+		const struct dx_event *event = &faults[i].event;
+		uint64_t address = event->kind == EVENT_REALLOC ? event->previous : event->address;
+		if (process != TRACE_NONE && process != event->process)
+			continue;
+		const struct dx_value values[] = {
+			dx_text(faults[i].kind == DX_FAULT_DOUBLE ? "double" : "unknown"), dx_address(address),
+			dx_object(&dx_heap_class, event),
+			filtered(query, event->process, FILTER_ADDRESS, address, call->column)};
+		const struct dx_record record = {4, names, values};
+		const struct dx_element element = {dx_object(&dx_record_class, &record), dx_number(event->number)};
+		dx_list_add(list, &element);
+	}
+	*result = dx_list_value(query, list, 0, dx_list_count(list));
+}
+
+/* ---- allocations ---- */
+
+static void call_allocations(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	*result = dx_blocks(query, process_of(call), DX_BLOCKS_ALL, dx_position(0, 0), call->column);
+}
+
+static void call_live(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	struct dx_value position = call->count ? call->arguments[0] : dx_position_current(query, process_of(call));
+	*result = dx_blocks(query, process_of(call), DX_BLOCKS_LIVE, position, call->column);
+}
+
+static void call_cross(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	*result = dx_blocks(query, process_of(call), DX_BLOCKS_CROSS, dx_position(0, 0), call->column);
+}
+
+/* The blocks with the greatest keys, in their order; of equal ones the earlier block first. */
+static uint64_t size_key(const struct dx_block *block)
+{
+	return block->row.size_bytes;
+}
+
+static uint64_t lifetime_key(const struct dx_block *block)
+{
+	int64_t lifetime_ns = heap_lifetime_ns(&block->row);
+	return lifetime_ns > 0 ? (uint64_t)lifetime_ns : 0;
+}
+
+struct chosen_block {
+	uint64_t key;
+	struct dx_block block;
+};
+
+static bool is_better(const struct chosen_block *one, const struct chosen_block *other)
+{
+	return one->key != other->key ? one->key > other->key : one->block.number < other->block.number;
+}
+
+/* A heap with the least of the chosen ones at its top. */
+static void sift_down(struct chosen_block *items, uint64_t count, uint64_t at)
+{
+	for (uint64_t child; (child = 2 * at + 1) < count; at = child) {
+		if (child + 1 < count && is_better(&items[child], &items[child + 1]))
+			child++;
+		if (!is_better(&items[at], &items[child]))
+			return;
+		struct chosen_block swapped = items[at];
+		items[at] = items[child];
+		items[child] = swapped;
+	}
+}
+
+static int better_first(const void *one, const void *other)
+{
+	return is_better(one, other) ? -1 : is_better(other, one);
+}
+
+static void find_greatest(struct dx_query *query, struct dx_method_call *call,
+			  uint64_t (*key)(const struct dx_block *block), struct dx_value *result)
+{
+	uint64_t most = call->count ? count_of(&call->arguments[0]) : 10, count = 0;
+	struct dx_block_pass pass = {.has_scan = false};
+	struct dx_list *list = dx_list_new(query, query->arena);
+	struct chosen_block next;
+	if (most > CHOSEN_MAX || !dx_has_room(query->arena, most * sizeof(next))) {
+		*result = dx_error(query, "%s: so many do not fit into the memory of the query", call->method->name);
+		return;
+	}
+	struct chosen_block *items = memory_resize(NULL, most + 1, sizeof(*items));
+	query->session->uses |= 1u << DX_USE_BLOCKS;
+	dx_block_pass_begin(&pass, query, process_of(call), DX_BLOCKS_ALL, dx_position(0, 0));
+	while (most && dx_block_pass_next(&pass, query, &next.block)) {
+		next.key = key(&next.block);
+		if (count < most) {
+			items[count++] = next;
+			for (uint64_t at = count / 2; count == most && at-- > 0;)
+				sift_down(items, count, at);
+		} else if (is_better(&next, &items[0])) {
+			items[0] = next;
+			sift_down(items, count, 0);
+		}
+	}
+	dx_block_pass_end(&pass);
+	qsort(items, count, sizeof(*items), better_first);
+	for (uint64_t i = 0; i < count; i++) {
+		const struct dx_element element = {dx_object(&dx_allocation_class, &items[i].block),
+						   dx_number(items[i].block.number)};
+		dx_list_add(list, &element);
+	}
+	free(items);
+	*result = dx_list_value(query, list, 0, dx_list_count(list));
+}
+
+static void call_largest(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	find_greatest(query, call, size_key, result);
+}
+
+static void call_longest(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	find_greatest(query, call, lifetime_key, result);
+}
+
+/* ---- sums by stack ---- */
+
+static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	const struct dx_stack_row *row = object->data;
+	char *text = heap_names_text(dx_session_names(query->session), (uint32_t)row->node, 0);
+	*value = dx_text(dx_copy_text(query->arena, text, strlen(text)));
+	free(text);
+}
+
+static void get_count(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_signed(((const struct dx_stack_row *)object->data)->count);
+}
+
+static void get_bytes(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+{
+	(void)query;
+	*value = dx_signed(((const struct dx_stack_row *)object->data)->bytes);
+}
+
+static const struct dx_member stack_members[] = {
+	{"Count", DX_NUMBER, 0, get_count, NULL, "blocks; of Growth: more blocks, below zero if less"},
+	{"Bytes", DX_NUMBER, 0, get_bytes, NULL, "their bytes"},
+	{"Stack", DX_TEXT, 0, get_stack, NULL, "the frames of their allocations, innermost first, joined by ;"},
+	{0},
+};
+
+const struct dx_class dx_stack_row_class = {.name = "StackSum",
+					    .help = "blocks of one stack",
+					    .members = stack_members,
+					    .data_bytes = sizeof(struct dx_stack_row)};
+
+struct stack_sums {
+	struct map by_node; /* of a node of the names' tree: its row plus one */
+	struct dx_stack_row *rows;
+	uint32_t count;
+	size_t capacity;
+	uint32_t *nodes; /* by site: its node plus one; 0: not known yet */
+};
+
+static void sums_add(struct dx_query *query, struct stack_sums *sums, const struct dx_block *block, int sign)
+{
+	struct dx_session *session = query->session;
+	bool added;
+	if (!sums->nodes)
+		sums->nodes = memory_zeroed((size_t)session->table->site_count + 1, sizeof(*sums->nodes));
+	uint32_t *node = &sums->nodes[block->row.site];
+	if (!*node)
+		*node = heap_names_site(dx_session_names(session), &session->table->sites[block->row.site]) + 1;
+	uint32_t *row = map_add(&sums->by_node, *node - 1, &added);
+	if (added) {
+		memory_grow(sums->rows, sums->count, sums->capacity);
+		sums->rows[sums->count++] = (struct dx_stack_row){.node = *node - 1};
+		*row = sums->count - 1;
+	}
+	sums->rows[*row].count += sign;
+	sums->rows[*row].bytes += sign * (int64_t)block->row.size_bytes;
+}
+
+static void sums_pass(struct dx_query *query, struct stack_sums *sums, uint32_t process, enum dx_block_choice choice,
+		      const struct dx_value *position, uint8_t flags, int sign)
+{
+	struct dx_block_pass pass = {.has_scan = false};
+	struct dx_block block;
+	query->session->uses |= 1u << (choice == DX_BLOCKS_LIVE ? DX_USE_LIVE_SUMS : DX_USE_BLOCKS);
+	dx_block_pass_begin(&pass, query, process, choice, position ? *position : dx_position(0, 0));
+	while (dx_block_pass_next(&pass, query, &block))
+		if ((block.row.flags & flags) == flags)
+			sums_add(query, sums, &block, sign);
+	dx_block_pass_end(&pass);
+}
+
+static int by_bytes(const void *one, const void *other)
+{
+	const struct dx_stack_row *a = one, *b = other;
+	if (a->bytes != b->bytes)
+		return a->bytes > b->bytes ? -1 : 1;
+	if (a->count != b->count)
+		return a->count > b->count ? -1 : 1;
+	return (a->node > b->node) - (a->node < b->node);
+}
+
+static int by_count(const void *one, const void *other)
+{
+	const struct dx_stack_row *a = one, *b = other;
+	return a->count != b->count ? (a->count > b->count ? -1 : 1) : by_bytes(one, other);
+}
+
+static struct dx_value sums_end(struct dx_query *query, struct stack_sums *sums,
+				int (*order)(const void *one, const void *other))
+{
+	struct dx_list *list = dx_list_new(query, query->arena);
+	uint64_t number = 0;
+	if (sums->count)
+		qsort(sums->rows, sums->count, sizeof(*sums->rows), order);
+	for (uint32_t i = 0; i < sums->count; i++) {
+		const struct dx_element element = {dx_object(&dx_stack_row_class, &sums->rows[i]), dx_number(number)};
+		if (!sums->rows[i].count && !sums->rows[i].bytes)
+			continue;
+		number++;
+		dx_list_add(list, &element);
+	}
+	map_fini(&sums->by_node);
+	free(sums->rows);
+	free(sums->nodes);
+	return dx_list_value(query, list, 0, dx_list_count(list));
+}
+
+struct dx_value dx_live_by_stack(struct dx_query *query, uint32_t process, struct dx_value position)
+{
+	struct stack_sums sums = {.count = 0};
+	sums_pass(query, &sums, process, DX_BLOCKS_LIVE, &position, 0, 1);
+	return sums_end(query, &sums, by_bytes);
+}
+
+static void call_leaks(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	struct stack_sums sums = {.count = 0};
+	sums_pass(query, &sums, process_of(call), DX_BLOCKS_OUTSTANDING, NULL, 0, 1);
+	*result = sums_end(query, &sums, by_bytes);
+}
+
+static void call_growth(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	struct stack_sums sums = {.count = 0};
+	struct dx_value end = dx_position(INT64_MAX, 0);
+	sums_pass(query, &sums, process_of(call), DX_BLOCKS_LIVE, &call->arguments[0], 0, -1);
+	sums_pass(query, &sums, process_of(call), DX_BLOCKS_LIVE, call->count > 1 ? &call->arguments[1] : &end, 0, 1);
+	*result = sums_end(query, &sums, by_bytes);
+}
+
+static void call_churn(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	struct stack_sums sums = {.count = 0};
+	sums_pass(query, &sums, process_of(call), DX_BLOCKS_ALL, NULL, HEAP_REALLOC, 1);
+	*result = sums_end(query, &sums, by_count);
+}
+
+static void call_frequent(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
+{
+	struct stack_sums sums = {.count = 0};
+	sums_pass(query, &sums, process_of(call), DX_BLOCKS_ALL, NULL, 0, 1);
+	*result = sums_end(query, &sums, by_count);
+}
+
+#define OF(owner, word, arguments, class, call, shown, help) \
+	{ \
+		word, DX_OF_CLASS, &(owner), arguments, DX_RESULT_KIND, DX_SEQUENCE, class, NULL, call, shown, help \
+	}
+
+const struct dx_method dx_methods_of_questions[] = {
+	OF(dx_utility_class, "GetHeapAddress", "n", &dx_heap_class, call_get_address, "address",
+	   "the heap calls whose block has the address: its whole history"),
+	OF(dx_data_class, "HeapAnalyze", "", NULL, call_analyze, "",
+	   "double frees and frees of unknown addresses, each with the history of its address"),
+	OF(dx_utility_class, "HeapAnalyze", "", NULL, call_analyze, "", "the same"),
+	OF(dx_data_class, "Allocations", "", &dx_allocation_class, call_allocations, "",
+	   "the blocks that were allocated, each with its end"),
+	OF(dx_data_class, "Live", "?p", &dx_allocation_class, call_live, "[position]",
+	   "the blocks that were there at the position, or at the current one; until one is set, at the end"),
+	OF(dx_data_class, "Leaks", "", &dx_stack_row_class, call_leaks, "",
+	   "blocks that were never freed, by stack, most bytes first"),
+	OF(dx_data_class, "Growth", "p?p", &dx_stack_row_class, call_growth, "position [, position]",
+	   "by stack: what is live at the second position, or at the end, less what is live at the first one"),
+	OF(dx_data_class, "FreedByOtherThread", "", &dx_allocation_class, call_cross, "",
+	   "blocks that one thread allocated and another one freed"),
+	OF(dx_data_class, "ReallocChurn", "", &dx_stack_row_class, call_churn, "",
+	   "blocks that a realloc made of others, by stack, most reallocs first"),
+	OF(dx_data_class, "MostFrequent", "", &dx_stack_row_class, call_frequent, "",
+	   "all allocations by stack, most blocks first"),
+	OF(dx_data_class, "Largest", "?n", &dx_allocation_class, call_largest, "[count]",
+	   "the largest blocks: 10, or this count"),
+	OF(dx_data_class, "Longest", "?n", &dx_allocation_class, call_longest, "[count]",
+	   "the blocks that lived longest: 10, or this count"),
+	OF(dx_data_class, "SlowCalls", "n", &dx_heap_class, call_slow, "nanoseconds",
+	   "heap calls that took at least this time"),
+	{0},
+};

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Turns a chain of Where, OrderBy, Skip, Take and Select over Heap() or Allocations() into a plan. Not for traces with
+ * gaps, whose errors count, too, and have a place among the events; nor for heaps in other heaps, unless Heap(false)
+ * asks for them: the interpreter does those.
+ */
+#include "dx/plans/pipeline.h"
+
+#include <errno.h>
+
+#include "dx/model/block_pass.h"
+#include "dx/run/operators.h"
+
+enum { ORDERS_MAX = 8 };
+
+/* An order of a sequence, outermost first. */
+struct orders {
+	const struct dx_sequence *steps[ORDERS_MAX];
+	uint32_t count;
+};
+
+static bool is_then(const struct dx_operator *operation)
+{
+	return operation == &dx_then_operator || operation == &dx_then_descending_operator;
+}
+
+static bool is_order(const struct dx_operator *operation)
+{
+	return is_then(operation) || operation == &dx_order_operator || operation == &dx_order_descending_operator;
+}
+
+static bool is_descending(const struct dx_operator *operation)
+{
+	return operation == &dx_order_descending_operator || operation == &dx_then_descending_operator;
+}
+
+/* ---- the source ---- */
+
+static bool source_make(const struct dx_plan_making *making, const struct dx_sequence *source)
+{
+	const struct trace_dictionary *dictionary = making->query->session->dictionary;
+	struct plan *plan = making->plan;
+	bool with_nested;
+	if (dx_blocks_are_all(source)) {
+		plan_init(plan, COLUMNS_OF_ALLOCATIONS);
+		uint32_t flag = plan_apply(plan, PLAN_BITS_AND, plan_column(plan, COLUMN_FLAGS),
+					   plan_number(plan, HEAP_EARLIER), PLAN_NOTHING);
+		plan->filter = plan_apply(plan, PLAN_EQUAL, flag, plan_number(plan, 0), PLAN_NOTHING);
+		/* The session has said why. */
+		if (!dx_session_table(making->query->session))
+			dx_stop(making->query, -1, "the allocations of the trace cannot be found");
+		return !making->query->is_stopped;
+	}
+	plan_init(plan, COLUMNS_OF_EVENTS);
+	plan->filter = plan_apply(plan, PLAN_AT_MOST, plan_column(plan, COLUMN_ACTION),
+				  plan_number(plan, EVENT_PROTECT), PLAN_NOTHING);
+	return dx_events_are_all(source, &with_nested) && !dictionary->gap_count &&
+	       (with_nested || !trace_has_annotations(dictionary));
+}
+
+static const struct dx_sequence *source_of(const struct dx_sequence *sequence)
+{
+	while (sequence->source)
+		sequence = sequence->source;
+	return sequence;
+}
+
+/* ---- the chain ---- */
+
+/* What is behind this Skip or Take leaves `skip` rows out and shows `limit`: now of the rows before it. */
+static void rows_cut(struct plan *plan, const struct dx_sequence *sequence)
+{
+	uint64_t count = dx_count_of(&sequence->arguments[0]);
+	if (sequence->operation == &dx_take_operator) {
+		uint64_t left = count > plan->skip ? count - plan->skip : 0;
+		plan->limit = left < plan->limit ? left : plan->limit;
+	} else if (__builtin_add_overflow(plan->skip, count, &plan->skip)) {
+		plan->skip = UINT64_MAX;
+	}
+}
+
+static bool order_take(struct orders *orders, const struct dx_sequence *sequence)
+{
+	if (orders->count == ORDERS_MAX || sequence->argument_count != 1 ||
+	    (is_then(sequence->operation) && !is_order(sequence->source->operation)))
+		return false;
+	orders->steps[orders->count++] = sequence;
+	return true;
+}
+
+/* Make each order an output and an order of the plan. An OrderBy goes before those of an OrderBy within it, whose order
+   its equal rows keep; and ThenBy behind its OrderBy:
+
+       OrderBy(a).ThenBy(b).OrderBy(c).ThenBy(d)     is c, d, a, b     and comes as d, c, b, a */
+static bool orders_make(const struct dx_plan_making *making, const struct orders *orders)
+{
+	for (uint32_t first = 0, end; first < orders->count; first = end) {
+		for (end = first; is_then(orders->steps[end]->operation);)
+			end++;
+		end++;
+		for (uint32_t i = end; i-- > first;) {
+			struct dx_plan_member key = dx_plan_lambda_member(making, &orders->steps[i]->arguments[0]);
+			if (key.node == PLAN_NOTHING || !dx_plan_has_order(key.shape) ||
+			    !plan_output(making->plan, key.node) ||
+			    !plan_order(making->plan, making->plan->output_count - 1,
+					is_descending(orders->steps[i]->operation)))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool condition_take(const struct dx_plan_making *making, const struct dx_sequence *sequence)
+{
+	struct plan *plan = making->plan;
+	uint32_t condition = dx_plan_condition(making, &sequence->arguments[0]);
+	plan->filter = condition == PLAN_NOTHING ? PLAN_NOTHING
+						 : plan_apply(plan, PLAN_AND, plan->filter, condition, PLAN_NOTHING);
+	return plan->filter != PLAN_NOTHING;
+}
+
+bool dx_pipeline_make(struct dx_pipeline *pipeline, const struct dx_plan_making *making,
+		      const struct dx_sequence *sequence)
+{
+	struct orders orders = {.count = 0};
+	*pipeline = (struct dx_pipeline){.source = source_of(sequence)};
+	*making->plan = (struct plan){.filter = PLAN_NOTHING};
+	if (!source_make(making, pipeline->source))
+		return false;
+	if (sequence->operation == &dx_select_operator) {
+		pipeline->selection = sequence;
+		sequence = sequence->source;
+	}
+	for (; sequence->operation == &dx_skip_operator || sequence->operation == &dx_take_operator;
+	     sequence = sequence->source)
+		rows_cut(making->plan, sequence);
+	/* Conditions without errors may stand before an order as well as behind it. */
+	for (; sequence != pipeline->source; sequence = sequence->source) {
+		if (sequence->operation == &dx_where_operator && condition_take(making, sequence))
+			pipeline->condition_count++;
+		else if (!is_order(sequence->operation) || !order_take(&orders, sequence))
+			return false;
+	}
+	pipeline->order_count = orders.count;
+	return orders_make(making, &orders);
+}
+
+/* ---- running ---- */
+
+bool dx_pipeline_target(struct dx_query *query, const struct plan *plan, struct plan_target *target)
+{
+	*target =
+		(struct plan_target){.trace = query->session->trace,
+				     .table = plan->source == COLUMNS_OF_ALLOCATIONS ? dx_session_table(query->session)
+										     : query->session->table,
+				     .memory_bytes = query->budget.limit_bytes,
+				     .is_cancelled = query->is_cancelled};
+	return plan->source == COLUMNS_OF_EVENTS || target->table;
+}
+
+/* Read on to the event with this number. */
+static bool event_read(struct dx_query *query, struct dx_object_reader *reader, uint64_t number)
+{
+	struct diag diag = {""};
+	int status = 1;
+	if (!reader->events)
+		reader->events = dx_event_reader_new(query->session->trace);
+	do
+		status = dx_event_reader_next(reader->events, &reader->event, &diag);
+	while (status > 0 && reader->event.number < number && dx_step(query, "Heap", reader->source->column));
+	if (status < 0)
+		dx_stop(query, reader->source->column, "%s", diag.text);
+	return status > 0 && reader->event.number == number;
+}
+
+bool dx_object_read(struct dx_query *query, struct dx_object_reader *reader, uint64_t number,
+		    struct dx_element *element)
+{
+	*element = (struct dx_element){.index = dx_number(number)};
+	if (dx_blocks_are_all(reader->source)) {
+		element->value = dx_block_at(query, (uint32_t)number);
+		return true;
+	}
+	if (!event_read(query, reader, number))
+		return false;
+	struct dx_event *kept = dx_new(query->arena, struct dx_event, 1);
+	*kept = reader->event;
+	element->value = dx_object(&dx_heap_class, kept);
+	return true;
+}
+
+void dx_object_reader_end(struct dx_object_reader *reader)
+{
+	dx_event_reader_free(reader->events);
+	reader->events = NULL;
+}
+
+void dx_pipeline_failed(struct dx_query *query, const struct dx_sequence *sequence, int status, const char *reason)
+{
+	if (status == -EIO)
+		dx_stop(query, -1, "the index of the trace is damaged: ask again with -noIndex");
+	else if (status == -ECANCELED)
+		dx_stop(query, -1, "interrupted");
+	else
+		dx_stop(query, sequence->column, "%s", reason);
+}

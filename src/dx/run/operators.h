@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/** Methods of collections and texts, and the operators among them that a plan can do, too. */
+#ifndef XHEAP_DX_OPERATORS_H
+#define XHEAP_DX_OPERATORS_H
+
+#include "dx/core/methods.h"
+
+/** Tables of methods, each ended by a row without a name. */
+extern const struct dx_method dx_methods_of_sequences[], dx_methods_of_order[], dx_methods_of_sets[],
+	dx_methods_of_texts[];
+
+extern const struct dx_operator dx_where_operator, dx_select_operator, dx_skip_operator, dx_take_operator,
+	dx_order_operator, dx_order_descending_operator, dx_then_operator, dx_then_descending_operator,
+	dx_group_operator;
+
+/** Return the number of elements that an argument of Skip or Take stands for. */
+uint64_t dx_count_of(const struct dx_value *value);
+
+#endif

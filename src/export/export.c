@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+#include "export/export.h"
+
+#include "export/collapsed.h"
+
+const struct export_format export_formats[] = {
+#define X(id, name, flags, writer) {name, flags, writer},
+	REPORT_FORMATS(X)
+#undef X
+};
+
+void export_prepare(struct report *report, enum report_format format, uint64_t top)
+{
+	if (export_formats[format].flags & EXPORT_ALL_STACKS)
+		collapsed_name(report->diff.input);
+	else
+		report_make(report, top);
+}

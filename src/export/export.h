@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * The formats that reports are written in. A format is a file with its writer, and a row here: -format, its checks and
+ * the dispatch follow.
+ */
+#ifndef XHEAP_EXPORT_H
+#define XHEAP_EXPORT_H
+
+#include "export/report.h"
+
+/** What a format is like. */
+enum export_flag {
+	EXPORT_ONE_ACTION = 1 << 0, /**< it holds the rows of one action */
+	/** it holds all stacks, whole and in its own order: the action is stacks, and no rows are made */
+	EXPORT_ALL_STACKS = 1 << 1,
+	EXPORT_CAVEATS = 1 << 2 /**< it says what keeps the numbers from being exact, and an answer from being empty */
+};
+
+/** X(id, name, flags, writer) */
+#define REPORT_FORMATS(X) \
+	X(TEXT, "text", EXPORT_CAVEATS, report_text) \
+	X(CSV, "csv", EXPORT_ONE_ACTION, report_csv) \
+	X(JSON, "json", EXPORT_CAVEATS, report_json) \
+	X(FOLDED, "folded", EXPORT_ALL_STACKS, report_collapsed)
+
+enum report_format {
+#define X(id, name, flags, writer) REPORT_##id,
+	REPORT_FORMATS(X)
+#undef X
+};
+
+/** The formats, by enum report_format. */
+extern const struct export_format {
+	const char *name; /**< as a value of -format */
+	unsigned flags;   /**< of enum export_flag */
+	/** Write the report. The sink has the error, if there is one. */
+	void (*write)(const struct report *report, struct sink *out);
+} export_formats[];
+
+/** Make what the format needs: the rows of the parts (report_make()), or the names of all stacks. End the report with
+    report_fini(). Afterwards all files are known that names are read from. */
+void export_prepare(struct report *report, enum report_format format, uint64_t top);
+
+#endif

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Each table of fields (src/base/list_field.h) with keys says in its comment which object of docs/schema it writes. The schema has these keys, in this order, with
+these units, and requires those that are always known. What the comment names behind "but" is written by other code."""
+import json
+import os
+import pathlib
+import re
+import sys
+
+SOURCE = pathlib.Path(os.environ["SOURCE"])
+TABLE = re.compile(r"/\*((?:(?!\*/).)*)\*/\s*static const struct list_field (\w+)\[\] = \{\n(.*?)\n\};", re.DOTALL)
+MARK = re.compile(r"docs/schema/([\w-]+\.json)((?: \$defs/\w+)?)(?:, but ([\w, ]+))?")
+ROW = re.compile(r'^\t\{(?:NULL|"[^"]*"), "(\w+)",[^(]*?(?:\bkind = FIELD_|\w+\()(\w+)(.*?)\},$', re.MULTILINE)
+UNITS = {"TEXT": "text", "CHARS": "text", "WORD": "text", "ID": "count", "COUNT": "count", "BYTES": "bytes", "TIME": "microseconds", "MILLISECONDS": "microseconds"}
+
+
+def unit_of(schema):
+    """The name of a definition of common.json; a set of words is text."""
+    return "text" if "enum" in schema else schema.get("$ref", "").rpartition("/")[2]
+
+
+def check(place, table, mark):
+    schema = json.loads((SOURCE / "docs/schema" / mark[1]).read_text())
+    for step in mark[2].strip().split("/"):
+        schema = schema[step] if step else schema
+    properties, required = schema["properties"], {*schema.get("required", ()), *schema.get("then", {}).get("required", ())}
+    others = set((mark[3] or "").replace(",", " ").split())
+    rows = ROW.findall(table)
+    written, expected = [key for key, _, _ in rows], [key for key in properties if key not in others]
+    if written != expected:
+        yield f"{place}: {mark[1]} has {expected}, the table {written}"
+    for key, kind, rest in rows:
+        if key in properties and kind != "FLAG" and unit_of(properties[key]) != UNITS[kind]:
+            yield f"{place}: {key} is {kind}, and {unit_of(properties[key])} in {mark[1]}"
+        if (key in required) == bool(re.search("may_be_unset|is_known", rest)):
+            yield f"{place}: {mark[1]} {'requires' if key in required else 'does not require'} {key}"
+
+
+def main():
+    mistakes, count = [], 0
+    for path in sorted((SOURCE / "src").rglob("*.c")):
+        for comment, name, table in TABLE.findall(path.read_text()):
+            place, mark = f"{path.relative_to(SOURCE)}: {name}", MARK.search(" ".join(comment.split()))
+            if mark:
+                mistakes += check(place, table, mark)
+            elif ROW.search(table):
+                mistakes.append(f"{place}: its comment names no object of docs/schema")
+            count += 1
+    if not count:
+        mistakes.append("there is no table")
+    print(*mistakes, sep="\n", end="\n" if mistakes else "")
+    return bool(mistakes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
