@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Packages that only tests need, installed once into the build's folder, and the browser. A test that cannot have them is skipped with a reason.
 import {execFileSync, spawnSync} from "node:child_process";
-import {copyFileSync, existsSync, mkdirSync, readFileSync} from "node:fs";
+import {createHash} from "node:crypto";
+import {copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync} from "node:fs";
 import {createRequire} from "node:module";
 import path from "node:path";
 import {fileURLToPath} from "node:url";
@@ -17,20 +18,19 @@ export function skip(reason) {
 	process.exit(SKIP);
 }
 
-function isInstalled() {
-	const [wanted, found] = [path.join(HERE, LOCK), path.join(FOLDER, LOCK)];
-	return existsSync(path.join(FOLDER, "node_modules/.package-lock.json")) && existsSync(found) && readFileSync(wanted, "utf8") === readFileSync(found, "utf8");
-}
-
-/** @returns {(name: string) => any} requires a package */
+/** @returns {(name: string) => any} requires a package. Several tests may install at once: each in a folder of its own, and the first one stays. */
 export function packages() {
-	if (!isInstalled()) {
+	const wanted = readFileSync(path.join(HERE, LOCK)), home = path.join(FOLDER, `packages-${createHash("sha256").update(wanted).digest("hex").slice(0, 12)}`);
+	if (!existsSync(home)) {
 		mkdirSync(FOLDER, {recursive: true});
-		for (const name of ["package.json", LOCK]) copyFileSync(path.join(HERE, name), path.join(FOLDER, name));
-		const done = spawnSync("npm", ["ci", "--no-audit", "--no-fund", "--ignore-scripts"], {cwd: FOLDER, encoding: "utf8"});
-		if (done.status !== 0) skip(`npm cannot install the packages of tests/viewer: ${(done.stderr ?? "there is no npm").trim().split("\n").at(-1)}`);
+		const made = mkdtempSync(path.join(FOLDER, "install-"));
+		for (const name of ["package.json", LOCK]) copyFileSync(path.join(HERE, name), path.join(made, name));
+		const done = spawnSync("npm", ["ci", "--no-audit", "--no-fund", "--ignore-scripts"], {cwd: made, encoding: "utf8"});
+		if (done.status === 0 && !existsSync(home)) renameSync(made, home);
+		else rmSync(made, {recursive: true, force: true});
+		if (!existsSync(home)) skip(`npm cannot install the packages of tests/viewer: ${(done.stderr ?? "there is no npm").trim().split("\n").at(-1)}`);
 	}
-	return createRequire(path.join(FOLDER, "package.json"));
+	return createRequire(path.join(home, "package.json"));
 }
 
 /** @returns {string} path of the browser */
