@@ -315,7 +315,9 @@ class Layout {
 			return;
 		}
 		const children = this.sort(branch.divide(), placed), isOpened = this.question.opened.has(placed.key);
-		const run = isOpened ? [] : this.follow(branch, placed, children);
+		// Inverted, the first frame is the answer, and never hidden in a chain.
+		const isFirst = this.question.isInverted && ["root", "group"].includes(this.frames[parent].kind);
+		const run = isOpened || isFirst ? [] : this.follow(branch, placed, children);
 		if (!run.length) {
 			const index = this.put(placed, parent, depth, x);
 			if (isOpened) this.placeOpened(branch, children, index, depth + 1, x);
