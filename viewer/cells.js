@@ -24,15 +24,16 @@ export const CLASSES = /** @type {const} */ (["AIFI", "AIFO", "AOFI", "AOFO"]);
  * @property {Cells} cells @property {any} trace
  * @property {string[]} images @property {Uint32Array} imageOf of each function
  * @property {number} last index of the last bound
+ * @property {Model | null} whole model of the whole run, if this one is of a range: it decides about colours
  * @property {Map<string, any>} cache
  */
 
-/** @param {Cells} cells @param {any} trace @returns {Model} */
-export function makeModel(cells, trace) {
+/** @param {Cells} cells @param {any} trace @param {Model | null} whole @returns {Model} */
+export function makeModel(cells, trace, whole = null) {
 	const images = [...new Set(cells.frames.map((frame) => frame.image))];
 	const indexes = new Map(images.map((image, i) => [image, i]));
 	const imageOf = Uint32Array.from(cells.frames, (frame) => indexes.get(frame.image) ?? 0);
-	return {cells, trace, images, imageOf, last: cells.bounds.length - 1, cache: new Map()};
+	return {cells, trace, images, imageOf, last: cells.bounds.length - 1, whole, cache: new Map()};
 }
 
 /** @template T @param {Model} model @param {string} name @param {() => T} make @returns {T} */
@@ -343,13 +344,15 @@ export const SERIES_MAX = 6;
 
 /**
  * @typedef {object} Series of the timeline
- * @property {number[]} groups those with a colour, the largest first @property {Uint8Array} ofGroup index of its colour; SERIES_MAX: others
+ * @property {number[]} groups of the model of the whole run that have a colour, the largest first
+ * @property {Uint8Array} ofGroup index of the colour of each group; SERIES_MAX: others
  * @property {number} others how many
  */
 
 /** @param {Model} model @param {Grouping} by @returns {Series} the groups that had the most live bytes at a bound. Blocks from before the trace have no colour. */
 export function findSeries(model, by) {
 	return cached(model, `series ${by}`, () => {
+		if (model.whole) return seriesInRange(model, model.whole, by);
 		const peaks = groupPeaks(model, by);
 		const isEarlier = (/** @type {number} */ key) => by === "function" && (model.cells.frames[key].marks & MARK_EARLIER) !== 0;
 		const present = [...peaks.keys()].filter((key) => peaks[key] > 0).sort((a, b) => peaks[b] - peaks[a] || a - b);
@@ -358,6 +361,16 @@ export function findSeries(model, by) {
 		groups.forEach((key, i) => (ofGroup[key] = i));
 		return {groups, ofGroup, others: present.length - groups.length};
 	});
+}
+
+/** @param {Model} model of a range @param {Model} whole @param {Grouping} by @returns {Series} the same colours as those of the whole run */
+function seriesInRange(model, whole, by) {
+	const {groups, others} = findSeries(whole, by), ofGroup = new Uint8Array(groupCells(model, by).count).fill(SERIES_MAX);
+	groups.forEach((key, i) => {
+		const own = findGroup(model, by, groupName(whole, by, key).id);
+		if (own >= 0) ofGroup[own] = i;
+	});
+	return {groups, ofGroup, others};
 }
 
 /** @param {Model} model @param {Grouping} by @param {Filter[]} filters @returns {Float64Array[]} a curve for each colour, and the last one of the others */

@@ -48,7 +48,7 @@ export class Legend {
 		this.by.value = state.by;
 		this.when.textContent = text;
 		/** @type {HTMLElement[]} */
-		const rows = groups.map((key, i) => this.row(groupName(model, state.by, key), `series-${i}`, valueOf(i)));
+		const rows = groups.map((key, i) => this.row(groupName(app.whole, state.by, key), `series-${i}`, valueOf(i)));
 		if (others) rows.push(this.plainRow(`${others} ${others > 1 ? "others" : "other"}`, "others", valueOf(SERIES_MAX)));
 		const resident = this.residentRow(bound);
 		fill(this.list, ...rows, resident);

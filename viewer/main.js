@@ -260,7 +260,7 @@ class Page {
 			const buffer = await this.source.cells(this.store.state.trace, query);
 			const {range} = this.store.state;
 			if (range?.from !== query.from || range?.to !== query.to) return;
-			this.shown = makeModel(decodeCells(buffer, this.trace.threads.length, this.trace.heaps.length), this.trace);
+			this.shown = makeModel(decodeCells(buffer, this.trace.threads.length, this.trace.heaps.length), this.trace, this.whole);
 			this.redraw();
 		} catch (error) {
 			this.fail(error);

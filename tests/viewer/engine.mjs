@@ -171,6 +171,18 @@ test("sums above 4 GiB are exact, and above 2^53 are said to be rounded", () => 
 	assert.equal(larger.cells.isRounded, true);
 });
 
+test("a range has the colours of the whole run", () => {
+	const scene = makeScene(5), whole = modelOf(scene), {trace} = scene, bounds = scene.bounds.slice(10, 14);
+	const bytes = encodeCells({...scene, bounds, whole: false}), part = engine.makeModel(decodeCells(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length), 5, 2), trace, whole);
+	for (const by of ["function", "stack", "image", "thread", "process", "heap", "size", "life"]) {
+		const {groups} = engine.findSeries(whole, by), {ofGroup} = engine.findSeries(part, by);
+		ofGroup.forEach((color, key) => {
+			if (color < engine.SERIES_MAX) assert.equal(engine.groupName(part, by, key).id, engine.groupName(whole, by, groups[color]).id);
+		});
+		assert.ok(ofGroup.some((color) => color === 0), by);
+	}
+});
+
 test("the nearest bound", () => {
 	const model = modelOf(makeScene(1, 0), {bounds: [-1, 10, 20, 100]});
 	assert.deepEqual([-5, 4, 5, 14, 16, 59, 61, 1000].map((time) => engine.nearestBound(model, time)), [0, 0, 1, 1, 2, 2, 3, 3]);
