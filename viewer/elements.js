@@ -19,9 +19,16 @@ export function make(tag, attributes = {}, ...children) {
 	return element;
 }
 
-/** @template {Element} E @param {E} element @param {Child[]} children @returns {E} with these children only */
+const FOCUSABLE = "button, select, input, [tabindex]";
+
+/** @template {Element} E @param {E} element @param {Child[]} children @returns {E} with these children only. If one had the focus, the one in its place gets it. */
 export function fill(element, ...children) {
+	const focused = element.contains(document.activeElement) ? [...element.querySelectorAll(FOCUSABLE)].indexOf(/** @type {Element} */ (document.activeElement)) : -1;
 	element.replaceChildren(...children.filter((child) => child != null && child !== false).map((child) => /** @type {Node | string} */ (child)));
+	if (focused >= 0) {
+		const others = element.querySelectorAll(FOCUSABLE), next = others[Math.min(focused, others.length - 1)] ?? element.closest("[tabindex]");
+		if (next instanceof HTMLElement) next.focus({preventScroll: true});
+	}
 	return element;
 }
 

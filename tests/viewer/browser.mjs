@@ -349,6 +349,11 @@ test("check 23: keys alone; no trap; axe finds nothing serious", async () => {
 	for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "Space"]) await press(page, key);
 	assert.match(await text(page, "#panel"), /selected/);
 	await press(page, "Escape");
+	await page.focus(".legend-row");
+	await press(page, "Enter");
+	assert.equal(await page.evaluate(() => document.activeElement.className), "legend-row", "the focus stays where it was");
+	assert.equal(await page.getAttribute(".legend-row", "aria-pressed"), "true");
+	await press(page, "Escape");
 	await page.focus("#timeline");
 	await press(page, "ArrowLeft");
 	assert.match(await page.getAttribute("#timeline", "aria-valuetext"), /blocks$/);
