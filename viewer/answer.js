@@ -4,7 +4,6 @@ import {AIFO} from "./cells.js";
 import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
 import {byId, fill, make, name} from "./elements.js";
 import {cutText, safeText} from "./hostile.js";
-import {GROUPING_WORDS} from "./legend.js";
 /** @import {Filter} from "./cells.js" */
 /** @import {Child} from "./elements.js" */
 /** @import {App} from "./picture.js" */
@@ -99,7 +98,7 @@ export function drawHeader(app, open) {
 /** @param {App} app the chips of the filters */
 export function drawFilters(app) {
 	const {filters} = app.store.state;
-	fill(byId("filters"), ...filters.map((filter) => make("button", {class: "filter", title: `Remove this filter by ${GROUPING_WORDS[filter.by]}`,
+	fill(byId("filters"), ...filters.map((filter) => make("button", {class: "filter", title: "Remove this filter",
 		onclick: () => app.store.set({filters: app.store.state.filters.filter((other) => other !== filter)})}, filter.hide ? "without " : "", name(cutText(filterName(app, filter), 40)), " ×")));
 }
 
@@ -107,6 +106,7 @@ export function drawFilters(app) {
 function filterName(app, filter) {
 	const rows = {thread: app.trace.threads, process: app.trace.processes, heap: app.trace.heaps}[/** @type {"thread"} */ (filter.by)];
 	if (rows) return safeText(rows[Number(filter.key)]?.name ?? filter.key) + (rows === app.trace.heaps ? "" : ` ${rows[Number(filter.key)]?.[filter.by === "thread" ? "tid" : "pid"] ?? ""}`);
+	if (filter.by === "search") return `“${safeText(filter.key)}”`;
 	if (filter.by === "function") return app.whole.cells.frames.find((frame) => frame.key === filter.key)?.short ?? safeText(filter.key);
 	return filter.by === "size" || filter.by === "life" || filter.by === "stack" ? app.groupWords(filter) : safeText(filter.key);
 }

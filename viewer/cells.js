@@ -15,7 +15,7 @@ export const CLASSES = /** @type {const} */ (["AIFI", "AIFO", "AOFI", "AOFO"]);
  * @typedef {{kind: "moment", at: number} | {kind: "window", from: number, to: number, classes: number}} Choice
  * @typedef {"function" | "stack" | "image" | "thread" | "process" | "heap" | "size" | "life"} Grouping
  * @typedef {"bytes" | "blocks" | "peak" | "temporaries"} Measure
- * @typedef {{by: Grouping, key: string, hide: boolean}} Filter by function or image: one of the frames on the path
+ * @typedef {{by: Grouping | "search", key: string, hide: boolean}} Filter by function, image or search: one of the frames on the path has it
  *
  * @typedef {object} Grouped which group a cell is in
  * @property {Uint32Array} keys a group for each cell @property {number} count of groups
@@ -139,11 +139,19 @@ export function nodesBelow(model, top) {
 	return found;
 }
 
+/** @param {Model} model @param {string} text @returns {Uint8Array | null} for each function whether its name has this text, in any case. null: no text */
+export function findFrames(model, text) {
+	const wanted = text.trim().toLowerCase();
+	if (!wanted) return null;
+	return Uint8Array.from(model.cells.frames, (frame) => Number(frame.short.toLowerCase().includes(wanted) || frame.full.toLowerCase().includes(wanted)));
+}
+
 /** @param {Model} model @param {Filter} filter @returns {(i: number) => boolean} of a cell */
 function filterTest(model, filter) {
-	const {node} = model.cells;
-	if (filter.by === "function" || filter.by === "image") {
-		const paths = pathsWith(model, filter.by === "function" ? (i) => model.cells.frames[i].key === filter.key : (i) => model.cells.frames[i].image === filter.key);
+	const {node, frames} = model.cells;
+	if (filter.by === "function" || filter.by === "image" || filter.by === "search") {
+		const found = filter.by === "search" ? findFrames(model, filter.key) : null;
+		const paths = pathsWith(model, found ? (i) => found[i] === 1 : filter.by === "function" ? (i) => frames[i].key === filter.key : (i) => frames[i].image === filter.key);
 		return (i) => paths[node[i]] === 1;
 	}
 	const {keys} = groupCells(model, filter.by), key = findGroup(model, filter.by, filter.key);

@@ -42,6 +42,7 @@ function filterWords(trace) {
 	const withValue = (/** @type {string} */ option, /** @type {string[]} */ values) => (values.length ? [option, ...values] : []);
 	return {
 		function: (key) => ["-requireFrames", patternOf(key)],
+		search: (key) => ["-requireFrames", `*${patternOf(key)}*`],
 		image: (key) => ["-requireFrames", `${patternOf(key)}!`],
 		thread: (key) => withValue("-threads", uniqueValue(trace.threads, key, "tid")),
 		process: (key) => withValue("-pids", uniqueValue(trace.processes, key, "pid")),

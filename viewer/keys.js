@@ -29,7 +29,7 @@ function stepOut(app) {
 /** @type {Action[]} */
 const KEY_ACTIONS = [
 	{keys: ["1", "2"], words: "flame, table", run: (app, key) => app.store.set({view: VIEW_KEYS[key]})},
-	{keys: ["/"], words: "search a function", run: () => byId("search").focus()},
+	{keys: ["/"], words: "search a function; Enter keeps only what it finds", run: () => byId("search").focus()},
 	{keys: ["p", "w", "g", "e"], words: "peak, whole run, what grows, never freed", run: (app, key) => {
 		const preset = presetsOf(app).find((other) => other.key === key);
 		if (preset && !preset.isOff) app.store.set({...preset.members, item: null});

@@ -18,7 +18,7 @@ import {Panel} from "./panel.js";
 import {Table} from "./table.js";
 import {Timeline} from "./timeline.js";
 import {WindowBar} from "./window_bar.js";
-/** @import {Filter, Measure, Model} from "./cells.js" */
+/** @import {Filter, Grouping, Measure, Model} from "./cells.js" */
 /** @import {Ink} from "./picture.js" */
 /** @import {CellsQuery, Source} from "./request.js" */
 /** @import {State} from "./store.js" */
@@ -64,8 +64,8 @@ class Page {
 
 	/** @param {Filter} filter @returns {string} */
 	groupWords(filter) {
-		const key = findGroup(this.whole, filter.by, filter.key);
-		return key < 0 ? filter.by : groupName(this.whole, filter.by, key).name;
+		const by = /** @type {Grouping} */ (filter.by), key = findGroup(this.whole, by, filter.key);
+		return key < 0 ? by : groupName(this.whole, by, key).name;
 	}
 
 	isResidentOff() {
@@ -85,6 +85,12 @@ class Page {
 		rows.addEventListener("change", () => store.set({rows: /** @type {any} */ (rows.value), expanded: ""}));
 		const search = /** @type {HTMLInputElement} */ (byId("search"));
 		search.addEventListener("input", () => store.set({search: search.value}, "replace"));
+		search.addEventListener("keydown", (event) => {
+			const key = search.value.trim();
+			if (event.key !== "Enter" || !key) return;
+			search.value = "";
+			store.set({search: "", filters: [...store.state.filters, {by: "search", key, hide: false}]});
+		});
 		byId("copy-command").addEventListener("click", () => this.copy(commandText(commandOf(this).words), "Command copied"));
 		byId("copy-address").addEventListener("click", () => this.copy(location.href, "Address copied"));
 		byId("theme").addEventListener("click", () => this.toggleTheme());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the views show: the state of the page applied to the cells. It is computed once for a change, and each view reads it.
-import {bothMasks, filterCells, findGroup, groupCells, liveCurve, maskWhere, nearestBound, pathsWith, selectCells, touchesGap, AIFI, AIFO} from "./cells.js";
+import {bothMasks, filterCells, findFrames, findGroup, groupCells, liveCurve, maskWhere, nearestBound, pathsWith, selectCells, touchesGap, AIFI, AIFO} from "./cells.js";
 import {cellsOnPath} from "./tree.js";
 import {formatBytes, formatTime, formatCount} from "./format.js";
 import {classNames} from "./store.js";
@@ -56,13 +56,6 @@ function titleOf(choice, isWhole, isPeak, time) {
 	if (isWhole && choice.classes === (AIFI | AIFO)) return "all blocks of the run";
 	if (isWhole && choice.classes === AIFO) return "never freed";
 	return CLASS_WORDS.filter(([bit]) => choice.classes & Number(bit)).map(([, words]) => words).join("; ") || "nothing";
-}
-
-/** @param {Model} model @param {string} text @returns {Uint8Array | null} for each function whether its name has this text */
-function findFrames(model, text) {
-	const wanted = text.trim().toLowerCase();
-	if (!wanted) return null;
-	return Uint8Array.from(model.cells.frames, (frame) => Number(frame.short.toLowerCase().includes(wanted) || frame.full.toLowerCase().includes(wanted)));
 }
 
 /** @param {Model} model @param {Item} item @param {State} state @returns {Uint8Array} cells of a frame or row; the last answer is kept */

@@ -67,7 +67,7 @@ const json = (/** @type {(value: any) => boolean} */ isGood) => ({write: (/** @t
 }});
 const oneOf = (/** @type {string[]} */ ...words) => ({write: String, read: (/** @type {string} */ text) => (words.includes(text) ? text : undefined)});
 const GROUPING_KEYS = ["function", "stack", "image", "thread", "process", "heap", "size", "life"];
-const isFilter = (/** @type {any} */ filter) => GROUPING_KEYS.includes(filter?.by) && typeof filter.key === "string" && typeof filter.hide === "boolean";
+const isFilter = (/** @type {any} */ filter) => [...GROUPING_KEYS, "search"].includes(filter?.by) && typeof filter.key === "string" && typeof filter.hide === "boolean";
 
 /** How each member of the state is written in the address. */
 const CODECS = /** @type {Record<keyof State, {write: (value: any) => string, read: (text: string) => any}>} */ ({

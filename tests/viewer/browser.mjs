@@ -148,6 +148,9 @@ test("checks 10 and 11: hovering draws a curve, and a search has a sum", async (
 	let sum = 0;
 	for (let i = 0; i < hits.length; i++) if (hits[i] && paths[model.cells.node[i]]) sum += model.cells.bytes[i];
 	assert.ok((await text(page, "#search-sum")).startsWith(`≥\u2009${formatBytes(sum)}`), "light stacks may have hits, too");
+	await press(page, "Enter");
+	assert.match(await text(page, "#command"), /-requireFrames '\*json::\*'$/);
+	assert.match(await text(page, "#selection-words"), new RegExp(`${formatBytes(sum)} live`));
 	await close(page);
 });
 

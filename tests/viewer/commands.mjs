@@ -17,7 +17,7 @@ const CHOICES = {
 };
 const STATES = [{}, {measure: "blocks"}, {measure: "temporaries"}, {isFolded: false}, {by: "process"}, {by: "thread"},
 	...["function", "inclusive", "stack", "image", "thread", "process", "heap", "size", "life"].flatMap((rows) => [{view: "table", rows}, {view: "table", rows, sort: "blocks"}]),
-	...[["function", "words!main"], ["function", "words!odd \u0000'\ufffd name(int)"], ["image", "libc.so.6"], ["thread", "0"], ["process", "0"], ["heap", "0"], ["size", "0"], ["size", "12"], ["life", "0"], ["life", "5"]]
+	...[["function", "words!main"], ["function", "words!odd \u0000'\ufffd name(int)"], ["search", "mal\"loc"], ["image", "libc.so.6"], ["thread", "0"], ["process", "0"], ["heap", "0"], ["size", "0"], ["size", "12"], ["life", "0"], ["life", "5"]]
 		.map(([by, key]) => ({filters: [{by, key, hide: false}]}))];
 
 function wordsOf(state, [choice, picture]) {
