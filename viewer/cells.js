@@ -7,7 +7,10 @@ import {sizeName, lifeName} from "./format.js";
 /** @import {Cells} from "./decode.js" */
 
 /** Window classes, as bits. */
-export const AIFI = 1, AIFO = 2, AOFI = 4, AOFO = 8;
+export const AIFI = 1,
+	AIFO = 2,
+	AOFI = 4,
+	AOFO = 8;
 export const CLASSES = /** @type {const} */ (["AIFI", "AIFO", "AOFI", "AOFO"]);
 
 /**
@@ -43,19 +46,65 @@ export function cached(model, name, make) {
 }
 
 /** How many groups each grouping has, and the group of cell `i`. */
-const GROUPINGS = /** @type {Record<Grouping, {count: (m: Model) => number, key: (m: Model) => (i: number) => number}>} */ ({
-	function: {count: (m) => m.cells.frames.length, key: ({cells: c}) => (i) => c.frame[c.asker[c.node[i]]]},
-	stack: {count: (m) => m.cells.nodeCount, key: ({cells: c}) => (i) => c.asker[c.node[i]]},
-	image: {count: (m) => m.images.length, key: ({cells: c, imageOf}) => (i) => imageOf[c.frame[c.asker[c.node[i]]]]},
-	thread: {count: (m) => m.trace.threads.length, key: ({cells: c}) => (i) => c.thread[i]},
-	process: {count: (m) => m.trace.processes.length, key: ({cells: c, trace}) => {
-		const processes = Uint32Array.from(trace.threads, (/** @type {any} */ thread) => thread.process);
-		return (i) => processes[c.thread[i]];
-	}},
-	heap: {count: (m) => m.trace.heaps.length, key: ({cells: c}) => (i) => c.heap[i]},
-	size: {count: () => 65, key: ({cells: c}) => (i) => c.size[i]},
-	life: {count: () => 41, key: ({cells: c}) => (i) => (c.kind[i] === FREED ? c.life[i] : 40)},
-});
+const GROUPINGS =
+	/** @type {Record<Grouping, {count: (m: Model) => number, key: (m: Model) => (i: number) => number}>} */ ({
+		function: {
+			count: (m) => m.cells.frames.length,
+			key:
+				({cells: c}) =>
+				(i) =>
+					c.frame[c.asker[c.node[i]]],
+		},
+		stack: {
+			count: (m) => m.cells.nodeCount,
+			key:
+				({cells: c}) =>
+				(i) =>
+					c.asker[c.node[i]],
+		},
+		image: {
+			count: (m) => m.images.length,
+			key:
+				({cells: c, imageOf}) =>
+				(i) =>
+					imageOf[c.frame[c.asker[c.node[i]]]],
+		},
+		thread: {
+			count: (m) => m.trace.threads.length,
+			key:
+				({cells: c}) =>
+				(i) =>
+					c.thread[i],
+		},
+		process: {
+			count: (m) => m.trace.processes.length,
+			key: ({cells: c, trace}) => {
+				const processes = Uint32Array.from(trace.threads, (/** @type {any} */ thread) => thread.process);
+				return (i) => processes[c.thread[i]];
+			},
+		},
+		heap: {
+			count: (m) => m.trace.heaps.length,
+			key:
+				({cells: c}) =>
+				(i) =>
+					c.heap[i],
+		},
+		size: {
+			count: () => 65,
+			key:
+				({cells: c}) =>
+				(i) =>
+					c.size[i],
+		},
+		life: {
+			count: () => 41,
+			key:
+				({cells: c}) =>
+				(i) =>
+					c.kind[i] === FREED ? c.life[i] : 40,
+		},
+	});
 
 /** @param {Model} model @param {Grouping} by @returns {Grouped} */
 export function groupCells(model, by) {
@@ -73,19 +122,41 @@ function named(row, id) {
 }
 
 /** Of a group: its name, and a text that is the same in other cells of the trace. */
-const GROUP_NAMES = /** @type {Record<Grouping, (m: Model, key: number) => {name: string, detail: string, id: string}>} */ ({
-	function: (m, key) => ({name: m.cells.frames[key].short, detail: m.cells.frames[key].image, id: m.cells.frames[key].key}),
-	stack: (m, key) => {
-		const frame = m.cells.frames[m.cells.frame[key]], caller = m.cells.parent[key];
-		return {name: frame.short, detail: caller < 0 ? "" : `< ${m.cells.frames[m.cells.frame[caller]].short}`, id: pathKey(m, key)};
-	},
-	image: (m, key) => ({name: m.images[key] || "?", detail: "", id: m.images[key]}),
-	thread: (m, key) => ({name: named(m.trace.threads[key], m.trace.threads[key].tid), detail: "", id: String(key)}),
-	process: (m, key) => ({name: named(m.trace.processes[key], m.trace.processes[key].pid), detail: "", id: String(key)}),
-	heap: (m, key) => ({name: safeText(m.trace.heaps[key].name) || "?", detail: safeText(m.trace.heaps[key].handle), id: String(key)}),
-	size: (_, key) => ({name: sizeName(key), detail: "", id: String(key)}),
-	life: (_, key) => ({name: key === 40 ? "never freed" : lifeName(key), detail: "", id: String(key)}),
-});
+const GROUP_NAMES =
+	/** @type {Record<Grouping, (m: Model, key: number) => {name: string, detail: string, id: string}>} */ ({
+		function: (m, key) => ({
+			name: m.cells.frames[key].short,
+			detail: m.cells.frames[key].image,
+			id: m.cells.frames[key].key,
+		}),
+		stack: (m, key) => {
+			const frame = m.cells.frames[m.cells.frame[key]],
+				caller = m.cells.parent[key];
+			return {
+				name: frame.short,
+				detail: caller < 0 ? "" : `< ${m.cells.frames[m.cells.frame[caller]].short}`,
+				id: pathKey(m, key),
+			};
+		},
+		image: (m, key) => ({name: m.images[key] || "?", detail: "", id: m.images[key]}),
+		thread: (m, key) => ({
+			name: named(m.trace.threads[key], m.trace.threads[key].tid),
+			detail: "",
+			id: String(key),
+		}),
+		process: (m, key) => ({
+			name: named(m.trace.processes[key], m.trace.processes[key].pid),
+			detail: "",
+			id: String(key),
+		}),
+		heap: (m, key) => ({
+			name: safeText(m.trace.heaps[key].name) || "?",
+			detail: safeText(m.trace.heaps[key].handle),
+			id: String(key),
+		}),
+		size: (_, key) => ({name: sizeName(key), detail: "", id: String(key)}),
+		life: (_, key) => ({name: key === 40 ? "never freed" : lifeName(key), detail: "", id: String(key)}),
+	});
 
 /** @param {Model} model @param {Grouping} by @param {number} key */
 export function groupName(model, by, key) {
@@ -105,7 +176,8 @@ export function findGroup(model, by, id) {
 /** @param {Model} model @param {number} node @returns {string} the functions of a path, outermost first */
 export function pathKey(model, node) {
 	const keys = [];
-	for (let at = node; at >= 0; at = model.cells.parent[at]) keys.unshift(model.cells.frames[model.cells.frame[at]].key);
+	for (let at = node; at >= 0; at = model.cells.parent[at])
+		keys.unshift(model.cells.frames[model.cells.frame[at]].key);
 	return keys.join("\n");
 }
 
@@ -113,14 +185,24 @@ export function pathKey(model, node) {
  * The class of a block with respect to the window between bounds `from` and `to`.
  * @returns {number} a bit, or 0 for none
  */
-export function classOf(/** @type {number} */ birth, /** @type {number} */ end, /** @type {number} */ kind, /** @type {number} */ from, /** @type {number} */ to) {
+export function classOf(
+	/** @type {number} */ birth,
+	/** @type {number} */ end,
+	/** @type {number} */ kind,
+	/** @type {number} */ from,
+	/** @type {number} */ to,
+) {
 	if (birth > to || end <= from) return 0;
 	const isFreedInside = kind === FREED && end <= to;
 	if (birth > from) return isFreedInside ? AIFI : AIFO;
 	return isFreedInside ? AOFI : AOFO;
 }
 
-/** @param {Model} model @param {(frame: number) => boolean} matches @returns {Uint8Array} for each node: whether a frame of its path matches */
+/**
+ * @param {Model} model
+ * @param {(frame: number) => boolean} matches
+ * @returns {Uint8Array} for each node: whether a frame of its path matches
+ */
 export function pathsWith(model, matches) {
 	const {parent, frame, nodeCount} = model.cells;
 	const matching = Uint8Array.from(model.cells.frames, (_, i) => Number(matches(i)));
@@ -135,15 +217,22 @@ export function pathsWith(model, matches) {
 export function nodesBelow(model, top) {
 	const {parent, nodeCount} = model.cells;
 	const found = new Uint8Array(nodeCount);
-	for (let node = top; node < nodeCount; node++) found[node] = Number(node === top || (parent[node] >= 0 && found[parent[node]] === 1));
+	for (let node = top; node < nodeCount; node++)
+		found[node] = Number(node === top || (parent[node] >= 0 && found[parent[node]] === 1));
 	return found;
 }
 
-/** @param {Model} model @param {string} text @returns {Uint8Array | null} for each function whether its name has this text, in any case. null: no text */
+/**
+ * @param {Model} model
+ * @param {string} text
+ * @returns {Uint8Array | null} for each function whether its name has this text, in any case. null: no text
+ */
 export function findFrames(model, text) {
 	const wanted = text.trim().toLowerCase();
 	if (!wanted) return null;
-	return Uint8Array.from(model.cells.frames, (frame) => Number(frame.short.toLowerCase().includes(wanted) || frame.full.toLowerCase().includes(wanted)));
+	return Uint8Array.from(model.cells.frames, (frame) =>
+		Number(frame.short.toLowerCase().includes(wanted) || frame.full.toLowerCase().includes(wanted)),
+	);
 }
 
 /** @param {Model} model @param {Filter} filter @returns {(i: number) => boolean} of a cell */
@@ -151,10 +240,18 @@ function filterTest(model, filter) {
 	const {node, frames} = model.cells;
 	if (filter.by === "function" || filter.by === "image" || filter.by === "search") {
 		const found = filter.by === "search" ? findFrames(model, filter.key) : null;
-		const paths = pathsWith(model, found ? (i) => found[i] === 1 : filter.by === "function" ? (i) => frames[i].key === filter.key : (i) => frames[i].image === filter.key);
+		const paths = pathsWith(
+			model,
+			found
+				? (i) => found[i] === 1
+				: filter.by === "function"
+					? (i) => frames[i].key === filter.key
+					: (i) => frames[i].image === filter.key,
+		);
 		return (i) => paths[node[i]] === 1;
 	}
-	const {keys} = groupCells(model, filter.by), key = findGroup(model, filter.by, filter.key);
+	const {keys} = groupCells(model, filter.by),
+		key = findGroup(model, filter.by, filter.key);
 	return (i) => keys[i] === key;
 }
 
@@ -181,22 +278,44 @@ export function filterCells(model, filters) {
  * @property {number} bytes @property {number} blocks @property {number} reallocs @property {number} temporaries @property {number} earlierBytes of older blocks from before the trace, which no class has
  */
 
-/** @param {Model} model @returns {Uint8Array | null} for each cell whether its blocks are from before the trace. null: none are. No total has them; they are live. */
+/**
+ * @param {Model} model
+ * @returns {Uint8Array | null} for each cell whether its blocks are from before the trace. null: none are. No total
+ * has them; they are live.
+ */
 function earlierCells(model) {
 	return cached(model, "earlier", () => {
 		const {frames, frame, node} = model.cells;
-		return frames.some((row) => row.marks & MARK_EARLIER) ? maskWhere(model, (i) => (frames[frame[node[i]]].marks & MARK_EARLIER) !== 0) : null;
+		return frames.some((row) => row.marks & MARK_EARLIER)
+			? maskWhere(model, (i) => (frames[frame[node[i]]].marks & MARK_EARLIER) !== 0)
+			: null;
 	});
 }
 
-/** @param {Model} model @param {Choice} choice @param {Uint8Array | null} mask @returns {Selected} one pass over all cells */
+/**
+ * @param {Model} model
+ * @param {Choice} choice
+ * @param {Uint8Array | null} mask
+ * @returns {Selected} one pass over all cells
+ */
 export function selectCells(model, choice, mask) {
 	const {birth, end, kind, bytes, blocks, reallocs, temporaries, count} = model.cells;
 	const hits = new Uint8Array(count);
-	const selected = {hits, classBytes: new Float64Array(4), classBlocks: new Float64Array(4), bytes: 0, blocks: 0, reallocs: 0, temporaries: 0, earlierBytes: 0};
+	const selected = {
+		hits,
+		classBytes: new Float64Array(4),
+		classBlocks: new Float64Array(4),
+		bytes: 0,
+		blocks: 0,
+		reallocs: 0,
+		temporaries: 0,
+		earlierBytes: 0,
+	};
 	const isMoment = choice.kind === "moment";
-	const from = isMoment ? choice.at : choice.from, to = isMoment ? choice.at : choice.to;
-	const classes = isMoment ? AOFO | AOFI : choice.classes, earlier = isMoment ? null : earlierCells(model);
+	const from = isMoment ? choice.at : choice.from,
+		to = isMoment ? choice.at : choice.to;
+	const classes = isMoment ? AOFO | AOFI : choice.classes,
+		earlier = isMoment ? null : earlierCells(model);
 	for (let i = 0; i < count; i++) {
 		if (birth[i] > to || end[i] <= from || (mask && !mask[i])) continue;
 		if (earlier?.[i]) {
@@ -231,7 +350,13 @@ export function cellWeights(model, measure) {
 	});
 }
 
-/** @param {Model} model @param {Uint8Array} hits @param {Float64Array} weights @param {boolean} isFolded @returns {Float64Array} for each node, without those below it */
+/**
+ * @param {Model} model
+ * @param {Uint8Array} hits
+ * @param {Float64Array} weights
+ * @param {boolean} isFolded
+ * @returns {Float64Array} for each node, without those below it
+ */
 export function nodeSums(model, hits, weights, isFolded) {
 	const {node, asker, nodeCount, count} = model.cells;
 	const sums = new Float64Array(nodeCount);
@@ -256,17 +381,27 @@ export function addBelow(model, sums) {
  * @property {Float64Array} change AIFO less AOFI; zeros for a moment
  */
 
-/** @param {Model} model @param {Choice} choice @param {Selected} selected @param {Grouped} grouped @param {Uint8Array | null} mask @returns {GroupSums} */
+/**
+ * @param {Model} model
+ * @param {Choice} choice
+ * @param {Selected} selected
+ * @param {Grouped} grouped
+ * @param {Uint8Array | null} mask
+ * @returns {GroupSums}
+ */
 export function sumGroups(model, choice, selected, grouped, mask) {
 	const {birth, end, kind, bytes, blocks, count} = model.cells;
 	const {keys} = grouped;
 	const make = () => new Float64Array(grouped.count);
 	const sums = {bytes: make(), blocks: make(), made: make(), calls: make(), change: make()};
 	const isWindow = choice.kind === "window";
-	const from = isWindow ? choice.from : 0, to = isWindow ? choice.to : model.last, earlier = isWindow ? earlierCells(model) : null;
+	const from = isWindow ? choice.from : 0,
+		to = isWindow ? choice.to : model.last,
+		earlier = isWindow ? earlierCells(model) : null;
 	for (let i = 0; i < count; i++) {
 		if ((mask && !mask[i]) || earlier?.[i]) continue;
-		const key = keys[i], bit = classOf(birth[i], end[i], kind[i], from, to);
+		const key = keys[i],
+			bit = classOf(birth[i], end[i], kind[i], from, to);
 		if (selected.hits[i]) {
 			sums.bytes[key] += bytes[i];
 			sums.blocks[key] += blocks[i];
@@ -280,14 +415,19 @@ export function sumGroups(model, choice, selected, grouped, mask) {
 	return sums;
 }
 
-/** @param {Model} model @param {Grouping} by @returns {{order: Uint32Array, begins: Uint32Array}} cells in the order of groups, and where each group begins */
+/**
+ * @param {Model} model
+ * @param {Grouping} by
+ * @returns {{order: Uint32Array, begins: Uint32Array}} cells in the order of groups, and where each group begins
+ */
 export function orderCells(model, by) {
 	return cached(model, `order ${by}`, () => {
 		const {keys, count} = groupCells(model, by);
 		const begins = new Uint32Array(count + 1);
 		for (const key of keys) begins[key + 1]++;
 		for (let key = 0; key < count; key++) begins[key + 1] += begins[key];
-		const next = begins.slice(), order = new Uint32Array(keys.length);
+		const next = begins.slice(),
+			order = new Uint32Array(keys.length);
 		for (let i = 0; i < keys.length; i++) order[next[keys[i]]++] = i;
 		return {order, begins};
 	});
@@ -314,9 +454,16 @@ export function liveCurve(model, mask) {
 	return steps.subarray(0, model.last + 1);
 }
 
-/** @param {Model} model @param {Grouping} by @param {number} key @param {Uint8Array | null} mask @returns {Float64Array} live bytes of a group at each bound */
+/**
+ * @param {Model} model
+ * @param {Grouping} by
+ * @param {number} key
+ * @param {Uint8Array | null} mask
+ * @returns {Float64Array} live bytes of a group at each bound
+ */
 export function groupCurve(model, by, key, mask) {
-	const {birth, end, bytes} = model.cells, {order, begins} = orderCells(model, by);
+	const {birth, end, bytes} = model.cells,
+		{order, begins} = orderCells(model, by);
 	const steps = new Float64Array(model.last + 2);
 	for (let at = begins[key]; at < begins[key + 1]; at++) {
 		const i = order[at];
@@ -338,7 +485,8 @@ export function largestOf(curve) {
 /** @param {Model} model @param {Grouping} by @returns {Float64Array} for each group the most live bytes at a bound */
 export function groupPeaks(model, by) {
 	return cached(model, `peaks ${by}`, () => {
-		const {count} = groupCells(model, by), {begins} = orderCells(model, by);
+		const {count} = groupCells(model, by),
+			{begins} = orderCells(model, by);
 		const peaks = new Float64Array(count);
 		for (let key = 0; key < count; key++) {
 			if (begins[key] < begins[key + 1]) peaks[key] = largestOf(groupCurve(model, by, key, null)).value;
@@ -357,12 +505,17 @@ export const SERIES_MAX = 6;
  * @property {number} others how many
  */
 
-/** @param {Model} model @param {Grouping} by @returns {Series} the groups that had the most live bytes at a bound. Blocks from before the trace have no colour. */
+/**
+ * @param {Model} model
+ * @param {Grouping} by
+ * @returns {Series} the groups that had the most live bytes at a bound. Blocks from before the trace have no colour.
+ */
 export function findSeries(model, by) {
 	return cached(model, `series ${by}`, () => {
 		if (model.whole) return seriesInRange(model, model.whole, by);
 		const peaks = groupPeaks(model, by);
-		const isEarlier = (/** @type {number} */ key) => by === "function" && (model.cells.frames[key].marks & MARK_EARLIER) !== 0;
+		const isEarlier = (/** @type {number} */ key) =>
+			by === "function" && (model.cells.frames[key].marks & MARK_EARLIER) !== 0;
 		const present = [...peaks.keys()].filter((key) => peaks[key] > 0).sort((a, b) => peaks[b] - peaks[a] || a - b);
 		const groups = present.filter((key) => !isEarlier(key)).slice(0, SERIES_MAX);
 		const ofGroup = new Uint8Array(peaks.length).fill(SERIES_MAX);
@@ -371,9 +524,15 @@ export function findSeries(model, by) {
 	});
 }
 
-/** @param {Model} model of a range @param {Model} whole @param {Grouping} by @returns {Series} the same colours as those of the whole run */
+/**
+ * @param {Model} model of a range
+ * @param {Model} whole
+ * @param {Grouping} by
+ * @returns {Series} the same colours as those of the whole run
+ */
 function seriesInRange(model, whole, by) {
-	const {groups, others} = findSeries(whole, by), ofGroup = new Uint8Array(groupCells(model, by).count).fill(SERIES_MAX);
+	const {groups, others} = findSeries(whole, by),
+		ofGroup = new Uint8Array(groupCells(model, by).count).fill(SERIES_MAX);
 	groups.forEach((key, i) => {
 		const own = findGroup(model, by, groupName(whole, by, key).id);
 		if (own >= 0) ofGroup[own] = i;
@@ -381,10 +540,18 @@ function seriesInRange(model, whole, by) {
 	return {groups, ofGroup, others};
 }
 
-/** @param {Model} model @param {Grouping} by @param {Filter[]} filters @returns {Float64Array[]} a curve for each colour, and the last one of the others */
+/**
+ * @param {Model} model
+ * @param {Grouping} by
+ * @param {Filter[]} filters
+ * @returns {Float64Array[]} a curve for each colour, and the last one of the others
+ */
 export function seriesCurves(model, by, filters) {
 	return cached(model, `curves ${by} ${JSON.stringify(filters)}`, () => {
-		const {birth, end, bytes, count} = model.cells, {keys} = groupCells(model, by), {ofGroup} = findSeries(model, by), mask = filterCells(model, filters);
+		const {birth, end, bytes, count} = model.cells,
+			{keys} = groupCells(model, by),
+			{ofGroup} = findSeries(model, by),
+			mask = filterCells(model, filters);
 		const curves = Array.from({length: SERIES_MAX + 1}, () => new Float64Array(model.last + 2));
 		for (let i = 0; i < count; i++) {
 			if (mask && !mask[i]) continue;
@@ -406,7 +573,7 @@ export function maskWhere(model, test) {
 
 /** @param {Uint8Array | null} a @param {Uint8Array | null} b @returns {Uint8Array | null} cells that pass both */
 export function bothMasks(a, b) {
-	return a && b ? a.map((value, i) => value & b[i]) : a ?? b;
+	return a && b ? a.map((value, i) => value & b[i]) : (a ?? b);
 }
 
 /**
@@ -415,8 +582,11 @@ export function bothMasks(a, b) {
  * @returns {{made: number, madeBlocks: number, neverFreed: number, most: number, mostAt: number}} `most` is at a bound: at least so many bytes
  */
 export function factsOf(model, mask) {
-	const {birth, kind, bytes, blocks, count} = model.cells, earlier = earlierCells(model);
-	let made = 0, madeBlocks = 0, neverFreed = 0;
+	const {birth, kind, bytes, blocks, count} = model.cells,
+		earlier = earlierCells(model);
+	let made = 0,
+		madeBlocks = 0,
+		neverFreed = 0;
 	for (let i = 0; i < count; i++) {
 		if (!mask[i] || earlier?.[i]) continue;
 		if (kind[i] !== FREED) neverFreed += bytes[i];
@@ -431,7 +601,8 @@ export function factsOf(model, mask) {
 /** @param {Model} model @param {number} time @returns {number} the nearest bound */
 export function nearestBound(model, time) {
 	const {bounds} = model.cells;
-	let low = 0, high = bounds.length - 1;
+	let low = 0,
+		high = bounds.length - 1;
 	while (high - low > 1) {
 		const middle = (low + high) >> 1;
 		if (bounds[middle] <= time) low = middle;
@@ -440,8 +611,15 @@ export function nearestBound(model, time) {
 	return time - bounds[low] <= bounds[high] - time ? low : high;
 }
 
-/** @param {Model} model @param {number} from @param {number} to bounds @returns {boolean} whether a gap of the trace touches this time */
+/**
+ * @param {Model} model
+ * @param {number} from
+ * @param {number} to bounds
+ * @returns {boolean} whether a gap of the trace touches this time
+ */
 export function touchesGap(model, from, to) {
 	const {bounds} = model.cells;
-	return (model.trace.gaps ?? []).some((/** @type {any} */ gap) => gap.from_ns <= bounds[to] && gap.to_ns > bounds[from]);
+	return (model.trace.gaps ?? []).some(
+		(/** @type {any} */ gap) => gap.from_ns <= bounds[to] && gap.to_ns > bounds[from],
+	);
 }

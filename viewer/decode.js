@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Bytes of cells to columns. README.md describes the bytes. They may come from a damaged file: each number that is an index is checked here, once.
-import { safeText } from "./hostile.js";
+import {safeText} from "./hostile.js";
 
 /**
  * @typedef {object} Frame a function
@@ -26,22 +26,53 @@ import { safeText } from "./hostile.js";
  * @property {Float64Array} resident NaN where it was not measured
  */
 
-export const FREED = 0, OPEN = 1, ENDED = 2;
-export const MARK_LIBRARY = 1, MARK_WORD = 2, MARK_EARLIER = 4;
+export const FREED = 0,
+	OPEN = 1,
+	ENDED = 2;
+export const MARK_LIBRARY = 1,
+	MARK_WORD = 2,
+	MARK_EARLIER = 4;
 /** How often a window of cells can be divided at most. */
 const INTERVALS_MAX = 1024;
 const MAGIC = "XHCELLS1";
 const NOT_MEASURED = 0xffffffffffffffffn;
 
-const VIEWS = /** @type {Record<string, any>} */ ({u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, u64: BigUint64Array, i64: BigInt64Array});
-const NARROW = /** @type {Record<string, any>} */ ({u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f64: Float64Array});
+const VIEWS = /** @type {Record<string, any>} */ ({
+	u8: Uint8Array,
+	u16: Uint16Array,
+	u32: Uint32Array,
+	u64: BigUint64Array,
+	i64: BigInt64Array,
+});
+const NARROW = /** @type {Record<string, any>} */ ({
+	u8: Uint8Array,
+	u16: Uint16Array,
+	u32: Uint32Array,
+	f64: Float64Array,
+});
 /** Name, what it has a value for, and the type that the engine reads. */
 const COLUMNS = /** @type {[string, "cell" | "node" | "interval", string][]} */ ([
-	["node", "cell", "u32"], ["thread", "cell", "u32"], ["heap", "cell", "u32"], ["birth", "cell", "u16"], ["end", "cell", "u16"],
-	["kind", "cell", "u8"], ["size", "cell", "u8"], ["life", "cell", "u8"],
-	["blocks", "cell", "f64"], ["bytes", "cell", "f64"], ["reallocs", "cell", "f64"], ["temporaries", "cell", "f64"],
-	["parent", "node", "u32"], ["function", "node", "u32"], ["line", "node", "u32"], ["inlined", "node", "u8"], ["asker", "node", "u32"],
-	["stacks", "node", "u32"], ["max_bytes", "interval", "f64"], ["calls", "interval", "f64"], ["resident", "interval", "f64"],
+	["node", "cell", "u32"],
+	["thread", "cell", "u32"],
+	["heap", "cell", "u32"],
+	["birth", "cell", "u16"],
+	["end", "cell", "u16"],
+	["kind", "cell", "u8"],
+	["size", "cell", "u8"],
+	["life", "cell", "u8"],
+	["blocks", "cell", "f64"],
+	["bytes", "cell", "f64"],
+	["reallocs", "cell", "f64"],
+	["temporaries", "cell", "f64"],
+	["parent", "node", "u32"],
+	["function", "node", "u32"],
+	["line", "node", "u32"],
+	["inlined", "node", "u8"],
+	["asker", "node", "u32"],
+	["stacks", "node", "u32"],
+	["max_bytes", "interval", "f64"],
+	["calls", "interval", "f64"],
+	["resident", "interval", "f64"],
 ]);
 
 /** @param {boolean} holds @param {string} text */
@@ -66,7 +97,13 @@ function readHead(buffer) {
 	return {head, base: 16 + size};
 }
 
-/** @param {ArrayBuffer} buffer @param {number} base @param {any} row of `columns` @param {number} count @param {string} wanted type */
+/**
+ * @param {ArrayBuffer} buffer
+ * @param {number} base
+ * @param {any} row of `columns`
+ * @param {number} count
+ * @param {string} wanted type
+ */
 function readColumn(buffer, base, row, count, wanted) {
 	const View = VIEWS[row?.type];
 	expect(View && row.count === count && row.at >= 0 && row.at % 8 === 0, `column ${safeText(row?.name)}`);
@@ -89,7 +126,14 @@ function expectBelow(column, limit, name) {
 /** @param {any[]} row @returns {Frame} */
 export function readFrame(row) {
 	const [image, short, full, file, marks] = row;
-	return {image: safeText(image), short: safeText(short) || "?", full: safeText(full), file: safeText(file), marks: marks >>> 0, key: `${image}!${full}`};
+	return {
+		image: safeText(image),
+		short: safeText(short) || "?",
+		full: safeText(full),
+		file: safeText(file),
+		marks: marks >>> 0,
+		key: `${image}!${full}`,
+	};
 }
 
 /** @param {Cells} cells @param {number} threads @param {number} heaps */
@@ -121,8 +165,14 @@ export function decodeCells(buffer, threads, heaps) {
 	const counts = {cell: head.cell_count, node: head.node_count, interval: bounds.length - 1};
 	/** @type {any} */
 	const cells = {
-		whole: Boolean(head.whole), bounds, peak: head.peak >= 0 && head.peak < bounds.length ? head.peak : -1, count: counts.cell, nodeCount: counts.node,
-		lumpedBytes: toNumber(head.lumped_bytes) || 0, lumpedStacks: toNumber(head.lumped_stacks) || 0, frames: head.functions.map(readFrame),
+		whole: Boolean(head.whole),
+		bounds,
+		peak: head.peak >= 0 && head.peak < bounds.length ? head.peak : -1,
+		count: counts.cell,
+		nodeCount: counts.node,
+		lumpedBytes: toNumber(head.lumped_bytes) || 0,
+		lumpedStacks: toNumber(head.lumped_stacks) || 0,
+		frames: head.functions.map(readFrame),
 	};
 	for (const [name, of, type] of COLUMNS) {
 		const row = head.columns.find((/** @type {any} */ column) => column.name === name);
@@ -131,7 +181,9 @@ export function decodeCells(buffer, threads, heaps) {
 	cells.parent = Int32Array.from(cells.parent, (value) => value - 1);
 	cells.frame = cells.function;
 	cells.maxBytes = cells.max_bytes;
-	cells.isRounded = cells.bytes.reduce((/** @type {number} */ sum, /** @type {number} */ value) => sum + value, 0) > Number.MAX_SAFE_INTEGER;
+	cells.isRounded =
+		cells.bytes.reduce((/** @type {number} */ sum, /** @type {number} */ value) => sum + value, 0) >
+		Number.MAX_SAFE_INTEGER;
 	checkIndexes(cells, threads, heaps);
 	return cells;
 }

@@ -21,12 +21,24 @@ export function make(tag, attributes = {}, ...children) {
 
 const FOCUSABLE = "button, select, input, [tabindex]";
 
-/** @template {Element} E @param {E} element @param {Child[]} children @returns {E} with these children only. If one had the focus, the one in its place gets it. */
+/**
+ * @template {Element} E
+ * @param {E} element
+ * @param {Child[]} children
+ * @returns {E} with these children only. If one had the focus, the one in its place gets it.
+ */
 export function fill(element, ...children) {
-	const focused = element.contains(document.activeElement) ? [...element.querySelectorAll(FOCUSABLE)].indexOf(/** @type {Element} */ (document.activeElement)) : -1;
-	element.replaceChildren(...children.filter((child) => child != null && child !== false).map((child) => /** @type {Node | string} */ (child)));
+	const focused = element.contains(document.activeElement)
+		? [...element.querySelectorAll(FOCUSABLE)].indexOf(/** @type {Element} */ (document.activeElement))
+		: -1;
+	element.replaceChildren(
+		...children
+			.filter((child) => child != null && child !== false)
+			.map((child) => /** @type {Node | string} */ (child)),
+	);
 	if (focused >= 0) {
-		const others = element.querySelectorAll(FOCUSABLE), next = others[Math.min(focused, others.length - 1)] ?? element.closest("[tabindex]");
+		const others = element.querySelectorAll(FOCUSABLE),
+			next = others[Math.min(focused, others.length - 1)] ?? element.closest("[tabindex]");
 		if (next instanceof HTMLElement) next.focus({preventScroll: true});
 	}
 	return element;
@@ -49,7 +61,8 @@ export function name(text) {
  * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height in CSS pixels @returns {CanvasRenderingContext2D} cleared, in CSS pixels
  */
 export function prepareCanvas(canvas, width, height) {
-	const ratio = window.devicePixelRatio || 1, pixels = [Math.round(width * ratio), Math.round(height * ratio)];
+	const ratio = window.devicePixelRatio || 1,
+		pixels = [Math.round(width * ratio), Math.round(height * ratio)];
 	if (canvas.width !== pixels[0] || canvas.height !== pixels[1]) {
 		[canvas.width, canvas.height] = pixels;
 		canvas.style.width = `${width}px`;
@@ -77,11 +90,17 @@ function textWidth(context, text) {
 	return width;
 }
 
-/** @param {CanvasRenderingContext2D} context @param {string} text at most DRAWN_MAX characters @param {number} room pixels @returns {string} what fits, or nothing */
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} text at most DRAWN_MAX characters
+ * @param {number} room pixels
+ * @returns {string} what fits, or nothing
+ */
 export function fitText(context, text, room) {
 	if (textWidth(context, text) <= room) return text;
 	const letter = textWidth(context, "n");
-	let low = 0, high = Math.min(text.length, Math.ceil((room / letter) * 2));
+	let low = 0,
+		high = Math.min(text.length, Math.ceil((room / letter) * 2));
 	while (low < high) {
 		const middle = (low + high + 1) >> 1;
 		if (textWidth(context, text.slice(0, middle) + "…") <= room) low = middle;

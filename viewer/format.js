@@ -7,7 +7,12 @@ export const MISSING = "–";
 const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 const COUNT_UNITS = ["", "k", "M", "G", "T", "P"];
 /** Factor from a nanosecond. */
-const TIME_UNITS = /** @type {[number, string][]} */ ([[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]]);
+const TIME_UNITS = /** @type {[number, string][]} */ ([
+	[1e9, "s"],
+	[1e6, "ms"],
+	[1e3, "µs"],
+	[1, "ns"],
+]);
 
 /** @param {number} value @returns {string} three digits: one decimal below 100 */
 function threeDigits(value) {
@@ -32,13 +37,20 @@ export function formatBytes(bytes) {
 
 /** @param {number} count @returns {string} whole, with commas */
 export function formatWhole(count) {
-	return (count < 0 ? MINUS : "") + Math.abs(Math.round(count)).toString().replace(/\B(?=(\d{3})+$)/g, ",");
+	return (
+		(count < 0 ? MINUS : "") +
+		Math.abs(Math.round(count))
+			.toString()
+			.replace(/\B(?=(\d{3})+$)/g, ",")
+	);
 }
 
 /** @param {number | null | undefined} count @returns {string} with commas up to 9,999, then such as 40.1 k */
 export function formatCount(count) {
 	if (count == null || Number.isNaN(count)) return MISSING;
-	return Math.abs(count) < 10000 ? formatWhole(count) : (count < 0 ? MINUS : "") + scaled(Math.abs(count), 1000, COUNT_UNITS);
+	return Math.abs(count) < 10000
+		? formatWhole(count)
+		: (count < 0 ? MINUS : "") + scaled(Math.abs(count), 1000, COUNT_UNITS);
 }
 
 /** @param {number} value @param {"bytes" | "blocks" | "peak" | "temporaries"} measure @returns {string} */
@@ -117,5 +129,7 @@ export function lifeLimit(life) {
 
 /** @param {number} life class @returns {string} */
 export function lifeName(life) {
-	return life === 0 ? `below ${formatTime(100)}` : `${formatTime(lifeLimit(life))} to ${formatTime(lifeLimit(life + 1))}`;
+	return life === 0
+		? `below ${formatTime(100)}`
+		: `${formatTime(lifeLimit(life))} to ${formatTime(lifeLimit(life + 1))}`;
 }

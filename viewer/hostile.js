@@ -14,7 +14,11 @@ export function safeText(text) {
 	return String(text ?? "").replace(UNSAFE, "\ufffd");
 }
 
-/** @param {string} text @param {number} most @returns {string} at most so many characters, the last one an ellipsis if it was cut */
+/**
+ * @param {string} text
+ * @param {number} most
+ * @returns {string} at most so many characters, the last one an ellipsis if it was cut
+ */
 export function cutText(text, most) {
 	return text.length > most ? text.slice(0, most - 1) + "…" : text;
 }
@@ -26,7 +30,9 @@ export function cutText(text, most) {
 export function quoteWord(word) {
 	if (/^[\w@%+=:,./-]+$/.test(word)) return word;
 	if (!/[\u0000-\u001f\u007f]/.test(word)) return "'" + word.replaceAll("'", "'\\''") + "'";
-	const escaped = word.replace(/[\\']/g, "\\$&").replace(/[\u0000-\u001f\u007f]/g, (c) => "\\x" + c.charCodeAt(0).toString(16).padStart(2, "0"));
+	const escaped = word
+		.replace(/[\\']/g, "\\$&")
+		.replace(/[\u0000-\u001f\u007f]/g, (c) => "\\x" + c.charCodeAt(0).toString(16).padStart(2, "0"));
 	return "$'" + escaped + "'";
 }
 

@@ -6,7 +6,10 @@ import {presetsOf} from "./window_bar.js";
 /** @import {App} from "./picture.js" */
 /** @import {State} from "./store.js" */
 
-/** @typedef {{keys: string[], words: string, run: (app: App & {timeline: any, toggleTheme: () => void, openKeys: () => void}, key: string) => void}} Action */
+/**
+ * @typedef {{keys: string[], words: string, run: (app: App & {timeline: any, toggleTheme: () => void, openKeys: () => void}, key: string) => void}}
+ * Action
+ */
 
 const VIEW_KEYS = /** @type {Record<string, "flame" | "table">} */ ({1: "flame", 2: "table"});
 
@@ -19,8 +22,12 @@ function shift(app, by, isResize) {
 function stepOut(app) {
 	const {state} = app.store;
 	const steps = /** @type {[boolean, Partial<State>][]} */ ([
-		[state.item !== null, {item: null}], [state.focus !== "", {focus: ""}], [state.search !== "", {search: ""}], [state.filters.length > 0, {filters: []}],
-		[state.range !== null, {range: null}], [state.selection.kind !== "peak", {selection: {kind: "peak"}}],
+		[state.item !== null, {item: null}],
+		[state.focus !== "", {focus: ""}],
+		[state.search !== "", {search: ""}],
+		[state.filters.length > 0, {filters: []}],
+		[state.range !== null, {range: null}],
+		[state.selection.kind !== "peak", {selection: {kind: "peak"}}],
 	]);
 	const step = steps.find(([isOn]) => isOn);
 	if (step) app.store.set(step[1]);
@@ -30,14 +37,30 @@ function stepOut(app) {
 const KEY_ACTIONS = [
 	{keys: ["1", "2"], words: "flame, table", run: (app, key) => app.store.set({view: VIEW_KEYS[key]})},
 	{keys: ["/"], words: "search a function; Enter keeps only what it finds", run: () => byId("search").focus()},
-	{keys: ["p", "w", "g", "e"], words: "peak, whole run, what grows, never freed", run: (app, key) => {
-		const preset = presetsOf(app).find((other) => other.key === key);
-		if (preset && !preset.isOff) app.store.set({...preset.members, item: null});
-	}},
-	{keys: ["[", "]"], words: "move the selection by one bound", run: (app, key) => shift(app, key === "[" ? -1 : 1, false)},
+	{
+		keys: ["p", "w", "g", "e"],
+		words: "peak, whole run, what grows, never freed",
+		run: (app, key) => {
+			const preset = presetsOf(app).find((other) => other.key === key);
+			if (preset && !preset.isOff) app.store.set({...preset.members, item: null});
+		},
+	},
+	{
+		keys: ["[", "]"],
+		words: "move the selection by one bound",
+		run: (app, key) => shift(app, key === "[" ? -1 : 1, false),
+	},
 	{keys: ["{", "}"], words: "move its end", run: (app, key) => shift(app, key === "{" ? -1 : 1, true)},
-	{keys: ["+", "=", "-"], words: "zoom the timeline", run: (app, key) => app.timeline.zoom(key === "-" ? 1 / ZOOM : ZOOM)},
-	{keys: ["i"], words: "inverted flame", run: (app) => app.store.set({isInverted: !app.store.state.isInverted, focus: "", opened: [], item: null})},
+	{
+		keys: ["+", "=", "-"],
+		words: "zoom the timeline",
+		run: (app, key) => app.timeline.zoom(key === "-" ? 1 / ZOOM : ZOOM),
+	},
+	{
+		keys: ["i"],
+		words: "inverted flame",
+		run: (app) => app.store.set({isInverted: !app.store.state.isInverted, focus: "", opened: [], item: null}),
+	},
 	{keys: ["a"], words: "all frames", run: (app) => app.store.set({isFolded: !app.store.state.isFolded})},
 	{keys: ["u", "ctrl+z"], words: "undo", run: (app) => app.store.undo()},
 	{keys: ["Escape"], words: "one step out: panel, focus, search, filters, zoom, peak", run: stepOut},
@@ -45,15 +68,27 @@ const KEY_ACTIONS = [
 	{keys: ["?"], words: "this sheet", run: (app) => app.openKeys()},
 ];
 /** Keys of the views, for the sheet. */
-const OTHER_KEYS = [["arrows", "in the flame: other frames; in the table: other rows; on the timeline: one bound, with Shift the end"], ["Enter", "in the flame: focus, or open a chain; in the table: callers and callees"],
-	["Space", "select the frame or row"], ["Backspace", "in the flame: out of the focus"]];
+const OTHER_KEYS = [
+	["arrows", "in the flame: other frames; in the table: other rows; on the timeline: one bound, with Shift the end"],
+	["Enter", "in the flame: focus, or open a chain; in the table: callers and callees"],
+	["Space", "select the frame or row"],
+	["Backspace", "in the flame: out of the focus"],
+];
 
 /** @param {any} app */
 export function listenToKeys(app) {
 	document.addEventListener("keydown", (event) => {
-		const target = /** @type {HTMLElement} */ (event.target), isTyping = target.matches("input, select, textarea");
+		const target = /** @type {HTMLElement} */ (event.target),
+			isTyping = target.matches("input, select, textarea");
 		if (isTyping && event.key === "Escape") target.blur();
-		if (isTyping || event.defaultPrevented || event.altKey || event.metaKey || document.querySelector("dialog[open]")) return;
+		if (
+			isTyping ||
+			event.defaultPrevented ||
+			event.altKey ||
+			event.metaKey ||
+			document.querySelector("dialog[open]")
+		)
+			return;
 		const key = event.ctrlKey ? `ctrl+${event.key}` : event.key;
 		const action = KEY_ACTIONS.find((other) => other.keys.includes(key));
 		if (!action) return;
@@ -64,6 +99,8 @@ export function listenToKeys(app) {
 
 export function fillKeys() {
 	const rows = [...KEY_ACTIONS.map((action) => [action.keys.join("  "), action.words]), ...OTHER_KEYS];
-	fill(byId("keys-list"), ...rows.map(([keys, words]) => make("div", {class: "key-row"}, make("kbd", {}, keys), make("span", {}, words))));
+	fill(
+		byId("keys-list"),
+		...rows.map(([keys, words]) => make("div", {class: "key-row"}, make("kbd", {}, keys), make("span", {}, words))),
+	);
 }
-

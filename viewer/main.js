@@ -24,11 +24,18 @@ import {WindowBar} from "./window_bar.js";
 /** @import {State} from "./store.js" */
 
 /** Intervals of the timeline; more on wide screens. */
-const INTERVALS = 256, INTERVALS_WIDE = 512, WIDE = 1500;
+const INTERVALS = 256,
+	INTERVALS_WIDE = 512,
+	WIDE = 1500;
 /** How long a zoom waits for the next step before it asks for cells. Milliseconds. */
 const ZOOM_PAUSE_MS = 120;
 const THEME = "xheap-theme";
-const MEASURES = /** @type {Record<Measure, string>} */ ({bytes: "bytes", blocks: "blocks", peak: "peak", temporaries: "temporary"});
+const MEASURES = /** @type {Record<Measure, string>} */ ({
+	bytes: "bytes",
+	blocks: "blocks",
+	peak: "peak",
+	temporaries: "temporary",
+});
 
 class Page {
 	/** @param {Source} source @param {Store} store @param {any} trace @param {Model} whole */
@@ -64,7 +71,8 @@ class Page {
 
 	/** @param {Filter} filter @returns {string} */
 	groupWords(filter) {
-		const by = /** @type {Grouping} */ (filter.by), key = findGroup(this.whole, by, filter.key);
+		const by = /** @type {Grouping} */ (filter.by),
+			key = findGroup(this.whole, by, filter.key);
 		return key < 0 ? by : groupName(this.whole, by, key).name;
 	}
 
@@ -73,15 +81,34 @@ class Page {
 	}
 
 	makeControls() {
-		const {store} = this, set = (/** @type {Partial<State>} */ members) => () => store.set(members);
+		const {store} = this,
+			set = (/** @type {Partial<State>} */ members) => () => store.set(members);
 		byId("view-flame").addEventListener("click", set({view: "flame"}));
 		byId("view-table").addEventListener("click", set({view: "table"}));
-		fill(byId("measures"), ...Object.entries(MEASURES).map(([measure, words]) => make("button", {class: "segment", "data-measure": measure, onclick: set({measure: /** @type {any} */ (measure)})}, words)));
-		byId("inverted").addEventListener("click", () => store.set({isInverted: !store.state.isInverted, focus: "", opened: [], item: null}));
-		byId("merged").addEventListener("click", () => store.set({isMerged: !store.state.isMerged, focus: "", opened: [], item: null}));
+		fill(
+			byId("measures"),
+			...Object.entries(MEASURES).map(([measure, words]) =>
+				make(
+					"button",
+					{class: "segment", "data-measure": measure, onclick: set({measure: /** @type {any} */ (measure)})},
+					words,
+				),
+			),
+		);
+		byId("inverted").addEventListener("click", () =>
+			store.set({isInverted: !store.state.isInverted, focus: "", opened: [], item: null}),
+		);
+		byId("merged").addEventListener("click", () =>
+			store.set({isMerged: !store.state.isMerged, focus: "", opened: [], item: null}),
+		);
 		byId("unfolded").addEventListener("click", () => store.set({isFolded: !store.state.isFolded}));
 		const rows = /** @type {HTMLSelectElement} */ (byId("rows"));
-		fill(rows, ...Object.entries({...GROUPING_WORDS, inclusive: "function, with callees"}).map(([value, words]) => make("option", {value}, words)));
+		fill(
+			rows,
+			...Object.entries({...GROUPING_WORDS, inclusive: "function, with callees"}).map(([value, words]) =>
+				make("option", {value}, words),
+			),
+		);
 		rows.addEventListener("change", () => store.set({rows: /** @type {any} */ (rows.value), expanded: ""}));
 		const search = /** @type {HTMLInputElement} */ (byId("search"));
 		search.addEventListener("input", () => store.set({search: search.value}, "replace"));
@@ -91,11 +118,15 @@ class Page {
 			search.value = "";
 			store.set({search: "", filters: [...store.state.filters, {by: "search", key, hide: false}]});
 		});
-		byId("copy-command").addEventListener("click", () => this.copy(commandText(commandOf(this).words), "Command copied"));
+		byId("copy-command").addEventListener("click", () =>
+			this.copy(commandText(commandOf(this).words), "Command copied"),
+		);
 		byId("copy-address").addEventListener("click", () => this.copy(location.href, "Address copied"));
 		byId("theme").addEventListener("click", () => this.toggleTheme());
 		byId("keys").addEventListener("click", () => this.openKeys());
-		byId("state").addEventListener("click", () => /** @type {HTMLDialogElement} */ (byId("state-dialog")).showModal());
+		byId("state").addEventListener("click", () =>
+			/** @type {HTMLDialogElement} */ (byId("state-dialog")).showModal(),
+		);
 		for (const dialog of document.querySelectorAll("dialog")) {
 			dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 			dialog.querySelector(".dialog-close")?.addEventListener("click", () => dialog.close());
@@ -187,7 +218,8 @@ class Page {
 	}
 
 	drawAll() {
-		const {state} = this.store, isFlame = state.view === "flame";
+		const {state} = this.store,
+			isFlame = state.view === "flame";
 		this.picture = makePicture(this);
 		this.bar.render();
 		byId("flame").hidden = !isFlame;
@@ -210,8 +242,12 @@ class Page {
 	drawControls() {
 		const {state} = this.store;
 		for (const button of byId("measures").children) {
-			button.setAttribute("aria-pressed", String(/** @type {HTMLElement} */ (button).dataset.measure === state.measure));
-			if (/** @type {HTMLElement} */ (button).dataset.measure === "peak") /** @type {HTMLButtonElement} */ (button).disabled = this.picture.model.cells.peak < 0;
+			button.setAttribute(
+				"aria-pressed",
+				String(/** @type {HTMLElement} */ (button).dataset.measure === state.measure),
+			);
+			if (/** @type {HTMLElement} */ (button).dataset.measure === "peak")
+				/** @type {HTMLButtonElement} */ (button).disabled = this.picture.model.cells.peak < 0;
 		}
 		byId("inverted").setAttribute("aria-pressed", String(state.isInverted));
 		byId("merged").setAttribute("aria-pressed", String(state.isMerged));
@@ -219,8 +255,11 @@ class Page {
 		/** @type {HTMLSelectElement} */ (byId("rows")).value = state.rows;
 		const search = /** @type {HTMLInputElement} */ (byId("search"));
 		if (document.activeElement !== search) search.value = state.search;
-		const sum = this.picture.hitPaths ? searchSum(this.picture) : null, lower = this.picture.model.cells.lumpedStacks ? "≥\u2009" : "";
-		byId("search-sum").textContent = sum ? `${lower || selectionMark(this.picture)}${formatBytes(sum.value)}, ${formatShare(sum.share)}` : "";
+		const sum = this.picture.hitPaths ? searchSum(this.picture) : null,
+			lower = this.picture.model.cells.lumpedStacks ? "≥\u2009" : "";
+		byId("search-sum").textContent = sum
+			? `${lower || selectionMark(this.picture)}${formatBytes(sum.value)}, ${formatShare(sum.share)}`
+			: "";
 	}
 
 	drawFooter() {
@@ -232,7 +271,8 @@ class Page {
 
 	drawCost() {
 		const {cells} = this.picture.model;
-		byId("cost").textContent = `${formatCount(cells.count)} cells in ${this.picture.passMs.toFixed(1)} ms, drawn in ${(this.drawMs ?? 0).toFixed(1)} ms`;
+		byId("cost").textContent =
+			`${formatCount(cells.count)} cells in ${this.picture.passMs.toFixed(1)} ms, drawn in ${(this.drawMs ?? 0).toFixed(1)} ms`;
 	}
 
 	/** @param {State} before */
@@ -255,9 +295,17 @@ class Page {
 			return;
 		}
 		if (!this.source.isServer) return;
-		const times = selection.kind === "window" ? [selection.from, selection.to].filter(Number.isFinite) : selection.kind === "moment" ? [selection.at] : [];
+		const times =
+			selection.kind === "window"
+				? [selection.from, selection.to].filter(Number.isFinite)
+				: selection.kind === "moment"
+					? [selection.at]
+					: [];
 		const bounds = times.filter((time) => time > range.from && time < range.to);
-		this.rangeTimer = setTimeout(() => this.loadRange({from: range.from, to: range.to, n: intervals(), bounds}), ZOOM_PAUSE_MS);
+		this.rangeTimer = setTimeout(
+			() => this.loadRange({from: range.from, to: range.to, n: intervals(), bounds}),
+			ZOOM_PAUSE_MS,
+		);
 	}
 
 	/** @param {CellsQuery} query */
@@ -266,7 +314,11 @@ class Page {
 			const buffer = await this.source.cells(this.store.state.trace, query);
 			const {range} = this.store.state;
 			if (range?.from !== query.from || range?.to !== query.to) return;
-			this.shown = makeModel(decodeCells(buffer, this.trace.threads.length, this.trace.heaps.length), this.trace, this.whole);
+			this.shown = makeModel(
+				decodeCells(buffer, this.trace.threads.length, this.trace.heaps.length),
+				this.trace,
+				this.whole,
+			);
 			this.redraw();
 		} catch (error) {
 			this.fail(error);
@@ -297,25 +349,46 @@ function showEnd(path) {
 	chip.hidden = false;
 }
 
-/** Cells of the whole run that have the times of the address as bounds. @param {Source} source @param {State} state @param {any} trace @param {Model} whole */
+/**
+ * Cells of the whole run that have the times of the address as bounds.
+ * @param {Source} source
+ * @param {State} state
+ * @param {any} trace
+ * @param {Model} whole
+ */
 async function exactBounds(source, state, trace, whole) {
 	const {selection} = state;
 	if (!source.isServer || selection.kind === "peak") return whole;
-	const times = (selection.kind === "moment" ? [selection.at] : [selection.from, selection.to]).filter(Number.isFinite);
+	const times = (selection.kind === "moment" ? [selection.at] : [selection.from, selection.to]).filter(
+		Number.isFinite,
+	);
 	if (times.every((time) => whole.cells.bounds[nearestBound(whole, time)] === time)) return whole;
-	return makeModel(decodeCells(await source.cells(state.trace, {n: intervals(), bounds: times}), trace.threads.length, trace.heaps.length), trace);
+	return makeModel(
+		decodeCells(
+			await source.cells(state.trace, {n: intervals(), bounds: times}),
+			trace.threads.length,
+			trace.heaps.length,
+		),
+		trace,
+	);
 }
 
 /** @param {Source} source */
 async function load(source) {
-	const state = readAddress(location.hash), trace = await source.trace(state.trace);
+	const state = readAddress(location.hash),
+		trace = await source.trace(state.trace);
 	if (trace.schema !== 1) throw new Error("this page is older than its server");
-	const cells = decodeCells(await source.cells(state.trace, {n: intervals()}), trace.threads.length, trace.heaps.length);
+	const cells = decodeCells(
+		await source.cells(state.trace, {n: intervals()}),
+		trace.threads.length,
+		trace.heaps.length,
+	);
 	const whole = await exactBounds(source, state, trace, makeModel(cells, trace));
 	/** @type {Page | null} */
 	let page = null;
 	const store = new Store((before) => page?.changed(before));
-	if (trace.processes.length > 1 && !new URLSearchParams(location.hash.slice(1)).has("by")) store.set({by: "process"}, "replace");
+	if (trace.processes.length > 1 && !new URLSearchParams(location.hash.slice(1)).has("by"))
+		store.set({by: "process"}, "replace");
 	page = new Page(source, store, trace, whole);
 	drawHeader(page, (number) => {
 		location.hash = `#trace=${number}`;
@@ -330,7 +403,10 @@ async function load(source) {
 function showProgress(share, secondsLeft) {
 	const bar = byId("progress");
 	bar.style.width = `${Math.min(1, share) * 100}%`;
-	fill(byId("sentence"), `Making the index: ${formatShare(share)}${secondsLeft ? `, about ${formatTime(secondsLeft * 1e9)} left` : ""}`);
+	fill(
+		byId("sentence"),
+		`Making the index: ${formatShare(share)}${secondsLeft ? `, about ${formatTime(secondsLeft * 1e9)} left` : ""}`,
+	);
 }
 
 /** @param {unknown} error */

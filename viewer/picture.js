@@ -1,6 +1,20 @@
 // SPDX-License-Identifier: MIT
 // What the views show: the state of the page applied to the cells. It is computed once for a change, and each view reads it.
-import {bothMasks, filterCells, findFrames, findGroup, groupCells, liveCurve, maskWhere, nearestBound, pathsWith, selectCells, touchesGap, AIFI, AIFO} from "./cells.js";
+import {
+	bothMasks,
+	filterCells,
+	findFrames,
+	findGroup,
+	groupCells,
+	liveCurve,
+	maskWhere,
+	nearestBound,
+	pathsWith,
+	selectCells,
+	touchesGap,
+	AIFI,
+	AIFO,
+} from "./cells.js";
 import {cellsOnPath} from "./tree.js";
 import {formatBytes, formatTime, formatCount} from "./format.js";
 import {classNames} from "./store.js";
@@ -32,7 +46,11 @@ import {classNames} from "./store.js";
  * @typedef {{key: string, mask: (model: Model) => Uint8Array}} Ink cells whose live curve is drawn; `key` tells one from another
  */
 
-/** @param {App} app @param {Selection} selection @returns {boolean} whether cells of the shown range have these times as bounds */
+/**
+ * @param {App} app
+ * @param {Selection} selection
+ * @returns {boolean} whether cells of the shown range have these times as bounds
+ */
 function isInShown(app, selection) {
 	const {bounds, peak} = app.shown.cells;
 	if (selection.kind === "peak") return peak >= 0;
@@ -44,29 +62,54 @@ function isInShown(app, selection) {
 export function choose(model, selection) {
 	if (selection.kind === "peak") return {kind: "moment", at: Math.max(0, model.cells.peak)};
 	if (selection.kind === "moment") return {kind: "moment", at: nearestBound(model, selection.at)};
-	const from = nearestBound(model, selection.from), to = nearestBound(model, selection.to === Infinity ? model.cells.bounds[model.last] : selection.to);
-	return {kind: "window", from: Math.min(from, model.last - 1), to: Math.max(to, Math.min(from, model.last - 1) + 1), classes: selection.classes};
+	const from = nearestBound(model, selection.from),
+		to = nearestBound(model, selection.to === Infinity ? model.cells.bounds[model.last] : selection.to);
+	return {
+		kind: "window",
+		from: Math.min(from, model.last - 1),
+		to: Math.max(to, Math.min(from, model.last - 1) + 1),
+		classes: selection.classes,
+	};
 }
 
-const CLASS_WORDS = [[1, "made and freed here"], [2, "made here, still there"], [4, "older, freed here"], [8, "older, still there"]];
+const CLASS_WORDS = [
+	[1, "made and freed here"],
+	[2, "made here, still there"],
+	[4, "older, freed here"],
+	[8, "older, still there"],
+];
 
 /** @param {Choice} choice @param {boolean} isWhole @param {boolean} isPeak @param {string} time @returns {string} */
 function titleOf(choice, isWhole, isPeak, time) {
 	if (choice.kind === "moment") return isPeak ? `live at ${time}, the peak` : `live at ${time}`;
 	if (isWhole && choice.classes === (AIFI | AIFO)) return "all blocks of the run";
 	if (isWhole && choice.classes === AIFO) return "never freed";
-	return CLASS_WORDS.filter(([bit]) => choice.classes & Number(bit)).map(([, words]) => words).join("; ") || "nothing";
+	return (
+		CLASS_WORDS.filter(([bit]) => choice.classes & Number(bit))
+			.map(([, words]) => words)
+			.join("; ") || "nothing"
+	);
 }
 
-/** @param {Model} model @param {Item} item @param {State} state @returns {Uint8Array} cells of a frame or row; the last answer is kept */
+/**
+ * @param {Model} model
+ * @param {Item} item
+ * @param {State} state
+ * @returns {Uint8Array} cells of a frame or row; the last answer is kept
+ */
 export function itemCells(model, item, state) {
-	const key = JSON.stringify([item, item.kind === "path" && [state.by, state.isInverted, state.isFolded, state.isMerged]]), last = model.cache.get("item");
+	const key = JSON.stringify([
+			item,
+			item.kind === "path" && [state.by, state.isInverted, state.isFolded, state.isMerged],
+		]),
+		last = model.cache.get("item");
 	if (last?.key === key) return last.mask;
 	let mask;
 	if (item.kind === "path") {
 		mask = cellsOnPath(model, item.path, state);
 	} else {
-		const {keys} = groupCells(model, item.by), group = findGroup(model, item.by, item.key);
+		const {keys} = groupCells(model, item.by),
+			group = findGroup(model, item.by, item.key);
 		mask = maskWhere(model, (i) => keys[i] === group);
 	}
 	model.cache.set("item", {key, mask});
@@ -85,21 +128,38 @@ function hasState(trace, kinds) {
 
 /** @param {App} app @returns {Picture} */
 export function makePicture(app) {
-	const {state} = app.store, model = isInShown(app, state.selection) ? app.shown : app.whole;
+	const {state} = app.store,
+		model = isInShown(app, state.selection) ? app.shown : app.whole;
 	const begin = performance.now();
-	const choice = choose(model, state.selection), mask = filterCells(model, state.filters), selected = selectCells(model, choice, mask);
+	const choice = choose(model, state.selection),
+		mask = filterCells(model, state.filters),
+		selected = selectCells(model, choice, mask);
 	const passMs = performance.now() - begin;
-	const isMoment = choice.kind === "moment", {bounds, peak} = model.cells;
-	const isPeak = isMoment && choice.at === peak, isWhole = !isMoment && model.cells.whole && choice.from === 0 && choice.to === model.last;
-	const from = isMoment ? 0 : choice.from, to = isMoment ? choice.at : choice.to;
+	const isMoment = choice.kind === "moment",
+		{bounds, peak} = model.cells;
+	const isPeak = isMoment && choice.at === peak,
+		isWhole = !isMoment && model.cells.whole && choice.from === 0 && choice.to === model.last;
+	const from = isMoment ? 0 : choice.from,
+		to = isMoment ? choice.at : choice.to;
 	const sample = app.trace.sample_bytes ? "~" : "";
 	const isLosing = hasState(app.trace, LOSING) && (touchesGap(model, from, to) || !(app.trace.gaps ?? []).length);
 	const hitFrames = findFrames(model, state.search);
 	return {
-		model, shown: app.shown, choice, mask, selected, isPeak, isWhole, hitFrames, passMs,
-		hitPaths: hitFrames && pathsWith(model, (i) => hitFrames[i] === 1), itemMask: state.item && itemCells(model, state.item, state),
+		model,
+		shown: app.shown,
+		choice,
+		mask,
+		selected,
+		isPeak,
+		isWhole,
+		hitFrames,
+		passMs,
+		hitPaths: hitFrames && pathsWith(model, (i) => hitFrames[i] === 1),
+		itemMask: state.item && itemCells(model, state.item, state),
 		title: titleOf(choice, isWhole, isPeak, formatTime(bounds[isMoment ? choice.at : 0])),
-		made: sample || (isLosing ? "≥\u2009" : ""), live: sample, isUncertain: hasState(app.trace, UNCERTAIN) && (isLosing || !hasState(app.trace, LOSING)),
+		made: sample || (isLosing ? "≥\u2009" : ""),
+		live: sample,
+		isUncertain: hasState(app.trace, UNCERTAIN) && (isLosing || !hasState(app.trace, LOSING)),
 	};
 }
 
@@ -117,12 +177,18 @@ export function currentInk(app) {
 		return {key: `item ${JSON.stringify(item)}`, mask: (model) => itemCells(model, item, state)};
 	}
 	if (state.search.trim()) {
-		return {key: `search ${state.search}`, mask: (model) => {
-			const frames = findFrames(model, state.search), paths = pathsWith(model, (i) => frames !== null && frames[i] === 1), {node} = model.cells;
-			return maskWhere(model, (i) => paths[node[i]] === 1);
-		}};
+		return {
+			key: `search ${state.search}`,
+			mask: (model) => {
+				const frames = findFrames(model, state.search),
+					paths = pathsWith(model, (i) => frames !== null && frames[i] === 1),
+					{node} = model.cells;
+				return maskWhere(model, (i) => paths[node[i]] === 1);
+			},
+		};
 	}
-	if (state.filters.length) return {key: "filters", mask: (model) => /** @type {Uint8Array} */ (filterCells(model, state.filters))};
+	if (state.filters.length)
+		return {key: "filters", mask: (model) => /** @type {Uint8Array} */ (filterCells(model, state.filters))};
 	return null;
 }
 
@@ -132,9 +198,13 @@ export function inkCurve(app, ink) {
 	return liveCurve(app.shown, mask);
 }
 
-/** @param {Picture} picture @returns {{value: number, share: number}} bytes of the selection on whose path the search hits */
+/**
+ * @param {Picture} picture
+ * @returns {{value: number, share: number}} bytes of the selection on whose path the search hits
+ */
 export function searchSum(picture) {
-	const {node, bytes, count} = picture.model.cells, {hits} = picture.selected;
+	const {node, bytes, count} = picture.model.cells,
+		{hits} = picture.selected;
 	let value = 0;
 	for (let i = 0; i < count; i++) if (hits[i] && picture.hitPaths?.[node[i]]) value += bytes[i];
 	return {value, share: value / picture.selected.bytes};
@@ -142,7 +212,11 @@ export function searchSum(picture) {
 
 /** @param {Picture} picture @returns {string} a sentence for screen readers */
 export function describe(picture) {
-	const {choice, model, selected} = picture, {bounds} = model.cells;
-	const when = choice.kind === "moment" ? formatTime(bounds[choice.at]) : `${formatTime(bounds[choice.from])} to ${formatTime(bounds[choice.to])}, ${classNames(choice.classes)}`;
+	const {choice, model, selected} = picture,
+		{bounds} = model.cells;
+	const when =
+		choice.kind === "moment"
+			? formatTime(bounds[choice.at])
+			: `${formatTime(bounds[choice.from])} to ${formatTime(bounds[choice.to])}, ${classNames(choice.classes)}`;
 	return `${picture.title}, ${when}: ${formatBytes(selected.bytes)} in ${formatCount(selected.blocks)} blocks`;
 }

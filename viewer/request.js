@@ -4,7 +4,8 @@
 /** How long a request may take. Milliseconds. */
 const PATIENCE_MS = 600000;
 /** The status of an answer that is being made, and how long to wait before asking again. */
-const BEING_MADE = 202, PROGRESS_MS = 300;
+const BEING_MADE = 202,
+	PROGRESS_MS = 300;
 
 /**
  * @typedef {object} CellsQuery
@@ -25,7 +26,10 @@ export class Unreachable extends Error {}
 
 /** @implements {Source} */
 class Server {
-	/** @param {string} token @param {(share: number, secondsLeft: number) => void} progressed while the server makes what was asked for */
+	/**
+	 * @param {string} token
+	 * @param {(share: number, secondsLeft: number) => void} progressed while the server makes what was asked for
+	 */
 	constructor(token, progressed) {
 		this.isServer = true;
 		this.progressed = progressed;
@@ -43,13 +47,23 @@ class Server {
 		this.running.set(name, controller);
 		const words = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
 		const address = `${name}?${new URLSearchParams(words.map(([key, value]) => [key, String(value)]))}`;
-		const headers = {"X-Xheap-Token": this.token, "X-Xheap-Page": this.page, "X-Xheap-Request": String(++this.number)};
+		const headers = {
+			"X-Xheap-Token": this.token,
+			"X-Xheap-Page": this.page,
+			"X-Xheap-Request": String(++this.number),
+		};
 		const signal = AbortSignal.any([controller.signal, AbortSignal.timeout(PATIENCE_MS)]);
 		/** @type {Response} */
 		let response;
 		try {
 			for (;;) {
-				response = await fetch(address, {headers, signal, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer"});
+				response = await fetch(address, {
+					headers,
+					signal,
+					cache: "no-store",
+					credentials: "omit",
+					referrerPolicy: "no-referrer",
+				});
 				if (response.status !== BEING_MADE) break;
 				const {share, seconds_left: seconds} = await response.json();
 				this.progressed(Number(share) || 0, Number(seconds) || 0);
@@ -59,7 +73,10 @@ class Server {
 			if (controller.signal.aborted) throw new Replaced("replaced");
 			throw signal.aborted ? new Error("the server took too long") : new Unreachable("the server has ended");
 		}
-		if (!response.ok) throw new Error((await response.text()).split("\n")[0].slice(0, 300) || `the server answers ${response.status}`);
+		if (!response.ok)
+			throw new Error(
+				(await response.text()).split("\n")[0].slice(0, 300) || `the server answers ${response.status}`,
+			);
 		return response;
 	}
 
@@ -111,13 +128,18 @@ async function unpack(text) {
 
 /** @param {ArrayBuffer} buffer @returns {{trace: any, cells: ArrayBuffer}[]} */
 function divideData(buffer) {
-	const view = new DataView(buffer), parts = [];
+	const view = new DataView(buffer),
+		parts = [];
 	const aligned = (/** @type {number} */ at) => (at + 7) & ~7;
 	let at = 4;
 	for (let left = view.getUint32(0, true); left > 0; left--) {
 		const sizes = [view.getUint32(at, true), view.getUint32(at + 4, true)];
-		const json = aligned(at + 8), cells = aligned(json + sizes[0]);
-		parts.push({trace: JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, json, sizes[0]))), cells: buffer.slice(cells, cells + sizes[1])});
+		const json = aligned(at + 8),
+			cells = aligned(json + sizes[0]);
+		parts.push({
+			trace: JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, json, sizes[0]))),
+			cells: buffer.slice(cells, cells + sizes[1]),
+		});
 		at = cells + sizes[1];
 	}
 	return parts;

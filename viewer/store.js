@@ -22,8 +22,24 @@ export const WHOLE_RUN = {kind: /** @type {const} */ ("window"), from: -1, to: I
 
 /** @type {State} */
 const FIRST = {
-	trace: 0, view: "flame", by: "function", selection: {kind: "peak"}, range: null, filters: [], measure: "bytes", isInverted: false, isFolded: true, isMerged: false,
-	focus: "", opened: [], rows: "function", sort: "bytes", isRising: false, expanded: "", search: "", item: null,
+	trace: 0,
+	view: "flame",
+	by: "function",
+	selection: {kind: "peak"},
+	range: null,
+	filters: [],
+	measure: "bytes",
+	isInverted: false,
+	isFolded: true,
+	isMerged: false,
+	focus: "",
+	opened: [],
+	rows: "function",
+	sort: "bytes",
+	isRising: false,
+	expanded: "",
+	search: "",
+	item: null,
 };
 
 /** @param {number} classes @returns {string} AIFO+AOFI */
@@ -33,7 +49,16 @@ export function classNames(classes) {
 
 /** @param {string} text @returns {number} */
 function readClasses(text) {
-	return text.split("+").reduce((bits, word) => bits | (CLASSES.includes(/** @type {any} */ (word)) ? 1 << CLASSES.indexOf(/** @type {any} */ (word)) : 0), 0) || AIFO;
+	return (
+		text
+			.split("+")
+			.reduce(
+				(bits, word) =>
+					bits |
+					(CLASSES.includes(/** @type {any} */ (word)) ? 1 << CLASSES.indexOf(/** @type {any} */ (word)) : 0),
+				0,
+			) || AIFO
+	);
 }
 
 /** @param {Selection} selection */
@@ -46,7 +71,8 @@ function writeSelection(selection) {
 /** @param {string} text @returns {Selection} */
 function readSelection(text) {
 	const [from, to, classes] = text.split("~");
-	if (classes !== undefined) return {kind: "window", from: Number(from) || 0, to: to ? Number(to) : Infinity, classes: readClasses(classes)};
+	if (classes !== undefined)
+		return {kind: "window", from: Number(from) || 0, to: to ? Number(to) : Infinity, classes: readClasses(classes)};
 	return Number.isFinite(parseFloat(text)) ? {kind: "moment", at: Number(text)} : {kind: "peak"};
 }
 
@@ -59,30 +85,61 @@ function readJson(text, fallback) {
 	}
 }
 
-const flag = {write: (/** @type {any} */ value) => (value ? "1" : "0"), read: (/** @type {string} */ text) => text === "1"};
+const flag = {
+	write: (/** @type {any} */ value) => (value ? "1" : "0"),
+	read: (/** @type {string} */ text) => text === "1",
+};
 const word = {write: String, read: String};
-const json = (/** @type {(value: any) => boolean} */ isGood) => ({write: (/** @type {any} */ value) => JSON.stringify(value), read: (/** @type {string} */ text) => {
-	const value = readJson(text, undefined);
-	return value !== undefined && isGood(value) ? value : undefined;
-}});
-const oneOf = (/** @type {string[]} */ ...words) => ({write: String, read: (/** @type {string} */ text) => (words.includes(text) ? text : undefined)});
+const json = (/** @type {(value: any) => boolean} */ isGood) => ({
+	write: (/** @type {any} */ value) => JSON.stringify(value),
+	read: (/** @type {string} */ text) => {
+		const value = readJson(text, undefined);
+		return value !== undefined && isGood(value) ? value : undefined;
+	},
+});
+const oneOf = (/** @type {string[]} */ ...words) => ({
+	write: String,
+	read: (/** @type {string} */ text) => (words.includes(text) ? text : undefined),
+});
 const GROUPING_KEYS = ["function", "stack", "image", "thread", "process", "heap", "size", "life"];
-const isFilter = (/** @type {any} */ filter) => [...GROUPING_KEYS, "search"].includes(filter?.by) && typeof filter.key === "string" && typeof filter.hide === "boolean";
+const isFilter = (/** @type {any} */ filter) =>
+	[...GROUPING_KEYS, "search"].includes(filter?.by) &&
+	typeof filter.key === "string" &&
+	typeof filter.hide === "boolean";
 
 /** How each member of the state is written in the address. */
 const CODECS = /** @type {Record<keyof State, {write: (value: any) => string, read: (text: string) => any}>} */ ({
-	trace: {write: String, read: (text) => Number(text) >>> 0}, view: oneOf("flame", "table"), by: oneOf(...GROUPING_KEYS), selection: {write: writeSelection, read: readSelection},
-	range: json((value) => value === null || (Number.isFinite(value.from) && value.to > value.from)), filters: json((value) => Array.isArray(value) && value.every(isFilter)),
-	measure: oneOf("bytes", "blocks", "peak", "temporaries"), isInverted: flag, isFolded: flag, isMerged: flag, focus: word, opened: json((value) => Array.isArray(value) && value.every(Number.isFinite)),
-	rows: oneOf(...GROUPING_KEYS, "inclusive"), sort: word, isRising: flag, expanded: word, search: word,
-	item: json((value) => value === null || (value.kind === "path" && typeof value.path === "string") || (GROUPING_KEYS.includes(value.by) && typeof value.key === "string")),
+	trace: {write: String, read: (text) => Number(text) >>> 0},
+	view: oneOf("flame", "table"),
+	by: oneOf(...GROUPING_KEYS),
+	selection: {write: writeSelection, read: readSelection},
+	range: json((value) => value === null || (Number.isFinite(value.from) && value.to > value.from)),
+	filters: json((value) => Array.isArray(value) && value.every(isFilter)),
+	measure: oneOf("bytes", "blocks", "peak", "temporaries"),
+	isInverted: flag,
+	isFolded: flag,
+	isMerged: flag,
+	focus: word,
+	opened: json((value) => Array.isArray(value) && value.every(Number.isFinite)),
+	rows: oneOf(...GROUPING_KEYS, "inclusive"),
+	sort: word,
+	isRising: flag,
+	expanded: word,
+	search: word,
+	item: json(
+		(value) =>
+			value === null ||
+			(value.kind === "path" && typeof value.path === "string") ||
+			(GROUPING_KEYS.includes(value.by) && typeof value.key === "string"),
+	),
 });
 
 /** @param {State} state @returns {string} only what differs from the first state */
 export function writeAddress(state) {
 	const words = new URLSearchParams();
 	for (const [name, codec] of Object.entries(CODECS)) {
-		const member = /** @type {keyof State} */ (name), text = codec.write(state[member]);
+		const member = /** @type {keyof State} */ (name),
+			text = codec.write(state[member]);
 		if (text !== codec.write(FIRST[member])) words.set(name, text);
 	}
 	return "#" + words;
@@ -123,7 +180,9 @@ export class Store {
 	 * @param {"push" | "replace" | "none"} [step] a step that can be undone, one that is no step, or one of a drag
 	 */
 	set(members, step = "push") {
-		const before = writeAddress(this.state), next = {...this.state, ...members}, address = writeAddress(next);
+		const before = writeAddress(this.state),
+			next = {...this.state, ...members},
+			address = writeAddress(next);
 		if (step !== "none" && (address !== location.hash || before !== address)) {
 			if (step === "push") this.depth++;
 			history[step === "push" ? "pushState" : "replaceState"](null, "", address);

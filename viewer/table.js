@@ -1,6 +1,19 @@
 // SPDX-License-Identifier: MIT
 // Which are the largest: rows of anything, with callers and callees. Only rows that can be seen are in the document.
-import {bothMasks, cached, filterCells, findSeries, groupCells, groupCurve, groupName, groupPeaks, largestOf, liveCurve, sumGroups, SERIES_MAX} from "./cells.js";
+import {
+	bothMasks,
+	cached,
+	filterCells,
+	findSeries,
+	groupCells,
+	groupCurve,
+	groupName,
+	groupPeaks,
+	largestOf,
+	liveCurve,
+	sumGroups,
+	SERIES_MAX,
+} from "./cells.js";
 import {formatBytes, formatChange, formatCount, formatMeasure, formatShare, MISSING} from "./format.js";
 import {byId, fill, make, name, prepareCanvas} from "./elements.js";
 import {cutText, TITLE_MAX} from "./hostile.js";
@@ -11,7 +24,9 @@ import {GROUPING_WORDS} from "./legend.js";
 /** @import {App, Ink, Picture} from "./picture.js" */
 
 /** Pixels. */
-const ROW = 28, HEAD = 32, SPARK_HEIGHT = 18;
+const ROW = 28,
+	HEAD = 32,
+	SPARK_HEIGHT = 18;
 /** Rows above and below those that are seen. */
 const SPARE = 6;
 /** Callers and callees that are shown, each. */
@@ -30,15 +45,72 @@ const WIDE_TABLE = 1100;
 /** @type {Column[]} */
 const TABLE_COLUMNS = [
 	{id: "name", title: "", hint: "", class: "column-name", isSortable: true},
-	{id: "bytes", title: "Selected", hint: "Bytes of the selection", class: "column-number bold", isSortable: true, value: (row) => row.bytes, text: (row, app) => selectionMark(app.picture) + formatBytes(row.bytes)},
+	{
+		id: "bytes",
+		title: "Selected",
+		hint: "Bytes of the selection",
+		class: "column-number bold",
+		isSortable: true,
+		value: (row) => row.bytes,
+		text: (row, app) => selectionMark(app.picture) + formatBytes(row.bytes),
+	},
 	{id: "share", title: "", hint: "", class: "column-share", isSortable: false},
-	{id: "blocks", title: "Blocks", hint: "Blocks of the selection", class: "column-number", isSortable: true, value: (row) => row.blocks, text: (row, app) => selectionMark(app.picture) + formatCount(row.blocks)},
-	{id: "mean", title: "Mean", hint: "Mean size of these blocks", class: "column-number narrow-off", isSortable: true, value: (row) => row.bytes / row.blocks || 0, text: (row) => formatBytes(row.blocks ? row.bytes / row.blocks : null)},
-	{id: "change", title: "Net change", hint: "Made here and still there, less older ones that were freed here", class: "column-number", isSortable: true, value: (row) => row.change,
-		text: (row, app) => (app.picture.choice.kind === "window" ? formatChange(row.change) : MISSING)},
-	{id: "made", title: "Made", hint: "Bytes that were made in the window; of a moment, in the whole range", class: "column-number", isSortable: true, value: (row) => row.made, text: (row, app) => app.picture.made + formatBytes(row.made)},
-	{id: "calls", title: "Calls", hint: "Blocks that were made", class: "column-number", isWide: true, isSortable: true, value: (row) => row.calls, text: (row, app) => app.picture.made + formatCount(row.calls)},
-	{id: "peak", title: "Own peak", hint: "At least so many bytes lived at once: the largest at a bound", class: "column-number", isWide: true, isSortable: true, value: (row) => row.peak, text: (row) => `≥\u2009${formatBytes(row.peak)}`},
+	{
+		id: "blocks",
+		title: "Blocks",
+		hint: "Blocks of the selection",
+		class: "column-number",
+		isSortable: true,
+		value: (row) => row.blocks,
+		text: (row, app) => selectionMark(app.picture) + formatCount(row.blocks),
+	},
+	{
+		id: "mean",
+		title: "Mean",
+		hint: "Mean size of these blocks",
+		class: "column-number narrow-off",
+		isSortable: true,
+		value: (row) => row.bytes / row.blocks || 0,
+		text: (row) => formatBytes(row.blocks ? row.bytes / row.blocks : null),
+	},
+	{
+		id: "change",
+		title: "Net change",
+		hint: "Made here and still there, less older ones that were freed here",
+		class: "column-number",
+		isSortable: true,
+		value: (row) => row.change,
+		text: (row, app) => (app.picture.choice.kind === "window" ? formatChange(row.change) : MISSING),
+	},
+	{
+		id: "made",
+		title: "Made",
+		hint: "Bytes that were made in the window; of a moment, in the whole range",
+		class: "column-number",
+		isSortable: true,
+		value: (row) => row.made,
+		text: (row, app) => app.picture.made + formatBytes(row.made),
+	},
+	{
+		id: "calls",
+		title: "Calls",
+		hint: "Blocks that were made",
+		class: "column-number",
+		isWide: true,
+		isSortable: true,
+		value: (row) => row.calls,
+		text: (row, app) => app.picture.made + formatCount(row.calls),
+	},
+	{
+		id: "peak",
+		title: "Own peak",
+		hint: "At least so many bytes lived at once: the largest at a bound",
+		class: "column-number",
+		isWide: true,
+		isSortable: true,
+		value: (row) => row.peak,
+		text: (row) => `≥\u2009${formatBytes(row.peak)}`,
+	},
 	{id: "spark", title: "Live over time", hint: "On a scale of its own", class: "column-spark", isSortable: false},
 ];
 
@@ -67,27 +139,50 @@ export class Table {
 
 	/** @returns {Row[]} with anything of the selection, or made in it */
 	makeRows() {
-		const {picture, store} = this.app, {model} = picture, {by} = this, isInclusive = store.state.rows === "inclusive";
+		const {picture, store} = this.app,
+			{model} = picture,
+			{by} = this,
+			isInclusive = store.state.rows === "inclusive";
 		const grouped = isInclusive ? null : groupCells(model, by);
-		const sums = grouped ? sumGroups(model, picture.choice, picture.selected, grouped, picture.mask) : sumInclusive(model, picture);
-		const peaks = isInclusive ? null : groupPeaks(model, by), rows = [];
+		const sums = grouped
+			? sumGroups(model, picture.choice, picture.selected, grouped, picture.mask)
+			: sumInclusive(model, picture);
+		const peaks = isInclusive ? null : groupPeaks(model, by),
+			rows = [];
 		for (let key = 0; key < sums.bytes.length; key++) {
 			if (!sums.blocks[key] && !sums.calls[key]) continue;
-			rows.push({key, ...groupName(model, by, key), bytes: sums.bytes[key], blocks: sums.blocks[key], change: sums.change[key], made: sums.made[key], calls: sums.calls[key], peak: peaks ? peaks[key] : NaN});
+			rows.push({
+				key,
+				...groupName(model, by, key),
+				bytes: sums.bytes[key],
+				blocks: sums.blocks[key],
+				change: sums.change[key],
+				made: sums.made[key],
+				calls: sums.calls[key],
+				peak: peaks ? peaks[key] : NaN,
+			});
 		}
 		return rows;
 	}
 
 	render() {
-		const {state} = this.app.store, column = TABLE_COLUMNS.find((other) => other.id === state.sort) ?? TABLE_COLUMNS[1], sign = state.isRising ? 1 : -1;
+		const {state} = this.app.store,
+			column = TABLE_COLUMNS.find((other) => other.id === state.sort) ?? TABLE_COLUMNS[1],
+			sign = state.isRising ? 1 : -1;
 		const {value} = column;
 		this.rows = this.makeRows();
 		if (!this.app.store.isDragging || !this.order) {
-			this.rows.sort((a, b) => (value ? sign * (value(a) - value(b)) : -sign * (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)) || (a.name < b.name ? -1 : 1));
+			this.rows.sort(
+				(a, b) =>
+					(value ? sign * (value(a) - value(b)) : -sign * (a.name < b.name ? -1 : a.name > b.name ? 1 : 0)) ||
+					(a.name < b.name ? -1 : 1),
+			);
 			this.order = new Map(this.rows.map((row, i) => [row.id, i]));
 		} else {
 			const {order} = this;
-			this.rows.sort((a, b) => (order.get(a.id) ?? Infinity) - (order.get(b.id) ?? Infinity) || b.bytes - a.bytes);
+			this.rows.sort(
+				(a, b) => (order.get(a.id) ?? Infinity) - (order.get(b.id) ?? Infinity) || b.bytes - a.bytes,
+			);
 		}
 		this.most = this.rows.reduce((most, row) => Math.max(most, row.bytes), 1);
 		this.isWide = this.box.clientWidth >= WIDE_TABLE;
@@ -102,37 +197,94 @@ export class Table {
 	}
 
 	drawHead() {
-		const {store} = this.app, {state} = store;
+		const {store} = this.app,
+			{state} = store;
 		this.box.setAttribute("aria-rowcount", String(this.rows.length + 1));
 		this.box.classList.toggle("wide", Boolean(this.isWide));
-		fill(this.head, ...this.columns.map((column) => {
-			const isSorted = column.id === state.sort, title = column.id === "name" ? GROUPING_WORDS[this.by] : column.title;
-			const direction = isSorted ? (state.isRising ? "ascending" : "descending") : "none";
-			const cell = make("div", {role: "columnheader", class: column.class, ...(column.isSortable ? {"aria-sort": direction} : {})});
-			if (!title) cell.append(make("span", {class: "hidden-text"}, "Share"));
-			else if (!column.isSortable) cell.append(title);
-			else cell.append(make("button", {class: "sorter", title: column.hint, onclick: () => store.set({sort: column.id, isRising: isSorted && !state.isRising}, "replace")}, `${title[0].toUpperCase()}${title.slice(1)}${isSorted ? (state.isRising ? " ↑" : " ↓") : ""}`));
-			return cell;
-		}));
+		fill(
+			this.head,
+			...this.columns.map((column) => {
+				const isSorted = column.id === state.sort,
+					title = column.id === "name" ? GROUPING_WORDS[this.by] : column.title;
+				const direction = isSorted ? (state.isRising ? "ascending" : "descending") : "none";
+				const cell = make("div", {
+					role: "columnheader",
+					class: column.class,
+					...(column.isSortable ? {"aria-sort": direction} : {}),
+				});
+				if (!title) cell.append(make("span", {class: "hidden-text"}, "Share"));
+				else if (!column.isSortable) cell.append(title);
+				else
+					cell.append(
+						make(
+							"button",
+							{
+								class: "sorter",
+								title: column.hint,
+								onclick: () =>
+									store.set({sort: column.id, isRising: isSorted && !state.isRising}, "replace"),
+							},
+							`${title[0].toUpperCase()}${title.slice(1)}${isSorted ? (state.isRising ? " ↑" : " ↓") : ""}`,
+						),
+					);
+				return cell;
+			}),
+		);
 	}
 
 	/** The callers and callees of the expanded row. */
 	makeDetail() {
 		const {expanded} = this.app.store.state;
 		this.expandedAt = expanded ? this.rows.findIndex((row) => row.id === expanded) : -1;
-		this.detail = this.expandedAt >= 0 && this.by === "function" ? this.neighbours(this.rows[this.expandedAt]) : null;
+		this.detail =
+			this.expandedAt >= 0 && this.by === "function" ? this.neighbours(this.rows[this.expandedAt]) : null;
 		this.detailHeight = this.detail ? this.detailRows * 22 + 40 : 0;
 	}
 
 	/** @param {Row} row */
 	neighbours(row) {
-		const {picture} = this.app, {frames} = picture.model.cells, found = neighboursOf(picture.model, picture.selected.hits, "bytes", row.key);
-		const list = (/** @type {string} */ title, /** @type {{frame: number, value: number}[]} */ rows, /** @type {string} */ none) => make("div", {class: "neighbours"}, make("h3", {}, title),
-			...rows.slice(0, NEIGHBOURS_MAX).map(({frame, value}) => make("div", {class: "neighbour"}, make("span", {class: "value"}, formatMeasure(value, "bytes")), make("span", {class: "share"}, formatShare(value / found.value)),
-				frame < 0 ? make("span", {class: "name faint"}, none) : make("button", {class: "link", onclick: () => this.app.store.set({rows: "inclusive", expanded: frames[frame].key})}, name(cutText(frames[frame].short, 120))))),
-			rows.length > NEIGHBOURS_MAX && make("div", {class: "faint"}, `${rows.length - NEIGHBOURS_MAX} more`));
+		const {picture} = this.app,
+			{frames} = picture.model.cells,
+			found = neighboursOf(picture.model, picture.selected.hits, "bytes", row.key);
+		const list = (
+			/** @type {string} */ title,
+			/** @type {{frame: number, value: number}[]} */ rows,
+			/** @type {string} */ none,
+		) =>
+			make(
+				"div",
+				{class: "neighbours"},
+				make("h3", {}, title),
+				...rows
+					.slice(0, NEIGHBOURS_MAX)
+					.map(({frame, value}) =>
+						make(
+							"div",
+							{class: "neighbour"},
+							make("span", {class: "value"}, formatMeasure(value, "bytes")),
+							make("span", {class: "share"}, formatShare(value / found.value)),
+							frame < 0
+								? make("span", {class: "name faint"}, none)
+								: make(
+										"button",
+										{
+											class: "link",
+											onclick: () =>
+												this.app.store.set({rows: "inclusive", expanded: frames[frame].key}),
+										},
+										name(cutText(frames[frame].short, 120)),
+									),
+						),
+					),
+				rows.length > NEIGHBOURS_MAX && make("div", {class: "faint"}, `${rows.length - NEIGHBOURS_MAX} more`),
+			);
 		this.detailRows = Math.min(NEIGHBOURS_MAX + 1, Math.max(found.callers.length, found.callees.length, 1));
-		return make("div", {class: "detail"}, list("Callers", found.callers, "start of a thread"), list("Callees, towards the allocator", found.callees, "itself"));
+		return make(
+			"div",
+			{class: "detail"},
+			list("Callers", found.callers, "start of a thread"),
+			list("Callees, towards the allocator", found.callees, "itself"),
+		);
 	}
 
 	/** @param {number} index @returns {number} pixels from the top of the body */
@@ -141,10 +293,13 @@ export class Table {
 	}
 
 	drawRows() {
-		const {scrollTop, clientHeight} = this.box, {rows} = this;
+		const {scrollTop, clientHeight} = this.box,
+			{rows} = this;
 		this.body.style.height = `${rows.length * ROW + this.detailHeight}px`;
-		const first = Math.max(0, Math.floor((scrollTop - this.detailHeight) / ROW) - SPARE), last = Math.min(rows.length, Math.ceil((scrollTop + clientHeight - HEAD) / ROW) + SPARE);
-		const hadFocus = this.body.contains(document.activeElement) && document.activeElement?.classList.contains("table-row");
+		const first = Math.max(0, Math.floor((scrollTop - this.detailHeight) / ROW) - SPARE),
+			last = Math.min(rows.length, Math.ceil((scrollTop + clientHeight - HEAD) / ROW) + SPARE);
+		const hadFocus =
+			this.body.contains(document.activeElement) && document.activeElement?.classList.contains("table-row");
 		const elements = [];
 		for (let i = first; i < last; i++) {
 			elements.push(this.drawRow(rows[i], i));
@@ -159,10 +314,25 @@ export class Table {
 
 	/** @param {Row} row @param {number} index @returns {HTMLElement} */
 	drawRow(row, index) {
-		const {app} = this, {item} = app.store.state, isSelected = item?.kind === "group" && item.by === this.by && item.key === row.id;
-		const element = make("div", {class: "table-row", role: "row", "aria-rowindex": index + 2, "aria-selected": String(isSelected), tabindex: index === this.focused ? 0 : -1, "data-index": index,
-			onclick: () => this.choose(index), ondblclick: () => this.expand(index), onpointerenter: () => app.hover(this.inkOf(row)), onpointerleave: () => app.hover(null)},
-		...this.columns.map((column) => this.drawCell(column, row)));
+		const {app} = this,
+			{item} = app.store.state,
+			isSelected = item?.kind === "group" && item.by === this.by && item.key === row.id;
+		const element = make(
+			"div",
+			{
+				class: "table-row",
+				role: "row",
+				"aria-rowindex": index + 2,
+				"aria-selected": String(isSelected),
+				tabindex: index === this.focused ? 0 : -1,
+				"data-index": index,
+				onclick: () => this.choose(index),
+				ondblclick: () => this.expand(index),
+				onpointerenter: () => app.hover(this.inkOf(row)),
+				onpointerleave: () => app.hover(null),
+			},
+			...this.columns.map((column) => this.drawCell(column, row)),
+		);
 		const {hitFrames} = app.picture;
 		element.classList.toggle("hit", this.by === "function" && hitFrames?.[row.key] === 1);
 		element.style.top = `${this.topOf(index)}px`;
@@ -174,14 +344,26 @@ export class Table {
 		const cell = make("div", {role: "gridcell", class: column.class});
 		if (column.text) {
 			cell.textContent = column.id === "peak" && Number.isNaN(row.peak) ? MISSING : column.text(row, this.app);
-			if (column.id === "change" && this.app.picture.choice.kind === "window") cell.classList.add(row.change > 0 ? "more" : row.change < 0 ? "less" : "none");
+			if (column.id === "change" && this.app.picture.choice.kind === "window")
+				cell.classList.add(row.change > 0 ? "more" : row.change < 0 ? "less" : "none");
 		} else if (column.id === "name") {
-			cell.append(make("span", {class: `swatch ${this.swatchOf(row)}`}), name(cutText(row.name, 200)), " ", make("bdi", {class: "row-detail"}, cutText(row.detail, 100)));
+			cell.append(
+				make("span", {class: `swatch ${this.swatchOf(row)}`}),
+				name(cutText(row.name, 200)),
+				" ",
+				make("bdi", {class: "row-detail"}, cutText(row.detail, 100)),
+			);
 			cell.title = cutText(`${row.name} ${row.detail}`, TITLE_MAX);
 		} else if (column.id === "share") {
 			const bar = make("div", {class: `bar ${this.swatchOf(row)}`});
 			bar.style.width = `${(row.bytes / (this.most ?? 1)) * 100}%`;
-			cell.append(make("div", {class: "bar-ground", title: formatShare(row.bytes / this.app.picture.selected.bytes)}, bar));
+			cell.append(
+				make(
+					"div",
+					{class: "bar-ground", title: formatShare(row.bytes / this.app.picture.selected.bytes)},
+					bar,
+				),
+			);
 		} else {
 			cell.append(this.drawSpark(row));
 		}
@@ -197,14 +379,24 @@ export class Table {
 
 	/** @param {Row} row @returns {HTMLCanvasElement} live bytes over the shown time, with the selection */
 	drawSpark(row) {
-		const {app} = this, {picture, palette} = app, {model} = picture, {bounds} = model.cells, width = this.isWide ? 150 : 110;
-		const canvas = make("canvas", {"aria-hidden": "true"}), context = prepareCanvas(canvas, width, SPARK_HEIGHT);
-		const curve = this.app.store.state.rows === "inclusive" ? inclusiveCurve(model, row.key, picture.mask) : groupCurve(model, this.by, row.key, picture.mask);
-		const most = largestOf(curve).value || 1, span = bounds[model.last] - bounds[0];
+		const {app} = this,
+			{picture, palette} = app,
+			{model} = picture,
+			{bounds} = model.cells,
+			width = this.isWide ? 150 : 110;
+		const canvas = make("canvas", {"aria-hidden": "true"}),
+			context = prepareCanvas(canvas, width, SPARK_HEIGHT);
+		const curve =
+			this.app.store.state.rows === "inclusive"
+				? inclusiveCurve(model, row.key, picture.mask)
+				: groupCurve(model, this.by, row.key, picture.mask);
+		const most = largestOf(curve).value || 1,
+			span = bounds[model.last] - bounds[0];
 		const x = (/** @type {number} */ bound) => ((bounds[bound] - bounds[0]) / span) * width;
 		const {choice} = picture;
 		context.fillStyle = palette["accent-ground"];
-		if (choice.kind === "window" && !picture.isWhole) context.fillRect(x(choice.from), 0, x(choice.to) - x(choice.from), SPARK_HEIGHT);
+		if (choice.kind === "window" && !picture.isWhole)
+			context.fillRect(x(choice.from), 0, x(choice.to) - x(choice.from), SPARK_HEIGHT);
 		context.beginPath();
 		context.moveTo(0, SPARK_HEIGHT);
 		curve.forEach((value, i) => context.lineTo(x(i), SPARK_HEIGHT - (value / most) * (SPARK_HEIGHT - 1)));
@@ -219,8 +411,15 @@ export class Table {
 
 	/** @param {Row} row @returns {Ink} */
 	inkOf(row) {
-		const {by} = this, isInclusive = this.app.store.state.rows === "inclusive";
-		return {key: `row ${by} ${isInclusive} ${row.id}`, mask: (model) => (isInclusive ? inclusiveMask(model, row.id) : itemCells(model, {kind: "group", by, key: row.id}, this.app.store.state))};
+		const {by} = this,
+			isInclusive = this.app.store.state.rows === "inclusive";
+		return {
+			key: `row ${by} ${isInclusive} ${row.id}`,
+			mask: (model) =>
+				isInclusive
+					? inclusiveMask(model, row.id)
+					: itemCells(model, {kind: "group", by, key: row.id}, this.app.store.state),
+		};
 	}
 
 	/** @param {number} index */
@@ -234,14 +433,22 @@ export class Table {
 	/** Opens or closes the callers and callees. @param {number} index */
 	expand(index) {
 		const row = this.rows[index];
-		if (row && this.by === "function") this.app.store.set({expanded: this.app.store.state.expanded === row.id ? "" : row.id});
+		if (row && this.by === "function")
+			this.app.store.set({expanded: this.app.store.state.expanded === row.id ? "" : row.id});
 	}
 
 	/** @param {KeyboardEvent} event */
 	key(event) {
-		if (!(/** @type {HTMLElement} */ (event.target)).classList.contains("table-row")) return;
+		if (!/** @type {HTMLElement} */ (event.target).classList.contains("table-row")) return;
 		const page = Math.max(1, Math.floor(this.box.clientHeight / ROW) - 2);
-		const steps = /** @type {Record<string, number>} */ ({ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity});
+		const steps = /** @type {Record<string, number>} */ ({
+			ArrowDown: 1,
+			ArrowUp: -1,
+			PageDown: page,
+			PageUp: -page,
+			Home: -Infinity,
+			End: Infinity,
+		});
 		if (event.key in steps) this.moveFocus(steps[event.key]);
 		else if (event.key === "Enter") this.expand(this.focused);
 		else if (event.key === " ") this.choose(this.focused);
@@ -252,7 +459,8 @@ export class Table {
 	/** @param {number} by rows */
 	moveFocus(by) {
 		this.focused = Math.max(0, Math.min(this.rows.length - 1, this.focused + by));
-		const top = this.topOf(this.focused), {scrollTop, clientHeight} = this.box;
+		const top = this.topOf(this.focused),
+			{scrollTop, clientHeight} = this.box;
 		if (top < scrollTop) this.box.scrollTop = top;
 		else if (top + ROW > scrollTop + clientHeight - HEAD) this.box.scrollTop = top + ROW - clientHeight + HEAD;
 		this.drawRows();
@@ -283,16 +491,34 @@ function pathFrames(model) {
 		const paths = [];
 		for (let node = 0; node < nodeCount; node++) {
 			const above = parent[node] < 0 ? null : paths[parent[node]];
-			paths.push(!above ? Uint32Array.of(frame[node]) : above.includes(frame[node]) ? above : Uint32Array.of(...above, frame[node]));
+			paths.push(
+				!above
+					? Uint32Array.of(frame[node])
+					: above.includes(frame[node])
+						? above
+						: Uint32Array.of(...above, frame[node]),
+			);
 		}
 		return paths;
 	});
 }
 
-/** Sums of each function with all that is below it. A stack counts once for a function. @param {Model} model @param {Picture} picture @returns {GroupSums} */
+/**
+ * Sums of each function with all that is below it. A stack counts once for a function.
+ * @param {Model} model
+ * @param {Picture} picture
+ * @returns {GroupSums}
+ */
 function sumInclusive(model, picture) {
-	const byNode = sumGroups(model, picture.choice, picture.selected, {keys: model.cells.node, count: model.cells.nodeCount}, picture.mask);
-	const paths = pathFrames(model), make = () => new Float64Array(model.cells.frames.length);
+	const byNode = sumGroups(
+		model,
+		picture.choice,
+		picture.selected,
+		{keys: model.cells.node, count: model.cells.nodeCount},
+		picture.mask,
+	);
+	const paths = pathFrames(model),
+		make = () => new Float64Array(model.cells.frames.length);
 	const sums = {bytes: make(), blocks: make(), made: make(), calls: make(), change: make()};
 	for (let node = 0; node < paths.length; node++) {
 		if (!byNode.calls[node] && !byNode.blocks[node]) continue;

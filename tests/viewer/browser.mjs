@@ -14,32 +14,66 @@ import {encodeFile} from "./encode.mjs";
 import {makeBuild, makeHostile, makeLossy, makeSample, makeServer} from "./made.mjs";
 import {browserPath, FOLDER, joinPage, packages} from "./packages.mjs";
 
-const require = packages(), {chromium} = require("playwright-core"), AXE = require.resolve("axe-core/axe.min.js");
-const EXECUTABLE = browserPath(), PICTURES = path.join(FOLDER, "pictures"), WORK = process.env.TMPDIR ?? FOLDER;
+const require = packages(),
+	{chromium} = require("playwright-core"),
+	AXE = require.resolve("axe-core/axe.min.js");
+const EXECUTABLE = browserPath(),
+	PICTURES = path.join(FOLDER, "pictures"),
+	WORK = process.env.TMPDIR ?? FOLDER;
 const axeSource = readFileSync(AXE, "utf8");
-const SIZES = [[1280, 800, 1], [1920, 1080, 1], [1920, 1080, 2]], THEMES = ["light", "dark"];
+const SIZES = [
+		[1280, 800, 1],
+		[1920, 1080, 1],
+		[1920, 1080, 2],
+	],
+	THEMES = ["light", "dark"];
 mkdirSync(PICTURES, {recursive: true});
 
-const made = {server: makeServer(), lossy: makeLossy(), build: makeBuild(), hostile: makeHostile(), sample: makeSample()}, files = {}, models = {};
+const made = {
+		server: makeServer(),
+		lossy: makeLossy(),
+		build: makeBuild(),
+		hostile: makeHostile(),
+		sample: makeSample(),
+	},
+	files = {},
+	models = {};
 for (const [name, {trace, cells}] of Object.entries(made)) {
 	const data = path.join(WORK, `${name}.data`);
 	writeFileSync(data, encodeFile([{trace, cells}]));
 	files[name] = path.join(WORK, `${name}.html`);
 	writeFileSync(files[name], joinPage(data));
-	models[name] = engine.makeModel(decodeCells(cells.buffer.slice(cells.byteOffset, cells.byteOffset + cells.length), trace.threads.length, trace.heaps.length), trace);
+	models[name] = engine.makeModel(
+		decodeCells(
+			cells.buffer.slice(cells.byteOffset, cells.byteOffset + cells.length),
+			trace.threads.length,
+			trace.heaps.length,
+		),
+		trace,
+	);
 }
 
 let browser;
-before(async () => (browser = await chromium.launch({executablePath: EXECUTABLE, args: ["--no-sandbox", "--disable-gpu"]})));
+before(
+	async () =>
+		(browser = await chromium.launch({executablePath: EXECUTABLE, args: ["--no-sandbox", "--disable-gpu"]})),
+);
 after(async () => browser.close());
 
 /** Opens a page; errors of it, and requests other than for itself, fail the test. */
 async function open(name, {width = 1280, height = 800, scale = 1, theme = "light", hash = ""} = {}) {
-	const context = await browser.newContext({viewport: {width, height}, deviceScaleFactor: scale, colorScheme: theme}), page = await context.newPage();
+	const context = await browser.newContext({viewport: {width, height}, deviceScaleFactor: scale, colorScheme: theme}),
+		page = await context.newPage();
 	page.faults = [];
 	page.on("pageerror", (error) => page.faults.push(error.stack));
 	page.on("console", (message) => ["error", "warning"].includes(message.type()) && page.faults.push(message.text()));
-	page.on("request", (request) => request.url().split("#")[0] !== `file://${files[name]}` && !request.url().startsWith("data:") && page.faults.push(request.url()));
+	page.on(
+		"request",
+		(request) =>
+			request.url().split("#")[0] !== `file://${files[name]}` &&
+			!request.url().startsWith("data:") &&
+			page.faults.push(request.url()),
+	);
 	await page.goto(`file://${files[name]}${hash}`);
 	await page.waitForFunction(() => !document.body.classList.contains("waiting"));
 	await settle(page);
@@ -47,7 +81,13 @@ async function open(name, {width = 1280, height = 800, scale = 1, theme = "light
 }
 
 /** Waits until two frames of the screen are drawn. */
-const settle = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done)))));
+const settle = (page) =>
+	page.evaluate(
+		() =>
+			new Promise((done) =>
+				requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))),
+			),
+	);
 
 async function close(page) {
 	assert.deepEqual(page.faults, [], "no errors, and no request leaves the file (check 22)");
@@ -65,16 +105,24 @@ async function click(page, selector, options) {
 }
 
 const text = (page, selector) => page.textContent(selector);
-const classesOf = (page) => page.$$eval("#classes button", (buttons) => buttons.map((button) => [button.getAttribute("aria-pressed"), button.querySelector("b").textContent]));
+const classesOf = (page) =>
+	page.$$eval("#classes button", (buttons) =>
+		buttons.map((button) => [button.getAttribute("aria-pressed"), button.querySelector("b").textContent]),
+	);
 
 /** Where a bound is on the screen. */
 async function boundAt(page, model, bound) {
-	const box = await page.locator("#timeline").boundingBox(), {bounds} = model.cells;
-	return [box.x + 68 + ((bounds[bound] - bounds[0]) / (bounds[model.last] - bounds[0])) * (box.width - 80), box.y + 80];
+	const box = await page.locator("#timeline").boundingBox(),
+		{bounds} = model.cells;
+	return [
+		box.x + 68 + ((bounds[bound] - bounds[0]) / (bounds[model.last] - bounds[0])) * (box.width - 80),
+		box.y + 80,
+	];
 }
 
 async function drag(page, model, from, to) {
-	const [x1, y1] = await boundAt(page, model, from), [x2] = await boundAt(page, model, to);
+	const [x1, y1] = await boundAt(page, model, from),
+		[x2] = await boundAt(page, model, to);
 	await page.mouse.move(x1, y1);
 	await page.mouse.down();
 	for (let i = 1; i <= 10; i++) await page.mouse.move(x1 + ((x2 - x1) * i) / 10, y1);
@@ -84,8 +132,22 @@ async function drag(page, model, from, to) {
 
 /** The layout that the page has, made here. */
 async function layoutOf(page, model, choice, more = {}) {
-	const width = await page.$eval("#flame", (box) => box.clientWidth - 1), {hits} = engine.selectCells(model, choice, null);
-	return layoutFlame(model, {hits, measure: "bytes", by: "function", isFolded: true, isInverted: false, isMerged: false, width, opened: new Set(), focus: "", order: null, title: "", ...more});
+	const width = await page.$eval("#flame", (box) => box.clientWidth - 1),
+		{hits} = engine.selectCells(model, choice, null);
+	return layoutFlame(model, {
+		hits,
+		measure: "bytes",
+		by: "function",
+		isFolded: true,
+		isInverted: false,
+		isMerged: false,
+		width,
+		opened: new Set(),
+		focus: "",
+		order: null,
+		title: "",
+		...more,
+	});
 }
 
 async function pointOf(page, frame) {
@@ -96,7 +158,8 @@ async function pointOf(page, frame) {
 const peakChoice = (model) => ({kind: "moment", at: model.cells.peak});
 
 test("check 5: the peak's triangle selects the peak's bytes", async () => {
-	const page = await open("server"), model = models.server;
+	const page = await open("server"),
+		model = models.server;
 	await press(page, "w");
 	const [x, y] = await boundAt(page, model, model.cells.peak);
 	await page.mouse.click(x, y);
@@ -108,21 +171,32 @@ test("check 5: the peak's triangle selects the peak's bytes", async () => {
 });
 
 test("checks 8 and 3: a drag turns on AIFO alone; sums are the engine's", async () => {
-	const page = await open("server"), model = models.server;
+	const page = await open("server"),
+		model = models.server;
 	await drag(page, model, 60, 140);
 	const {classBytes} = engine.selectCells(model, {kind: "window", from: 60, to: 140, classes: 15}, null);
-	assert.deepEqual(await classesOf(page), [...classBytes].map((bytes, i) => [String(i === 1), formatBytes(bytes)]));
+	assert.deepEqual(
+		await classesOf(page),
+		[...classBytes].map((bytes, i) => [String(i === 1), formatBytes(bytes)]),
+	);
 	await click(page, "#classes button:nth-child(1)");
 	await click(page, "#classes button:nth-child(4)");
-	assert.deepEqual((await classesOf(page)).map(([isOn]) => isOn), ["true", "true", "false", "true"]);
+	assert.deepEqual(
+		(await classesOf(page)).map(([isOn]) => isOn),
+		["true", "true", "false", "true"],
+	);
 	assert.match(await text(page, "#command"), /-tree st -window AIFI\+AIFO\+AOFO \d+ns [\d.]+(s|ms|ns|us)$/);
 	await click(page, "#classes button:nth-child(3)", {modifiers: ["Alt"]});
-	assert.deepEqual((await classesOf(page)).map(([isOn]) => isOn), ["false", "false", "true", "false"]);
+	assert.deepEqual(
+		(await classesOf(page)).map(([isOn]) => isOn),
+		["false", "false", "true", "false"],
+	);
 	await close(page);
 });
 
 test("handles and the label change the window", async () => {
-	const page = await open("server"), model = models.server;
+	const page = await open("server"),
+		model = models.server;
 	await drag(page, model, 60, 140);
 	await drag(page, model, 140, 180);
 	const end = (bound) => engine.selectCells(model, {kind: "window", from: 60, to: bound, classes: 2}, null).bytes;
@@ -134,9 +208,12 @@ test("handles and the label change the window", async () => {
 });
 
 test("checks 10 and 11: hovering draws a curve, and a search has a sum", async () => {
-	const page = await open("server"), model = models.server, layout = await layoutOf(page, model, peakChoice(model));
+	const page = await open("server"),
+		model = models.server,
+		layout = await layoutOf(page, model, peakChoice(model));
 	const shot = () => page.locator("#timeline").screenshot();
-	const before = await shot(), frame = layout.frames.find((other) => other.name === "Image::decode");
+	const before = await shot(),
+		frame = layout.frames.find((other) => other.name === "Image::decode");
 	await page.mouse.move(...(await pointOf(page, frame)));
 	await settle(page);
 	assert.notDeepEqual(await shot(), before);
@@ -144,10 +221,14 @@ test("checks 10 and 11: hovering draws a curve, and a search has a sum", async (
 	await page.mouse.move(5, 5);
 	await page.fill("#search", "json::");
 	await settle(page);
-	const paths = engine.pathsWith(model, (i) => model.cells.frames[i].full.toLowerCase().includes("json::")), {hits} = engine.selectCells(model, peakChoice(model), null);
+	const paths = engine.pathsWith(model, (i) => model.cells.frames[i].full.toLowerCase().includes("json::")),
+		{hits} = engine.selectCells(model, peakChoice(model), null);
 	let sum = 0;
 	for (let i = 0; i < hits.length; i++) if (hits[i] && paths[model.cells.node[i]]) sum += model.cells.bytes[i];
-	assert.ok((await text(page, "#search-sum")).startsWith(`≥\u2009${formatBytes(sum)}`), "light stacks may have hits, too");
+	assert.ok(
+		(await text(page, "#search-sum")).startsWith(`≥\u2009${formatBytes(sum)}`),
+		"light stacks may have hits, too",
+	);
 	await press(page, "Enter");
 	assert.match(await text(page, "#command"), /-requireFrames '\*json::\*'$/);
 	assert.match(await text(page, "#selection-words"), new RegExp(`${formatBytes(sum)} live`));
@@ -155,12 +236,15 @@ test("checks 10 and 11: hovering draws a curve, and a search has a sum", async (
 });
 
 test("checks 12, 13 and 14: root, chains, all frames", async () => {
-	const page = await open("server"), model = models.server;
+	const page = await open("server"),
+		model = models.server;
 	await press(page, "w");
-	const whole = {kind: "window", from: 0, to: model.last, classes: 3}, {bytes} = engine.selectCells(model, whole, null);
+	const whole = {kind: "window", from: 0, to: model.last, classes: 3},
+		{bytes} = engine.selectCells(model, whole, null);
 	const label = () => page.getAttribute("#flame", "aria-label");
 	assert.match(await label(), new RegExp(`all blocks of the run: ${formatBytes(bytes)}\\.`));
-	const layout = await layoutOf(page, model, whole), chain = layout.frames.find((frame) => frame.kind === "chain");
+	const layout = await layoutOf(page, model, whole),
+		chain = layout.frames.find((frame) => frame.kind === "chain");
 	const rows = () => page.$eval(".flame-spacer", (spacer) => (parseFloat(spacer.style.height) - 4) / 24);
 	assert.equal(await rows(), layout.rows);
 	await page.mouse.click(...(await pointOf(page, chain)));
@@ -168,7 +252,11 @@ test("checks 12, 13 and 14: root, chains, all frames", async () => {
 	assert.equal(await rows(), (await layoutOf(page, model, whole, {opened: new Set([chain.key])})).rows);
 	await click(page, "#unfolded");
 	assert.match(await label(), new RegExp(`: ${formatBytes(bytes)}\\.`));
-	for (const [measure, words] of [["blocks", "blocks"], ["temporaries", "temporary"], ["peak", "peak"]]) {
+	for (const [measure, words] of [
+		["blocks", "blocks"],
+		["temporaries", "temporary"],
+		["peak", "peak"],
+	]) {
 		await click(page, `#measures [data-measure=${measure}]`);
 		assert.equal(await page.getAttribute(`#measures [data-measure=${measure}]`, "aria-pressed"), "true", words);
 	}
@@ -176,7 +264,9 @@ test("checks 12, 13 and 14: root, chains, all frames", async () => {
 });
 
 test("a selected frame has its numbers; only this, hide and focus", async () => {
-	const page = await open("server"), model = models.server, layout = await layoutOf(page, model, peakChoice(model));
+	const page = await open("server"),
+		model = models.server,
+		layout = await layoutOf(page, model, peakChoice(model));
 	const frame = layout.frames.find((other) => other.name === "Cache::insert" || other.name === "Image::decode");
 	await page.mouse.click(...(await pointOf(page, frame)));
 	await settle(page);
@@ -196,10 +286,17 @@ test("a selected frame has its numbers; only this, hide and focus", async () => 
 });
 
 test("the table: rows of anything, sorted, with callers and callees", async () => {
-	const page = await open("server"), model = models.server;
+	const page = await open("server"),
+		model = models.server;
 	await press(page, "2");
-	const rows = () => page.$$eval(".table-row", (all) => all.map((row) => [row.querySelector(".name").textContent, row.querySelector(".bold").textContent]));
-	assert.deepEqual((await rows())[0], ["inflateInit2_", formatBytes(58481867)].map((value, i) => (i ? engineSum(model, "inflateInit2_") : value)));
+	const rows = () =>
+		page.$$eval(".table-row", (all) =>
+			all.map((row) => [row.querySelector(".name").textContent, row.querySelector(".bold").textContent]),
+		);
+	assert.deepEqual(
+		(await rows())[0],
+		["inflateInit2_", formatBytes(58481867)].map((value, i) => (i ? engineSum(model, "inflateInit2_") : value)),
+	);
 	for (const by of ["stack", "image", "thread", "process", "heap", "size", "life", "inclusive"]) {
 		await page.selectOption("#rows", by);
 		await settle(page);
@@ -217,9 +314,11 @@ test("the table: rows of anything, sorted, with callers and callees", async () =
 });
 
 function engineSum(model, name) {
-	const {keys} = engine.groupCells(model, "function"), {hits} = engine.selectCells(model, peakChoice(model), null);
+	const {keys} = engine.groupCells(model, "function"),
+		{hits} = engine.selectCells(model, peakChoice(model), null);
 	let sum = 0;
-	for (let i = 0; i < hits.length; i++) if (hits[i] && model.cells.frames[keys[i]].short === name) sum += model.cells.bytes[i];
+	for (let i = 0; i < hits.length; i++)
+		if (hits[i] && model.cells.frames[keys[i]].short === name) sum += model.cells.bytes[i];
 	return formatBytes(sum);
 }
 
@@ -233,7 +332,8 @@ test("check 15: few rows are in the document", async () => {
 });
 
 test("check 19: an address is a picture; back, forward and u restore steps", async () => {
-	const page = await open("server"), model = models.server;
+	const page = await open("server"),
+		model = models.server;
 	await drag(page, model, 100, 200);
 	await press(page, "i");
 	await page.fill("#search", "cache");
@@ -266,7 +366,10 @@ test("check 20: losses are shown; a whole trace has none of it", async () => {
 	await press(lossy, "w");
 	assert.ok((await classesOf(lossy)).every(([, value]) => value.startsWith("≥")));
 	await drag(lossy, models.lossy, 200, 240);
-	assert.ok((await classesOf(lossy)).every(([, value]) => !value.startsWith("≥")), "this window does not touch the gap");
+	assert.ok(
+		(await classesOf(lossy)).every(([, value]) => !value.startsWith("≥")),
+		"this window does not touch the gap",
+	);
 	await click(lossy, "#state");
 	assert.match(await text(lossy, "#state-list"), /xheap info lossy\.xht/);
 	await close(lossy);
@@ -284,9 +387,18 @@ test("estimates of a sample are marked, and so are sums beside lumped stacks", a
 	await press(sample, "w");
 	assert.ok((await classesOf(sample)).every(([, value]) => value.startsWith("~")));
 	await close(sample);
-	const page = await open("server"), layout = await layoutOf(page, models.server, peakChoice(models.server));
-	for (const [name, mark] of [["Image::decode", "≥"], ["Server::serve", ""]]) {
-		await page.mouse.click(...(await pointOf(page, layout.frames.find((frame) => frame.name === name))));
+	const page = await open("server"),
+		layout = await layoutOf(page, models.server, peakChoice(models.server));
+	for (const [name, mark] of [
+		["Image::decode", "≥"],
+		["Server::serve", ""],
+	]) {
+		await page.mouse.click(
+			...(await pointOf(
+				page,
+				layout.frames.find((frame) => frame.name === name),
+			)),
+		);
 		await settle(page);
 		assert.match(await text(page, "#panel .numbers dd"), new RegExp(`^${mark}\\s?[\\d.]+.MiB$`), name);
 	}
@@ -296,11 +408,24 @@ test("estimates of a sample are marked, and so are sums beside lumped stacks", a
 });
 
 test("check 21: hostile names do nothing but stand there", async () => {
-	const page = await open("hostile"), model = models.hostile;
+	const page = await open("hostile"),
+		model = models.hostile;
 	const harmless = async (what) => {
 		assert.equal(await page.evaluate(() => "broken" in window), false, what);
-		assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth && document.body.scrollWidth <= window.innerWidth), true, `${what}: not wider than the window`);
-		assert.equal(await page.$$eval("script, img, iframe", (all) => all.length), 2, "the data and the script of the page");
+		assert.equal(
+			await page.evaluate(
+				() =>
+					document.documentElement.scrollWidth <= window.innerWidth &&
+					document.body.scrollWidth <= window.innerWidth,
+			),
+			true,
+			`${what}: not wider than the window`,
+		);
+		assert.equal(
+			await page.$$eval("script, img, iframe", (all) => all.length),
+			2,
+			"the data and the script of the page",
+		);
 	};
 	await harmless("first");
 	const layout = await layoutOf(page, model, peakChoice(model));
@@ -328,33 +453,79 @@ test("check 21: hostile names do nothing but stand there", async () => {
 
 test("check 23: keys alone; no trap; axe finds nothing serious", async () => {
 	for (const theme of THEMES) {
-		for (const [name, hash] of [["server", ""], ["server", "#view=table"], ["lossy", "#selection=-1~~AIFI%2BAIFO"], ["server", `#item=${encodeURIComponent(JSON.stringify({kind: "group", by: "function", key: "app!Cache::grow()"}))}&search=cache`]]) {
+		for (const [name, hash] of [
+			["server", ""],
+			["server", "#view=table"],
+			["lossy", "#selection=-1~~AIFI%2BAIFO"],
+			[
+				"server",
+				`#item=${encodeURIComponent(JSON.stringify({kind: "group", by: "function", key: "app!Cache::grow()"}))}&search=cache`,
+			],
+		]) {
 			const page = await open(name, {theme, hash});
 			await page.evaluate(axeSource);
 			const {violations} = await page.evaluate(() => window.axe.run(document, {resultTypes: ["violations"]}));
-			const serious = violations.filter((row) => ["serious", "critical"].includes(row.impact)).map((row) => `${row.id}: ${row.nodes.map((node) => `${node.html.slice(0, 160)} ${node.failureSummary}`).slice(0, 3).join(" | ")}`);
+			const serious = violations
+				.filter((row) => ["serious", "critical"].includes(row.impact))
+				.map(
+					(row) =>
+						`${row.id}: ${row.nodes
+							.map((node) => `${node.html.slice(0, 160)} ${node.failureSummary}`)
+							.slice(0, 3)
+							.join(" | ")}`,
+				);
 			assert.deepEqual(serious, [], `${name}${hash} ${theme}`);
 			page.faults.length = 0;
 			await close(page);
 		}
 	}
-	const page = await open("server"), visited = [];
+	const page = await open("server"),
+		visited = [];
 	for (let i = 0; i < 60; i++) {
 		await page.keyboard.press("Tab");
-		visited.push(await page.evaluate(() => document.activeElement.id || document.activeElement.className || document.activeElement.tagName));
+		visited.push(
+			await page.evaluate(
+				() => document.activeElement.id || document.activeElement.className || document.activeElement.tagName,
+			),
+		);
 		if (visited.at(-1) === "BODY") break;
 	}
-	const order = ["search", "copy-address", "theme", "keys", "answer-link", "state", "timeline", "legend-row", "preset", "view-flame", "flame", "panel", "copy-command"];
+	const order = [
+		"search",
+		"copy-address",
+		"theme",
+		"keys",
+		"answer-link",
+		"state",
+		"timeline",
+		"legend-row",
+		"preset",
+		"view-flame",
+		"flame",
+		"panel",
+		"copy-command",
+	];
 	const places = order.map((name) => visited.indexOf(name));
-	assert.ok(places.every((place) => place >= 0), `${order[places.indexOf(-1)]} is not reached: ${visited}`);
-	assert.deepEqual(places, [...places].sort((a, b) => a - b), `the order of Tab: ${visited}`);
+	assert.ok(
+		places.every((place) => place >= 0),
+		`${order[places.indexOf(-1)]} is not reached: ${visited}`,
+	);
+	assert.deepEqual(
+		places,
+		[...places].sort((a, b) => a - b),
+		`the order of Tab: ${visited}`,
+	);
 	await page.focus("#flame");
 	for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "Space"]) await press(page, key);
 	assert.match(await text(page, "#panel"), /selected/);
 	await press(page, "Escape");
 	await page.focus(".legend-row");
 	await press(page, "Enter");
-	assert.equal(await page.evaluate(() => document.activeElement.className), "legend-row", "the focus stays where it was");
+	assert.equal(
+		await page.evaluate(() => document.activeElement.className),
+		"legend-row",
+		"the focus stays where it was",
+	);
 	assert.equal(await page.getAttribute(".legend-row", "aria-pressed"), "true");
 	await press(page, "Escape");
 	await page.focus("#timeline");
@@ -374,28 +545,62 @@ test("check 23: keys alone; no trap; axe finds nothing serious", async () => {
 /** Texts that lie over each other, or beyond their row. */
 const overlaps = () => {
 	const found = [];
-	for (const row of document.querySelectorAll("header, #which, footer, #tabs-row, .table-head, .table-row, #answer, .numbers")) {
-		const boxes = [...row.children].filter((child) => child.getClientRects().length && !child.matches(".hidden-text, .space")).map((child) => [child, child.getBoundingClientRect()]);
-		boxes.forEach(([a, first], i) => boxes.slice(i + 1).forEach(([b, second]) => {
-			if (first.right > second.left + 1 && second.right > first.left + 1 && first.bottom > second.top + 1 && second.bottom > first.top + 1) found.push(`${a.id || a.className} over ${b.id || b.className}`);
-		}));
-		for (const [child, box] of boxes) if (box.right > window.innerWidth + 1) found.push(`${child.id || child.className} beyond the window`);
+	for (const row of document.querySelectorAll(
+		"header, #which, footer, #tabs-row, .table-head, .table-row, #answer, .numbers",
+	)) {
+		const boxes = [...row.children]
+			.filter((child) => child.getClientRects().length && !child.matches(".hidden-text, .space"))
+			.map((child) => [child, child.getBoundingClientRect()]);
+		boxes.forEach(([a, first], i) =>
+			boxes.slice(i + 1).forEach(([b, second]) => {
+				if (
+					first.right > second.left + 1 &&
+					second.right > first.left + 1 &&
+					first.bottom > second.top + 1 &&
+					second.bottom > first.top + 1
+				)
+					found.push(`${a.id || a.className} over ${b.id || b.className}`);
+			}),
+		);
+		for (const [child, box] of boxes)
+			if (box.right > window.innerWidth + 1) found.push(`${child.id || child.className} beyond the window`);
 	}
 	return found;
 };
 
 test("check 24: sizes and themes; the page does not scroll, no text overlaps", async () => {
-	const states = {first: ["server", ""], window: ["server", "#selection=8000000000~15000000000~AIFO"], table: ["server", "#view=table&selection=8000000000~15100000000~AIFO"], build: ["build", "#selection=-1~~AIFI%2BAIFO"],
-		lossy: ["lossy", "#selection=-1~~AIFI%2BAIFO"], search: ["server", "#search=cache"], inverted: ["server", "#isInverted=1"],
-		item: ["server", `#item=${encodeURIComponent(JSON.stringify({kind: "group", by: "function", key: "app!Cache::grow()"}))}`], hostile: ["hostile", "#view=table"]};
-	for (const [width, height, scale] of SIZES) for (const theme of THEMES) for (const [state, [name, hash]] of Object.entries(states)) {
-		if (scale === 2 && state !== "first") continue;
-		const page = await open(name, {width, height, scale, theme, hash}), what = `${state}-${width * scale}-${theme}`;
-		await page.screenshot({path: path.join(PICTURES, `${what}.png`)});
-		assert.deepEqual(await page.evaluate(() => [document.documentElement.scrollHeight <= window.innerHeight, document.documentElement.scrollWidth <= window.innerWidth]), [true, true], `${what} does not scroll`);
-		assert.deepEqual(await page.evaluate(overlaps), [], what);
-		await close(page);
-	}
+	const states = {
+		first: ["server", ""],
+		window: ["server", "#selection=8000000000~15000000000~AIFO"],
+		table: ["server", "#view=table&selection=8000000000~15100000000~AIFO"],
+		build: ["build", "#selection=-1~~AIFI%2BAIFO"],
+		lossy: ["lossy", "#selection=-1~~AIFI%2BAIFO"],
+		search: ["server", "#search=cache"],
+		inverted: ["server", "#isInverted=1"],
+		item: [
+			"server",
+			`#item=${encodeURIComponent(JSON.stringify({kind: "group", by: "function", key: "app!Cache::grow()"}))}`,
+		],
+		hostile: ["hostile", "#view=table"],
+	};
+	for (const [width, height, scale] of SIZES)
+		for (const theme of THEMES)
+			for (const [state, [name, hash]] of Object.entries(states)) {
+				if (scale === 2 && state !== "first") continue;
+				const page = await open(name, {width, height, scale, theme, hash}),
+					what = `${state}-${width * scale}-${theme}`;
+				await page.screenshot({path: path.join(PICTURES, `${what}.png`)});
+				assert.deepEqual(
+					await page.evaluate(() => [
+						document.documentElement.scrollHeight <= window.innerHeight,
+						document.documentElement.scrollWidth <= window.innerWidth,
+					]),
+					[true, true],
+					`${what} does not scroll`,
+				);
+				assert.deepEqual(await page.evaluate(overlaps), [], what);
+				await close(page);
+			}
 });
 
 test("small windows: the panel lies over the pane, and nothing is lost at 200 %", async () => {

@@ -20,15 +20,22 @@ export function skip(reason) {
 
 /** @returns {(name: string) => any} requires a package. Several tests may install at once: each in a folder of its own, and the first one stays. */
 export function packages() {
-	const wanted = readFileSync(path.join(HERE, LOCK)), home = path.join(FOLDER, `packages-${createHash("sha256").update(wanted).digest("hex").slice(0, 12)}`);
+	const wanted = readFileSync(path.join(HERE, LOCK)),
+		home = path.join(FOLDER, `packages-${createHash("sha256").update(wanted).digest("hex").slice(0, 12)}`);
 	if (!existsSync(home)) {
 		mkdirSync(FOLDER, {recursive: true});
 		const made = mkdtempSync(path.join(FOLDER, "install-"));
 		for (const name of ["package.json", LOCK]) copyFileSync(path.join(HERE, name), path.join(made, name));
-		const done = spawnSync("npm", ["ci", "--no-audit", "--no-fund", "--ignore-scripts"], {cwd: made, encoding: "utf8"});
+		const done = spawnSync("npm", ["ci", "--no-audit", "--no-fund", "--ignore-scripts"], {
+			cwd: made,
+			encoding: "utf8",
+		});
 		if (done.status === 0 && !existsSync(home)) renameSync(made, home);
 		else rmSync(made, {recursive: true, force: true});
-		if (!existsSync(home)) skip(`npm cannot install the packages of tests/viewer: ${(done.stderr ?? "there is no npm").trim().split("\n").at(-1)}`);
+		if (!existsSync(home))
+			skip(
+				`npm cannot install the packages of tests/viewer: ${(done.stderr ?? "there is no npm").trim().split("\n").at(-1)}`,
+			);
 	}
 	return createRequire(path.join(home, "package.json"));
 }
@@ -44,5 +51,8 @@ export function browserPath() {
 
 /** @returns {string} the self-contained page, with data or without */
 export function joinPage(dataFile) {
-	return execFileSync(path.join(SOURCE, "viewer/join"), dataFile ? ["--data", dataFile] : [], {encoding: "utf8", maxBuffer: 1 << 28});
+	return execFileSync(path.join(SOURCE, "viewer/join"), dataFile ? ["--data", dataFile] : [], {
+		encoding: "utf8",
+		maxBuffer: 1 << 28,
+	});
 }

@@ -13,10 +13,14 @@ import {encodeCells} from "./encode.mjs";
 import {makeServer} from "./made.mjs";
 import {browserPath, packages, SOURCE} from "./packages.mjs";
 
-const {chromium} = packages()("playwright-core"), EXECUTABLE = browserPath(), TOKEN = "0123456789abcdef";
+const {chromium} = packages()("playwright-core"),
+	EXECUTABLE = browserPath(),
+	TOKEN = "0123456789abcdef";
 const TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"};
-const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-const made = makeServer({count: 5000}), {scene, trace} = made;
+const POLICY =
+	"default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const made = makeServer({count: 5000}),
+	{scene, trace} = made;
 /** What the next answers are: a function of the response, by request. */
 let faults = {};
 /** Requests that came, without the files of the page. */
@@ -24,20 +28,45 @@ const asked = [];
 
 function cellsFor(query) {
 	if (!query.has("from") && !query.has("bounds")) return made.cells;
-	const from = Number(query.get("from") ?? -1), to = Number(query.get("to") ?? trace.duration_ns), n = Number(query.get("n") ?? 256);
-	const wanted = (query.get("bounds") ?? "").split(",").filter(Boolean).map(Number), peak = scene.bounds[scene.peak];
-	const bounds = [...new Set([...Array.from({length: n + 1}, (_, i) => Math.round(from + ((to - from) * i) / n)), ...wanted, ...(peak > from && peak < to ? [peak] : [])])].sort((a, b) => a - b);
+	const from = Number(query.get("from") ?? -1),
+		to = Number(query.get("to") ?? trace.duration_ns),
+		n = Number(query.get("n") ?? 256);
+	const wanted = (query.get("bounds") ?? "").split(",").filter(Boolean).map(Number),
+		peak = scene.bounds[scene.peak];
+	const bounds = [
+		...new Set([
+			...Array.from({length: n + 1}, (_, i) => Math.round(from + ((to - from) * i) / n)),
+			...wanted,
+			...(peak > from && peak < to ? [peak] : []),
+		]),
+	].sort((a, b) => a - b);
 	return encodeCells({...scene, bounds, peak: bounds.indexOf(peak), intervals: {}, whole: !query.has("from")});
 }
 
 const ANSWERS = {
 	trace: (query, response) => response.end(JSON.stringify(trace)),
 	cells: (query, response) => response.end(cellsFor(query)),
-	frees: (query, response) => response.end(JSON.stringify({stacks: [{frames: [["app", "Cache::drop", "Cache::drop()", "src/cache.cc", 17, 0], ["app", "main", "main", "", 0, 0]], blocks: 3, bytes: 4096}], left_out: 0})),
+	frees: (query, response) =>
+		response.end(
+			JSON.stringify({
+				stacks: [
+					{
+						frames: [
+							["app", "Cache::drop", "Cache::drop()", "src/cache.cc", 17, 0],
+							["app", "main", "main", "", 0, 0],
+						],
+						blocks: 3,
+						bytes: 4096,
+					},
+				],
+				left_out: 0,
+			}),
+		),
 };
 
 function answer(request, response) {
-	const {pathname, searchParams} = new URL(request.url, "http://localhost"), name = pathname.slice(1);
+	const {pathname, searchParams} = new URL(request.url, "http://localhost"),
+		name = pathname.slice(1);
 	response.setHeader("Content-Security-Policy", POLICY);
 	if (!ANSWERS[name]) {
 		const file = name || "index.html";
@@ -68,7 +97,8 @@ after(async () => {
 });
 
 async function open(fragment = `#token=${TOKEN}`) {
-	const context = await browser.newContext({viewport: {width: 1280, height: 800}}), page = await context.newPage();
+	const context = await browser.newContext({viewport: {width: 1280, height: 800}}),
+		page = await context.newPage();
 	page.errors = [];
 	page.on("pageerror", (error) => page.errors.push(error.stack));
 	await page.goto(address + fragment);
@@ -76,7 +106,13 @@ async function open(fragment = `#token=${TOKEN}`) {
 }
 
 const loaded = (page) => page.waitForFunction(() => !document.body.classList.contains("waiting"));
-const settle = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done)))));
+const settle = (page) =>
+	page.evaluate(
+		() =>
+			new Promise((done) =>
+				requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))),
+			),
+	);
 const text = (page, selector) => page.textContent(selector);
 
 async function close(page) {
@@ -112,15 +148,32 @@ test("check 9: a zoom has finer bounds, and its sums are those of single blocks"
 	await page.focus("#timeline");
 	await page.keyboard.press("+");
 	await page.waitForFunction(() => /range/.test(location.hash));
-	const isFiner = () => asked.some(({name, query}) => name === "cells" && query.has("from") && Number(query.get("to")) - Number(query.get("from")) <= trace.duration_ns / 3.9);
+	const isFiner = () =>
+		asked.some(
+			({name, query}) =>
+				name === "cells" &&
+				query.has("from") &&
+				Number(query.get("to")) - Number(query.get("from")) <= trace.duration_ns / 3.9,
+		);
 	for (let i = 0; i < 200 && !isFiner(); i++) await page.waitForTimeout(50);
 	const {query} = asked.filter(({name}) => name === "cells").at(-1);
 	await page.waitForFunction(() => document.getElementById("timeline").getAttribute("aria-valuetext"));
-	const bytes = cellsFor(query), model = makeModel(decodeCells(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length), trace.threads.length, 1), trace);
+	const bytes = cellsFor(query),
+		model = makeModel(
+			decodeCells(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length), trace.threads.length, 1),
+			trace,
+		);
 	assert.ok((model.cells.bounds[101] - model.cells.bounds[100]) * 3.9 <= scene.bounds[101] - scene.bounds[100]);
-	const x = (bound) => box.x + 68 + ((model.cells.bounds[bound] - Number(query.get("from"))) / (Number(query.get("to")) - Number(query.get("from")))) * (box.width - 80);
+	const x = (bound) =>
+		box.x +
+		68 +
+		((model.cells.bounds[bound] - Number(query.get("from"))) /
+			(Number(query.get("to")) - Number(query.get("from")))) *
+			(box.width - 80);
 	const sums = () => page.$$eval("#classes b", (all) => all.map((one) => one.textContent));
-	const expected = [...selectCells(model, {kind: "window", from: 100, to: 150, classes: 15}, null).classBytes].map(formatBytes);
+	const expected = [...selectCells(model, {kind: "window", from: 100, to: 150, classes: 15}, null).classBytes].map(
+		formatBytes,
+	);
 	for (let i = 0; i < 40; i++) {
 		await page.mouse.move(x(100), box.y + 60);
 		await page.mouse.down();
@@ -162,15 +215,19 @@ test("freeing stacks are asked for", async () => {
 test("check 25: what is missing is said in one line, and the rest stays", async () => {
 	const failures = {
 		"cut short": {cells: (query, response) => response.end(made.cells.subarray(0, made.cells.length >> 1))},
-		"the server answers 404|no such trace": {trace: (query, response) => {
-			response.statusCode = 404;
-			response.end("no such trace");
-		}},
-		"the trace is being rewritten": {cells: (query, response) => {
-			response.statusCode = 500;
-			response.end("the trace is being rewritten\nsecond line");
-		}},
-		"JSON": {trace: (query, response) => response.end("{")},
+		"the server answers 404|no such trace": {
+			trace: (query, response) => {
+				response.statusCode = 404;
+				response.end("no such trace");
+			},
+		},
+		"the trace is being rewritten": {
+			cells: (query, response) => {
+				response.statusCode = 500;
+				response.end("the trace is being rewritten\nsecond line");
+			},
+		},
+		JSON: {trace: (query, response) => response.end("{")},
 	};
 	for (const [words, fault] of Object.entries(failures)) {
 		faults = fault;
@@ -180,7 +237,16 @@ test("check 25: what is missing is said in one line, and the rest stays", async 
 		assert.doesNotMatch(await text(page, "#sentence"), /second line/);
 		await close(page);
 	}
-	faults = {trace: (query, response) => response.end(JSON.stringify({...trace, damage: "the trace ends in the middle of a block, at byte 17", state: [{kind: "damage", text: "damaged", command: "xheap info"}]}))};
+	faults = {
+		trace: (query, response) =>
+			response.end(
+				JSON.stringify({
+					...trace,
+					damage: "the trace ends in the middle of a block, at byte 17",
+					state: [{kind: "damage", text: "damaged", command: "xheap info"}],
+				}),
+			),
+	};
 	const page = await open();
 	await loaded(page);
 	assert.match(await text(page, "#damage"), /at byte 17/);
