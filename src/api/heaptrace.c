@@ -16,6 +16,7 @@
 #include "api/launch.h"
 #include "base/whole_file.h"
 #include "session/control/clocks.h"
+#include "session/control/option_rows.h"
 #include "session/control/options.h"
 
 enum {

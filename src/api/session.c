@@ -21,6 +21,7 @@
 #include "region/layout.h"
 #include "session/control/clocks.h"
 #include "session/control/controller.h"
+#include "session/control/option_rows.h"
 #include "session/control/options.h"
 #include "session/directory/directory.h"
 

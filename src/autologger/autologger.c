@@ -12,6 +12,7 @@
 #include "autologger/autologger_files.h"
 #include "autologger/stack_filter.h"
 #include "base/settings_file.h"
+#include "session/control/option_rows.h"
 
 enum value_kind {
 	KIND_NUMBER,

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "session/control/option_rows.h"
 #include "session/control/options.h"
 
 enum { ID_BYTES = 4, ID_VIRTUAL_ALLOC = 0x0262 };

@@ -109,21 +109,8 @@ uint64_t option_number(const struct option *option, const void *context);
 /** Give each option of the rows its initial value. */
 void options_initialize(const struct option *rows, void *context);
 
-/** The stored value as the trace has it, cut to `size` bytes. */
-void option_text(const struct option *option, const void *context, char *text, size_t size);
-
-/** The stored value as a word that option_store() takes, cut to `size` bytes. */
-void option_word(const struct option *option, const void *context, char *word, size_t size);
-
 /** Whether the option stores the same in both structs; always, for rows without a member. */
 bool option_is_same(const struct option *option, const void *one, const void *other);
-
-/** Which values are possible, for a message: "from 64K to 1M", "text, csv or json"; "" when all are. */
-void option_range_text(const struct option *option, char *text, size_t size);
-
-/** Write the text that --help adds to the row's help: " (64K to 1M; default 64K)", ": text (default), csv or json"; ""
-    for none. */
-void option_help_text(const struct option *option, char *text, size_t size);
 
 /** Call an option by `name`, of which `length` bytes count, in any case; `is_prefix`: a beginning of a name is enough.
  *  Returns the number of options that are meant, of which *group and *option is the first; an exact name is one. */

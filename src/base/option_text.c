@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Options as texts: their values in a trace and on a command line, and the possible values in --help and in
-   messages. */
-#include "base/option.h"
+#include "base/option_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/option.h"
 
 enum { MS_PER_S = 1000, KIB = 1024 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/option_text.h"
 #include "cli/layout_options.h"
 
 enum { NAME_INDENT = 2, TEXT_COLUMN = 26, CHOICE_COLUMN = 28, CHOICE_TEXT_COLUMN = 43 };

@@ -12,7 +12,7 @@
  * The names of one address are one target. Local symbols count in static programs only: elsewhere a local malloc is the
  * business of one source file. The loader of glibc has a malloc for its own start, which is no heap.
  */
-#include "hook/hook.h"
+#include "hook/find.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,6 +25,7 @@
 #include "hook/displace.h"
 #include "hook/elf_file.h"
 #include "hook/entry_names.h"
+#include "hook/hook.h"
 #include "hook/request_sites.h"
 
 enum { FINDING_MAX = 512, REQUESTS_MAX = 192, OPERATOR_LOOK_MAX = 32, DEBUG_STATE_OFFSET = 24, SILENT_GAP_MAX = 512 };
@@ -397,7 +398,7 @@ static int32_t target_at(const struct hook_image *image, uint64_t address)
 static bool has_one_kind(const struct finder *finder, uint8_t family)
 {
 	const struct finding *delete = find_name(finder, "tc_delete"), *free = find_name(finder, "tc_free");
-	return family != FAMILY_TCMALLOC || (delete && free && delete->address == free->address);
+	return family != FAMILY_TCMALLOC || (delete &&free && delete->address == free->address);
 }
 
 /* Return the function to try before an operator new: it takes the same blocks from the same heap, and calls no new

@@ -93,13 +93,6 @@ struct hook_image {
 	uint32_t silent_count;
 };
 
-/** Read the ELF file of `size` bytes at `data` (mapped or read; hostile). is_main: it is the executed file, and local
-    symbols count if it is static. Return 0, or a negative errno with the reason. The caller frees the result by
-    hook_image_fini(). */
-int hook_image_read(struct hook_image *image, const void *data, size_t size, bool is_main, struct diag *diag);
-/** Free the targets. */
-void hook_image_fini(struct hook_image *image);
-
 /**
  * Relocate a target's displaced instructions to `destination`, followed by a jump to the first instruction that was not
  * displaced. `address`: the entry's run-time address. Write at most HOOK_RELOCATED_MAX bytes to `code`. Return their
@@ -111,10 +104,6 @@ void hook_image_fini(struct hook_image *image);
 int hook_relocate(const struct hook_target *target, uint64_t address, uint64_t destination, uint8_t *code,
 		  int16_t offsets[HOOK_DISPLACED_MAX], struct diag *diag);
 
-/** Check, before an executable runs, that it can be traced; "#!" lines are followed. path is relative to directory
-    descriptor dirfd (AT_FDCWD: the current one). Return 0, or a negative errno with the reason in `diag`. */
-int hook_inspect_executable(int dirfd, const char *path, struct diag *diag);
-
 /** A process's directories, and how to find files there. */
 struct hook_directories {
 	int root;    /**< for absolute paths and links; -1: the caller's */
@@ -124,14 +113,5 @@ struct hook_directories {
 	    does, which may wait for a file system. */
 	int (*find)(const struct hook_directories *process, int dirfd, const char *path);
 };
-
-/** As hook_inspect_executable(), as a process sees the path. An empty path means dirfd itself. The reason has
-    `name`. */
-int hook_inspect_executable_in(const struct hook_directories *process, int dirfd, const char *path, const char *name,
-			       struct diag *diag);
-
-/** Check that the file that a running process executes is for this processor. executed: a descriptor of it, or -1.
-    Return 0, or a negative errno with the reason. 0 if it is unknown. */
-int hook_inspect_running(int executed, struct diag *diag);
 
 #endif

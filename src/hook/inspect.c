@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a file can be traced when it is executed, asked before it runs, so that the answer is a reason and not a
-   ruin. */
-#include "hook/hook.h"
+#include "hook/inspect.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +15,8 @@
 #include <unistd.h>
 
 #include "hook/elf_file.h"
+#include "hook/find.h"
+#include "hook/hook.h"
 
 enum { SCRIPT_DEPTH_MAX = 4, SCRIPT_LINE_MAX = 255, HEAD_BYTES = 65536, STATIC_BYTES_MAX = 1 << 30 };
 

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/trusted_files.h"
+#include "image/image_recording.h"
 
 /* ---- reading ---- */
 

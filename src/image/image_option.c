@@ -15,6 +15,7 @@
 #include "base/settings_file.h"
 #include "base/text.h"
 #include "base/trusted_files.h"
+#include "image/image_recording.h"
 #include "image/mount_namespace.h"
 #include "os/selinux.h"
 #include "session/control/own_program.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names, traces and options of the recordings of an image option. */
-#include "image/image_option.h"
+#include "image/image_recording.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -10,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "session/control/option_rows.h"
 #include "session/directory/directory.h"
 #include "session/tracer/image_start.h"
 

@@ -3,6 +3,8 @@
  * A keeper that began before process 1 belongs to no service. The service's own keeper follows it: the service manager
  * starts, reloads and stops that one, and it takes the place of the early one if that is killed.
  */
+#include "image/keeper_follow.h"
+
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Symbolic links that lead to registered images, or by which a registered name is reached: an event does not say by
    which link the file is executed, and a script's first line may name a link. */
+#include "image/keeper_links.h"
+
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>

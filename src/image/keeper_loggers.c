@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The loggers of registered images: those started ahead of need, sessions that run, and their traces. */
+#include "image/keeper_loggers.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,10 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "image/image_recording.h"
+#include "image/keeper_marks.h"
 #include "image/keeper_state.h"
+#include "image/keeper_users.h"
 #include "os/fd.h"
 #include "os/monotonic.h"
 #include "session/directory/directory.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the watcher has to mark: the keeper looks it up, the watcher gets the descriptor. Neither opens a file. */
+#include "image/keeper_marks.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +15,10 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "image/image_recording.h"
+#include "image/keeper_links.h"
+#include "image/keeper_loggers.h"
+#include "image/keeper_search.h"
 #include "image/keeper_state.h"
 #include "image/mount_namespace.h"
 #include "os/monotonic.h"

@@ -7,6 +7,8 @@
  * Any user may have many processes, and namespaces. A search spends a part of its time at most on each user's, and the
  * next one goes on where it has ended.
  */
+#include "image/keeper_search.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/nsfs.h>
@@ -17,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "image/keeper_marks.h"
 #include "image/keeper_state.h"
 #include "image/user_share.h"
 #include "os/monotonic.h"

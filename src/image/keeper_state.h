@@ -110,10 +110,6 @@ struct keeper {
 	uint64_t scanned_ns, written_ns, searched_ns;
 };
 
-/** Follow an early keeper as long as it runs: pass signals on to it. Return true when this process is to end, too;
-    false if there is no early keeper, or it has ended otherwise. */
-bool keeper_follow(const struct keeper *keeper);
-
 /** Tell the service manager, if one waits for it, that starts are recorded from now on. */
 void keeper_announce_ready(void);
 
@@ -125,83 +121,5 @@ __attribute__((format(printf, 2, 3))) void keeper_say(const struct keeper *keepe
 
 /** Return the option with the number; NULL: it is not kept any more. */
 struct kept_option *keeper_option(struct keeper *keeper, uint32_t id);
-
-/* ---- keeper_marks.c ---- */
-
-/** Send the watcher all marks anew. */
-void keeper_mark(struct keeper *keeper);
-/** Send the marks of files again, if any is registered: a mount may have changed what their paths mean. */
-void keeper_mark_files(struct keeper *keeper);
-/** Send the marks of file systems again: some may be new. */
-void keeper_mark_systems(struct keeper *keeper);
-/** Return whether file systems are to be marked. */
-bool keeper_marks_systems(const struct keeper *keeper);
-/** Return whether marks are on their way to the watcher. */
-bool keeper_sends_marks(const struct keeper *keeper);
-/** Return whether file systems at the place are to be watched. */
-bool keeper_watches_below(const struct keeper *keeper, const char *place);
-/** Learn from the kernel which file systems are marked. */
-void keeper_find_marked(struct keeper *keeper);
-/** Send the marks of the namespace's file systems that are not marked yet, from the mount `first` on (0: from the first
-    one), until a time of the monotonic clock. Return the mount to go on with; 0: none is left. */
-uint32_t keeper_mark_namespace(struct keeper *keeper, const struct mount_namespace *space, uint32_t first,
-			       uint64_t until_ns);
-/** Note that starts at the place are not seen. */
-void keeper_note_unwatched(struct keeper *keeper, const struct mount_namespace *space, const char *place,
-			   const char *why);
-/** Describe the option to the watcher. */
-void keeper_send_option(struct keeper *keeper, const struct kept_option *kept);
-
-/* ---- keeper_search.c ---- */
-
-/** Send the marks of file systems that only processes in other mount namespaces see. */
-void keeper_search(struct keeper *keeper);
-/** Do that while all marks are set anew. */
-void keeper_search_anew(struct keeper *keeper);
-/** Return whether the namespace's process is still in it. */
-bool keeper_namespace_lasts(const struct mount_namespace *space);
-
-/* ---- keeper_links.c ---- */
-
-/** Send the watcher the symbolic links that concern options in force. */
-void keeper_send_links(struct keeper *keeper);
-/** Send them again if a directory of programs has changed. */
-void keeper_check_links(struct keeper *keeper);
-
-/* ---- keeper_users.c ---- */
-
-/** Make the socket where sessions of users announce themselves. Return it, or a negative errno. */
-int keeper_announced_open(struct diag *diag);
-/** Take the sessions that have come to it. */
-void keeper_take_announced(struct keeper *keeper);
-/** Take the first message of such a session. Return false if it is none. */
-bool keeper_announced_name(struct kept_session *session, const struct control_message *message);
-
-/* ---- keeper_loggers.c ---- */
-
-/** Start processes that wait for starts, as many as the options in force may need. */
-void keeper_add_spares(struct keeper *keeper);
-/** End the spares: they know the options as they were. */
-void keeper_drop_spares(struct keeper *keeper);
-/** Note that a spare is a logger now. */
-void keeper_spare_taken(struct keeper *keeper, uint32_t id);
-/** Find sessions that have begun or ended; ask new ones whether they take registered images. */
-void keeper_scan_sessions(struct keeper *keeper);
-/** Take the answers of the sessions that were asked, and pass those that take starts to the watcher. */
-void keeper_take_sessions(struct keeper *keeper);
-/** Return whether a session has not answered yet. */
-bool keeper_asks_sessions(const struct keeper *keeper);
-/** Note in the status how many sessions take starts, beside the images' own. */
-void keeper_count_sessions(struct keeper *keeper);
-/** Consider the sessions again: options have changed. */
-void keeper_review_sessions(struct keeper *keeper);
-/** Forget that sessions were passed to the watcher, which has ended. */
-void keeper_forget_sessions(struct keeper *keeper);
-/** Forget a session that has ended. */
-void keeper_session_gone(struct keeper *keeper, uint32_t id);
-/** End the sessions of images. */
-void keeper_stop_sessions(struct keeper *keeper);
-/** Remove the oldest traces of the images' own sessions that exceed the limits. */
-void keeper_trim_traces(const struct keeper *keeper);
 
 #endif

@@ -4,6 +4,8 @@
  * they are. Any user may connect as often as they like: a user has places for a few, and all users together have half
  * of the places.
  */
+#include "image/keeper_users.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

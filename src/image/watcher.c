@@ -32,7 +32,12 @@
 
 #include "base/text.h"
 #include "image/watch_thread.h"
+#include "image/watcher_groups.h"
+#include "image/watcher_readers.h"
+#include "image/watcher_starts.h"
 #include "image/watcher_state.h"
+#include "image/watcher_unregistered.h"
+#include "image/watcher_unwatched.h"
 #include "os/fd.h"
 #include "os/limits.h"
 #include "os/monotonic.h"

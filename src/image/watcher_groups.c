@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The watcher's groups: each has marks, a queue of events, and events that were read and not answered. The guardian
-   gets a descriptor of each one before its first mark. */
+#include "image/watcher_groups.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "image/watch_thread.h"
+#include "image/watcher_readers.h"
 #include "image/watcher_state.h"
+#include "image/watcher_unwatched.h"
 #include "os/monotonic.h"
 
 /* How long a thread may be without a processor between a mark and the queue of its group. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which option the file belongs to that a thread is about to execute. */
+#include "image/watcher_match.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>

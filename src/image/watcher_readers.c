@@ -8,6 +8,8 @@
  *     - no reader holds the lock over a call that asks a file system,
  *     - the main thread answers the events that a reader holds for too long, and never waits for a reader.
  */
+#include "image/watcher_readers.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,7 +19,8 @@
 #include <unistd.h>
 
 #include "image/watch_thread.h"
-#include "image/watcher_state.h"
+#include "image/watcher_groups.h"
+#include "image/watcher_starts.h"
 #include "os/monotonic.h"
 
 enum { READERS_AT_FIRST = 4 };

@@ -3,6 +3,8 @@
  * Shares: whoever may execute a registered image, or name a file so, may start it as often as he likes. Users share the
  * places of starts, the loggers that begin, and the room for traces: one who floods them loses his own.
  */
+#include "image/watcher_shares.h"
+
 #include "image/watcher_state.h"
 
 /* Sessions of single users, for each option; of spares and of traces of single processes, those for root alone. */

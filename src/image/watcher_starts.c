@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The starts that the watcher has to answer: which option they belong to, which logger takes them, and the answer. */
+#include "image/watcher_starts.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -14,7 +15,10 @@
 #include "base/text.h"
 #include "image/user_share.h"
 #include "image/watch_thread.h"
-#include "image/watcher_state.h"
+#include "image/watcher_match.h"
+#include "image/watcher_readers.h"
+#include "image/watcher_shares.h"
+#include "image/watcher_unregistered.h"
 #include "os/monotonic.h"
 #include "os/selinux.h"
 

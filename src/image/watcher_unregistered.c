@@ -5,6 +5,8 @@
  * That time changes with each name that a file gets or loses, on the file systems below. It need not change with the
  * content, which a mapping may write: a script, whose content decides, is never noted.
  */
+#include "image/watcher_unregistered.h"
+
 #include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>

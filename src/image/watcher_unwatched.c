@@ -5,6 +5,8 @@
  * that hangs behind the open knows its file. If neither says enough, all file systems are to blame. Those that are lose
  * their marks for some time, and are listed as not watched.
  */
+#include "image/watcher_unwatched.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +16,8 @@
 #include <unistd.h>
 
 #include "image/watch_thread.h"
+#include "image/watcher_groups.h"
+#include "image/watcher_readers.h"
 #include "image/watcher_state.h"
 #include "os/monotonic.h"
 

@@ -18,6 +18,7 @@
 #include "arch/registers.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "hook/find.h"
 #include "os/capabilities.h"
 #include "os/fd.h"
 #include "os/losable.h"

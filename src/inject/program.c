@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "hook/hook.h"
+#include "hook/inspect.h"
 #include "os/fd.h"
 #include "os/proc.h"
 #include "os/proc_text.h"

@@ -29,6 +29,7 @@
 #include "query/resident.h"
 #include "query/scan.h"
 #include "table/weight.h"
+#include "trace/reopen.h"
 #include "trace/writer.h"
 
 enum {

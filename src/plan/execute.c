@@ -10,6 +10,8 @@
  * Threads share the groups of the table, or the blocks of events. Events that need their number among all (their order,
  * or COLUMN_ID) come from one stream, whose blocks are decoded by other threads.
  */
+#include "plan/execute.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

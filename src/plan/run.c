@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "plan/execute.h"
 
 struct plan_run *plan_open_as(const struct plan *plan, const struct plan_target *target,
 			      void (*begin)(struct plan_run *run))

@@ -18,9 +18,6 @@ struct plan_run {
 	void *state;
 };
 
-/** Begin to run a plan over columns. */
-void plan_run_columns(struct plan_run *run);
-
 /** As plan_open(), by another way to run: `begin` sets what is called. */
 struct plan_run *plan_open_as(const struct plan *plan, const struct plan_target *target,
 			      void (*begin)(struct plan_run *run));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "trace/columns.h"
+#include "trace/decode.h"
 
 #include <zstd.h>
 
+#include "trace/columns.h"
 #include "trace/format.h"
 #include "trace/model.h"
 #include "trace/streams.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "trace/encode.h"
+
 #include "base/hash.h"
 #include "trace/columns.h"
 

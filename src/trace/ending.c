@@ -3,6 +3,8 @@
  * The end of a file that could not take everything: how its processes ended, what is missing, and when and why
  * recording ended. All of it fits the room that is kept for the end.
  */
+#include "trace/ending.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,8 @@
  * The last blocks before a file is as large as it may be. How much a block takes is known when it is coded; one that is
  * too large is taken back, with the rows that went along, and as many of its events are tried as should fit.
  */
+#include "trace/fill.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,6 +11,8 @@
 #include <xxhash.h>
 
 #include "base/file.h"
+#include "trace/load_blocks.h"
+#include "trace/load_circular.h"
 
 static int read_segments(struct load *load, const struct format_header *header, const char *path, struct diag *diag)
 {

@@ -75,14 +75,4 @@ int load_file(struct load *load, const char *path, struct diag *diag);
 /** Free what was read, and close the file. */
 void load_fini(struct load *load);
 
-/** Read exactly `size` bytes at `offset`; false at the end of the file or on an error. */
-bool load_bytes(int fd, void *to, size_t size, uint64_t offset);
-
-/** Ticks of a segment's clock as nanoseconds since T = 0. INT64_MAX stays what it is. */
-int64_t load_ns(const struct format_segment *segment, uint64_t ticks);
-
-/** Whether both clocks were 0 at one time: traces since one start of a machine agree about it, but for what the wall
-    clock was set by. */
-bool load_is_one_boot(const struct writer_clock *one, const struct writer_clock *other);
-
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Blocks, one behind the other. */
-#include "trace/load_parts.h"
+#include "trace/load_blocks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +9,8 @@
 #include <xxhash.h>
 #include <zstd.h>
 
+#include "trace/load_parts.h"
+#include "trace/load_rows.h"
 #include "trace/row_codec.h"
 
 enum {

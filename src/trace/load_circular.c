@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Circular files: segments lie where there was room, and may be overwritten while they are read. */
-#include "trace/load_parts.h"
+#include "trace/load_circular.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,6 +11,8 @@
 #include <xxhash.h>
 
 #include "base/file.h"
+#include "trace/load_blocks.h"
+#include "trace/load_parts.h"
 
 enum { COPY_BYTES_MAX = 64 << 20, COPY_TRIES = 20, PAUSE_NS = 2000000, TICK_NS = 20000000 };
 #define NS_PER_S INT64_C(1000000000)

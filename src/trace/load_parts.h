@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** Functions that the files of loading share. Only these files include it. */
+/** What the files of loading share. The reader and merging use the bytes and the times. */
 #ifndef XHEAP_TRACE_LOAD_PARTS_H
 #define XHEAP_TRACE_LOAD_PARTS_H
 
@@ -14,6 +14,16 @@ struct load_found {
 	struct format_block block;
 	const uint8_t *head;
 };
+
+/** Read exactly `size` bytes at `offset`; false at the end of the file or on an error. */
+bool load_bytes(int fd, void *to, size_t size, uint64_t offset);
+
+/** Ticks of a segment's clock as nanoseconds since T = 0. INT64_MAX stays what it is. */
+int64_t load_ns(const struct format_segment *segment, uint64_t ticks);
+
+/** Whether both clocks were 0 at one time: traces since one start of a machine agree about it, but for what the wall
+    clock was set by. */
+bool load_is_one_boot(const struct writer_clock *one, const struct writer_clock *other);
 
 /** Note the first place at which something is missing. Return false. */
 __attribute__((format(printf, 3, 4))) bool load_cut(struct load *load, uint64_t offset, const char *format, ...);
@@ -32,44 +42,5 @@ static inline struct load_segment *load_current(struct load *load)
 {
 	return &load->segments[load->segment_count - 1];
 }
-
-/* ---- load_rows.c ---- */
-
-/** Whether this program knows rows of this type. */
-bool load_has_row_type(uint32_t type);
-
-/** Read one row of a type that load_has_row_type(). Return false if it is not valid. */
-bool load_take_row(struct load *load, uint32_t type, struct reading *reading);
-
-/** The trace-wide id of a process, thread or mapping that the file numbers so; TRACE_NONE: none is known. */
-uint32_t load_known_id(const struct load *load, const struct map *map, uint32_t id);
-
-/** Add a trace-wide id to those of a segment. Return false if it is none, or without memory. */
-bool load_ids_add(struct load_ids *ids, uint32_t id);
-
-/* ---- load_blocks.c ---- */
-
-/** Find the block at this offset, if there is a whole one; else note what is wrong and return false. */
-bool load_find_block(struct load *load, uint64_t offset, struct load_found *found);
-
-/** Return the offset behind the block and its zeros. */
-uint64_t load_found_end(const struct load_found *found);
-
-/** Read the payload, checked and unpacked, as what `reading` reads. */
-bool load_read_payload(struct load *load, const struct load_found *found, struct reading *reading);
-
-/** Return where the next segment behind `from` may begin; the file's size: there is none. */
-uint64_t load_search_segment(struct load *load, uint64_t from);
-
-/** Read all that lies before `end`. */
-void load_walk(struct load *load, uint64_t offset, uint64_t end);
-
-/* ---- load_circular.c ---- */
-
-/** Read the segments of a circular file in the order of their numbers, whatever their place. */
-void load_walk_circular(struct load *load, uint64_t offset);
-
-/** Read a circular file that is being written as of one moment. 0 or a negative errno. */
-int load_read_overwritten(struct load *load, const struct format_header *header, const char *path, struct diag *diag);
 
 #endif

@@ -3,12 +3,13 @@
  * Rows of each type, from a block to the dictionary. Ids that a file gives hold for its own origin only. The lists of
  * row_fields.h say which members are ids, numbers of the segment, or times: replace_NAME() replaces these.
  */
-#include "trace/load_parts.h"
+#include "trace/load_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/load_parts.h"
 #include "trace/row_codec.h"
 
 enum { BLANKS_MAX = 1 << 22 };

@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/whole_file.h"
 #include "trace/load.h"
+#include "trace/load_parts.h"
 #include "trace/row_codec.h"
 
 struct merge_part {

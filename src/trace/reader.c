@@ -6,7 +6,9 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "trace/decode.h"
 #include "trace/load.h"
+#include "trace/load_parts.h"
 
 _Static_assert((int)TRACE_BLOCK_EVENTS_MAX == (int)FORMAT_EVENTS_MAX, "what is promised of a block");
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Going on with a trace that is there: what it has of rows and of buffers is known as if we had written it. */
-#include "trace/segment.h"
+#include "trace/reopen.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/grow.h"
+#include "trace/segment.h"
 
 enum {
 	PROCESSES_KEPT = 1 << 16 /* of a trace whose place is taken */,

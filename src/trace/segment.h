@@ -155,34 +155,6 @@ static inline uint32_t segment_need_node(struct writer *writer, uint32_t id)
 	return segment_need_node_slowly(writer, id);
 }
 
-/* ---- ending.c ---- */
-
-/** Put the rows of the end into empty sections: processes, these gaps, and when and why recording ended. */
-void ending_put(struct writer *writer, const struct section *gaps, const char *reason);
-
-/* ---- fill.c ---- */
-
-/** Whether a block may pass the limit of a file that is written from front to end. */
-bool fill_is_near(const struct writer *writer);
-
-/** Return whether so many events may be more than a file still takes. */
-bool fill_may_pass(const struct writer *writer, uint32_t count);
-
-/** Return whether the room of a file is worth a block of fewer events, before the next file or round begins. */
-bool fill_is_worth(const struct writer *writer);
-
-/** Return a copy of what putting a block changes of the writer; NULL: no memory. */
-struct fill_copy *fill_copy_new(struct writer *writer);
-
-/** Free the copy. */
-void fill_copy_free(struct fill_copy *copy);
-
-/** Make the writer what it was when the copy was made. */
-void fill_take_back(struct writer *writer, const struct fill_copy *copy);
-
-/** How many of the `tried` events, whose block is in writer->out, should find room; 0: none. */
-uint32_t fill_fewer(const struct writer *writer, uint32_t tried);
-
 /* ---- writer.c ---- */
 
 /** Return a writer that has all its memory, or NULL. */

@@ -15,6 +15,10 @@
 #include <xxhash.h>
 
 #include "base/file.h"
+#include "trace/encode.h"
+#include "trace/ending.h"
+#include "trace/fill.h"
+#include "trace/load_parts.h"
 
 enum { DEFAULT_SEGMENT_BYTES = 64 << 20, CUT_BITS_MAX = 16 };
 #define DEFAULT_SEGMENT_NS 10000000000ull

@@ -78,19 +78,6 @@ void writer_events_fini(struct writer_events *events);
 /** Begin a file at `path`, in the place of one that is there. Return 0, or a negative errno with the reason in diag. */
 int writer_open(struct writer **out, const char *path, const struct writer_options *options, struct diag *diag);
 
-/** Go on writing at the end of what is readable in an existing trace (for recovery). Its dictionaries keep their
-    ids. */
-int writer_reopen(struct writer **out, const char *path, const struct writer_options *options, struct diag *diag);
-
-/** Read from an earlier file of a reopened trace how far regions were taken, where the later files do not have it. Call
-    it for the latest file first. */
-int writer_learn(struct writer *writer, const char *path, struct diag *diag);
-
-/** Begin a file that takes the place of another one of the same trace: with its dictionaries (in the file is what is
- *  added or referred to), all ids, its clock, and how far the regions of processes that run were taken. */
-int writer_open_instead(struct writer **out, const char *path, const char *source, const struct writer_options *options,
-			struct diag *diag);
-
 /** Move a sequential file from `from` to `path`: what is written, and all that follows, is there then, with this
  *  greatest size (0: none). `from` is removed. After an error nothing is there, and writing goes on in `from`. Return 0
  *  or a negative errno. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "hook/elf_file.h"
+#include "hook/find.h"
 #include "hook/hook.h"
 #include "replay.h"
 

@@ -21,6 +21,7 @@
 
 #include "replay.h"
 #include "session/drain/drain.h"
+#include "trace/reopen.h"
 
 enum { PC_COUNT = 40, STROKES_MAX = 200, ADOPTIONS_MAX = 4 };
 

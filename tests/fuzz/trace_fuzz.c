@@ -17,6 +17,7 @@
 #include "query/window.h"
 #include "replay.h"
 #include "table/table.h"
+#include "trace/reopen.h"
 #include "trace/writer.h"
 #include "xheap/xheap.h"
 

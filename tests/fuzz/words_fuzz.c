@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/option_text.h"
 #include "cli/option_parser.c"
 #include "replay.h"
+#include "session/control/option_rows.h"
 #include "session/control/options.h"
 
 enum { WORDS_MAX = 200 };

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "scene.h"
+#include "trace/reopen.h"
 
 enum { NAMES_MAX = 2000, FRAMES_OF_STACK = 9, IMAGES = 4, PROCESSES = 3, LONG_BYTES = 20000 };
 

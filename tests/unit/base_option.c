@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 #include "base/option.h"
+#include "base/option_text.h"
+#include "session/control/option_rows.h"
 #include "session/control/options.h"
 
 enum { SHAPE_ROUND = 1, SHAPE_SQUARE = 2, SHAPE_ALL = 3 };

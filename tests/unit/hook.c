@@ -21,7 +21,9 @@
 #include <unistd.h>
 
 #include "hook/elf_file.h"
+#include "hook/find.h"
 #include "hook/hook.h"
+#include "hook/inspect.h"
 
 enum { CALLS = 100000, ISLAND_BYTES = 1 << 16 };
 
@@ -171,7 +173,7 @@ static void a_name_of_many_is_the_plain_one(void **state)
 }
 
 /* Assert which function is tried before the operator; NULL: none. */
-static void assert_tried_before(const struct hook_image *image, const char *operator, const char *tried)
+static void assert_tried_before(const struct hook_image *image, const char *operator, const char * tried)
 {
 	int32_t handlerless = target_of(image, operator)->handlerless;
 	assert_int_equal(handlerless >= 0, tried != NULL);

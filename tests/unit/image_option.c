@@ -12,6 +12,8 @@
 
 #include "image/image_option.h"
 
+#include "image/image_recording.h"
+
 static int read_text(struct image_option *option, const char *text, size_t size, struct diag *why)
 {
 	FILE *file = fmemopen((void *)(uintptr_t)text, size, "r");

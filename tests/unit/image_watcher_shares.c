@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "image/user_share.h"
+#include "image/watcher_shares.h"
 #include "image/watcher_state.h"
 #include "os/proc.h"
 

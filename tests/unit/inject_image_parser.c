@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "hook/find.h"
 #include "os/proc.h"
 
 enum { STRANGER = 64024, CUT_BYTES = 4096, LOOKS = 100000 };

@@ -16,6 +16,9 @@
 #include <cmocka.h>
 
 #include "producer.h"
+#include "session/drain/drain_notes.h"
+#include "session/drain/drain_valid.h"
+#include "trace/reopen.h"
 
 enum { FIRST_TID = 5000000 /* above any pid */ };
 enum { ENTRY_MALLOC, ENTRY_FREE, ENTRY_REALLOC, ENTRY_CALLOC, ENTRY_POSIX_MEMALIGN, ENTRY_FREE_SIZED, PC = PC_FIRST };

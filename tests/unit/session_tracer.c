@@ -21,6 +21,7 @@
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "region/message.h"
+#include "session/control/option_rows.h"
 #include "session/tracer/tracer.h"
 
 enum { WAIT_MS = 1, WAITS = 20000, TRACERS_MAX = 8 };

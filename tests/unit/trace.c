@@ -22,6 +22,7 @@
 #include "rounds.h"
 #include "trace/format.h"
 #include "trace/merge.h"
+#include "trace/reopen.h"
 #include "trace/trace.h"
 #include "trace/writer.h"
 

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "trace/format.h"
+#include "trace/reopen.h"
 #include "trace/row_codec.h"
 #include "trace/trace.h"
 #include "trace/writer.h"

@@ -26,6 +26,7 @@
 #include "os/monotonic.h"
 #include "symbols/package.h"
 #include "symbols/symbols.h"
+#include "trace/reopen.h"
 #include "trace/writer.h"
 
 enum { THREADS_MAX = 64, PROGRESS_NS = 100000000, COPY_CHUNK = 1 << 24, JOB_FRAMES = 2048 };

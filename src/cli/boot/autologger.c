@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "cli/boot/autologger_init.h"
+#include "cli/boot/autologger_list.h"
+#include "cli/boot/autologger_start.h"
 #include "session/directory/directory.h"
 
 /* ---- add ---- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* xheap autologger list and show, and what they say of the kernel's command line. */
+#include "cli/boot/autologger_list.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,7 +14,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/boot/autologger.h"
-#include "cli/boot/autologger_init.h"
+#include "cli/boot/autologger_start.h"
 #include "cli/formats.h"
 #include "session/control/controller.h"
 #include "session/directory/directory.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a session has left whose logger was killed, or whose directory was not there, earlier in the same boot, or in an
-   earlier one. */
+#include "cli/boot/autologger_rest.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* xheap autologger run and stop: the sessions of the files with Start = 1. */
+#include "cli/boot/autologger_start.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -15,11 +16,14 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/boot/autologger.h"
+#include "cli/boot/autologger_rest.h"
+#include "cli/boot/autologger_watch.h"
 #include "cli/own_command.h"
 #include "cli/session/session_talk.h"
 #include "image/image_files.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "session/control/option_rows.h"
 #include "session/control/own_program.h"
 #include "session/directory/directory.h"
 #include "trace/trace.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The watcher of image options that begins before process 1. */
+#include "cli/boot/autologger_watch.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

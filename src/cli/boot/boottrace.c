@@ -13,7 +13,13 @@
 
 #include "base/output_place.h"
 #include "base/text.h"
+#include "cli/boot/boottrace_boot.h"
+#include "cli/boot/boottrace_command.h"
+#include "cli/boot/boottrace_report.h"
+#include "cli/boot/boottrace_runs.h"
+#include "cli/boot/boottrace_service.h"
 #include "cli/record/record.h"
+#include "session/control/option_rows.h"
 
 enum { RUNS_MAX = 1000, BOOT_DELAY_MS = 120000, DELAY_MS_MAX = 24 * 3600 * 1000 };
 

@@ -4,6 +4,8 @@
  * in two files: the state, and an autologger, whose session records the boot. The service xheap-boottrace goes on after
  * each start; -remove removes both files at any time.
  */
+#include "cli/boot/boottrace_boot.h"
+
 #include <errno.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -17,8 +19,14 @@
 
 #include "base/text.h"
 #include "cli/boot/autologger.h"
+#include "cli/boot/autologger_start.h"
 #include "cli/boot/boottrace.h"
+#include "cli/boot/boottrace_command.h"
+#include "cli/boot/boottrace_report.h"
+#include "cli/boot/boottrace_runs.h"
+#include "cli/boot/boottrace_service.h"
 #include "os/monotonic.h"
+#include "session/control/option_rows.h"
 
 #define STATE_FILE "boottrace.state"
 #define LOGGER_NAME "xheap-boottrace"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A command as the scenario of xheap boottrace, and signals that end its run. */
+#include "cli/boot/boottrace_command.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,8 +9,10 @@
 #include <unistd.h>
 
 #include "cli/boot/boottrace.h"
+#include "cli/boot/boottrace_runs.h"
 #include "cli/own_command.h"
 #include "os/monotonic.h"
+#include "session/control/option_rows.h"
 #include "trace/trace.h"
 
 enum { STATUS_SIGNALLED = 128 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Statistics over the runs of a scenario: medians, spreads and outliers; what differs between runs, and between tags,
-   by xheap diff. */
+#include "cli/boot/boottrace_report.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +16,8 @@
 #include "base/text.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/boot/boottrace.h"
+#include "cli/boot/boottrace_command.h"
+#include "cli/boot/boottrace_runs.h"
 #include "cli/own_command.h"
 #include "query/window.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of a scenario's runs, SCENARIO_TAG.csv: a line for each run that has a trace. */
+#include "cli/boot/boottrace_runs.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cli/boot/boottrace.h"
 
 void boottrace_trace_path(const struct boottrace *scenario, const char *tag, uint64_t number,
 			  char path[BOOTTRACE_PATH_BYTES])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* xheap boottrace -trace service:UNIT: starts of a service. Its program is registered as an image of a session of ours,
-   so that it is recorded where it runs, by whomever it is started. */
+#include "cli/boot/boottrace_service.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -12,11 +12,15 @@
 
 #include "base/text.h"
 #include "cli/boot/autologger.h"
+#include "cli/boot/autologger_start.h"
 #include "cli/boot/boottrace.h"
+#include "cli/boot/boottrace_command.h"
+#include "cli/boot/boottrace_runs.h"
 #include "cli/own_command.h"
 #include "image/image_files.h"
 #include "image/image_status.h"
 #include "os/monotonic.h"
+#include "session/control/option_rows.h"
 #include "session/directory/directory.h"
 #include "trace/trace.h"
 

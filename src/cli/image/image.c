@@ -15,6 +15,7 @@
 #include "cli/image/image.h"
 #include "cli/image/watch_options.h"
 #include "cli/option_parser.h"
+#include "session/control/option_rows.h"
 #include "session/control/own_program.h"
 
 /* ---- add ---- */

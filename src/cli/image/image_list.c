@@ -13,6 +13,7 @@
 #include "cli/formats.h"
 #include "cli/image/image.h"
 #include "cli/option_parser.h"
+#include "image/image_recording.h"
 #include "image/watch_message.h"
 #include "os/monotonic.h"
 
@@ -221,9 +222,9 @@ static void unwatched_text(const struct image_status *status)
 	}
 	if (i < status->unwatched_count)
 		printf("not watched: %s %s\n", text_count(status->unwatched_count - i).data,
-		       i				   ? "more" :
-		       status->unwatched_count == 1 ? "place, which only root may know" :
-						      "places, which only root may know");
+		       i                              ? "more"
+		       : status->unwatched_count == 1 ? "place, which only root may know"
+						      : "places, which only root may know");
 }
 
 static void list_text(const struct image_options *options, const struct image_status *status)

@@ -3,6 +3,7 @@
 #include "cli/record/record.h"
 
 #include "cli/cli.h"
+#include "session/control/option_rows.h"
 
 static const struct option_grammar grammar = {
 	.command = "record", .groups = record_option_groups, .dashes = "--", .takes_abbreviations = true};

@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/record/record.h"
 #include "hook/hook.h"
+#include "hook/inspect.h"
 
 /* ---- the program ---- */
 

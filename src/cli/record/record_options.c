@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "os/proc.h"
 #include "session/control/clocks.h"
+#include "session/control/option_rows.h"
 
 enum { PAGE_BYTES = 4096 };
 

@@ -11,6 +11,7 @@
 #include "session/recover/recover.h"
 #include "session/recover/recover_file.h"
 #include "session/store/store.h"
+#include "session/store/store_recover.h"
 
 struct recover_words {
 	const char *what; /* a session's directory, or its trace */

@@ -16,6 +16,7 @@
 #include "cli/record/record.h"
 #include "cli/session/session_talk.h"
 #include "session/control/control_wait.h"
+#include "session/control/option_rows.h"
 #include "session/directory/directory.h"
 
 /* How long one wait of a flush lasts. */

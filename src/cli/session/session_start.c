@@ -11,6 +11,7 @@
 #include "cli/record/record.h"
 #include "cli/session/session_talk.h"
 #include "inject/inject.h"
+#include "session/control/option_rows.h"
 #include "session/directory/directory.h"
 
 /* ---- start ---- */

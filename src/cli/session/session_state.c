@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/layout_options.h"
 #include "session/control/clocks.h"
+#include "session/control/option_rows.h"
 #include "session/control/options.h"
 
 /* ---- fields ---- */

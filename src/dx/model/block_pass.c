@@ -193,13 +193,13 @@ struct dx_value dx_block_at(struct dx_query *query, uint32_t number)
 static bool group_search(struct dx_query *query, uint32_t group, const struct dx_event *event, struct dx_block *block)
 {
 	const struct heap_group *head = &query->session->table->groups.items[group];
-	if (head->first_ns > event->time_ns || head->last_ns < event->time_ns || !group_load(query, group))
+	if (head->first_ns > event->row.time_ns || head->last_ns < event->row.time_ns || !group_load(query, group))
 		return false;
 	const struct dx_group_cache *cache = query->session->group;
 	for (uint32_t i = 0; i < cache->count; i++) {
 		const struct heap_allocation row = pack_row(&cache->columns, i);
-		if (row.birth_ns == event->time_ns && row.thread == event->thread && !(row.flags & HEAP_EARLIER) &&
-		    cache->details[i].address == event->address) {
+		if (row.birth_ns == event->row.time_ns && row.thread == event->row.thread &&
+		    !(row.flags & HEAP_EARLIER) && cache->details[i].address == event->row.address) {
 			block_take(cache, i, block);
 			return true;
 		}
@@ -211,8 +211,8 @@ static bool group_search(struct dx_query *query, uint32_t group, const struct dx
 bool dx_block_of_event(struct dx_query *query, const struct dx_event *event, struct dx_block *block)
 {
 	const struct heap_table *table = dx_session_table(query->session);
-	bool is_begin = event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC;
-	if (!table || !is_begin || !event->address)
+	bool is_begin = event->row.kind == EVENT_ALLOC || event->row.kind == EVENT_REALLOC;
+	if (!table || !is_begin || !event->row.address)
 		return false;
 	if (query->session->group && query->session->group->is_filled &&
 	    group_search(query, query->session->group->group, event, block))

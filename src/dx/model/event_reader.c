@@ -91,32 +91,10 @@ static uint32_t wait_take(struct lane_state *lane, uint32_t row)
 	return 0;
 }
 
-static void event_fill(struct dx_event *event, const struct trace_block *block, uint32_t row)
-{
-	memset(event, 0, sizeof(*event));
-	event->time_ns = block->time_ns[row];
-	event->duration_ns = block->duration_ns[row];
-	event->address = block->address[row];
-	event->previous = block->previous[row];
-	event->size = block->size[row];
-	event->usable = block->usable[row];
-	event->argument = block->argument[row];
-	event->argument2 = block->argument2[row];
-	event->thread = block->thread;
-	event->process = block->process;
-	event->heap = block->heap[row];
-	event->stack = block->stack[row];
-	event->result = block->result[row];
-	event->entry = block->entry[row];
-	event->kind = block->kind[row];
-	event->flags = block->flags[row];
-	event->signal_start_ns = INT64_MAX;
-}
-
 /* A call that a signal handler made inside another one begins after that: the outer start is an estimate. */
 static void nest(struct lane_state *lane, struct dx_event *event)
 {
-	if (event->flags & EVENT_IN_SIGNAL) {
+	if (event->row.flags & EVENT_IN_SIGNAL) {
 		struct dx_value start = dx_event_start(event);
 		if (!lane->has_signal || start.sequence_ns < lane->signal_start_ns) {
 			lane->signal_start_ns = start.sequence_ns;
@@ -125,7 +103,7 @@ static void nest(struct lane_state *lane, struct dx_event *event)
 		lane->has_signal = true;
 		return;
 	}
-	if (lane->has_signal && event->kind == EVENT_ALLOC) {
+	if (lane->has_signal && event->row.kind == EVENT_ALLOC) {
 		event->signal_start_ns = lane->signal_start_ns;
 		event->signal_start_step = lane->signal_start_step;
 	}
@@ -148,10 +126,11 @@ int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event,
 		uint64_t number = reader->number++;
 		if (block->kind[point.row] > EVENT_PROTECT)
 			continue;
-		event_fill(event, block, point.row);
-		event->number = number;
-		event->step = reader->step;
-		if (event->kind == EVENT_REALLOC)
+		*event = (struct dx_event){.number = number,
+					   .row = column_event_at(block, point.row),
+					   .step = reader->step,
+					   .signal_start_ns = INT64_MAX};
+		if (event->row.kind == EVENT_REALLOC)
 			event->start_step = wait_take(lane, point.row);
 		nest(lane, event);
 		return 1;
@@ -162,23 +141,25 @@ int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event,
 /* Whether the event has the point. */
 static bool has_point(const struct dx_event *event, const struct dx_point *point)
 {
-	if (event->process != point->process || event->thread != point->thread)
+	if (event->row.process != point->process || event->row.thread != point->thread)
 		return false;
-	if (point->is_end && event->kind == EVENT_REALLOC)
-		return event->previous == point->address && event->time_ns - event->duration_ns == point->time_ns;
-	if (event->time_ns != point->time_ns)
+	if (point->is_end && event->row.kind == EVENT_REALLOC)
+		return event->row.previous == point->address &&
+		       event->row.time_ns - event->row.duration_ns == point->time_ns;
+	if (event->row.time_ns != point->time_ns)
 		return false;
-	if (point->is_destroy && event->kind == EVENT_DESTROY)
+	if (point->is_destroy && event->row.kind == EVENT_DESTROY)
 		return true;
-	bool is_kind =
-		point->is_end ? event->kind == EVENT_FREE : event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC;
-	return is_kind && (point->is_destroy || event->address == point->address);
+	bool is_kind = point->is_end ? event->row.kind == EVENT_FREE
+				     : event->row.kind == EVENT_ALLOC || event->row.kind == EVENT_REALLOC;
+	return is_kind && (point->is_destroy || event->row.address == point->address);
 }
 
 /* A ReAlloc returns behind its first point, before any other call of its thread does, unless a signal handler's. */
 static bool is_behind(const struct dx_event *event, const struct dx_point *point)
 {
-	return event->time_ns > point->time_ns && event->thread == point->thread && !(event->flags & EVENT_IN_SIGNAL);
+	return event->row.time_ns > point->time_ns && event->row.thread == point->thread &&
+	       !(event->row.flags & EVENT_IN_SIGNAL);
 }
 
 static bool find_in_stream(struct dx_query *query, const struct dx_point *point, struct dx_event *event)
@@ -261,7 +242,7 @@ bool dx_event_find(struct dx_query *query, const struct dx_point *point, struct 
 		return find_in_stream(query, point, event);
 	for (size_t end = found->count; first < end;) {
 		size_t middle = first + (end - first) / 2;
-		if (found->items[middle].time_ns < point->time_ns)
+		if (found->items[middle].row.time_ns < point->time_ns)
 			first = middle + 1;
 		else
 			end = middle;
@@ -278,13 +259,13 @@ bool dx_event_find(struct dx_query *query, const struct dx_point *point, struct 
 
 struct dx_value dx_event_start(const struct dx_event *event)
 {
-	struct dx_value point = dx_position(event->time_ns, event->step), start = point;
-	bool is_late = event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC;
+	struct dx_value point = dx_position(event->row.time_ns, event->step), start = point;
+	bool is_late = event->row.kind == EVENT_ALLOC || event->row.kind == EVENT_REALLOC;
 	/* The first point of a ReAlloc is exact, if it is in the same nanosecond, too. */
 	bool has_duration = event->start_step ||
-			    (!(event->flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT)) && event->duration_ns > 0);
+			    (!(event->row.flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT)) && event->row.duration_ns > 0);
 	if (is_late && has_duration &&
-	    !__builtin_sub_overflow(event->time_ns, event->duration_ns, &start.sequence_ns)) {
+	    !__builtin_sub_overflow(event->row.time_ns, event->row.duration_ns, &start.sequence_ns)) {
 		start.step = event->start_step;
 		start.is_estimated = !event->start_step;
 	} else {
@@ -300,11 +281,11 @@ struct dx_value dx_event_start(const struct dx_event *event)
 
 struct dx_value dx_event_end(const struct dx_event *event)
 {
-	struct dx_value point = dx_position(event->time_ns, event->step), end = point;
-	bool is_late = event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC;
-	if (is_late || event->flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT) || event->duration_ns <= 0)
+	struct dx_value point = dx_position(event->row.time_ns, event->step), end = point;
+	bool is_late = event->row.kind == EVENT_ALLOC || event->row.kind == EVENT_REALLOC;
+	if (is_late || event->row.flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT) || event->row.duration_ns <= 0)
 		return point;
-	if (__builtin_add_overflow(event->time_ns, event->duration_ns, &end.sequence_ns))
+	if (__builtin_add_overflow(event->row.time_ns, event->row.duration_ns, &end.sequence_ns))
 		return point;
 	end.step = 0;
 	end.is_estimated = true;

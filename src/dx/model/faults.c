@@ -54,20 +54,20 @@ static void fault_add(struct dx_query *query, struct dx_faults *faults, const st
 static void event_apply(struct dx_query *query, struct dx_faults *faults, struct map *addresses,
 			const struct dx_event *event)
 {
-	bool added, has_ended = event->kind == EVENT_FREE || event->kind == EVENT_REALLOC;
-	uint64_t old = event->kind == EVENT_REALLOC ? event->previous : event->address;
-	if (event->flags & EVENT_FAILED)
+	bool added, has_ended = event->row.kind == EVENT_FREE || event->row.kind == EVENT_REALLOC;
+	uint64_t old = event->row.kind == EVENT_REALLOC ? event->row.previous : event->row.address;
+	if (event->row.flags & EVENT_FAILED)
 		return;
 	if (has_ended && old) {
-		uint32_t *state = map_add(addresses, address_key(event->process, old), &added);
+		uint32_t *state = map_add(addresses, address_key(event->row.process, old), &added);
 		if (*state != ADDRESS_LIVE)
 			fault_add(query, faults, event, *state);
 		*state = ADDRESS_DEAD;
 	}
-	bool has_begun = (event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC) && event->address &&
-			 !(event->flags & EVENT_IN_FLIGHT);
+	bool has_begun = (event->row.kind == EVENT_ALLOC || event->row.kind == EVENT_REALLOC) && event->row.address &&
+			 !(event->row.flags & EVENT_IN_FLIGHT);
 	if (has_begun)
-		*map_add(addresses, address_key(event->process, event->address), &added) = ADDRESS_LIVE;
+		*map_add(addresses, address_key(event->row.process, event->row.address), &added) = ADDRESS_LIVE;
 }
 
 static void events_pass(struct dx_query *query, struct dx_faults *faults)
@@ -107,12 +107,13 @@ static bool has_ended(const struct trace_dictionary *dictionary, const struct dx
 		      const struct dx_block *block)
 {
 	const struct dx_event *event = &fault->event;
-	int64_t end_ns = event->kind == EVENT_REALLOC ? event->time_ns - event->duration_ns : event->time_ns;
+	int64_t end_ns =
+		event->row.kind == EVENT_REALLOC ? event->row.time_ns - event->row.duration_ns : event->row.time_ns;
 	uint32_t process = dictionary->threads[block->row.thread].process;
-	if (process == event->process)
+	if (process == event->row.process)
 		return (block->row.end == HEAP_END_FREE || block->row.end == HEAP_END_REALLOC) &&
-		       block->details.end_thread == event->thread && block->row.end_ns == end_ns;
-	return fault->kind == DX_FAULT_UNKNOWN && descends(dictionary, event->process, process, &block->row);
+		       block->details.end_thread == event->row.thread && block->row.end_ns == end_ns;
+	return fault->kind == DX_FAULT_UNKNOWN && descends(dictionary, event->row.process, process, &block->row);
 }
 
 static void blocks_pass(struct dx_query *query, struct dx_faults *faults)
@@ -140,7 +141,7 @@ static void faults_link(struct dx_faults *faults)
 	faults->next = memory_zeroed((size_t)faults->count + 1, sizeof(*faults->next));
 	for (uint32_t i = 0; i < faults->count; i++) {
 		const struct dx_event *event = &faults->items[i].event;
-		uint64_t address = event->kind == EVENT_REALLOC ? event->previous : event->address;
+		uint64_t address = event->row.kind == EVENT_REALLOC ? event->row.previous : event->row.address;
 		uint32_t *first = map_add(&faults->by_address, address, &added);
 		faults->next[i] = *first;
 		*first = i + 1;

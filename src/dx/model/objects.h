@@ -4,8 +4,8 @@
 #define XHEAP_DX_OBJECTS_H
 
 #include "dx/core/methods.h"
+#include "columns/column.h"
 #include "dx/model/debugger.h"
-#include "trace/trace.h"
 
 extern const struct dx_class dx_heap_class, dx_call_class, dx_allocation_class, dx_process_class, dx_thread_class,
 	dx_module_class, dx_event_class, dx_session_class, dx_session_ttd_class, dx_process_ttd_class, dx_data_class,
@@ -21,15 +21,10 @@ extern const struct dx_method dx_methods_of_positions[], dx_methods_of_traces[],
 /** An event as an object: the row of its block, and its positions. Members are computed when they are asked for. */
 struct dx_event {
 	uint64_t number; /**< in the order of dump */
-	int64_t time_ns, duration_ns;
-	uint64_t address, previous, size, usable, argument, argument2;
-	uint32_t thread, process, heap, stack;
-	int32_t result;
+	struct column_event row;
 	uint32_t step, start_step; /**< of the point; of the first point of a ReAlloc */
 	int64_t signal_start_ns;   /**< of a call inside it; INT64_MAX: none */
 	uint32_t signal_start_step;
-	uint16_t entry;
-	uint8_t kind, flags;
 };
 
 /** A process, thread, mapping or heap of the trace by its id. */
@@ -81,6 +76,9 @@ void dx_heap_uses(struct dx_query *query, uint32_t process, struct dx_value *val
 
 /** Set the collection of the threads and modules of a process that came and went. */
 void dx_life_events(struct dx_query *query, uint32_t process, struct dx_value *value);
+
+/** Return a value of a column as one of the language: a number, an address, a text or an object. */
+struct dx_value dx_column_value(struct dx_query *query, const struct column *column, uint64_t value);
 
 /** Return an object of an id. */
 struct dx_value dx_id_object(struct dx_query *query, const struct dx_class *class, uint32_t id);

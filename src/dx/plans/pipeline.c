@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "dx/model/block_pass.h"
+#include "dx/run/methods_sequence.h"
 #include "dx/run/operators.h"
 
 enum { ORDERS_MAX = 8 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Methods of collections that take one element after the other and keep none. */
+#include "dx/run/methods_sequence.h"
+
 #include <math.h>
 
 #include "dx/run/interpret.h"

@@ -13,7 +13,4 @@ extern const struct dx_operator dx_where_operator, dx_select_operator, dx_skip_o
 	dx_order_operator, dx_order_descending_operator, dx_then_operator, dx_then_descending_operator,
 	dx_group_operator;
 
-/** Return the number of elements that an argument of Skip or Take stands for. */
-uint64_t dx_count_of(const struct dx_value *value);
-
 #endif

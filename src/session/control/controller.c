@@ -11,6 +11,7 @@
 #include "os/identity.h"
 #include "os/monotonic.h"
 #include "session/control/control_wait.h"
+#include "session/control/option_rows.h"
 
 /* How long a controller waits: for room for its message, and during the silence of a logger that attaches. An attach
    pauses a process's threads, one process after another. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The options of a session as a table: what each is called, which values it has, where it is stored, and its name in
-   the trace. */
-#include "session/control/options.h"
+#include "session/control/option_rows.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +7,7 @@
 #include <strings.h>
 
 #include "base/file.h"
+#include "base/option_text.h"
 #include "base/text.h"
 #include "recorder/recorder.h"
 #include "session/control/control.h"

@@ -107,39 +107,12 @@ struct session_options {
 	X("HeapProtect", OPTION_STACK_PROTECT)
 /* clang-format on */
 
-/** The options, in the order of --help; each stores in a struct session_options. A row may be for the trace only. */
-extern const struct option session_option_rows[];
-
-/** Give each option its initial value. */
-void session_options_init(struct session_options *options);
-
-/** Call `add` with the name and the text of each option that is in a trace. */
-void session_options_each_key(const struct session_options *options,
-			      void (*add)(void *cookie, const char *key, const char *text), void *cookie);
-
-/** Call `add` with the words of a command line that sets these options, but for those that have their initial value.
-    The words are valid during the call. */
-void session_options_each_word(const struct session_options *options, void (*add)(void *cookie, const char *word),
-			       void *cookie);
-
-/** Give the options that may change while a session runs the values that they have in this state, and the others their
-    initial ones. */
-void session_options_from_state(struct session_options *options, const struct control_state *state);
-
 /** Return the OPTION_* bits for a region's header. */
 uint32_t session_options_word(const struct session_options *options);
 
 /** Return the number of buffers that each process begins with and keeps: buffer_min if it is set. Otherwise few if
     targets wait for more, many if they would drop events. */
 uint32_t session_buffer_min(const struct session_options *options);
-
-/** Return the enum session_file_mode with this name or second name, in any case of letters; -1: there is none. */
-int session_file_mode_find(const char *name);
-/** Return the name of the mode, "unknown" if there is none. */
-const char *session_file_mode_name(uint32_t mode);
-
-/** Return the word for an enum session_clock_choice on a command line. */
-const char *session_clock_choice_name(uint32_t clock);
 
 /** Return whether the mode keeps events in pieces, in memory or beside the file, until they are written out. */
 bool session_is_in_pieces(const struct session_options *options);

@@ -22,6 +22,13 @@
 #include "base/check.h"
 #include "base/memory.h"
 #include "os/proc.h"
+#include "session/drain/drain_blocks.h"
+#include "session/drain/drain_buffers.h"
+#include "session/drain/drain_columns.h"
+#include "session/drain/drain_gaps.h"
+#include "session/drain/drain_notes.h"
+#include "session/drain/drain_threads.h"
+#include "session/drain/drain_valid.h"
 
 /* ---- slots ---- */
 

@@ -61,13 +61,6 @@ struct drain_known {
 /** Make a drain that writes to `writer`, which stays the caller's. Without memory the logger ends. */
 struct drain *drain_new(struct writer *writer);
 
-/** Return whether the trace has room for a row of no region, or for a note. */
-bool drain_has_room(const struct drain *drain);
-
-/** Add a note about missing parts of the trace, as a trace option of that name (static text). The trace keeps a
-    thousand notes of each name, then one that says there were more. */
-void drain_add_note(struct drain *drain, const char *name, const char *text);
-
 /** Have ready(cookie) called before events are written: it must set the writer's clock. Called on the drain's
     thread. */
 void drain_before_writing(struct drain *drain, void (*ready)(void *cookie), void *cookie);
@@ -92,24 +85,10 @@ struct drain_region *drain_adopt(struct drain *drain, struct region *region, con
     it. */
 uint32_t drain_process(const struct drain_region *region, uint32_t index);
 
-/** Return whether a limit has kept something of the region out of the trace. */
-bool drain_is_limited(const struct drain_region *region);
-
-/** Return true once for each kind of thing that a limit keeps out; write a text about it for the user. */
-bool drain_take_limit_note(struct drain_region *region, char *text, size_t size);
-
 /** Take full buffers and, with `flush`, partly filled ones. Write blocks and release buffers with `flush` (to be given
     about once a second), or when many buffers are unwritten. Return true if there was a full buffer. Set *error to a
     negative errno if the trace could not be written; buffers are released and their events counted nevertheless. */
 bool drain_poll(struct drain_region *region, bool flush, int *error, struct diag *diag);
-
-/** Note that the trace can take no more (writer_has_ended()). Earlier missing events count as lost, later ones as
-    called after recording. */
-void drain_note_end(struct drain_region *region);
-
-/** Write the blocks that the region's first process had before the attach, as events of no thread. The next
-    drain_poll() or drain_remove() reports a failure to write. */
-void drain_earlier(struct drain_region *region, const struct heapwalk *walk);
 
 /** Take everything that an ended process left, committed or pending, and free its slots. end: enum trace_end. ticks:
     when it ended; 0: at its last event. Its index, unless 0, may belong to another process much later. The next
@@ -137,13 +116,6 @@ uint64_t drain_region_rate(const struct drain_region *region, uint64_t ticks_per
 /** Call each(cookie, thread) for each live thread of the region. */
 void drain_each_thread(const struct drain_region *region, uint64_t ticks_per_ms,
 		       void (*each)(void *cookie, const struct drain_thread *thread), void *cookie);
-
-/** Return the limit of the logger's memory in bytes: all regions, decoded and unwritten events (limited), the trace's
-    stacks so far, and a reserve. */
-uint64_t drain_memory_limit_bytes(const struct drain *drain);
-
-/** Return whether the owners of streams and the lists of held buffers are consistent (base/check.h). */
-bool drain_is_valid(const struct drain *drain);
 
 /** Add up all regions, past and present. */
 void drain_totals(const struct drain *drain, struct drain_totals *totals);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing columns as blocks of the trace, and releasing buffers. */
-#include "session/drain/drain_state.h"
+#include "session/drain/drain_blocks.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "session/drain/drain_columns.h"
+#include "session/drain/drain_state.h"
 
 /* ---- releasing ---- */
 

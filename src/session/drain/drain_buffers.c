@@ -27,7 +27,7 @@
  * A recovery takes the larger of part_events and head->taken, each only for the same sequence. So no event is in the
  * trace twice, and none is missing. handed_over wins over committed: a forked child may still write that one.
  */
-#include "session/drain/drain_state.h"
+#include "session/drain/drain_buffers.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -35,6 +35,10 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "session/drain/drain_blocks.h"
+#include "session/drain/drain_columns.h"
+#include "session/drain/drain_notes.h"
+#include "session/drain/drain_threads.h"
 
 /* ---- one buffer ---- */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Columns of events that wait to be written. */
-#include "session/drain/drain_state.h"
+#include "session/drain/drain_columns.h"
 
 #include <stdlib.h>
 
 #include "base/grow.h"
 #include "base/memory.h"
+#include "session/drain/drain_state.h"
 
 struct writer_events *columns_take(struct drain *drain)
 {

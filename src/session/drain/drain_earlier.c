@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocks that a process had before it was attached to, as events. */
-#include "session/drain/drain_state.h"
+#include "session/drain/drain_earlier.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "session/drain/drain_columns.h"
+#include "session/drain/drain_state.h"
 
 /* Fill columns with earlier blocks. entry: no function made them, but an event must name one. */
 static void earlier_fill(struct writer_events *events, const struct heapwalk *walk, size_t first, uint32_t count,
@@ -62,8 +63,8 @@ void drain_earlier(struct drain_region *region, const struct heapwalk *walk)
 		return;
 	}
 	for (uint32_t i = 0; i < walk->heap_count; i++)
-		heaps[i] = translate_heap_of(&region->translate, walk->file, walk->heaps[i].kind,
-					     walk->heaps[i].handle, process);
+		heaps[i] = translate_heap_of(&region->translate, walk->file, walk->heaps[i].kind, walk->heaps[i].handle,
+					     process);
 	const struct trace_thread thread = {.process = process,
 					    .tid = TRACE_TID_NONE,
 					    .start_ns = (int64_t)walk->ticks,

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The counts of a region: calls that were lost, and whether the counts can be true. */
-#include "session/drain/drain_state.h"
+#include "session/drain/drain_gaps.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "session/drain/drain_blocks.h"
+#include "session/drain/drain_notes.h"
+#include "session/drain/drain_state.h"
+#include "session/drain/drain_threads.h"
 
 /* ---- what cannot be checked ---- */
 

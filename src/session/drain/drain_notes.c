@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes in the trace, and limits of what is kept of a region. */
-#include "session/drain/drain_state.h"
+#include "session/drain/drain_notes.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "session/drain/drain_state.h"
 
 bool drain_has_room(const struct drain *drain)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** The state that the parts of the drain share, and the functions that one part has for another. Only these parts
-    include it. */
+/** The state that the parts of the drain share. Only these parts include it. */
 #ifndef XHEAP_SESSION_DRAIN_STATE_H
 #define XHEAP_SESSION_DRAIN_STATE_H
 
@@ -157,90 +156,5 @@ static inline struct stream *stream_by_key(const struct drain_region *region, ui
 	assert((key & ~REGION_SIGNAL) < region->slot_count);
 	return &region->stream[key >> 31][key & ~REGION_SIGNAL];
 }
-
-/* ---- drain_columns.c ---- */
-
-/** Return empty columns for a stream; columns_give() takes them back. */
-struct writer_events *columns_take(struct drain *drain);
-/** Empty the columns and keep them for the next stream, or free them if there is no memory to keep them. */
-void columns_give(struct drain *drain, struct writer_events *events);
-/** Free the columns. */
-void columns_free(struct drain *drain, struct writer_events *events);
-
-/** Make room for `more` events. Without memory the logger ends, since events that were taken would be lost. */
-void columns_reserve(struct drain *drain, struct writer_events *events, uint64_t more);
-
-/** Give the stream columns with room for all events that `bytes` bytes of records can hold. */
-void columns_ready(struct drain_region *region, struct stream *stream, uint64_t bytes);
-
-/* ---- drain_threads.c ---- */
-
-/** Begin a thread's ownership of the stream at `ticks`: find or make its row in the trace. Return false if a limit
-    refuses the row. */
-bool owner_begin(struct drain_region *region, struct stream *stream, uint32_t process_index, uint32_t process,
-		 uint32_t serial, uint32_t tid, uint64_t ticks);
-
-/** End the ownership of the stream's thread, since it ended or another one comes: write its row. */
-void owner_end(struct drain_region *region, struct stream *stream);
-
-/** Return the thread that the slot names, as the trace knows it; NULL if the slot makes no sense or a limit refuses its
-    row. */
-struct owner *slot_owner(struct drain_region *region, uint32_t index);
-
-/* ---- drain_blocks.c ---- */
-
-/** Return a buffer to the region. */
-void buffer_release(struct drain_region *region, uint32_t index);
-
-/** Add a buffer to a list of unwritten or unflushed ones. */
-void held_add(struct drain_region *region, uint32_t *list, uint32_t index);
-
-/** Flush the file, then release the buffers and note the gaps whose events are now readable from it. */
-void drain_settle(struct drain_region *region);
-
-/** Count events that the trace has only as numbers: lost ones, and calls after recording. */
-void drain_count_missing(struct drain_region *region, uint64_t lost, uint64_t after);
-
-/** Write the stream's columns as a block. part_sequence, part_events: how much of the buffer that is being taken the
-    trace then has; 0, 0: it ends with whole buffers. */
-void stream_write(struct drain_region *region, struct stream *stream, uint32_t part_sequence, uint32_t part_events);
-
-/** Write the columns of all streams. */
-void streams_write(struct drain_region *region);
-
-/** Bound the memory of all columns: above COLUMN_EVENTS_MAX write the events of all streams and free spare columns. */
-void streams_bound(struct drain *drain);
-
-/* ---- drain_buffers.c ---- */
-
-/** Record `ticks` as a time of the process and the owner's latest event. */
-void drain_note_point(struct drain_region *region, struct stream *stream, uint32_t process_index, uint64_t ticks);
-
-/** Take buffer `index` of the stream: FULL, or OWNED by a thread that is gone; then `ending` describes its last
-    call. */
-void buffer_take(struct drain_region *region, struct stream *stream, uint32_t index, const struct ending *ending);
-
-/** Take the committed records of all buffers that are being filled. */
-void open_take_all(struct drain_region *region, enum open_when when);
-
-/** Extend the arrays by slots that the region has added. */
-void slots_follow(struct drain_region *region);
-
-/** Take all full buffers; return true if there was one. */
-bool full_take(struct drain_region *region);
-
-/* ---- drain_gaps.c ---- */
-
-/** Write the slot's losses since the last call into the trace. */
-void gap_take(struct drain_region *region, uint32_t index);
-/** Call gap_take() for each slot. */
-void gaps_take(struct drain_region *region);
-
-/** Add a note to the trace, once, if the region counts the impossible. */
-void lies_tell(struct drain_region *region);
-/** Return whether the slot's counters can be true. */
-bool slot_is_believable(const struct drain_region *region, const struct region_slot *slot);
-/** Return whether the counters of the region's header can be true. */
-bool header_is_believable(const struct drain_region *region);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The threads that fill streams, and their rows in the trace. */
-#include "session/drain/drain_state.h"
+#include "session/drain/drain_threads.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -8,6 +7,8 @@
 #include <string.h>
 
 #include "os/proc.h"
+#include "session/drain/drain_blocks.h"
+#include "session/drain/drain_state.h"
 
 #define SIGNAL_MARK " (signal)"
 

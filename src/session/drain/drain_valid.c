@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The invariants of a drain between two calls of its interface (base/check.h). */
-#include "session/drain/drain_state.h"
+#include "session/drain/drain_valid.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "session/drain/drain_state.h"
 
 /* Mark the buffers of a list. False: one is not there, is not marked as taken, or is in a list already. */
 static bool list_mark(const struct drain_region *region, uint32_t first, bool *is_listed, uint32_t *count)

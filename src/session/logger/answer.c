@@ -15,6 +15,8 @@
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "os/proc_text.h"
+#include "session/drain/drain_columns.h"
+#include "session/drain/drain_notes.h"
 #include "session/logger/announce.h"
 #include "session/logger/flight.h"
 #include "session/logger/inactive.h"
@@ -22,6 +24,7 @@
 #include "session/logger/logger_state.h"
 #include "session/logger/members.h"
 #include "session/logger/tracer_results.h"
+#include "session/store/store_keep.h"
 
 void logger_tell_all(const struct logger *logger, const struct control_message *message)
 {

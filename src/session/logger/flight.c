@@ -18,6 +18,7 @@
 #include "session/logger/answer.h"
 #include "session/logger/logger_loop.h"
 #include "session/logger/logger_state.h"
+#include "session/store/store_write_out.h"
 
 enum { LIMIT_LOOK_NS = 200000000, REARM_PARTS = 8 };
 

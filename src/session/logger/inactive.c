@@ -17,6 +17,7 @@
 #include "os/identity.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "session/drain/drain_notes.h"
 #include "session/logger/answer.h"
 #include "session/logger/logger_loop.h"
 #include "session/logger/logger_state.h"

@@ -48,6 +48,8 @@
 #include "session/logger/tracer_results.h"
 #include "session/logger/untraced.h"
 #include "session/store/indexing.h"
+#include "session/store/store_keep.h"
+#include "session/store/store_place.h"
 #include "session/tracer/hook_cache.h"
 
 #define CALLS_LIMIT_NS NS_PER_S

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "os/proc.h"
+#include "session/control/option_rows.h"
 #include "session/directory/fields.h"
 #include "session/logger/logger_state.h"
 #include "session/recover/recover_id.h"

@@ -14,6 +14,7 @@
 #include "os/clock.h"
 #include "os/proc.h"
 #include "region/message.h"
+#include "session/drain/drain_notes.h"
 #include "session/logger/answer.h"
 #include "session/logger/members.h"
 #include "session/tracer/hook_cache.h"

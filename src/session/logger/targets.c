@@ -16,6 +16,8 @@
 #include "region/atomic.h"
 #include "region/guard.h"
 #include "session/directory/fields.h"
+#include "session/drain/drain_gaps.h"
+#include "session/drain/drain_notes.h"
 #include "session/logger/answer.h"
 #include "session/logger/inactive.h"
 #include "session/logger/logger_loop.h"

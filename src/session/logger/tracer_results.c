@@ -10,6 +10,8 @@
 #include "os/proc.h"
 #include "os/proc_text.h"
 #include "region/message.h"
+#include "session/drain/drain_earlier.h"
+#include "session/drain/drain_notes.h"
 #include "session/logger/answer.h"
 #include "session/logger/logger_loop.h"
 #include "session/logger/members.h"

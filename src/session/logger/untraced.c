@@ -25,6 +25,7 @@
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "os/proc_text.h"
+#include "session/drain/drain_notes.h"
 #include "session/logger/answer.h"
 #include "session/logger/logger_loop.h"
 #include "session/logger/logger_state.h"

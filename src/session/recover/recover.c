@@ -19,14 +19,18 @@
 #include "os/proc.h"
 #include "region/atomic.h"
 #include "region/message.h"
+#include "session/control/option_rows.h"
 #include "session/control/options.h"
 #include "session/control/session_clock.h"
 #include "session/directory/directory.h"
 #include "session/directory/ended.h"
 #include "session/directory/region_files.h"
 #include "session/drain/drain.h"
+#include "session/drain/drain_notes.h"
 #include "session/recover/recover_id.h"
 #include "session/store/store.h"
+#include "session/store/store_recover.h"
+#include "trace/reopen.h"
 
 /* ---- sessions ---- */
 

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/whole_file.h"
 #include "session/control/session_clock.h"
+#include "trace/reopen.h"
 #include "trace/writer.h"
 
 /* Refuse a file that a logger writes: another user's, or one of a session elsewhere. The kernel grants a lease for

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of a store: names with numbers, and the pieces that a flight recorder keeps. */
+#include "session/store/pieces.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>

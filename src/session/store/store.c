@@ -17,6 +17,12 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "session/control/session_clock.h"
+#include "session/store/pieces.h"
+#include "session/store/store_keep.h"
+#include "session/store/store_place.h"
+#include "session/store/store_recover.h"
+#include "session/store/store_write_out.h"
+#include "trace/reopen.h"
 
 enum { LOOK_BYTES_MAX = 64 << 20 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Long runs (docs/decisions/018-keep-live.md): a window of pieces, the oldest of which are folded into sums by a
    process. */
-#include "session/store/store_state.h"
+#include "session/store/store_keep.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -18,6 +18,8 @@
 #include "base/memory.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
+#include "session/store/pieces.h"
+#include "session/store/store_state.h"
 #include "session/store/worker.h"
 
 enum { FOLD_NICE = 19, FOLD_NICE_FOR_EVER = 5, KEPT_PIECES = 64 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The place of a trace that is one file: one of several generations, and in memory until its directory is there. */
-#include "session/store/store_state.h"
+#include "session/store/store_place.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "session/store/mount_point.h"
+#include "session/store/store_state.h"
 
 /* Return whether a file can be made beside the path. */
 static bool has_directory(const struct store *store)

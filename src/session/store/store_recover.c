@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Recovery of the pieces that a killed logger has left. */
-#include "session/store/store_state.h"
+#include "session/store/store_recover.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "session/store/store_state.h"
 #include "trace/merge.h"
 
 static int compare_numbers(const void *a, const void *b)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** The state that the parts of the store share, and the functions that one part has for another. Only these parts
-    include it. */
+/** The state that the parts of the store share. Only these parts include it. */
 #ifndef XHEAP_SESSION_STORE_STATE_H
 #define XHEAP_SESSION_STORE_STATE_H
 
@@ -90,53 +89,5 @@ struct store {
 	uint64_t fold_run_ns; /* CPU time of the folding process at the last check */
 	uint64_t reported_ns;
 };
-
-/* ---- pieces.c ---- */
-
-/** Find the path that follows the present one. */
-void store_number_next(struct store *store);
-
-/** Advance to the next number of the file's name: its path becomes the present one. */
-void store_take_next(struct store *store);
-
-/** Write the path of piece `number`. */
-void pieces_path(const struct store *store, uint32_t number, char *path, size_t size);
-
-/** Remove the oldest piece and count its events as dropped. */
-void pieces_drop_oldest(struct store *store);
-
-/** Add a whole piece to the list. */
-void pieces_add(struct store *store, uint64_t bytes, uint64_t events);
-
-/* ---- store_place.c ---- */
-
-/** Open the writer for one file; see store_mode.open. */
-int one_file_open(struct store *store, struct writer_options *how, struct writer_clock *clock, struct diag *diag);
-
-/* ---- store_keep.c ---- */
-
-/** Open the writer for the keep-live mode; see store_mode.open. */
-int keep_open(struct store *store, struct writer_options *how, struct writer_clock *clock, struct diag *diag);
-
-/** Write the path of the aggregated events `number`. */
-void keep_folded_path(const struct store *store, uint32_t number, char *path, size_t size);
-
-/** Return whether the pieces amount to this many halves of the window. */
-bool keep_has_halves(const struct store *store, unsigned halves);
-
-/** Return whether a folding now would aggregate any events. */
-bool keep_is_worth_folding(const struct store *store);
-
-/** End the folding under way and drop its result. */
-void keep_cancel(struct store *store);
-
-/** Return the limit of the disk space of a keep-live recording, while buffer_bytes wait in buffers. */
-uint64_t keep_disk_limit(const struct store *store, uint64_t buffer_bytes);
-
-/* ---- store_write_out.c ---- */
-
-/** Write out everything and wait for the end. bytes: size of the last piece. Return 0 or a negative errno. */
-int store_write_out_all(struct store *store, uint64_t bytes, const struct trace_statistics *statistics,
-			struct diag *diag);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing out: whole pieces become one file while recording continues. */
-#include "session/store/store_state.h"
+#include "session/store/store_write_out.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "session/store/pieces.h"
+#include "session/store/store_keep.h"
+#include "session/store/store_state.h"
 #include "trace/merge.h"
 
 enum { SOURCE_BYTES = 32 };

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "hook/hook.h"
+#include "hook/inspect.h"
 #include "os/capabilities.h"
 #include "os/fd.h"
 #include "os/local_files.h"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/threads.h"
+#include "hook/find.h"
 #include "inject/foreign_file.h"
 #include "inject/image_parser.h"
 
