@@ -1,0 +1,115 @@
+#!/usr/bin/env node
+// SPDX-License-Identifier: MIT
+// xheap accepts each command that the page prints: each view, kind of rows, selection and filter, over a trace of processes.
+import assert from "node:assert/strict";
+import {spawnSync} from "node:child_process";
+import path from "node:path";
+import test from "node:test";
+import {commandOf, commandText} from "../../viewer/command.js";
+import {SOURCE} from "./packages.mjs";
+
+const XHEAP = process.env.XHEAP ?? path.join(SOURCE, "build/xheap"),
+	TRACE = path.join(SOURCE, "tests/golden/traces/processes.xht");
+const bounds = Float64Array.from({length: 257}, (_, i) => (i ? i * 96000 : -1));
+const first = {
+	view: "flame",
+	by: "function",
+	selection: {kind: "peak"},
+	filters: [],
+	measure: "bytes",
+	isInverted: false,
+	isFolded: true,
+	isMerged: false,
+	focus: "",
+	rows: "function",
+	sort: "bytes",
+};
+const CHOICES = {
+	peak: [{kind: "moment", at: 100}, {isPeak: true}],
+	moment: [{kind: "moment", at: 50}, {}],
+	first: [{kind: "moment", at: 0}, {}],
+	window: [{kind: "window", from: 10, to: 200, classes: 2}, {}],
+	whole: [{kind: "window", from: 0, to: 256, classes: 3}, {isWhole: true}],
+	never: [{kind: "window", from: 0, to: 256, classes: 2}, {isWhole: true}],
+};
+const STATES = [
+	{},
+	{measure: "blocks"},
+	{measure: "temporaries"},
+	{isFolded: false},
+	{by: "process"},
+	{by: "thread"},
+	...["function", "inclusive", "stack", "image", "thread", "process", "heap", "size", "life"].flatMap((rows) => [
+		{view: "table", rows},
+		{view: "table", rows, sort: "blocks"},
+	]),
+	...[
+		["function", "words!main"],
+		["function", "words!odd \u0000'\ufffd name(int)"],
+		["search", 'mal"loc'],
+		["image", "libc.so.6"],
+		["thread", "0"],
+		["process", "0"],
+		["heap", "0"],
+		["size", "0"],
+		["size", "12"],
+		["life", "0"],
+		["life", "5"],
+	].map(([by, key]) => ({filters: [{by, key, hide: false}]})),
+];
+
+function wordsOf(state, [choice, picture]) {
+	const trace = {
+		path: TRACE,
+		threads: [{tid: 5645}],
+		processes: [{pid: 5645}],
+		heaps: [{handle: "0x7f7559702000"}, {handle: "0x1"}, {handle: "0x1"}],
+	};
+	return commandOf({
+		trace,
+		store: {state: {...first, ...state}},
+		picture: {isPeak: false, isWhole: false, ...picture, choice, model: {cells: {bounds}}},
+	}).words;
+}
+
+for (const [name, choice] of Object.entries(CHOICES)) {
+	test(`commands of ${name}`, () => {
+		for (const state of STATES) {
+			const words = wordsOf(state, choice);
+			const done = spawnSync("bash", ["-c", `"$0" ${commandText(words.slice(1))}`, XHEAP], {encoding: "utf8"});
+			assert.ok(
+				done.status === 0 || (done.status === 1 && state.filters),
+				`${commandText(words)}: ${done.status} ${done.stderr}`,
+			);
+		}
+	});
+}
+
+test("what the command cannot be told is said", () => {
+	const trace = {path: "a.xht", threads: [], processes: [{pid: 5}, {pid: 5}], heaps: []},
+		[choice] = CHOICES.whole;
+	const lacksOf = (state) =>
+		commandOf({
+			trace,
+			store: {state: {...first, ...state}},
+			picture: {isPeak: false, isWhole: true, choice, model: {cells: {bounds}}},
+		}).lacks.length;
+	assert.equal(lacksOf({}), 0);
+	for (const state of [
+		{isInverted: true},
+		{focus: "a"},
+		{measure: "peak"},
+		{filters: [{by: "process", key: "0", hide: false}]},
+		{filters: [{by: "function", key: "a!b", hide: true}]},
+		{
+			filters: [
+				{by: "function", key: "a!b", hide: false},
+				{by: "image", key: "a", hide: false},
+			],
+		},
+		{filters: [{by: "life", key: "40", hide: false}]},
+		{filters: [{by: "stack", key: "a!b", hide: false}]},
+	]) {
+		assert.equal(lacksOf(state), 1, JSON.stringify(state));
+	}
+});

@@ -1,0 +1,265 @@
+#!/usr/bin/env node
+// SPDX-License-Identifier: MIT
+// The page with a server: the token, finer bounds, freeing stacks, and what it says when answers are missing. The server is a stand-in with made data.
+import assert from "node:assert/strict";
+import {createServer} from "node:http";
+import {readFileSync} from "node:fs";
+import path from "node:path";
+import test, {after, before} from "node:test";
+import {selectCells, makeModel} from "../../viewer/cells.js";
+import {decodeCells} from "../../viewer/decode.js";
+import {formatBytes} from "../../viewer/format.js";
+import {encodeCells} from "./encode.mjs";
+import {makeServer} from "./made.mjs";
+import {browserPath, packages, SOURCE} from "./packages.mjs";
+
+const {chromium} = packages()("playwright-core"),
+	EXECUTABLE = browserPath(),
+	TOKEN = "0123456789abcdef";
+const TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"};
+const POLICY =
+	"default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const made = makeServer({count: 5000}),
+	{scene, trace} = made;
+/** What the next answers are: a function of the response, by request. */
+let faults = {};
+/** Requests that came, without the files of the page. */
+const asked = [];
+
+function cellsFor(query) {
+	if (!query.has("from") && !query.has("bounds")) return made.cells;
+	const from = Number(query.get("from") ?? -1),
+		to = Number(query.get("to") ?? trace.duration_ns),
+		n = Number(query.get("n") ?? 256);
+	const wanted = (query.get("bounds") ?? "").split(",").filter(Boolean).map(Number),
+		peak = scene.bounds[scene.peak];
+	const bounds = [
+		...new Set([
+			...Array.from({length: n + 1}, (_, i) => Math.round(from + ((to - from) * i) / n)),
+			...wanted,
+			...(peak > from && peak < to ? [peak] : []),
+		]),
+	].sort((a, b) => a - b);
+	return encodeCells({...scene, bounds, peak: bounds.indexOf(peak), intervals: {}, whole: !query.has("from")});
+}
+
+const ANSWERS = {
+	trace: (query, response) => response.end(JSON.stringify(trace)),
+	cells: (query, response) => response.end(cellsFor(query)),
+	frees: (query, response) =>
+		response.end(
+			JSON.stringify({
+				stacks: [
+					{
+						frames: [
+							["app", "Cache::drop", "Cache::drop()", "src/cache.cc", 17, 0],
+							["app", "main", "main", "", 0, 0],
+						],
+						blocks: 3,
+						bytes: 4096,
+					},
+				],
+				left_out: 0,
+			}),
+		),
+};
+
+function answer(request, response) {
+	const {pathname, searchParams} = new URL(request.url, "http://localhost"),
+		name = pathname.slice(1);
+	response.setHeader("Content-Security-Policy", POLICY);
+	if (!ANSWERS[name]) {
+		const file = name || "index.html";
+		response.setHeader("Content-Type", TYPES[path.extname(file)] ?? "text/plain");
+		response.end(readFileSync(path.join(SOURCE, "viewer", path.basename(file))));
+		return;
+	}
+	asked.push({name, query: searchParams, headers: request.headers});
+	if (request.headers["x-xheap-token"] !== TOKEN) {
+		response.statusCode = 403;
+		response.end("the token is missing or wrong");
+		return;
+	}
+	(faults[name] ?? ANSWERS[name])(searchParams, response);
+}
+
+let browser, server, address;
+before(async () => {
+	browser = await chromium.launch({executablePath: EXECUTABLE, args: ["--no-sandbox", "--disable-gpu"]});
+	server = createServer(answer);
+	await new Promise((done) => server.listen(0, "127.0.0.1", done));
+	address = `http://127.0.0.1:${server.address().port}/`;
+});
+after(async () => {
+	await browser.close();
+	server.close();
+	server.closeAllConnections();
+});
+
+async function open(fragment = `#token=${TOKEN}`) {
+	const context = await browser.newContext({viewport: {width: 1280, height: 800}}),
+		page = await context.newPage();
+	page.errors = [];
+	page.on("pageerror", (error) => page.errors.push(error.stack));
+	await page.goto(address + fragment);
+	return page;
+}
+
+const loaded = (page) => page.waitForFunction(() => !document.body.classList.contains("waiting"));
+const settle = (page) =>
+	page.evaluate(
+		() =>
+			new Promise((done) =>
+				requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))),
+			),
+	);
+const text = (page, selector) => page.textContent(selector);
+
+async function close(page) {
+	assert.deepEqual(page.errors, []);
+	await page.context().close();
+	faults = {};
+}
+
+test("the token goes from the address to a header", async () => {
+	const page = await open();
+	await loaded(page);
+	assert.equal(await page.evaluate(() => location.hash), "");
+	assert.equal(asked.at(-1).headers["x-xheap-token"], TOKEN);
+	assert.ok(asked.every(({headers}) => !headers.cookie && !headers.referer));
+	await page.reload();
+	await loaded(page);
+	await close(page);
+	const other = await open("");
+	await other.waitForSelector("#token-form:not([hidden])");
+	assert.match(await text(other, "#sentence"), /token/);
+	await other.fill("#token", TOKEN);
+	await other.click("#token-form button");
+	await loaded(other);
+	await close(other);
+});
+
+test("check 9: a zoom has finer bounds, and its sums are those of single blocks", async () => {
+	const page = await open();
+	await loaded(page);
+	await settle(page);
+	const box = await page.locator("#timeline").boundingBox();
+	await page.mouse.move(box.x + 500, box.y + 60);
+	await page.focus("#timeline");
+	await page.keyboard.press("+");
+	await page.waitForFunction(() => /range/.test(location.hash));
+	const isFiner = () =>
+		asked.some(
+			({name, query}) =>
+				name === "cells" &&
+				query.has("from") &&
+				Number(query.get("to")) - Number(query.get("from")) <= trace.duration_ns / 3.9,
+		);
+	for (let i = 0; i < 200 && !isFiner(); i++) await page.waitForTimeout(50);
+	const {query} = asked.filter(({name}) => name === "cells").at(-1);
+	await page.waitForFunction(() => document.getElementById("timeline").getAttribute("aria-valuetext"));
+	const bytes = cellsFor(query),
+		model = makeModel(
+			decodeCells(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length), trace.threads.length, 1),
+			trace,
+		);
+	assert.ok((model.cells.bounds[101] - model.cells.bounds[100]) * 3.9 <= scene.bounds[101] - scene.bounds[100]);
+	const x = (bound) =>
+		box.x +
+		68 +
+		((model.cells.bounds[bound] - Number(query.get("from"))) /
+			(Number(query.get("to")) - Number(query.get("from")))) *
+			(box.width - 80);
+	const sums = () => page.$$eval("#classes b", (all) => all.map((one) => one.textContent));
+	const expected = [...selectCells(model, {kind: "window", from: 100, to: 150, classes: 15}, null).classBytes].map(
+		formatBytes,
+	);
+	for (let i = 0; i < 40; i++) {
+		await page.mouse.move(x(100), box.y + 60);
+		await page.mouse.down();
+		await page.mouse.move(x(120), box.y + 60);
+		await page.mouse.move(x(150), box.y + 60);
+		await page.mouse.up();
+		await settle(page);
+		if ((await sums()).join() === expected.join()) break;
+		await page.waitForTimeout(50);
+	}
+	assert.deepEqual(await sums(), expected);
+	const count = asked.length;
+	await page.mouse.move(x(90), box.y + 60);
+	await page.mouse.down();
+	for (let i = 90; i < 150; i++) await page.mouse.move(x(i), box.y + 60);
+	await page.mouse.up();
+	await settle(page);
+	assert.equal(asked.length, count, "a drag makes no request");
+	const hash = await page.evaluate(() => location.hash);
+	await page.keyboard.press("-");
+	await close(page);
+	const other = await open(`#token=${TOKEN}&${hash.slice(1)}`);
+	await loaded(other);
+	await settle(other);
+	assert.match(await text(other, "#command"), /-window AIFO \d+/);
+	await close(other);
+});
+
+test("freeing stacks are asked for", async () => {
+	const page = await open();
+	await loaded(page);
+	await page.keyboard.press("2");
+	await page.click(".table-row");
+	await page.waitForFunction(() => /Cache::drop/.test(document.getElementById("panel").textContent));
+	assert.match(await text(page, "#panel"), /src\/cache\.cc:17/);
+	await close(page);
+});
+
+test("check 25: what is missing is said in one line, and the rest stays", async () => {
+	const failures = {
+		"cut short": {cells: (query, response) => response.end(made.cells.subarray(0, made.cells.length >> 1))},
+		"the server answers 404|no such trace": {
+			trace: (query, response) => {
+				response.statusCode = 404;
+				response.end("no such trace");
+			},
+		},
+		"the trace is being rewritten": {
+			cells: (query, response) => {
+				response.statusCode = 500;
+				response.end("the trace is being rewritten\nsecond line");
+			},
+		},
+		JSON: {trace: (query, response) => response.end("{")},
+	};
+	for (const [words, fault] of Object.entries(failures)) {
+		faults = fault;
+		const page = await open();
+		await page.waitForSelector("#sentence [role=alert]");
+		assert.match(await text(page, "#sentence"), new RegExp(words));
+		assert.doesNotMatch(await text(page, "#sentence"), /second line/);
+		await close(page);
+	}
+	faults = {
+		trace: (query, response) =>
+			response.end(
+				JSON.stringify({
+					...trace,
+					damage: "the trace ends in the middle of a block, at byte 17",
+					state: [{kind: "damage", text: "damaged", command: "xheap info"}],
+				}),
+			),
+	};
+	const page = await open();
+	await loaded(page);
+	assert.match(await text(page, "#damage"), /at byte 17/);
+	assert.match(await page.getAttribute("#state", "class"), /loud/);
+	await settle(page);
+	faults = {cells: (query, response) => response.destroy()};
+	const before = await text(page, "#selection-words");
+	await page.focus("#timeline");
+	await page.keyboard.press("+");
+	await page.waitForSelector("#ended:not([hidden])");
+	assert.match(await text(page, "#ended"), /the server has ended; run xheap view server\.xht again/);
+	await page.keyboard.press("w");
+	await settle(page);
+	assert.notEqual(await text(page, "#selection-words"), before, "what is loaded goes on working");
+	await close(page);
+});

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+// The sentence that answers, and the state of the trace beside it. The server has made both from its report.
+import {AIFO} from "./cells.js";
+import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
+import {byId, fill, make, name} from "./elements.js";
+import {cutText, safeText} from "./hostile.js";
+/** @import {Filter} from "./cells.js" */
+/** @import {Child} from "./elements.js" */
+/** @import {App} from "./picture.js" */
+/** @import {State} from "./store.js" */
+
+/** Longer names are cut. Characters. */
+const NAME_MAX = 60;
+/** Kinds of state that make the chip loud. */
+const LOUD = ["losses", "unknown_frees", "order_conflicts", "damage", "sample"];
+
+/** @param {any} pair image and full name @returns {string} */
+function keyOf(pair) {
+	return `${pair[0]}!${pair[1]}`;
+}
+
+/** @param {App} app @param {any} pair @returns {string} the short name, if the cells have it */
+function shortOf(app, pair) {
+	const frame = app.whole.cells.frames.find((other) => other.key === keyOf(pair));
+	return cutText(frame?.short ?? safeText(pair[1]), NAME_MAX - 1);
+}
+
+/** @param {any} trace @returns {string} the mark of estimates */
+function mark(trace) {
+	return trace.sample_bytes ? "~" : "";
+}
+
+/** @param {App} app */
+function drawSentence(app) {
+	const {trace, store} = app,
+		{answer = {}, totals = {}, resident} = trace,
+		about = mark(trace);
+	const link = (/** @type {string} */ text, /** @type {Partial<State>} */ members) =>
+		make(
+			"button",
+			{class: "answer-link", onclick: () => store.set({...members, item: members.item ?? null})},
+			name(text),
+		);
+	const peak = app.whole.cells.bounds[app.whole.cells.peak] ?? 0;
+	/** @type {Child[]} */
+	const children = [];
+	children.push(
+		"At most ",
+		link(about + formatBytes(totals.peak_bytes), {selection: {kind: "peak"}}),
+		` lived at once, at ${formatTime(peak)}`,
+	);
+	if (answer.peak_function) {
+		const item = /** @type {const} */ ({kind: "group", by: "function", key: keyOf(answer.peak_function)});
+		children.push(
+			"; ",
+			link(shortOf(app, answer.peak_function), {selection: {kind: "peak"}, item}),
+			` held ${formatShare(answer.peak_share)} of it`,
+		);
+		if (trace.processes.length > 1 && answer.peak_process !== undefined) {
+			const process = trace.processes[answer.peak_process];
+			children.push(
+				", in ",
+				link(`${safeText(process?.name)} ${process?.pid ?? ""}`, {
+					filters: [{by: "process", key: String(answer.peak_process), hide: false}],
+				}),
+			);
+		}
+	}
+	children.push(". ", ...drawGrowth(app, link));
+	if (resident)
+		children.push(
+			" ",
+			make("b", {}, formatBytes(resident.bytes)),
+			trace.processes.length > 1 ? " was resident in the largest process;" : " was resident;",
+		);
+	children.push(
+		" ",
+		make("b", {}, about + formatBytes(totals.outstanding_bytes)),
+		resident ? " never freed." : " was never freed.",
+	);
+	fill(byId("sentence"), ...children);
+}
+
+/** @param {App} app @param {(text: string, members: Partial<State>) => HTMLElement} link @returns {Child[]} */
+function drawGrowth(app, link) {
+	const {growth, growth_unknown: unknown} = app.trace.answer ?? {};
+	if (unknown) return [make("span", {title: safeText(unknown)}, "Too short a run to say what grows.")];
+	if (!growth) return ["Nothing grows steadily."];
+	const selection = {kind: /** @type {const} */ ("window"), from: growth.from_ns, to: growth.to_ns, classes: AIFO};
+	return [
+		link(shortOf(app, growth.function), {
+			selection,
+			item: {kind: "group", by: "function", key: keyOf(growth.function)},
+		}),
+		" grows by ",
+		make("b", {}, `${formatBytes(growth.bytes_per_second)}/s`),
+		".",
+	];
+}
+
+/** @param {App} app */
+function drawState(app) {
+	const {trace} = app,
+		state = trace.state ?? [],
+		isLoud = state.some((/** @type {any} */ row) => LOUD.includes(row.kind)),
+		chip = byId("state");
+	const lost = state.find((/** @type {any} */ row) => row.kind === "losses");
+	const words = [`${formatCount(trace.events)} events`];
+	if (lost)
+		words[0] += `; ${formatCount(lost.count)} lost${trace.gaps?.length ? ` in ${trace.gaps.length === 1 ? "one gap" : `${trace.gaps.length} gaps`}` : ""}, so sums are lower bounds`;
+	else words[0] += ", none lost";
+	for (const row of state) if (row.kind !== "losses") words.push(cutText(safeText(row.text), 60));
+	if (app.whole.cells.isRounded) words.push("sums above 8 PiB are rounded");
+	chip.className = isLoud ? "chip loud" : "chip";
+	chip.title = "What the trace lacks";
+	fill(
+		chip,
+		make("span", {class: "dot"}),
+		make("span", {class: "chip-text"}, words.slice(0, isLoud ? 1 + Number(!lost) : 2).join("; ")),
+	);
+	fill(
+		byId("state-list"),
+		...(state.length ? state : [{text: "Nothing is lost, cut short or contradictory.", command: ""}]).map(
+			(/** @type {any} */ row) =>
+				make(
+					"div",
+					{class: "state-row"},
+					make("div", {}, safeText(row.text)),
+					row.command && make("code", {}, safeText(row.command)),
+				),
+		),
+		trace.damage && make("div", {class: "state-row"}, safeText(trace.damage)),
+		app.whole.cells.lumpedStacks
+			? make(
+					"div",
+					{class: "state-row"},
+					`${formatCount(app.whole.cells.lumpedStacks)} light stacks are sent as [smaller stacks]: ${formatBytes(app.whole.cells.lumpedBytes)} that were made. Their functions are exact, their paths are not known here.`,
+				)
+			: null,
+	);
+	const damage = byId("damage");
+	damage.hidden = !trace.damage;
+	damage.textContent = trace.damage ? safeText(trace.damage) : "";
+}
+
+/** @param {App} app @param {(trace: number) => void} open another trace */
+export function drawHeader(app, open) {
+	const {trace} = app,
+		names = trace.traces ?? [];
+	fill(
+		byId("traces"),
+		...(names.length > 1 ? names : []).map((/** @type {any} */ row, /** @type {number} */ i) =>
+			make(
+				"button",
+				{class: "segment", "aria-pressed": String(i === app.store.state.trace), onclick: () => open(i)},
+				name(cutText(safeText(row.name), 40)),
+			),
+		),
+	);
+	byId("traces").hidden = names.length < 2;
+	const processes = trace.processes.length > 1 ? `, ${trace.processes.length} processes` : "";
+	fill(
+		byId("program"),
+		name(cutText(safeText(trace.command), 200)),
+		`${processes}, ${formatTime(trace.duration_ns)}`,
+	);
+	document.title = `${cutText(safeText(trace.path), 80)} – xheap`;
+	drawSentence(app);
+	drawState(app);
+}
+
+/** @param {App} app the chips of the filters */
+export function drawFilters(app) {
+	const {filters} = app.store.state;
+	fill(
+		byId("filters"),
+		...filters.map((filter) =>
+			make(
+				"button",
+				{
+					class: "filter",
+					title: "Remove this filter",
+					onclick: () =>
+						app.store.set({filters: app.store.state.filters.filter((other) => other !== filter)}),
+				},
+				filter.hide ? "without " : "",
+				name(cutText(filterName(app, filter), 40)),
+				" ×",
+			),
+		),
+	);
+}
+
+/** @param {App} app @param {Filter} filter @returns {string} */
+function filterName(app, filter) {
+	const rows = {thread: app.trace.threads, process: app.trace.processes, heap: app.trace.heaps}[
+		/** @type {"thread"} */ (filter.by)
+	];
+	if (rows)
+		return (
+			safeText(rows[Number(filter.key)]?.name ?? filter.key) +
+			(rows === app.trace.heaps
+				? ""
+				: ` ${rows[Number(filter.key)]?.[filter.by === "thread" ? "tid" : "pid"] ?? ""}`)
+		);
+	if (filter.by === "search") return `“${safeText(filter.key)}”`;
+	if (filter.by === "function")
+		return app.whole.cells.frames.find((frame) => frame.key === filter.key)?.short ?? safeText(filter.key);
+	return filter.by === "size" || filter.by === "life" || filter.by === "stack"
+		? app.groupWords(filter)
+		: safeText(filter.key);
+}

@@ -1,0 +1,625 @@
+// SPDX-License-Identifier: MIT
+// The engine: sums over cells for a selection. All numbers of the page that depend on a selection are computed here, and nowhere else.
+// Choices and filters are small; a pass over all cells makes the sums that a view needs. Nothing here knows the document.
+import {FREED, MARK_EARLIER} from "./decode.js";
+import {safeText} from "./hostile.js";
+import {sizeName, lifeName} from "./format.js";
+/** @import {Cells} from "./decode.js" */
+
+/** Window classes, as bits. */
+export const AIFI = 1,
+	AIFO = 2,
+	AOFI = 4,
+	AOFO = 8;
+export const CLASSES = /** @type {const} */ (["AIFI", "AIFO", "AOFI", "AOFO"]);
+
+/**
+ * Indexes of bounds. A moment has equal ones.
+ * @typedef {{kind: "moment", at: number} | {kind: "window", from: number, to: number, classes: number}} Choice
+ * @typedef {"function" | "stack" | "image" | "thread" | "process" | "heap" | "size" | "life"} Grouping
+ * @typedef {"bytes" | "blocks" | "peak" | "temporaries"} Measure
+ * @typedef {{by: Grouping | "search", key: string, hide: boolean}} Filter by function, image or search: one of the frames on the path has it
+ *
+ * @typedef {object} Grouped which group a cell is in
+ * @property {Uint32Array} keys a group for each cell @property {number} count of groups
+ *
+ * @typedef {object} Model cells of a trace with what is derived from them
+ * @property {Cells} cells @property {any} trace
+ * @property {string[]} images @property {Uint32Array} imageOf of each function
+ * @property {number} last index of the last bound
+ * @property {Model | null} whole model of the whole run, if this one is of a range: it decides about colours
+ * @property {Map<string, any>} cache
+ */
+
+/** @param {Cells} cells @param {any} trace @param {Model | null} whole @returns {Model} */
+export function makeModel(cells, trace, whole = null) {
+	const images = [...new Set(cells.frames.map((frame) => frame.image))];
+	const indexes = new Map(images.map((image, i) => [image, i]));
+	const imageOf = Uint32Array.from(cells.frames, (frame) => indexes.get(frame.image) ?? 0);
+	return {cells, trace, images, imageOf, last: cells.bounds.length - 1, whole, cache: new Map()};
+}
+
+/** @template T @param {Model} model @param {string} name @param {() => T} make @returns {T} */
+export function cached(model, name, make) {
+	if (!model.cache.has(name)) model.cache.set(name, make());
+	return model.cache.get(name);
+}
+
+/** How many groups each grouping has, and the group of cell `i`. */
+const GROUPINGS =
+	/** @type {Record<Grouping, {count: (m: Model) => number, key: (m: Model) => (i: number) => number}>} */ ({
+		function: {
+			count: (m) => m.cells.frames.length,
+			key:
+				({cells: c}) =>
+				(i) =>
+					c.frame[c.asker[c.node[i]]],
+		},
+		stack: {
+			count: (m) => m.cells.nodeCount,
+			key:
+				({cells: c}) =>
+				(i) =>
+					c.asker[c.node[i]],
+		},
+		image: {
+			count: (m) => m.images.length,
+			key:
+				({cells: c, imageOf}) =>
+				(i) =>
+					imageOf[c.frame[c.asker[c.node[i]]]],
+		},
+		thread: {
+			count: (m) => m.trace.threads.length,
+			key:
+				({cells: c}) =>
+				(i) =>
+					c.thread[i],
+		},
+		process: {
+			count: (m) => m.trace.processes.length,
+			key: ({cells: c, trace}) => {
+				const processes = Uint32Array.from(trace.threads, (/** @type {any} */ thread) => thread.process);
+				return (i) => processes[c.thread[i]];
+			},
+		},
+		heap: {
+			count: (m) => m.trace.heaps.length,
+			key:
+				({cells: c}) =>
+				(i) =>
+					c.heap[i],
+		},
+		size: {
+			count: () => 65,
+			key:
+				({cells: c}) =>
+				(i) =>
+					c.size[i],
+		},
+		life: {
+			count: () => 41,
+			key:
+				({cells: c}) =>
+				(i) =>
+					c.kind[i] === FREED ? c.life[i] : 40,
+		},
+	});
+
+/** @param {Model} model @param {Grouping} by @returns {Grouped} */
+export function groupCells(model, by) {
+	return cached(model, `group ${by}`, () => {
+		const key = GROUPINGS[by].key(model);
+		const keys = new Uint32Array(model.cells.count);
+		for (let i = 0; i < keys.length; i++) keys[i] = key(i);
+		return {keys, count: GROUPINGS[by].count(model)};
+	});
+}
+
+/** @param {any} row @param {number | undefined} id @returns {string} such as python3 17 */
+function named(row, id) {
+	return `${safeText(row?.name) || "?"} ${id ?? ""}`.trim();
+}
+
+/** Of a group: its name, and a text that is the same in other cells of the trace. */
+const GROUP_NAMES =
+	/** @type {Record<Grouping, (m: Model, key: number) => {name: string, detail: string, id: string}>} */ ({
+		function: (m, key) => ({
+			name: m.cells.frames[key].short,
+			detail: m.cells.frames[key].image,
+			id: m.cells.frames[key].key,
+		}),
+		stack: (m, key) => {
+			const frame = m.cells.frames[m.cells.frame[key]],
+				caller = m.cells.parent[key];
+			return {
+				name: frame.short,
+				detail: caller < 0 ? "" : `< ${m.cells.frames[m.cells.frame[caller]].short}`,
+				id: pathKey(m, key),
+			};
+		},
+		image: (m, key) => ({name: m.images[key] || "?", detail: "", id: m.images[key]}),
+		thread: (m, key) => ({
+			name: named(m.trace.threads[key], m.trace.threads[key].tid),
+			detail: "",
+			id: String(key),
+		}),
+		process: (m, key) => ({
+			name: named(m.trace.processes[key], m.trace.processes[key].pid),
+			detail: "",
+			id: String(key),
+		}),
+		heap: (m, key) => ({
+			name: safeText(m.trace.heaps[key].name) || "?",
+			detail: safeText(m.trace.heaps[key].handle),
+			id: String(key),
+		}),
+		size: (_, key) => ({name: sizeName(key), detail: "", id: String(key)}),
+		life: (_, key) => ({name: key === 40 ? "never freed" : lifeName(key), detail: "", id: String(key)}),
+	});
+
+/** @param {Model} model @param {Grouping} by @param {number} key */
+export function groupName(model, by, key) {
+	return GROUP_NAMES[by](model, key);
+}
+
+/** @param {Model} model @param {Grouping} by @param {string} id @returns {number} the group with this id, or -1 */
+export function findGroup(model, by, id) {
+	const ids = cached(model, `ids ${by}`, () => {
+		const found = new Map();
+		for (let key = GROUPINGS[by].count(model) - 1; key >= 0; key--) found.set(groupName(model, by, key).id, key);
+		return found;
+	});
+	return ids.get(id) ?? -1;
+}
+
+/** @param {Model} model @param {number} node @returns {string} the functions of a path, outermost first */
+export function pathKey(model, node) {
+	const keys = [];
+	for (let at = node; at >= 0; at = model.cells.parent[at])
+		keys.unshift(model.cells.frames[model.cells.frame[at]].key);
+	return keys.join("\n");
+}
+
+/**
+ * The class of a block with respect to the window between bounds `from` and `to`.
+ * @returns {number} a bit, or 0 for none
+ */
+export function classOf(
+	/** @type {number} */ birth,
+	/** @type {number} */ end,
+	/** @type {number} */ kind,
+	/** @type {number} */ from,
+	/** @type {number} */ to,
+) {
+	if (birth > to || end <= from) return 0;
+	const isFreedInside = kind === FREED && end <= to;
+	if (birth > from) return isFreedInside ? AIFI : AIFO;
+	return isFreedInside ? AOFI : AOFO;
+}
+
+/**
+ * @param {Model} model
+ * @param {(frame: number) => boolean} matches
+ * @returns {Uint8Array} for each node: whether a frame of its path matches
+ */
+export function pathsWith(model, matches) {
+	const {parent, frame, nodeCount} = model.cells;
+	const matching = Uint8Array.from(model.cells.frames, (_, i) => Number(matches(i)));
+	const found = new Uint8Array(nodeCount);
+	for (let node = 0; node < nodeCount; node++) {
+		found[node] = matching[frame[node]] | (parent[node] >= 0 ? found[parent[node]] : 0);
+	}
+	return found;
+}
+
+/** @param {Model} model @param {number} top @returns {Uint8Array} for each node: whether it is `top` or below it */
+export function nodesBelow(model, top) {
+	const {parent, nodeCount} = model.cells;
+	const found = new Uint8Array(nodeCount);
+	for (let node = top; node < nodeCount; node++)
+		found[node] = Number(node === top || (parent[node] >= 0 && found[parent[node]] === 1));
+	return found;
+}
+
+/**
+ * @param {Model} model
+ * @param {string} text
+ * @returns {Uint8Array | null} for each function whether its name has this text, in any case. null: no text
+ */
+export function findFrames(model, text) {
+	const wanted = text.trim().toLowerCase();
+	if (!wanted) return null;
+	return Uint8Array.from(model.cells.frames, (frame) =>
+		Number(frame.short.toLowerCase().includes(wanted) || frame.full.toLowerCase().includes(wanted)),
+	);
+}
+
+/** @param {Model} model @param {Filter} filter @returns {(i: number) => boolean} of a cell */
+function filterTest(model, filter) {
+	const {node, frames} = model.cells;
+	if (filter.by === "function" || filter.by === "image" || filter.by === "search") {
+		const found = filter.by === "search" ? findFrames(model, filter.key) : null;
+		const paths = pathsWith(
+			model,
+			found
+				? (i) => found[i] === 1
+				: filter.by === "function"
+					? (i) => frames[i].key === filter.key
+					: (i) => frames[i].image === filter.key,
+		);
+		return (i) => paths[node[i]] === 1;
+	}
+	const {keys} = groupCells(model, filter.by),
+		key = findGroup(model, filter.by, filter.key);
+	return (i) => keys[i] === key;
+}
+
+/**
+ * @param {Model} model @param {Filter[]} filters
+ * @returns {Uint8Array | null} for each cell: whether it passes all filters. null: there are none
+ */
+export function filterCells(model, filters) {
+	if (!filters.length) return null;
+	return cached(model, `filter ${JSON.stringify(filters)}`, () => {
+		const mask = new Uint8Array(model.cells.count).fill(1);
+		for (const filter of filters) {
+			const passes = filterTest(model, filter);
+			for (let i = 0; i < mask.length; i++) mask[i] &= Number(passes(i) !== filter.hide);
+		}
+		return mask;
+	});
+}
+
+/**
+ * @typedef {object} Selected
+ * @property {Uint8Array} hits for each cell: whether it is selected
+ * @property {Float64Array} classBytes of AIFI, AIFO, AOFI, AOFO; zeros for a moment @property {Float64Array} classBlocks
+ * @property {number} bytes @property {number} blocks @property {number} reallocs @property {number} temporaries @property {number} earlierBytes of older blocks from before the trace, which no class has
+ */
+
+/**
+ * @param {Model} model
+ * @returns {Uint8Array | null} for each cell whether its blocks are from before the trace. null: none are. No total
+ * has them; they are live.
+ */
+function earlierCells(model) {
+	return cached(model, "earlier", () => {
+		const {frames, frame, node} = model.cells;
+		return frames.some((row) => row.marks & MARK_EARLIER)
+			? maskWhere(model, (i) => (frames[frame[node[i]]].marks & MARK_EARLIER) !== 0)
+			: null;
+	});
+}
+
+/**
+ * @param {Model} model
+ * @param {Choice} choice
+ * @param {Uint8Array | null} mask
+ * @returns {Selected} one pass over all cells
+ */
+export function selectCells(model, choice, mask) {
+	const {birth, end, kind, bytes, blocks, reallocs, temporaries, count} = model.cells;
+	const hits = new Uint8Array(count);
+	const selected = {
+		hits,
+		classBytes: new Float64Array(4),
+		classBlocks: new Float64Array(4),
+		bytes: 0,
+		blocks: 0,
+		reallocs: 0,
+		temporaries: 0,
+		earlierBytes: 0,
+	};
+	const isMoment = choice.kind === "moment";
+	const from = isMoment ? choice.at : choice.from,
+		to = isMoment ? choice.at : choice.to;
+	const classes = isMoment ? AOFO | AOFI : choice.classes,
+		earlier = isMoment ? null : earlierCells(model);
+	for (let i = 0; i < count; i++) {
+		if (birth[i] > to || end[i] <= from || (mask && !mask[i])) continue;
+		if (earlier?.[i]) {
+			selected.earlierBytes += bytes[i];
+			continue;
+		}
+		const bit = classOf(birth[i], end[i], kind[i], from, to);
+		if (!isMoment) {
+			const index = 31 - Math.clz32(bit);
+			selected.classBytes[index] += bytes[i];
+			selected.classBlocks[index] += blocks[i];
+		}
+		if (!(bit & classes)) continue;
+		hits[i] = 1;
+		selected.bytes += bytes[i];
+		selected.blocks += blocks[i];
+		selected.reallocs += reallocs[i];
+		selected.temporaries += temporaries[i];
+	}
+	return selected;
+}
+
+/**
+ * What a cell counts for. The peak: bytes of blocks that live at the exact peak of the whole run.
+ * @param {Model} model @param {Measure} measure @returns {Float64Array}
+ */
+export function cellWeights(model, measure) {
+	if (measure !== "peak") return model.cells[measure];
+	return cached(model, "weights of the peak", () => {
+		const {birth, end, bytes, peak} = model.cells;
+		return Float64Array.from(bytes, (value, i) => (peak >= 0 && birth[i] <= peak && peak < end[i] ? value : 0));
+	});
+}
+
+/**
+ * @param {Model} model
+ * @param {Uint8Array} hits
+ * @param {Float64Array} weights
+ * @param {boolean} isFolded
+ * @returns {Float64Array} for each node, without those below it
+ */
+export function nodeSums(model, hits, weights, isFolded) {
+	const {node, asker, nodeCount, count} = model.cells;
+	const sums = new Float64Array(nodeCount);
+	for (let i = 0; i < count; i++) {
+		if (hits[i]) sums[isFolded ? asker[node[i]] : node[i]] += weights[i];
+	}
+	return sums;
+}
+
+/** @param {Model} model @param {Float64Array} sums changed: each node gets the sums of those below it, too */
+export function addBelow(model, sums) {
+	const {parent} = model.cells;
+	for (let node = sums.length - 1; node >= 0; node--) {
+		if (parent[node] >= 0) sums[parent[node]] += sums[node];
+	}
+}
+
+/**
+ * @typedef {object} GroupSums for each group
+ * @property {Float64Array} bytes selected @property {Float64Array} blocks selected
+ * @property {Float64Array} made bytes that began in the window, or in the whole range if a moment is chosen @property {Float64Array} calls their blocks
+ * @property {Float64Array} change AIFO less AOFI; zeros for a moment
+ */
+
+/**
+ * @param {Model} model
+ * @param {Choice} choice
+ * @param {Selected} selected
+ * @param {Grouped} grouped
+ * @param {Uint8Array | null} mask
+ * @returns {GroupSums}
+ */
+export function sumGroups(model, choice, selected, grouped, mask) {
+	const {birth, end, kind, bytes, blocks, count} = model.cells;
+	const {keys} = grouped;
+	const make = () => new Float64Array(grouped.count);
+	const sums = {bytes: make(), blocks: make(), made: make(), calls: make(), change: make()};
+	const isWindow = choice.kind === "window";
+	const from = isWindow ? choice.from : 0,
+		to = isWindow ? choice.to : model.last,
+		earlier = isWindow ? earlierCells(model) : null;
+	for (let i = 0; i < count; i++) {
+		if ((mask && !mask[i]) || earlier?.[i]) continue;
+		const key = keys[i],
+			bit = classOf(birth[i], end[i], kind[i], from, to);
+		if (selected.hits[i]) {
+			sums.bytes[key] += bytes[i];
+			sums.blocks[key] += blocks[i];
+		}
+		if (bit & (AIFI | AIFO)) {
+			sums.made[key] += bytes[i];
+			sums.calls[key] += blocks[i];
+		}
+		if (isWindow && bit & (AIFO | AOFI)) sums.change[key] += bit === AIFO ? bytes[i] : -bytes[i];
+	}
+	return sums;
+}
+
+/**
+ * @param {Model} model
+ * @param {Grouping} by
+ * @returns {{order: Uint32Array, begins: Uint32Array}} cells in the order of groups, and where each group begins
+ */
+export function orderCells(model, by) {
+	return cached(model, `order ${by}`, () => {
+		const {keys, count} = groupCells(model, by);
+		const begins = new Uint32Array(count + 1);
+		for (const key of keys) begins[key + 1]++;
+		for (let key = 0; key < count; key++) begins[key + 1] += begins[key];
+		const next = begins.slice(),
+			order = new Uint32Array(keys.length);
+		for (let i = 0; i < keys.length; i++) order[next[keys[i]]++] = i;
+		return {order, begins};
+	});
+}
+
+/** @param {Float64Array} steps changed: each value gets the sum of those before it */
+function addUp(steps) {
+	for (let i = 1; i < steps.length; i++) steps[i] += steps[i - 1];
+}
+
+/**
+ * Live bytes at each bound.
+ * @param {Model} model @param {Uint8Array | null} mask of cells @returns {Float64Array}
+ */
+export function liveCurve(model, mask) {
+	const {birth, end, bytes, count} = model.cells;
+	const steps = new Float64Array(model.last + 2);
+	for (let i = 0; i < count; i++) {
+		if (mask && !mask[i]) continue;
+		steps[birth[i]] += bytes[i];
+		steps[end[i]] -= bytes[i];
+	}
+	addUp(steps);
+	return steps.subarray(0, model.last + 1);
+}
+
+/**
+ * @param {Model} model
+ * @param {Grouping} by
+ * @param {number} key
+ * @param {Uint8Array | null} mask
+ * @returns {Float64Array} live bytes of a group at each bound
+ */
+export function groupCurve(model, by, key, mask) {
+	const {birth, end, bytes} = model.cells,
+		{order, begins} = orderCells(model, by);
+	const steps = new Float64Array(model.last + 2);
+	for (let at = begins[key]; at < begins[key + 1]; at++) {
+		const i = order[at];
+		if (mask && !mask[i]) continue;
+		steps[birth[i]] += bytes[i];
+		steps[end[i]] -= bytes[i];
+	}
+	addUp(steps);
+	return steps.subarray(0, model.last + 1);
+}
+
+/** @param {ArrayLike<number>} curve @returns {{value: number, at: number}} the first largest value */
+export function largestOf(curve) {
+	let at = 0;
+	for (let i = 1; i < curve.length; i++) if (curve[i] > curve[at]) at = i;
+	return {value: curve[at], at};
+}
+
+/** @param {Model} model @param {Grouping} by @returns {Float64Array} for each group the most live bytes at a bound */
+export function groupPeaks(model, by) {
+	return cached(model, `peaks ${by}`, () => {
+		const {count} = groupCells(model, by),
+			{begins} = orderCells(model, by);
+		const peaks = new Float64Array(count);
+		for (let key = 0; key < count; key++) {
+			if (begins[key] < begins[key + 1]) peaks[key] = largestOf(groupCurve(model, by, key, null)).value;
+		}
+		return peaks;
+	});
+}
+
+/** Colours are for so many groups; the rest are others. */
+export const SERIES_MAX = 6;
+
+/**
+ * @typedef {object} Series of the timeline
+ * @property {number[]} groups of the model of the whole run that have a colour, the largest first
+ * @property {Uint8Array} ofGroup index of the colour of each group; SERIES_MAX: others
+ * @property {number} others how many
+ */
+
+/**
+ * @param {Model} model
+ * @param {Grouping} by
+ * @returns {Series} the groups that had the most live bytes at a bound. Blocks from before the trace have no colour.
+ */
+export function findSeries(model, by) {
+	return cached(model, `series ${by}`, () => {
+		if (model.whole) return seriesInRange(model, model.whole, by);
+		const peaks = groupPeaks(model, by);
+		const isEarlier = (/** @type {number} */ key) =>
+			by === "function" && (model.cells.frames[key].marks & MARK_EARLIER) !== 0;
+		const present = [...peaks.keys()].filter((key) => peaks[key] > 0).sort((a, b) => peaks[b] - peaks[a] || a - b);
+		const groups = present.filter((key) => !isEarlier(key)).slice(0, SERIES_MAX);
+		const ofGroup = new Uint8Array(peaks.length).fill(SERIES_MAX);
+		groups.forEach((key, i) => (ofGroup[key] = i));
+		return {groups, ofGroup, others: present.length - groups.length};
+	});
+}
+
+/**
+ * @param {Model} model of a range
+ * @param {Model} whole
+ * @param {Grouping} by
+ * @returns {Series} the same colours as those of the whole run
+ */
+function seriesInRange(model, whole, by) {
+	const {groups, others} = findSeries(whole, by),
+		ofGroup = new Uint8Array(groupCells(model, by).count).fill(SERIES_MAX);
+	groups.forEach((key, i) => {
+		const own = findGroup(model, by, groupName(whole, by, key).id);
+		if (own >= 0) ofGroup[own] = i;
+	});
+	return {groups, ofGroup, others};
+}
+
+/**
+ * @param {Model} model
+ * @param {Grouping} by
+ * @param {Filter[]} filters
+ * @returns {Float64Array[]} a curve for each colour, and the last one of the others
+ */
+export function seriesCurves(model, by, filters) {
+	return cached(model, `curves ${by} ${JSON.stringify(filters)}`, () => {
+		const {birth, end, bytes, count} = model.cells,
+			{keys} = groupCells(model, by),
+			{ofGroup} = findSeries(model, by),
+			mask = filterCells(model, filters);
+		const curves = Array.from({length: SERIES_MAX + 1}, () => new Float64Array(model.last + 2));
+		for (let i = 0; i < count; i++) {
+			if (mask && !mask[i]) continue;
+			const steps = curves[ofGroup[keys[i]]];
+			steps[birth[i]] += bytes[i];
+			steps[end[i]] -= bytes[i];
+		}
+		curves.forEach(addUp);
+		return curves.map((steps) => steps.subarray(0, model.last + 1));
+	});
+}
+
+/** @param {Model} model @param {(i: number) => boolean} test of a cell @returns {Uint8Array} */
+export function maskWhere(model, test) {
+	const mask = new Uint8Array(model.cells.count);
+	for (let i = 0; i < mask.length; i++) mask[i] = Number(test(i));
+	return mask;
+}
+
+/** @param {Uint8Array | null} a @param {Uint8Array | null} b @returns {Uint8Array | null} cells that pass both */
+export function bothMasks(a, b) {
+	return a && b ? a.map((value, i) => value & b[i]) : (a ?? b);
+}
+
+/**
+ * Facts of a set of cells, apart from the selection.
+ * @param {Model} model @param {Uint8Array} mask
+ * @returns {{made: number, madeBlocks: number, neverFreed: number, most: number, mostAt: number}} `most` is at a bound: at least so many bytes
+ */
+export function factsOf(model, mask) {
+	const {birth, kind, bytes, blocks, count} = model.cells,
+		earlier = earlierCells(model);
+	let made = 0,
+		madeBlocks = 0,
+		neverFreed = 0;
+	for (let i = 0; i < count; i++) {
+		if (!mask[i] || earlier?.[i]) continue;
+		if (kind[i] !== FREED) neverFreed += bytes[i];
+		if (birth[i] === 0) continue;
+		made += bytes[i];
+		madeBlocks += blocks[i];
+	}
+	const {value, at} = largestOf(liveCurve(model, mask));
+	return {made, madeBlocks, neverFreed, most: value, mostAt: at};
+}
+
+/** @param {Model} model @param {number} time @returns {number} the nearest bound */
+export function nearestBound(model, time) {
+	const {bounds} = model.cells;
+	let low = 0,
+		high = bounds.length - 1;
+	while (high - low > 1) {
+		const middle = (low + high) >> 1;
+		if (bounds[middle] <= time) low = middle;
+		else high = middle;
+	}
+	return time - bounds[low] <= bounds[high] - time ? low : high;
+}
+
+/**
+ * @param {Model} model
+ * @param {number} from
+ * @param {number} to bounds
+ * @returns {boolean} whether a gap of the trace touches this time
+ */
+export function touchesGap(model, from, to) {
+	const {bounds} = model.cells;
+	return (model.trace.gaps ?? []).some(
+		(/** @type {any} */ gap) => gap.from_ns <= bounds[to] && gap.to_ns > bounds[from],
+	);
+}

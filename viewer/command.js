@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// The command that prints the same numbers as the view.
+import {AIFI, AIFO, CLASSES} from "./cells.js";
+import {commandTime, lifeLimit} from "./format.js";
+import {patternOf, quoteWord} from "./hostile.js";
+/** @import {App} from "./picture.js" */
+
+/** The option of `xheap heap` for rows. */
+const ACTIONS = /** @type {Record<string, string[]>} */ ({
+	function: ["-frames"],
+	inclusive: ["-frames", "-inclusive"],
+	stack: ["-stacks"],
+	image: ["-image"],
+	heap: ["-heaps"],
+	thread: ["-frames"],
+	process: ["-frames"],
+	size: ["-frames"],
+	life: ["-frames"],
+});
+const SPLITS = /** @type {Record<string, string>} */ ({
+	thread: "thread",
+	process: "process",
+	size: "size",
+	life: "lifetime",
+});
+
+/** @param {App} app @returns {string} the end of the key by which rows are sorted: c for counts */
+function counted(app) {
+	const {state} = app.store;
+	return (state.view === "table" ? state.sort === "blocks" : state.measure === "blocks") ? "c" : "";
+}
+
+/**
+ * @param {App} app
+ * @returns {{key: string, words: string[]}} what selects the blocks. All of `-at` live at its peak; only there do
+ * blocks from before the trace count.
+ */
+function selectionWords(app) {
+	const {choice, model, isPeak, isWhole} = app.picture,
+		{bounds} = model.cells,
+		{state} = app.store;
+	if (choice.kind === "moment") {
+		if (isPeak && !state.filters.length) return {key: "sp", words: []};
+		return {key: "sp", words: ["-at", commandTime(Math.max(0, bounds[choice.at]))]};
+	}
+	if (isWhole && choice.classes === (AIFI | AIFO)) return {key: "st", words: []};
+	if (isWhole && choice.classes === AIFO) return {key: "so", words: []};
+	const classes = CLASSES.filter((_, i) => choice.classes & (1 << i)).join("+");
+	return {
+		key: "st",
+		words: ["-window", classes, commandTime(bounds[choice.from] + 1), commandTime(bounds[choice.to])],
+	};
+}
+
+/**
+ * @param {any[]} rows
+ * @param {string} key index
+ * @param {string} member
+ * @returns {string[]} its value, if no other row has the same one
+ */
+function uniqueValue(rows, key, member) {
+	const value = rows[Number(key)]?.[member];
+	return value !== undefined && rows.filter((row) => row[member] === value).length === 1 ? [String(value)] : [];
+}
+
+/**
+ * @param {any} trace
+ * @returns {Record<string, (key: string) => string[]>} words of a filter by what it is about; none: the command has
+ * no such filter
+ */
+function filterWords(trace) {
+	const withValue = (/** @type {string} */ option, /** @type {string[]} */ values) =>
+		values.length ? [option, ...values] : [];
+	return {
+		function: (key) => ["-requireFrames", patternOf(key)],
+		search: (key) => ["-requireFrames", `*${patternOf(key)}*`],
+		image: (key) => ["-requireFrames", `${patternOf(key)}!`],
+		thread: (key) => withValue("-threads", uniqueValue(trace.threads, key, "tid")),
+		process: (key) => withValue("-pids", uniqueValue(trace.processes, key, "pid")),
+		heap: (key) => withValue("-heap", uniqueValue(trace.heaps, key, "handle")),
+		size: (key) => [
+			"-size",
+			String(Number(key) ? 2 ** (Number(key) - 1) : 0),
+			String(Number(key) ? 2 ** Number(key) : 1),
+		],
+		life: (key) =>
+			key === "40"
+				? []
+				: [
+						"-closed",
+						"-lifetime",
+						commandTime(lifeLimit(Number(key))),
+						commandTime(lifeLimit(Number(key) + 1)),
+					],
+	};
+}
+
+/**
+ * @param {App} app
+ * @returns {{words: string[], lacks: string[]}} the command, and what it cannot be told
+ */
+export function commandOf(app) {
+	const {state} = app.store,
+		{trace} = app,
+		{key, words} = selectionWords(app),
+		lacks = [];
+	const action = state.view === "flame" ? ["-tree"] : ACTIONS[state.rows];
+	const sort = state.view === "flame" && state.measure === "temporaries" ? "stt" : key + counted(app);
+	const command = ["xheap", "heap", String(trace.path ?? ""), ...action, sort, ...words];
+	if (state.view === "table" && SPLITS[state.rows]) command.push("-by", SPLITS[state.rows]);
+	if (state.view === "flame" && (state.by === "process" || state.by === "thread")) command.push("-by", state.by);
+	if (state.view === "flame" && !state.isFolded) command.push("-noDefaultCull");
+	const required = new Map();
+	for (const filter of state.filters) {
+		const filterBy = filterWords(trace)[filter.by]?.(filter.key) ?? [];
+		if (filter.hide || !filterBy.length || required.has(filterBy[0]))
+			lacks.push(filter.hide ? "what is hidden" : "one of the filters");
+		else required.set(filterBy[0], filterBy.slice(1));
+	}
+	for (const [option, values] of required) command.push(option, ...values);
+	if (state.view === "flame" && state.measure === "peak") lacks.push("the restriction to the peak");
+	if (state.view === "flame" && state.isInverted) lacks.push("the inversion");
+	if (state.view === "flame" && state.focus) lacks.push("the focus");
+	return {words: command, lacks};
+}
+
+/** @param {string[]} words @returns {string} for a shell */
+export function commandText(words) {
+	return words.map(quoteWord).join(" ");
+}

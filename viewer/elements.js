@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// Makes elements of the page. Text becomes text nodes; nothing here takes HTML.
+
+/** @typedef {Node | string | null | undefined | false} Child */
+
+/**
+ * @template {keyof HTMLElementTagNameMap} T
+ * @param {T} tag @param {Record<string, any>} [attributes] `class`, attributes, properties (`hidden`, `disabled`, `value`), and listeners (`onclick`) @param {Child[]} children
+ * @returns {HTMLElementTagNameMap[T]}
+ */
+export function make(tag, attributes = {}, ...children) {
+	const element = document.createElement(tag);
+	for (const [name, value] of Object.entries(attributes)) {
+		if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+		else if (typeof value === "boolean" && !name.startsWith("aria-")) /** @type {any} */ (element)[name] = value;
+		else if (value != null) element.setAttribute(name, String(value));
+	}
+	fill(element, ...children);
+	return element;
+}
+
+const FOCUSABLE = "button, select, input, [tabindex]";
+
+/**
+ * @template {Element} E
+ * @param {E} element
+ * @param {Child[]} children
+ * @returns {E} with these children only. If one had the focus, the one in its place gets it.
+ */
+export function fill(element, ...children) {
+	const focused = element.contains(document.activeElement)
+		? [...element.querySelectorAll(FOCUSABLE)].indexOf(/** @type {Element} */ (document.activeElement))
+		: -1;
+	element.replaceChildren(
+		...children
+			.filter((child) => child != null && child !== false)
+			.map((child) => /** @type {Node | string} */ (child)),
+	);
+	if (focused >= 0) {
+		const others = element.querySelectorAll(FOCUSABLE),
+			next = others[Math.min(focused, others.length - 1)] ?? element.closest("[tabindex]");
+		if (next instanceof HTMLElement) next.focus({preventScroll: true});
+	}
+	return element;
+}
+
+/** @param {string} id @returns {HTMLElement} which the page has */
+export function byId(id) {
+	const element = document.getElementById(id);
+	if (!element) throw new Error(`the page has no ${id}`);
+	return element;
+}
+
+/** @param {string} text @returns {HTMLElement} a name of a stranger: its direction does not reach beyond it */
+export function name(text) {
+	return make("bdi", {class: "name"}, text);
+}
+
+/**
+ * Fits a canvas to its box and to the screen's pixels.
+ * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height in CSS pixels @returns {CanvasRenderingContext2D} cleared, in CSS pixels
+ */
+export function prepareCanvas(canvas, width, height) {
+	const ratio = window.devicePixelRatio || 1,
+		pixels = [Math.round(width * ratio), Math.round(height * ratio)];
+	if (canvas.width !== pixels[0] || canvas.height !== pixels[1]) {
+		[canvas.width, canvas.height] = pixels;
+		canvas.style.width = `${width}px`;
+		canvas.style.height = `${height}px`;
+	}
+	const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+	context.setTransform(ratio, 0, 0, ratio, 0, 0);
+	context.clearRect(0, 0, width, height);
+	return context;
+}
+
+/** @type {Map<string, number>} */
+const widths = new Map();
+const WIDTHS_MAX = 20000;
+
+/** @param {CanvasRenderingContext2D} context @param {string} text @returns {number} its width, remembered */
+function textWidth(context, text) {
+	const key = context.font + text;
+	let width = widths.get(key);
+	if (width === undefined) {
+		if (widths.size > WIDTHS_MAX) widths.clear();
+		width = context.measureText(text).width;
+		widths.set(key, width);
+	}
+	return width;
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} text at most DRAWN_MAX characters
+ * @param {number} room pixels
+ * @returns {string} what fits, or nothing
+ */
+export function fitText(context, text, room) {
+	if (textWidth(context, text) <= room) return text;
+	const letter = textWidth(context, "n");
+	let low = 0,
+		high = Math.min(text.length, Math.ceil((room / letter) * 2));
+	while (low < high) {
+		const middle = (low + high + 1) >> 1;
+		if (textWidth(context, text.slice(0, middle) + "…") <= room) low = middle;
+		else high = middle - 1;
+	}
+	return low >= 2 ? text.slice(0, low) + "…" : "";
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// Keys, in one list: what they do, and the sheet that explains them.
+import {byId, fill, make} from "./elements.js";
+import {ZOOM} from "./timeline.js";
+import {presetsOf} from "./window_bar.js";
+/** @import {App} from "./picture.js" */
+/** @import {State} from "./store.js" */
+
+/**
+ * @typedef {{keys: string[], words: string, run: (app: App & {timeline: any, toggleTheme: () => void, openKeys: () => void}, key: string) => void}}
+ * Action
+ */
+
+const VIEW_KEYS = /** @type {Record<string, "flame" | "table">} */ ({1: "flame", 2: "table"});
+
+/** @param {any} app @param {number} by @param {boolean} isResize */
+function shift(app, by, isResize) {
+	app.timeline.shift(by, isResize);
+}
+
+/** One step out: the selected frame, focus, filters, search, then the peak. @param {App} app */
+function stepOut(app) {
+	const {state} = app.store;
+	const steps = /** @type {[boolean, Partial<State>][]} */ ([
+		[state.item !== null, {item: null}],
+		[state.focus !== "", {focus: ""}],
+		[state.search !== "", {search: ""}],
+		[state.filters.length > 0, {filters: []}],
+		[state.range !== null, {range: null}],
+		[state.selection.kind !== "peak", {selection: {kind: "peak"}}],
+	]);
+	const step = steps.find(([isOn]) => isOn);
+	if (step) app.store.set(step[1]);
+}
+
+/** @type {Action[]} */
+const KEY_ACTIONS = [
+	{keys: ["1", "2"], words: "flame, table", run: (app, key) => app.store.set({view: VIEW_KEYS[key]})},
+	{keys: ["/"], words: "search a function; Enter keeps only what it finds", run: () => byId("search").focus()},
+	{
+		keys: ["p", "w", "g", "e"],
+		words: "peak, whole run, what grows, never freed",
+		run: (app, key) => {
+			const preset = presetsOf(app).find((other) => other.key === key);
+			if (preset && !preset.isOff) app.store.set({...preset.members, item: null});
+		},
+	},
+	{
+		keys: ["[", "]"],
+		words: "move the selection by one bound",
+		run: (app, key) => shift(app, key === "[" ? -1 : 1, false),
+	},
+	{keys: ["{", "}"], words: "move its end", run: (app, key) => shift(app, key === "{" ? -1 : 1, true)},
+	{
+		keys: ["+", "=", "-"],
+		words: "zoom the timeline",
+		run: (app, key) => app.timeline.zoom(key === "-" ? 1 / ZOOM : ZOOM),
+	},
+	{
+		keys: ["i"],
+		words: "inverted flame",
+		run: (app) => app.store.set({isInverted: !app.store.state.isInverted, focus: "", opened: [], item: null}),
+	},
+	{keys: ["a"], words: "all frames", run: (app) => app.store.set({isFolded: !app.store.state.isFolded})},
+	{keys: ["u", "ctrl+z"], words: "undo", run: (app) => app.store.undo()},
+	{keys: ["Escape"], words: "one step out: panel, focus, search, filters, zoom, peak", run: stepOut},
+	{keys: ["d"], words: "light or dark", run: (app) => app.toggleTheme()},
+	{keys: ["?"], words: "this sheet", run: (app) => app.openKeys()},
+];
+/** Keys of the views, for the sheet. */
+const OTHER_KEYS = [
+	["arrows", "in the flame: other frames; in the table: other rows; on the timeline: one bound, with Shift the end"],
+	["Enter", "in the flame: focus, or open a chain; in the table: callers and callees"],
+	["Space", "select the frame or row"],
+	["Backspace", "in the flame: out of the focus"],
+];
+
+/** @param {any} app */
+export function listenToKeys(app) {
+	document.addEventListener("keydown", (event) => {
+		const target = /** @type {HTMLElement} */ (event.target),
+			isTyping = target.matches("input, select, textarea");
+		if (isTyping && event.key === "Escape") target.blur();
+		if (
+			isTyping ||
+			event.defaultPrevented ||
+			event.altKey ||
+			event.metaKey ||
+			document.querySelector("dialog[open]")
+		)
+			return;
+		const key = event.ctrlKey ? `ctrl+${event.key}` : event.key;
+		const action = KEY_ACTIONS.find((other) => other.keys.includes(key));
+		if (!action) return;
+		event.preventDefault();
+		action.run(app, key);
+	});
+}
+
+export function fillKeys() {
+	const rows = [...KEY_ACTIONS.map((action) => [action.keys.join("  "), action.words]), ...OTHER_KEYS];
+	fill(
+		byId("keys-list"),
+		...rows.map(([keys, words]) => make("div", {class: "key-row"}, make("kbd", {}, keys), make("span", {}, words))),
+	);
+}

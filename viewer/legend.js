@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+// What the colours mean, and live bytes of each at the cursor, else at the selection. Click filters; hover draws the live curve.
+import {findSeries, groupName, seriesCurves, SERIES_MAX} from "./cells.js";
+import {formatBytes, formatTime, MISSING} from "./format.js";
+import {byId, fill, make, name} from "./elements.js";
+import {cutText, TITLE_MAX} from "./hostile.js";
+import {itemCells} from "./picture.js";
+/** @import {Filter, Grouping, Model} from "./cells.js" */
+/** @import {App} from "./picture.js" */
+
+/** Words for what the timeline and the table are divided by. */
+export const GROUPING_WORDS = /** @type {Record<Grouping, string>} */ ({
+	function: "function",
+	stack: "stack",
+	image: "image",
+	thread: "thread",
+	process: "process",
+	heap: "heap",
+	size: "size",
+	life: "lifetime",
+});
+
+/** @param {App} app @param {Filter} filter */
+export function toggleFilter(app, filter) {
+	const {filters} = app.store.state,
+		same = filters.filter((other) => !(other.by === filter.by && other.key === filter.key));
+	app.store.set({filters: same.length < filters.length ? same : [...same, filter], item: null});
+}
+
+export class Legend {
+	/** @param {App} app */
+	constructor(app) {
+		this.app = app;
+		this.box = byId("legend");
+		this.by = make(
+			"select",
+			{
+				"aria-label": "Timeline by",
+				onchange: () => app.store.set({by: /** @type {any} */ (this.by.value), focus: "", opened: []}),
+			},
+			...Object.entries(GROUPING_WORDS).map(([value, word]) => make("option", {value}, `by ${word}`)),
+		);
+		this.when = make("span", {class: "when"});
+		this.list = make("div", {class: "legend-rows"});
+		this.box.replaceChildren(make("div", {class: "legend-head"}, this.by, this.when), this.list);
+	}
+
+	/** @returns {{bound: number, text: string}} the moment whose bytes are shown */
+	moment() {
+		const {app} = this,
+			{choice, model, isPeak, isWhole} = app.picture,
+			{bounds, peak} = app.shown.cells;
+		const at = (/** @type {number} */ time) => bounds.findLastIndex((/** @type {number} */ bound) => bound <= time);
+		if (app.cursor >= 0) return {bound: app.cursor, text: `live ${formatTime(bounds[app.cursor])}`};
+		if (isWhole || isPeak) return {bound: peak, text: "live at the peak"};
+		const time = model.cells.bounds[choice.kind === "moment" ? choice.at : choice.to];
+		return {bound: at(time), text: `live ${formatTime(time)}`};
+	}
+
+	render() {
+		const {app} = this,
+			{state} = app.store,
+			model = app.shown,
+			{bound, text} = this.moment();
+		const {groups, others} = findSeries(model, state.by),
+			curves = seriesCurves(model, state.by, state.filters);
+		const valueOf = (/** @type {number} */ i) =>
+			bound >= 0 ? app.picture.live + formatBytes(curves[i][bound]) : MISSING;
+		this.by.value = state.by;
+		this.when.textContent = text;
+		/** @type {HTMLElement[]} */
+		const rows = groups.map((key, i) => this.row(groupName(app.whole, state.by, key), `series-${i}`, valueOf(i)));
+		if (others)
+			rows.push(this.plainRow(`${others} ${others > 1 ? "others" : "other"}`, "others", valueOf(SERIES_MAX)));
+		const resident = this.residentRow(bound);
+		fill(this.list, ...rows, resident);
+	}
+
+	/** @param {{name: string, detail: string, id: string}} group @param {string} swatch @param {string} value */
+	row(group, swatch, value) {
+		const {app} = this,
+			{by, filters} = app.store.state,
+			isOn = filters.some((filter) => filter.by === by && filter.key === group.id);
+		const ink = {
+			key: `series ${by} ${group.id}`,
+			mask: (/** @type {Model} */ model) => itemCells(model, {kind: "group", by, key: group.id}, app.store.state),
+		};
+		return make(
+			"button",
+			{
+				class: "legend-row",
+				"aria-pressed": String(isOn),
+				title: cutText(`${group.name} ${group.detail}`, TITLE_MAX),
+				onclick: () => toggleFilter(app, {by, key: group.id, hide: false}),
+				onpointerenter: () => app.hover(ink),
+				onpointerleave: () => app.hover(null),
+			},
+			make("span", {class: `swatch ${swatch}`}),
+			name(cutText(group.name, 80)),
+			make("span", {class: "value"}, value),
+		);
+	}
+
+	/** @param {string} words @param {string} swatch @param {string} value */
+	plainRow(words, swatch, value) {
+		return make(
+			"div",
+			{class: "legend-row"},
+			make("span", {class: `swatch ${swatch}`}),
+			make("span", {class: "name"}, words),
+			make("span", {class: "value"}, value),
+		);
+	}
+
+	/** @param {number} bound */
+	residentRow(bound) {
+		const {resident} = this.app.shown.cells,
+			interval = Math.max(0, Math.min(resident.length - 1, bound - 1));
+		if (resident.every(Number.isNaN)) return null;
+		return this.plainRow(
+			this.app.isResidentOff() ? "resident, off scale" : "resident",
+			"resident",
+			formatBytes(resident[interval]),
+		);
+	}
+}

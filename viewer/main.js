@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: MIT
+// Makes the parts of the page and connects them: a change of the state becomes one picture, which each view draws.
+import {makeModel, groupName, findGroup, nearestBound} from "./cells.js";
+import {decodeCells} from "./decode.js";
+import {byId, fill, make} from "./elements.js";
+import {formatBytes, formatCount, formatShare, formatTime} from "./format.js";
+import {cutText, safeText} from "./hostile.js";
+import {readPalette} from "./palette.js";
+import {describe, makePicture, searchSum, selectionMark} from "./picture.js";
+import {keepToken, openSource, Replaced, Unreachable} from "./request.js";
+import {readAddress, Store} from "./store.js";
+import {commandOf, commandText} from "./command.js";
+import {drawFilters, drawHeader} from "./answer.js";
+import {Flame} from "./flame.js";
+import {fillKeys, listenToKeys} from "./keys.js";
+import {GROUPING_WORDS, Legend} from "./legend.js";
+import {Panel} from "./panel.js";
+import {Table} from "./table.js";
+import {Timeline} from "./timeline.js";
+import {WindowBar} from "./window_bar.js";
+/** @import {Filter, Grouping, Measure, Model} from "./cells.js" */
+/** @import {Ink} from "./picture.js" */
+/** @import {CellsQuery, Source} from "./request.js" */
+/** @import {State} from "./store.js" */
+
+/** Intervals of the timeline; more on wide screens. */
+const INTERVALS = 256,
+	INTERVALS_WIDE = 512,
+	WIDE = 1500;
+/** How long a zoom waits for the next step before it asks for cells. Milliseconds. */
+const ZOOM_PAUSE_MS = 120;
+const THEME = "xheap-theme";
+const MEASURES = /** @type {Record<Measure, string>} */ ({
+	bytes: "bytes",
+	blocks: "blocks",
+	peak: "peak",
+	temporaries: "temporary",
+});
+
+class Page {
+	/** @param {Source} source @param {Store} store @param {any} trace @param {Model} whole */
+	constructor(source, store, trace, whole) {
+		this.source = source;
+		this.store = store;
+		this.trace = trace;
+		this.whole = this.shown = whole;
+		this.cursor = -1;
+		/** @type {Ink | null} */
+		this.ink = null;
+		this.frame = 0;
+		this.isTimelineOnly = true;
+		this.palette = this.readPalette();
+		this.picture = makePicture(this);
+		this.timeline = new Timeline(this);
+		this.legend = new Legend(this);
+		this.bar = new WindowBar(this);
+		this.flame = new Flame(this);
+		this.table = new Table(this);
+		this.panel = new Panel(this);
+		this.makeControls();
+		listenToKeys(this);
+		fillKeys();
+		new ResizeObserver(() => this.redraw()).observe(byId("pane"));
+		matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.setTheme());
+	}
+
+	readPalette() {
+		const style = getComputedStyle(document.documentElement);
+		return readPalette((name) => style.getPropertyValue(`--${name}`), isDark());
+	}
+
+	/** @param {Filter} filter @returns {string} */
+	groupWords(filter) {
+		const by = /** @type {Grouping} */ (filter.by),
+			key = findGroup(this.whole, by, filter.key);
+		return key < 0 ? by : groupName(this.whole, by, key).name;
+	}
+
+	isResidentOff() {
+		return Boolean(this.timeline?.isResidentOff);
+	}
+
+	makeControls() {
+		const {store} = this,
+			set = (/** @type {Partial<State>} */ members) => () => store.set(members);
+		byId("view-flame").addEventListener("click", set({view: "flame"}));
+		byId("view-table").addEventListener("click", set({view: "table"}));
+		fill(
+			byId("measures"),
+			...Object.entries(MEASURES).map(([measure, words]) =>
+				make(
+					"button",
+					{class: "segment", "data-measure": measure, onclick: set({measure: /** @type {any} */ (measure)})},
+					words,
+				),
+			),
+		);
+		byId("inverted").addEventListener("click", () =>
+			store.set({isInverted: !store.state.isInverted, focus: "", opened: [], item: null}),
+		);
+		byId("merged").addEventListener("click", () =>
+			store.set({isMerged: !store.state.isMerged, focus: "", opened: [], item: null}),
+		);
+		byId("unfolded").addEventListener("click", () => store.set({isFolded: !store.state.isFolded}));
+		const rows = /** @type {HTMLSelectElement} */ (byId("rows"));
+		fill(
+			rows,
+			...Object.entries({...GROUPING_WORDS, inclusive: "function, with callees"}).map(([value, words]) =>
+				make("option", {value}, words),
+			),
+		);
+		rows.addEventListener("change", () => store.set({rows: /** @type {any} */ (rows.value), expanded: ""}));
+		const search = /** @type {HTMLInputElement} */ (byId("search"));
+		search.addEventListener("input", () => store.set({search: search.value}, "replace"));
+		search.addEventListener("keydown", (event) => {
+			const key = search.value.trim();
+			if (event.key !== "Enter" || !key) return;
+			search.value = "";
+			store.set({search: "", filters: [...store.state.filters, {by: "search", key, hide: false}]});
+		});
+		byId("copy-command").addEventListener("click", () =>
+			this.copy(commandText(commandOf(this).words), "Command copied"),
+		);
+		byId("copy-address").addEventListener("click", () => this.copy(location.href, "Address copied"));
+		byId("theme").addEventListener("click", () => this.toggleTheme());
+		byId("keys").addEventListener("click", () => this.openKeys());
+		byId("state").addEventListener("click", () =>
+			/** @type {HTMLDialogElement} */ (byId("state-dialog")).showModal(),
+		);
+		for (const dialog of document.querySelectorAll("dialog")) {
+			dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+			dialog.querySelector(".dialog-close")?.addEventListener("click", () => dialog.close());
+		}
+		byId("tabs").addEventListener("keydown", (event) => {
+			if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+			store.set({view: store.state.view === "flame" ? "table" : "flame"});
+			byId(`view-${store.state.view}`).focus();
+			event.preventDefault();
+		});
+	}
+
+	/** @param {string} text @param {string} done what to say then */
+	async copy(text, done) {
+		try {
+			await navigator.clipboard.writeText(text);
+			this.say(done);
+			this.warn(done);
+		} catch {
+			this.warn(`Copying is not allowed here: ${cutText(text, 200)}`);
+		}
+	}
+
+	openKeys() {
+		/** @type {HTMLDialogElement} */ (byId("keys-dialog")).showModal();
+	}
+
+	toggleTheme() {
+		const theme = isDark() ? "light" : "dark";
+		try {
+			localStorage.setItem(THEME, theme);
+		} catch {
+			// A page from a file may have no storage: the choice lasts as long as the page.
+		}
+		document.documentElement.dataset.theme = theme;
+		this.setTheme();
+	}
+
+	setTheme() {
+		this.palette = this.readPalette();
+		this.redraw();
+	}
+
+	/** @param {string} text */
+	say(text) {
+		byId("live").textContent = text;
+	}
+
+	/** @param {string} text a line above the footer; empty: none */
+	warn(text) {
+		const box = byId("notice");
+		box.textContent = text;
+		box.hidden = !text;
+		clearTimeout(this.noticeTimer);
+		if (text) this.noticeTimer = setTimeout(() => (box.hidden = true), 8000);
+	}
+
+	/** @param {Ink | null} ink */
+	hover(ink) {
+		if (this.ink?.key === ink?.key) return;
+		this.ink = ink;
+		this.redrawTimeline();
+	}
+
+	/** Draws all before the next frame of the screen. */
+	redraw() {
+		this.isTimelineOnly = false;
+		this.schedule();
+	}
+
+	redrawTimeline() {
+		this.schedule();
+	}
+
+	schedule() {
+		if (this.frame) return;
+		this.frame = requestAnimationFrame(() => this.draw());
+	}
+
+	draw() {
+		this.frame = 0;
+		const begin = performance.now();
+		if (!this.isTimelineOnly) this.drawAll();
+		this.isTimelineOnly = true;
+		this.timeline.render();
+		this.legend.render();
+		this.drawMs = performance.now() - begin;
+		if (!this.store.isDragging) this.drawCost();
+	}
+
+	drawAll() {
+		const {state} = this.store,
+			isFlame = state.view === "flame";
+		this.picture = makePicture(this);
+		this.bar.render();
+		byId("flame").hidden = !isFlame;
+		byId("table").hidden = isFlame;
+		byId("flame-controls").hidden = !isFlame;
+		byId("table-controls").hidden = isFlame;
+		for (const view of ["flame", "table"]) {
+			byId(`view-${view}`).setAttribute("aria-selected", String(state.view === view));
+			byId(`view-${view}`).tabIndex = state.view === view ? 0 : -1;
+		}
+		if (isFlame) this.flame.render();
+		else this.table.render();
+		this.panel.render();
+		drawFilters(this);
+		this.drawControls();
+		this.drawFooter();
+		if (!this.store.isDragging) this.say(describe(this.picture));
+	}
+
+	drawControls() {
+		const {state} = this.store;
+		for (const button of byId("measures").children) {
+			button.setAttribute(
+				"aria-pressed",
+				String(/** @type {HTMLElement} */ (button).dataset.measure === state.measure),
+			);
+			if (/** @type {HTMLElement} */ (button).dataset.measure === "peak")
+				/** @type {HTMLButtonElement} */ (button).disabled = this.picture.model.cells.peak < 0;
+		}
+		byId("inverted").setAttribute("aria-pressed", String(state.isInverted));
+		byId("merged").setAttribute("aria-pressed", String(state.isMerged));
+		byId("unfolded").setAttribute("aria-pressed", String(!state.isFolded));
+		/** @type {HTMLSelectElement} */ (byId("rows")).value = state.rows;
+		const search = /** @type {HTMLInputElement} */ (byId("search"));
+		if (document.activeElement !== search) search.value = state.search;
+		const sum = this.picture.hitPaths ? searchSum(this.picture) : null,
+			lower = this.picture.model.cells.lumpedStacks ? "≥\u2009" : "";
+		byId("search-sum").textContent = sum
+			? `${lower || selectionMark(this.picture)}${formatBytes(sum.value)}, ${formatShare(sum.share)}`
+			: "";
+	}
+
+	drawFooter() {
+		const {words, lacks} = commandOf(this);
+		byId("command").textContent = cutText(safeText(commandText(words)), 400);
+		byId("command").title = cutText(safeText(commandText(words)), 400);
+		byId("lacks").textContent = lacks.length ? `the command cannot be told ${lacks.join(", ")}` : "";
+	}
+
+	drawCost() {
+		const {cells} = this.picture.model;
+		byId("cost").textContent =
+			`${formatCount(cells.count)} cells in ${this.picture.passMs.toFixed(1)} ms, drawn in ${(this.drawMs ?? 0).toFixed(1)} ms`;
+	}
+
+	/** @param {State} before */
+	changed(before) {
+		const {state} = this.store;
+		if (state.trace !== before.trace) {
+			location.reload();
+			return;
+		}
+		if (state.range !== before.range) this.askForRange();
+		this.redraw();
+	}
+
+	/** Asks for finer cells of the range that the timeline shows. Until they are there, those of before are drawn. */
+	askForRange() {
+		clearTimeout(this.rangeTimer);
+		const {range, selection} = this.store.state;
+		if (!range) {
+			this.shown = this.whole;
+			return;
+		}
+		if (!this.source.isServer) return;
+		const times =
+			selection.kind === "window"
+				? [selection.from, selection.to].filter(Number.isFinite)
+				: selection.kind === "moment"
+					? [selection.at]
+					: [];
+		const bounds = times.filter((time) => time > range.from && time < range.to);
+		this.rangeTimer = setTimeout(
+			() => this.loadRange({from: range.from, to: range.to, n: intervals(), bounds}),
+			ZOOM_PAUSE_MS,
+		);
+	}
+
+	/** @param {CellsQuery} query */
+	async loadRange(query) {
+		try {
+			const buffer = await this.source.cells(this.store.state.trace, query);
+			const {range} = this.store.state;
+			if (range?.from !== query.from || range?.to !== query.to) return;
+			this.shown = makeModel(
+				decodeCells(buffer, this.trace.threads.length, this.trace.heaps.length),
+				this.trace,
+				this.whole,
+			);
+			this.redraw();
+		} catch (error) {
+			this.fail(error);
+		}
+	}
+
+	/** @param {unknown} error */
+	fail(error) {
+		if (error instanceof Replaced) return;
+		if (error instanceof Unreachable) showEnd(this.trace.path);
+		else this.warn(safeText(/** @type {Error} */ (error).message));
+	}
+}
+
+function isDark() {
+	const {theme} = document.documentElement.dataset;
+	return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+function intervals() {
+	return window.innerWidth > WIDE ? INTERVALS_WIDE : INTERVALS;
+}
+
+/** @param {string} path of the trace */
+function showEnd(path) {
+	const chip = byId("ended");
+	chip.textContent = `the server has ended; run xheap view ${safeText(path)} again`;
+	chip.hidden = false;
+}
+
+/**
+ * Cells of the whole run that have the times of the address as bounds.
+ * @param {Source} source
+ * @param {State} state
+ * @param {any} trace
+ * @param {Model} whole
+ */
+async function exactBounds(source, state, trace, whole) {
+	const {selection} = state;
+	if (!source.isServer || selection.kind === "peak") return whole;
+	const times = (selection.kind === "moment" ? [selection.at] : [selection.from, selection.to]).filter(
+		Number.isFinite,
+	);
+	if (times.every((time) => whole.cells.bounds[nearestBound(whole, time)] === time)) return whole;
+	return makeModel(
+		decodeCells(
+			await source.cells(state.trace, {n: intervals(), bounds: times}),
+			trace.threads.length,
+			trace.heaps.length,
+		),
+		trace,
+	);
+}
+
+/** @param {Source} source */
+async function load(source) {
+	const state = readAddress(location.hash),
+		trace = await source.trace(state.trace);
+	if (trace.schema !== 1) throw new Error("this page is older than its server");
+	const cells = decodeCells(
+		await source.cells(state.trace, {n: intervals()}),
+		trace.threads.length,
+		trace.heaps.length,
+	);
+	const whole = await exactBounds(source, state, trace, makeModel(cells, trace));
+	/** @type {Page | null} */
+	let page = null;
+	const store = new Store((before) => page?.changed(before));
+	if (trace.processes.length > 1 && !new URLSearchParams(location.hash.slice(1)).has("by"))
+		store.set({by: "process"}, "replace");
+	page = new Page(source, store, trace, whole);
+	drawHeader(page, (number) => {
+		location.hash = `#trace=${number}`;
+		location.reload();
+	});
+	document.body.classList.remove("waiting");
+	page.redraw();
+	if (store.state.range) page.askForRange();
+}
+
+/** @param {number} share @param {number} secondsLeft */
+function showProgress(share, secondsLeft) {
+	const bar = byId("progress");
+	bar.style.width = `${Math.min(1, share) * 100}%`;
+	fill(
+		byId("sentence"),
+		`Making the index: ${formatShare(share)}${secondsLeft ? `, about ${formatTime(secondsLeft * 1e9)} left` : ""}`,
+	);
+}
+
+/** @param {unknown} error */
+function showError(error) {
+	const message = error instanceof Error ? error.message : String(error);
+	fill(byId("sentence"), make("span", {role: "alert"}, cutText(safeText(message), 300)));
+	document.body.classList.add("failed");
+	byId("token-form").hidden = !/token/i.test(message);
+}
+
+async function start() {
+	try {
+		document.documentElement.dataset.theme = localStorage.getItem(THEME) ?? "";
+	} catch {
+		// No storage: the system's choice.
+	}
+	byId("token-form").addEventListener("submit", (event) => {
+		event.preventDefault();
+		keepToken(/** @type {HTMLInputElement} */ (byId("token")).value);
+		location.reload();
+	});
+	try {
+		await load(await openSource(showProgress));
+	} catch (error) {
+		showError(error);
+	}
+}
+
+start();

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// The only access to data: a server, or the data inside this file. Both have the same methods; README.md describes the answers.
+
+/** How long a request may take. Milliseconds. */
+const PATIENCE_MS = 600000;
+/** The status of an answer that is being made, and how long to wait before asking again. */
+const BEING_MADE = 202,
+	PROGRESS_MS = 300;
+
+/**
+ * @typedef {object} CellsQuery
+ * @property {number} [from] nanoseconds @property {number} [to] @property {number} [n] intervals
+ * @property {number[]} [bounds] times that must be bounds @property {string} [node] a path
+ *
+ * @typedef {object} Source
+ * @property {boolean} isServer whether it answers more than the whole run
+ * @property {(trace: number) => Promise<any>} trace
+ * @property {(trace: number, query: CellsQuery) => Promise<ArrayBuffer>} cells a newer request of the same name aborts an older one
+ * @property {(trace: number, query: Record<string, string>) => Promise<any>} frees
+ */
+
+/** A request that a newer one has replaced. */
+export class Replaced extends Error {}
+/** The server cannot be reached. */
+export class Unreachable extends Error {}
+
+/** @implements {Source} */
+class Server {
+	/**
+	 * @param {string} token
+	 * @param {(share: number, secondsLeft: number) => void} progressed while the server makes what was asked for
+	 */
+	constructor(token, progressed) {
+		this.isServer = true;
+		this.progressed = progressed;
+		this.token = token;
+		this.page = Math.random().toString(36).slice(2);
+		this.number = 0;
+		/** @type {Map<string, AbortController>} */
+		this.running = new Map();
+	}
+
+	/** @param {string} name @param {Record<string, string | number | undefined>} query @returns {Promise<Response>} */
+	async ask(name, query) {
+		this.running.get(name)?.abort(new Replaced("replaced"));
+		const controller = new AbortController();
+		this.running.set(name, controller);
+		const words = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
+		const address = `${name}?${new URLSearchParams(words.map(([key, value]) => [key, String(value)]))}`;
+		const headers = {
+			"X-Xheap-Token": this.token,
+			"X-Xheap-Page": this.page,
+			"X-Xheap-Request": String(++this.number),
+		};
+		const signal = AbortSignal.any([controller.signal, AbortSignal.timeout(PATIENCE_MS)]);
+		/** @type {Response} */
+		let response;
+		try {
+			for (;;) {
+				response = await fetch(address, {
+					headers,
+					signal,
+					cache: "no-store",
+					credentials: "omit",
+					referrerPolicy: "no-referrer",
+				});
+				if (response.status !== BEING_MADE) break;
+				const {share, seconds_left: seconds} = await response.json();
+				this.progressed(Number(share) || 0, Number(seconds) || 0);
+				await new Promise((done) => setTimeout(done, PROGRESS_MS));
+			}
+		} catch (error) {
+			if (controller.signal.aborted) throw new Replaced("replaced");
+			throw signal.aborted ? new Error("the server took too long") : new Unreachable("the server has ended");
+		}
+		if (!response.ok)
+			throw new Error(
+				(await response.text()).split("\n")[0].slice(0, 300) || `the server answers ${response.status}`,
+			);
+		return response;
+	}
+
+	/** @param {number} trace */
+	async trace(trace) {
+		return (await this.ask("trace", {trace})).json();
+	}
+
+	/** @param {number} trace @param {CellsQuery} query */
+	async cells(trace, {from, to, n, bounds, node}) {
+		return (await this.ask("cells", {trace, from, to, n, bounds: bounds?.join(","), node})).arrayBuffer();
+	}
+
+	/** @param {number} trace @param {Record<string, string>} query */
+	async frees(trace, query) {
+		return (await this.ask("frees", {trace, ...query})).json();
+	}
+}
+
+/** @implements {Source} */
+class Embedded {
+	/** @param {{trace: any, cells: ArrayBuffer}[]} parts */
+	constructor(parts) {
+		this.isServer = false;
+		this.parts = parts;
+	}
+
+	/** @param {number} trace */
+	async trace(trace) {
+		if (!this.parts[trace]) throw new Error("this file has no such trace");
+		return this.parts[trace].trace;
+	}
+
+	/** @param {number} trace */
+	async cells(trace) {
+		return this.parts[trace].cells;
+	}
+
+	async frees() {
+		throw new Error("this file does not say who freed; xheap view does");
+	}
+}
+
+/** @param {string} text base64 of gzip @returns {Promise<ArrayBuffer>} */
+async function unpack(text) {
+	const bytes = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
+	return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+}
+
+/** @param {ArrayBuffer} buffer @returns {{trace: any, cells: ArrayBuffer}[]} */
+function divideData(buffer) {
+	const view = new DataView(buffer),
+		parts = [];
+	const aligned = (/** @type {number} */ at) => (at + 7) & ~7;
+	let at = 4;
+	for (let left = view.getUint32(0, true); left > 0; left--) {
+		const sizes = [view.getUint32(at, true), view.getUint32(at + 4, true)];
+		const json = aligned(at + 8),
+			cells = aligned(json + sizes[0]);
+		parts.push({
+			trace: JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, json, sizes[0]))),
+			cells: buffer.slice(cells, cells + sizes[1]),
+		});
+		at = cells + sizes[1];
+	}
+	return parts;
+}
+
+const TOKEN = "xheap-token";
+
+/** Moves the token from the address to the session's storage, so that a copied address has none. @returns {string} */
+function takeToken() {
+	const found = /^#token=([\w-]+)&?(.*)$/.exec(location.hash);
+	if (found) {
+		sessionStorage.setItem(TOKEN, found[1]);
+		history.replaceState(null, "", "#" + found[2]);
+	}
+	return sessionStorage.getItem(TOKEN) ?? "";
+}
+
+/** @param {string} token */
+export function keepToken(token) {
+	sessionStorage.setItem(TOKEN, token.trim().replace(/^.*#token=/, ""));
+}
+
+/** @param {(share: number, secondsLeft: number) => void} progressed @returns {Promise<Source>} */
+export async function openSource(progressed) {
+	const data = document.getElementById("data");
+	if (data?.textContent?.trim()) return new Embedded(divideData(await unpack(data.textContent)));
+	return new Server(takeToken(), progressed);
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// The state of the page: one object. Views read it and set it; the address has all of it, so an address is a picture, and each step can be undone.
+import {AIFO, AIFI, CLASSES} from "./cells.js";
+/** @import {Filter, Grouping, Measure} from "./cells.js" */
+
+/**
+ * Times, so that a selection means the same with other bounds.
+ * @typedef {{kind: "peak"} | {kind: "moment", at: number} | {kind: "window", from: number, to: number, classes: number}} Selection
+ * @typedef {{kind: "path", path: string} | {kind: "group", by: Grouping, key: string}} Item a frame of the flame view, or a row
+ *
+ * @typedef {object} State
+ * @property {number} trace @property {"flame" | "table"} view @property {Grouping} by of the timeline; "" before a trace is known
+ * @property {Selection} selection @property {{from: number, to: number} | null} range that the timeline shows; null: the whole run
+ * @property {Filter[]} filters @property {Measure} measure
+ * @property {boolean} isInverted @property {boolean} isFolded @property {boolean} isMerged
+ * @property {string} focus path of a frame @property {number[]} opened chains
+ * @property {Grouping | "inclusive"} rows of the table @property {string} sort a column @property {boolean} isRising @property {string} expanded key of a row
+ * @property {string} search @property {Item | null} item that is selected
+ */
+
+export const WHOLE_RUN = {kind: /** @type {const} */ ("window"), from: -1, to: Infinity, classes: AIFI | AIFO};
+
+/** @type {State} */
+const FIRST = {
+	trace: 0,
+	view: "flame",
+	by: "function",
+	selection: {kind: "peak"},
+	range: null,
+	filters: [],
+	measure: "bytes",
+	isInverted: false,
+	isFolded: true,
+	isMerged: false,
+	focus: "",
+	opened: [],
+	rows: "function",
+	sort: "bytes",
+	isRising: false,
+	expanded: "",
+	search: "",
+	item: null,
+};
+
+/** @param {number} classes @returns {string} AIFO+AOFI */
+export function classNames(classes) {
+	return CLASSES.filter((_, i) => classes & (1 << i)).join("+");
+}
+
+/** @param {string} text @returns {number} */
+function readClasses(text) {
+	return (
+		text
+			.split("+")
+			.reduce(
+				(bits, word) =>
+					bits |
+					(CLASSES.includes(/** @type {any} */ (word)) ? 1 << CLASSES.indexOf(/** @type {any} */ (word)) : 0),
+				0,
+			) || AIFO
+	);
+}
+
+/** @param {Selection} selection */
+function writeSelection(selection) {
+	if (selection.kind === "peak") return "peak";
+	if (selection.kind === "moment") return String(selection.at);
+	return `${selection.from}~${selection.to === Infinity ? "" : selection.to}~${classNames(selection.classes)}`;
+}
+
+/** @param {string} text @returns {Selection} */
+function readSelection(text) {
+	const [from, to, classes] = text.split("~");
+	if (classes !== undefined)
+		return {kind: "window", from: Number(from) || 0, to: to ? Number(to) : Infinity, classes: readClasses(classes)};
+	return Number.isFinite(parseFloat(text)) ? {kind: "moment", at: Number(text)} : {kind: "peak"};
+}
+
+/** @template T @param {string} text @param {T} fallback @returns {T} */
+function readJson(text, fallback) {
+	try {
+		return JSON.parse(text);
+	} catch {
+		return fallback;
+	}
+}
+
+const flag = {
+	write: (/** @type {any} */ value) => (value ? "1" : "0"),
+	read: (/** @type {string} */ text) => text === "1",
+};
+const word = {write: String, read: String};
+const json = (/** @type {(value: any) => boolean} */ isGood) => ({
+	write: (/** @type {any} */ value) => JSON.stringify(value),
+	read: (/** @type {string} */ text) => {
+		const value = readJson(text, undefined);
+		return value !== undefined && isGood(value) ? value : undefined;
+	},
+});
+const oneOf = (/** @type {string[]} */ ...words) => ({
+	write: String,
+	read: (/** @type {string} */ text) => (words.includes(text) ? text : undefined),
+});
+const GROUPING_KEYS = ["function", "stack", "image", "thread", "process", "heap", "size", "life"];
+const isFilter = (/** @type {any} */ filter) =>
+	[...GROUPING_KEYS, "search"].includes(filter?.by) &&
+	typeof filter.key === "string" &&
+	typeof filter.hide === "boolean";
+
+/** How each member of the state is written in the address. */
+const CODECS = /** @type {Record<keyof State, {write: (value: any) => string, read: (text: string) => any}>} */ ({
+	trace: {write: String, read: (text) => Number(text) >>> 0},
+	view: oneOf("flame", "table"),
+	by: oneOf(...GROUPING_KEYS),
+	selection: {write: writeSelection, read: readSelection},
+	range: json((value) => value === null || (Number.isFinite(value.from) && value.to > value.from)),
+	filters: json((value) => Array.isArray(value) && value.every(isFilter)),
+	measure: oneOf("bytes", "blocks", "peak", "temporaries"),
+	isInverted: flag,
+	isFolded: flag,
+	isMerged: flag,
+	focus: word,
+	opened: json((value) => Array.isArray(value) && value.every(Number.isFinite)),
+	rows: oneOf(...GROUPING_KEYS, "inclusive"),
+	sort: word,
+	isRising: flag,
+	expanded: word,
+	search: word,
+	item: json(
+		(value) =>
+			value === null ||
+			(value.kind === "path" && typeof value.path === "string") ||
+			(GROUPING_KEYS.includes(value.by) && typeof value.key === "string"),
+	),
+});
+
+/** @param {State} state @returns {string} only what differs from the first state */
+export function writeAddress(state) {
+	const words = new URLSearchParams();
+	for (const [name, codec] of Object.entries(CODECS)) {
+		const member = /** @type {keyof State} */ (name),
+			text = codec.write(state[member]);
+		if (text !== codec.write(FIRST[member])) words.set(name, text);
+	}
+	return "#" + words;
+}
+
+/** @param {string} address @returns {State} words that mean nothing are left out */
+export function readAddress(address) {
+	/** @type {any} */
+	const state = {...FIRST};
+	for (const [name, text] of new URLSearchParams(address.replace(/^#/, ""))) {
+		const value = CODECS[/** @type {keyof State} */ (name)]?.read(text);
+		if (value !== undefined) state[name] = value;
+	}
+	return state;
+}
+
+export class Store {
+	/** @param {(before: State) => void} changed is called after each change */
+	constructor(changed) {
+		this.changed = changed;
+		this.state = readAddress(location.hash);
+		/** Whether a drag goes on: the picture follows, and the history waits. */
+		this.isDragging = false;
+		/** Steps that can be undone. */
+		this.depth = 0;
+		window.addEventListener("popstate", () => this.replaceState(readAddress(location.hash)));
+	}
+
+	/** @param {State} state */
+	replaceState(state) {
+		const before = this.state;
+		this.state = state;
+		this.changed(before);
+	}
+
+	/**
+	 * @param {Partial<State>} members
+	 * @param {"push" | "replace" | "none"} [step] a step that can be undone, one that is no step, or one of a drag
+	 */
+	set(members, step = "push") {
+		const before = writeAddress(this.state),
+			next = {...this.state, ...members},
+			address = writeAddress(next);
+		if (step !== "none" && (address !== location.hash || before !== address)) {
+			if (step === "push") this.depth++;
+			history[step === "push" ? "pushState" : "replaceState"](null, "", address);
+		}
+		this.replaceState(next);
+	}
+
+	undo() {
+		if (!this.depth) return;
+		this.depth--;
+		history.back();
+	}
+}

@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: MIT
+// When, and who then: live bytes over time, stacked; calls; resident memory; gaps; the selection, which is dragged here.
+import {cached, largestOf, liveCurve, nearestBound, seriesCurves, AIFO} from "./cells.js";
+import {axisStep, formatBytes, formatTick, formatTime, formatCount} from "./format.js";
+import {byId, make, prepareCanvas, fitText} from "./elements.js";
+import {currentInk, inkCurve} from "./picture.js";
+import {mixColors} from "./palette.js";
+import {WHOLE_RUN} from "./store.js";
+/** @import {App} from "./picture.js" */
+
+/** Pixels. */
+const LEFT = 68,
+	RIGHT = 12,
+	TOP = 26,
+	LANE = 26,
+	AXIS = 22,
+	HANDLE_WIDTH = 7,
+	HANDLE_HEIGHT = 24,
+	REACH = 8,
+	CLICK_MAX = 3;
+/** Resident memory that is so many times larger than the live bytes is left out. */
+const RESIDENT_MAX = 2.6;
+/** How much of the range a step of zooming leaves; a wheel needs so many pixels for a half. */
+export const ZOOM = 0.25;
+const WHEEL_HALF = 120;
+const FONT = "11px system-ui, -apple-system, 'Segoe UI', 'Adwaita Sans', Inter, 'Noto Sans', sans-serif";
+
+export class Timeline {
+	/** @param {App} app */
+	constructor(app) {
+		this.app = app;
+		this.box = byId("timeline");
+		this.canvas = make("canvas", {"aria-hidden": "true"});
+		this.box.replaceChildren(this.canvas);
+		/**
+		 * @type {{mode: "window" | "begin" | "end" | "move" | "pan", from: number, x: number, begin: number, end: number, isMoved: boolean} | null}
+		 */
+		this.drag = null;
+		this.inkKey = "";
+		this.plotWidth = 1;
+		this.bottom = 0;
+		this.most = 1;
+		/** @type {Float64Array | null} */
+		this.ink = null;
+		this.listen();
+	}
+
+	listen() {
+		const {box} = this;
+		box.addEventListener("pointerdown", (event) => this.press(event));
+		box.addEventListener("pointermove", (event) => this.move(event));
+		box.addEventListener("pointerup", (event) => this.release(event));
+		box.addEventListener("pointercancel", () => this.cancel());
+		box.addEventListener("pointerleave", () => this.setCursor(-1));
+		box.addEventListener("dblclick", () => this.app.store.set({selection: WHOLE_RUN}));
+		box.addEventListener(
+			"wheel",
+			(event) => {
+				event.preventDefault();
+				this.zoom(Math.max(ZOOM, Math.min(1 / ZOOM, 2 ** (event.deltaY / WHEEL_HALF))), this.timeAt(event));
+			},
+			{passive: false},
+		);
+		box.addEventListener("keydown", (event) => this.key(event));
+	}
+
+	get model() {
+		return this.app.shown;
+	}
+
+	/** @returns {{from: number, to: number}} nanoseconds that are shown */
+	get range() {
+		const {bounds} = this.model.cells,
+			{range} = this.app.store.state;
+		return range ?? {from: bounds[0], to: bounds[this.model.last]};
+	}
+
+	/** @param {number} time @returns {number} pixels */
+	xOf(time) {
+		const {from, to} = this.range;
+		return LEFT + ((time - from) / (to - from)) * this.plotWidth;
+	}
+
+	/** @param {number} bound @returns {number} */
+	xOfBound(bound) {
+		return this.xOf(this.model.cells.bounds[bound]);
+	}
+
+	/** @param {{clientX: number}} event @returns {number} nanoseconds */
+	timeAt(event) {
+		const {from, to} = this.range,
+			x = event.clientX - this.box.getBoundingClientRect().left;
+		return from + Math.min(1, Math.max(0, (x - LEFT) / this.plotWidth)) * (to - from);
+	}
+
+	/** @param {{clientX: number}} event @returns {number} the nearest bound */
+	boundAt(event) {
+		return nearestBound(this.model, this.timeAt(event));
+	}
+
+	/** @returns {[number, number] | null} times of the window */
+	get window() {
+		const {picture} = this.app,
+			{choice} = picture;
+		return choice.kind === "window" && !picture.isWhole
+			? [picture.model.cells.bounds[choice.from], picture.model.cells.bounds[choice.to]]
+			: null;
+	}
+
+	/** @param {PointerEvent} event */
+	press(event) {
+		if (event.button) return;
+		this.box.setPointerCapture(event.pointerId);
+		const x = event.clientX - this.box.getBoundingClientRect().left,
+			y = event.clientY - this.box.getBoundingClientRect().top;
+		const window = this.window,
+			bound = this.boundAt(event);
+		this.drag = {mode: "window", from: bound, x: event.clientX, begin: bound, end: bound, isMoved: false};
+		if (!window) return;
+		const [begin, end] = window.map((time) => nearestBound(this.model, time)),
+			[left, right] = window.map((time) => this.xOf(time));
+		const mode =
+			Math.abs(x - left) <= REACH
+				? "begin"
+				: Math.abs(x - right) <= REACH
+					? "end"
+					: y < TOP && Math.abs(x - (left + right) / 2) < 40
+						? "move"
+						: "window";
+		if (mode !== "window") this.drag = {mode, from: bound, x: event.clientX, begin, end, isMoved: false};
+	}
+
+	/** @param {PointerEvent} event */
+	move(event) {
+		this.setCursor(this.boundAt(event));
+		const {drag} = this;
+		if (!drag || (!drag.isMoved && Math.abs(event.clientX - drag.x) < CLICK_MAX)) return;
+		drag.isMoved = true;
+		this.app.store.isDragging = true;
+		const [begin, end] = this.dragged(drag, this.boundAt(event));
+		if (begin < end) this.select(begin, end, "none");
+	}
+
+	/**
+	 * @param {NonNullable<Timeline["drag"]>} drag
+	 * @param {number} bound
+	 * @returns {[number, number]} bounds of the window
+	 */
+	dragged(drag, bound) {
+		if (drag.mode === "begin") return [Math.min(bound, drag.end - 1), drag.end];
+		if (drag.mode === "end") return [drag.begin, Math.max(bound, drag.begin + 1)];
+		if (drag.mode === "move") {
+			const by = Math.max(-drag.begin, Math.min(bound - drag.from, this.model.last - drag.end));
+			return [drag.begin + by, drag.end + by];
+		}
+		return [Math.min(drag.from, bound), Math.max(drag.from, bound)];
+	}
+
+	/** @param {number} begin @param {number} end bounds @param {"push" | "none"} step */
+	select(begin, end, step) {
+		const {bounds} = this.model.cells,
+			{selection} = this.app.store.state;
+		const classes = selection.kind === "window" && this.drag?.mode !== "window" ? selection.classes : AIFO;
+		this.app.store.set({selection: {kind: "window", from: bounds[begin], to: bounds[end], classes}}, step);
+	}
+
+	/** @param {PointerEvent} event */
+	release(event) {
+		const {drag} = this,
+			{store} = this.app;
+		if (!drag) return;
+		if (drag.isMoved) {
+			const [begin, end] = this.dragged(drag, this.boundAt(event));
+			store.isDragging = false;
+			if (begin < end) this.select(begin, end, "push");
+			else this.app.redraw();
+		} else {
+			this.selectMoment(this.isOnPeak(event) ? this.model.cells.peak : this.boundAt(event));
+		}
+		this.drag = null;
+	}
+
+	cancel() {
+		this.drag = null;
+		this.app.store.isDragging = false;
+	}
+
+	/** @param {PointerEvent} event @returns {boolean} whether the pointer is on the peak's triangle */
+	isOnPeak(event) {
+		const {peak} = this.model.cells;
+		return (
+			peak >= 0 && Math.abs(event.clientX - this.box.getBoundingClientRect().left - this.xOfBound(peak)) <= REACH
+		);
+	}
+
+	/** @param {number} bound */
+	selectMoment(bound) {
+		const {bounds, peak} = this.model.cells;
+		this.app.store.set({selection: bound === peak ? {kind: "peak"} : {kind: "moment", at: bounds[bound]}});
+	}
+
+	/** @param {number} bound or -1 */
+	setCursor(bound) {
+		if (this.app.cursor === bound) return;
+		this.app.cursor = bound;
+		this.app.redrawTimeline();
+	}
+
+	/** @param {number} factor of the range @param {number} [around] a time; the middle of the selection */
+	zoom(factor, around) {
+		const {bounds} = this.app.whole.cells,
+			{from, to} = this.range,
+			first = bounds[0],
+			last = bounds[this.app.whole.last];
+		const middle = around ?? this.middle(),
+			span = Math.max(this.app.whole.last, Math.round((to - from) * factor));
+		if (span >= last - first) {
+			this.app.store.set({range: null}, "replace");
+			return;
+		}
+		const begin = Math.round(
+			Math.min(Math.max(middle - ((middle - from) / (to - from)) * span, first), last - span),
+		);
+		this.app.store.set({range: {from: begin, to: begin + span}}, "replace");
+	}
+
+	/** @returns {number} the time in the middle of the selection */
+	middle() {
+		const {choice, model} = this.app.picture,
+			{bounds} = model.cells;
+		return choice.kind === "moment" ? bounds[choice.at] : (bounds[choice.from] + bounds[choice.to]) / 2;
+	}
+
+	/** @param {number} by bounds @param {boolean} isEndOnly whether only the end moves */
+	shift(by, isEndOnly) {
+		const {picture, store} = this.app,
+			{choice, model} = picture,
+			{bounds} = model.cells;
+		if (choice.kind === "moment") {
+			const at = Math.max(0, Math.min(model.last, choice.at + by));
+			if (isEndOnly && at !== choice.at)
+				store.set({
+					selection: {
+						kind: "window",
+						from: bounds[Math.min(at, choice.at)],
+						to: bounds[Math.max(at, choice.at)],
+						classes: AIFO,
+					},
+				});
+			else store.set({selection: at === model.cells.peak ? {kind: "peak"} : {kind: "moment", at: bounds[at]}});
+			return;
+		}
+		const to = Math.max(choice.from + 1, Math.min(model.last, choice.to + by));
+		const from = isEndOnly
+			? choice.from
+			: Math.max(0, Math.min(choice.from + by, model.last - (choice.to - choice.from)));
+		const end = isEndOnly ? to : from + (choice.to - choice.from);
+		store.set({selection: {kind: "window", from: bounds[from], to: bounds[end], classes: choice.classes}});
+	}
+
+	/** @param {KeyboardEvent} event */
+	key(event) {
+		const by = /** @type {Record<string, number>} */ ({ArrowLeft: -1, ArrowRight: 1})[event.key];
+		if (by) this.shift(by, event.shiftKey);
+		else if (event.key === "Home") this.selectMoment(0);
+		else if (event.key === "End") this.selectMoment(this.model.last);
+		else return;
+		event.preventDefault();
+	}
+
+	/**
+	 * @returns {{live: Float64Array, series: Float64Array[], isFiltered: boolean}} sums that do not change while the
+	 * pointer moves
+	 */
+	curves() {
+		const {by, filters} = this.app.store.state,
+			{model} = this;
+		return {
+			live: cached(model, "live", () => liveCurve(model, null)),
+			series: seriesCurves(model, by, filters),
+			isFiltered: filters.length > 0,
+		};
+	}
+
+	render() {
+		const {width, height} = this.box.getBoundingClientRect();
+		this.plotWidth = Math.max(1, width - LEFT - RIGHT);
+		this.bottom = height - AXIS - LANE;
+		const context = prepareCanvas(this.canvas, width, height),
+			curves = this.curves();
+		const {model} = this,
+			most = Math.max(largestOf(model.cells.maxBytes).value || 0, largestOf(curves.live).value, 1);
+		const resident = model.cells.resident.reduce((max, value) => (value > max ? value : max), 0);
+		this.isResidentOff = resident > most * RESIDENT_MAX;
+		this.most = Math.max(most, this.isResidentOff ? 0 : resident) * 1.06;
+		context.font = FONT;
+		this.drawAxes(context, width);
+		context.save();
+		context.beginPath();
+		context.rect(LEFT, 0, this.plotWidth, height);
+		context.clip();
+		this.drawAreas(context, curves);
+		this.drawResident(context);
+		this.drawLane(context);
+		this.drawGaps(context);
+		this.drawInk(context);
+		context.restore();
+		this.drawSelection(context, width);
+		this.describe();
+	}
+
+	/** @param {number} bytes @returns {number} pixels */
+	yOf(bytes) {
+		const bottom = this.bottom;
+		return bottom - (bytes / this.most) * (bottom - TOP);
+	}
+
+	/** @param {CanvasRenderingContext2D} context @param {number} width */
+	drawAxes(context, width) {
+		const {palette} = this.app,
+			{from, to} = this.range,
+			bottom = this.bottom;
+		const rise = axisStep(this.most, (bottom - TOP) / 30, true),
+			step = axisStep(to - from, this.plotWidth / 110, false);
+		context.textBaseline = "middle";
+		context.textAlign = "right";
+		for (let bytes = 0; bytes <= this.most; bytes += rise) {
+			const y = Math.round(this.yOf(bytes)) + 0.5;
+			context.fillStyle = palette.grid;
+			context.fillRect(LEFT, y - 0.5, width - LEFT - RIGHT, 1);
+			context.fillStyle = palette.ink3;
+			context.fillText(bytes ? formatBytes(bytes).replace(".0", "") : "0", LEFT - 8, y);
+		}
+		context.fillText("calls", LEFT - 8, bottom + LANE / 2 + 4);
+		context.textAlign = "center";
+		for (let time = Math.ceil(Math.max(0, from) / step) * step; time <= to; time += step) {
+			const x = this.xOf(time);
+			context.fillStyle = palette.ink3;
+			if (x < width - 20) context.fillText(formatTick(time, step), x, bottom + LANE + AXIS / 2 + 1);
+		}
+	}
+
+	/**
+	 * @param {CanvasRenderingContext2D} context
+	 * @param {ArrayLike<number>} low
+	 * @param {ArrayLike<number>} high
+	 * @param {string} color
+	 */
+	fillArea(context, low, high, color) {
+		context.beginPath();
+		for (let i = 0; i < high.length; i++) context.lineTo(this.xOfBound(i), this.yOf(high[i]));
+		for (let i = high.length - 1; i >= 0; i--) context.lineTo(this.xOfBound(i), this.yOf(low[i]));
+		context.fillStyle = color;
+		context.fill();
+		context.strokeStyle = this.app.palette.panel;
+		context.lineWidth = 0.75;
+		context.stroke();
+	}
+
+	/** @param {CanvasRenderingContext2D} context @param {ReturnType<Timeline["curves"]>} curves */
+	drawAreas(context, curves) {
+		const {palette} = this.app,
+			isDim = currentInk(this.app) !== null,
+			zero = new Float64Array(curves.live.length);
+		if (curves.isFiltered) this.fillArea(context, zero, curves.live, mixColors(palette.others, palette.panel, 0.4));
+		let low = zero;
+		curves.series.forEach((curve, i) => {
+			const high = low.map((value, at) => value + curve[at]);
+			const color = palette.series[i] ?? palette.others;
+			if (curve.some((value) => value > 0))
+				this.fillArea(context, low, high, isDim ? mixColors(color, palette.panel, 0.38) : color);
+			low = high;
+		});
+		context.beginPath();
+		this.model.cells.maxBytes.forEach((value, i) => {
+			context.lineTo(this.xOfBound(i), this.yOf(value));
+			context.lineTo(this.xOfBound(i + 1), this.yOf(value));
+		});
+		context.strokeStyle = palette.ink3;
+		context.lineWidth = 0.6;
+		context.stroke();
+	}
+
+	/** @param {CanvasRenderingContext2D} context */
+	drawResident(context) {
+		if (this.isResidentOff) return;
+		context.beginPath();
+		let isOpen = false;
+		this.model.cells.resident.forEach((value, i) => {
+			if (Number.isNaN(value)) return;
+			const x = (this.xOfBound(i) + this.xOfBound(i + 1)) / 2;
+			context[isOpen ? "lineTo" : "moveTo"](x, this.yOf(value));
+			isOpen = true;
+		});
+		context.setLineDash([4, 3]);
+		context.strokeStyle = this.app.palette.ink2;
+		context.lineWidth = 1.2;
+		context.stroke();
+		context.setLineDash([]);
+	}
+
+	/**
+	 * Calls in each interval, on a square root's scale; marks of the trace above them.
+	 * @param {CanvasRenderingContext2D} context
+	 */
+	drawLane(context) {
+		const {calls, bounds} = this.model.cells,
+			{palette} = this.app,
+			base = this.bottom + LANE;
+		const rates = calls.map((value, i) => value / (bounds[i + 1] - bounds[i])),
+			most = largestOf(rates).value || 1;
+		context.fillStyle = mixColors(palette.ink3, palette.panel, 0.55);
+		rates.forEach((rate, i) => {
+			const x = this.xOfBound(i),
+				height = rate ? Math.max(1, Math.sqrt(rate / most) * (LANE - 8)) : 0;
+			context.fillRect(x, base - height, Math.max(0.6, this.xOfBound(i + 1) - x - 0.7), height);
+		});
+		context.fillStyle = palette.ink2;
+		for (const mark of this.app.trace.marks ?? [])
+			this.drawMark(context, this.xOf(mark.at_ns), mark.kind, base - LANE + 6);
+	}
+
+	/** @param {CanvasRenderingContext2D} context @param {number} x @param {string} kind @param {number} y */
+	drawMark(context, x, kind, y) {
+		const sign =
+			/** @type {Record<string, string>} */ ({
+				process_begin: "▹",
+				process_end: "◃",
+				flush: "⤓",
+				trigger: "⚑",
+				user: "◆",
+			})[kind] ?? "·";
+		context.textAlign = "center";
+		context.fillText(sign, x, y);
+	}
+
+	/** @param {CanvasRenderingContext2D} context */
+	drawGaps(context) {
+		const {palette} = this.app;
+		for (const gap of this.app.trace.gaps ?? []) {
+			const left = this.xOf(gap.from_ns),
+				right = Math.max(left + 2, this.xOf(gap.to_ns)),
+				bottom = this.bottom + LANE;
+			context.save();
+			context.beginPath();
+			context.rect(left, TOP, right - left, bottom - TOP);
+			context.clip();
+			context.beginPath();
+			for (let x = left - (bottom - TOP); x < right; x += 6) {
+				context.moveTo(x, bottom);
+				context.lineTo(x + bottom - TOP, TOP);
+			}
+			context.strokeStyle = palette.more;
+			context.globalAlpha = 0.45;
+			context.lineWidth = 1;
+			context.stroke();
+			context.restore();
+		}
+	}
+
+	/** @param {CanvasRenderingContext2D} context */
+	drawInk(context) {
+		const ink = currentInk(this.app),
+			{palette} = this.app;
+		const key = ink ? `${ink.key} ${JSON.stringify(this.app.store.state.filters)}` : "";
+		if (key !== this.inkKey || this.inkModel !== this.model) {
+			this.ink = ink && inkCurve(this.app, ink);
+			this.inkKey = key;
+			this.inkModel = this.model;
+		}
+		if (!this.ink) return;
+		context.beginPath();
+		this.ink.forEach((value, i) => context.lineTo(this.xOfBound(i), this.yOf(value)));
+		context.strokeStyle = palette.ink;
+		context.lineWidth = 1.8;
+		context.stroke();
+	}
+
+	/** @param {CanvasRenderingContext2D} context @param {number} width */
+	drawSelection(context, width) {
+		const {palette, cursor} = this.app,
+			window = this.window,
+			{peak, maxBytes} = this.model.cells,
+			bottom = this.bottom + LANE;
+		const isMoment = this.app.picture.choice.kind === "moment";
+		if (cursor >= 0 && !this.drag?.isMoved) {
+			context.fillStyle = palette.ink3;
+			context.fillRect(this.xOfBound(cursor) - 0.5, TOP, 1, bottom - TOP);
+		}
+		if (window) this.drawWindow(context, window, bottom);
+		else if (isMoment) this.drawMoment(context, bottom, width);
+		if (peak >= 0 && !(isMoment && this.app.picture.isPeak))
+			this.drawPeak(context, this.xOfBound(peak), this.yOf(largestOf(maxBytes).value), width);
+	}
+
+	/** @param {CanvasRenderingContext2D} context @param {number} x @param {number} y @param {number} width */
+	drawPeak(context, x, y, width) {
+		const {palette} = this.app,
+			text = "peak";
+		context.fillStyle = palette.ink;
+		context.beginPath();
+		context.moveTo(x - 5, y - 10);
+		context.lineTo(x + 5, y - 10);
+		context.lineTo(x, y - 3);
+		context.fill();
+		context.textAlign = x > width - 60 ? "right" : "left";
+		context.fillStyle = palette.ink2;
+		context.fillText(text, x + (x > width - 60 ? -9 : 9), Math.max(8, y - 8));
+	}
+
+	/** @param {CanvasRenderingContext2D} context @param {[number, number]} window times @param {number} bottom */
+	drawWindow(context, window, bottom) {
+		const {palette} = this.app,
+			[left, right] = window.map((time) => Math.max(LEFT, Math.min(this.xOf(time), LEFT + this.plotWidth)));
+		context.globalAlpha = 0.62;
+		context.fillStyle = palette.panel;
+		context.fillRect(LEFT, TOP, left - LEFT, bottom - TOP);
+		context.fillRect(right, TOP, LEFT + this.plotWidth - right, bottom - TOP);
+		context.globalAlpha = 1;
+		context.fillStyle = palette.accent;
+		for (const x of [left, right]) {
+			context.fillRect(x - 0.75, TOP, 1.5, bottom - TOP);
+			context.beginPath();
+			context.roundRect(x - HANDLE_WIDTH / 2, (TOP + bottom - HANDLE_HEIGHT) / 2, HANDLE_WIDTH, HANDLE_HEIGHT, 3);
+			context.fill();
+		}
+		this.drawLabel(context, (left + right) / 2, formatTime(window[1] - Math.max(0, window[0])));
+	}
+
+	/** @param {CanvasRenderingContext2D} context @param {number} bottom @param {number} width */
+	drawMoment(context, bottom, width) {
+		const {picture} = this.app,
+			{choice, model} = picture;
+		if (choice.kind !== "moment") return;
+		const time = model.cells.bounds[choice.at],
+			x = this.xOf(time);
+		if (x < LEFT - 1 || x > width - RIGHT + 1) return;
+		context.fillStyle = this.app.palette.accent;
+		context.fillRect(x - 0.75, TOP - 4, 1.5, bottom - TOP + 4);
+		this.drawLabel(context, x, `${picture.isPeak ? "peak " : ""}${formatTime(time)}`);
+	}
+
+	/** @param {CanvasRenderingContext2D} context @param {number} x @param {string} text */
+	drawLabel(context, x, text) {
+		const width = context.measureText(text).width + 14,
+			right = LEFT + this.plotWidth + RIGHT;
+		const left = Math.max(LEFT, Math.min(x - width / 2, right - width));
+		context.fillStyle = this.app.palette.accent;
+		context.beginPath();
+		context.roundRect(left, 3, width, 18, 4);
+		context.fill();
+		context.fillStyle = this.app.palette.panel;
+		context.textAlign = "center";
+		context.fillText(fitText(context, text, width), left + width / 2, 12.5);
+	}
+
+	/** Says the numbers in words. */
+	describe() {
+		const {choice, model, selected} = this.app.picture,
+			{bounds} = model.cells;
+		const at = choice.kind === "moment" ? choice.at : choice.to;
+		this.box.setAttribute("aria-valuemin", "0");
+		this.box.setAttribute("aria-valuemax", String(model.last));
+		this.box.setAttribute("aria-valuenow", String(at));
+		const when =
+			choice.kind === "moment"
+				? formatTime(bounds[at])
+				: `${formatTime(bounds[choice.from])} to ${formatTime(bounds[at])}`;
+		this.box.setAttribute(
+			"aria-valuetext",
+			`${when}, ${formatBytes(selected.bytes)} in ${formatCount(selected.blocks)} blocks`,
+		);
+	}
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+// Which blocks: the moment's sum, or the window with a switch for each class; presets.
+import {AIFO, CLASSES} from "./cells.js";
+import {formatBytes, formatTime, formatWhole} from "./format.js";
+import {byId, fill, make} from "./elements.js";
+import {WHOLE_RUN} from "./store.js";
+/** @import {App} from "./picture.js" */
+/** @import {State} from "./store.js" */
+
+const WORDS = ["made and freed here", "made here, still there", "older, freed here", "older, still there"];
+/** Bars of the pictures: from, to, and whether the block is freed there. The window is from 10 to 22. */
+const BARS = /** @type {[number, number, boolean][]} */ ([
+	[13, 19, true],
+	[13, 28, false],
+	[3, 17, true],
+	[3, 28, false],
+]);
+
+/** @param {[string, any][]} attributes @param {string} tag */
+function shape(tag, attributes) {
+	const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+	for (const [name, value] of attributes) element.setAttribute(name, String(value));
+	return element;
+}
+
+/**
+ * @param {number} index of the class
+ * @returns {SVGElement} a window, and a bar that begins and ends in it or outside
+ */
+function drawClass(index) {
+	const [from, to, isFreed] = BARS[index];
+	const picture = shape("svg", [
+		["viewBox", "0 0 32 16"],
+		["width", 32],
+		["height", 16],
+		["aria-hidden", "true"],
+	]);
+	picture.append(
+		shape("rect", [
+			["x", 10],
+			["y", 0],
+			["width", 12],
+			["height", 16],
+			["rx", 2],
+			["class", "class-window"],
+		]),
+		shape("rect", [
+			["x", from],
+			["y", 6.5],
+			["width", to - from],
+			["height", 3],
+			["class", "class-bar"],
+		]),
+		isFreed
+			? shape("rect", [
+					["x", to - 1],
+					["y", 4],
+					["width", 2],
+					["height", 8],
+					["class", "class-bar"],
+				])
+			: shape("path", [
+					["d", `M${to - 2} 3.5 l5 4.5 l-5 4.5 z`],
+					["class", "class-bar"],
+				]),
+	);
+	return picture;
+}
+
+/**
+ * @param {App} app
+ * @returns {{key: string, words: string, title: string, isOn: boolean, members: Partial<State>, isOff?: boolean}[]}
+ */
+export function presetsOf(app) {
+	const {picture, trace} = app,
+		growth = trace.answer?.growth,
+		{choice} = picture;
+	const isWindow = choice.kind === "window";
+	return [
+		{
+			key: "p",
+			words: "Peak",
+			title: "What lived at the peak",
+			isOn: picture.isPeak,
+			members: {selection: {kind: "peak"}},
+		},
+		{
+			key: "w",
+			words: "Whole run",
+			title: "All blocks of the run",
+			isOn: picture.isWhole && isWindow && choice.classes !== AIFO,
+			members: {selection: WHOLE_RUN, range: null},
+		},
+		{
+			key: "g",
+			words: "Grows",
+			title: growth ? "What was made while it grew, and is still there" : "Nothing grows steadily",
+			isOn: false,
+			isOff: !growth,
+			members: growth ? {selection: {kind: "window", from: growth.from_ns, to: growth.to_ns, classes: AIFO}} : {},
+		},
+		{
+			key: "e",
+			words: "Never freed",
+			title: "Blocks that nothing frees",
+			isOn: picture.isWhole && isWindow && choice.classes === AIFO,
+			members: {selection: {...WHOLE_RUN, classes: AIFO}, range: null},
+		},
+	];
+}
+
+export class WindowBar {
+	/** @param {App} app */
+	constructor(app) {
+		this.app = app;
+		this.words = byId("selection-words");
+		this.presets = byId("presets");
+		/** @type {HTMLButtonElement[]} */
+		this.switches = CLASSES.map((code, i) =>
+			make(
+				"button",
+				{
+					class: "class-switch",
+					title: `${WORDS[i]} (${code}). Alt+click: only these`,
+					onclick: (/** @type {MouseEvent} */ event) => this.toggle(1 << i, event.altKey),
+				},
+				drawClass(i),
+				make("span", {class: "class-words"}, make("span", {}, WORDS[i]), make("b", {}, "")),
+			),
+		);
+		byId("classes").replaceChildren(...this.switches);
+		this.presetButtons = presetsOf(app).map((preset, i) =>
+			make(
+				"button",
+				{class: "preset", onclick: () => this.apply(i)},
+				preset.words,
+				" ",
+				make("kbd", {}, preset.key),
+			),
+		);
+		this.presets.replaceChildren(...this.presetButtons);
+	}
+
+	/** @param {number} index of a preset */
+	apply(index) {
+		const preset = presetsOf(this.app)[index];
+		if (!preset.isOff) this.app.store.set({...preset.members, item: null});
+	}
+
+	/** @param {number} bit @param {boolean} isOnly */
+	toggle(bit, isOnly) {
+		const {choice, model, isWhole} = this.app.picture,
+			{selection} = this.app.store.state,
+			{bounds} = model.cells;
+		if (choice.kind !== "window") return;
+		const classes = isOnly ? bit : choice.classes ^ bit || bit;
+		const times = isWhole
+			? WHOLE_RUN
+			: selection.kind === "window"
+				? selection
+				: {from: bounds[choice.from], to: bounds[choice.to]};
+		this.app.store.set({selection: {kind: "window", from: times.from, to: times.to, classes}});
+	}
+
+	render() {
+		const {picture} = this.app,
+			{choice, model, selected} = picture,
+			{bounds} = model.cells,
+			isWindow = choice.kind === "window";
+		byId("classes").hidden = !isWindow;
+		if (isWindow) {
+			fill(
+				this.words,
+				make("b", {}, picture.isWhole ? "Whole run" : formatTime(bounds[choice.from])),
+				picture.isWhole ? "" : " to ",
+				picture.isWhole ? "" : make("b", {}, formatTime(bounds[choice.to])),
+				selected.earlierBytes > 0 &&
+					make(
+						"span",
+						{class: "hint", title: "Older blocks from before the trace, which no class has"},
+						`and ${formatBytes(selected.earlierBytes)} from before the trace`,
+					),
+			);
+			this.switches.forEach((button, i) => {
+				button.setAttribute("aria-pressed", String(Boolean(choice.classes & (1 << i))));
+				button.disabled = false;
+				/** @type {HTMLElement} */ (button.querySelector("b")).textContent =
+					picture.made + formatBytes(selected.classBytes[i]);
+			});
+		} else {
+			fill(
+				this.words,
+				make("b", {}, `${picture.isPeak ? "At the peak, " : "At "}${formatTime(bounds[choice.at])}`),
+				" ",
+				make("b", {class: "apart"}, picture.live + formatBytes(selected.bytes)),
+				` live in ${picture.live}${formatWhole(selected.blocks)} blocks`,
+				picture.isUncertain &&
+					make(
+						"span",
+						{class: "more", title: "A free may be lost, so live bytes may be too large"},
+						", uncertain",
+					),
+				make("span", {class: "hint"}, "Drag on the timeline for a window; click for a moment."),
+			);
+		}
+		presetsOf(this.app).forEach((preset, i) => {
+			this.presetButtons[i].setAttribute("aria-pressed", String(preset.isOn));
+			this.presetButtons[i].title = preset.title;
+			this.presetButtons[i].disabled = Boolean(preset.isOff);
+		});
+	}
+}
