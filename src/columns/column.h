@@ -12,6 +12,9 @@
 
 #include "match/point_stream.h"
 #include "query/scan.h"
+#include "trace/reader.h"
+
+struct trace_dictionary;
 
 enum column_source { COLUMNS_OF_ALLOCATIONS, COLUMNS_OF_EVENTS, COLUMN_SOURCES };
 

@@ -5,6 +5,10 @@
 #include "base/digits.h"
 #include "columns/column.h"
 #include "trace/call_arguments.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 static const char *const actions[] = {
 #define X(id, action, word) action,

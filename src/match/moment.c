@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/events.h"
 #include "base/memory.h"
 #include "match/point_stream.h"
 #include "query/scan.h"
+#include "trace/reader.h"
 
 /* The points of one nanosecond, in order: point number i has step i + 1. */
 struct instant {

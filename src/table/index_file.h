@@ -15,6 +15,8 @@
 
 #include "table/table.h"
 
+struct diag;
+
 /** Indexes of other versions are made anew. */
 #define HEAP_INDEX_MAGIC "XHEAPIX7"
 /** The oldest ones lie beside their traces and lack the path of the trace. */

@@ -6,6 +6,8 @@
 
 #include "base/map.h"
 #include "base/memory.h"
+#include "trace/sum_rows.h"
+#include "trace/trace.h"
 
 #define X(id, word) word,
 const char *const heap_end_words[HEAP_END_COUNT] = {HEAP_ENDS(X)};
@@ -48,6 +50,16 @@ void heap_uses_sort(struct heap_use *uses, size_t count)
 	assert(uses || !count);
 	if (count)
 		qsort(uses, count, sizeof(*uses), use_compare);
+}
+
+struct heap_site heap_sum_site(const struct trace_sum *sum)
+{
+	return (struct heap_site){sum->stack, sum->entry};
+}
+
+bool heap_is_folded(const struct heap_table *table)
+{
+	return table->dictionary->fold_count > 0;
 }
 
 bool heap_table_find_sum_sites(struct heap_table *table)

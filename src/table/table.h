@@ -8,7 +8,10 @@
 #include "table/allocation.h"
 #include "table/checkpoints.h"
 #include "table/groups.h"
-#include "trace/trace.h"
+
+struct trace;
+struct trace_dictionary;
+struct trace_sum;
 
 /** A stack and the allocation function that it called. */
 struct heap_site {
@@ -89,16 +92,10 @@ struct heap_table {
 };
 
 /** Return the site of a sum's allocations. */
-static inline struct heap_site heap_sum_site(const struct trace_sum *sum)
-{
-	return (struct heap_site){sum->stack, sum->entry};
-}
+struct heap_site heap_sum_site(const struct trace_sum *sum);
 
 /** Return whether the trace has sums. */
-static inline bool heap_is_folded(const struct heap_table *table)
-{
-	return table->dictionary->fold_count > 0;
-}
+bool heap_is_folded(const struct heap_table *table);
 
 /** Find the site of each sum and keep it in sum_sites. Return false if a site is not in the table. */
 bool heap_table_find_sum_sites(struct heap_table *table);

@@ -10,6 +10,10 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "query/lifetime.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/sum_rows.h"
+#include "trace/trace.h"
 
 #define X(name, key, title) \
 	static uint64_t number_##name(const struct action_figures *figures) \

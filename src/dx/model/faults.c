@@ -9,10 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/events.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "dx/model/block_pass.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 struct dx_faults {
 	struct dx_fault *items;

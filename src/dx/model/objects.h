@@ -5,7 +5,6 @@
 
 #include "dx/core/methods.h"
 #include "dx/model/debugger.h"
-#include "trace/trace.h"
 
 extern const struct dx_class dx_heap_class, dx_call_class, dx_allocation_class, dx_process_class, dx_thread_class,
 	dx_module_class, dx_event_class, dx_session_class, dx_session_ttd_class, dx_process_ttd_class, dx_data_class,

@@ -6,6 +6,9 @@
 #include "base/memory.h"
 #include "dx/model/debugger.h"
 #include "match/point_stream.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 enum {
 	ASKED_MAX = 64,            /* searches before the list is made */

@@ -4,11 +4,14 @@
 #ifndef XHEAP_DX_POINTS_H
 #define XHEAP_DX_POINTS_H
 
+#include <stddef.h>
+
 #include "base/diag.h"
 #include "table/allocation.h"
-#include "trace/trace.h"
 
 struct dx_query;
+struct trace;
+struct trace_dictionary;
 
 /** A point at which a block begins or ends. */
 struct dx_point {

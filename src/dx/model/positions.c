@@ -8,6 +8,9 @@
 
 #include "dx/model/objects.h"
 #include "dx/model/points.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 enum { NS_PER_S = 1000000000, PERCENT = 100 };
 

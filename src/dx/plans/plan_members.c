@@ -8,7 +8,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/events.h"
 #include "dx/model/debugger.h"
+#include "trace/code_rows.h"
+#include "trace/trace.h"
 
 /* ---- members of events ---- */
 
