@@ -173,7 +173,8 @@ static int source_filter(struct analysis *analysis, unsigned source, struct diag
 	request->asked->filter.is_partial = request->asked->range.words[0] || request->asked->moment || is_part ||
 					    (request->by != HEAP_BY_NONE && request->by != HEAP_BY_PROCESS);
 	int error = heap_filter_prepare_shared(filter, &request->asked->filter, to->table, to->names, diag);
-	error = error ? error : heap_moment_find(&filter->moment, to->table, diag);
+	if (!error)
+		heap_moment_find(&filter->moment, to->table);
 	return source_fail(analysis, source, NULL, error, diag);
 }
 

@@ -135,7 +135,8 @@ static int open_work(void *context, struct diag *diag)
 		return error;
 	struct heap_range range = question->range;
 	const struct heap_scan_plan plan = {
-		range.from_ns, range.to_ns, INT64_MAX, PACK_EVERYTHING, question->analysis.sources[0].filter, NULL};
+		range.from_ns, range.to_ns, INT64_MAX, PACK_ALL | PACK_DETAILS, question->analysis.sources[0].filter,
+		NULL};
 	heap_scan_begin(&allocations->scan, opening->trace->table, &plan, NULL);
 	allocations->has_scan = true;
 	return 0;

@@ -81,6 +81,8 @@ static bool is_known(const struct list_field *field, const void *record)
 {
 	if (field->is_known)
 		return field->is_known(record);
+	if (field->may_be_none)
+		return number_of(field, record) != (field->size == sizeof(uint64_t) ? UINT64_MAX : UINT32_MAX);
 	return !field->may_be_unset || (is_text(field) ? *text_of(field, record) != 0 : number_of(field, record) > 0);
 }
 

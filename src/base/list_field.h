@@ -37,6 +37,7 @@ struct list_field {
 	unsigned rank;                        /**< of its column */
 	bool may_be_cut;                      /**< its column holds texts that may be shortened */
 	bool may_be_unset;                    /**< 0 or "" says that it is not known */
+	bool may_be_none;                     /**< the greatest number says so */
 	bool (*is_known)(const void *record); /**< the same by other members */
 	const char *(*word)(const void *record);
 	void (*json)(struct json *json, const void *record); /**< writes other keys; without a key */

@@ -7,8 +7,10 @@
  *     cli/record*.c         parts of the command record, which sessions share
  *     cli/option_parser.c   command lines by the tables of base/option.h
  *     cli/ask/filter_options.c  which allocations count, as options
+ *     cli/ask/analysis_options.c  questions (src/analysis) whose notes are printed
  *     cli/output.c          messages, the pager, the trace to read
  *     api/                  the library: the same for programs
+ *     analysis/             one way to ask: from a question to the sources of a report
  *     dx/                   the query language of xheap dx
  *     action/               one file per report: stacks, frames, image, totals
  *     query/                filters, names of frames, sums over allocations

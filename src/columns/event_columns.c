@@ -4,7 +4,6 @@
 
 #include "base/digits.h"
 #include "columns/column.h"
-#include "trace/call_arguments.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
@@ -13,12 +12,6 @@
 static const char *const actions[] = {
 #define X(id, action, word) action,
 	EVENT_KINDS(X)
-#undef X
-};
-
-static const char *const parameters[] = {
-#define X(id, name, kind, parameters) parameters,
-	HEAP_FUNCTIONS(X)
 #undef X
 };
 
@@ -58,7 +51,7 @@ static inline bool has_flag(const struct column_row *row, enum event_flag flag)
 	return row->event.flags & flag;
 }
 
-static struct call_record call_of(const struct column_row *row)
+struct call_record column_call(const struct column_row *row)
 {
 	const struct column_event *event = &row->event;
 	return (struct call_record){.kind = event->kind,
@@ -75,10 +68,8 @@ static struct call_record call_of(const struct column_row *row)
 /* "count=4;size=16": pointers in hexadecimal. */
 static bool write_arguments(const struct column_row *row, char *to)
 {
-	const struct call_record call = call_of(row);
-	if (call.function >= FUNCTION_COUNT)
-		return false;
-	for (const char *at = parameters[call.function]; *at;) {
+	const struct call_record call = column_call(row);
+	for (const char *at = call_parameters(call.function); *at;) {
 		char digits[DIGITS_BYTES + 1] = "", *end = digits + DIGITS_BYTES;
 		size_t length = strcspn(at, ",");
 		to = mempcpy(to, at, length);
@@ -90,7 +81,7 @@ static bool write_arguments(const struct column_row *row, char *to)
 			*to++ = ';';
 	}
 	*to = 0;
-	return true;
+	return call.function < FUNCTION_COUNT;
 }
 
 /* The two functions of a column: its value, and whether there is one, as expressions over `row`. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/** A local match of one event block: the allocations that begin at its points, and the ones of these that end there. It
-    holds as long as no other points lie between these. Only the rest is searched for among all live allocations
-    (match/match.c). Any thread can make one. */
+/** A block match: the allocations that begin at the points of an isolated event block, or of a run, and the ones of
+    these that end there. Only the other ends are searched for among all live allocations (match/match_points.c). Any
+    thread can make one. */
 #ifndef XHEAP_MATCH_BLOCK_MATCH_H
 #define XHEAP_MATCH_BLOCK_MATCH_H
 
@@ -23,9 +23,9 @@ struct block_match_end {
 /** A row made by a realloc, and what that realloc took. */
 struct block_match_taken {
 	uint32_t row;
-	uint32_t from; /**< another row, or WITHIN_END + an end */
+	uint32_t from; /**< another row, or BLOCK_MATCH_END + an end */
 };
-#define WITHIN_END 0x80000000u
+#define BLOCK_MATCH_END 0x80000000u
 
 /** Sums of a site: what began there, and the part of it that was freed in the event block. */
 struct block_match_sum {
@@ -38,15 +38,17 @@ struct block_match_note {
 	uint32_t stack, entry, site;
 };
 
-enum { WITHIN_NOTE_BITS = 11 };
+enum { BLOCK_MATCH_NOTE_BITS = 11 };
 
 /** Zero it to begin. Row numbers are indexes in `rows`, in the order of their beginnings. Arrays are freed by
     block_match_fini(). */
 struct block_match {
-	/** the other fields are valid; false: the points must be matched with the whole table, one by one */
+	/** so far the rows are those that the points give one by one, and the other fields are valid; false: the points
+	    must be matched one by one */
 	bool is_plain;
 	struct heap_allocation *rows; /**< each row's site is an index in `sites` */
-	struct heap_details *details; /**< `previous` is not set; it is in `taken` */
+	/** `previous` is not set; it is in `taken`. Points are counted from the first one of the match on */
+	struct heap_details *details;
 	uint32_t count;
 	uint32_t *open; /**< rows that are live at the block's end */
 	uint32_t open_count;
@@ -62,7 +64,8 @@ struct block_match {
 	struct heap_site *sites;      /**< may have duplicates */
 	struct block_match_sum *sums; /**< by site */
 	uint32_t site_count;
-	uint32_t *site_ids; /**< by site: its number in the table, filled in by the caller */
+	uint32_t *site_ids;   /**< by site: its number in the table, filled in by the caller */
+	uint32_t first_point; /**< ordinal of the first point, filled in by the caller */
 	/** by point: growth of the live bytes (modulo 2^64 if they shrink), without `ends` */
 	uint64_t *changes;
 	uint64_t sum_bytes;  /**< sum of `changes` */
@@ -81,9 +84,9 @@ struct block_match {
 };
 
 /** Match `count` points of the block, given in order of time. */
-void block_match_make(struct block_match *local, const struct trace_block *block, const struct point_place *places,
+void block_match_make(struct block_match *match, const struct trace_block *block, const struct point_place *places,
 		      uint32_t count);
 /** Free the arrays. */
-void block_match_fini(struct block_match *local);
+void block_match_fini(struct block_match *match);
 
 #endif

@@ -64,8 +64,9 @@ static inline void born_allocation(struct heap_allocation *allocation, const str
 	allocation->heap = block->heap[row];
 }
 
-/** Set an allocation's details, without `previous`. */
-static inline void born_details(struct heap_details *details, const struct trace_block *block, uint32_t row)
+/** Set an allocation's details, without `previous`. birth_point: ordinal of the point that begins it. */
+static inline void born_details(struct heap_details *details, const struct trace_block *block, uint32_t row,
+				uint32_t birth_point)
 {
 	uint64_t size_bytes = block->size[row], usable_bytes = block->usable[row];
 	uint64_t slack = usable_bytes > size_bytes ? usable_bytes - size_bytes : 0;
@@ -73,7 +74,8 @@ static inline void born_details(struct heap_details *details, const struct trace
 	details->slack_bytes = !usable_bytes                ? HEAP_SLACK_UNKNOWN
 			       : slack < HEAP_SLACK_UNKNOWN ? (uint32_t)slack
 							    : HEAP_SLACK_UNKNOWN - 1;
-	details->previous = details->end_thread = HEAP_NONE;
+	details->previous = details->end_thread = details->end_point = HEAP_NONE;
+	details->birth_point = block->kind[row] == EVENT_EARLIER ? HEAP_NONE : birth_point;
 }
 
 #endif

@@ -334,7 +334,7 @@ static void rows_divide(struct folding *folding)
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	bool added;
-	plan.columns = PACK_EVERYTHING;
+	plan.columns = PACK_ALL | PACK_DETAILS;
 	heap_scan_begin(&scan, folding->table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan))) {
 		for

@@ -36,11 +36,9 @@
  *   live are kept as survivors, and when the last one of a group has ended, their ends are packed, too
  *   (match/survivors.h).
  *
- * Speed.  Most blocks of memory begin and end in one event block. An event block in whose time no other thread has
- *   points is matched by itself when it is decoded (match/block_match.h); so is a long enough run of points between
- *   those of other threads. Its rows never pass through here. If all that the run ends is live, and nothing is live
- *   where it begins blocks, the rest is done at once: point by point the result would be the same. Otherwise, and for
- *   everything but Begins and Ends, the run is matched point by point.
+ * Speed.  Most blocks of memory begin and end in one event block. So an isolated event block, and a long enough run of
+ *   points between those of other threads, gets a block match, whose rows never pass through here. The drawing is in
+ *   match/match_points.c.
  *
  * Increments.  A growing trace is matched up to a time, and from there on by the next increment. The resulting table
  *   must be the same to the byte. So an increment leaves a run that continues behind its end, and may be matched as
@@ -350,8 +348,7 @@ static int matching_all(struct matching *matching, struct diag *diag)
 	       run.places[0].time_ns <= matching->until_ns && !matching_waits(matching, &run)) {
 		if (cancel_is_asked(how->is_cancelled))
 			return diag_fail(diag, ECANCELED, "cancelled");
-		matching_run(matching, run);
-		matching->done += run.count;
+		matching->done += matching_run(matching, run);
 		if (!how->progress || matching->done - matching->told < PROGRESS_POINTS)
 			continue;
 		how->progress(how->cookie, matching->done, matching->most);
@@ -370,7 +367,8 @@ static int matching_go_on(struct matching *matching, const struct trace *trace, 
 	if (error)
 		return error;
 	/* A sample can only be matched with the whole table. */
-	matching->is_by_points = matching->table->sample_bytes || matching->how.until_ns;
+	matching->is_by_points =
+		matching->table->sample_bytes || matching->how.until_ns || BLOCK_MATCH_MIN == UINT32_MAX;
 	matching->until_ns = is_part ? heap_stream_cut(trace, &matching->passed, until_ns) : until_ns;
 	matching->stream = heap_stream_go_on(trace, matching->is_by_points ? HEAP_ORDER_POINTS : HEAP_ORDER_MATCHED,
 					     &matching->passed, matching->until_ns);
@@ -482,6 +480,8 @@ static void matching_finish(struct matching *matching)
 	       table->groups.count == ((uint64_t)table->count + PACK_ROWS - 1) / PACK_ROWS);
 	survivors_finish(matching->survivors, table->duration_ns);
 	groups_finish(&table->groups);
+	table->point_count = (uint32_t)matching->done;
+	heap_faults_sort(table->faults, table->fault_count);
 	matching_find_peak(matching);
 	matching_finish_sums(matching);
 	heap_table_find_sum_sites(table);

@@ -29,23 +29,25 @@ static int64_t gap_between(const struct matching_process *process, int64_t from_
 /* Settle a block over which another one began, without an end that could be its own. */
 void matching_settle_conflict(struct matching *matching, uint32_t older, uint32_t newer)
 {
-	const struct heap_allocation *row = matching_live_row(matching, older),
-				     *newer_row = matching_live_row(matching, newer);
+	struct heap_allocation *row = matching_live_row(matching, older);
+	const struct heap_allocation *newer_row = matching_live_row(matching, newer);
 	if (!row)
 		return;
 	uint32_t process = matching_process_of(matching, row);
 	int64_t to_ns = newer_row ? newer_row->birth_ns : row->birth_ns;
 	/* It went with what it lay in, which is not in the sample. */
 	if (matching->table->sample_bytes && row->flags & HEAP_NESTED) {
-		matching_allocation_end(matching, older, HEAP_END_DESTROY, to_ns, HEAP_NONE, HEAP_NONE);
+		matching_eventless_end(matching, older, HEAP_END_DESTROY, to_ns);
 		return;
 	}
 	int64_t gap_ns = gap_between(&matching->processes[process], row->birth_ns, to_ns);
 	if (gap_ns != INT64_MIN) {
-		matching_allocation_end(matching, older, HEAP_END_GAP, gap_ns, HEAP_NONE, HEAP_NONE);
+		matching_eventless_end(matching, older, HEAP_END_GAP, gap_ns);
 		return;
 	}
-	matching_allocation_end(matching, older, HEAP_END_CONFLICT, to_ns, HEAP_NONE, HEAP_NONE);
+	uint32_t point = newer_row ? *matching_end_point(matching, older, row) : HEAP_NONE;
+	matching_allocation_end(matching, older,
+				&(struct row_end){to_ns, HEAP_NONE, HEAP_NONE, point, HEAP_END_CONFLICT});
 	matching->table->order_conflicts++;
 	matching->table->processes[process].order_conflicts++;
 }
@@ -66,19 +68,33 @@ static void earlier_end(struct matching *matching, const struct pending_free *pe
 					    .flags = HEAP_EARLIER,
 					    .site = matching_site(matching, earlier_site),
 					    .end_site = HEAP_NONE,
-					    .thread = pending->thread,
+					    .thread = pending->end.thread,
 					    .heap = pending->heap};
-	const struct heap_details details = {
-		.address = pending->address, .previous = HEAP_NONE, .end_thread = HEAP_NONE};
-	matching_allocation_end(matching, matching_row_add(matching, &row, &details), pending->end, pending->time_ns,
-				pending->site, pending->thread);
+	const struct heap_details details = {.address = pending->address,
+					     .previous = HEAP_NONE,
+					     .end_thread = HEAP_NONE,
+					     .birth_point = HEAP_NONE,
+					     .end_point = HEAP_NONE};
+	matching_allocation_end(matching, matching_row_add(matching, &row, &details), &pending->end);
 }
 
-void matching_unknown_free(struct matching *matching, uint32_t process)
+void matching_unknown_free(struct matching *matching, uint32_t process, const struct heap_fault *fault)
 {
+	struct heap_table *table = matching->table;
 	assert(process < matching->known.processes);
-	matching->table->unknown_frees++;
-	matching->table->processes[process].unknown_frees++;
+	table->unknown_frees++;
+	table->processes[process].unknown_frees++;
+	if (table->fault_count == HEAP_FAULTS_MAX)
+		return;
+	memory_grow(table->faults, table->fault_count, matching->fault_capacity);
+	table->faults[table->fault_count++] = *fault;
+}
+
+static void pending_unknown(struct matching *matching, const struct pending_free *pending)
+{
+	matching_unknown_free(
+		matching, pending->process,
+		&(struct heap_fault){pending->end.time_ns, pending->address, pending->end.point, pending->end.thread});
 }
 
 static bool is_earlier(const struct pending_free *pending)
@@ -88,14 +104,14 @@ static bool is_earlier(const struct pending_free *pending)
 
 static void pending_settle(struct matching *matching, const struct pending_free *pending)
 {
-	assert(pending->time_ns != INT64_MIN);
+	assert(pending->end.time_ns != INT64_MIN);
 	if (is_earlier(pending)) {
 		earlier_end(matching, pending);
 	} else if (pending->earlier_bytes) {
 		memory_grow(matching->late_frees, matching->late_free_count, matching->late_free_capacity);
 		matching->late_frees[matching->late_free_count++] = *pending;
 	} else {
-		matching_unknown_free(matching, pending->process);
+		pending_unknown(matching, pending);
 	}
 }
 
@@ -106,7 +122,7 @@ void matching_late_frees_settle(struct matching *matching)
 		if (pending->before_ns < matching->processes[pending->process].reading_ns)
 			earlier_end(matching, pending);
 		else
-			matching_unknown_free(matching, pending->process);
+			pending_unknown(matching, pending);
 	}
 }
 
@@ -114,8 +130,8 @@ void matching_pending_expire(struct matching *matching, int64_t time_ns)
 {
 	for (; matching->pending_first < matching->pending_count; matching->pending_first++) {
 		const struct pending_free *pending = &matching->pending[matching->pending_first];
-		if (pending->time_ns != INT64_MIN) {
-			if ((uint64_t)time_ns - (uint64_t)pending->time_ns <= STAMP_SLACK_NS)
+		if (pending->end.time_ns != INT64_MIN) {
+			if ((uint64_t)time_ns - (uint64_t)pending->end.time_ns <= STAMP_SLACK_NS)
 				return;
 			pending_settle(matching, pending);
 		}
@@ -173,22 +189,19 @@ static uint32_t annotated_of(const struct matching *matching, const struct point
 	return is_plain ? TRACE_NONE : (uint32_t)(point->live - matching->annotated);
 }
 
-void matching_pending_add(struct matching *matching, const struct point *point, unsigned end, struct measure measure)
+void matching_pending_add(struct matching *matching, const struct point *point, enum heap_end end,
+			  struct measure measure)
 {
 	assert(end < HEAP_END_OPEN);
 	matching_pending_expire(matching, point->time_ns);
 	memory_grow(matching->pending, matching->pending_count, matching->pending_capacity);
-	matching->pending[matching->pending_count++] =
-		(struct pending_free){.time_ns = point->time_ns,
-				      .address = point->address,
-				      .process = point->process,
-				      .thread = point->thread,
-				      .annotated = annotated_of(matching, point),
-				      .site = matching_site_of(matching, point->block, point->row),
-				      .earlier_bytes = measure.bytes,
-				      .before_ns = measure.before_ns,
-				      .heap = point->block->heap[point->row],
-				      .end = (uint8_t)end};
+	matching->pending[matching->pending_count++] = (struct pending_free){.end = point_row_end(matching, point, end),
+									     .address = point->address,
+									     .process = point->process,
+									     .annotated = annotated_of(matching, point),
+									     .earlier_bytes = measure.bytes,
+									     .before_ns = measure.before_ns,
+									     .heap = point->block->heap[point->row]};
 }
 
 /* Take the pending end that belongs to this Begin. An end of an earlier block stays. */
@@ -199,12 +212,12 @@ struct pending_free *matching_pending_take(struct matching *matching, const stru
 	matching_pending_expire(matching, point->time_ns);
 	for (size_t i = matching->pending_first; i < matching->pending_count; i++) {
 		struct pending_free *pending = &matching->pending[i];
-		if (pending->time_ns == INT64_MIN || is_earlier(pending) || pending->address != point->address ||
+		if (pending->end.time_ns == INT64_MIN || is_earlier(pending) || pending->address != point->address ||
 		    pending->process != point->process || pending->annotated != annotated ||
-		    pending->thread == point->thread)
+		    pending->end.thread == point->thread)
 			continue;
 		*taken = *pending;
-		pending->time_ns = INT64_MIN;
+		pending->end.time_ns = INT64_MIN;
 		return taken;
 	}
 	return NULL;

@@ -94,7 +94,7 @@ void matching_nest_note(struct matching *matching, const struct point *point, ui
 void matching_nested_end(struct matching *matching, const struct point *point, uint64_t bytes)
 {
 	struct matching_process *process = &matching->processes[point->process];
-	uint32_t site = matching_site_of(matching, point->block, point->row);
+	const struct row_end end = point_row_end(matching, point, HEAP_END_DESTROY);
 	uint64_t last = point->address + (bytes ? bytes - 1 : 0);
 	for (struct nest_span *span;
 	     (span = nest_last_within(&process->nest, point->address, last, row_is_live, matching));) {
@@ -103,7 +103,7 @@ void matching_nested_end(struct matching *matching, const struct point *point, u
 		struct live *live = &matching->annotated[place];
 		struct live_cell *cell = live_find(live, span->address);
 		uint64_t address = span->address;
-		matching_allocation_end(matching, span->row, HEAP_END_DESTROY, point->time_ns, site, point->thread);
+		matching_allocation_end(matching, span->row, &end);
 		/* Its own end may come still. */
 		if (cell && cell->current == span->row)
 			cell->other = span->row;

@@ -1,5 +1,48 @@
 /* SPDX-License-Identifier: MIT */
-/* The effects of points, one after the other, or of a whole event block at once. */
+/*
+ * The effects of points, one after the other, or of a whole run at once.
+ *
+ * An address of a process has a cell (table/live.h), unless no block of it is known. States and actions:
+ *
+ *     none   no cell                     two    current and other live; other is the older one
+ *     one    current is live             gone   current ended with its container (other == current); its End may come
+ *     dead   current has ended: after a Destroy, in a process that takes part in a fork, or a copy of a parent's block
+ *
+ *     state   Begin B                   End                               Destroy of the heap    end of the process
+ *     none    B -> one; a waiting       a copy of a parent's block        -                      -
+ *             End ends B -> none        -> dead; otherwise it waits
+ *     one     B, older -> two           current ends -> none, dead        current ends -> dead   current exits
+ *     two     conflict of other;        within the slack, by a thread     conflict of other;     conflict of other;
+ *             B, older -> two           that did not begin current:       current ends -> dead   current exits
+ *                                       other ends -> one; otherwise
+ *                                       conflict, current ends -> none
+ *     gone    B -> one                  that one -> dead                  -                      -
+ *     dead    B -> one                  it waits                          -                      -
+ *
+ * A conflict is an end without an event (match/match_late_frees.c). The end of a container makes its blocks gone. A
+ * fork changes no cell: the child's table is empty, and its parent's is searched (match/match_forks.c). What is live
+ * when a process ends behind the trace's end stays open.
+ *
+ * The life of a run:
+ *
+ *     event block --decode--> points, in order of time --> lane of its thread --merge--> run: points before all others'
+ *                                                                                             |
+ *     isolated block: a block match, made when it is decoded    long run: made now    short run: none
+ *                 |                                                  |                        |
+ *                 +------------------------+-------------------------+                        |
+ *                                          v                                                  |
+ *     plain?  Begins and Ends alternate at each address; no Destroy, no earlier blocks;       |
+ *             all that it ends is live, with no other; no block is live where it begins one;  |
+ *             no process begins or ends in its time, and no End waits                         |
+ *                 | yes                                            no |                       |
+ *                 v                                                   +-----------+-----------+
+ *     rows, packed by a helper; cells only of what begins                         v
+ *     and stays live, and of what ends                              point by point, by the table above
+ *                 |                                                 rows by the ring
+ *                 +---------------------------+-----------------------------------+
+ *                                             v
+ *                            groups of the table; live rows are survivors, too
+ */
 #include "match/matching.h"
 
 #include "base/events.h"
@@ -58,7 +101,7 @@ static uint32_t allocation_add(struct matching *matching, const struct point *po
 			&(struct point_place){point->time_ns, point->address, point->row, HEAP_POINT_BEGIN});
 	row.flags |= is_nested ? HEAP_NESTED : 0;
 	row.site = matching_site_of(matching, point->block, point->row);
-	born_details(&details, point->block, point->row);
+	born_details(&details, point->block, point->row, point->ordinal);
 	details.previous = row.flags & HEAP_REALLOC ? matching->last_realloc_from[point->thread] : HEAP_NONE;
 	matching->last_realloc_from[point->thread] = HEAP_NONE;
 	/* A resize in place leaves the block in its heap, whichever heap the call names. */
@@ -69,6 +112,14 @@ static uint32_t allocation_add(struct matching *matching, const struct point *po
 	if (stays && map_find(&matching->moved, details.previous))
 		*map_add(&matching->moved, id, &added) = 1;
 	return id;
+}
+
+/* From "two" to "one": the older block ends by a conflict. */
+static void cell_settle(struct matching *matching, struct live_cell *cell)
+{
+	if (cell->other != HEAP_NONE)
+		matching_settle_conflict(matching, cell->other, cell->current);
+	cell->other = HEAP_NONE;
 }
 
 static void point_begin(struct matching *matching, const struct point *point)
@@ -89,10 +140,11 @@ static void point_begin(struct matching *matching, const struct point *point)
 	if (matching->is_annotation)
 		matching_nest_note(matching, point, id, container, enclosing);
 	struct live_cell *cell = live_add(point->live, point->address);
-	if (cell->other != HEAP_NONE)
-		matching_settle_conflict(matching, cell->other, cell->current);
-	cell->other =
-		cell->current != HEAP_NONE && matching_is_live(matching, cell->current) ? cell->current : HEAP_NONE;
+	cell_settle(matching, cell);
+	struct heap_allocation *older = cell->current != HEAP_NONE ? matching_live_row(matching, cell->current) : NULL;
+	cell->other = older ? cell->current : HEAP_NONE;
+	if (older)
+		*matching_end_point(matching, cell->current, older) = point->ordinal;
 	const struct heap_allocation *row = &matching->ring[id % RING_ROWS];
 	if (process->keeps_history)
 		matching->history[id] = (struct history){cell->current, is_nested, row->size_bytes, row->birth_ns};
@@ -101,7 +153,8 @@ static void point_begin(struct matching *matching, const struct point *point)
 	struct pending_free pending;
 	if (cell->other == HEAP_NONE && matching->pending_first < matching->pending_count &&
 	    matching_pending_take(matching, point, &pending)) {
-		matching_allocation_end(matching, id, pending.end, point->time_ns, pending.site, pending.thread);
+		row_end_move(&pending.end, point->time_ns);
+		matching_allocation_end(matching, id, &pending.end);
 		if (!process->keeps_history)
 			live_remove(point->live, cell);
 	}
@@ -116,12 +169,12 @@ static uint32_t point_choose(struct matching *matching, struct live_cell *cell, 
 	if (older == HEAP_NONE)
 		return cell->current;
 	const struct heap_allocation *newer = matching_live_row(matching, cell->current);
-	cell->other = HEAP_NONE;
 	if (newer->thread != point->thread && (uint64_t)point->time_ns - (uint64_t)newer->birth_ns <= STAMP_SLACK_NS) {
+		cell->other = HEAP_NONE;
 		*is_older = true;
 		return older;
 	}
-	matching_settle_conflict(matching, older, cell->current);
+	cell_settle(matching, cell);
 	return cell->current;
 }
 
@@ -144,7 +197,7 @@ static void point_end(struct matching *matching, const struct point *point)
 {
 	struct matching_process *process = &matching->processes[point->process];
 	struct live_cell *cell = live_find(point->live, point->address);
-	unsigned end = born_end(point->block, point->row);
+	enum heap_end end = born_end(point->block, point->row);
 	uint32_t made = *last_alloc(matching, point);
 	struct heap_allocation *row = cell ? matching_live_row(matching, cell->current) : NULL;
 	bool is_measured = born_is_measured(point->block, point->row);
@@ -160,7 +213,9 @@ static void point_end(struct matching *matching, const struct point *point)
 		if (matching_copy_end(matching, point) || may_be_missing)
 			return;
 		if (is_of_folded_parent(matching, point, cell))
-			matching_unknown_free(matching, point->process);
+			matching_unknown_free(
+				matching, point->process,
+				&(struct heap_fault){point->time_ns, point->address, point->ordinal, point->thread});
 		else
 			matching_pending_add(matching, point, end, measure);
 		return;
@@ -179,9 +234,11 @@ static void point_end(struct matching *matching, const struct point *point)
 		matching->last_realloc_from[point->thread] = id;
 	if (end == HEAP_END_REALLOC && row)
 		matching->last_realloc_heap[point->thread] = row->heap;
-	if (row)
-		matching_live_row_end(matching, id, row, end, time_ns,
-				      matching_site_of(matching, point->block, point->row), point->thread);
+	if (row) {
+		struct row_end row_end = point_row_end(matching, point, end);
+		row_end_move(&row_end, time_ns);
+		matching_live_row_end(matching, id, row, &row_end);
+	}
 	if (!is_older && !process->keeps_history)
 		live_remove(point->live, cell);
 	/* A block that grows in place keeps the blocks inside it. */
@@ -227,7 +284,8 @@ static void point_delete(struct matching *matching, const struct point *point)
 static void point_destroy(struct matching *matching, const struct point *point)
 {
 	struct live *live = point->live;
-	uint32_t heap = point->block->heap[point->row], site = matching_site_of(matching, point->block, point->row);
+	uint32_t heap = point->block->heap[point->row];
+	const struct row_end end = point_row_end(matching, point, HEAP_END_DESTROY);
 	if (heap == TRACE_NONE || point->block->flags[point->row] & EVENT_FAILED)
 		return;
 	if (point_function(matching, point) == FUNCTION_OBJECT_DELETE) {
@@ -239,14 +297,12 @@ static void point_destroy(struct matching *matching, const struct point *point)
 		const struct heap_allocation *row = cell->address ? matching_live_row(matching, cell->current) : NULL;
 		if (!row || !is_in_heap(matching, row, cell->current, heap))
 			continue;
-		if (cell->other != HEAP_NONE)
-			matching_settle_conflict(matching, cell->other, cell->current);
-		cell->other = HEAP_NONE;
+		cell_settle(matching, cell);
 		struct point block = *point;
 		uint64_t size_bytes = row->size_bytes;
 		bool has_nested = row->flags & HEAP_HAS_NESTED;
 		block.address = cell->address;
-		matching_allocation_end(matching, cell->current, HEAP_END_DESTROY, point->time_ns, site, point->thread);
+		matching_allocation_end(matching, cell->current, &end);
 		if (has_nested)
 			matching_nested_end(matching, &block, size_bytes);
 	}
@@ -260,11 +316,9 @@ static void live_end(struct matching *matching, struct live *live, int64_t end_n
 		struct live_cell *cell = &live->cells[i];
 		if (!cell->address)
 			continue;
-		if (cell->other != HEAP_NONE)
-			matching_settle_conflict(matching, cell->other, cell->current);
-		cell->other = HEAP_NONE;
-		if (!is_open && matching_is_live(matching, cell->current))
-			matching_allocation_end(matching, cell->current, HEAP_END_EXIT, end_ns, HEAP_NONE, HEAP_NONE);
+		cell_settle(matching, cell);
+		if (!is_open)
+			matching_eventless_end(matching, cell->current, HEAP_END_EXIT, end_ns);
 	}
 }
 
@@ -321,10 +375,12 @@ static struct live *live_of(const struct matching *matching, const struct point 
 	return &matching->annotated[heap < known ? heap : known + point->process];
 }
 
-static void matching_point(struct matching *matching, const struct trace_block *block, const struct point_place *at)
+static void matching_point(struct matching *matching, const struct trace_block *block, const struct point_place *at,
+			   uint32_t ordinal)
 {
-	struct point point = {at->time_ns,   0,     NULL,   matching->table->dictionary->threads[block->thread].process,
-			      block->thread, block, at->row};
+	struct point point = {
+		at->time_ns,   0,     NULL,    matching->table->dictionary->threads[block->thread].process,
+		block->thread, block, at->row, ordinal};
 	if (at->time_ns >= matching->next_lifecycle_ns)
 		matching_advance(matching, at->time_ns);
 	if (at->time_ns > matching->table->duration_ns)
@@ -347,50 +403,50 @@ static void matching_point(struct matching *matching, const struct trace_block *
 	}
 }
 
-/* ---- event blocks that were matched by themselves ---- */
+/* ---- runs with a block match ---- */
 
 /* Prefetch: the ended blocks were allocated long ago and lie anywhere in memory. */
-static void plain_expect(const struct matching *matching, const struct block_match *within, uint32_t i)
+static void plain_expect(const struct matching *matching, const struct block_match *match, uint32_t i)
 {
-	const struct block_match_end *ends = &within->ends[i];
-	if (i + 2 * AHEAD < within->end_count && ends[2 * AHEAD].id < matching->written)
+	const struct block_match_end *ends = &match->ends[i];
+	if (i + 2 * AHEAD < match->end_count && ends[2 * AHEAD].id < matching->written)
 		survivors_expect(matching->survivors, ends[2 * AHEAD].id);
-	if (i + AHEAD < within->end_count && ends[AHEAD].id < matching->written)
+	if (i + AHEAD < match->end_count && ends[AHEAD].id < matching->written)
 		survivors_expect_more(matching->survivors, ends[AHEAD].id);
 }
 
 /* Find the allocations that the event block ends. Return false if one is not live, or shares its address. */
-static bool plain_find_ends(struct matching *matching, const struct live *live, struct block_match *within)
+static bool plain_find_ends(struct matching *matching, const struct live *live, struct block_match *match)
 {
-	struct block_match_end *ends = within->ends;
-	for (uint32_t i = 0; i < within->end_count; i++) {
-		if (i + AHEAD < within->end_count)
+	struct block_match_end *ends = match->ends;
+	for (uint32_t i = 0; i < match->end_count; i++) {
+		if (i + AHEAD < match->end_count)
 			live_expect(live, ends[i + AHEAD].address);
 		const struct live_cell *cell = live_find(live, ends[i].address);
 		if (!cell || cell->other != HEAP_NONE)
 			return false;
 		ends[i].id = cell->current;
 	}
-	for (uint32_t i = 0; i < within->end_count; i++) {
-		plain_expect(matching, within, i);
+	for (uint32_t i = 0; i < match->end_count; i++) {
+		plain_expect(matching, match, i);
 		if (!matching_is_live(matching, ends[i].id))
 			return false;
 	}
 	return true;
 }
 
-static bool plain_is_fresh(const struct live *live, const struct block_match *within)
+static bool plain_is_fresh(const struct live *live, const struct block_match *match)
 {
-	for (uint32_t i = 0; i < within->fresh_count; i++) {
-		if (i + AHEAD < within->fresh_count)
-			live_expect(live, within->fresh[i + AHEAD]);
-		if (live_find(live, within->fresh[i]))
+	for (uint32_t i = 0; i < match->fresh_count; i++) {
+		if (i + AHEAD < match->fresh_count)
+			live_expect(live, match->fresh[i + AHEAD]);
+		if (live_find(live, match->fresh[i]))
 			return false;
 	}
 	return true;
 }
 
-/* Return whether the run may be matched apart, judged before its points. */
+/* Return whether the run may be plain, judged before its points. */
 static bool run_may_be_plain(struct matching *matching, const struct heap_run *run)
 {
 	const struct matching_process *process =
@@ -401,83 +457,83 @@ static bool run_may_be_plain(struct matching *matching, const struct heap_run *r
 		return false;
 	if (first_ns >= matching->next_lifecycle_ns)
 		matching_advance(matching, first_ns);
-	matching_pending_expire(matching, first_ns);
 	return !matching->pending_count && last_ns < matching->next_lifecycle_ns;
 }
 
-/* Return whether the run's local match is the whole truth; its ends are found then. */
+/* Return whether the run is plain. If so, the allocations that it ends are found. */
 static bool run_is_plain(struct matching *matching, const struct heap_run *run)
 {
 	const struct live *live =
 		&matching->processes[matching->table->dictionary->threads[run->block->thread].process].live;
-	return run->within->is_plain && plain_find_ends(matching, live, run->within) &&
-	       plain_is_fresh(live, run->within);
+	return run->match->is_plain && plain_find_ends(matching, live, run->match) && plain_is_fresh(live, run->match);
 }
 
-static void plain_end(struct matching *matching, struct block_match *within, uint32_t thread)
+static void plain_end(struct matching *matching, struct block_match *match, uint32_t thread)
 {
 	struct live *live = &matching->processes[matching->table->dictionary->threads[thread].process].live;
-	for (uint32_t i = 0; i < within->end_count; i++) {
-		const struct block_match_end *end = &within->ends[i];
-		if (i + AHEAD < within->end_count)
+	for (uint32_t i = 0; i < match->end_count; i++) {
+		const struct block_match_end *end = &match->ends[i];
+		if (i + AHEAD < match->end_count)
 			live_expect(live, end[AHEAD].address);
-		plain_expect(matching, within, i);
+		plain_expect(matching, match, i);
 		struct heap_allocation *row = matching_live_row(matching, end->id);
 		if (!end->place && end->end == HEAP_END_FREE && end->id == matching->last_alloc[thread][0])
 			row->flags |= HEAP_TEMPORARY;
-		within->changes[end->place] = 0 - (uint64_t)row->size_bytes;
-		within->sum_bytes -= row->size_bytes;
-		matching_row_end(matching, end->id, row, end->end, end->time_ns, within->site_ids[end->site], thread);
+		match->changes[end->place] = 0 - (uint64_t)row->size_bytes;
+		match->sum_bytes -= row->size_bytes;
+		matching_row_end(matching, end->id, row,
+				 &(struct row_end){end->time_ns, match->site_ids[end->site], thread,
+						   match->first_point + end->place, end->end});
 		live_remove(live, live_find(live, end->address));
 	}
 }
 
-static uint32_t taken_id(const struct block_match *within, uint32_t from, uint32_t first)
+static uint32_t taken_id(const struct block_match *match, uint32_t from, uint32_t first)
 {
-	return from < WITHIN_END ? first + from : within->ends[from - WITHIN_END].id;
+	return from < BLOCK_MATCH_END ? first + from : match->ends[from - BLOCK_MATCH_END].id;
 }
 
 /* Set the blocks that reallocs took. Other threads' points may lie between the two of one realloc. */
-static void plain_take(const struct block_match *within, uint32_t first, uint32_t *last_realloc_from)
+static void plain_take(const struct block_match *match, uint32_t first, uint32_t *last_realloc_from)
 {
-	if (within->takes_before)
-		within->details[0].previous = *last_realloc_from;
-	for (uint32_t i = 0; i < within->taken_count; i++)
-		within->details[within->taken[i].row].previous = taken_id(within, within->taken[i].from, first);
-	if (within->last_realloc_from != HEAP_NONE)
-		*last_realloc_from = taken_id(within, within->last_realloc_from, first);
-	else if (within->count)
+	if (match->takes_before)
+		match->details[0].previous = *last_realloc_from;
+	for (uint32_t i = 0; i < match->taken_count; i++)
+		match->details[match->taken[i].row].previous = taken_id(match, match->taken[i].from, first);
+	if (match->last_realloc_from != HEAP_NONE)
+		*last_realloc_from = taken_id(match, match->last_realloc_from, first);
+	else if (match->count)
 		*last_realloc_from = HEAP_NONE;
 }
 
 /* Add the blocks that begin in the run and live on. */
-static void plain_begin(struct matching *matching, const struct block_match *within, uint32_t first, uint32_t thread)
+static void plain_begin(struct matching *matching, const struct block_match *match, uint32_t first, uint32_t thread)
 {
 	uint32_t process = matching->table->dictionary->threads[thread].process;
 	struct live *live = &matching->processes[process].live;
-	for (uint32_t i = 0; i < within->open_count; i++) {
-		uint32_t row = within->open[i];
-		if (i + AHEAD < within->open_count)
-			live_expect(live, within->details[within->open[i + AHEAD]].address);
-		struct heap_allocation allocation = within->rows[row];
-		allocation.site = within->site_ids[allocation.site];
-		live_add(live, within->details[row].address)->current = first + row;
-		survivors_add(matching->survivors, first + row, &allocation);
+	for (uint32_t i = 0; i < match->open_count; i++) {
+		uint32_t row = match->open[i];
+		if (i + AHEAD < match->open_count)
+			live_expect(live, match->details[match->open[i + AHEAD]].address);
+		struct heap_allocation allocation = match->rows[row];
+		allocation.site = match->site_ids[allocation.site];
+		live_add(live, match->details[row].address)->current = first + row;
+		survivors_add(matching->survivors, first + row, &allocation, HEAP_NONE);
 	}
-	matching->table->processes[process].live_count += within->open_count;
-	matching->table->processes[process].live_bytes += within->open_bytes;
+	matching->table->processes[process].live_count += match->open_count;
+	matching->table->processes[process].live_bytes += match->open_bytes;
 }
 
 /* Change the level by the run. The changes are added one by one only if the peak may be exceeded. */
-static void plain_level(struct level *level, const struct block_match *within, const struct heap_run *run)
+static void plain_level(struct level *level, const struct block_match *match, const struct heap_run *run)
 {
 	int64_t first_ns = run->places[0].time_ns;
-	if (level->live_bytes + within->most_bytes > level->peak.bytes) {
+	if (level->live_bytes + match->most_bytes > level->peak.bytes) {
 		for (uint32_t i = 0; i < run->count; i++)
-			level_change(level, run->places[i].time_ns, within->changes[i]);
+			level_change(level, run->places[i].time_ns, match->changes[i]);
 		return;
 	}
-	level_change(level, first_ns, within->sum_bytes);
+	level_change(level, first_ns, match->sum_bytes);
 	level->time_ns = run->places[run->count - 1].time_ns;
 }
 
@@ -497,28 +553,29 @@ static void block_match_sum_add(struct heap_numbers *numbers, const struct block
 static void matching_plain(struct matching *matching, const struct heap_run *run)
 {
 	struct heap_table *table = matching->table;
-	struct block_match *within = run->within;
+	struct block_match *match = run->match;
 	uint32_t thread = run->block->thread;
 	int64_t last_ns = run->places[run->count - 1].time_ns;
 	while (matching->written < table->count)
 		matching_ring_write(matching);
+	match->first_point = (uint32_t)matching->done;
 	uint32_t first = table->count;
-	for (uint32_t i = 0; i < within->site_count; i++) {
-		uint32_t site = within->site_ids[i] = matching_site(matching, within->sites[i]);
-		block_match_sum_add(&table->sums.numbers[site], &within->sums[i]);
-		if (within->sums[i].count)
+	for (uint32_t i = 0; i < match->site_count; i++) {
+		uint32_t site = match->site_ids[i] = matching_site(matching, match->sites[i]);
+		block_match_sum_add(&table->sums.numbers[site], &match->sums[i]);
+		if (match->sums[i].count)
 			matching_site_use(matching, site, thread);
 	}
-	plain_end(matching, within, thread);
-	plain_take(within, first, &matching->last_realloc_from[thread]);
-	plain_begin(matching, within, first, thread);
-	plain_level(&matching->level, within, run);
-	matching->last_alloc[thread][0] = within->last_alloc == HEAP_NONE ? HEAP_NONE : first + within->last_alloc;
+	plain_end(matching, match, thread);
+	plain_take(match, first, &matching->last_realloc_from[thread]);
+	plain_begin(matching, match, first, thread);
+	plain_level(&matching->level, match, run);
+	matching->last_alloc[thread][0] = match->last_alloc == HEAP_NONE ? HEAP_NONE : first + match->last_alloc;
 	table->duration_ns = last_ns > table->duration_ns ? last_ns : table->duration_ns;
-	table->count += within->count;
+	table->count += match->count;
 	matching->written = table->count;
 	survivors_complete(matching->survivors, matching->written);
-	packing_add_within(matching->packing, within);
+	packing_add_match(matching->packing, match);
 }
 
 /* Return the survivor that a point ends, if its cell exists; otherwise -1. */
@@ -543,22 +600,22 @@ static void points_expect(const struct matching *matching, const struct live *li
 		survivors_expect_more(matching->survivors, (uint32_t)id);
 }
 
-/* Match it apart, if that can be. A short one is not worth while unless it has been looked at already. */
-static bool run_apart(struct matching *matching, struct heap_run *run)
+/* Match the run as a whole and return true, if it is plain. A short run gets no block match of its own. */
+static bool run_match_whole(struct matching *matching, struct heap_run *run)
 {
-	if ((!run->within && run->count < MATCHING_APART_MIN) || !run_may_be_plain(matching, run))
+	if ((!run->match && run->count < BLOCK_MATCH_MIN) || !run_may_be_plain(matching, run))
 		return false;
-	if (run->within) {
+	if (run->match) {
 		heap_stream_keep(matching->stream);
 	} else {
-		run->within = heap_stream_take(matching->stream);
-		block_match_make(run->within, run->block, run->places, run->count);
+		run->match = heap_stream_take(matching->stream);
+		block_match_make(run->match, run->block, run->places, run->count);
 	}
 	bool is_plain = run_is_plain(matching, run);
 	if (is_plain)
 		matching_plain(matching, run);
 	else
-		heap_stream_give_back(matching->stream, run->within);
+		heap_stream_give_back(matching->stream, run->match);
 	return is_plain;
 }
 
@@ -570,24 +627,55 @@ static uint32_t run_by_points(struct matching *matching, const struct heap_run *
 	uint32_t i = 0;
 	for (; i < run->count && run->places[i].time_ns <= matching->until_ns; i++) {
 		points_expect(matching, live, &run->places[i], run->known - i);
-		matching_point(matching, run->block, &run->places[i]);
+		matching_point(matching, run->block, &run->places[i], (uint32_t)matching->done + i);
 	}
 	return i;
 }
 
 bool matching_waits(const struct matching *matching, const struct heap_run *run)
 {
-	return !matching->is_by_points && run->count >= MATCHING_APART_MIN &&
+	return !matching->is_by_points && run->count >= BLOCK_MATCH_MIN &&
 	       run->places[run->count - 1].time_ns > matching->until_ns;
 }
 
-void matching_run(struct matching *matching, struct heap_run run)
+/* Note the instants that have several points. */
+static void instants_note(struct matching *matching, const struct heap_run *run, uint32_t count)
+{
+	struct heap_table *table = matching->table;
+	for (uint32_t i = 0; i < (run->is_crowded ? count : 1); i++) {
+		uint32_t ordinal = (uint32_t)matching->done + i;
+		struct heap_instant *last = table->instant_count ? &table->instants[table->instant_count - 1] : NULL;
+		if (!ordinal || run->places[i].time_ns != matching->instant_ns) {
+			matching->instant_ns = run->places[i].time_ns;
+		} else if (last && last->first_point + last->point_count == ordinal) {
+			last->point_count++;
+		} else {
+			memory_grow(table->instants, table->instant_count, matching->instant_capacity);
+			table->instants[table->instant_count++] = (struct heap_instant){ordinal - 1, 2};
+		}
+	}
+	matching->instant_ns = run->places[count - 1].time_ns;
+}
+
+/* Note the times of the points that are asked for. */
+static void times_note(struct matching *matching, const struct heap_run *run, uint32_t count)
+{
+	uint32_t first = (uint32_t)matching->done, known = heap_time_count(first);
+	for (uint32_t i = known * HEAP_POINTS_PER_TIME - first; i < count; i += HEAP_POINTS_PER_TIME) {
+		memory_grow(matching->table->point_times, known, matching->time_capacity);
+		matching->table->point_times[known++] = run->places[i].time_ns;
+	}
+}
+
+uint32_t matching_run(struct matching *matching, struct heap_run run)
 {
 	struct heap_passed *passed = &matching->passed;
 	uint32_t thread = run.block->thread,
-		 done = run_apart(matching, &run) ? run.count : run_by_points(matching, &run);
+		 done = run_match_whole(matching, &run) ? run.count : run_by_points(matching, &run);
 	if (!done)
-		return;
+		return 0;
+	instants_note(matching, &run, done);
+	times_note(matching, &run, done);
 	passed->positions[thread] =
 		(struct heap_position){run.at.block + (done == run.known), done == run.known ? 0 : run.at.place + done};
 	/* A thread may have gone back in time. */
@@ -595,4 +683,5 @@ void matching_run(struct matching *matching, struct heap_run run)
 		passed->time_ns = run.places[done - 1].time_ns;
 		passed->thread = thread;
 	}
+	return done;
 }

@@ -17,10 +17,11 @@ void matching_ring_write(struct matching *matching)
 	assert(left > 0);
 	uint32_t count = left < room ? left : room;
 	const struct heap_allocation *rows = &matching->ring[first % RING_ROWS];
-	packing_add(matching->packing, rows, &matching->ring_details[first % RING_ROWS], count);
+	const struct heap_details *details = &matching->ring_details[first % RING_ROWS];
+	packing_add(matching->packing, rows, details, count);
 	for (uint32_t i = 0; i < count; i++)
 		if (rows[i].end == HEAP_END_OPEN)
-			survivors_add(matching->survivors, first + i, &rows[i]);
+			survivors_add(matching->survivors, first + i, &rows[i], details[i].end_point);
 	matching->written += count;
 	survivors_complete(matching->survivors, matching->written);
 }
@@ -93,45 +94,60 @@ uint32_t matching_row_add(struct matching *matching, const struct heap_allocatio
 	return id;
 }
 
-/* End a live row without a word to the level. thread: that did it, or HEAP_NONE. */
-void matching_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, unsigned end,
-		      int64_t time_ns, uint32_t site, uint32_t thread)
+/* End a live row without a word to the level. */
+void matching_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, const struct row_end *end)
 {
-	assert(row->end == HEAP_END_OPEN && end < HEAP_END_OPEN);
+	assert(row->end == HEAP_END_OPEN && end->end < HEAP_END_OPEN);
 	struct heap_process *process = &matching->table->processes[matching_process_of(matching, row)];
 	struct heap_weight weight = heap_weigh(matching->table, row);
 	uint64_t size_bytes = row->size_bytes; /* before what is in the same word is written */
-	row->end = (uint8_t)end;
-	row->end_ns = time_ns > row->birth_ns ? time_ns : row->birth_ns;
-	row->end_site = site;
+	row->end = end->end;
+	row->end_ns = end->time_ns > row->birth_ns ? end->time_ns : row->birth_ns;
+	*matching_end_point(matching, id, row) = row->end_ns == end->time_ns ? end->point : HEAP_NONE;
+	row->end_site = end->site;
 	if (!(row->flags & HEAP_NESTED))
-		numbers_end(&matching->table->sums.numbers[row->site], size_bytes, end, row->flags);
-	if (end != HEAP_END_EXIT && !(row->flags & HEAP_NESTED)) {
+		numbers_end(&matching->table->sums.numbers[row->site], size_bytes, end->end, row->flags);
+	if (end->end != HEAP_END_EXIT && !(row->flags & HEAP_NESTED)) {
 		process->live_count -= weight.count;
 		process->live_bytes -= weight.bytes;
 	}
 	if (id >= matching->written) {
-		matching->ring_details[id % RING_ROWS].end_thread = thread;
+		matching->ring_details[id % RING_ROWS].end_thread = end->thread;
 		return;
 	}
-	survivor_of(row)->end_thread = thread;
+	survivor_of(row)->end_thread = end->thread;
 	survivors_end(matching->survivors, id);
 }
 
 /* End a live row, and change the level. */
-void matching_live_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, unsigned end,
-			   int64_t time_ns, uint32_t site, uint32_t thread)
+void matching_live_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row,
+			   const struct row_end *end)
 {
 	if (!(row->flags & HEAP_NESTED))
-		level_change(&matching->level, time_ns > row->birth_ns ? time_ns : row->birth_ns,
+		level_change(&matching->level, end->time_ns > row->birth_ns ? end->time_ns : row->birth_ns,
 			     0 - heap_weigh(matching->table, row).bytes);
-	matching_row_end(matching, id, row, end, time_ns, site, thread);
+	matching_row_end(matching, id, row, end);
 }
 
-void matching_allocation_end(struct matching *matching, uint32_t id, unsigned end, int64_t time_ns, uint32_t site,
-			     uint32_t thread)
+void matching_allocation_end(struct matching *matching, uint32_t id, const struct row_end *end)
 {
 	struct heap_allocation *row = matching_live_row(matching, id);
 	if (row)
-		matching_live_row_end(matching, id, row, end, time_ns, site, thread);
+		matching_live_row_end(matching, id, row, end);
+}
+
+uint32_t *matching_end_point(struct matching *matching, uint32_t id, struct heap_allocation *row)
+{
+	return id >= matching->written ? &matching->ring_details[id % RING_ROWS].end_point
+				       : &survivor_of(row)->end_point;
+}
+
+void matching_eventless_end(struct matching *matching, uint32_t id, enum heap_end end, int64_t time_ns)
+{
+	matching_allocation_end(matching, id,
+				&(struct row_end){.time_ns = time_ns,
+						  .site = HEAP_NONE,
+						  .thread = HEAP_NONE,
+						  .point = HEAP_NONE,
+						  .end = (uint8_t)end});
 }

@@ -68,12 +68,12 @@ static bool pending_is_valid(const struct matching *matching)
 		return false;
 	for (size_t i = matching->pending_first; i < matching->pending_count; i++) {
 		const struct pending_free *pending = &matching->pending[i];
-		if (pending->time_ns == INT64_MIN)
+		if (pending->end.time_ns == INT64_MIN)
 			continue;
-		if (pending->time_ns < before_ns || pending->process >= matching->known.processes ||
-		    pending->thread >= matching->known.threads)
+		if (pending->end.time_ns < before_ns || pending->process >= matching->known.processes ||
+		    pending->end.thread >= matching->known.threads)
 			return false;
-		before_ns = pending->time_ns;
+		before_ns = pending->end.time_ns;
 	}
 	return true;
 }

@@ -19,12 +19,13 @@
 struct trace_block;
 struct trace_gap;
 
-enum {
-	STAMP_SLACK_NS = 1000,
-	RING_ROWS = 1 << 14,
-	MATCHING_APART_MIN = 256 /* the least points of a run that is worth matching apart */
-};
+enum { STAMP_SLACK_NS = 1000, RING_ROWS = 1 << 14 };
 _Static_assert(RING_ROWS % PACK_ROWS == 0, "the ring consists of groups");
+/* The least points of a run that is worth a block match. UINT32_MAX: isolated event blocks have none, either. Tests set
+   it. */
+#ifndef BLOCK_MATCH_MIN
+#define BLOCK_MATCH_MIN 256u
+#endif
 #define COPY_BIT 0x80000000u /* in a cell or in `before`: an index in copies, not in the table */
 #define INHERITED_UNKNOWN (TRACE_NONE - 1)
 
@@ -34,18 +35,23 @@ struct copy {
 	uint32_t original;
 };
 
+/* The end of a row. */
+struct row_end {
+	int64_t time_ns;
+	uint32_t site, thread, point; /* that ended it, or HEAP_NONE */
+	uint8_t end;                  /* enum heap_end */
+};
+
 /* An end of an address that was not live. */
 struct pending_free {
-	int64_t time_ns;
+	struct row_end end; /* its time is INT64_MIN once it is taken */
 	uint64_t address;
-	uint32_t process, thread;
-	uint32_t annotated; /* TRACE_NONE, or the index in matching->annotated of the table for the address */
-	uint32_t site;
+	uint32_t process;
+	uint32_t annotated;     /* TRACE_NONE, or the index in matching->annotated of the table for the address */
 	uint64_t earlier_bytes; /* the size of an earlier block that it may end; 0: it cannot end one */
 	/* when the address's end before it was over, also of an earlier block; INT64_MIN: none */
 	int64_t before_ns;
 	uint32_t heap;
-	uint8_t end;
 };
 
 /** The state of a process. */
@@ -137,11 +143,13 @@ struct matching {
 	uint32_t start_count, end_count, next_start, next_end;
 	int64_t next_lifecycle_ns; /* no process begins or ends before it */
 	int64_t until_ns;          /* later points are not matched yet */
-	bool is_by_points;         /* no points are matched apart */
+	bool is_by_points;         /* no run gets a block match */
 	bool has_objects;          /* there are heap objects */
 	const struct trace_gap **gaps;
 	struct level level;
-	uint64_t done, told;    /* points matched so far, and their number at the last call of progress */
+	uint64_t done, told; /* points matched so far, and their number at the last call of progress */
+	int64_t instant_ns;  /* of the last point */
+	size_t instant_capacity, time_capacity, fault_capacity;
 	bool *is_annotation;    /* by entry: its blocks belong to an annotated heap; NULL: no entry is */
 	struct live *annotated; /* by heap, then by process for heaps that are unknown */
 	uint32_t *inherited;    /* by heap: its parent's heap, TRACE_NONE: none, INHERITED_UNKNOWN: not searched for */
@@ -156,7 +164,7 @@ struct point {
 	struct live *live; /* the table for blocks of its kind */
 	uint32_t process, thread;
 	const struct trace_block *block;
-	uint32_t row;
+	uint32_t row, ordinal;
 };
 
 /* ---- the peak ---- */
@@ -214,6 +222,23 @@ uint32_t matching_site(struct matching *matching, struct heap_site site);
 /** Return the number of a point's site. */
 uint32_t matching_site_of(struct matching *matching, const struct trace_block *block, uint32_t row);
 
+/** Move an end to another time, at which it has no point. */
+static inline void row_end_move(struct row_end *end, int64_t time_ns)
+{
+	end->point = time_ns == end->time_ns ? end->point : HEAP_NONE;
+	end->time_ns = time_ns;
+}
+
+/** Return the end that a point is. */
+static inline struct row_end point_row_end(struct matching *matching, const struct point *point, enum heap_end end)
+{
+	return (struct row_end){.time_ns = point->time_ns,
+				.site = matching_site_of(matching, point->block, point->row),
+				.thread = point->thread,
+				.point = point->ordinal,
+				.end = (uint8_t)end};
+}
+
 /** Note that a thread allocated at the site. */
 void matching_site_use(struct matching *matching, uint32_t site, uint32_t thread);
 
@@ -221,16 +246,18 @@ void matching_site_use(struct matching *matching, uint32_t site, uint32_t thread
 uint32_t matching_row_add(struct matching *matching, const struct heap_allocation *row,
 			  const struct heap_details *details);
 
-/** End a live row without a change of the level. thread: that ended it, or HEAP_NONE. */
-void matching_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, unsigned end,
-		      int64_t time_ns, uint32_t site, uint32_t thread);
+/** End a live row without a change of the level. */
+void matching_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, const struct row_end *end);
 
 /** As matching_row_end(), and change the level. */
-void matching_live_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, unsigned end,
-			   int64_t time_ns, uint32_t site, uint32_t thread);
+void matching_live_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row,
+			   const struct row_end *end);
 /** As matching_live_row_end(), if the allocation is live. */
-void matching_allocation_end(struct matching *matching, uint32_t id, unsigned end, int64_t time_ns, uint32_t site,
-			     uint32_t thread);
+void matching_allocation_end(struct matching *matching, uint32_t id, const struct row_end *end);
+/** Return the place of a live row's end_point. Of a row over which another one began it is that beginning. */
+uint32_t *matching_end_point(struct matching *matching, uint32_t id, struct heap_allocation *row);
+/** As matching_allocation_end(), of an end without an event. */
+void matching_eventless_end(struct matching *matching, uint32_t id, enum heap_end end, int64_t time_ns);
 
 /* ---- contradictions (match/match_late_frees.c) ---- */
 
@@ -247,11 +274,12 @@ void matching_settle_conflict(struct matching *matching, uint32_t older, uint32_
 /** Return the measure of an end; bytes is 0 unless earlier blocks are being found. */
 struct measure matching_measure(struct matching *matching, const struct point *point);
 
-/** Count a free of a block that nobody saw begin. */
-void matching_unknown_free(struct matching *matching, uint32_t process);
+/** Count and note a free of a block that nobody saw begin. */
+void matching_unknown_free(struct matching *matching, uint32_t process, const struct heap_fault *fault);
 
 /** Keep an end of an address that is not live until its Begin comes. */
-void matching_pending_add(struct matching *matching, const struct point *point, unsigned end, struct measure measure);
+void matching_pending_add(struct matching *matching, const struct point *point, enum heap_end end,
+			  struct measure measure);
 
 /** Take the pending end, stamped a little too early, of the block that begins at this point. Return `taken`, or NULL if
     there is none. */
@@ -285,12 +313,12 @@ void matching_nested_end(struct matching *matching, const struct point *point, u
 
 /* ---- points (match/match_points.c) ---- */
 
-/** Return whether the points shall wait for the next increment: they continue behind this one's end, and may then be
-    matched apart. */
+/** Return whether the run shall wait for the next increment: it continues behind this one's end, and may be plain as a
+    whole. */
 bool matching_waits(const struct matching *matching, const struct heap_run *run);
 
-/** Match the next points of one thread. */
-void matching_run(struct matching *matching, struct heap_run run);
+/** Match the next points of one thread. Return how many were matched. */
+uint32_t matching_run(struct matching *matching, struct heap_run run);
 
 /** Handle the forks and ends of processes before a point of this time. */
 void matching_advance(struct matching *matching, int64_t time_ns);

@@ -5,8 +5,8 @@
 
 #include "query/filter.h"
 
-/** Set the members of a moment behind its position: read the points of its nanosecond, and if it lies between them,
-    find the allocations. No effect unless it is asked for. Return 0, or a negative errno with the reason in `diag`. */
-int heap_moment_find(struct heap_moment *moment, const struct heap_table *table, struct diag *diag);
+/** Set the members of a moment behind its position: find the allocations that begin or end in its nanosecond, behind
+    it. No effect unless it is asked for. */
+void heap_moment_find(struct heap_moment *moment, const struct heap_table *table);
 
 #endif

@@ -22,7 +22,7 @@ enum { TASKS_MAX = 6 };
 
 struct packing_task {
 	struct worker_task task;
-	struct block_match *local;
+	struct block_match *match;
 	uint32_t first, head; /* number of the first row; rows before the first whole group */
 	struct groups_packed packed;
 };
@@ -70,15 +70,19 @@ static void rows_gather(struct packing *packing, const struct heap_allocation *r
 static void task_run(void *context)
 {
 	struct packing_task *task = context;
-	struct block_match *local = task->local;
+	struct block_match *match = task->match;
 	groups_packed_clear(&task->packed);
-	for (uint32_t i = 0; i < local->count; i++) {
-		struct heap_allocation *row = &local->rows[i];
-		row->site = local->site_ids[row->site];
-		row->end_site = row->end_site == HEAP_NONE ? HEAP_NONE : local->site_ids[row->end_site];
+	for (uint32_t i = 0; i < match->count; i++) {
+		struct heap_allocation *row = &match->rows[i];
+		struct heap_details *details = &match->details[i];
+		row->site = match->site_ids[row->site];
+		row->end_site = row->end_site == HEAP_NONE ? HEAP_NONE : match->site_ids[row->end_site];
+		details->birth_point += match->first_point;
+		details->end_point =
+			details->end_point == HEAP_NONE ? HEAP_NONE : match->first_point + details->end_point;
 	}
-	for (uint32_t i = task->head; i + PACK_ROWS <= local->count; i += PACK_ROWS)
-		groups_pack(&task->packed, &local->rows[i], &local->details[i], task->first + i, PACK_ROWS);
+	for (uint32_t i = task->head; i + PACK_ROWS <= match->count; i += PACK_ROWS)
+		groups_pack(&task->packed, &match->rows[i], &match->details[i], task->first + i, PACK_ROWS);
 }
 
 /* Move the oldest task's packed rows to the groups. */
@@ -86,29 +90,29 @@ static void task_collect(struct packing *packing)
 {
 	assert(packing->task_count > 0 && packing->stream);
 	struct packing_task *task = &packing->tasks[packing->first_task];
-	struct block_match *local = task->local;
+	struct block_match *match = task->match;
 	worker_pool_wait(heap_stream_pool(packing->stream), &task->task);
 	uint32_t tail = task->head + task->packed.count * PACK_ROWS;
-	rows_gather(packing, local->rows, local->details, task->head);
+	rows_gather(packing, match->rows, match->details, task->head);
 	groups_append(packing->groups, &task->packed);
-	rows_gather(packing, &local->rows[tail], &local->details[tail], local->count - tail);
-	heap_stream_give_back(packing->stream, local);
+	rows_gather(packing, &match->rows[tail], &match->details[tail], match->count - tail);
+	heap_stream_give_back(packing->stream, match);
 	packing->first_task = (packing->first_task + 1) % TASKS_MAX;
 	packing->task_count--;
 }
 
-void packing_add_within(struct packing *packing, struct block_match *local)
+void packing_add_match(struct packing *packing, struct block_match *match)
 {
-	assert(packing->stream && local->is_plain);
+	assert(packing->stream && match->is_plain);
 	if (packing->task_count == TASKS_MAX)
 		task_collect(packing);
 	struct packing_task *task = &packing->tasks[(packing->first_task + packing->task_count++) % TASKS_MAX];
 	uint32_t head = (PACK_ROWS - packing->next % PACK_ROWS) % PACK_ROWS;
 	task->task = (struct worker_task){.run = task_run, .context = task};
-	task->local = local;
+	task->match = match;
 	task->first = packing->next;
-	task->head = head < local->count ? head : local->count;
-	packing->next += local->count;
+	task->head = head < match->count ? head : match->count;
+	packing->next += match->count;
 	worker_pool_give(heap_stream_pool(packing->stream), &task->task);
 }
 

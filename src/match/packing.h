@@ -18,8 +18,8 @@ void packing_follow(struct packing *packing, struct heap_stream *stream);
 void packing_add(struct packing *packing, const struct heap_allocation *rows, const struct heap_details *details,
 		 uint32_t count);
 
-/** Add the rows of an event block, whose site_ids are set. The block returns to the stream later. */
-void packing_add_within(struct packing *packing, struct block_match *local);
+/** Add the rows of an event block, whose site_ids and first_point are set. The block returns to the stream later. */
+void packing_add_match(struct packing *packing, struct block_match *match);
 
 /** Bring everything that was added into the groups, the last of which may be short. */
 void packing_finish(struct packing *packing);

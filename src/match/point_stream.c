@@ -56,6 +56,7 @@ struct reader {
 	struct point_place *places, *scratch;
 	size_t capacity;
 	uint32_t place_count;
+	bool is_crowded; /* two places have one time */
 	struct reader *next_free;
 	/* Work for another thread. */
 	struct worker_task task;
@@ -63,8 +64,8 @@ struct reader {
 	uint32_t block_number;
 	int error;
 	struct diag diag;
-	/* The local match of the block, or NULL. */
-	struct block_match *within;
+	/* Of an isolated block, else NULL. */
+	struct block_match *match;
 };
 
 struct heap_stream {
@@ -80,8 +81,8 @@ struct heap_stream {
 	/* by block: it is all in the range, and no other thread has points between its first and its last one; or
 	   NULL */
 	bool *is_isolated;
-	struct block_match **withins; /* unused ones */
-	size_t block_match_count, block_match_capacity;
+	struct block_match **free_matches; /* unused ones */
+	size_t free_match_count, free_match_capacity;
 	struct reader *free_readers;
 	uint32_t ahead_count;
 	struct worker_pool *pool;
@@ -185,7 +186,7 @@ uint64_t heap_stream_skipped(const struct heap_stream *stream)
 	return stream->skipped;
 }
 
-/* ---- event blocks that can be matched apart ---- */
+/* ---- isolated event blocks ---- */
 
 struct bounds {
 	int64_t first_ns, last_ns;
@@ -224,7 +225,7 @@ static bool is_behind_all_passed(const struct heap_stream *stream, const struct 
 		      : at->first_ns >= stream->from_ns;
 }
 
-static void stream_find_alone(struct heap_stream *stream)
+static void stream_find_isolated(struct heap_stream *stream)
 {
 	uint32_t count = 0;
 	struct bounds *bounds = memory_zeroed(stream_block_count(stream), sizeof(*bounds));
@@ -279,7 +280,7 @@ int64_t heap_stream_cut(const struct trace *trace, const struct heap_passed *pas
 	/* Later blocks count as well: a thread may go back from there. */
 	struct heap_stream all = {.trace = trace, .passed = passed};
 	stream_make_lanes(&all, INT64_MAX);
-	stream_find_alone(&all);
+	stream_find_isolated(&all);
 	for (int64_t before_ns = INT64_MAX; before_ns != until_ns;) {
 		before_ns = until_ns;
 		for (uint32_t i = 0; i < all.lane_count; i++)
@@ -291,25 +292,25 @@ int64_t heap_stream_cut(const struct trace *trace, const struct heap_passed *pas
 
 struct block_match *heap_stream_take(struct heap_stream *stream)
 {
-	return stream->block_match_count ? stream->withins[--stream->block_match_count]
-					 : memory_zeroed(1, sizeof(struct block_match));
+	return stream->free_match_count ? stream->free_matches[--stream->free_match_count]
+					: memory_zeroed(1, sizeof(struct block_match));
 }
 
 struct block_match *heap_stream_keep(struct heap_stream *stream)
 {
 	assert(stream->heap_count > 0 && stream->heap[0]->reader);
 	struct reader *reader = stream->heap[0]->reader;
-	struct block_match *within = reader->within;
-	reader->within = NULL;
-	return within;
+	struct block_match *match = reader->match;
+	reader->match = NULL;
+	return match;
 }
 
-void heap_stream_give_back(struct heap_stream *stream, struct block_match *within)
+void heap_stream_give_back(struct heap_stream *stream, struct block_match *match)
 {
-	if (!within)
+	if (!match)
 		return;
-	memory_grow(stream->withins, stream->block_match_count, stream->block_match_capacity);
-	stream->withins[stream->block_match_count++] = within;
+	memory_grow(stream->free_matches, stream->free_match_count, stream->free_match_capacity);
+	stream->free_matches[stream->free_match_count++] = match;
 }
 
 /* ---- readers ---- */
@@ -330,9 +331,9 @@ static struct reader *reader_take(struct heap_stream *stream)
 
 static void reader_free(struct reader *reader)
 {
-	if (reader->within)
-		block_match_fini(reader->within);
-	free(reader->within);
+	if (reader->match)
+		block_match_fini(reader->match);
+	free(reader->match);
 	trace_cursor_free(reader->cursor);
 	free(reader->places);
 	free(reader->scratch);
@@ -431,10 +432,13 @@ static void reader_make_places(struct reader *reader, enum heap_order order)
 	}
 	uint32_t filled =
 		order == HEAP_ORDER_EVENTS ? block_events(block, reader->places) : block_places(block, reader->places);
-	bool is_sorted = true;
+	bool is_sorted = true, is_crowded = false;
 	reader->place_count = filled;
-	for (uint32_t i = 1; i < filled; i++)
+	for (uint32_t i = 1; i < filled; i++) {
 		is_sorted &= reader->places[i].time_ns >= reader->places[i - 1].time_ns;
+		is_crowded |= reader->places[i].time_ns == reader->places[i - 1].time_ns;
+	}
+	reader->is_crowded = is_crowded || !is_sorted;
 	if (is_sorted)
 		return;
 	struct point_place *sorted = places_sort(reader->places, reader->scratch, filled);
@@ -454,8 +458,8 @@ static void reader_decode(void *context)
 	if (reader->error)
 		return;
 	reader_make_places(reader, reader->order);
-	if (reader->within)
-		block_match_make(reader->within, &reader->block, reader->places, reader->place_count);
+	if (reader->match)
+		block_match_make(reader->match, &reader->block, reader->places, reader->place_count);
 }
 
 /* Return the reader of the lane's next block, which is to be decoded. */
@@ -468,7 +472,7 @@ static struct reader *lane_take_block(struct heap_stream *stream, struct lane *l
 	reader->block_number = *lane->blocks++;
 	lane->block_count--;
 	if (stream->is_isolated && stream->is_isolated[reader->block_number])
-		reader->within = heap_stream_take(stream);
+		reader->match = heap_stream_take(stream);
 	return reader;
 }
 
@@ -485,8 +489,8 @@ static void lane_read_ahead(struct heap_stream *stream, struct lane *lane)
 
 static void reader_give_back(struct heap_stream *stream, struct reader *reader)
 {
-	heap_stream_give_back(stream, reader->within);
-	reader->within = NULL;
+	heap_stream_give_back(stream, reader->match);
+	reader->match = NULL;
 	reader->next_free = stream->free_readers;
 	stream->free_readers = reader;
 }
@@ -524,7 +528,7 @@ static struct heap_stream *stream_new(const struct heap_stream *how, int64_t to_
 	stream->heap_count = stream->lane_count;
 	stream->pool = worker_pool_new(stream_block_count(stream));
 	if (stream->order == HEAP_ORDER_MATCHED)
-		stream_find_alone(stream);
+		stream_find_isolated(stream);
 	for (uint32_t i = stream->heap_count / 2; i-- > 0;)
 		heap_sift_down(stream, i);
 	return stream;
@@ -596,7 +600,8 @@ int heap_stream_run(struct heap_stream *stream, struct heap_run *run, struct dia
 						 stream->pending,
 						 lane->count - lane->next,
 						 {lane->reader->block_number, lane->next},
-						 is_whole ? lane->reader->within : NULL};
+						 is_whole ? lane->reader->match : NULL,
+						 lane->reader->is_crowded};
 			return 1;
 		}
 		int error = lane_open(stream, lane, diag);
@@ -647,11 +652,11 @@ void heap_stream_free(struct heap_stream *stream)
 		next = reader->next_free;
 		reader_free(reader);
 	}
-	for (size_t i = 0; i < stream->block_match_count; i++) {
-		block_match_fini(stream->withins[i]);
-		free(stream->withins[i]);
+	for (size_t i = 0; i < stream->free_match_count; i++) {
+		block_match_fini(stream->free_matches[i]);
+		free(stream->free_matches[i]);
 	}
-	free(stream->withins);
+	free(stream->free_matches);
 	lanes_free(stream);
 	free(stream);
 }

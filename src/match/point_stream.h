@@ -12,7 +12,7 @@ enum heap_order {
 	/** beginnings and ends of blocks: a moving ReAlloc comes twice, at its entry and at its return */
 	HEAP_ORDER_POINTS,
 	HEAP_ORDER_EVENTS, /**< each event once, at its time_ns */
-	HEAP_ORDER_MATCHED /**< as points, with local matches of event blocks (match/block_match.h) */
+	HEAP_ORDER_MATCHED /**< as points, with block matches of event blocks (match/block_match.h) */
 };
 
 /** The effect of a point. */
@@ -58,8 +58,9 @@ struct heap_run {
 	/** points of the block from here on, including those behind points of other threads */
 	uint32_t known;
 	struct heap_position at; /**< where the run begins */
-	/** the local match of a run that is a whole event block; else NULL. It belongs to the stream */
-	struct block_match *within;
+	/** the block match of a run that is a whole event block; else NULL. It belongs to the stream */
+	struct block_match *match;
+	bool is_crowded; /**< two points of the block, not necessarily of the run, have one time */
 };
 
 struct block_match;
@@ -77,8 +78,8 @@ struct heap_stream *heap_stream_new(const struct trace *trace, enum heap_order o
 struct heap_stream *heap_stream_go_on(const struct trace *trace, enum heap_order order,
 				      const struct heap_passed *passed, int64_t to_ns);
 
-/** Return the latest time up to until_ns that cuts no event block which could be matched by itself. From later points
-    no thread goes back before it. */
+/** Return the latest time up to until_ns that cuts no isolated event block. From later points no thread goes back
+    before it. */
 int64_t heap_stream_cut(const struct trace *trace, const struct heap_passed *passed, int64_t until_ns);
 
 /** Return the number of events in the blocks skipped by from_ns. */
@@ -88,12 +89,12 @@ uint64_t heap_stream_skipped(const struct heap_stream *stream);
     `diag`. */
 int heap_stream_run(struct heap_stream *stream, struct heap_run *run, struct diag *diag);
 
-/** Take the run's local match out of the stream; heap_stream_give_back() returns it. */
+/** Take the run's block match out of the stream; heap_stream_give_back() returns it. */
 struct block_match *heap_stream_keep(struct heap_stream *stream);
-/** Take an unused local match. */
+/** Take an unused block match. */
 struct block_match *heap_stream_take(struct heap_stream *stream);
-/** Return a local match to the stream; NULL is allowed. */
-void heap_stream_give_back(struct heap_stream *stream, struct block_match *within);
+/** Return a block match to the stream; NULL is allowed. */
+void heap_stream_give_back(struct heap_stream *stream, struct block_match *match);
 
 /** Return the thread pool that decodes for the stream. */
 struct worker_pool *heap_stream_pool(const struct heap_stream *stream);

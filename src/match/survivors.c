@@ -42,6 +42,11 @@ void survivors_reserve(struct survivors *survivors, size_t row_count)
 	survivors->group_count = group_count;
 }
 
+static bool own_has(const struct own *own, uint32_t row)
+{
+	return own->is_one[row / WORD_BITS] >> row % WORD_BITS & 1;
+}
+
 /* Pack the ends of a group, all of whose rows have ended, or whose trace has at open_end_ns. An open row may have
    become a container since it was packed. */
 static void own_write(struct survivors *survivors, uint32_t group, int64_t open_end_ns)
@@ -49,24 +54,32 @@ static void own_write(struct survivors *survivors, uint32_t group, int64_t open_
 	struct own *own = survivors->own[group];
 	struct heap_allocation allocations[PACK_ROWS];
 	struct pack_end ends[PACK_ROWS];
-	uint32_t count = 0;
+	uint32_t count = 0, i = 0;
 	survivors->own[group] = NULL;
-	for (uint32_t i = 0; own && i < own->count; i++) {
-		const struct survivor *survivor = &own->items[i];
-		const struct heap_allocation *row = &survivor->allocation;
-		if (row->end == HEAP_END_OPEN && !(row->flags & HEAP_HAS_NESTED))
+	for (uint32_t row = 0; own && row < PACK_ROWS; row++) {
+		if (!own_has(own, row))
 			continue;
-		allocations[count] = *row;
-		int64_t end_ns = row->end == HEAP_END_OPEN ? open_end_ns : row->end_ns;
-		ends[count++] = (struct pack_end){survivor->row,        row->end, row->flags, row->end_site,
-						  survivor->end_thread, end_ns};
+		const struct survivor *survivor = &own->items[i++];
+		const struct heap_allocation *allocation = &survivor->allocation;
+		bool is_open = allocation->end == HEAP_END_OPEN;
+		if (is_open && !(allocation->flags & HEAP_HAS_NESTED))
+			continue;
+		allocations[count] = *allocation;
+		ends[count++] = (struct pack_end){.row = (uint8_t)row,
+						  .end = allocation->end,
+						  .flags = allocation->flags,
+						  .end_site = allocation->end_site,
+						  .end_thread = survivor->end_thread,
+						  .end_point = survivor->end_point,
+						  .end_ns = is_open ? open_end_ns : allocation->end_ns};
 	}
 	if (count)
 		groups_add_ends(survivors->groups, group, allocations, ends, count);
 	free(own);
 }
 
-void survivors_add(struct survivors *survivors, uint32_t id, const struct heap_allocation *allocation)
+void survivors_add(struct survivors *survivors, uint32_t id, const struct heap_allocation *allocation,
+		   uint32_t end_point)
 {
 	assert(id / PACK_ROWS < survivors->group_count);
 	assert(id / PACK_ROWS >= survivors->complete);
@@ -83,14 +96,14 @@ void survivors_add(struct survivors *survivors, uint32_t id, const struct heap_a
 	own->is_one[row / WORD_BITS] |= UINT64_C(1) << row % WORD_BITS;
 	for (uint32_t word = row / WORD_BITS + 1; word < GROUP_WORDS; word++)
 		own->before[word]++;
-	own->items[own->count++] = (struct survivor){*allocation, HEAP_NONE, (uint8_t)row};
+	own->items[own->count++] = (struct survivor){*allocation, HEAP_NONE, end_point};
 	own->live++;
 }
 
 static struct survivor *own_find(struct own *own, uint32_t row)
 {
 	uint32_t word = row / WORD_BITS;
-	if (!own || !(own->is_one[word] >> row % WORD_BITS & 1))
+	if (!own || !own_has(own, row))
 		return NULL;
 	return &own->items[own->before[word] +
 			   __builtin_popcountll(own->is_one[word] & ((UINT64_C(1) << row % WORD_BITS) - 1))];
@@ -160,11 +173,8 @@ static bool own_is_valid(struct own *own)
 	}
 	if (count != own->count || count > own->capacity)
 		return false;
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++)
 		live += own->items[i].allocation.end == HEAP_END_OPEN;
-		if (own_find(own, own->items[i].row) != &own->items[i])
-			return false;
-	}
 	return live == own->live;
 }
 

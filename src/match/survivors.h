@@ -9,8 +9,7 @@
 /** A survivor. */
 struct survivor {
 	struct heap_allocation allocation;
-	uint32_t end_thread;
-	uint8_t row; /**< index in its group */
+	uint32_t end_thread, end_point;
 };
 
 struct survivors;
@@ -21,8 +20,10 @@ struct survivors *survivors_new(struct heap_groups *groups);
 /** Make room for a table of this many rows. */
 void survivors_reserve(struct survivors *survivors, size_t row_count);
 
-/** Add row `id`; ids ascend. Rows below it that were not added did not survive. */
-void survivors_add(struct survivors *survivors, uint32_t id, const struct heap_allocation *allocation);
+/** Add row `id`; ids ascend. Rows below it that were not added did not survive. end_point: of a live row, as in
+    matching_end_point(), or HEAP_NONE. */
+void survivors_add(struct survivors *survivors, uint32_t id, const struct heap_allocation *allocation,
+		   uint32_t end_point);
 
 /** Return the row's survivor, or NULL. Valid until the next call for its group. */
 struct survivor *survivors_find(const struct survivors *survivors, uint32_t id);

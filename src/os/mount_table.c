@@ -160,7 +160,8 @@ static bool is_plain(const char *path)
 static bool is_above(const struct mount *mount, const char *path)
 {
 	size_t length = strlen(mount->place);
-	return length == 1 || (strncmp(mount->place, path, length) == 0 && (path[length] == '/' || !path[length]));
+	return length && strncmp(mount->place, path, length) == 0 &&
+	       (length == 1 || path[length] == '/' || !path[length]);
 }
 
 /* Return whether the mount lies on another one; NULL: on none of the table. */

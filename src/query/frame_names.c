@@ -425,7 +425,7 @@ uint32_t heap_names_stack(struct heap_names *names, uint32_t stack)
 {
 	const struct trace_node *nodes = names->dictionary->nodes;
 	uint32_t count = 0;
-	if (stack >= names->dictionary->node_count)
+	if (stack >= names->dictionary->node_count || cancel_is_asked(names->is_cancelled))
 		return 0;
 	for (uint32_t at = stack; names->nodes[at] == HEAP_NONE; at = nodes[at].parent)
 		names->pending[count++] = at;
@@ -473,7 +473,7 @@ uint32_t heap_names_site(struct heap_names *names, const struct heap_site *site)
 	if (!site->stack)
 		return 0;
 	uint32_t parent = heap_names_stack(names, site->stack);
-	if (site->entry >= names->dictionary->entry_count)
+	if (site->entry >= names->dictionary->entry_count || cancel_is_asked(names->is_cancelled))
 		return parent;
 	uint32_t image = names->dictionary->entries[site->entry].image;
 	struct heap_frame frame = {.parent = parent,
@@ -484,7 +484,7 @@ uint32_t heap_names_site(struct heap_names *names, const struct heap_site *site)
 
 void heap_names_name_sites(struct heap_names *names, const struct heap_table *table)
 {
-	for (uint32_t i = 0; i < table->site_count && !cancel_is_asked(names->is_cancelled); i++)
+	for (uint32_t i = 0; i < table->site_count; i++)
 		heap_names_site(names, &table->sites[i]);
 }
 

@@ -63,7 +63,8 @@ struct heap_names *heap_names_new_beside(const struct heap_names *first, const s
 /** Free the names; NULL is none. */
 void heap_names_free(struct heap_names *names);
 
-/** Have the naming of many stacks end soon when the flag is set (base/cancel.h). It belongs to the caller. */
+/** Have no more stacks named when the flag is set (base/cancel.h): they have the empty stack's node then. The flag
+    belongs to the caller. */
 void heap_names_cancel_by(struct heap_names *names, const bool *is_cancelled);
 
 /** Return the flag; NULL: there is none. */

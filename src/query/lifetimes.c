@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/cancel.h"
 #include "base/memory.h"
 #include "trace/sum_rows.h"
 #include "trace/trace.h"
@@ -160,6 +161,9 @@ void heap_window_lifetimes(struct heap_lifetimes *lifetimes, const struct heap_w
 					       &shared,   sites};
 	if (lifetimes->starts[count])
 		heap_scan_threads(collecting_scan, parts, sizeof(*parts), width);
+	/* Nobody is to sort what was not collected. */
+	if (cancel_is_asked(filter->is_cancelled))
+		memset(lifetimes->starts, 0, ((size_t)count + 1) * sizeof(*lifetimes->starts));
 	for (unsigned i = 0; i < width; i++)
 		free(parts[i].gathered);
 	map_fini(&cells);

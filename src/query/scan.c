@@ -165,8 +165,7 @@ static bool rows_read(struct heap_scan *scan, uint32_t place)
 {
 	const struct heap_table *table = scan->table;
 	const struct heap_scan_plan *plan = &scan->plan;
-	const struct pack_limits limits = {table->site_count, table->dictionary->thread_count,
-					   table->dictionary->heap_count, table->duration_ns};
+	const struct pack_limits limits = heap_table_limits(table);
 	const struct heap_groups *groups = is_copies(scan, place) ? &table->checkpoints.copies : &table->groups;
 	uint32_t group = group_at(scan, place), selected = selection_at(scan, place);
 	assert(group < groups->count);

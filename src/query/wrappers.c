@@ -222,8 +222,7 @@ static uint64_t *site_calls(const struct wrapper_source *source)
 static void source_add(struct wrappers *wrappers, const struct wrapper_source *source)
 {
 	uint64_t *calls = site_calls(source);
-	for (uint32_t i = 0; i < source->table->site_count && !cancel_is_asked(heap_names_cancelled_by(source->names));
-	     i++) {
+	for (uint32_t i = 0; i < source->table->site_count; i++) {
 		const struct heap_site *site = &source->table->sites[i];
 		if (!calls[i] || !site->stack || site->entry == HEAP_NONE || site->entry == HEAP_OVERHEAD)
 			continue;
@@ -238,8 +237,7 @@ static void source_add(struct wrappers *wrappers, const struct wrapper_source *s
 void wrapper_source_name(const struct wrapper_source *source)
 {
 	uint64_t *calls = site_calls(source);
-	for (uint32_t i = 0; i < source->table->site_count && !cancel_is_asked(heap_names_cancelled_by(source->names));
-	     i++)
+	for (uint32_t i = 0; i < source->table->site_count; i++)
 		if (calls[i])
 			heap_names_site(source->names, &source->table->sites[i]);
 	free(calls);

@@ -51,6 +51,9 @@ struct heap_details {
 	uint32_t slack_bytes; /**< usable bytes beyond the size, less than HEAP_SLACK_UNKNOWN; or HEAP_SLACK_UNKNOWN */
 	uint32_t previous;    /**< the allocation that the realloc took, or HEAP_NONE */
 	uint32_t end_thread;  /**< that freed it, or HEAP_NONE */
+	/** ordinals of the points that began and ended it, at birth_ns and at end_ns; of a conflict: of the point that
+	    began the other block. HEAP_NONE: no event did, or its time is not that of the row */
+	uint32_t birth_point, end_point;
 };
 
 /** The usable size is unknown. */

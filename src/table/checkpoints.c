@@ -105,8 +105,7 @@ static bool step_read(struct checkpoint_making *making, struct groups_reader *re
 		      uint32_t first, uint32_t end)
 {
 	const struct heap_table *table = making->table;
-	const struct pack_limits limits = {table->site_count, table->dictionary->thread_count,
-					   table->dictionary->heap_count, table->duration_ns};
+	const struct pack_limits limits = heap_table_limits(table);
 	int64_t time_ns = step_time(&table->groups, first, end);
 	for (uint32_t group = first; group < end; group++) {
 		uint32_t row = group * PACK_ROWS, left = table->count - row,

@@ -52,8 +52,10 @@ static size_t tables_bytes(const struct heap_index_head *head)
 	return head->group_count * sizeof(struct heap_group) +
 	       groups_strip_count(head->group_count) * sizeof(struct heap_strips) +
 	       head->site_count * sizeof(struct heap_site) + head->process_count * sizeof(struct heap_process) +
-	       head->trace.heaps * sizeof(uint32_t) + head->numbers_count * sizeof(struct heap_numbers) +
-	       head->use_count * sizeof(struct heap_use) + head->checkpoint_count * sizeof(struct heap_checkpoint) +
+	       head->trace.heaps * sizeof(uint32_t) + head->instant_count * sizeof(struct heap_instant) +
+	       heap_time_count(head->point_count) * sizeof(int64_t) + head->fault_count * sizeof(struct heap_fault) +
+	       head->numbers_count * sizeof(struct heap_numbers) + head->use_count * sizeof(struct heap_use) +
+	       head->checkpoint_count * sizeof(struct heap_checkpoint) +
 	       head->copies_count * sizeof(struct heap_group) +
 	       groups_strip_count(head->copies_count) * sizeof(struct heap_strips) +
 	       head->sizes_count * sizeof(struct heap_sizes);
@@ -141,7 +143,10 @@ static struct heap_table *table_read(int fd, const struct heap_index_head *head,
 				     .duration_ns = head->duration_ns,
 				     .peak = head->peak,
 				     .sample_bytes = heap_sample_bytes(trace_dictionary(trace)),
-				     .nested_count = head->nested_count};
+				     .nested_count = head->nested_count,
+				     .point_count = head->point_count,
+				     .instant_count = head->instant_count,
+				     .fault_count = head->fault_count};
 	table->is_damaged = memory_zeroed(1, sizeof(*table->is_damaged));
 	table->groups = (struct heap_groups){.fd = -1, .count = head->group_count, .capacity = head->group_count};
 	table->groups.items = array_read(&at, head->group_count, sizeof(*table->groups.items));
@@ -149,6 +154,9 @@ static struct heap_table *table_read(int fd, const struct heap_index_head *head,
 	table->sites = array_read(&at, head->site_count, sizeof(*table->sites));
 	table->processes = array_read(&at, head->process_count, sizeof(*table->processes));
 	table->inside = array_read(&at, head->trace.heaps, sizeof(*table->inside));
+	table->instants = array_read(&at, head->instant_count, sizeof(*table->instants));
+	table->point_times = array_read(&at, heap_time_count(head->point_count), sizeof(*table->point_times));
+	table->faults = array_read(&at, head->fault_count, sizeof(*table->faults));
 	table->sums.use_count = head->use_count;
 	if (head->numbers_count) {
 		table->sums.numbers = array_read(&at, head->numbers_count, sizeof(*table->sums.numbers));
@@ -167,8 +175,8 @@ static struct heap_table *table_read(int fd, const struct heap_index_head *head,
 		table->checkpoints.sizes = array_read(&at, head->sizes_count, sizeof(*table->checkpoints.sizes));
 	bool is_good = !at.has_failed && XXH3_64bits_digest(at.hash) == head->tables_checksum;
 	XXH3_freeState(at.hash);
-	if (is_good && sites_are_good(table) && sums_are_good(table) && heap_table_find_sum_sites(table) &&
-	    heap_checkpoints_are_good(&table->checkpoints, table->groups.count))
+	if (is_good && sites_are_good(table) && sums_are_good(table) && heap_points_are_good(table) &&
+	    heap_table_find_sum_sites(table) && heap_checkpoints_are_good(&table->checkpoints, table->groups.count))
 		return table;
 	heap_table_free(table);
 	return NULL;
@@ -244,6 +252,10 @@ static bool tables_write(const struct heap_table *table, const struct heap_check
 		append(groups->fd, hash, &offset, table->sites, table->site_count * sizeof(*table->sites)) &&
 		append(groups->fd, hash, &offset, table->processes, head->process_count * sizeof(*table->processes)) &&
 		append(groups->fd, hash, &offset, table->inside, head->trace.heaps * sizeof(*table->inside)) &&
+		append(groups->fd, hash, &offset, table->instants, head->instant_count * sizeof(*table->instants)) &&
+		append(groups->fd, hash, &offset, table->point_times,
+		       heap_time_count(head->point_count) * sizeof(*table->point_times)) &&
+		append(groups->fd, hash, &offset, table->faults, head->fault_count * sizeof(*table->faults)) &&
 		append(groups->fd, hash, &offset, table->sums.numbers,
 		       head->numbers_count * sizeof(*table->sums.numbers)) &&
 		append(groups->fd, hash, &offset, table->sums.uses, head->use_count * sizeof(*table->sums.uses)) &&
@@ -311,6 +323,9 @@ int heap_index_write(const struct heap_table *table, const char *trace_path, con
 	head.duration_ns = table->duration_ns;
 	head.peak = table->peak;
 	head.nested_count = table->nested_count;
+	head.point_count = table->point_count;
+	head.instant_count = table->instant_count;
+	head.fault_count = table->fault_count;
 	if (groups->error)
 		return diag_fail(diag, groups->error, "cannot write %s: %s", path, strerror(groups->error));
 	if (!trace_describe(&head.trace, table->trace, trace_path, &status))

@@ -5,8 +5,8 @@
  * then none of its answers is valid.
  *
  *     head (struct heap_index_head, 4096 bytes kept free), strips of packed groups (table/groups.h), copies of
- *     checkpoints (table/checkpoints.h), groups, their strips, sites, processes, sums' numbers and uses, checkpoints,
- *     groups of copies, their strips, sizes
+ *     checkpoints (table/checkpoints.h), groups, their strips, sites, processes, insides of heaps, instants, times of
+ *     points, faults, sums' numbers and uses, checkpoints, groups of copies, their strips, sizes
  */
 #ifndef XHEAP_TABLE_INDEX_FILE_H
 #define XHEAP_TABLE_INDEX_FILE_H
@@ -17,8 +17,8 @@
 
 struct diag;
 
-/** Indexes of other versions are made anew. */
-#define HEAP_INDEX_MAGIC "XHEAPIX7"
+/** Indexes of other versions are made anew. A test takes XHEAPIX8 for a foreign one. */
+#define HEAP_INDEX_MAGIC "XHEAPIX9"
 /** The oldest ones lie beside their traces and lack the path of the trace. */
 #define HEAP_INDEX_MAGIC_OLDEST "XHEAPIX4"
 enum { HEAP_INDEX_HEAD_BYTES = 4096, HEAP_INDEX_MAGIC_BYTES = 8, HEAP_INDEX_ORIGIN_BYTES = 3072 };
@@ -45,7 +45,7 @@ struct heap_index_head {
 	struct heap_peak peak;
 	uint64_t nested_count;
 	uint32_t checkpoint_count, copies_count, sizes_count; /**< sizes_count: group_count, or 0: not known */
-	uint32_t reserved;
+	uint32_t point_count, instant_count, fault_count;
 	uint64_t tables_checksum; /**< XXH3 of these arrays */
 	uint64_t checksum;        /**< XXH3 of the fields before it */
 };

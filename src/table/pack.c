@@ -233,11 +233,11 @@ static uint64_t get_column(struct reading *reading, uint64_t *numbers, uint32_t 
 	return most_of(least, exception_bits > head[0] ? exception_bits : head[0]);
 }
 
-enum { ENDS_ROW, ENDS_LIFETIME, ENDS_SITE, ENDS_STATE, ENDS_THREAD, ENDS_COLUMNS };
+enum { ENDS_ROW, ENDS_LIFETIME, ENDS_SITE, ENDS_STATE, ENDS_THREAD, ENDS_POINT, ENDS_COLUMNS };
 
 void pack_skip(struct reading *strip, enum pack_column column, uint32_t count, uint32_t end_count)
 {
-	if (column == PACK_BIRTH)
+	if (column == PACK_BIRTH || column == PACK_BIRTH_POINT)
 		reading_number(strip);
 	if (column != PACK_LATE_ENDS)
 		get_column(strip, NULL, count);
@@ -368,6 +368,20 @@ static uint64_t thread_code(uint32_t end_thread, uint32_t thread)
 	return end_thread == HEAP_NONE ? 0 : zigzag((int64_t)end_thread - thread) + 1;
 }
 
+/* Beginnings ascend. The first one is stored before the column, so that all differences are small. */
+static void points_code(struct bytes strips[PACK_STRIPS], uint64_t (*columns)[PACK_ROWS],
+			const struct heap_details *details, uint32_t count)
+{
+	uint64_t before = count ? or_none(details[0].birth_point) : 0;
+	bytes_number(&strips[PACK_BIRTH_POINT], before);
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t birth = or_none(details[i].birth_point), end = or_none(details[i].end_point);
+		columns[PACK_BIRTH_POINT][i] = birth - before;
+		columns[PACK_END_POINT][i] = end ? (uint32_t)(end - birth) : 0;
+		before = birth ? birth : before;
+	}
+}
+
 void pack_details(struct bytes strips[PACK_STRIPS], const struct heap_allocation *allocations,
 		  const struct heap_details *details, uint32_t first, uint32_t count)
 {
@@ -380,7 +394,8 @@ void pack_details(struct bytes strips[PACK_STRIPS], const struct heap_allocation
 		columns[PACK_PREVIOUS][i] = details[i].previous == HEAP_NONE ? 0 : first + i - details[i].previous;
 		columns[PACK_END_THREAD][i] = thread_code(details[i].end_thread, allocations[i].thread);
 	}
-	for (unsigned i = PACK_ADDRESS; i <= PACK_END_THREAD; i++)
+	points_code(strips, columns, details, count);
+	for (unsigned i = PACK_ADDRESS; i < PACK_LATE_ENDS; i++)
 		put_column(&strips[i], columns[i], count);
 }
 
@@ -444,19 +459,54 @@ static bool end_threads_set(struct heap_details *details, const uint64_t *number
 	return is_good;
 }
 
+static bool birth_points_set(struct heap_details *details, const uint64_t *numbers, uint32_t count, uint32_t first,
+			     const struct pack_columns *rows, const struct pack_limits *limits)
+{
+	uint64_t before = 0;
+	bool is_good = true;
+	(void)first;
+	(void)rows;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t birth = before + numbers[i];
+		details[i].birth_point = (uint32_t)birth - 1;
+		is_good &= birth <= limits->points;
+		before = birth ? birth : before;
+	}
+	return is_good;
+}
+
+static bool end_points_set(struct heap_details *details, const uint64_t *numbers, uint32_t count, uint32_t first,
+			   const struct pack_columns *rows, const struct pack_limits *limits)
+{
+	bool is_good = true;
+	(void)first;
+	(void)rows;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t end = numbers[i] ? details[i].birth_point + 1 + (uint32_t)numbers[i] : 0;
+		details[i].end_point = end - 1;
+		is_good &= numbers[i] <= UINT32_MAX && end <= limits->points;
+	}
+	return is_good;
+}
+
 bool unpack_details(const struct reading strips[PACK_STRIPS], const struct pack_columns *rows,
 		    struct heap_details *details, uint32_t first, uint32_t count, const struct pack_limits *limits,
 		    unsigned wanted)
 {
-	static detail_set *const set[] = {addresses_set, slacks_set, previous_set, end_threads_set};
+	static detail_set *const set[] = {addresses_set,   slacks_set,       previous_set,
+					  end_threads_set, birth_points_set, end_points_set};
 	assert(count <= PACK_ROWS);
 	uint64_t numbers[PACK_ROWS];
-	for (unsigned i = PACK_ADDRESS; i <= PACK_END_THREAD; i++) {
+	for (unsigned i = PACK_ADDRESS; i < PACK_LATE_ENDS; i++) {
 		if (!(wanted >> i & 1))
 			continue;
 		struct reading strip = strips[i];
+		uint64_t before = i == PACK_BIRTH_POINT ? reading_number(&strip) : 0;
 		get_column(&strip, numbers, count);
-		if (strip.has_failed || !set[i - PACK_ADDRESS](details, numbers, count, first, rows, limits))
+		if (strip.has_failed)
+			return false;
+		numbers[0] += before;
+		if (!set[i - PACK_ADDRESS](details, numbers, count, first, rows, limits))
 			return false;
 	}
 	return true;
@@ -475,6 +525,7 @@ void pack_ends(struct bytes *bytes, const struct heap_allocation *allocations, c
 		columns[ENDS_SITE][i] = or_none(ends[i].end_site);
 		columns[ENDS_STATE][i] = state_code(ends[i].flags, ends[i].end);
 		columns[ENDS_THREAD][i] = thread_code(ends[i].end_thread, allocations[i].thread);
+		columns[ENDS_POINT][i] = or_none(ends[i].end_point);
 	}
 	for (unsigned i = 0; i < ENDS_COLUMNS; i++)
 		put_column(bytes, columns[i], count);
@@ -491,6 +542,8 @@ static bool end_set(uint64_t (*columns)[PACK_ROWS], uint32_t i, struct pack_colu
 		rows->numbers[PACK_END_SITE][row] = columns[ENDS_SITE][i];
 	if (wanted & PACK_STATES)
 		rows->numbers[PACK_STATE][row] = columns[ENDS_STATE][i];
+	if (wanted >> PACK_END_POINT & 1)
+		details[row].end_point = (uint32_t)columns[ENDS_POINT][i] - 1;
 	return !(wanted >> PACK_END_THREAD & 1) ||
 	       thread_decode(columns[ENDS_THREAD][i], (uint32_t)rows->numbers[PACK_THREAD][row], limits->threads,
 			     &details[row].end_thread);
@@ -503,13 +556,14 @@ bool unpack_ends(const struct reading *strip, struct pack_columns *rows, struct 
 	struct reading reading = *strip;
 	uint64_t columns[ENDS_COLUMNS][PACK_ROWS];
 	for (unsigned i = 0; i < ENDS_COLUMNS && !reading.has_failed; i++)
-		get_column(&reading, columns[i], end_count);
+		get_column(&reading, i != ENDS_POINT || wanted >> PACK_END_POINT & 1 ? columns[i] : NULL, end_count);
 	if (reading.has_failed)
 		return false;
 	for (uint32_t i = 0; i < end_count; i++) {
 		uint64_t state = columns[ENDS_STATE][i];
 		if (columns[ENDS_ROW][i] >= count || columns[ENDS_SITE][i] > limits->sites ||
 		    (state & PACK_END_MASK) > HEAP_END_OPEN || state >> PACK_FLAGS_SHIFT > UINT8_MAX ||
+		    (wanted >> PACK_END_POINT & 1 && columns[ENDS_POINT][i] > limits->points) ||
 		    !end_set(columns, i, rows, details, limits, wanted))
 			return false;
 	}

@@ -21,7 +21,7 @@ enum { PACK_ROWS = 256, PACK_SLACK_BYTES = 8 /* must be readable behind packed b
 struct pack_end {
 	uint8_t row; /**< index in the group */
 	uint8_t end, flags;
-	uint32_t end_site, end_thread;
+	uint32_t end_site, end_thread, end_point;
 	int64_t end_ns;
 };
 
@@ -29,6 +29,7 @@ struct pack_end {
 struct pack_limits {
 	uint32_t sites, threads, heaps;
 	int64_t open_ns; /**< the end of open allocations */
+	uint32_t points;
 };
 
 /** The columns of a group: of its rows, of their details (struct heap_details), and of ends that came later. */
@@ -46,7 +47,9 @@ enum pack_column {
 	PACK_SLACK,
 	PACK_PREVIOUS,
 	PACK_END_THREAD,
-	PACK_LATE_ENDS, /**< five columns in one */
+	PACK_BIRTH_POINT, /**< stored plus one, as the difference to the one before; 0: none */
+	PACK_END_POINT,   /**< stored as the difference to the beginning; 0: none */
+	PACK_LATE_ENDS,   /**< six columns in one */
 	PACK_STRIPS
 };
 enum { PACK_FLAGS_SHIFT = 4, PACK_END_MASK = (1 << PACK_FLAGS_SHIFT) - 1 };
@@ -67,9 +70,12 @@ enum {
 	PACK_PREVIOUS_ONES = 1 << PACK_PREVIOUS,
 	PACK_END_THREADS = 1 << PACK_END_THREAD | PACK_THREADS,
 	PACK_DETAILS = PACK_ADDRESSES | PACK_SLACKS | PACK_PREVIOUS_ONES | PACK_END_THREADS,
-	PACK_ANY_DETAIL = PACK_DETAILS & ~PACK_THREADS,
-	PACK_ENDINGS = 1 << PACK_END | PACK_END_SITES | PACK_STATES | 1 << PACK_END_THREAD, /* what late ends change */
-	PACK_EVERYTHING = PACK_ALL | PACK_DETAILS
+	PACK_BIRTH_POINTS = 1 << PACK_BIRTH_POINT,
+	PACK_POINTS = PACK_BIRTH_POINTS | 1 << PACK_END_POINT,
+	PACK_ANY_DETAIL = (PACK_DETAILS & ~PACK_THREADS) | PACK_POINTS,
+	PACK_ENDINGS = 1 << PACK_END | PACK_END_SITES | PACK_STATES | 1 << PACK_END_THREAD |
+		       1 << PACK_END_POINT, /* what late ends change */
+	PACK_EVERYTHING = PACK_ALL | PACK_DETAILS | PACK_POINTS
 };
 
 /** A group's rows, column by column. Unwanted columns are undefined. */

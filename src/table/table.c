@@ -52,6 +52,53 @@ void heap_uses_sort(struct heap_use *uses, size_t count)
 		qsort(uses, count, sizeof(*uses), use_compare);
 }
 
+static int fault_compare(const void *a, const void *b)
+{
+	const struct heap_fault *left = a, *right = b;
+	return (left->point > right->point) - (left->point < right->point);
+}
+
+void heap_faults_sort(struct heap_fault *faults, size_t count)
+{
+	assert(faults || !count);
+	if (count)
+		qsort(faults, count, sizeof(*faults), fault_compare);
+}
+
+bool heap_points_are_good(const struct heap_table *table)
+{
+	uint64_t behind = 0;
+	for (uint32_t i = 0; i < table->instant_count; i++) {
+		const struct heap_instant *instant = &table->instants[i];
+		if (instant->first_point < behind || instant->point_count < 2)
+			return false;
+		behind = (uint64_t)instant->first_point + instant->point_count;
+	}
+	for (uint32_t i = 0; i < table->fault_count; i++)
+		if (table->faults[i].thread >= table->dictionary->thread_count ||
+		    table->faults[i].point >= table->point_count ||
+		    (i && table->faults[i].point <= table->faults[i - 1].point))
+			return false;
+	return behind <= table->point_count;
+}
+
+uint32_t heap_table_step(const struct heap_table *table, uint32_t point)
+{
+	if (point == HEAP_NONE)
+		return 0;
+	uint32_t first = 0; /* instants that begin at the point or before it */
+	for (uint32_t end = table->instant_count; first < end;) {
+		uint32_t middle = first + (end - first) / 2;
+		if (table->instants[middle].first_point <= point)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	const struct heap_instant *instant = first ? &table->instants[first - 1] : NULL;
+	bool is_in = instant && point - instant->first_point < instant->point_count;
+	return is_in ? point - instant->first_point + 1 : 1;
+}
+
 struct heap_site heap_sum_site(const struct trace_sum *sum)
 {
 	return (struct heap_site){sum->stack, sum->entry};
@@ -94,5 +141,8 @@ void heap_table_free(struct heap_table *table)
 	free(table->processes);
 	free(table->sum_sites);
 	free(table->inside);
+	free(table->instants);
+	free(table->point_times);
+	free(table->faults);
 	free(table);
 }

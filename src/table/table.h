@@ -8,6 +8,7 @@
 #include "table/allocation.h"
 #include "table/checkpoints.h"
 #include "table/groups.h"
+#include "trace/trace.h"
 
 struct trace;
 struct trace_dictionary;
@@ -66,6 +67,31 @@ struct heap_process {
 	uint64_t unknown_frees, order_conflicts;
 };
 
+/** An instant with several points: their ordinals are first_point and those behind it. */
+struct heap_instant {
+	uint32_t first_point, point_count;
+};
+
+/** A free of a block that nobody saw begin. */
+struct heap_fault {
+	int64_t time_ns;
+	uint64_t address; /**< that it should free */
+	uint32_t point;   /**< its ordinal */
+	uint32_t thread;
+};
+
+/** Of every 65,536th point the table knows the time. */
+enum { HEAP_POINTS_PER_TIME = 1 << 16 };
+
+/** Return how many times so many points have. */
+static inline uint32_t heap_time_count(uint32_t point_count)
+{
+	return point_count / HEAP_POINTS_PER_TIME + (point_count % HEAP_POINTS_PER_TIME > 0);
+}
+
+/** Further faults are counted in unknown_frees only. */
+enum { HEAP_FAULTS_MAX = 1 << 20 };
+
 /** The table of a trace, which must outlive it. */
 struct heap_table {
 	const struct trace *trace;
@@ -83,6 +109,12 @@ struct heap_table {
 	/** allocations that lie in others; if there are any, the last site is that of HEAP_OVERHEAD */
 	uint64_t nested_count;
 	uint64_t unknown_frees, order_conflicts;
+	uint32_t point_count;          /**< of all threads: ordinals are below it */
+	struct heap_instant *instants; /**< in their order; all other instants have one point */
+	uint32_t instant_count;
+	int64_t *point_times;      /**< of every HEAP_POINTS_PER_TIME points: the first one's */
+	struct heap_fault *faults; /**< in the order of their points */
+	uint32_t fault_count;
 	int64_t duration_ns;   /**< latest time of any point */
 	uint64_t sample_bytes; /**< the trace is a sample (table/weight.h); 0: it has every event */
 	struct heap_peak peak; /**< of all allocations and all times, from T = 0 on */
@@ -96,6 +128,22 @@ struct heap_site heap_sum_site(const struct trace_sum *sum);
 
 /** Return whether the trace has sums. */
 bool heap_is_folded(const struct heap_table *table);
+
+/** Return the limits of the numbers in its groups. */
+static inline struct pack_limits heap_table_limits(const struct heap_table *table)
+{
+	return (struct pack_limits){.sites = table->site_count,
+				    .threads = table->dictionary->thread_count,
+				    .heaps = table->dictionary->heap_count,
+				    .points = table->point_count,
+				    .open_ns = table->duration_ns};
+}
+
+/** Return whether instants and faults are in the order of their points, and all points below point_count. */
+bool heap_points_are_good(const struct heap_table *table);
+
+/** Return the step of a point, from 1 on: its place among the points of its instant. 0: HEAP_NONE, no point. */
+uint32_t heap_table_step(const struct heap_table *table, uint32_t point);
 
 /** Find the site of each sum and keep it in sum_sites. Return false if a site is not in the table. */
 bool heap_table_find_sum_sites(struct heap_table *table);
@@ -112,6 +160,8 @@ void heap_numbers_add(struct heap_numbers *to, const struct heap_numbers *from);
 /** Add *from to *to. */
 void heap_variance_add(struct heap_variance *to, const struct heap_variance *from);
 
+/** Sort by point. */
+void heap_faults_sort(struct heap_fault *faults, size_t count);
 /** Sort by cell, then thread. */
 void heap_uses_sort(struct heap_use *uses, size_t count);
 

@@ -94,7 +94,10 @@ static bool row_is_valid(const struct heap_table *table, const struct heap_alloc
 	       (is_open || row->birth_ns <= row->end_ns) && (!(row->flags & HEAP_EARLIER) || row->birth_ns == 0) &&
 	       (!(row->flags & HEAP_MOVED) || row->flags & HEAP_REALLOC) &&
 	       (details->previous == HEAP_NONE || details->previous < id) &&
-	       (details->end_thread == HEAP_NONE || details->end_thread < table->dictionary->thread_count);
+	       (details->end_thread == HEAP_NONE || details->end_thread < table->dictionary->thread_count) &&
+	       (details->birth_point == HEAP_NONE || details->birth_point < table->point_count) &&
+	       (details->end_point == HEAP_NONE ||
+		(details->end_point < table->point_count && row->end <= HEAP_END_CONFLICT && row->end != HEAP_END_GAP));
 }
 
 static bool is_in_group(const struct heap_group *group, const struct heap_allocation *row)
@@ -120,9 +123,7 @@ static bool group_is_valid(const struct heap_table *table, struct groups_reader 
 			   struct sums_found *found)
 {
 	static const unsigned wanted = PACK_EVERYTHING;
-	const struct trace_dictionary *dictionary = table->dictionary;
-	const struct pack_limits limits = {table->site_count, dictionary->thread_count, dictionary->heap_count,
-					   table->duration_ns};
+	const struct pack_limits limits = heap_table_limits(table);
 	const struct heap_group *group = &table->groups.items[at];
 	uint32_t first = at * PACK_ROWS, count = table->count - first < PACK_ROWS ? table->count - first : PACK_ROWS,
 		 open_count = 0;
@@ -167,7 +168,8 @@ bool heap_table_is_valid(const struct heap_table *table)
 	struct groups_reader reader = {0};
 	struct sums_found found = {memory_zeroed((size_t)table->site_count + 1, sizeof(*found.numbers)), 0};
 	bool is_valid = table->groups.count == ((uint64_t)table->count + PACK_ROWS - 1) / PACK_ROWS &&
-			groups_is_valid(&table->groups) && sites_are_valid(table) && heaps_are_valid(table);
+			groups_is_valid(&table->groups) && heap_points_are_good(table) && sites_are_valid(table) &&
+			heaps_are_valid(table);
 	for (uint32_t i = 0; i < table->groups.count && is_valid; i++)
 		is_valid = group_is_valid(table, &reader, i, &found);
 	is_valid = is_valid && found.nested_count == table->nested_count && sums_are_valid(table, &found);

@@ -3,6 +3,16 @@
 
 #include <string.h>
 
+const char *call_parameters(uint32_t function)
+{
+	static const char *const parameters[] = {
+#define X(id, name, kind, parameters) parameters,
+		HEAP_FUNCTIONS(X)
+#undef X
+	};
+	return function < FUNCTION_COUNT ? parameters[function] : "";
+}
+
 /* The trace has sizes as bytes in all; calloc was given bytes per element. */
 static uint64_t size_argument(const struct call_record *call)
 {

@@ -16,6 +16,9 @@ struct call_record {
 	uint64_t heap, address, previous, size, argument, argument2;
 };
 
+/** Return the names of the function's parameters, joined by commas, in the order of dump; "": not known. */
+const char *call_parameters(uint32_t function);
+
 /** Return the argument whose parameter's name has these `length` bytes. */
 uint64_t call_argument(const struct call_record *call, const char *parameter, size_t length);
 

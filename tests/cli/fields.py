@@ -33,7 +33,7 @@ def check(place, table, mark):
     for key, kind, rest in rows:
         if key in properties and kind != "FLAG" and unit_of(properties[key]) != UNITS[kind]:
             yield f"{place}: {key} is {kind}, and {unit_of(properties[key])} in {mark[1]}"
-        if (key in required) == bool(re.search("may_be_unset|is_known", rest)):
+        if (key in required) == bool(re.search("may_be_(unset|none)|is_known", rest)):
             yield f"{place}: {mark[1]} {'requires' if key in required else 'does not require'} {key}"
 
 

@@ -20,7 +20,7 @@ static void expect(bool holds)
 /* The text of one limit as a budget. */
 static void check_alone(const struct budget_limit *limit, const char *text)
 {
-	struct budget one = {NULL};
+	struct budget one = {0};
 	struct diag diag = {""};
 	expect(budget_parse(&one, "one", text, strlen(text), &diag) == 0 && one.limit_count == 1);
 	const struct budget_limit *read = &one.limits[0];
@@ -62,7 +62,7 @@ static void check(const struct budget *budget)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct budget budget = {NULL};
+	struct budget budget = {0};
 	struct diag diag = {""};
 	if (budget_parse(&budget, "fuzz", (const char *)data, size, &diag))
 		expect(!strncmp(diag.text, "fuzz:", 5));

@@ -96,6 +96,9 @@ static void mend(uint8_t *data, size_t size)
 	head.site_count %= 1 << 12;
 	head.numbers_count = head.numbers_count ? head.site_count : 0;
 	head.use_count = head.numbers_count ? head.use_count % (1 << 12) : 0;
+	head.point_count %= 1 << 20;
+	head.instant_count %= 1 << 10;
+	head.fault_count %= 1 << 10;
 	head.checkpoint_count %= 1 << 8;
 	head.copies_count %= 1 << 10;
 	head.sizes_count = head.sizes_count ? head.group_count : 0;
@@ -104,7 +107,9 @@ static void mend(uint8_t *data, size_t size)
 	uint64_t bytes = head.group_count * sizeof(struct heap_group) + strips_bytes +
 			 head.site_count * sizeof(struct heap_site) + head.process_count * sizeof(struct heap_process) +
 			 head.trace.heaps * sizeof(uint32_t) + head.numbers_count * sizeof(struct heap_numbers) +
-			 head.use_count * sizeof(struct heap_use) +
+			 head.use_count * sizeof(struct heap_use) + head.instant_count * sizeof(struct heap_instant) +
+			 heap_time_count(head.point_count) * sizeof(int64_t) +
+			 head.fault_count * sizeof(struct heap_fault) +
 			 head.checkpoint_count * sizeof(struct heap_checkpoint) +
 			 head.copies_count * sizeof(struct heap_group) + copies_bytes +
 			 head.sizes_count * sizeof(struct heap_sizes);

@@ -119,3 +119,9 @@ dx @$curthread.Process.Id,d
 END
 ask forks.xht -f switch.dx
 ask plain.xht -format csv '@$cursession.TTD.Data.Live(@$position("1770:1"))'
+# Events that are found by the ordinals of points are those of a pass over the trace, also where windows of points meet.
+"$BUILD/tests/golden/make_trace" random random.xht 5 70000
+ask random.xht '@$cursession.TTD.Data.Allocations().Select(b => b.Event).Except(@$cursession.TTD.Data.Heap()).Count(),d'
+ask random.xht '@$cursession.TTD.Data.Allocations().Where(b => b.End == "free" || b.End == "realloc").Select(b => b.FreeEvent).Except(@$cursession.TTD.Data.Heap()).Count(),d'
+ask random.xht -memory 16M '@$cursession.TTD.Data.Allocations().Where(b => b.End == "free").Where(b => b.FreeEvent.Address != b.Address || b.FreeEvent.TimeStart != b.TimeEnd).Count(),d'
+ask random.xht -memory 16M '@$cursession.TTD.Data.Allocations().Where(b => b.End == "realloc").Where(b => b.FreeEvent.PreviousAddress != b.Address).Count(),d'

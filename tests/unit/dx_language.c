@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "dx/command.h"
+#include "dx/model/objects.h"
 #include "scene.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
@@ -461,24 +462,44 @@ static void test_chains(void **state)
 	}
 }
 
+/* The checker takes a member's type from its row, values from the column. */
+static void check_columns(const struct dx_class *class, enum column_source source, unsigned least)
+{
+	unsigned count = 0;
+	for (const struct dx_member *row = class->members; row->name; row++) {
+		const struct column *column = row->get ? NULL : column_find(source, dx_member_column(row));
+		assert_true(!row->get == (dx_member_column(row) >= 0));
+		if (row->get)
+			continue;
+		assert_true(column && column->get);
+		unsigned type = column->type == TYPE_WORD || column->type == TYPE_FUNCTION    ? DX_TEXT
+				: column->type == TYPE_PROCESS || column->type == TYPE_THREAD ? DX_OBJECT
+											      : DX_NUMBER;
+		assert_int_equal(row->type, type);
+		assert_true(!row->class == (type != DX_OBJECT));
+		count++;
+	}
+	assert_true(count >= least);
+}
+
+static void test_columns(void **state)
+{
+	(void)state;
+	check_columns(&dx_allocation_class, COLUMNS_OF_ALLOCATIONS, 11);
+	check_columns(&dx_heap_class, COLUMNS_OF_EVENTS, 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_operators),
-		cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_positions),
-		cmocka_unit_test(test_collections),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_actions),
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_chains),
-		cmocka_unit_test(test_variables),
-		cmocka_unit_test(test_values_in_values),
-		cmocka_unit_test(test_lambdas),
-		cmocka_unit_test(test_absent),
-		cmocka_unit_test(test_failed_conditions),
+		cmocka_unit_test(test_columns),          cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_operators),        cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_positions),        cmocka_unit_test(test_collections),
+		cmocka_unit_test(test_refusals),         cmocka_unit_test(test_actions),
+		cmocka_unit_test(test_memory),           cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_chains),           cmocka_unit_test(test_variables),
+		cmocka_unit_test(test_values_in_values), cmocka_unit_test(test_lambdas),
+		cmocka_unit_test(test_absent),           cmocka_unit_test(test_failed_conditions),
 		cmocka_unit_test(test_errors_left_out),
 	};
 	return cmocka_run_group_tests(tests, open_trace, close_trace);

@@ -44,7 +44,7 @@ static const struct dx_member members[] = {
 	{"Extra", DX_NUMBER, DX_MEMBER_EXTRA, get_extra, NULL, ""},
 	{"Hidden", DX_NUMBER, DX_MEMBER_HIDDEN, get_hidden, NULL, ""},
 	{"NoColumn", DX_NUMBER, DX_MEMBER_NO_COLUMN, get_no_column, NULL, ""},
-	{NULL},
+	{0},
 };
 static const struct dx_class counted_class = {.name = "Counted", .help = "", .members = members};
 
@@ -142,7 +142,7 @@ static void get_late(struct dx_query *query, const struct dx_value *object, stru
 static const struct dx_member long_members[] = {
 	{"Late", DX_TEXT, 0, get_late, NULL, ""},
 	{"Number", DX_NUMBER, 0, get_number, NULL, ""},
-	{NULL},
+	{0},
 };
 static const struct dx_class long_class = {.name = "Long", .help = "", .members = long_members};
 

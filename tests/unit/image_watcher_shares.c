@@ -32,8 +32,8 @@ static uint32_t loser(const struct group *groups, size_t count, uint32_t share)
 	uint32_t token = 0, found = UINT32_MAX;
 	watcher = (struct watcher){.start_count = 0};
 	for (size_t i = 0; i < count; i++)
-		for (unsigned k = 0; k < groups[i].count; k++)
-			watcher.starts[token++] =
+		for (unsigned k = 0; k < groups[i].count; k++, token++)
+			watcher.starts[token] =
 				(struct start){.token = token + 1, .share = groups[i].share, .event = 1};
 	/* It has its answer: of its share, but no place. */
 	watcher.starts[token] = (struct start){.token = token + 1, .share = THIRD, .event = -1};

@@ -694,6 +694,19 @@ static void assert_same_site(const struct heap_table *left, const struct heap_ta
 	*site = expected;
 }
 
+static void assert_same_points(const struct heap_table *left, const struct heap_table *right)
+{
+	assert_int_equal(left->point_count, right->point_count);
+	assert_int_equal(left->instant_count, right->instant_count);
+	for (uint32_t i = 0; i < left->instant_count; i++)
+		assert_memory_equal(&left->instants[i], &right->instants[i], sizeof(*left->instants));
+	for (uint32_t i = 0; i < heap_time_count(left->point_count); i++)
+		assert_int_equal(left->point_times[i], right->point_times[i]);
+	assert_int_equal(left->fault_count, right->fault_count);
+	for (uint32_t i = 0; i < left->fault_count; i++)
+		assert_memory_equal(&left->faults[i], &right->faults[i], sizeof(*left->faults));
+}
+
 static void assert_same_rows(const struct heap_table *left, const struct heap_table *right)
 {
 	struct heap_scan scans[2];
@@ -715,15 +728,17 @@ static void assert_same_rows(const struct heap_table *left, const struct heap_ta
 			assert_int_equal(a->details[i].slack_bytes, b->details[i].slack_bytes);
 			assert_int_equal(a->details[i].previous, b->details[i].previous);
 			assert_int_equal(a->details[i].end_thread, b->details[i].end_thread);
+			assert_int_equal(a->details[i].birth_point, b->details[i].birth_point);
+			assert_int_equal(a->details[i].end_point, b->details[i].end_point);
 		}
 	} while (a);
 	heap_scan_end(&scans[0]);
 	heap_scan_end(&scans[1]);
 }
 
-/* What is matched apart, whole event blocks and what lies between other threads' points, comes to what it comes to
-   point by point. */
-static void test_within(void **state)
+/* Runs with a block match, whole event blocks and parts between other threads' points, give what their points give one
+   by one. */
+static void test_block_matches(void **state)
 {
 	const uint32_t turn_calls[] = {0, 1, 40, 300, 700, 3000};
 	enum { FIRST_SEEDS = 5 /* of one thread, with contradictions in each */, SEEDS = 35 };
@@ -746,6 +761,8 @@ static void test_within(void **state)
 		assert_int_equal(table->peak.bytes, by_points->peak.bytes);
 		assert_int_equal(table->peak.time_ns, by_points->peak.time_ns);
 		assert_same_rows(table, by_points);
+		assert_same_points(table, by_points);
+		assert_true(table->instant_count > 0 && table->fault_count == table->unknown_frees);
 		heap_table_free(by_points);
 		heap_table_free(table);
 		trace_close(trace);
@@ -902,7 +919,7 @@ int main(void)
 		TEST(test_random),
 		TEST(test_classes),
 		TEST(test_stamps_apart),
-		TEST(test_within),
+		TEST(test_block_matches),
 		cmocka_unit_test(test_live),
 		cmocka_unit_test(test_extents),
 	};

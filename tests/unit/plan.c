@@ -280,7 +280,7 @@ static void moment_make(struct heap_filter *filter)
 {
 	filter->moment.is_asked = true;
 	filter->moment.at = (struct position){(int64_t)random_below(TIMES), random_below(2) ? POSITION_LAST : 1};
-	assert_int_equal(heap_moment_find(&filter->moment, target.table, &diag), 0);
+	heap_moment_find(&filter->moment, target.table);
 	assert_int_equal(heap_filter_prepare(filter, target.table, NULL, &diag), 0);
 }
 

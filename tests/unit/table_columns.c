@@ -13,8 +13,8 @@
 
 #include "query/filter.h"
 
-enum { ROUNDS = 600, SITES = 50, THREADS = 7, HEAPS = 3 };
-static const struct pack_limits limits = {SITES, THREADS, HEAPS, 1000000};
+enum { ROUNDS = 600, SITES = 50, THREADS = 7, HEAPS = 3, POINTS = 1 << 20 };
+static const struct pack_limits limits = {SITES, THREADS, HEAPS, 1000000, POINTS};
 
 static uint64_t seed = 1;
 
@@ -192,6 +192,51 @@ static uint8_t *any_table(uint8_t *table, uint32_t count)
 	return any(3) ? NULL : table;
 }
 
+static bool points_unpack(struct heap_details *details, const struct pack_columns *columns, uint32_t count,
+			  uint32_t points)
+{
+	struct reading readings[PACK_STRIPS];
+	const struct pack_limits of = {SITES, THREADS, HEAPS, 1000000, points};
+	for (unsigned i = PACK_COLUMNS; i < PACK_LATE_ENDS; i++) {
+		assert_true(!strips[i].has_failed && bytes_reserve(&strips[i], PACK_SLACK_BYTES));
+		readings[i] = (struct reading){.at = strips[i].data, .end = strips[i].data + strips[i].size};
+	}
+	return unpack_details(readings, columns, details, 0, count, &of, PACK_POINTS);
+}
+
+/* Ordinals of beginnings ascend, some rows have none, and an end may lie before its beginning. */
+static void test_points(void **state)
+{
+	(void)state;
+	static struct heap_allocation rows[PACK_ROWS];
+	static struct pack_columns columns;
+	static struct heap_details details[PACK_ROWS], read[PACK_ROWS];
+	for (int round = 0; round < ROUNDS; round++) {
+		uint32_t count = rows_make(rows), ordinal = (uint32_t)any(POINTS / 2), most = 0;
+		for (uint32_t i = 0; i < count; i++) {
+			ordinal += 1 + (uint32_t)any(round % 2 ? 3 : POINTS / PACK_ROWS / 2 - 1);
+			details[i] = (struct heap_details){.previous = HEAP_NONE,
+							   .birth_point = any(50) ? ordinal : HEAP_NONE,
+							   .end_point = any(5) ? (uint32_t)any(POINTS) : HEAP_NONE};
+			if (details[i].end_point == details[i].birth_point)
+				details[i].end_point = HEAP_NONE;
+			if (details[i].birth_point != HEAP_NONE && details[i].birth_point > most)
+				most = details[i].birth_point;
+			if (details[i].end_point != HEAP_NONE && details[i].end_point > most)
+				most = details[i].end_point;
+		}
+		for (unsigned i = 0; i < PACK_STRIPS; i++)
+			strips[i].size = 0;
+		pack_details(strips, rows, details, 0, count);
+		assert_true(points_unpack(read, &columns, count, most + 1));
+		for (uint32_t i = 0; i < count; i++) {
+			assert_int_equal(read[i].birth_point, details[i].birth_point);
+			assert_int_equal(read[i].end_point, details[i].end_point);
+		}
+		assert_true(!most || !points_unpack(read, &columns, count, most));
+	}
+}
+
 static struct heap_bounds any_bounds(unsigned bits)
 {
 	static const struct heap_bounds edges[] = {
@@ -246,6 +291,7 @@ static void test_select(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip), cmocka_unit_test(test_some_columns),
-					   cmocka_unit_test(test_limits), cmocka_unit_test(test_select)};
+					   cmocka_unit_test(test_limits), cmocka_unit_test(test_points),
+					   cmocka_unit_test(test_select)};
 	return cmocka_run_group_tests(tests, NULL, end);
 }

@@ -187,10 +187,10 @@ static bool damage_is_seen(const struct heap_table *found, unsigned columns)
 /* Columns lie apart: one that is damaged is noticed by those who read it, and the others are not even read. */
 static void only_wanted_columns_are_read(void **state)
 {
-	static const unsigned wanted[] = {PACK_TIMES,      PACK_SIZES,  PACK_SITES,      PACK_END_SITES,
-					  PACK_THREADS,    PACK_HEAPS,  PACK_STATES,     PACK_ADDRESSES,
-					  PACK_SLACKS,     PACK_STATES, PACK_EVERYTHING, PACK_PREVIOUS_ONES,
-					  PACK_END_THREADS};
+	static const unsigned wanted[] = {PACK_TIMES,       PACK_SIZES,        PACK_SITES,      PACK_END_SITES,
+					  PACK_THREADS,     PACK_HEAPS,        PACK_STATES,     PACK_ADDRESSES,
+					  PACK_SLACKS,      PACK_STATES,       PACK_EVERYTHING, PACK_PREVIOUS_ONES,
+					  PACK_END_THREADS, PACK_BIRTH_POINTS, PACK_POINTS};
 	struct heap_table *found;
 	unsigned seen = 0, unseen = 0;
 	(void)state;
@@ -240,7 +240,7 @@ static void an_index_of_another_trace_is_not_read(void **state)
 /* An index of another version is made anew: it is not read, whatever else it says. */
 static void an_index_of_another_version_is_not_read(void **state)
 {
-	static const char *const versions[] = {HEAP_INDEX_MAGIC_OLDEST, "XHEAPIX5", "XHEAPIX6", "XHEAPIX8"};
+	static const char *const versions[] = {HEAP_INDEX_MAGIC_OLDEST, "XHEAPIX5", "XHEAPIX6", "XHEAPIX7", "XHEAPIX8"};
 	struct heap_index_head head;
 	(void)state;
 	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++) {

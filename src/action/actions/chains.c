@@ -90,7 +90,8 @@ static void figures_add(struct action_figures *figures, const struct chain *chai
 static void chains_extend(struct action_input *input, struct action_source *source, struct action_rows *rows)
 {
 	const struct heap_window *window = source->window;
-	const struct heap_scan_plan plan = {INT64_MIN, window->range.to_ns, INT64_MIN, PACK_EVERYTHING, NULL, NULL};
+	const struct heap_scan_plan plan = {INT64_MIN, window->range.to_ns, INT64_MIN, PACK_ALL | PACK_DETAILS, NULL,
+					    NULL};
 	struct chains chains = {.count = 0};
 	struct heap_scan scan;
 	const struct heap_rows *part;

@@ -151,7 +151,7 @@ static void heaps_extend(struct action_input *input, struct action_source *sourc
 	struct heap_scan scan;
 	const struct heap_rows *part;
 	uint64_t *bytes = memory_zeroed(2 * rows->memory_count, sizeof(*bytes));
-	plan.columns = PACK_EVERYTHING;
+	plan.columns = PACK_ALL | PACK_DETAILS;
 	heap_scan_begin(&scan, source->table, &plan, NULL);
 	while ((part = heap_scan_next(&scan)))
 		for

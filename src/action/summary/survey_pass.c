@@ -150,9 +150,12 @@ void survey_part_run(void *context)
 {
 	struct survey_part *part = context;
 	const struct survey_making *making = part->making;
-	const struct heap_scan_plan plan = {
-		INT64_MIN, making->source->window->range.to_ns, INT64_MIN, PACK_EVERYTHING, making->source->filter,
-		NULL};
+	const struct heap_scan_plan plan = {INT64_MIN,
+					    making->source->window->range.to_ns,
+					    INT64_MIN,
+					    PACK_ALL | PACK_DETAILS,
+					    making->source->filter,
+					    NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	heap_scan_begin(&scan, making->source->table, &plan, &part->making->shared);

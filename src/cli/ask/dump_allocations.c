@@ -36,8 +36,8 @@ static int rows_write(void *context, struct diag *diag)
 	struct dump *dump = writing->dump;
 	const struct action_source *source = &writing->analysis.sources[0];
 	const struct heap_range range = dump->range;
-	const struct heap_scan_plan plan = {range.from_ns,   range.to_ns,    INT64_MAX,
-					    PACK_EVERYTHING, source->filter, NULL};
+	const struct heap_scan_plan plan = {range.from_ns,           range.to_ns,    INT64_MAX,
+					    PACK_ALL | PACK_DETAILS, source->filter, NULL};
 	struct heap_scan scan;
 	const struct heap_rows *rows;
 	struct column_row *row = &dump->row.listed;

@@ -17,12 +17,13 @@
 
 /* ---- fields ---- */
 
+/* The greatest number says that it is not known. */
 struct process_row {
 	const struct info *info;
 	uint32_t id;
 	struct trace_process process;
 	uint32_t threads;
-	uint64_t events, inherited_count, inherited_bytes;
+	uint64_t end_ns, events, inherited_count, inherited_bytes;
 	struct text how; /* it ended */
 };
 
@@ -32,39 +33,21 @@ static struct process_row process_row(const struct info *info, uint32_t id)
 	struct process_row row = {.info = info,
 				  .id = id,
 				  .process = info->dictionary->processes[id],
-				  .threads = info->process_threads[id],
-				  .events = info->process_events[id]};
+				  .threads = UINT32_MAX,
+				  .events = UINT64_MAX,
+				  .inherited_count = UINT64_MAX,
+				  .inherited_bytes = UINT64_MAX};
 	row.how = ends_text(&row.process);
-	if (info->table) {
+	row.end_ns = trace_process_end_is_known(&row.process) ? (uint64_t)row.process.end_ns : UINT64_MAX;
+	if (!trace_process_is_untraced(&row.process)) {
+		row.threads = info->process_threads[id];
+		row.events = info->process_events[id];
+	}
+	if (info->table && row.process.forked_from != TRACE_NONE) {
 		row.inherited_count = info->table->processes[id].inherited_count;
 		row.inherited_bytes = info->table->processes[id].inherited_bytes;
 	}
 	return row;
-}
-
-static bool has_parent(const void *record)
-{
-	return ((const struct process_row *)record)->process.parent != TRACE_NONE;
-}
-
-static bool is_forked(const void *record)
-{
-	return ((const struct process_row *)record)->process.forked_from != TRACE_NONE;
-}
-
-static bool has_inherited(const void *record)
-{
-	return ((const struct process_row *)record)->info->table && is_forked(record);
-}
-
-static bool has_ended(const void *record)
-{
-	return trace_process_end_is_known(&((const struct process_row *)record)->process);
-}
-
-static bool is_traced(const void *record)
-{
-	return !trace_process_is_untraced(&((const struct process_row *)record)->process);
 }
 
 static const char *command(const void *record)
@@ -86,21 +69,21 @@ static void end_json(struct json *json, const void *record)
 static const struct list_field process_fields[] = {
 	{">id", "id", AT(ID, id)},
 	{">pid", "pid", AT(ID, process.pid), .may_be_unset = true},
-	{">parent", "parent", AT(ID, process.parent), .is_known = has_parent, .rank = 4},
-	{NULL, "forked_from", AT(ID, process.forked_from), .is_known = is_forked},
+	{">parent", "parent", AT(ID, process.parent), .may_be_none = true, .rank = 4},
+	{NULL, "forked_from", AT(ID, process.forked_from), .may_be_none = true},
 	{NULL, "exec_generation", AT(COUNT, process.exec_generation)},
 	{NULL, "image", AT(TEXT, process.image), .may_be_unset = true},
 	{NULL, "command", AT(TEXT, process.command), .may_be_unset = true},
 	{">start", "start_us", AT(TIME, process.start_ns), .rank = 5},
-	{">end", "end_us", AT(TIME, process.end_ns), .is_known = has_ended, .rank = 6},
+	{">end", "end_us", AT(TIME, end_ns), .may_be_none = true, .rank = 6},
 	{"how", NULL, AT(CHARS, how.data), .rank = 3, .json = end_json},
 	{NULL, "note", AT(TEXT, process.note), .may_be_unset = true},
-	{">threads", "threads", AT(COUNT, threads), .is_known = is_traced, .rank = 7},
-	{">events", "events", AT(COUNT, events), .is_known = is_traced, .rank = 1},
-	{NULL, "inherited_count", AT(COUNT, inherited_count), .is_known = has_inherited},
-	{">inherited", "inherited_bytes", AT(BYTES, inherited_bytes), .is_known = has_inherited, .rank = 8},
+	{">threads", "threads", AT(COUNT, threads), .may_be_none = true, .rank = 7},
+	{">events", "events", AT(COUNT, events), .may_be_none = true, .rank = 1},
+	{NULL, "inherited_count", AT(COUNT, inherited_count), .may_be_none = true},
+	{">inherited", "inherited_bytes", AT(BYTES, inherited_bytes), .may_be_none = true, .rank = 8},
 	{"command", NULL, .kind = FIELD_WORD, .word = command, .may_be_unset = true, .may_be_cut = true},
-	{NULL},
+	{0},
 };
 #undef AT
 /* clang-format on */
@@ -137,10 +120,10 @@ void info_processes_text(const struct info *info, struct sink *out)
 	for (uint32_t i = 0; i < info->dictionary->process_count; i++) {
 		const struct process_row row = process_row(info, i);
 		list_field_row(&grid, process_fields, &row);
-		if (is_traced(&row))
-			cause_put(&grid, info->dictionary, i);
-		else
+		if (trace_process_is_untraced(&row.process))
 			note_put(&grid, row.process.note);
+		else
+			cause_put(&grid, info->dictionary, i);
 	}
 	grid_print(&grid, out, 2);
 	grid_fini(&grid);

@@ -189,7 +189,7 @@ static const struct cli_verb verbs[] = {
 	{"remove", "NAME|--all", "remove the file", NULL, change_run},
 	{"run", "[NAME...] [OPTIONS]", "begin the sessions now", &autologger_run_grammar, autologger_start_run},
 	{"stop", "[NAME...] [OPTIONS]", "end the sessions", &autologger_stop_grammar, autologger_stop_run},
-	{NULL}};
+	{0}};
 
 static int autologger_run(int count, char **arguments)
 {

@@ -193,7 +193,7 @@ static int set_grid_width(void *context, struct words *words, int number)
 static const struct option_choice formats[] = {{"text", NULL, DX_FORMAT_TEXT, NULL},
 					       {"csv", NULL, DX_FORMAT_CSV, NULL},
 					       {"json", NULL, DX_FORMAT_JSON, NULL},
-					       {NULL}};
+					       {0}};
 static const struct option dx_option_rows[] = {
 	{"g", .type = VALUE_ON, AT(layout.is_grid), .help = "a grid: a row for each element, a column for each member"},
 	{"gc", .type = VALUE_TAKEN, .take = set_grid_width, .value = "N",

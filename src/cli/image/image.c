@@ -286,7 +286,7 @@ static const struct cli_verb verbs[] = {
 	{"disable", "IMAGE", "keep the option, and do not record", NULL, change_run},
 	{"watch", "[OPTIONS]", "record the starts of what is registered, until the command is ended", &watch_grammar,
 	 watch_run},
-	{NULL}};
+	{0}};
 
 static int image_run(int count, char **arguments)
 {

@@ -38,7 +38,7 @@ static const struct list_field thread_fields[] = {
 	{">waits", "waits", AT(COUNT, of.thread.waits), .rank = 3},
 	{">waited", "wait_us", AT(TIME, of.thread.wait_ns), .rank = 4},
 	{"name", NULL, AT(CHARS, of.name), .may_be_unset = true, .may_be_cut = true},
-	{NULL},
+	{0},
 };
 #undef AT
 
@@ -71,7 +71,7 @@ static const struct list_field target_fields[] = {
 	{">paused", "pause_us", AT(TIME, target.pause_ns), .may_be_unset = true, .rank = 11},
 	{">resident", NULL, AT(BYTES, target.resident_bytes), .may_be_unset = true, .rank = 3},
 	{"command", NULL, AT(CHARS, text), .may_be_unset = true, .may_be_cut = true},
-	{NULL},
+	{0},
 };
 
 /* A detached process in which inactive code stays mapped: docs/schema/common.json $defs/inactive */
@@ -80,7 +80,7 @@ static const struct list_field inactive_fields[] = {
 	{NULL, "command", AT(CHARS, text)},
 	{NULL, "bytes", AT(BYTES, inactive.bytes)},
 	{NULL, "threads", AT(COUNT, inactive.threads)},
-	{NULL},
+	{0},
 };
 #undef AT
 
@@ -149,7 +149,7 @@ static const struct list_field session_fields[] = {
 	{NULL, "buffers_written", AT(COUNT, session.buffers_written)},
 	{NULL, "on_full", .kind = FIELD_WORD, .word = on_full_word},
 	{NULL, "error", AT(CHARS, reason), .is_known = has_ended},
-	{NULL},
+	{0},
 };
 #undef AT
 /* clang-format on */

@@ -153,6 +153,16 @@ uint32_t dx_member_count(const struct dx_value *object)
 	return count;
 }
 
+static void member_value(struct dx_query *query, const struct dx_value *object, const struct dx_member *member,
+			 struct dx_value *value)
+{
+	*value = (struct dx_value){.kind = DX_ABSENT};
+	if (member->get)
+		member->get(query, object, value);
+	else
+		object->class->get_column(query, object, dx_member_column(member), value);
+}
+
 const char *dx_member_at(struct dx_query *query, const struct dx_value *object, uint32_t number, unsigned *flags,
 			 struct dx_value *value)
 {
@@ -168,26 +178,37 @@ const char *dx_member_at(struct dx_query *query, const struct dx_value *object, 
 	const struct dx_member *member = &class->members[number];
 	if (flags)
 		*flags = member->flags;
-	if (value) {
-		*value = (struct dx_value){.kind = DX_ABSENT};
-		member->get(query, object, value);
-	}
+	if (value)
+		member_value(query, object, member, value);
 	return member->name;
+}
+
+static bool record_get(const struct dx_record *record, const char *name, struct dx_value *value)
+{
+	bool is_found = false;
+	for (uint32_t i = 0; i < record->count && value->kind == DX_ABSENT; i++)
+		if (!strcmp(record->names[i], name)) {
+			is_found = true;
+			*value = record->values[i];
+		}
+	return is_found;
 }
 
 /* A second row of a name counts where the first one is absent. */
 struct dx_value dx_member_get(struct dx_query *query, const struct dx_value *object, const char *name, bool *is_known)
 {
 	struct dx_value value = {.kind = DX_ABSENT};
-	uint32_t count = dx_member_count(object);
-	bool is_record = class_of(object) == &dx_record_class, is_found = false;
-	for (uint32_t i = 0; i < count && value.kind == DX_ABSENT; i++) {
-		const char *member = dx_member_at(query, object, i, NULL, NULL);
-		if (is_record ? strcmp(member, name) : strcasecmp(member, name))
-			continue;
-		is_found = true;
-		dx_member_at(query, object, i, NULL, &value);
-	}
+	const struct dx_class *class = class_of(object);
+	bool is_found = false;
+	if (class == &dx_record_class)
+		is_found = record_get(object->data, name, &value);
+	else
+		for (const struct dx_member *row = class ? class->members : NULL;
+		     row && row->name && value.kind == DX_ABSENT; row++)
+			if (!strcasecmp(row->name, name)) {
+				is_found = true;
+				member_value(query, object, row, &value);
+			}
 	if (is_known)
 		*is_known = is_found;
 	return value;

@@ -60,12 +60,16 @@ enum dx_member_flag {
 	DX_MEMBER_MINOR = 8      /**< a column that a narrow terminal leaves out before all others */
 };
 
+/** Said beside these bits: the member is this column of the list (columns/column.h). */
+enum { DX_MEMBER_COLUMN_SHIFT = 8 };
+#define DX_MEMBER_COLUMN(id) (((unsigned)(id) + 1) << DX_MEMBER_COLUMN_SHIFT)
+
 /** A member of a class. The last row of a table has no name. */
 struct dx_member {
 	const char *name;
-	uint8_t type;  /**< enum dx_kind of its values, or DX_ANY */
-	uint8_t flags; /**< enum dx_member_flag */
-	/** Set *value, which is DX_ABSENT before. */
+	uint8_t type;   /**< enum dx_kind of its values, or DX_ANY */
+	unsigned flags; /**< enum dx_member_flag, DX_MEMBER_COLUMN() */
+	/** Set *value, which is DX_ABSENT before. NULL: it is a column, and the class's get_column() does. */
 	void (*get)(struct dx_query *query, const struct dx_value *object, struct dx_value *value);
 	const struct dx_class *class; /**< of the values, or of their elements; NULL: none, or not known */
 	const char *help;
@@ -77,6 +81,8 @@ struct dx_class {
 	const char *help;
 	const struct dx_member *members;
 	size_t data_bytes; /**< of what `data` points to; 0: it belongs to the trace or is static */
+	/** Set *value, which is DX_ABSENT before, to that of a column. NULL: no member is a column. */
+	void (*get_column)(struct dx_query *query, const struct dx_value *object, int column, struct dx_value *value);
 	/** Return what stands for the object in a line; NULL: "[object Object]". */
 	const char *(*show)(struct dx_query *query, const struct dx_value *object);
 	/** Set the sequence of its elements; NULL: it has none. */
@@ -85,6 +91,12 @@ struct dx_class {
 	/** Answer a call on the object, a node of the tree, in place of methods; NULL: methods do. */
 	struct dx_value (*call)(struct dx_query *query, const struct dx_value *object, const struct dx_node *node);
 };
+
+/** Return the column that the member is; -1: none. */
+static inline int dx_member_column(const struct dx_member *member)
+{
+	return (int)(member->flags >> DX_MEMBER_COLUMN_SHIFT) - 1;
+}
 
 /** The data of objects made by "new { ... }"; their class is dx_record_class. */
 struct dx_record {

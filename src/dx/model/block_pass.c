@@ -12,39 +12,27 @@
 /* ---- positions ---- */
 
 /* Effects before a position are applied; a beginning at it is too, an ending at it is not. */
-static bool is_live(const struct dx_block_pass *pass, const struct trace_dictionary *dictionary,
-		    const struct heap_allocation *row, const struct heap_details *details)
+static bool is_live(const struct dx_block_pass *pass, const struct heap_table *table, const struct heap_allocation *row,
+		    const struct heap_details *details)
 {
-	const struct dx_instant *instant = &pass->instant;
-	const struct dx_point begin = dx_point_of(dictionary, row, details, false),
-			      end = dx_point_of(dictionary, row, details, true);
-	bool is_bare = instant->step == UINT32_MAX;
+	int64_t time_ns = pass->position.sequence_ns;
+	uint32_t step = pass->position.step;
+	bool is_bare = step == UINT32_MAX, is_earlier = row->flags & HEAP_EARLIER;
 	/* At the trace's end all calls are over, and processes that end then are still there. */
-	if (instant->time_ns == INT64_MAX)
+	if (time_ns == INT64_MAX)
 		return row->end == HEAP_END_OPEN ||
-		       (row->end == HEAP_END_EXIT && row->end_ns >= dictionary->duration_ns);
-	if (!(row->flags & HEAP_EARLIER) && row->birth_ns > instant->time_ns)
+		       (row->end == HEAP_END_EXIT && row->end_ns >= table->dictionary->duration_ns);
+	if (!is_earlier && row->birth_ns > time_ns)
 		return false;
-	if (!(row->flags & HEAP_EARLIER) && row->birth_ns == instant->time_ns && !is_bare &&
-	    dx_points_step(&instant->points, &begin) > instant->step)
+	if (!is_earlier && row->birth_ns == time_ns && heap_table_step(table, details->birth_point) > step)
 		return false;
-	if (row->end == HEAP_END_OPEN || row->end_ns > instant->time_ns)
+	if (row->end == HEAP_END_OPEN || row->end_ns > time_ns)
 		return true;
-	if (row->end_ns != instant->time_ns || is_bare)
+	if (row->end_ns != time_ns || is_bare)
 		return false;
 	/* The end of a process is behind its calls. */
 	return row->end == HEAP_END_EXIT ||
-	       (row->end <= HEAP_END_DESTROY && dx_points_step(&instant->points, &end) >= instant->step);
-}
-
-/* A position behind all points of its nanosecond needs none of them. */
-static int instant_make(struct dx_instant *instant, const struct trace *trace, const struct dx_value *position,
-			struct diag *diag)
-{
-	*instant = (struct dx_instant){.time_ns = position->sequence_ns, .step = position->step};
-	if (position->step == UINT32_MAX || position->sequence_ns == INT64_MAX)
-		return 0;
-	return dx_points_at(&instant->points, trace, position->sequence_ns, diag);
+	       (row->end <= HEAP_END_DESTROY && heap_table_step(table, details->end_point) >= step);
 }
 
 /* ---- passes ---- */
@@ -54,18 +42,14 @@ void dx_block_pass_begin(struct dx_block_pass *pass, struct dx_query *query, uin
 {
 	struct heap_table *table = dx_session_table(query->session);
 	struct heap_scan_plan plan = {INT64_MIN, INT64_MAX, INT64_MAX, PACK_EVERYTHING, NULL, NULL};
-	struct diag diag = {""};
 	pass->process = process;
 	pass->choice = choice;
+	pass->position = position;
 	if (!table) {
 		dx_stop(query, -1, "the allocations of the trace cannot be found");
 		return;
 	}
 	if (choice == DX_BLOCKS_LIVE) {
-		if (instant_make(&pass->instant, query->session->trace, &position, &diag)) {
-			dx_stop(query, -1, "%s", diag.text);
-			return;
-		}
 		plan.to_ns = position.sequence_ns;
 		bool is_edge = position.sequence_ns == INT64_MIN || position.sequence_ns == INT64_MAX;
 		plan.live_from_ns = is_edge ? INT64_MIN : position.sequence_ns - 1;
@@ -75,14 +59,14 @@ void dx_block_pass_begin(struct dx_block_pass *pass, struct dx_query *query, uin
 	pass->has_scan = true;
 }
 
-static bool is_chosen(const struct dx_block_pass *pass, const struct trace_dictionary *dictionary,
+static bool is_chosen(const struct dx_block_pass *pass, const struct heap_table *table,
 		      const struct heap_allocation *row, const struct heap_details *details)
 {
-	if (pass->process != TRACE_NONE && dictionary->threads[row->thread].process != pass->process)
+	if (pass->process != TRACE_NONE && table->dictionary->threads[row->thread].process != pass->process)
 		return false;
 	switch (pass->choice) {
 	case DX_BLOCKS_LIVE:
-		return is_live(pass, dictionary, row, details);
+		return is_live(pass, table, row, details);
 	case DX_BLOCKS_OUTSTANDING:
 		return !(row->flags & HEAP_EARLIER) && !heap_end_is_given_back(row->end);
 	case DX_BLOCKS_CROSS:
@@ -99,7 +83,7 @@ bool dx_block_pass_next(struct dx_block_pass *pass, struct dx_query *query, stru
 		for (; pass->rows && pass->at < pass->rows->count; pass->at++) {
 			const struct heap_allocation row = heap_rows_get(pass->rows, pass->at);
 			const struct heap_details *details = &pass->rows->details[pass->at];
-			if (!is_chosen(pass, query->session->dictionary, &row, details))
+			if (!is_chosen(pass, query->session->table, &row, details))
 				continue;
 			memset(block, 0, sizeof(*block));
 			block->row = row;
@@ -122,7 +106,6 @@ void dx_block_pass_end(struct dx_block_pass *pass)
 {
 	if (pass->has_scan)
 		heap_scan_end(&pass->scan);
-	dx_points_fini(&pass->instant.points);
 	pass->has_scan = false;
 }
 
@@ -157,8 +140,7 @@ static bool group_load(struct dx_query *query, uint32_t group)
 	struct dx_group_cache *cache = session->group;
 	if (cache->is_filled && cache->group == group)
 		return true;
-	const struct pack_limits limits = {table->site_count, session->dictionary->thread_count,
-					   session->dictionary->heap_count, table->duration_ns};
+	const struct pack_limits limits = heap_table_limits(table);
 	cache->group = group;
 	cache->first = group * PACK_ROWS;
 	cache->count = table->count - cache->first < PACK_ROWS ? table->count - cache->first : PACK_ROWS;
@@ -196,13 +178,13 @@ struct dx_value dx_block_at(struct dx_query *query, uint32_t number)
 static bool group_search(struct dx_query *query, uint32_t group, const struct dx_event *event, struct dx_block *block)
 {
 	const struct heap_group *head = &query->session->table->groups.items[group];
-	if (head->first_ns > event->time_ns || head->last_ns < event->time_ns || !group_load(query, group))
+	if (head->first_ns > event->row.time_ns || head->last_ns < event->row.time_ns || !group_load(query, group))
 		return false;
 	const struct dx_group_cache *cache = query->session->group;
 	for (uint32_t i = 0; i < cache->count; i++) {
 		const struct heap_allocation row = pack_row(&cache->columns, i);
-		if (row.birth_ns == event->time_ns && row.thread == event->thread && !(row.flags & HEAP_EARLIER) &&
-		    cache->details[i].address == event->address) {
+		if (row.birth_ns == event->row.time_ns && row.thread == event->row.thread &&
+		    !(row.flags & HEAP_EARLIER) && cache->details[i].address == event->row.address) {
 			block_take(cache, i, block);
 			return true;
 		}
@@ -214,8 +196,8 @@ static bool group_search(struct dx_query *query, uint32_t group, const struct dx
 bool dx_block_of_event(struct dx_query *query, const struct dx_event *event, struct dx_block *block)
 {
 	const struct heap_table *table = dx_session_table(query->session);
-	bool is_begin = event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC;
-	if (!table || !is_begin || !event->address)
+	bool is_begin = event->row.kind == EVENT_ALLOC || event->row.kind == EVENT_REALLOC;
+	if (!table || !is_begin || !event->row.address)
 		return false;
 	if (query->session->group && query->session->group->is_filled &&
 	    group_search(query, query->session->group->group, event, block))

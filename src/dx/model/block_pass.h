@@ -4,7 +4,6 @@
 #define XHEAP_DX_BLOCK_PASS_H
 
 #include "dx/model/objects.h"
-#include "dx/model/points.h"
 #include "query/scan.h"
 
 /** A block as an object's data. */
@@ -25,17 +24,10 @@ enum dx_block_choice {
 
 enum { DX_BLOCKS_PROCESS, DX_BLOCKS_CHOICE, DX_BLOCKS_POSITION, DX_BLOCKS_ARGUMENTS };
 
-/** The points of one nanosecond, by which a position tells the blocks that begin or end in it. */
-struct dx_instant {
-	int64_t time_ns;
-	uint32_t step; /**< of the position; UINT32_MAX: behind all points */
-	struct dx_points points;
-};
-
 /** A pass over the blocks. */
 struct dx_block_pass {
 	struct heap_scan scan;
-	struct dx_instant instant;
+	struct dx_value position; /**< of live blocks; step UINT32_MAX: behind all points of its nanosecond */
 	const struct heap_rows *rows;
 	uint32_t process, at;
 	enum dx_block_choice choice;

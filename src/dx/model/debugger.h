@@ -62,7 +62,6 @@ struct dx_session {
 	bool is_nested_known;
 	struct dx_group_cache *group;  /**< of the table, read last; NULL: none */
 	struct dx_found_events *found; /**< the trace's events, if many are searched for; NULL: none was */
-	struct dx_steps *steps;        /**< steps of blocks' points; NULL: none was asked for */
 	struct dx_faults *faults;      /**< frees that end no block; NULL: not searched yet */
 };
 

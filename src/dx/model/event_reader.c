@@ -14,7 +14,6 @@
 #include "base/events.h"
 #include "base/memory.h"
 #include "dx/model/objects.h"
-#include "dx/model/points.h"
 #include "match/point_stream.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
@@ -22,7 +21,7 @@
 enum { WAITING_MAX = 3 /* ReAllocs of a thread under way: signal handlers may nest */ };
 
 struct point_wait {
-	uint32_t row, step;
+	uint32_t row, step, point;
 	bool is_used;
 };
 
@@ -40,9 +39,14 @@ struct dx_event_reader {
 	uint64_t number;
 	int64_t time_ns;
 	uint32_t step;
+	/* Ordinals of points, known from a time on: of the next point; of the last event's point, and of its first one,
+	   if it is a ReAlloc with two. HEAP_NONE: not known. */
+	int64_t counted_from_ns;
+	uint32_t next_point, point, first_point;
 };
 
-static struct dx_event_reader *reader_from(const struct trace *trace, int64_t from_ns)
+/* next_point: ordinal of the first point at from_ns or later. */
+static struct dx_event_reader *reader_from(const struct trace *trace, int64_t from_ns, uint32_t next_point)
 {
 	struct dx_event_reader *reader = memory_zeroed(1, sizeof(*reader));
 	reader->dictionary = trace_dictionary(trace);
@@ -50,12 +54,14 @@ static struct dx_event_reader *reader_from(const struct trace *trace, int64_t fr
 	reader->stream = heap_stream_new(trace, HEAP_ORDER_POINTS, from_ns, INT64_MAX);
 	reader->number = heap_stream_skipped(reader->stream);
 	reader->time_ns = INT64_MIN;
+	reader->counted_from_ns = from_ns;
+	reader->next_point = next_point;
 	return reader;
 }
 
 struct dx_event_reader *dx_event_reader_new(const struct trace *trace)
 {
-	return reader_from(trace, INT64_MIN);
+	return reader_from(trace, INT64_MIN, 0);
 }
 
 void dx_event_reader_free(struct dx_event_reader *reader)
@@ -76,50 +82,28 @@ static bool is_first_of_two(const struct heap_point *point)
 	       !(block->flags[row] & EVENT_IN_FLIGHT);
 }
 
-static void wait_add(struct lane_state *lane, uint32_t row, uint32_t step)
+static void wait_add(struct lane_state *lane, struct point_wait wait)
 {
 	unsigned place = 0;
 	while (place < WAITING_MAX - 1 && lane->waiting[place].is_used)
 		place++;
-	lane->waiting[place] = (struct point_wait){row, step, true};
+	lane->waiting[place] = wait;
 }
 
-static uint32_t wait_take(struct lane_state *lane, uint32_t row)
+static struct point_wait wait_take(struct lane_state *lane, uint32_t row)
 {
 	for (unsigned i = 0; i < WAITING_MAX; i++)
 		if (lane->waiting[i].is_used && lane->waiting[i].row == row) {
 			lane->waiting[i].is_used = false;
-			return lane->waiting[i].step;
+			return lane->waiting[i];
 		}
-	return 0;
-}
-
-static void event_fill(struct dx_event *event, const struct trace_block *block, uint32_t row)
-{
-	memset(event, 0, sizeof(*event));
-	event->time_ns = block->time_ns[row];
-	event->duration_ns = block->duration_ns[row];
-	event->address = block->address[row];
-	event->previous = block->previous[row];
-	event->size = block->size[row];
-	event->usable = block->usable[row];
-	event->argument = block->argument[row];
-	event->argument2 = block->argument2[row];
-	event->thread = block->thread;
-	event->process = block->process;
-	event->heap = block->heap[row];
-	event->stack = block->stack[row];
-	event->result = block->result[row];
-	event->entry = block->entry[row];
-	event->kind = block->kind[row];
-	event->flags = block->flags[row];
-	event->signal_start_ns = INT64_MAX;
+	return (struct point_wait){.point = HEAP_NONE};
 }
 
 /* A call that a signal handler made inside another one begins after that: the outer start is an estimate. */
 static void nest(struct lane_state *lane, struct dx_event *event)
 {
-	if (event->flags & EVENT_IN_SIGNAL) {
+	if (event->row.flags & EVENT_IN_SIGNAL) {
 		struct dx_value start = dx_event_start(event);
 		if (!lane->has_signal || start.sequence_ns < lane->signal_start_ns) {
 			lane->signal_start_ns = start.sequence_ns;
@@ -128,11 +112,20 @@ static void nest(struct lane_state *lane, struct dx_event *event)
 		lane->has_signal = true;
 		return;
 	}
-	if (lane->has_signal && event->kind == EVENT_ALLOC) {
+	if (lane->has_signal && event->row.kind == EVENT_ALLOC) {
 		event->signal_start_ns = lane->signal_start_ns;
 		event->signal_start_step = lane->signal_start_step;
 	}
 	lane->has_signal = false;
+}
+
+/* Return the ordinal of the next point, which is at this time. */
+static uint32_t point_count(struct dx_event_reader *reader, int64_t time_ns)
+{
+	if (time_ns < reader->counted_from_ns)
+		return HEAP_NONE;
+	reader->counted_from_ns = INT64_MIN;
+	return reader->next_point++;
 }
 
 int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event, struct diag *diag)
@@ -144,150 +137,169 @@ int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event,
 		struct lane_state *lane = &reader->lanes[block->thread];
 		reader->step = point.time_ns == reader->time_ns ? reader->step + 1 : 1;
 		reader->time_ns = point.time_ns;
+		uint32_t ordinal = point_count(reader, point.time_ns);
 		if (is_first_of_two(&point)) {
-			wait_add(lane, point.row, reader->step);
+			wait_add(lane, (struct point_wait){point.row, reader->step, ordinal, true});
 			continue;
 		}
 		uint64_t number = reader->number++;
 		if (block->kind[point.row] > EVENT_PROTECT)
 			continue;
-		event_fill(event, block, point.row);
+		/* Also the bytes between its members: objects are compared by all of them. */
+		memset(event, 0, sizeof(*event));
 		event->number = number;
+		event->row = column_event_at(block, point.row);
 		event->step = reader->step;
-		if (event->kind == EVENT_REALLOC)
-			event->start_step = wait_take(lane, point.row);
+		event->signal_start_ns = INT64_MAX;
+		reader->point = ordinal;
+		reader->first_point = HEAP_NONE;
+		if (event->row.kind == EVENT_REALLOC) {
+			const struct point_wait wait = wait_take(lane, point.row);
+			event->start_step = wait.step;
+			reader->first_point = wait.point;
+		}
 		nest(lane, event);
 		return 1;
 	}
 	return status;
 }
 
-/* Whether the event has the point. */
-static bool has_point(const struct dx_event *event, const struct dx_point *point)
-{
-	if (event->process != point->process || event->thread != point->thread)
-		return false;
-	if (point->is_end && event->kind == EVENT_REALLOC)
-		return event->previous == point->address && event->time_ns - event->duration_ns == point->time_ns;
-	if (event->time_ns != point->time_ns)
-		return false;
-	if (point->is_destroy && event->kind == EVENT_DESTROY)
-		return true;
-	bool is_kind =
-		point->is_end ? event->kind == EVENT_FREE : event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC;
-	return is_kind && (point->is_destroy || event->address == point->address);
-}
+/* ---- events by the ordinals of their points ---- */
 
-/* A ReAlloc returns behind its first point, before any other call of its thread does, unless a signal handler's. */
-static bool is_behind(const struct dx_event *event, const struct dx_point *point)
-{
-	return event->time_ns > point->time_ns && event->thread == point->thread && !(event->flags & EVENT_IN_SIGNAL);
-}
+/* The events of HEAP_POINTS_PER_TIME points, whose first one has a time in the table. Those that were asked for last
+   are kept, as many as a part of the memory holds; two at least, as blocks lie at the border of two. */
+enum { WINDOW_POINTS = HEAP_POINTS_PER_TIME, WINDOWS_LEAST = 2, WINDOWS_MAX = 32, SHARE = 2 };
 
-static bool find_in_stream(struct dx_query *query, const struct dx_point *point, struct dx_event *event)
-{
-	struct dx_event_reader *reader = reader_from(query->session->trace, point->time_ns);
-	struct diag diag = {""};
-	bool is_found = false, is_over = false;
-	int status = 1;
-	while (!is_found && !is_over && dx_step(query, "Event", -1) &&
-	       (status = dx_event_reader_next(reader, event, &diag)) > 0) {
-		is_found = has_point(event, point);
-		is_over = is_behind(event, point);
-	}
-	if (status < 0)
-		dx_stop(query, -1, "%s", diag.text);
-	dx_event_reader_free(reader);
-	return is_found;
-}
-
-/* ---- many searches ---- */
-
-/* A search in the trace costs as much as reading so many events in their order. Searches that together cost as much as
-   a pass over the trace are a reason for that pass, which keeps all events if half of the memory holds them. */
-enum { SEARCH_EVENTS = 16384, SHARE = 2 };
+struct event_window {
+	uint32_t number, used; /* used: when, in searches; 0: never */
+	struct dx_event *items;
+	size_t count, capacity;
+	uint32_t *of_point; /* by point: its event plus 1; 0: it is none's */
+};
 
 struct dx_found_events {
-	struct dx_event *items; /* all of the trace, once is_made */
-	size_t count, capacity;
-	uint64_t searches;
-	bool is_made;
+	struct event_window windows[WINDOWS_MAX];
+	uint32_t searches;
 };
 
 static void found_end(void *context)
 {
 	struct dx_found_events *found = context;
-	free(found->items);
+	for (unsigned i = 0; i < WINDOWS_MAX; i++) {
+		free(found->windows[i].items);
+		free(found->windows[i].of_point);
+	}
 	free(found);
 }
 
-static void events_keep(struct dx_query *query, struct dx_found_events *found)
+/* Keep the reader's event if one of its points is in the window. */
+static void event_keep(struct event_window *window, const struct dx_event_reader *reader, const struct dx_event *event)
 {
-	struct dx_event_reader *reader = dx_event_reader_new(query->session->trace);
+	const uint32_t points[] = {reader->point, reader->first_point};
+	bool is_kept = false;
+	for (unsigned i = 0; i < 2; i++) {
+		if (points[i] == HEAP_NONE || points[i] / WINDOW_POINTS != window->number)
+			continue;
+		if (!is_kept) {
+			memory_grow(window->items, window->count, window->capacity);
+			memcpy(&window->items[window->count++], event, sizeof(*event));
+		}
+		is_kept = true;
+		window->of_point[points[i] % WINDOW_POINTS] = (uint32_t)window->count;
+	}
+}
+
+/* Whether a ReAlloc whose first point is in the window has not returned yet. */
+static bool has_waiting(const struct dx_event_reader *reader, uint32_t number)
+{
+	for (uint32_t i = 0; i < reader->dictionary->thread_count; i++)
+		for (unsigned k = 0; k < WAITING_MAX; k++) {
+			const struct point_wait *wait = &reader->lanes[i].waiting[k];
+			if (wait->is_used && wait->point / WINDOW_POINTS == number)
+				return true;
+		}
+	return false;
+}
+
+static void window_read(struct dx_query *query, struct event_window *window, uint32_t number)
+{
+	const struct heap_table *table = query->session->table;
+	int64_t from_ns = table->point_times[number];
+	uint32_t first = number * WINDOW_POINTS, before = heap_table_step(table, first) - 1;
+	struct dx_event_reader *reader = reader_from(query->session->trace, from_ns, first - before);
 	struct dx_event event;
 	struct diag diag = {""};
-	int status = 0;
-	found->count = 0;
-	while (dx_step(query, "Event", -1) && (status = dx_event_reader_next(reader, &event, &diag)) > 0) {
-		memory_grow(found->items, found->count, found->capacity);
-		found->items[found->count++] = event;
+	bool is_behind = false;
+	int status = 1;
+	window->number = number;
+	window->count = 0;
+	window->of_point = memory_resize(window->of_point, WINDOW_POINTS, sizeof(*window->of_point));
+	memset(window->of_point, 0, WINDOW_POINTS * sizeof(*window->of_point));
+	while (!is_behind && dx_step(query, "Event", -1) &&
+	       (status = dx_event_reader_next(reader, &event, &diag)) > 0) {
+		event_keep(window, reader, &event);
+		is_behind = reader->point != HEAP_NONE && reader->point / WINDOW_POINTS > number &&
+			    !has_waiting(reader, number);
 	}
 	if (status < 0)
 		dx_stop(query, -1, "%s", diag.text);
-	found->is_made = !query->is_stopped;
 	dx_event_reader_free(reader);
 }
 
-/* Return the trace's events if they are kept; NULL: each search reads the trace. */
-static const struct dx_found_events *events_at_hand(struct dx_query *query)
+/* Return the window, read into the place of the one that was not used for the longest time. NULL: the query is
+   stopped. */
+static const struct event_window *window_find(struct dx_query *query, uint32_t number)
 {
 	struct dx_session *session = query->session;
-	uint64_t count = session->dictionary->event_count;
+	size_t room = query->budget.limit_bytes / SHARE / (WINDOW_POINTS * sizeof(struct dx_event)),
+	       count = room < WINDOWS_LEAST ? WINDOWS_LEAST
+		       : room < WINDOWS_MAX ? room
+					    : WINDOWS_MAX;
 	if (!session->found) {
 		session->found = memory_zeroed(1, sizeof(*session->found));
 		dx_on_release(&session->whole, found_end, session->found);
 	}
 	struct dx_found_events *found = session->found;
-	if (!found->is_made && count <= query->budget.limit_bytes / SHARE / sizeof(struct dx_event) &&
-	    ++found->searches * SEARCH_EVENTS > count)
-		events_keep(query, found);
-	return found->is_made ? found : NULL;
+	struct event_window *oldest = &found->windows[0];
+	found->searches++;
+	for (size_t i = 0; i < count; i++) {
+		struct event_window *window = &found->windows[i];
+		if (window->used && window->number == number) {
+			window->used = found->searches;
+			return window;
+		}
+		oldest = window->used < oldest->used ? window : oldest;
+	}
+	oldest->used = 0;
+	window_read(query, oldest, number);
+	if (query->is_stopped)
+		return NULL;
+	oldest->used = found->searches;
+	return oldest;
 }
 
-bool dx_event_find(struct dx_query *query, const struct dx_point *point, struct dx_event *event)
+bool dx_event_find(struct dx_query *query, uint32_t point, struct dx_event *event)
 {
-	const struct dx_found_events *found = events_at_hand(query);
-	size_t first = 0;
-	if (query->is_stopped)
+	const struct heap_table *table = dx_session_table(query->session);
+	if (!table || point >= table->point_count)
 		return false;
-	if (!found)
-		return find_in_stream(query, point, event);
-	for (size_t end = found->count; first < end;) {
-		size_t middle = first + (end - first) / 2;
-		if (found->items[middle].time_ns < point->time_ns)
-			first = middle + 1;
-		else
-			end = middle;
-	}
-	for (; first < found->count; first++) {
-		*event = found->items[first];
-		if (has_point(event, point))
-			return true;
-		if (is_behind(event, point))
-			return false;
-	}
-	return false;
+	const struct event_window *window = window_find(query, point / WINDOW_POINTS);
+	uint32_t at = window ? window->of_point[point % WINDOW_POINTS] : 0;
+	/* With the bytes between its members: objects are compared by all of them. */
+	if (at)
+		memcpy(event, &window->items[at - 1], sizeof(*event));
+	return at;
 }
 
 struct dx_value dx_event_start(const struct dx_event *event)
 {
-	struct dx_value point = dx_position(event->time_ns, event->step), start = point;
-	bool is_late = event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC;
+	struct dx_value point = dx_position(event->row.time_ns, event->step), start = point;
+	bool is_late = event->row.kind == EVENT_ALLOC || event->row.kind == EVENT_REALLOC;
 	/* The first point of a ReAlloc is exact, if it is in the same nanosecond, too. */
 	bool has_duration = event->start_step ||
-			    (!(event->flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT)) && event->duration_ns > 0);
+			    (!(event->row.flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT)) && event->row.duration_ns > 0);
 	if (is_late && has_duration &&
-	    !__builtin_sub_overflow(event->time_ns, event->duration_ns, &start.sequence_ns)) {
+	    !__builtin_sub_overflow(event->row.time_ns, event->row.duration_ns, &start.sequence_ns)) {
 		start.step = event->start_step;
 		start.is_estimated = !event->start_step;
 	} else {
@@ -303,11 +315,11 @@ struct dx_value dx_event_start(const struct dx_event *event)
 
 struct dx_value dx_event_end(const struct dx_event *event)
 {
-	struct dx_value point = dx_position(event->time_ns, event->step), end = point;
-	bool is_late = event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC;
-	if (is_late || event->flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT) || event->duration_ns <= 0)
+	struct dx_value point = dx_position(event->row.time_ns, event->step), end = point;
+	bool is_late = event->row.kind == EVENT_ALLOC || event->row.kind == EVENT_REALLOC;
+	if (is_late || event->row.flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT) || event->row.duration_ns <= 0)
 		return point;
-	if (__builtin_add_overflow(event->time_ns, event->duration_ns, &end.sequence_ns))
+	if (__builtin_add_overflow(event->row.time_ns, event->row.duration_ns, &end.sequence_ns))
 		return point;
 	end.step = 0;
 	end.is_estimated = true;

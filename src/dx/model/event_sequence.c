@@ -62,7 +62,7 @@ static bool is_wanted(struct dx_query *query, const struct dx_sequence *sequence
 {
 	uint64_t flags;
 	if (sequence->arguments[EVENTS_PROCESS].number != TRACE_NONE &&
-	    sequence->arguments[EVENTS_PROCESS].number != event->process)
+	    sequence->arguments[EVENTS_PROCESS].number != event->row.process)
 		return false;
 	return sequence->arguments[EVENTS_NESTED].truth || !dx_event_flags(query, event, &flags) ||
 	       !(flags & ~FLAGS_DOCUMENTED);
@@ -76,7 +76,7 @@ static bool gap_next(struct dx_query *query, struct dx_iterator *iterator, struc
 	while (state->next < state->gap_count) {
 		const struct trace_gap *gap = &query->session->dictionary->gaps[state->gaps[state->next].number];
 		uint64_t count = 0;
-		if (state->has_event && gap->from_ns > state->event.time_ns)
+		if (state->has_event && gap->from_ns > state->event.row.time_ns)
 			return false;
 		state->next++;
 		for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)

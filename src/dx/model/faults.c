@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The model counts frees that end no block; it does not say which they are. A pass over the events, with a table of the
- * addresses seen so far, finds the frees that may be such; a pass over the allocations removes those that did end one
- * (calls of two threads may have stamps in the wrong order).
+ * The table lists the frees that end no block. Those of an address that had been freed before, as the rows with that
+ * address tell, are double ones.
  */
 #include "dx/model/faults.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/events.h"
-#include "base/hash.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "dx/model/block_pass.h"
@@ -21,82 +18,50 @@
 struct dx_faults {
 	struct dx_fault *items;
 	uint32_t count;
-	size_t capacity;
-	struct map by_address; /* of an address: the first of its items plus one */
-	uint32_t *next;        /* of an item: the next one of its address plus one */
 };
-
-enum { ADDRESS_LIVE = 1, ADDRESS_DEAD = 2, FAULTS_MAX = 1 << 20 };
 
 static void faults_end(void *context)
 {
 	struct dx_faults *faults = context;
-	map_fini(&faults->by_address);
-	free(faults->next);
 	free(faults->items);
 	free(faults);
 }
 
-static uint64_t address_key(uint32_t process, uint64_t address)
+static uint32_t process_of(const struct heap_table *table, const struct heap_fault *fault)
 {
-	return address ^ (uint64_t)process << 48;
+	return table->dictionary->threads[fault->thread].process;
 }
 
-static void fault_add(struct dx_query *query, struct dx_faults *faults, const struct dx_event *event, uint32_t known)
+/* Faults of one address are linked: by address, the last one plus 1; by fault, the one of its address before it,
+   plus 1. */
+struct fault_links {
+	struct map last;
+	uint32_t *before;
+};
+
+/* Mark each fault whose address had an earlier one in its process. */
+static void faults_link(const struct heap_table *table, struct dx_faults *faults, struct fault_links *links)
 {
-	if (faults->count == FAULTS_MAX) {
-		dx_stop(query, -1, "more than a million frees end no block of this trace");
-		return;
+	bool added;
+	links->before = memory_zeroed((size_t)faults->count + 1, sizeof(*links->before));
+	for (uint32_t i = 0; i < faults->count; i++) {
+		const struct heap_fault *fault = &table->faults[i];
+		uint32_t *last = map_add(&links->last, fault->address, &added);
+		links->before[i] = added ? 0 : *last;
+		for (uint32_t at = links->before[i]; at; at = links->before[at - 1]) {
+			if (process_of(table, &table->faults[at - 1]) != process_of(table, fault))
+				continue;
+			faults->items[i].kind = DX_FAULT_DOUBLE;
+			break;
+		}
+		*last = i + 1;
 	}
-	memory_grow(faults->items, faults->count, faults->capacity);
-	/* With the bytes between its members: objects are compared, and hashed, by all of their bytes. */
-	struct dx_fault *fault = &faults->items[faults->count++];
-	memcpy(&fault->event, event, sizeof(*event));
-	fault->kind = known == ADDRESS_DEAD ? DX_FAULT_DOUBLE : DX_FAULT_UNKNOWN;
 }
 
-static void event_apply(struct dx_query *query, struct dx_faults *faults, struct map *addresses,
-			const struct dx_event *event)
+/* Return whether the process is a child of the row's, however far, that began with a copy of its block. */
+static bool has_copy(const struct trace_dictionary *dictionary, uint32_t process, const struct heap_allocation *row)
 {
-	bool added, has_ended = event->kind == EVENT_FREE || event->kind == EVENT_REALLOC;
-	uint64_t old = event->kind == EVENT_REALLOC ? event->previous : event->address;
-	if (event->flags & EVENT_FAILED)
-		return;
-	if (has_ended && old) {
-		uint32_t *state = map_add(addresses, address_key(event->process, old), &added);
-		if (*state != ADDRESS_LIVE)
-			fault_add(query, faults, event, *state);
-		*state = ADDRESS_DEAD;
-	}
-	bool has_begun = (event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC) && event->address &&
-			 !(event->flags & EVENT_IN_FLIGHT);
-	if (has_begun)
-		*map_add(addresses, address_key(event->process, event->address), &added) = ADDRESS_LIVE;
-}
-
-static void events_pass(struct dx_query *query, struct dx_faults *faults)
-{
-	struct dx_event_reader *reader = dx_event_reader_new(query->session->trace);
-	struct map addresses = {NULL};
-	struct dx_event event;
-	struct diag diag = {""};
-	int status = 1;
-	while (dx_step(query, "HeapAnalyze", -1) && (status = dx_event_reader_next(reader, &event, &diag)) > 0) {
-		event_apply(query, faults, &addresses, &event);
-		if (addresses.cells && ((size_t)sizeof(struct map_cell) << addresses.bits) > query->budget.limit_bytes)
-			dx_stop(query, -1, "HeapAnalyze: more than the %zu MiB that -memory allows are needed",
-				query->budget.limit_bytes >> 20);
-	}
-	if (status < 0)
-		dx_stop(query, -1, "%s", diag.text);
-	map_fini(&addresses);
-	dx_event_reader_free(reader);
-}
-
-/* Whether the process is `of`, or was forked from it at or after a time. */
-static bool descends(const struct trace_dictionary *dictionary, uint32_t process, uint32_t of,
-		     const struct heap_allocation *row)
-{
+	uint32_t of = dictionary->threads[row->thread].process;
 	for (unsigned i = 0; i < dictionary->process_count && process < dictionary->process_count; i++) {
 		int64_t start_ns = dictionary->processes[process].start_ns;
 		process = dictionary->processes[process].forked_from;
@@ -106,78 +71,85 @@ static bool descends(const struct trace_dictionary *dictionary, uint32_t process
 	return false;
 }
 
-/* Whether the block is the one that the free ended, or the process's copy of it. */
-static bool has_ended(const struct trace_dictionary *dictionary, const struct dx_fault *fault,
-		      const struct dx_block *block)
+/* Return whether the block was freed before the fault. A copy was, or this free would have ended it. */
+static bool is_freed_before(const struct heap_table *table, const struct dx_block *block,
+			    const struct heap_fault *fault)
 {
-	const struct dx_event *event = &fault->event;
-	int64_t end_ns = event->kind == EVENT_REALLOC ? event->time_ns - event->duration_ns : event->time_ns;
-	uint32_t process = dictionary->threads[block->row.thread].process;
-	if (process == event->process)
-		return (block->row.end == HEAP_END_FREE || block->row.end == HEAP_END_REALLOC) &&
-		       block->details.end_thread == event->thread && block->row.end_ns == end_ns;
-	return fault->kind == DX_FAULT_UNKNOWN && descends(dictionary, event->process, process, &block->row);
+	uint32_t point = block->details.end_point;
+	if (table->dictionary->threads[block->row.thread].process != process_of(table, fault))
+		return has_copy(table->dictionary, process_of(table, fault), &block->row);
+	return (block->row.end == HEAP_END_FREE || block->row.end == HEAP_END_REALLOC) &&
+	       (point == HEAP_NONE ? block->row.end_ns <= fault->time_ns : point < fault->point);
 }
 
-static void blocks_pass(struct dx_query *query, struct dx_faults *faults)
+static void blocks_pass(struct dx_query *query, const struct heap_table *table, struct dx_faults *faults,
+			const struct fault_links *links)
 {
-	struct dx_block_pass pass = {.has_scan = false};
-	struct dx_block block;
 	const enum dx_block_choice choices[] = {DX_BLOCKS_ALL, DX_BLOCKS_LIVE};
 	for (unsigned i = 0; i < 2; i++) {
+		struct dx_block_pass pass = {.has_scan = false};
+		struct dx_block block;
 		/* Earlier blocks are those that live at the start. */
 		dx_block_pass_begin(&pass, query, TRACE_NONE, choices[i], dx_position(0, UINT32_MAX));
 		while (dx_block_pass_next(&pass, query, &block)) {
-			const uint32_t *first = map_find(&faults->by_address, block.details.address);
-			for (uint32_t at = first ? *first : 0; at; at = faults->next[at - 1])
-				if (has_ended(query->session->dictionary, &faults->items[at - 1], &block))
-					faults->items[at - 1].kind = DX_FAULT_NONE;
+			const uint32_t *last = map_find(&links->last, block.details.address);
+			for (uint32_t at = last ? *last : 0; at; at = links->before[at - 1])
+				if (is_freed_before(table, &block, &table->faults[at - 1]))
+					faults->items[at - 1].kind = DX_FAULT_DOUBLE;
 		}
 		dx_block_pass_end(&pass);
-		memset(&pass, 0, sizeof(pass));
 	}
 }
 
-static void faults_link(struct dx_faults *faults)
+static int by_number(const void *one, const void *other)
 {
-	bool added;
-	faults->next = memory_zeroed((size_t)faults->count + 1, sizeof(*faults->next));
-	for (uint32_t i = 0; i < faults->count; i++) {
-		const struct dx_event *event = &faults->items[i].event;
-		uint64_t address = event->kind == EVENT_REALLOC ? event->previous : event->address;
-		uint32_t *first = map_add(&faults->by_address, address, &added);
-		faults->next[i] = *first;
-		*first = i + 1;
+	const struct dx_fault *a = one, *b = other;
+	return (a->event.number > b->event.number) - (a->event.number < b->event.number);
+}
+
+/* Find the faults' events, and order the faults by them. */
+static void events_find(struct dx_query *query, const struct heap_table *table, struct dx_faults *faults)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < faults->count && !query->is_stopped; i++) {
+		faults->items[kept].kind = faults->items[i].kind;
+		kept += dx_event_find(query, table->faults[i].point, &faults->items[kept].event);
 	}
+	faults->count = kept;
+	if (kept)
+		qsort(faults->items, kept, sizeof(*faults->items), by_number);
 }
 
 const struct dx_fault *dx_faults_find(struct dx_query *query, uint32_t *count)
 {
 	struct dx_session *session = query->session;
-	*count = 0;
-	if (session->faults) {
-		*count = session->faults->count;
-		return session->faults->items;
+	const struct heap_table *table = session->faults ? NULL : dx_session_table(session);
+	struct fault_links links = {.before = NULL};
+	*count = session->faults ? session->faults->count : 0;
+	if (session->faults || !table)
+		return session->faults ? session->faults->items : NULL;
+	if (table->fault_count == HEAP_FAULTS_MAX) {
+		dx_stop(query, -1, "more than a million frees end no block of this trace");
+		return NULL;
 	}
 	struct dx_faults *faults = memory_zeroed(1, sizeof(*faults));
-	const struct heap_table *table = dx_session_table(session);
-	if (table && table->unknown_frees)
-		events_pass(query, faults);
-	faults_link(faults);
-	if (faults->count && !query->is_stopped)
-		blocks_pass(query, faults);
+	faults->count = table->fault_count;
+	faults->items = memory_zeroed(faults->count, sizeof(*faults->items));
+	for (uint32_t i = 0; i < faults->count; i++)
+		faults->items[i].kind = DX_FAULT_UNKNOWN;
+	faults_link(table, faults, &links);
+	if (faults->count)
+		blocks_pass(query, table, faults, &links);
+	events_find(query, table, faults);
+	map_fini(&links.last);
+	free(links.before);
 	if (query->is_stopped) {
 		faults_end(faults);
 		return NULL;
 	}
-	uint32_t kept = 0;
-	for (uint32_t i = 0; i < faults->count; i++)
-		if (faults->items[i].kind != DX_FAULT_NONE)
-			faults->items[kept++] = faults->items[i];
-	faults->count = kept;
 	session->faults = faults;
 	dx_on_release(&session->whole, faults_end, faults);
-	*count = kept;
+	*count = faults->count;
 	return faults->items;
 }
 

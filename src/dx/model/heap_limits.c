@@ -218,13 +218,13 @@ unsigned dx_limits_of_method(const char *name)
 		{"Longest", DX_USE_BLOCKS},
 		{"Live", DX_USE_LIVE},
 		{"Growth", DX_USE_LIVE_SUMS},
-		{NULL},
+		{0},
 	};
 	return use_of(rows, name);
 }
 
 unsigned dx_limits_of_process_member(const char *name)
 {
-	static const struct name_use rows[] = {{"Heap", DX_USE_LIVE_SUMS}, {"Heaps", DX_USE_BLOCKS}, {NULL}};
+	static const struct name_use rows[] = {{"Heap", DX_USE_LIVE_SUMS}, {"Heaps", DX_USE_BLOCKS}, {0}};
 	return use_of(rows, name);
 }

@@ -27,7 +27,7 @@ enum { PASS_STEP_EVENTS = 1 << 12 /* of a pass: how often it asks whether the qu
 void dx_copies_fini(struct dx_copies *copies)
 {
 	free(copies->items);
-	*copies = (struct dx_copies){NULL};
+	*copies = (struct dx_copies){0};
 }
 
 static bool entry_is_annotation(const struct trace_dictionary *dictionary, uint32_t entry)

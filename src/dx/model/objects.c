@@ -44,6 +44,26 @@ struct dx_value dx_id_object(struct dx_query *query, const struct dx_class *clas
 	return dx_object(class, data);
 }
 
+struct dx_value dx_column_value(struct dx_query *query, const struct column *column, uint64_t value)
+{
+	switch (column->type) {
+	case TYPE_ADDRESS:
+		return dx_address(value);
+	case TYPE_TIME:
+	case TYPE_ERROR:
+		return dx_signed((int64_t)value);
+	case TYPE_WORD:
+	case TYPE_FUNCTION:
+		return dx_text(column_word(column, query->session->dictionary, value));
+	case TYPE_PROCESS:
+		return dx_id_object(query, &dx_process_class, (uint32_t)value);
+	case TYPE_THREAD:
+		return dx_id_object(query, &dx_thread_class, (uint32_t)value);
+	default:
+		return dx_number(value);
+	}
+}
+
 /* Objects of the class of the ids [first, count): of the process, unless that is TRACE_NONE. */
 enum { IDS_FIRST, IDS_COUNT, IDS_PROCESS, IDS_CLASS, IDS_COUNTED, IDS_ARGUMENTS };
 

@@ -4,6 +4,7 @@
 #define XHEAP_DX_OBJECTS_H
 
 #include "dx/core/methods.h"
+#include "columns/column.h"
 #include "dx/model/debugger.h"
 
 extern const struct dx_class dx_heap_class, dx_call_class, dx_allocation_class, dx_process_class, dx_thread_class,
@@ -20,15 +21,10 @@ extern const struct dx_method dx_methods_of_positions[], dx_methods_of_traces[],
 /** An event as an object: the row of its block, and its positions. Members are computed when they are asked for. */
 struct dx_event {
 	uint64_t number; /**< in the order of dump */
-	int64_t time_ns, duration_ns;
-	uint64_t address, previous, size, usable, argument, argument2;
-	uint32_t thread, process, heap, stack;
-	int32_t result;
+	struct column_event row;
 	uint32_t step, start_step; /**< of the point; of the first point of a ReAlloc */
 	int64_t signal_start_ns;   /**< of a call inside it; INT64_MAX: none */
 	uint32_t signal_start_step;
-	uint16_t entry;
-	uint8_t kind, flags;
 };
 
 /** A process, thread, mapping or heap of the trace by its id. */
@@ -52,10 +48,9 @@ struct dx_event_reader *dx_event_reader_new(const struct trace *trace);
 int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event, struct diag *diag);
 void dx_event_reader_free(struct dx_event_reader *reader);
 
-struct dx_point;
-/** Find the event that has a point at which a block begins or ends; its thread must be known. Only what lies around it
-    is read. False: no event has it. */
-bool dx_event_find(struct dx_query *query, const struct dx_point *point, struct dx_event *event);
+/** Find the event that has the point with this ordinal. The points around it are read, and kept for later searches.
+    False: no event has it, such as HEAP_NONE. */
+bool dx_event_find(struct dx_query *query, uint32_t point, struct dx_event *event);
 
 /** Return an event's positions. */
 struct dx_value dx_event_start(const struct dx_event *event);
@@ -80,6 +75,9 @@ void dx_heap_uses(struct dx_query *query, uint32_t process, struct dx_value *val
 
 /** Set the collection of the threads and modules of a process that came and went. */
 void dx_life_events(struct dx_query *query, uint32_t process, struct dx_value *value);
+
+/** Return a value of a column as one of the language: a number, an address, a text or an object. */
+struct dx_value dx_column_value(struct dx_query *query, const struct column *column, uint64_t value);
 
 /** Return an object of an id. */
 struct dx_value dx_id_object(struct dx_query *query, const struct dx_class *class, uint32_t id);

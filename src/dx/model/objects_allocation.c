@@ -28,32 +28,6 @@ static const struct heap_site *site_of(const struct dx_query *query, uint32_t si
 
 /* ---- members ---- */
 
-static void get_address(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_address(block_of(object)->details.address);
-}
-
-static void get_size(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_number(block_of(object)->row.size_bytes);
-}
-
-static void get_usable(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	const struct dx_block *block = block_of(object);
-	(void)query;
-	if (block->details.slack_bytes != HEAP_SLACK_UNKNOWN)
-		*value = dx_number(block->row.size_bytes + block->details.slack_bytes);
-}
-
-static void get_heap(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (block_of(object)->row.heap < query->session->dictionary->heap_count)
-		*value = dx_address(query->session->dictionary->heaps[block_of(object)->row.heap].handle);
-}
-
 /* The end of a copy is not known: the row has that of its parent's block. */
 static bool is_copy(const struct dx_value *object)
 {
@@ -68,13 +42,13 @@ static bool is_earlier(const struct dx_value *object)
 /* The step of the point at which the block began, or ended. 0: no event of the trace is that point. */
 static uint32_t step_of(struct dx_query *query, const struct dx_block *block, bool is_end)
 {
-	const struct dx_point point = dx_point_of(query->session->dictionary, &block->row, &block->details, is_end);
-	if (is_end && block->row.end > HEAP_END_DESTROY)
+	const struct heap_table *table = dx_session_table(query->session);
+	const struct heap_details *details = &block->details;
+	if (!table || (is_end && block->row.end > HEAP_END_DESTROY))
 		return 0;
-	uint32_t step = dx_step_of(query, &point);
 	/* If the stamps of two threads contradict each other, the end is set to the begin. */
-	bool is_set = is_end && block->row.end_ns == block->row.birth_ns && step <= step_of(query, block, false);
-	return is_set ? 0 : step;
+	bool is_set = is_end && details->birth_point != HEAP_NONE && details->end_point <= details->birth_point;
+	return is_set ? 0 : heap_table_step(table, is_end ? details->end_point : details->birth_point);
 }
 
 static void put_position(struct dx_query *query, const struct dx_block *block, bool is_end, struct dx_value *value)
@@ -96,21 +70,6 @@ static void get_end(struct dx_query *query, const struct dx_value *object, struc
 		put_position(query, block_of(object), true, value);
 }
 
-static void get_end_kind(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	uint8_t end = block_of(object)->row.end;
-	(void)query;
-	if (!is_copy(object))
-		*value = dx_text(heap_end_words[end < HEAP_END_COUNT ? end : HEAP_END_OPEN]);
-}
-
-static void get_lifetime(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	if (!is_earlier(object) && !is_copy(object))
-		*value = dx_signed(heap_lifetime_ns(&block_of(object)->row));
-}
-
 static void get_process(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_block *block = block_of(object);
@@ -118,24 +77,11 @@ static void get_process(struct dx_query *query, const struct dx_value *object, s
 	*value = dx_id_object(query, &dx_process_class, is_copy(object) ? block->owner : process);
 }
 
-static void get_thread(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (!is_earlier(object))
-		*value = dx_id_object(query, &dx_thread_class, block_of(object)->row.thread);
-}
-
-static void get_free_thread(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (block_of(object)->details.end_thread != HEAP_NONE && !is_copy(object))
-		*value = dx_id_object(query, &dx_thread_class, block_of(object)->details.end_thread);
-}
-
 /* The call at which the block began, or ended. */
 static void put_event(struct dx_query *query, const struct dx_block *block, bool is_end, struct dx_value *value)
 {
-	const struct dx_point point = dx_point_of(query->session->dictionary, &block->row, &block->details, is_end);
 	struct dx_event event;
-	if (!dx_event_find(query, &point, &event))
+	if (!dx_event_find(query, is_end ? block->details.end_point : block->details.birth_point, &event))
 		return;
 	struct dx_event *kept = dx_new(query->arena, struct dx_event, 1);
 	*kept = event;
@@ -167,34 +113,10 @@ static void get_free_stack(struct dx_query *query, const struct dx_value *object
 		*value = dx_text(dx_stack_text(query, site->stack, site->entry));
 }
 
-static void put_function(struct dx_query *query, uint32_t site, struct dx_value *value)
-{
-	uint32_t entry = site_of(query, site)->entry;
-	if (entry < query->session->dictionary->entry_count)
-		*value = dx_text(query->session->dictionary->entries[entry].name);
-}
-
-static void get_function(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	put_function(query, block_of(object)->row.site, value);
-}
-
-static void get_free_function(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (!is_copy(object))
-		put_function(query, block_of(object)->row.end_site, value);
-}
-
 static void get_previous(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	if (block_of(object)->details.previous != HEAP_NONE)
 		*value = dx_block_at(query, block_of(object)->details.previous);
-}
-
-static void get_number(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_number(block_of(object)->number);
 }
 
 static void get_weight(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -234,20 +156,45 @@ static void get_inherited_by(struct dx_query *query, const struct dx_value *obje
 		*value = dx_id_object(query, &dx_process_class, block_of(object)->owner);
 }
 
+/* The end of a copy is not known. */
+static bool is_of_end(int column)
+{
+	return column == COLUMN_END_KIND || column == COLUMN_LIFETIME || column == COLUMN_FREE_THREAD ||
+	       column == COLUMN_FREE_FUNCTION;
+}
+
+static void get_column(struct dx_query *query, const struct dx_value *object, int id, struct dx_value *value)
+{
+	const struct dx_block *block = block_of(object);
+	const struct column *column = column_find(COLUMNS_OF_ALLOCATIONS, (enum column_id)id);
+	const struct column_row row = {.dictionary = query->session->dictionary,
+				       .id = block->number,
+				       .table = query->session->table,
+				       .allocation = block->row,
+				       .details = &block->details};
+	uint64_t number;
+	if (!(is_copy(object) && is_of_end(id)) && column->get(&row, &number))
+		*value = dx_column_value(query, column, number);
+}
+
+#define COLUMN(id) DX_MEMBER_COLUMN(COLUMN_##id)
+
 static const struct dx_member block_members[] = {
-	{"Address", DX_NUMBER, 0, get_address, NULL, "its first byte"},
-	{"Size", DX_NUMBER, 0, get_size, NULL, "the bytes requested"},
-	{"Heap", DX_NUMBER, DX_MEMBER_MINOR, get_heap, NULL, "the handle of its heap"},
+	{"Address", DX_NUMBER, COLUMN(ADDRESS), NULL, NULL, "its first byte"},
+	{"Size", DX_NUMBER, COLUMN(SIZE), NULL, NULL, "the bytes requested"},
+	{"Heap", DX_NUMBER, DX_MEMBER_MINOR | COLUMN(HEAP), NULL, NULL, "the handle of its heap"},
 	{"TimeStart", DX_POSITION, 0, get_start, &dx_position_class, "its allocation: the TimeEnd of that call"},
 	{"TimeEnd", DX_POSITION, 0, get_end, &dx_position_class,
 	 "its end: the TimeStart of the free; without a step if no call ended it"},
-	{"End", DX_TEXT, 0, get_end_kind, NULL, "how it ended: free, realloc, destroy, gap, conflict, exit or open"},
-	{"Lifetime", DX_NUMBER, 0, get_lifetime, NULL, "nanoseconds up to its end, or its age if it is open"},
-	{"Function", DX_TEXT, 0, get_function, NULL, "the function that allocated it"},
+	{"End", DX_TEXT, COLUMN(END_KIND), NULL, NULL,
+	 "how it ended: free, realloc, destroy, gap, conflict, exit or open"},
+	{"Lifetime", DX_NUMBER, COLUMN(LIFETIME), NULL, NULL, "nanoseconds up to its end, or its age if it is open"},
+	{"Function", DX_TEXT, COLUMN(FUNCTION), NULL, NULL, "the function that allocated it"},
 	{"Process", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_process, &dx_process_class, "its process"},
-	{"Thread", DX_OBJECT, 0, get_thread, &dx_thread_class, "the thread that allocated it"},
-	{"FreeThread", DX_OBJECT, 0, get_free_thread, &dx_thread_class, "the thread that freed it"},
-	{"FreeFunction", DX_TEXT, DX_MEMBER_NO_COLUMN, get_free_function, NULL, "the function that freed it"},
+	{"Thread", DX_OBJECT, COLUMN(THREAD), NULL, &dx_thread_class, "the thread that allocated it"},
+	{"FreeThread", DX_OBJECT, COLUMN(FREE_THREAD), NULL, &dx_thread_class, "the thread that freed it"},
+	{"FreeFunction", DX_TEXT, DX_MEMBER_NO_COLUMN | COLUMN(FREE_FUNCTION), NULL, NULL,
+	 "the function that freed it"},
 	{"Stack", DX_TEXT, DX_MEMBER_NO_COLUMN, get_stack, NULL, "the frames of the allocation, innermost first"},
 	{"FreeStack", DX_TEXT, DX_MEMBER_NO_COLUMN, get_free_stack, NULL, "the frames of the free"},
 	{"Event", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_event, &dx_heap_class, "the call that allocated it"},
@@ -255,7 +202,8 @@ static const struct dx_member block_members[] = {
 	 "the call that freed, resized or destroyed it"},
 	{"Previous", DX_OBJECT, DX_MEMBER_NO_COLUMN, get_previous, &dx_allocation_class,
 	 "the block that a realloc made this one of"},
-	{"Usable", DX_NUMBER, DX_MEMBER_NO_COLUMN, get_usable, NULL, "the bytes that the allocator really gave"},
+	{"Usable", DX_NUMBER, DX_MEMBER_NO_COLUMN | COLUMN(USABLE), NULL, NULL,
+	 "the bytes that the allocator really gave"},
 	{"IsOutstanding", DX_BOOL, DX_MEMBER_NO_COLUMN, get_outstanding, NULL, "whether it was never freed"},
 	{"IsRealloc", DX_BOOL, DX_MEMBER_NO_COLUMN, get_is_realloc, NULL, "whether a realloc made it of another block"},
 	{"IsMoved", DX_BOOL, DX_MEMBER_NO_COLUMN, get_is_moved, NULL, "whether that realloc moved it"},
@@ -268,13 +216,14 @@ static const struct dx_member block_members[] = {
 	{"IsInherited", DX_BOOL, DX_MEMBER_NO_COLUMN, get_inherited, NULL, "whether it is such a copy"},
 	{"Weight", DX_NUMBER, DX_MEMBER_NO_COLUMN, get_weight, NULL,
 	 "in a sample: the number of blocks that it stands for"},
-	{"Index", DX_NUMBER, DX_MEMBER_HIDDEN, get_number, NULL, "its id in xheap dump -allocations"},
-	{NULL},
+	{"Index", DX_NUMBER, DX_MEMBER_HIDDEN | COLUMN(ID), NULL, NULL, "its id in xheap dump -allocations"},
+	{0},
 };
 
 const struct dx_class dx_allocation_class = {.name = "Allocation",
 					     .help = "a block, from its allocation to its end",
 					     .members = block_members,
+					     .get_column = get_column,
 					     .data_bytes = sizeof(struct dx_block)};
 
 /* ---- the sequence ---- */

@@ -30,13 +30,13 @@ static void get_type(struct dx_query *query, const struct dx_value *object, stru
 
 static void get_tid(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	*value = dx_number(query->session->dictionary->threads[event_of(object)->thread].tid);
+	*value = dx_number(query->session->dictionary->threads[event_of(object)->row.thread].tid);
 }
 
 static void get_unique(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)query;
-	*value = dx_number(event_of(object)->thread);
+	*value = dx_number(event_of(object)->row.thread);
 }
 
 static const char *entry_text(struct dx_query *query, const struct trace_entry *entry)
@@ -50,8 +50,8 @@ static const char *entry_text(struct dx_query *query, const struct trace_entry *
 static void get_function(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct trace_dictionary *dictionary = query->session->dictionary;
-	if (event_of(object)->entry < dictionary->entry_count)
-		*value = dx_text(entry_text(query, &dictionary->entries[event_of(object)->entry]));
+	if (event_of(object)->row.entry < dictionary->entry_count)
+		*value = dx_text(entry_text(query, &dictionary->entries[event_of(object)->row.entry]));
 }
 
 /* Where an image lay in the process of the event, then. */
@@ -60,8 +60,8 @@ static const struct trace_mapping *mapping_of(const struct trace_dictionary *dic
 {
 	for (uint32_t i = 0; i < dictionary->mapping_count; i++) {
 		const struct trace_mapping *mapping = &dictionary->mappings[i];
-		if (mapping->image == image && mapping->process == event->process &&
-		    mapping->load_ns <= event->time_ns && mapping->unload_ns >= event->time_ns)
+		if (mapping->image == image && mapping->process == event->row.process &&
+		    mapping->load_ns <= event->row.time_ns && mapping->unload_ns >= event->row.time_ns)
 			return mapping;
 	}
 	return NULL;
@@ -87,10 +87,11 @@ static void get_function_address(struct dx_query *query, const struct dx_value *
 {
 	const struct trace_dictionary *dictionary = query->session->dictionary;
 	const struct dx_event *event = event_of(object);
-	if (event->entry >= dictionary->entry_count)
+	if (event->row.entry >= dictionary->entry_count)
 		return;
-	uint64_t address = entry_address(query, event->entry);
-	const struct trace_mapping *mapping = mapping_of(dictionary, event, dictionary->entries[event->entry].image);
+	uint64_t address = entry_address(query, event->row.entry);
+	const struct trace_mapping *mapping =
+		mapping_of(dictionary, event, dictionary->entries[event->row.entry].image);
 	if (mapping && address != UINT64_MAX)
 		*value = dx_address(mapping->bias + address);
 }
@@ -99,9 +100,9 @@ static void get_return_address(struct dx_query *query, const struct dx_value *ob
 {
 	const struct trace_dictionary *dictionary = query->session->dictionary;
 	const struct dx_event *event = event_of(object);
-	if (event->flags & EVENT_NO_STACK || !event->stack || event->stack >= dictionary->node_count)
+	if (event->row.flags & EVENT_NO_STACK || !event->row.stack || event->row.stack >= dictionary->node_count)
 		return;
-	const struct trace_frame *frame = &dictionary->frames[dictionary->nodes[event->stack].frame];
+	const struct trace_frame *frame = &dictionary->frames[dictionary->nodes[event->row.stack].frame];
 	const struct trace_mapping *mapping =
 		frame->image == TRACE_NONE ? NULL : mapping_of(dictionary, event, frame->image);
 	if (frame->image == TRACE_NONE && frame->offset > TRACE_FRAME_UNWINDLESS)
@@ -114,15 +115,15 @@ static void get_return_value(struct dx_query *query, const struct dx_value *obje
 {
 	const struct dx_event *event = event_of(object);
 	const struct trace_dictionary *dictionary = query->session->dictionary;
-	unsigned function =
-		event->entry < dictionary->entry_count ? dictionary->entries[event->entry].function : FUNCTION_COUNT;
+	unsigned function = event->row.entry < dictionary->entry_count ? dictionary->entries[event->row.entry].function
+								       : FUNCTION_COUNT;
 	/* What a pool reports is no result. */
-	if (event->flags & EVENT_IN_FLIGHT || function_is_annotation(function))
+	if (event->row.flags & EVENT_IN_FLIGHT || function_is_annotation(function))
 		return;
 	if (function == FUNCTION_POSIX_MEMALIGN)
-		*value = dx_signed(event->flags & EVENT_FAILED ? event->result : 0);
-	else if (event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC || event->kind == EVENT_CREATE)
-		*value = dx_address(event->address);
+		*value = dx_signed(event->row.flags & EVENT_FAILED ? event->row.result : 0);
+	else if (event->row.kind == EVENT_ALLOC || event->row.kind == EVENT_REALLOC || event->row.kind == EVENT_CREATE)
+		*value = dx_address(event->row.address);
 }
 
 static void get_parameters(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -169,7 +170,7 @@ static const struct dx_member call_members[] = {
 	{"TimeEnd", DX_POSITION, 0, get_end, &dx_position_class, "the position at which it returned"},
 	{"SystemTimeStart", DX_TEXT, 0, get_system_start, NULL, "the approximate time of day, UTC"},
 	{"SystemTimeEnd", DX_TEXT, 0, get_system_end, NULL, "the approximate time of day, UTC"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_call_class = {.name = "Call",
@@ -246,7 +247,7 @@ static bool calls_next(struct dx_query *query, struct dx_iterator *iterator, str
 		if (element->value.kind == DX_ERROR)
 			return true;
 		const struct dx_event *event = element->value.data;
-		if (event->entry < query->session->dictionary->entry_count && state->is_wanted[event->entry]) {
+		if (event->row.entry < query->session->dictionary->entry_count && state->is_wanted[event->row.entry]) {
 			*element = (struct dx_element){dx_object(&dx_call_class, event), dx_number(state->passed++)};
 			return true;
 		}

@@ -15,20 +15,6 @@
 enum { FLAG_ZERO = 0x8, MALLOCX_ZERO = 0x40, PROT_WRITE_BIT = 2 };
 #define FLAG_NESTED UINT64_C(0x80000000)
 
-static const char *const kind_actions[] = {
-#define X(id, action, word) action,
-	EVENT_KINDS(X)
-#undef X
-};
-
-static const struct {
-	const char *name, *parameters;
-} functions[] = {
-#define X(id, name, kind, parameters) {name, parameters},
-	HEAP_FUNCTIONS(X)
-#undef X
-};
-
 static const struct dx_event *event_of(const struct dx_value *object)
 {
 	return object->data;
@@ -36,62 +22,44 @@ static const struct dx_event *event_of(const struct dx_value *object)
 
 static bool is_call_of_block(const struct dx_event *event)
 {
-	return event->kind <= EVENT_FREE;
+	return event->row.kind <= EVENT_FREE;
 }
 
-static const struct trace_entry *entry_of(const struct dx_query *query, const struct dx_event *event)
+static struct column_row row_of(const struct dx_query *query, const struct dx_event *event)
 {
-	const struct trace_dictionary *dictionary = query->session->dictionary;
-	return event->entry < dictionary->entry_count ? &dictionary->entries[event->entry] : NULL;
+	return (struct column_row){.dictionary = query->session->dictionary, .id = event->number, .event = event->row};
 }
 
 static unsigned function_of(const struct dx_query *query, const struct dx_event *event)
 {
-	const struct trace_entry *entry = entry_of(query, event);
-	return entry ? entry->function : FUNCTION_COUNT;
+	const struct column_row row = row_of(query, event);
+	return column_call(&row).function;
 }
 
 /* ---- documented members ---- */
-
-static void get_action(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_text(kind_actions[event_of(object)->kind]);
-}
-
-static uint64_t handle_of(const struct dx_query *query, uint32_t heap)
-{
-	return heap < query->session->dictionary->heap_count ? query->session->dictionary->heaps[heap].handle : 0;
-}
-
-static void get_heap(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (event_of(object)->heap < query->session->dictionary->heap_count)
-		*value = dx_address(handle_of(query, event_of(object)->heap));
-}
 
 static void get_address(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)query;
 	if (is_call_of_block(event_of(object)))
-		*value = dx_address(event_of(object)->address);
+		*value = dx_address(event_of(object)->row.address);
 }
 
 static void get_previous(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)query;
-	if (event_of(object)->kind == EVENT_REALLOC)
-		*value = dx_address(event_of(object)->previous);
+	if (event_of(object)->row.kind == EVENT_REALLOC)
+		*value = dx_address(event_of(object)->row.previous);
 }
 
 static void get_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
 	(void)query;
-	if (event->kind == EVENT_FREE)
-		*value = dx_address(event->address);
-	else if (event->kind == EVENT_REALLOC)
-		*value = dx_address(event->previous);
+	if (event->row.kind == EVENT_FREE)
+		*value = dx_address(event->row.address);
+	else if (event->row.kind == EVENT_REALLOC)
+		*value = dx_address(event->row.previous);
 }
 
 /* What xheap_heap_create_sized() says of a heap. */
@@ -103,27 +71,27 @@ static bool is_sized(const struct dx_query *query, const struct dx_value *object
 static void get_heap_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	if (is_sized(query, object))
-		*value = dx_address(event_of(object)->argument);
+		*value = dx_address(event_of(object)->row.argument);
 }
 
 static void get_reserve(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	if (is_sized(query, object))
-		*value = dx_number(event_of(object)->size);
+		*value = dx_number(event_of(object)->row.size);
 }
 
 static void get_commit(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	if (is_sized(query, object))
-		*value = dx_number(event_of(object)->argument2);
+		*value = dx_number(event_of(object)->row.argument2);
 }
 
 static void get_size(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
 	(void)query;
-	if ((event->kind == EVENT_ALLOC || event->kind == EVENT_REALLOC) && event->size != UINT64_MAX)
-		*value = dx_number(event->size);
+	if ((event->row.kind == EVENT_ALLOC || event->row.kind == EVENT_REALLOC) && event->row.size != UINT64_MAX)
+		*value = dx_number(event->row.size);
 }
 
 static bool heap_is_nested(struct dx_query *query, uint32_t heap)
@@ -147,8 +115,8 @@ bool dx_event_flags(struct dx_query *query, const struct dx_event *event, uint64
 		return false;
 	bool has_word = function == FUNCTION_MALLOCX || function == FUNCTION_RALLOCX;
 	bool is_zeroed = function == FUNCTION_CALLOC || function == FUNCTION_OBJECT_CALLOC ||
-			 (has_word && event->argument & MALLOCX_ZERO);
-	*flags = (is_zeroed ? FLAG_ZERO : 0) | (heap_is_nested(query, event->heap) ? FLAG_NESTED : 0);
+			 (has_word && event->row.argument & MALLOCX_ZERO);
+	*flags = (is_zeroed ? FLAG_ZERO : 0) | (heap_is_nested(query, event->row.heap) ? FLAG_NESTED : 0);
 	return true;
 }
 
@@ -175,32 +143,20 @@ static void get_result(struct dx_query *query, const struct dx_value *object, st
 {
 	const struct dx_event *event = event_of(object);
 	(void)query;
-	if (event->kind == EVENT_FREE || event->kind == EVENT_LOCK || event->kind == EVENT_UNLOCK ||
-	    event->kind == EVENT_DESTROY)
-		*value = dx_number(!(event->flags & EVENT_IN_FLIGHT));
+	if (event->row.kind == EVENT_FREE || event->row.kind == EVENT_LOCK || event->row.kind == EVENT_UNLOCK ||
+	    event->row.kind == EVENT_DESTROY)
+		*value = dx_number(!(event->row.flags & EVENT_IN_FLIGHT));
 }
 
 static void get_read_only(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
 	(void)query;
-	if (event->kind == EVENT_PROTECT)
-		*value = dx_number(!(event->argument & PROT_WRITE_BIT));
+	if (event->row.kind == EVENT_PROTECT)
+		*value = dx_number(!(event->row.argument & PROT_WRITE_BIT));
 }
 
 /* ---- parameters ---- */
-
-static struct call_record call_of(const struct dx_query *query, const struct dx_event *event)
-{
-	return (struct call_record){.kind = event->kind,
-				    .function = function_of(query, event),
-				    .heap = handle_of(query, event->heap),
-				    .address = event->address,
-				    .previous = event->previous,
-				    .size = event->size,
-				    .argument = event->argument,
-				    .argument2 = event->argument2};
-}
 
 /* In its order. dump has a pool's new block in its column of addresses alone, and a heap's name in its row. */
 static const char *parameters_of(unsigned function)
@@ -209,8 +165,7 @@ static const char *parameters_of(unsigned function)
 	       : function == FUNCTION_HEAP_REALLOC      ? "heap,pointer,block,size"
 	       : function == FUNCTION_HEAP_CREATE       ? "heap,name"
 	       : function == FUNCTION_HEAP_CREATE_SIZED ? "heap,name,base,reserve,commit"
-	       : function < FUNCTION_COUNT              ? functions[function].parameters
-							: "";
+							: call_parameters(function);
 }
 
 /* A heap without a name of its own is "IMAGE annotated" (session/drain/translate.c). */
@@ -235,7 +190,7 @@ static bool is_made_name(const struct trace_dictionary *dictionary, const char *
 static struct dx_value name_of(const struct dx_query *query, const struct dx_event *event)
 {
 	const struct trace_dictionary *dictionary = query->session->dictionary;
-	const char *name = event->heap < dictionary->heap_count ? dictionary->heaps[event->heap].name : "";
+	const char *name = event->row.heap < dictionary->heap_count ? dictionary->heaps[event->row.heap].name : "";
 	return !*name || is_made_name(dictionary, name) ? dx_address(0) : dx_text(name);
 }
 
@@ -245,19 +200,20 @@ static struct dx_value parameter_of(struct dx_query *query, const struct dx_even
 	if (!strncmp(name, "name", length))
 		return name_of(query, event);
 	if (!strncmp(name, "block", length))
-		return dx_address(event->address);
+		return dx_address(event->row.address);
 	/* There were more heaps than the recorder has room for. Calls of a heap as a whole have it as their address. */
-	bool is_unknown = !strncmp(name, "heap", length) && event->heap >= query->session->dictionary->heap_count;
+	bool is_unknown = !strncmp(name, "heap", length) && event->row.heap >= query->session->dictionary->heap_count;
 	if (is_unknown && is_call_of_block(event))
 		return dx_error(query, "the heap is not recorded");
-	uint64_t argument = is_unknown ? event->address : call_argument(call, name, length);
+	uint64_t argument = is_unknown ? event->row.address : call_argument(call, name, length);
 	return call_argument_is_address(name, length) ? dx_address(argument) : dx_number(argument);
 }
 
 static void get_parameters(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
-	const struct call_record call = call_of(query, event);
+	const struct column_row row = row_of(query, event);
+	const struct call_record call = column_call(&row);
 	struct dx_list *list = dx_list_new(query, query->arena);
 	uint64_t count = 0;
 	for (const char *at = parameters_of(call.function); *at;) {
@@ -273,54 +229,41 @@ static void get_parameters(struct dx_query *query, const struct dx_value *object
 
 static void get_thread(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	*value = dx_id_object(query, &dx_thread_class, event_of(object)->thread);
+	*value = dx_id_object(query, &dx_thread_class, event_of(object)->row.thread);
 }
 
 static void get_process(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	*value = dx_id_object(query, &dx_process_class, event_of(object)->process);
-}
-
-static void get_function(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	const struct trace_entry *entry = entry_of(query, event_of(object));
-	if (entry)
-		*value = dx_text(entry->name);
+	*value = dx_id_object(query, &dx_process_class, event_of(object)->row.process);
 }
 
 static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
-	*value = dx_text(dx_stack_text(query, event->flags & EVENT_NO_STACK ? 0 : event->stack, event->entry));
+	*value = dx_text(
+		dx_stack_text(query, event->row.flags & EVENT_NO_STACK ? 0 : event->row.stack, event->row.entry));
 }
 
 static void get_duration(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
 	(void)query;
-	if (!(event->flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT)))
-		*value = dx_signed(event->duration_ns);
-}
-
-static void get_usable(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	if (event_of(object)->usable)
-		*value = dx_number(event_of(object)->usable);
+	if (!(event->row.flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT)))
+		*value = dx_signed(event->row.duration_ns);
 }
 
 static void get_error(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	(void)query;
-	if (event_of(object)->flags & EVENT_FAILED)
-		*value = dx_signed(event_of(object)->result);
+	if (event_of(object)->row.flags & EVENT_FAILED)
+		*value = dx_signed(event_of(object)->row.result);
 }
 
 static void get_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	static const char *const words[] = {"ok", "unknown", "double"};
 	const struct dx_event *event = event_of(object);
-	if (event->kind == EVENT_FREE || event->kind == EVENT_REALLOC)
+	if (event->row.kind == EVENT_FREE || event->row.kind == EVENT_REALLOC)
 		*value = dx_text(words[dx_fault_of(query, event)]);
 }
 
@@ -374,16 +317,22 @@ static void get_weight(struct dx_query *query, const struct dx_value *object, st
 	get_of_block(query, object, "Weight", value);
 }
 
-static void get_number(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
+static void get_column(struct dx_query *query, const struct dx_value *object, int id, struct dx_value *value)
 {
-	(void)query;
-	*value = dx_number(event_of(object)->number);
+	const struct column *column = column_find(COLUMNS_OF_EVENTS, (enum column_id)id);
+	const struct column_row row = row_of(query, event_of(object));
+	uint64_t number;
+	if (column->get(&row, &number))
+		*value = dx_column_value(query, column, number);
 }
 
+#define COLUMN(id) DX_MEMBER_COLUMN(COLUMN_##id)
+
 static const struct dx_member heap_members[] = {
-	{"Action", DX_TEXT, 0, get_action, NULL,
+	{"Action", DX_TEXT, COLUMN(ACTION), NULL, NULL,
 	 "what happened: Alloc, ReAlloc, Free, Create, Protect, Lock, Unlock or Destroy"},
-	{"Heap", DX_NUMBER, DX_MEMBER_MINOR, get_heap, NULL, "the handle of the heap, as xheap heap -heaps prints it"},
+	{"Heap", DX_NUMBER, DX_MEMBER_MINOR | COLUMN(HEAP), NULL, NULL,
+	 "the handle of the heap, as xheap heap -heaps prints it"},
 	{"Address", DX_NUMBER, 0, get_address, NULL,
 	 "Alloc, ReAlloc: the block returned, 0x0 if the call failed; Free: the block freed"},
 	{"Size", DX_NUMBER, 0, get_size, NULL, "Alloc, ReAlloc: the bytes requested"},
@@ -404,10 +353,10 @@ static const struct dx_member heap_members[] = {
 	 "the arguments of the function that was called, in its order"},
 	{"Thread", DX_OBJECT, DX_MEMBER_EXTRA, get_thread, &dx_thread_class, "the thread that made the call"},
 	{"Process", DX_OBJECT, DX_MEMBER_EXTRA, get_process, &dx_process_class, "the process of that thread"},
-	{"Function", DX_TEXT, DX_MEMBER_EXTRA, get_function, NULL, "the function that was called"},
+	{"Function", DX_TEXT, DX_MEMBER_EXTRA | COLUMN(FUNCTION), NULL, NULL, "the function that was called"},
 	{"Stack", DX_TEXT, DX_MEMBER_EXTRA, get_stack, NULL, "the frames of the call, innermost first, joined by ;"},
 	{"Duration", DX_NUMBER, DX_MEMBER_EXTRA, get_duration, NULL, "nanoseconds that the call took"},
-	{"Usable", DX_NUMBER, DX_MEMBER_EXTRA, get_usable, NULL, "the bytes that the allocator really gave"},
+	{"Usable", DX_NUMBER, DX_MEMBER_EXTRA | COLUMN(USABLE), NULL, NULL, "the bytes that the allocator really gave"},
 	{"Error", DX_NUMBER, DX_MEMBER_EXTRA, get_error, NULL, "the error number of a failed call"},
 	{"State", DX_TEXT, DX_MEMBER_EXTRA, get_state, NULL,
 	 "Free, ReAlloc: ok, unknown (no call returned the address) or double (freed before)"},
@@ -423,9 +372,13 @@ static const struct dx_member heap_members[] = {
 	 "ReAlloc: the block before, which has a Previous of its own"},
 	{"Block", DX_OBJECT, DX_MEMBER_HIDDEN, get_block, &dx_allocation_class,
 	 "Alloc, ReAlloc: the block, with its end"},
-	{"Index", DX_NUMBER, DX_MEMBER_HIDDEN, get_number, NULL, "the index in Heap(), which is seq of xheap dump"},
-	{NULL},
+	{"Index", DX_NUMBER, DX_MEMBER_HIDDEN | COLUMN(ID), NULL, NULL,
+	 "the index in Heap(), which is seq of xheap dump"},
+	{0},
 };
 
-const struct dx_class dx_heap_class = {
-	.name = "Heap", .help = "a heap call", .members = heap_members, .data_bytes = sizeof(struct dx_event)};
+const struct dx_class dx_heap_class = {.name = "Heap",
+				       .help = "a heap call",
+				       .members = heap_members,
+				       .get_column = get_column,
+				       .data_bytes = sizeof(struct dx_event)};

@@ -120,7 +120,7 @@ static const struct dx_member process_members[] = {
 	{"End", DX_TEXT, DX_MEMBER_EXTRA, get_ending, NULL,
 	 "how it ended: running, exit, signal, exec, unknown, detached"},
 	{"Status", DX_NUMBER, DX_MEMBER_EXTRA, get_status, NULL, "its exit status, or the number of the signal"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_process_class = {.name = "Process",
@@ -162,7 +162,7 @@ static const struct dx_member process_ttd_members[] = {
 	{"Events", DX_SEQUENCE, 0, get_events, &dx_event_class, "its threads and modules that came and went"},
 	{"Data", DX_OBJECT, 0, get_data, &dx_data_class, "collections of what was recorded of it"},
 	{"Utility", DX_OBJECT, 0, get_utility, &dx_utility_class, "searches"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_process_ttd_class = {.name = "ProcessTTD",
@@ -214,7 +214,7 @@ static const struct dx_member thread_members[] = {
 	{"ActiveTime", DX_OBJECT, 0, get_thread_time, &dx_position_range_class, "the same"},
 	{"Name", DX_TEXT, DX_MEMBER_EXTRA, get_thread_name, NULL, "its name"},
 	{"Process", DX_OBJECT, DX_MEMBER_EXTRA, get_thread_process, &dx_process_class, "its process"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_thread_class = {.name = "Thread",
@@ -282,7 +282,7 @@ static const struct dx_member module_members[] = {
 	{"Lifetime", DX_OBJECT, DX_MEMBER_EXTRA, get_module_time, &dx_position_range_class,
 	 "from its load to its unload"},
 	{"BuildId", DX_TEXT, DX_MEMBER_EXTRA, get_build_id, NULL, "its build-id"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_module_class = {.name = "Module",

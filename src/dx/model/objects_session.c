@@ -39,7 +39,7 @@ static const struct dx_member session_members[] = {
 	{"Processes", DX_SEQUENCE, 0, get_processes, &dx_process_class, "the processes of the trace, by pid"},
 	{"TTD", DX_OBJECT, 0, get_ttd, &dx_session_ttd_class, "the recorded time"},
 	{"Host", DX_TEXT, DX_MEMBER_EXTRA, get_host, NULL, "the machine of the recording"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_session_class = {.name = "Session", .help = "the trace", .members = session_members};
@@ -76,13 +76,13 @@ static const struct dx_member session_ttd_members[] = {
 	{"Lifetime", DX_OBJECT, 0, get_lifetime, &dx_position_range_class, "the time of the trace"},
 	{"Position", DX_POSITION, DX_MEMBER_EXTRA, get_default, &dx_position_class,
 	 "the current position; until one is set, the trace's end"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_session_ttd_class = {
 	.name = "TTD", .help = "the recorded time of all processes", .members = session_ttd_members};
 
-static const struct dx_member no_members[] = {{NULL}};
+static const struct dx_member no_members[] = {{0}};
 const struct dx_class dx_data_class = {.name = "Data",
 				       .help = "collections of what was recorded",
 				       .members = no_members,
@@ -117,11 +117,11 @@ static void get_sessions(struct dx_query *query, const struct dx_value *object, 
 static const struct dx_member debugger_members[] = {
 	{"Sessions", DX_SEQUENCE, 0, get_sessions, &dx_session_class, "the trace, as the only session"},
 	{"State", DX_OBJECT, 0, get_state, &dx_state_class, "what the prompt keeps"},
-	{NULL},
+	{0},
 };
 static const struct dx_member state_members[] = {
 	{"UserVariables", DX_OBJECT, 0, get_variables, &dx_variables_class, "the user variables, @$vars"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_debugger_class = {
@@ -191,7 +191,7 @@ const struct dx_builtin dx_builtins[] = {
 	{"vars", &dx_variables_class, user_variables, "the user variables"},
 	{"curframe", NULL, current_frame, "an error: a trace has no current frame"},
 	{"teb", NULL, current_teb, "an error: a trace has no thread environment block"},
-	{NULL},
+	{0},
 };
 
 /* ---- methods ---- */
@@ -308,5 +308,5 @@ const struct dx_method dx_methods_of_traces[] = {
 	 "\"Debugger.Models.TTD.Position\", sequence [, step]", "a position"},
 	{"position", DX_OF_NOTHING, NULL, "t", DX_RESULT_KIND, DX_POSITION, NULL, NULL, call_position,
 	 "\"SEQUENCE:STEP\"", "the position that a text names (not in the documents)"},
-	{NULL},
+	{0},
 };

@@ -59,7 +59,7 @@ static const struct dx_member row_members[] = {
 	{"Count", DX_NUMBER, 0, get_row_count, NULL, "its live blocks"},
 	{"Bytes", DX_NUMBER, 0, get_row_bytes, NULL, "their bytes"},
 	{"Extents", DX_NUMBER, 0, get_row_extents, NULL, "the bytes of all pages in which they lie"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_heap_row_class = {.name = "HeapSum",
@@ -71,7 +71,8 @@ const struct dx_class dx_heap_row_class = {.name = "HeapSum",
 
 struct heap_sums_row {
 	uint64_t total_count, total_bytes, extent_bytes, base, end;
-	struct dx_point first;
+	int64_t first_ns;
+	uint32_t first_point; /* its ordinal */
 	uint32_t heap;
 	bool is_used;
 };
@@ -92,8 +93,9 @@ static void get_first_use(struct dx_query *query, const struct dx_value *object,
 	const struct heap_sums_row *use = object->data;
 	if (!use->is_used)
 		return;
-	uint32_t step = dx_step_of(query, &use->first);
-	*value = dx_position(use->first.time_ns, step);
+	const struct heap_table *table = dx_session_table(query->session);
+	uint32_t step = table ? heap_table_step(table, use->first_point) : 0;
+	*value = dx_position(use->first_ns, step);
 	value->is_estimated = !step;
 }
 
@@ -142,7 +144,7 @@ static const struct dx_member use_members[] = {
 	 "the bytes of all pages in which they lay, each page once, as xheap heap -heaps prints them"},
 	{"BaseAddress", DX_NUMBER, 0, get_use_base, NULL, "the lowest address of these blocks"},
 	{"EndAddress", DX_NUMBER, 0, get_use_end, NULL, "the address behind the highest one"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_heap_use_class = {.name = "HeapHandle",
@@ -150,11 +152,12 @@ const struct dx_class dx_heap_use_class = {.name = "HeapHandle",
 					   .members = use_members,
 					   .data_bytes = sizeof(struct heap_sums_row)};
 
-static void use_add(struct heap_sums_row *use, const struct trace_dictionary *dictionary, const struct dx_block *block)
+static void use_add(struct heap_sums_row *use, const struct dx_block *block)
 {
 	uint64_t address = block->details.address, end = address + block->row.size_bytes;
 	if (!use->is_used) {
-		use->first = dx_point_of(dictionary, &block->row, &block->details, false);
+		use->first_ns = block->row.birth_ns;
+		use->first_point = block->details.birth_point;
 		use->base = address;
 	}
 	use->is_used = true;
@@ -174,7 +177,7 @@ static void uses_count(struct dx_query *query, uint32_t process, struct heap_sum
 	while (dx_block_pass_next(&pass, query, &block)) {
 		if (block.row.heap >= count)
 			continue;
-		use_add(&uses[block.row.heap], query->session->dictionary, &block);
+		use_add(&uses[block.row.heap], &block);
 		heap_extents_add(&extents, block.row.heap, &block.row, &block.details);
 	}
 	dx_block_pass_end(&pass);
@@ -243,7 +246,7 @@ static void get_live_extents(struct dx_query *query, const struct dx_value *obje
 /* Of a forked process: what it still has of its parent's blocks. */
 static void inherited_sum(struct dx_query *query, const struct dx_value *object, uint64_t *count, uint64_t *bytes)
 {
-	struct dx_copies copies = {NULL};
+	struct dx_copies copies = {0};
 	*count = *bytes = 0;
 	dx_copies_find(query, &copies, dx_id_of(object), dx_position_current(query, dx_id_of(object)));
 	for (uint32_t i = 0; i < copies.count; i++)
@@ -330,7 +333,7 @@ static const struct dx_member state_members[] = {
 	{"Blocks", DX_SEQUENCE, 0, get_blocks, &dx_allocation_class, "these blocks, inherited ones behind the others"},
 	{"ByHeap", DX_SEQUENCE, 0, get_by_heap, &dx_heap_row_class, "their sums by heap"},
 	{"ByStack", DX_SEQUENCE, 0, get_by_stack, &dx_stack_row_class, "their sums by stack, most bytes first"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_heap_state_class = {.name = "HeapState",
@@ -406,7 +409,7 @@ static const struct dx_member event_members[] = {
 	{"Module", DX_OBJECT, 0, get_life_module, &dx_module_class, "the image"},
 	{"Thread", DX_OBJECT, 0, get_life_thread, &dx_thread_class, "the thread"},
 	{"Exception", DX_OBJECT, 0, get_no_exception, NULL, "always absent: exceptions are not recorded"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_event_class = {.name = "Event",

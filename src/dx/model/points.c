@@ -27,7 +27,7 @@ struct dx_steps {
 void dx_points_fini(struct dx_points *points)
 {
 	free(points->items);
-	*points = (struct dx_points){NULL};
+	*points = (struct dx_points){0};
 }
 
 static void steps_end(void *context)
@@ -72,7 +72,7 @@ int dx_points_at(struct dx_points *points, const struct trace *trace, int64_t ti
 	struct heap_point at;
 	uint32_t step = 0;
 	int status;
-	*points = (struct dx_points){NULL};
+	*points = (struct dx_points){0};
 	while ((status = heap_stream_next(stream, &at, diag)) > 0 && at.time_ns <= time_ns) {
 		if (at.time_ns < time_ns)
 			continue;
@@ -144,7 +144,7 @@ static void nanosecond_end(struct dx_query *query, struct dx_points *crowded, st
 static void crowded_make(struct dx_query *query, struct dx_steps *steps)
 {
 	struct heap_stream *stream = heap_stream_new(query->session->trace, HEAP_ORDER_POINTS, INT64_MIN, INT64_MAX);
-	struct dx_points now = {NULL};
+	struct dx_points now = {0};
 	struct heap_point at;
 	struct diag diag = {""};
 	int64_t time_ns = INT64_MIN;

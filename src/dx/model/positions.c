@@ -7,8 +7,9 @@
 #include <time.h>
 
 #include "dx/model/objects.h"
-#include "dx/model/points.h"
+#include "match/point_stream.h"
 #include "trace/process_rows.h"
+#include "trace/reader.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"
 
@@ -56,7 +57,7 @@ static const struct dx_member position_members[] = {
 	{"Percent", DX_REAL, 0, get_percent, NULL, "the part of the trace that lies before"},
 	{"IsExact", DX_BOOL, DX_MEMBER_EXTRA, get_exact, NULL,
 	 "false: the point of the call less or plus its duration, which is rounded"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_position_class = {
@@ -79,7 +80,7 @@ static void get_max(struct dx_query *query, const struct dx_value *object, struc
 static const struct dx_member range_members[] = {
 	{"MinPosition", DX_POSITION, 0, get_min, &dx_position_class, "the first position"},
 	{"MaxPosition", DX_POSITION, 0, get_max, &dx_position_class, "the last position"},
-	{NULL},
+	{0},
 };
 
 static const char *range_show(struct dx_query *query, const struct dx_value *object)
@@ -104,20 +105,43 @@ struct dx_value dx_position_range(struct dx_query *query, struct dx_value min, s
 
 /* ---- the current position ---- */
 
+/* Whether some block begins or ends at the point. */
+static bool has_effect(const struct heap_point *at)
+{
+	return at->kind != HEAP_POINT_NONE || at->block->kind[at->row] == EVENT_DESTROY;
+}
+
+/* Find the last step of a nanosecond at which a block begins or ends; 0: there is none. Only the event blocks around it
+   are read. */
+static int last_step_find(uint32_t *last, const struct trace *trace, int64_t time_ns, struct diag *diag)
+{
+	struct heap_stream *stream = heap_stream_new(trace, HEAP_ORDER_POINTS, time_ns, time_ns);
+	struct heap_point at;
+	uint32_t step = 0;
+	int status;
+	*last = 0;
+	while ((status = heap_stream_next(stream, &at, diag)) > 0 && at.time_ns <= time_ns) {
+		if (at.time_ns < time_ns)
+			continue;
+		step++;
+		*last = has_effect(&at) ? step : *last;
+	}
+	heap_stream_free(stream);
+	return status < 0 ? status : 0;
+}
+
 /* A block that ends with its process is still there at this position. */
 static struct dx_value process_end(struct dx_query *query, uint32_t process)
 {
 	struct dx_session *session = query->session;
-	struct dx_points points;
+	uint32_t last;
 	struct diag diag = {""};
 	if (!trace_process_end_is_known(&session->dictionary->processes[process]) || !dx_session_table(session))
 		return dx_position(INT64_MAX, 0);
 	int64_t end_ns = session->table->processes[process].end_ns;
-	if (dx_points_at(&points, session->trace, end_ns, &diag))
+	if (last_step_find(&last, session->trace, end_ns, &diag))
 		dx_stop(query, -1, "%s", diag.text);
-	uint32_t step = points.count ? points.items[points.count - 1].step + 1 : 0;
-	dx_points_fini(&points);
-	return dx_position(end_ns, step);
+	return dx_position(end_ns, last ? last + 1 : 0);
 }
 
 struct dx_value dx_position_current(struct dx_query *query, uint32_t process)
@@ -177,5 +201,5 @@ const struct dx_method dx_methods_of_positions[] = {
 	 "makes this the current position"},
 	{"ToSystemTime", DX_OF_POSITION, NULL, "", DX_RESULT_KIND, DX_TEXT, NULL, NULL, call_system_time, "",
 	 "the approximate time of day, UTC"},
-	{NULL},
+	{0},
 };

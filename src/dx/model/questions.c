@@ -34,10 +34,10 @@ enum { FILTER_ADDRESS, FILTER_DURATION };
 
 static bool event_contains(const struct dx_event *event, uint64_t address)
 {
-	uint64_t size = event->kind == EVENT_FREE || !event->size ? 1 : event->size;
-	if (event->kind > EVENT_FREE || !event->address)
+	uint64_t size = event->row.kind == EVENT_FREE || !event->row.size ? 1 : event->row.size;
+	if (event->row.kind > EVENT_FREE || !event->row.address)
 		return false;
-	return address >= event->address && address - event->address < size;
+	return address >= event->row.address && address - event->row.address < size;
 }
 
 static bool filter_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
@@ -50,11 +50,11 @@ static bool filter_next(struct dx_query *query, struct dx_iterator *iterator, st
 		if (element->value.kind == DX_ERROR)
 			return true;
 		const struct dx_event *event = element->value.data;
-		bool has_duration = !(event->flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT));
+		bool has_duration = !(event->row.flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT));
 		bool passes = arguments[0].number == FILTER_ADDRESS
 				      ? event_contains(event, arguments[1].number)
-				      : has_duration && event->duration_ns >= 0 &&
-						(uint64_t)event->duration_ns >= arguments[1].number;
+				      : has_duration && event->row.duration_ns >= 0 &&
+						(uint64_t)event->row.duration_ns >= arguments[1].number;
 		if (passes)
 			return true;
 		dx_release(query->arena, mark);
@@ -97,8 +97,8 @@ static void call_get_address(struct dx_query *query, struct dx_method_call *call
 	for (uint32_t id = 0; id < count; id++)
 		for (uint32_t i = 0; i < dx_list_count(list); i++) {
 			const struct dx_element *at = &dx_list_elements(list)[i];
-			bool is_of =
-				at->value.kind == DX_OBJECT && ((const struct dx_event *)at->value.data)->process == id;
+			bool is_of = at->value.kind == DX_OBJECT &&
+				     ((const struct dx_event *)at->value.data)->row.process == id;
 			if (is_of || (at->value.kind == DX_ERROR && id + 1 == count))
 				dx_list_add(sorted, at);
 		}
@@ -119,13 +119,13 @@ static void call_analyze(struct dx_query *query, struct dx_method_call *call, st
 	struct dx_list *list = dx_list_new(query, query->arena);
 	for (uint32_t i = 0; i < count && dx_step(query, "HeapAnalyze", call->column); i++) {
 		const struct dx_event *event = &faults[i].event;
-		uint64_t address = event->kind == EVENT_REALLOC ? event->previous : event->address;
-		if (process != TRACE_NONE && process != event->process)
+		uint64_t address = event->row.kind == EVENT_REALLOC ? event->row.previous : event->row.address;
+		if (process != TRACE_NONE && process != event->row.process)
 			continue;
 		const struct dx_value values[] = {
 			dx_text(faults[i].kind == DX_FAULT_DOUBLE ? "double" : "unknown"), dx_address(address),
 			dx_object(&dx_heap_class, event),
-			filtered(query, event->process, FILTER_ADDRESS, address, call->column)};
+			filtered(query, event->row.process, FILTER_ADDRESS, address, call->column)};
 		const struct dx_record record = {4, names, values};
 		const struct dx_element element = {dx_object(&dx_record_class, &record), dx_number(event->number)};
 		dx_list_add(list, &element);
@@ -264,7 +264,7 @@ static const struct dx_member stack_members[] = {
 	{"Count", DX_NUMBER, 0, get_count, NULL, "blocks; of Growth: more blocks, below zero if less"},
 	{"Bytes", DX_NUMBER, 0, get_bytes, NULL, "their bytes"},
 	{"Stack", DX_TEXT, 0, get_stack, NULL, "the frames of their allocations, innermost first, joined by ;"},
-	{NULL},
+	{0},
 };
 
 const struct dx_class dx_stack_row_class = {.name = "StackSum",
@@ -416,5 +416,5 @@ const struct dx_method dx_methods_of_questions[] = {
 	   "the blocks that lived longest: 10, or this count"),
 	OF(dx_data_class, "SlowCalls", "n", &dx_heap_class, call_slow, "nanoseconds",
 	   "heap calls that took at least this time"),
-	{NULL},
+	{0},
 };

@@ -10,6 +10,7 @@
 
 #include "base/events.h"
 #include "dx/model/debugger.h"
+#include "dx/model/objects.h"
 #include "trace/code_rows.h"
 #include "trace/trace.h"
 
@@ -73,72 +74,23 @@ static uint32_t block_is_outstanding(struct plan *plan)
 	return column_is(plan, COLUMN_END_KIND, PLAN_AT_LEAST, HEAP_END_EXIT);
 }
 
-#define COLUMN(name, column) \
-	static uint32_t column_##name(struct plan *plan) \
-	{ \
-		return plan_column(plan, column); \
-	}
-COLUMN(id, COLUMN_ID)
-COLUMN(action, COLUMN_ACTION)
-COLUMN(heap, COLUMN_HEAP)
-COLUMN(usable, COLUMN_USABLE)
-COLUMN(function, COLUMN_FUNCTION)
-COLUMN(address, COLUMN_ADDRESS)
-COLUMN(size, COLUMN_SIZE)
-COLUMN(end_kind, COLUMN_END_KIND)
-COLUMN(lifetime, COLUMN_LIFETIME)
-COLUMN(free_function, COLUMN_FREE_FUNCTION)
-
-#define FLAG(name, flag) \
-	static uint32_t block_##name(struct plan *plan) \
-	{ \
-		return has_flag(plan, flag); \
-	}
-FLAG(is_realloc, HEAP_REALLOC)
-FLAG(is_moved, HEAP_MOVED)
-FLAG(is_temporary, HEAP_TEMPORARY)
-FLAG(is_nested, HEAP_NESTED)
-
-static const char *const actions[] = {
-#define X(id, action, word) action,
-	EVENT_KINDS(X)
-#undef X
-};
-
-#define WORDS(words) words, sizeof(words) / sizeof(words[0])
-
-/* The members that are nothing but columns, as their getters have them (objects_heap.c, objects_allocation.c). */
+/* Members that are more than a column, or less, as their getters have them (objects_heap.c, objects_allocation.c). */
 static const struct {
 	const char *name;
 	enum column_source source;
 	enum dx_plan_shape shape;
 	uint32_t (*make)(struct plan *plan);
-	const char *const *words;
-	uint32_t word_count;
+	unsigned flag; /* of an allocation, without `make` */
 } members[] = {
-	{"Action", COLUMNS_OF_EVENTS, DX_PLAN_WORD, column_action, WORDS(actions)},
-	{"Heap", COLUMNS_OF_EVENTS, DX_PLAN_ADDRESS, column_heap, NULL, 0},
-	{"Address", COLUMNS_OF_EVENTS, DX_PLAN_ADDRESS, event_address, NULL, 0},
-	{"Size", COLUMNS_OF_EVENTS, DX_PLAN_NUMBER, event_size, NULL, 0},
-	{"PreviousAddress", COLUMNS_OF_EVENTS, DX_PLAN_ADDRESS, event_previous, NULL, 0},
-	{"Duration", COLUMNS_OF_EVENTS, DX_PLAN_SIGNED, event_duration, NULL, 0},
-	{"Usable", COLUMNS_OF_EVENTS, DX_PLAN_NUMBER, column_usable, NULL, 0},
-	{"Function", COLUMNS_OF_EVENTS, DX_PLAN_ENTRY, column_function, NULL, 0},
-	{"Index", COLUMNS_OF_EVENTS, DX_PLAN_NUMBER, column_id, NULL, 0},
-	{"Address", COLUMNS_OF_ALLOCATIONS, DX_PLAN_ADDRESS, column_address, NULL, 0},
-	{"Size", COLUMNS_OF_ALLOCATIONS, DX_PLAN_NUMBER, column_size, NULL, 0},
-	{"Heap", COLUMNS_OF_ALLOCATIONS, DX_PLAN_ADDRESS, column_heap, NULL, 0},
-	{"Usable", COLUMNS_OF_ALLOCATIONS, DX_PLAN_NUMBER, column_usable, NULL, 0},
-	{"End", COLUMNS_OF_ALLOCATIONS, DX_PLAN_WORD, column_end_kind, heap_end_words, HEAP_END_COUNT},
-	{"Lifetime", COLUMNS_OF_ALLOCATIONS, DX_PLAN_SIGNED, column_lifetime, NULL, 0},
-	{"Function", COLUMNS_OF_ALLOCATIONS, DX_PLAN_ENTRY, column_function, NULL, 0},
-	{"FreeFunction", COLUMNS_OF_ALLOCATIONS, DX_PLAN_ENTRY, column_free_function, NULL, 0},
-	{"IsOutstanding", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, block_is_outstanding, NULL, 0},
-	{"IsRealloc", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, block_is_realloc, NULL, 0},
-	{"IsMoved", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, block_is_moved, NULL, 0},
-	{"IsTemporary", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, block_is_temporary, NULL, 0},
-	{"IsNested", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, block_is_nested, NULL, 0},
-	{"Index", COLUMNS_OF_ALLOCATIONS, DX_PLAN_NUMBER, column_id, NULL, 0},
+	{"Address", COLUMNS_OF_EVENTS, DX_PLAN_ADDRESS, event_address, 0},
+	{"Size", COLUMNS_OF_EVENTS, DX_PLAN_NUMBER, event_size, 0},
+	{"PreviousAddress", COLUMNS_OF_EVENTS, DX_PLAN_ADDRESS, event_previous, 0},
+	{"Duration", COLUMNS_OF_EVENTS, DX_PLAN_SIGNED, event_duration, 0},
+	{"IsOutstanding", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, block_is_outstanding, 0},
+	{"IsRealloc", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, NULL, HEAP_REALLOC},
+	{"IsMoved", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, NULL, HEAP_MOVED},
+	{"IsTemporary", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, NULL, HEAP_TEMPORARY},
+	{"IsNested", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, NULL, HEAP_NESTED},
 };
 
 /* Several entries may have one name. */
@@ -163,17 +115,57 @@ static uint32_t entries_lookup(const struct dx_plan_making *making, uint32_t nod
 	return plan_lookup(making->plan, node, lookup);
 }
 
+static const struct column *column_of_member(enum column_source source, const char *name, enum column_id *id)
+{
+	const struct dx_class *class = source == COLUMNS_OF_EVENTS ? &dx_heap_class : &dx_allocation_class;
+	for (const struct dx_member *row = class->members; row->name; row++)
+		if (!strcasecmp(row->name, name) && dx_member_column(row) >= 0) {
+			*id = (enum column_id)dx_member_column(row);
+			return column_find(source, *id);
+		}
+	return NULL;
+}
+
+/* Objects, such as threads, have no shape. */
+static bool shape_of(const struct column *column, enum dx_plan_shape *shape)
+{
+	switch (column->type) {
+	case TYPE_ADDRESS:
+		*shape = DX_PLAN_ADDRESS;
+		return true;
+	case TYPE_TIME:
+		*shape = DX_PLAN_SIGNED;
+		return true;
+	case TYPE_WORD:
+		*shape = DX_PLAN_WORD;
+		return true;
+	case TYPE_FUNCTION:
+		*shape = DX_PLAN_ENTRY;
+		return true;
+	default:
+		*shape = DX_PLAN_NUMBER;
+		return column->type != TYPE_PROCESS && column->type != TYPE_THREAD;
+	}
+}
+
 struct dx_plan_member dx_plan_member_of(const struct dx_plan_making *making, const char *name)
 {
-	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-		if (members[i].source != making->plan->source || strcasecmp(members[i].name, name) != 0)
-			continue;
-		uint32_t node = members[i].make(making->plan);
-		if (members[i].shape == DX_PLAN_ENTRY)
-			node = entries_lookup(making, node, NULL);
-		return (struct dx_plan_member){node, members[i].shape, members[i].words, members[i].word_count};
-	}
-	return (struct dx_plan_member){.node = PLAN_NOTHING};
+	struct plan *plan = making->plan;
+	struct dx_plan_member none = {.node = PLAN_NOTHING};
+	enum dx_plan_shape shape;
+	enum column_id id;
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		if (members[i].source == plan->source && !strcasecmp(members[i].name, name))
+			return (struct dx_plan_member){members[i].make ? members[i].make(plan)
+								       : has_flag(plan, members[i].flag),
+						       members[i].shape, NULL, 0};
+	const struct column *column = column_of_member(plan->source, name, &id);
+	if (!column || !shape_of(column, &shape))
+		return none;
+	uint32_t node = plan_column(plan, id);
+	if (shape == DX_PLAN_ENTRY)
+		node = entries_lookup(making, node, NULL);
+	return (struct dx_plan_member){node, shape, column->words, column->word_count};
 }
 
 struct dx_plan_member dx_plan_node_member(const struct dx_plan_making *making, const struct dx_node *node,

@@ -120,7 +120,7 @@ static const char *cell_text(const struct grid_print *print, const struct dx_val
 	unsigned most = (unsigned)print->layout->cell_width;
 	if (!most || text_width(text) <= most)
 		return text;
-	struct arena arena = {NULL};
+	struct arena arena = {0};
 	const char *cut = text_fit_start(&arena, text, most, false);
 	text = dx_copy_text(print->query->arena, cut, strlen(cut));
 	arena_fini(&arena);
@@ -258,7 +258,7 @@ static void put_cell(const struct grid_print *print, const struct grid_cell *cel
 		put_text(print, cell->text ? cell->text : "", cell->width, width);
 		return;
 	}
-	struct arena arena = {NULL};
+	struct arena arena = {0};
 	const char *text = text_fit(&arena, cell->text, width, false);
 	put_text(print, text, text_width(text), width);
 	arena_fini(&arena);

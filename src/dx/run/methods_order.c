@@ -454,5 +454,5 @@ const struct dx_method dx_methods_of_order[] = {
 	     "the same, the greatest key first (not in the documents)"),
 	LAZY("GroupBy", "f?g", DX_RESULT_GROUPS, &dx_group_operator, "x => key [, (a, b) => order]",
 	     "collections of elements with equal keys; a group's index is its key"),
-	{NULL},
+	{0},
 };

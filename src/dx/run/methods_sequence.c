@@ -525,5 +525,5 @@ const struct dx_method dx_methods_of_sequences[] = {
 	      "the only such element; an error if there is another number of them"),
 	EAGER("Min", "?f", DX_RESULT_OF_LAMBDA, DX_ANY, call_min, "[x => value]", "the least value"),
 	EAGER("Max", "?f", DX_RESULT_OF_LAMBDA, DX_ANY, call_max, "[x => value]", "the greatest value"),
-	{NULL},
+	{0},
 };

@@ -271,5 +271,5 @@ const struct dx_method dx_methods_of_sets[] = {
 	      "whether an element is equal to the value"),
 	EAGER("SequenceEqual", "s?g", DX_RESULT_KIND, DX_BOOL, call_sequence_equal, "collection [, (a, b) => order]",
 	      "whether both collections have equal elements in the same order"),
-	{NULL},
+	{0},
 };

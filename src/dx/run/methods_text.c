@@ -195,5 +195,5 @@ const struct dx_method dx_methods_of_texts[] = {
 	OF_TEXT("ToUpper", "", DX_TEXT, call_upper, "", "in capital letters"),
 	{"ToDisplayString", DX_OF_ANY, NULL, "?t", DX_RESULT_KIND, DX_TEXT, NULL, NULL, call_display, "[specifier]",
 	 "the value as it is shown, with a format specifier: \"d\", \"x\", \"o\", \"b\", \"su\", ..."},
-	{NULL},
+	{0},
 };

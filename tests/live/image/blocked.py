@@ -361,6 +361,39 @@ def scripted():
     script.unlink()
 
 
+# A thread of it executes the first file; when it stands there, the program executes the second one. Calls by ctypes let other threads run.
+TWO_EXECS = """import ctypes, glob, sys, threading, time
+execute = lambda path: ctypes.CDLL(None).execv(path.encode(), (ctypes.c_char_p * 4)(path.encode(), b"-e", b"1", None))
+threading.Thread(target=execute, args=(sys.argv[1],)).start()
+while not any("fuse_" in open(path).read() for path in glob.glob("/proc/self/task/*/stack")):
+    time.sleep(0.01)
+execute(sys.argv[2])"""
+
+
+def untraceable():
+    """The kernel lets nobody seize a start of a process one of whose threads stands in an exec. It is counted, and the session ends all the same."""
+    clear()
+    script = FILES / "other"
+    with served() as end:
+        if not end:
+            return "skipped: there is no FUSE"
+        script.write_text(f"#!{SERVED}/silent\n")
+        script.chmod(0o755)
+        register(PERL)
+        with Watching():
+            watcher()
+            blocked = subprocess.Popen([sys.executable, "-c", TWO_EXECS, script, PERL])
+            row = wait_for_starts(PERL, 1)
+            expect(not row["traced"], f"{row}")
+        wait_for("the end of the session", lambda: not own_loggers())
+        expect(blocked.poll() is None, "the exec is over")
+        blocked.kill()
+        end()
+        blocked.wait()
+    script.unlink()
+    return f"{ {outcome: count for outcome, count in row['starts'].items() if count} }"
+
+
 def is_own_logger(path):
     """Whether it is a logger of this test: others' tests run beside it."""
     if comm(path.parent.name) != "xheap-logger":
@@ -399,4 +432,4 @@ def misnamed():
 
 enter()
 prepare()
-sys.exit(run_tests(leased, ended, crowded, full, hung, unclosed, scripted, misnamed))
+sys.exit(run_tests(leased, ended, crowded, full, hung, unclosed, scripted, untraceable, misnamed))

@@ -93,7 +93,8 @@ def loaded():
 def executed():
     """A program that the logger cannot open is executed untraced; the same of the others."""
     said = session_of(f"{PLACE}/mounts/all/file; echo loaded; cat", 0, "executed", shutil.which("true"))
-    expect("not complete" in said and f"{PLACE}/mounts/all/file: its file system does not answer" in said, said)
+    # The middle of a long path is left out.
+    expect("not complete" in said and "/mounts/all/file: its file system does not answer" in said, said)
 
 
 def answering():
