@@ -11,6 +11,7 @@
 #include "base/sink.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
+#include "trace/trace.h"
 
 /* A source's cells by row: row i has cells[starts[i]] up to cells[starts[i + 1]]. */
 struct row_member {
