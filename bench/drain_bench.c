@@ -18,6 +18,9 @@
 
 #include "../tests/unit/producer.h"
 #include "session/drain/drain.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 enum { STACK_DEPTH = 24, SITES = 300, PC_COUNT = 4000, BLOCKS = 4096 };
 

@@ -16,6 +16,7 @@
 #include "match/moment.h"
 #include "plan/plan.h"
 #include "table/index_cache.h"
+#include "trace/reader.h"
 
 static struct diag diag;
 static struct plan plan;

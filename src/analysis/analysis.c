@@ -10,6 +10,8 @@
 #include "query/folded.h"
 #include "query/nearest.h"
 #include "query/outside.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 enum { REASON_BYTES = 400, NOTE_BYTES = 1024 };
 

@@ -15,6 +15,9 @@
 #include "os/monotonic.h"
 #include "table/index_cache.h"
 #include "table/index_file.h"
+#include "trace/code_rows.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 enum { INDEX_EVENTS_DEFAULT = 1000000 };
 

@@ -6,8 +6,12 @@
 
 #include "api/api.h"
 #include "api/row_members.h"
+#include "base/events.h"
 #include "base/memory.h"
 #include "match/point_stream.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 _Static_assert(XHEAP_EVENT_FAILED == (int)EVENT_FAILED && XHEAP_EVENT_IN_FLIGHT == (int)EVENT_IN_FLIGHT &&
 		       XHEAP_EVENT_IN_SIGNAL == (int)EVENT_IN_SIGNAL && XHEAP_EVENT_NO_STACK == (int)EVENT_NO_STACK &&

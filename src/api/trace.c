@@ -12,7 +12,15 @@
 #include "session/control/controller.h"
 #include "session/directory/directory.h"
 #include "table/weight.h"
+#include "trace/code_rows.h"
+#include "trace/gap_rows.h"
+#include "trace/memory_rows.h"
 #include "trace/merge.h"
+#include "trace/option_names.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 _Static_assert(XHEAP_NONE == TRACE_NONE && XHEAP_NONE == HEAP_NONE, "one word for no id");
 _Static_assert(XHEAP_PROCESS_DETACHED == (int)TRACE_END_DETACHED && XHEAP_PROCESS_EXEC == (int)TRACE_END_EXEC,

@@ -2,6 +2,9 @@
 /* The columns of allocations. */
 #include "columns/column.h"
 #include "table/weight.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/trace.h"
 
 static inline bool is_earlier(const struct column_row *row)
 {

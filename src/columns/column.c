@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "columns/column.h"
 
+#include "trace/code_rows.h"
+#include "trace/trace.h"
+
 const struct column *column_find(enum column_source source, enum column_id id)
 {
 	const struct column *column = &(source == COLUMNS_OF_EVENTS ? column_of_events : column_of_allocations)[id];

@@ -13,6 +13,7 @@
 #include "match/point_stream.h"
 #include "query/scan.h"
 #include "trace/call_arguments.h"
+#include "trace/reader.h"
 
 enum column_source { COLUMNS_OF_ALLOCATIONS, COLUMNS_OF_EVENTS, COLUMN_SOURCES };
 

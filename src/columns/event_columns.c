@@ -4,6 +4,10 @@
 
 #include "base/digits.h"
 #include "columns/column.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 static const char *const actions[] = {
 #define X(id, action, word) action,

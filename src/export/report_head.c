@@ -9,6 +9,8 @@
 #include "action/report/losses.h"
 #include "base/style.h"
 #include "export/report.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 void report_lines(const struct report *report, enum style style, struct sink *lines, struct sink *out)
 {

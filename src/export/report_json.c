@@ -9,6 +9,7 @@
 #include "action/report/report_columns.h"
 #include "base/text.h"
 #include "export/report_values.h"
+#include "trace/reader.h"
 
 /* known: by number, NULL for one that is not known. */
 static void values_put(struct json *json, const struct report_value *value, const struct diff_change *const *known)

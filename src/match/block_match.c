@@ -13,9 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/events.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "match/born.h"
+#include "trace/reader.h"
 
 /* Sums of a block's sizes cannot overflow. */
 #define PLAIN_SIZE_MAX (UINT64_C(1) << 40)

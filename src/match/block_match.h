@@ -8,6 +8,8 @@
 #include "match/point_stream.h"
 #include "table/table.h"
 
+struct trace_block;
+
 /** An end of an allocation that began before the event block. */
 struct block_match_end {
 	uint64_t address;

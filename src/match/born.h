@@ -3,8 +3,12 @@
 #ifndef XHEAP_MATCH_BORN_H
 #define XHEAP_MATCH_BORN_H
 
+#include "base/events.h"
 #include "match/point_stream.h"
 #include "table/table.h"
+#include "trace/reader.h"
+
+struct trace_block;
 
 #define BORN_SIZE_MAX ((UINT64_C(1) << 48) - 1)
 

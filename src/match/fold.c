@@ -29,7 +29,14 @@
 #include "query/resident.h"
 #include "query/scan.h"
 #include "table/weight.h"
+#include "trace/code_rows.h"
+#include "trace/gap_rows.h"
+#include "trace/memory_rows.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
 #include "trace/reopen.h"
+#include "trace/sum_rows.h"
+#include "trace/trace.h"
 #include "trace/writer.h"
 
 enum {

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 struct heap_follow {
 	const char *path;

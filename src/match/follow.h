@@ -6,6 +6,8 @@
 
 #include "match/match.h"
 
+struct diag;
+
 /** A trace that is followed. */
 struct heap_follow;
 

@@ -58,6 +58,13 @@
 #include "match/matching.h"
 #include "query/peak.h"
 #include "table/weight.h"
+#include "trace/code_rows.h"
+#include "trace/gap_rows.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
+#include "trace/sum_rows.h"
+#include "trace/trace.h"
 
 enum { PROGRESS_POINTS = 1 << 18 };
 

@@ -14,6 +14,9 @@
 
 #include "table/table.h"
 
+struct diag;
+struct trace;
+
 /** Parameters of a table's making. */
 struct heap_build {
 	int fd;                  /**< the file for its groups, owned by the table from then on; -1: memory */

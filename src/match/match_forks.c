@@ -6,6 +6,11 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 /* Return the row of the address that was current in the process at a time, or HEAP_NONE. A row that ended before that
    time is accepted. A child notices its fork only at its first heap call, so its start may lie after the fork, while

@@ -6,6 +6,11 @@
 
 #include "base/memory.h"
 #include "match/born.h"
+#include "trace/code_rows.h"
+#include "trace/gap_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 enum { DURATION_EXACTNESS = 1024 /* the relative error of a Free's duration is at most one in this many */ };
 static const struct heap_site earlier_site = {0, HEAP_NONE};

@@ -4,6 +4,10 @@
 
 #include <assert.h>
 
+#include "trace/reader.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
+
 static bool row_is_live(void *context, uint32_t row)
 {
 	return matching_is_live(context, row);

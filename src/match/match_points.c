@@ -45,8 +45,14 @@
  */
 #include "match/matching.h"
 
+#include "base/events.h"
 #include "base/memory.h"
 #include "match/born.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 enum {
 	AHEAD = 16,     /* points whose blocks' cells are fetched early */

@@ -8,6 +8,7 @@
 #include "match/born.h"
 #include "match/running_numbers.h"
 #include "table/weight.h"
+#include "trace/reader.h"
 
 /* Pack the oldest rows of the ring, up to the end of a group. */
 void matching_ring_write(struct matching *matching)

@@ -12,6 +12,12 @@
 #include "match/point_stream.h"
 #include "match/survivors.h"
 #include "table/live.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
+
+struct trace_block;
+struct trace_gap;
 
 enum { STAMP_SLACK_NS = 1000, RING_ROWS = 1 << 14 };
 _Static_assert(RING_ROWS % PACK_ROWS == 0, "the ring consists of groups");

@@ -21,9 +21,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/events.h"
 #include "base/memory.h"
 #include "base/worker_pool.h"
 #include "match/block_match.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 enum { LANE_AHEAD_MAX = 3 };
 

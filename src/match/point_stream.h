@@ -4,7 +4,8 @@
 #ifndef XHEAP_MATCH_POINT_STREAM_H
 #define XHEAP_MATCH_POINT_STREAM_H
 
-#include "trace/trace.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 /** The elements of the sequence. */
 enum heap_order {
@@ -62,8 +63,11 @@ struct heap_run {
 	bool is_crowded; /**< two points of the block, not necessarily of the run, have one time */
 };
 
-struct heap_stream;
 struct block_match;
+struct diag;
+struct heap_stream;
+struct trace;
+struct trace_block;
 struct worker_pool;
 
 /** Begin a stream. Blocks that end before from_ns or begin after to_ns are skipped; points of other blocks are not

@@ -25,6 +25,8 @@
 #include "plan/plan_groups.h"
 #include "plan/records.h"
 #include "plan/run.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 enum { WORKERS_MAX = 16, RANGE_FIRST = 4, RANGE_MOST = 256, SHOWN = 1024 };
 

@@ -13,6 +13,10 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/sum_rows.h"
+#include "trace/trace.h"
 
 #define X(id, name) name,
 static const char *const by_names[] = {"", HEAP_BYS(X)};

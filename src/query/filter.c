@@ -12,6 +12,9 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/wide_registers.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/trace.h"
 
 #define X(name) #name,
 static const char *const class_names[] = {HEAP_CLASSES(X)};

@@ -8,6 +8,9 @@
 #include "base/text.h"
 #include "query/scan.h"
 #include "table/weight.h"
+#include "trace/process_rows.h"
+#include "trace/sum_rows.h"
+#include "trace/trace.h"
 
 /* Of several numbers that are known by the least and the greatest. */
 enum verdict { NONE_PASS, ALL_PASS, NOT_KNOWN };

@@ -8,6 +8,8 @@
 
 #include "query/window.h"
 
+struct trace_sum;
+
 /** Return the last time that is folded, in ns; INT64_MIN: nothing is. */
 int64_t heap_folded_until_ns(const struct heap_table *table);
 

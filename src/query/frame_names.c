@@ -15,6 +15,10 @@
 #include "base/text.h"
 #include "query/short_frames.h"
 #include "query/tree_images.h"
+#include "trace/code_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 /* One of the functions that a code address lies in; inlined ones first. */
 struct resolved {

@@ -46,6 +46,8 @@ struct heap_frame {
 };
 
 struct heap_names;
+struct trace_entry;
+struct trace_image;
 
 /** Begin to name the code of the trace. Without `with_lines`, all lines of a function are one frame. Free the names
  *  before the trace and the symbols. */

@@ -8,6 +8,8 @@
 #include "base/map.h"
 #include "base/cancel.h"
 #include "base/memory.h"
+#include "trace/sum_rows.h"
+#include "trace/trace.h"
 
 /* Lifetimes that are not in their list yet: threads that share a place for each one would wait for each other all the
    time. */

@@ -5,6 +5,10 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "trace/memory_rows.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 /* ---- words ---- */
 

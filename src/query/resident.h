@@ -15,6 +15,10 @@
 #include "base/sink.h"
 #include "query/extents.h"
 #include "table/table.h"
+#include "trace/memory_rows.h"
+
+struct trace_dictionary;
+struct trace_limit;
 
 /** The resident memory of a process. */
 struct resident {

@@ -7,6 +7,9 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "trace/code_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 static bool is_same_image(const struct trace_image *one, const struct trace_image *other)
 {

@@ -12,6 +12,9 @@
 #include "base/intern.h"
 #include "table/table.h"
 
+struct trace_dictionary;
+struct trace_image;
+
 /** A trace has an image of the tree. */
 struct image_use {
 	void *user;                      /**< what stands for the trace */

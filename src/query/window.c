@@ -11,6 +11,9 @@
 #include "query/peak.h"
 #include "query/scan.h"
 #include "table/weight.h"
+#include "trace/process_rows.h"
+#include "trace/sum_rows.h"
+#include "trace/trace.h"
 
 static bool is_outstanding(const struct heap_window *window, const struct heap_allocation *allocation)
 {

@@ -9,6 +9,8 @@
 #include "query/filter.h"
 #include "query/scan.h"
 
+struct trace_sum;
+
 /** What sites are split by. */
 /* clang-format off */
 #define HEAP_BYS(X) \

@@ -20,6 +20,8 @@
 #include "base/memory.h"
 #include "query/plain_name.h"
 #include "query/scan.h"
+#include "trace/sum_rows.h"
+#include "trace/trace.h"
 
 enum { CALLS_PART = 20 /* 5 % */, CALLERS_MIN = 10, RUN_MAX = 2 };
 

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "table/table.h"
+#include "trace/trace.h"
 
 enum {
 	STEP_GROUPS = 64,  /* a checkpoint lies behind a multiple of so many */

@@ -16,6 +16,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "table/index_file.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 #define DIRECTORY "indexes"
 #define SUFFIX ".index"

@@ -14,6 +14,9 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "table/weight.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 _Static_assert(sizeof(struct heap_index_head) <= HEAP_INDEX_ORIGIN_OFFSET, "the head has its place");
 

@@ -15,6 +15,8 @@
 
 #include "table/table.h"
 
+struct diag;
+
 /** Indexes of other versions are made anew. A test takes XHEAPIX8 for a foreign one. */
 #define HEAP_INDEX_MAGIC "XHEAPIX9"
 /** The oldest ones lie beside their traces and lack the path of the trace. */

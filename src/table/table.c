@@ -6,6 +6,8 @@
 
 #include "base/map.h"
 #include "base/memory.h"
+#include "trace/sum_rows.h"
+#include "trace/trace.h"
 
 #define X(id, word) word,
 const char *const heap_end_words[HEAP_END_COUNT] = {HEAP_ENDS(X)};
@@ -95,6 +97,16 @@ uint32_t heap_table_step(const struct heap_table *table, uint32_t point)
 	const struct heap_instant *instant = first ? &table->instants[first - 1] : NULL;
 	bool is_in = instant && point - instant->first_point < instant->point_count;
 	return is_in ? point - instant->first_point + 1 : 1;
+}
+
+struct heap_site heap_sum_site(const struct trace_sum *sum)
+{
+	return (struct heap_site){sum->stack, sum->entry};
+}
+
+bool heap_is_folded(const struct heap_table *table)
+{
+	return table->dictionary->fold_count > 0;
 }
 
 bool heap_table_find_sum_sites(struct heap_table *table)

@@ -8,7 +8,10 @@
 #include "table/allocation.h"
 #include "table/checkpoints.h"
 #include "table/groups.h"
-#include "trace/trace.h"
+
+struct trace;
+struct trace_dictionary;
+struct trace_sum;
 
 /** A stack and the allocation function that it called. */
 struct heap_site {
@@ -120,26 +123,13 @@ struct heap_table {
 };
 
 /** Return the site of a sum's allocations. */
-static inline struct heap_site heap_sum_site(const struct trace_sum *sum)
-{
-	return (struct heap_site){sum->stack, sum->entry};
-}
+struct heap_site heap_sum_site(const struct trace_sum *sum);
 
 /** Return whether the trace has sums. */
-static inline bool heap_is_folded(const struct heap_table *table)
-{
-	return table->dictionary->fold_count > 0;
-}
+bool heap_is_folded(const struct heap_table *table);
 
 /** Return the limits of the numbers in its groups. */
-static inline struct pack_limits heap_table_limits(const struct heap_table *table)
-{
-	return (struct pack_limits){.sites = table->site_count,
-				    .threads = table->dictionary->thread_count,
-				    .heaps = table->dictionary->heap_count,
-				    .points = table->point_count,
-				    .open_ns = table->duration_ns};
-}
+struct pack_limits heap_table_limits(const struct heap_table *table);
 
 /** Return whether instants and faults are in the order of their points, and all points below point_count. */
 bool heap_points_are_good(const struct heap_table *table);

@@ -6,6 +6,8 @@
 #include "base/memory.h"
 #include "table/live.h"
 #include "table/table.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 /* ---- blocks by address ---- */
 

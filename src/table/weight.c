@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "trace/option_names.h"
+#include "trace/trace.h"
 
 uint64_t heap_sample_bytes(const struct trace_dictionary *dictionary)
 {

@@ -10,6 +10,8 @@
 
 #include "table/table.h"
 
+struct trace_dictionary;
+
 /** A weight in whole numbers. Fractions are rounded at random, up as often as they require; the block's own time and
     size decide. So sums stay unbiased, and a block has the same weight each time. */
 struct heap_weight {

@@ -4,7 +4,6 @@
 #define XHEAP_TRACE_COLUMNS_H
 
 #include "trace/bytes.h"
-#include "trace/trace.h"
 #include "trace/writer.h"
 
 /** Values that many events of a block share. The encoder is given ids of the trace; the file has numbers of the

@@ -6,6 +6,7 @@
 #include "trace/columns.h"
 #include "trace/format.h"
 #include "trace/model.h"
+#include "trace/row_ids.h"
 #include "trace/streams.h"
 
 struct columns_decoder {

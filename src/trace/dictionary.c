@@ -8,7 +8,14 @@
 #include "base/events.h"
 #include "base/grow.h"
 #include "base/hash.h"
+#include "trace/code_rows.h"
+#include "trace/gap_rows.h"
+#include "trace/option_names.h"
+#include "trace/process_rows.h"
 #include "trace/row_fields.h"
+#include "trace/row_ids.h"
+#include "trace/sum_rows.h"
+#include "trace/trace.h"
 
 enum { CHUNK_BYTES = 1 << 15, ROWS_MAX = 1 << 30 };
 

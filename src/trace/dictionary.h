@@ -7,6 +7,9 @@
 #include "trace/stack_tree.h"
 #include "trace/trace.h"
 
+struct trace_process;
+struct trace_thread;
+
 /** X(one, many): the tables of rows. */
 /* clang-format off */
 #define DICTIONARY_TABLES(X) \

@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/diag.h"
 #include "base/grow.h"
+#include "trace/gap_rows.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
 #include "trace/segment.h"
 
 bool writer_has_ended(const struct writer *writer)

@@ -11,6 +11,8 @@
 #include "trace/row_codec.h"
 #include "trace/writer.h"
 
+struct diag;
+
 /** The rows of a segment by their numbers in it. */
 struct load_ids {
 	uint32_t *ids; /* trace-wide */

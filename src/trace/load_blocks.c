@@ -12,6 +12,8 @@
 #include "trace/load_parts.h"
 #include "trace/load_rows.h"
 #include "trace/row_codec.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 enum {
 	SEARCH_BYTES = 1 << 20,

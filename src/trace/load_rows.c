@@ -9,8 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/code_rows.h"
+#include "trace/gap_rows.h"
 #include "trace/load_parts.h"
+#include "trace/memory_rows.h"
+#include "trace/option_names.h"
+#include "trace/process_rows.h"
 #include "trace/row_codec.h"
+#include "trace/row_ids.h"
+#include "trace/sum_rows.h"
 
 enum { BLANKS_MAX = 1 << 22 };
 

@@ -3,7 +3,8 @@
 #ifndef XHEAP_TRACE_MERGE_H
 #define XHEAP_TRACE_MERGE_H
 
-#include "trace/trace.h"
+struct diag;
+struct trace_statistics;
 
 /** Write `count` whole traces into a new file at `output`, which takes the place of one that is there when it is whole.
  *  They have to be of one machine, since it was started, and by the same kind of clock; none may be given twice; output

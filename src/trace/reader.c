@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-#include "trace/trace.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
+#include "trace/code_rows.h"
 #include "trace/decode.h"
+#include "trace/gap_rows.h"
 #include "trace/load.h"
 #include "trace/load_parts.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/sum_rows.h"
+#include "trace/trace.h"
 
 _Static_assert((int)TRACE_BLOCK_EVENTS_MAX == (int)FORMAT_EVENTS_MAX, "what is promised of a block");
 

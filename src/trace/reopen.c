@@ -7,7 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/diag.h"
 #include "base/grow.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
 #include "trace/segment.h"
 
 enum {

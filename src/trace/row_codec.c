@@ -4,6 +4,13 @@
 
 #include <string.h>
 
+#include "trace/code_rows.h"
+#include "trace/gap_rows.h"
+#include "trace/option_names.h"
+#include "trace/process_rows.h"
+#include "trace/sum_rows.h"
+#include "trace/trace.h"
+
 /* ---- numbers ---- */
 
 static int64_t get_signed(struct reading *reading, int64_t limit)

@@ -7,9 +7,12 @@
 #define XHEAP_TRACE_ROW_CODEC_H
 
 #include "trace/bytes.h"
+#include "trace/code_rows.h"
 #include "trace/file_output.h"
 #include "trace/row_fields.h"
 #include "trace/trace.h"
+
+struct trace_statistics;
 
 /** Memory for the texts of a row. Zero it to begin. */
 struct rows_texts {

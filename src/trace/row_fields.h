@@ -48,7 +48,26 @@
 
 #include "base/events.h"
 #include "trace/format.h"
-#include "trace/trace.h"
+#include "trace/memory_rows.h"
+
+struct trace_cause;
+struct trace_early_end;
+struct trace_entry;
+struct trace_fold;
+struct trace_frame;
+struct trace_function;
+struct trace_gap;
+struct trace_heap;
+struct trace_image;
+struct trace_lifetime;
+struct trace_limit;
+struct trace_mapping;
+struct trace_named;
+struct trace_option;
+struct trace_process;
+struct trace_sum;
+struct trace_symbol;
+struct trace_thread;
 
 /** A node of the stack tree, as a segment has it. */
 struct rows_link {

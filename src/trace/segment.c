@@ -14,8 +14,18 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/diag.h"
 #include "base/grow.h"
 #include "base/memory.h"
+#include "trace/code_rows.h"
+#include "trace/gap_rows.h"
+#include "trace/memory_rows.h"
+#include "trace/option_names.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/sum_rows.h"
+
+struct diag;
 
 enum {
 	SECTION_BYTES = 1 << 20, /* a section is written when it has as many */

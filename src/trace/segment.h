@@ -16,6 +16,9 @@
 #include "trace/row_codec.h"
 #include "trace/writer.h"
 
+struct diag;
+struct trace_process;
+
 enum {
 	GAPS_AFTER_END_BYTES = 1 << 10, /* of gaps once the file is full */
 	PROCESSES_AFTER_END_BYTES = 1 << 11,

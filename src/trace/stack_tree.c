@@ -5,6 +5,8 @@
 
 #include "base/grow.h"
 #include "base/hash.h"
+#include "trace/code_rows.h"
+#include "trace/row_ids.h"
 
 enum { MEMORY_BITS = 12, FIRST_BITS = 10, ROWS_MAX = 1 << 30 };
 

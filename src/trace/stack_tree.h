@@ -3,7 +3,11 @@
 #ifndef XHEAP_TRACE_STACK_TREE_H
 #define XHEAP_TRACE_STACK_TREE_H
 
-#include "trace/trace.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct trace_frame;
+struct trace_node;
 
 struct tree {
 	struct trace_frame *frames;

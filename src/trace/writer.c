@@ -15,10 +15,13 @@
 #include <xxhash.h>
 
 #include "base/file.h"
+#include "trace/code_rows.h"
 #include "trace/encode.h"
 #include "trace/ending.h"
 #include "trace/fill.h"
+#include "trace/gap_rows.h"
 #include "trace/load_parts.h"
+#include "trace/row_ids.h"
 
 enum { DEFAULT_SEGMENT_BYTES = 64 << 20, CUT_BITS_MAX = 16 };
 #define DEFAULT_SEGMENT_NS 10000000000ull

@@ -8,8 +8,23 @@
 #ifndef XHEAP_TRACE_WRITER_H
 #define XHEAP_TRACE_WRITER_H
 
-#include "trace/trace.h"
+#include <stddef.h>
 
+#include "trace/code_rows.h"
+
+struct diag;
+struct trace_cause;
+struct trace_fold;
+struct trace_gap;
+struct trace_lifetime;
+struct trace_limit;
+struct trace_process;
+struct trace_resident;
+struct trace_resident_part;
+struct trace_sample;
+struct trace_statistics;
+struct trace_sum;
+struct trace_thread;
 struct writer;
 
 enum writer_mode {

@@ -13,6 +13,7 @@
 #include "dx/language/completion.h"
 #include "match/match.h"
 #include "replay.h"
+#include "trace/reader.h"
 
 enum { TRACES = 4, QUERY_MAX = 4096, STEPS_MAX = 3000, MEMORY_BYTES = 4 << 20, GRAMMAR_DEPTH = 6, DOTS_MAX = 8 };
 

@@ -15,6 +15,8 @@
 #include "replay.h"
 #include "table/table.h"
 #include "trace/merge.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 enum { INPUT_MAX = 1 << 20, TWICE = 2, PARTS = 128 };
 

@@ -15,6 +15,8 @@
 #include "query/window.h"
 #include "replay.h"
 #include "table/index_file.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
 
 enum { INPUT_MAX = 1 << 18, ROUNDS = 1200, ADDRESSES = 90 };
 

@@ -14,6 +14,8 @@
 #include "match/match.h"
 #include "plan/plan.h"
 #include "replay.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
 
 enum { INPUT_MAX = 4096, STEP_BYTES = 4, EVENTS = 700, ADDRESSES = 40, ROWS_MAX = 2000, TABLE = 16 };
 

@@ -21,7 +21,11 @@
 
 #include "replay.h"
 #include "session/drain/drain.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
 #include "trace/reopen.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 enum { PC_COUNT = 40, STROKES_MAX = 200, ADOPTIONS_MAX = 4 };
 

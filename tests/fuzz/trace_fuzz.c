@@ -17,7 +17,13 @@
 #include "query/window.h"
 #include "replay.h"
 #include "table/table.h"
+#include "trace/gap_rows.h"
+#include "trace/memory_rows.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
 #include "trace/reopen.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 #include "trace/writer.h"
 #include "xheap/xheap.h"
 

@@ -9,8 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/diag.h"
 #include "scene.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
 #include "trace/reopen.h"
+#include "trace/row_ids.h"
 
 enum { NAMES_MAX = 2000, FRAMES_OF_STACK = 9, IMAGES = 4, PROCESSES = 3, LONG_BYTES = 20000 };
 

@@ -6,6 +6,11 @@
 #include <string.h>
 
 #include "scene.h"
+#include "trace/code_rows.h"
+#include "trace/memory_rows.h"
+#include "trace/option_names.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
 
 static void function(struct scene *scene, uint32_t id, uint32_t stack)
 {
@@ -522,7 +527,8 @@ int main(int argc, char **argv)
 	struct scene scene;
 	if (argc < 3) {
 		fputs("usage: make_trace "
-		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|limited|ended|"
+		      "plain|forks|together|losses|earlier|untraced|circular|resident|random|nested|growing|limited|"
+		      "ended|"
 		      "actions|sampled "
 		      "FILE [SEED "
 		      "[CALLS]]\n",

@@ -8,6 +8,11 @@
 #include <cmocka.h>
 
 #include "action/report/losses.h"
+#include "trace/gap_rows.h"
+#include "trace/option_names.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 /* All is well with it. */
 static struct trace_dictionary whole(void)

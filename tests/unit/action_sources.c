@@ -15,6 +15,9 @@
 #include "action/diff/diff.h"
 #include "match/match.h"
 #include "scene.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
 
 /* ---- names, made up here: the same functions lie elsewhere in the second trace ---- */
 

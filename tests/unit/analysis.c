@@ -24,6 +24,8 @@
 #include "match/match.h"
 #include "query/peak.h"
 #include "scene.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
 
 enum { EVENTS = 40000, BLOCKS = 300, STACKS = 24, ROUNDS = 3 };
 

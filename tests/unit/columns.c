@@ -17,6 +17,10 @@
 #include "api/row_members.h"
 #include "match/match.h"
 #include "scene.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 enum { BLOCKS = 700 };
 

@@ -14,6 +14,9 @@
 #include "dx/command.h"
 #include "dx/model/objects.h"
 #include "scene.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
 
 enum { MEMORY_BYTES = 1 << 20, EVENTS = 60000, ANSWER_MAX = 1 << 12 };
 

@@ -14,6 +14,9 @@
 #include "dx/model/debugger.h"
 #include "dx/print/print.h"
 #include "scene.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
 
 enum { MEMORY_BYTES = 1 << 24, ROWS = 3, LONG_ROWS = 1000, WIDE_ROW = 300, LATE_ROW = 700, ANSWER_BYTES = 1 << 17 };
 
@@ -94,7 +97,8 @@ static void members_asked(struct dx_layout layout, bool extra, bool hidden, bool
 		memset(asked, 0, sizeof(asked));
 		sink_to_memory(&out);
 		printers[i].print(&query, &rows, &layout, &out);
-		bool is_right = asked[SHOWN] == printers[i].times && !asked[EXTRA] == !extra && !asked[HIDDEN] == !hidden &&
+		bool is_right = asked[SHOWN] == printers[i].times && !asked[EXTRA] == !extra &&
+				!asked[HIDDEN] == !hidden &&
 				!asked[NO_COLUMN] == !(no_column || !printers[i].has_columns);
 		if (!is_right)
 			fail_msg("%s: asked %u, -extra %u, hidden %u, not in grids %u", printers[i].name, asked[SHOWN],
@@ -153,8 +157,7 @@ static bool long_next(struct dx_query *query, struct dx_iterator *iterator, stru
 	return true;
 }
 
-static const struct dx_operator long_operator = {
-	.name = "long", .state_bytes = sizeof(unsigned), .next = long_next};
+static const struct dx_operator long_operator = {.name = "long", .state_bytes = sizeof(unsigned), .next = long_next};
 
 /* What was written, and how many rows had been computed at the first write. */
 struct written {

@@ -15,6 +15,9 @@
 #include "query/window.h"
 #include "scene.h"
 #include "table/live.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
 
 static struct scene scene;
 static struct trace *trace;

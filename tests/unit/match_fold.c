@@ -18,6 +18,11 @@
 #include "query/folded.h"
 #include "query/window.h"
 #include "scene.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
+#include "trace/sum_rows.h"
+#include "trace/trace.h"
 
 enum { EVENTS = 4000, UNTIL = 20000, SIZE_SMALL = 16, SIZE_LARGE = 4096 };
 

@@ -21,6 +21,10 @@
 #include "rounds.h"
 #include "scene.h"
 #include "table/index_file.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 enum {
 	PROCESSES = 3,

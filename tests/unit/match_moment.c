@@ -18,6 +18,9 @@
 #include "match/point_stream.h"
 #include "query/window.h"
 #include "scene.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
 
 enum { EVENTS = 1500, BLOCKS = 97, TOGETHER = 4, EXIT_NS = EVENTS / TOGETHER };
 

@@ -14,6 +14,8 @@
 #include "match/nest.h"
 #include "query/window.h"
 #include "scene.h"
+#include "trace/code_rows.h"
+#include "trace/row_ids.h"
 
 static struct scene scene;
 static struct trace *trace;

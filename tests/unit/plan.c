@@ -24,6 +24,8 @@
 #include "rounds.h"
 #include "scene.h"
 #include "table/index_file.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
 
 enum { EVENTS = 9000, BLOCKS = 600, PLANS = 600, STACKS = 12, TIMES = 20 * EVENTS };
 

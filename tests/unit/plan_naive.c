@@ -11,11 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/events.h"
 #include "base/memory.h"
 #include "match/point_stream.h"
 #include "plan/run.h"
 #include "query/scan.h"
 #include "table/weight.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 enum { SHOWN = 1024 };
 

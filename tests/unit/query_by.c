@@ -13,6 +13,7 @@
 #include "match/match.h"
 #include "query/window.h"
 #include "scene.h"
+#include "trace/row_ids.h"
 
 static struct scene scene;
 static struct trace *trace;

@@ -14,6 +14,7 @@
 #include "api/api.h"
 #include "query/filter_words.h"
 #include "scene.h"
+#include "trace/row_ids.h"
 
 enum { VALUES_MAX = 4 };
 

@@ -14,6 +14,8 @@
 #include "query/cull.h"
 #include "query/plain_name.h"
 #include "scene.h"
+#include "trace/code_rows.h"
+#include "trace/row_ids.h"
 
 /* This program's own symbols: 0x1000 to 0x1fff is main, 0x2000 push inlined into grow inlined into load, 0x3000
    nothing, 0x4000 operator new. */

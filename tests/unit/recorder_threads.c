@@ -26,6 +26,10 @@
 #include "region/region.h"
 #include "rounds.h"
 #include "session/drain/drain.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 enum {
 	THREADS = 4,

@@ -8,6 +8,10 @@
 #include <unistd.h>
 
 #include "match/match.h"
+#include "trace/code_rows.h"
+#include "trace/gap_rows.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
 #include "trace/trace.h"
 
 static struct diag diag;

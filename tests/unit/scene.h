@@ -3,6 +3,7 @@
 #ifndef XHEAP_TESTS_SCENE_H
 #define XHEAP_TESTS_SCENE_H
 
+#include "trace/process_rows.h"
 #include "trace/writer.h"
 
 struct heap_table;

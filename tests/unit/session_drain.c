@@ -18,7 +18,14 @@
 #include "producer.h"
 #include "session/drain/drain_notes.h"
 #include "session/drain/drain_valid.h"
+#include "trace/code_rows.h"
+#include "trace/gap_rows.h"
+#include "trace/option_names.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
 #include "trace/reopen.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 enum { FIRST_TID = 5000000 /* above any pid */ };
 enum { ENTRY_MALLOC, ENTRY_FREE, ENTRY_REALLOC, ENTRY_CALLOC, ENTRY_POSIX_MEMALIGN, ENTRY_FREE_SIZED, PC = PC_FIRST };

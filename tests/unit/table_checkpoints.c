@@ -18,6 +18,8 @@
 #include "query/window.h"
 #include "scene.h"
 #include "table/index_file.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
 
 enum { EVENTS = 200000, BLOCKS = 40000, STEP = 64 * PACK_ROWS, MOMENTS = 37, BLOCK_EVENTS = 20000 };
 

@@ -19,6 +19,8 @@
 #include "query/scan.h"
 #include "scene.h"
 #include "table/index_file.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
 
 static struct trace *trace;
 static struct heap_table *table;

@@ -20,9 +20,16 @@
 #include <xxhash.h>
 
 #include "rounds.h"
+#include "trace/code_rows.h"
 #include "trace/format.h"
+#include "trace/gap_rows.h"
+#include "trace/memory_rows.h"
 #include "trace/merge.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
 #include "trace/reopen.h"
+#include "trace/row_ids.h"
+#include "trace/sum_rows.h"
 #include "trace/trace.h"
 #include "trace/writer.h"
 

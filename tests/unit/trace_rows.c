@@ -14,9 +14,17 @@
 
 #include <cmocka.h>
 
+#include "base/diag.h"
+#include "trace/code_rows.h"
 #include "trace/format.h"
+#include "trace/gap_rows.h"
+#include "trace/memory_rows.h"
+#include "trace/option_names.h"
+#include "trace/process_rows.h"
 #include "trace/reopen.h"
 #include "trace/row_codec.h"
+#include "trace/row_ids.h"
+#include "trace/sum_rows.h"
 #include "trace/trace.h"
 #include "trace/writer.h"
 

@@ -16,6 +16,7 @@
 #include "match/point_stream.c"
 #include "match/survivors.c"
 #include "scene.h"
+#include "trace/row_ids.h"
 
 static struct scene scene;
 static struct trace *trace;

@@ -13,6 +13,11 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "query/extents.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 enum { EXTRA_USABLE, EXTRA_EXTENTS, EXTRA_LIVE_EXTENTS };
 

@@ -10,6 +10,7 @@
 #include "action/report/report_columns.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "trace/reader.h"
 
 #define X(id, word) word,
 const char *const verdict_words[VERDICT_STATE_COUNT] = {VERDICTS(X)};

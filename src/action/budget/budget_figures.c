@@ -9,6 +9,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "query/folded.h"
+#include "trace/process_rows.h"
+#include "trace/trace.h"
 
 enum { ASKED_MAX = 4 /* peaks that are searched for one by one */ };
 

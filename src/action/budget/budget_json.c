@@ -5,6 +5,7 @@
 #include "action/report/culled.h"
 #include "action/report/losses.h"
 #include "action/report/report_columns.h"
+#include "trace/reader.h"
 
 static void selectors_put(struct json *json, const struct budget_check *check, const struct budget_limit *limit)
 {

@@ -9,6 +9,8 @@
 #include "action/budget/budget_report.h"
 #include "base/text.h"
 #include "base/xml.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 #define SUITE "xheap check"
 enum { NS_PER_S = 1000000000 };

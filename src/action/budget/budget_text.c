@@ -9,6 +9,7 @@
 #include "base/grid.h"
 #include "base/text.h"
 #include "query/nearest.h"
+#include "trace/reader.h"
 
 #define LEAST_PART 0.1 /* percent */
 enum { COLUMNS = 5, COLUMNS_OF_RUNS = 6, ROWS_MAX = 30, LIMITS_MAX = 100, MATCHES_MAX = 10, PERCENT = 100 };

@@ -6,6 +6,10 @@
 #include "action/diff/diff.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 static const struct trace_dictionary *dictionary_of(const struct diff *diff, unsigned source)
 {

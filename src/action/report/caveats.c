@@ -8,10 +8,13 @@
 #include "action/report/culled.h"
 #include "action/report/early_end.h"
 #include "action/report/losses.h"
+#include "base/events.h"
 #include "base/style.h"
 #include "base/text.h"
 #include "query/missing_symbols.h"
 #include "query/outside.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 static void text_caveat(struct sink *out, const char *name, uint64_t count, const char *meaning)
 {

@@ -3,6 +3,11 @@
 
 #include <inttypes.h>
 
+#include "trace/gap_rows.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
+
 enum { PROCESS_LINES_MAX = 10 };
 
 static bool is_of_recording(const struct trace_early_end *end)

@@ -9,6 +9,9 @@
 #include "base/text.h"
 #include "table/table.h"
 
+struct trace_dictionary;
+struct trace_early_end;
+
 /** The word for how a block ended that was alive at that moment. */
 #define EARLY_END_ALIVE "alive when recording ended"
 

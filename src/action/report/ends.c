@@ -6,6 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
+
 struct text ends_text(const struct trace_process *process)
 {
 	struct text text;

@@ -8,7 +8,9 @@
 #include "base/json.h"
 #include "base/sink.h"
 #include "base/text.h"
-#include "trace/trace.h"
+
+struct trace_dictionary;
+struct trace_process;
 
 /** Return the end for people: "exit 3", "SIGKILL", or its word. */
 struct text ends_text(const struct trace_process *process);

@@ -8,6 +8,13 @@
 #include "action/report/early_end.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "trace/code_rows.h"
+#include "trace/gap_rows.h"
+#include "trace/option_names.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/sum_rows.h"
+#include "trace/trace.h"
 
 static const char *const kind_words[] = {
 #define X(id, action, word) word,

@@ -8,7 +8,8 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "trace/trace.h"
+
+struct trace_dictionary;
 
 /** Return whether the trace has an option with this name. */
 bool losses_has_option(const struct trace_dictionary *dictionary, const char *name);

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "trace/process_rows.h"
+#include "trace/trace.h"
+
 const char *const report_number_names[ACTION_NUMBER_COUNT] = {
 #define X(name, key, title) #name,
 	ACTION_NUMBERS(X)

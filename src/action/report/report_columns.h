@@ -6,6 +6,8 @@
 #include "action/report/report_rows.h"
 #include "base/text.h"
 
+struct trace_dictionary;
+
 enum { REPORT_ERRORS = 6, REPORT_BY_IDS = 2 };
 
 /** The names of the numbers of a row and of the totals. */

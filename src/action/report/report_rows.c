@@ -9,6 +9,9 @@
 #include "action/report/row_lifetimes.h"
 #include "base/memory.h"
 #include "base/sink.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 /* A source's cells by row: row i has cells[starts[i]] up to cells[starts[i + 1]]. */
 struct row_member {

@@ -6,6 +6,8 @@
 
 #include "base/memory.h"
 #include "query/lifetime.h"
+#include "trace/sum_rows.h"
+#include "trace/trace.h"
 
 static void swap(int64_t *a, int64_t *b)
 {

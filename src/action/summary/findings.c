@@ -10,6 +10,8 @@
 #include "action/report/stack_view.h"
 #include "action/summary/forecast.h"
 #include "action/summary/summary.h"
+#include "trace/process_rows.h"
+#include "trace/trace.h"
 
 enum {
 	PERCENT = 100,

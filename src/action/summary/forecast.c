@@ -2,6 +2,8 @@
 #include "action/summary/forecast.h"
 
 #include "query/resident.h"
+#include "trace/process_rows.h"
+#include "trace/trace.h"
 
 /* The growth of a process, in bytes a second. */
 static struct growth_rate rate_of(const struct survey *survey, uint32_t process)

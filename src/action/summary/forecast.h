@@ -5,6 +5,8 @@
 
 #include "action/summary/survey.h"
 
+struct trace_dictionary;
+
 /**
  * The first limit that a growing process reaches. The growth is that of all its growing stacks. The rest of its memory
  * is taken to stay as it was at the last sample. A limit of address space is reached no later than that, since a

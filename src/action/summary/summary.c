@@ -9,6 +9,11 @@
 #include "action/report/stack_view.h"
 #include "base/memory.h"
 #include "query/folded.h"
+#include "trace/code_rows.h"
+#include "trace/memory_rows.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 enum { THOUSAND = 1000 };
 

@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "query/filter_words.h"
 
+struct trace_sample;
+
 enum { SUMMARY_CHART_PARTS = 64, SUMMARY_FINDINGS = 5, SUMMARY_PROCESSES = 10, SUMMARY_SCREEN_PROCESSES = 3 };
 
 /** The lists of stacks. */

@@ -9,6 +9,10 @@
 #include "action/report/losses.h"
 #include "action/report/report_columns.h"
 #include "action/summary/summary_lines.h"
+#include "trace/option_names.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 static void title_put(const struct summary_screen *screen)
 {

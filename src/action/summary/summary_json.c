@@ -11,6 +11,9 @@
 #include "action/report/losses.h"
 #include "action/summary/forecast.h"
 #include "action/summary/summary.h"
+#include "trace/memory_rows.h"
+#include "trace/process_rows.h"
+#include "trace/trace.h"
 
 static const char *const kind_names[] = {
 #define X(id, name) name,

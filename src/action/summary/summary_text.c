@@ -11,6 +11,9 @@
 #include "action/report/stack_view.h"
 #include "action/summary/forecast.h"
 #include "action/summary/summary_lines.h"
+#include "trace/memory_rows.h"
+#include "trace/process_rows.h"
+#include "trace/trace.h"
 
 enum { LEVELS = 5 };
 

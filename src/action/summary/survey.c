@@ -8,6 +8,9 @@
 #include "action/summary/survey_making.h"
 #include "base/memory.h"
 #include "query/folded.h"
+#include "trace/gap_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 static int handover_compare(const void *a, const void *b)
 {

@@ -8,6 +8,9 @@
 #include "action/summary/survey_making.h"
 #include "base/memory.h"
 #include "query/folded.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 enum {
 	GROWING_STACKS = 8192, /* those with the most outstanding blocks, then with the most blocks */

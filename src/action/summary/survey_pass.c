@@ -6,6 +6,9 @@
 #include "action/summary/survey_making.h"
 #include "base/memory.h"
 #include "table/weight.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 static void rounding_add(struct survey_rounding *rounding, const struct heap_details *details)
 {

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "os/monotonic.h"
 #include "table/index_cache.h"
+#include "trace/reader.h"
 
 enum { PROGRESS_NS = 200000000, PERCENT = 100, SAVE_BYTES = 1 << 16 };
 

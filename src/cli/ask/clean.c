@@ -16,7 +16,7 @@
 #include "cli/option_parser.h"
 #include "table/index_cache.h"
 #include "table/index_file.h"
-#include "trace/trace.h"
+#include "trace/reader.h"
 
 struct clean_options {
 	const char **paths; /* of traces */

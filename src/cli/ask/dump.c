@@ -12,6 +12,8 @@
 #include "cli/ask/analysis_options.h"
 #include "cli/formats.h"
 #include "export/export.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 enum {
 	SUBJECT_EVENTS,

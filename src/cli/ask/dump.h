@@ -18,7 +18,9 @@
 #include "columns/column.h"
 #include "query/frame_names.h"
 #include "query/scan.h"
-#include "trace/trace.h"
+
+struct trace_dictionary;
+struct trace_resident;
 
 enum { DUMP_VALUE_BYTES = COLUMN_TEXT_BYTES };
 

@@ -9,6 +9,8 @@
 #include "cli/ask/analysis_options.h"
 #include "cli/ask/dump.h"
 #include "export/export.h"
+#include "trace/process_rows.h"
+#include "trace/trace.h"
 
 /* As the list has it, but for blocks that were alive when recording ended. */
 static void put_end_kind(const struct dump_row *row, struct dump_value *value)

@@ -6,6 +6,9 @@
 
 #include "base/text.h"
 #include "cli/ask/dump.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/trace.h"
 
 static const struct trace_node *stack_node(const struct dump_row *row)
 {

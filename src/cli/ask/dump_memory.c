@@ -4,6 +4,9 @@
 
 #include "cli/ask/dump.h"
 #include "query/resident.h"
+#include "trace/memory_rows.h"
+#include "trace/process_rows.h"
+#include "trace/trace.h"
 
 static const struct trace_sample *sample_of(const struct dump_row *row)
 {

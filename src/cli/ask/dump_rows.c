@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/ask/dump.h"
 #include "export/export.h"
+#include "trace/row_ids.h"
 
 static void put_digits(struct dump_value *value, uint64_t number, bool is_negative)
 {

@@ -10,6 +10,10 @@
 #include "cli/layout_options.h"
 #include "cli/option_parser.h"
 #include "match/match.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 struct info_options {
 	struct input input;

@@ -11,7 +11,9 @@
 #include "base/text_width.h"
 #include "query/resident.h"
 #include "table/table.h"
-#include "trace/trace.h"
+
+struct trace_dictionary;
+struct trace_option;
 
 /** Facts about a trace, counted from the headers of its blocks. */
 struct info {

@@ -5,8 +5,13 @@
 #include "action/report/early_end.h"
 #include "action/report/losses.h"
 #include "action/report/report_columns.h"
+#include "base/events.h"
 #include "base/text.h"
 #include "cli/ask/info.h"
+#include "trace/option_names.h"
+#include "trace/trace.h"
+
+struct trace_statistics;
 
 static void json_cost(struct json *json, const struct trace_statistics *statistics)
 {

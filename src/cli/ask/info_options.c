@@ -7,6 +7,8 @@
 
 #include "base/memory.h"
 #include "cli/ask/info.h"
+#include "trace/option_names.h"
+#include "trace/trace.h"
 
 bool inactive_read(struct inactive_process *inactive, const struct trace_option *option)
 {

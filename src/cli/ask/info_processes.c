@@ -10,6 +10,10 @@
 #include "base/list_field.h"
 #include "base/text.h"
 #include "cli/ask/info.h"
+#include "trace/memory_rows.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 /* ---- fields ---- */
 

@@ -8,9 +8,12 @@
 #include "action/report/early_end.h"
 #include "action/report/losses.h"
 #include "action/report/report_columns.h"
+#include "base/events.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/ask/info.h"
+#include "trace/option_names.h"
+#include "trace/trace.h"
 
 /* The facts, of which each has a line, or several. */
 struct facts {

@@ -11,6 +11,9 @@
 #include "base/file.h"
 #include "base/whole_file.h"
 #include "symbols/symbols.h"
+#include "trace/code_rows.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 #include "trace/writer.h"
 
 enum { BUILD_ID_MAX = 64, FACTS_BYTES = 80 };

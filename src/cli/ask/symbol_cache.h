@@ -10,8 +10,12 @@
 #ifndef XHEAP_CLI_SYMBOL_CACHE_H
 #define XHEAP_CLI_SYMBOL_CACHE_H
 
+#include <stddef.h>
+
 #include "base/map.h"
-#include "trace/trace.h"
+
+struct trace_function;
+struct trace_image;
 
 struct symbol_cache {
 	struct trace *trace; /**< NULL: there is none */

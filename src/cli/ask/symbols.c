@@ -26,7 +26,10 @@
 #include "os/monotonic.h"
 #include "symbols/package.h"
 #include "symbols/symbols.h"
+#include "trace/code_rows.h"
+#include "trace/reader.h"
 #include "trace/reopen.h"
+#include "trace/trace.h"
 #include "trace/writer.h"
 
 enum { THREADS_MAX = 64, PROGRESS_NS = 100000000, COPY_CHUNK = 1 << 24, JOB_FRAMES = 2048 };

@@ -26,6 +26,8 @@
 #include "session/control/option_rows.h"
 #include "session/control/own_program.h"
 #include "session/directory/directory.h"
+#include "trace/option_names.h"
+#include "trace/reader.h"
 #include "trace/trace.h"
 
 bool autologger_is_running(const char *name)

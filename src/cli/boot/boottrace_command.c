@@ -13,6 +13,8 @@
 #include "cli/own_command.h"
 #include "os/monotonic.h"
 #include "session/control/option_rows.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
 #include "trace/trace.h"
 
 enum { STATUS_SIGNALLED = 128 };

@@ -20,6 +20,7 @@
 #include "cli/boot/boottrace_runs.h"
 #include "cli/own_command.h"
 #include "query/window.h"
+#include "trace/reader.h"
 
 /* X(id, title, text): a number of each run. */
 /* clang-format off */

@@ -22,6 +22,7 @@
 #include "os/monotonic.h"
 #include "session/control/option_rows.h"
 #include "session/directory/directory.h"
+#include "trace/reader.h"
 #include "trace/trace.h"
 
 enum { WORD_BYTES = 512 };

@@ -22,6 +22,9 @@
 #include "dx/language/completion.h"
 #include "dx/model/objects.h"
 #include "dx/model/positions.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 #define PROMPT "0:000> "
 enum { MEMORY_BYTES = 1 << 20 };

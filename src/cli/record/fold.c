@@ -12,6 +12,7 @@
 #include "session/store/store.h"
 #include "session/store/worker.h"
 #include "trace/merge.h"
+#include "trace/reader.h"
 
 /* Pieces that are not folded yet may have earlier events: threads deliver their events late. */
 static int options_before(int64_t *until_ns, char *const *paths, unsigned count, struct diag *diag)
@@ -54,7 +55,8 @@ static int fold_run(int argc, char **argv)
 }
 
 const struct command command_fold = {
-	.name = STORE_FOLD_WORD, .usage = "OUTPUT UNTIL_NS COUNT PIECE...",
+	.name = STORE_FOLD_WORD,
+	.usage = "OUTPUT UNTIL_NS COUNT PIECE...",
 	.summary = "join pieces of a trace and sum up what has ended; a session's logger starts it",
 	.run = fold_run,
 	.help = ""};

@@ -16,6 +16,7 @@
 #include "session/store/worker.h"
 #include "table/index_cache.h"
 #include "table/index_file.h"
+#include "trace/reader.h"
 
 /* A step checks soon enough whether somebody waits; repeated looks at a long trace cost little. */
 static const struct heap_follow_increments increments = {
@@ -160,8 +161,8 @@ static int index_run(int argc, char **argv)
 	return error ? refuse(&diag) : CLI_OK;
 }
 
-const struct command command_index = {
-	.name = INDEXING_WORD, .usage = "FILE",
-	.summary = "make the index of a trace while it is written; record starts it",
-	.run = index_run,
-	.help = ""};
+const struct command command_index = {.name = INDEXING_WORD,
+				      .usage = "FILE",
+				      .summary = "make the index of a trace while it is written; record starts it",
+				      .run = index_run,
+				      .help = ""};

@@ -16,6 +16,8 @@
 #include "cli/session/session_talk.h"
 #include "cli/session/top_follow.h"
 #include "cli/session/top_view.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 enum {
 	INTERVAL_S = 2,

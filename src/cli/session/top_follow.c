@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/diag.h"
 #include "base/memory.h"
 #include "base/threads.h"
 #include "match/follow.h"

@@ -14,6 +14,9 @@
 #include "cli/session/session_state.h"
 #include "query/folded.h"
 #include "query/peak.h"
+#include "trace/option_names.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 enum {
 	CHART_ROWS = 3,

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 /* ---- positions ---- */
 

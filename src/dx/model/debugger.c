@@ -7,6 +7,10 @@
 
 #include "base/memory.h"
 #include "dx/model/objects.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 enum { VARIABLES_BYTES = 64 << 20 };
 

@@ -9,6 +9,8 @@
 #include "query/frame_names.h"
 #include "table/table.h"
 
+struct trace_dictionary;
+
 struct dx_variable {
 	struct dx_variable *next;
 	struct dx_arena arena;

@@ -11,9 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/events.h"
 #include "base/memory.h"
 #include "dx/model/objects.h"
 #include "match/point_stream.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
 
 enum { WAITING_MAX = 3 /* ReAllocs of a thread under way: signal handlers may nest */ };
 

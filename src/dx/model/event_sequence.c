@@ -3,6 +3,9 @@
 #include <stdlib.h>
 
 #include "dx/model/objects.h"
+#include "trace/gap_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 /* Calls with other flags are in Heap(false) only. */
 #define FLAGS_DOCUMENTED UINT64_C(0x4001d)

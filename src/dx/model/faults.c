@@ -11,6 +11,9 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "dx/model/block_pass.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 struct dx_faults {
 	struct dx_fault *items;

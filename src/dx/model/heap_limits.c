@@ -6,6 +6,12 @@
 
 #include "base/text.h"
 #include "dx/model/debugger.h"
+#include "trace/gap_rows.h"
+#include "trace/option_names.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/sum_rows.h"
+#include "trace/trace.h"
 
 static const char *option_of(const struct trace_dictionary *dictionary, const char *name)
 {

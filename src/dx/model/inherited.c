@@ -12,9 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/events.h"
 #include "base/memory.h"
 #include "dx/model/block_pass.h"
 #include "match/point_stream.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 enum { PASS_STEP_EVENTS = 1 << 12 /* of a pass: how often it asks whether the query is to end */ };
 

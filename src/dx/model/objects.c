@@ -5,6 +5,10 @@
 #include <string.h>
 
 #include "dx/model/positions.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 const struct dx_class *const dx_classes[] = {&dx_session_class,    &dx_session_ttd_class,
 					     &dx_data_class,       &dx_utility_class,

@@ -9,6 +9,10 @@
 #include "dx/model/positions.h"
 #include "query/scan.h"
 #include "table/weight.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 static const struct dx_block *block_of(const struct dx_value *object)
 {

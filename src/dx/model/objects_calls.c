@@ -10,6 +10,10 @@
 #include "base/text.h"
 #include "dx/model/objects.h"
 #include "dx/model/positions.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 static const struct dx_event *event_of(const struct dx_value *object)
 {

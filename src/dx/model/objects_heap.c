@@ -8,6 +8,9 @@
 #include "dx/model/objects.h"
 #include "dx/model/positions.h"
 #include "trace/call_arguments.h"
+#include "trace/code_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 enum { FLAG_ZERO = 0x8, MALLOCX_ZERO = 0x40, PROT_WRITE_BIT = 2 };
 #define FLAG_NESTED UINT64_C(0x80000000)

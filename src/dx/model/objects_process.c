@@ -3,6 +3,9 @@
 #include "base/text.h"
 #include "dx/model/objects.h"
 #include "dx/model/positions.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/trace.h"
 
 static const struct trace_process *process_of(const struct dx_query *query, const struct dx_value *object)
 {

@@ -4,6 +4,9 @@
 
 #include "dx/model/objects.h"
 #include "dx/model/positions.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 /* ---- the session ---- */
 

@@ -8,6 +8,10 @@
 #include "dx/model/inherited.h"
 #include "dx/model/positions.h"
 #include "query/extents.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 /* ---- live blocks by heap ---- */
 

@@ -8,6 +8,10 @@
 
 #include "dx/model/objects.h"
 #include "match/point_stream.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 enum { NS_PER_S = 1000000000, PERCENT = 100 };
 

@@ -4,11 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/events.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "dx/model/block_pass.h"
 #include "dx/model/faults.h"
 #include "dx/model/positions.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 enum { CHOSEN_MAX = 1 << 20 };
 

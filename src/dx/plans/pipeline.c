@@ -11,6 +11,7 @@
 #include "dx/model/block_pass.h"
 #include "dx/run/methods_sequence.h"
 #include "dx/run/operators.h"
+#include "trace/trace.h"
 
 enum { ORDERS_MAX = 8 };
 

@@ -8,8 +8,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/events.h"
 #include "dx/model/debugger.h"
 #include "dx/model/objects.h"
+#include "trace/code_rows.h"
+#include "trace/trace.h"
 
 /* ---- members of events ---- */
 

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
 
 #define ENDED_NAME "ended"
 #define ENDED_MAGIC UINT64_C(0x6465646e65706878)

@@ -29,6 +29,8 @@
 #include "session/drain/drain_notes.h"
 #include "session/drain/drain_threads.h"
 #include "session/drain/drain_valid.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
 
 /* ---- slots ---- */
 

@@ -15,6 +15,7 @@
 
 struct drain;
 struct drain_region;
+struct trace_dictionary;
 
 /** The facts about an executed image that the logger knows and the region does not hold. */
 struct drain_image {

@@ -39,6 +39,9 @@
 #include "session/drain/drain_columns.h"
 #include "session/drain/drain_notes.h"
 #include "session/drain/drain_threads.h"
+#include "trace/code_rows.h"
+#include "trace/gap_rows.h"
+#include "trace/row_ids.h"
 
 /* ---- one buffer ---- */
 

@@ -7,6 +7,8 @@
 #include "base/memory.h"
 #include "session/drain/drain_columns.h"
 #include "session/drain/drain_state.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
 
 /* Fill columns with earlier blocks. entry: no function made them, but an event must name one. */
 static void earlier_fill(struct writer_events *events, const struct heapwalk *walk, size_t first, uint32_t count,

@@ -10,6 +10,9 @@
 #include "session/drain/drain_notes.h"
 #include "session/drain/drain_state.h"
 #include "session/drain/drain_threads.h"
+#include "trace/gap_rows.h"
+#include "trace/option_names.h"
+#include "trace/trace.h"
 
 /* ---- what cannot be checked ---- */
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "session/drain/drain_state.h"
+#include "trace/option_names.h"
 
 bool drain_has_room(const struct drain *drain)
 {

@@ -9,6 +9,9 @@
 #include "os/proc.h"
 #include "session/drain/drain_blocks.h"
 #include "session/drain/drain_state.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 #define SIGNAL_MARK " (signal)"
 

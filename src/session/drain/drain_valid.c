@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "session/drain/drain_state.h"
+#include "trace/row_ids.h"
 
 /* Mark the buffers of a list. False: one is not there, is not marked as taken, or is in a list already. */
 static bool list_mark(const struct drain_region *region, uint32_t first, bool *is_listed, uint32_t *count)

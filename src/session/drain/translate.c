@@ -8,6 +8,10 @@
 
 #include "base/memory.h"
 #include "region/atomic.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 int64_t translate_ticks_ns(const struct writer_clock *clock, uint64_t ticks)
 {
@@ -208,17 +212,16 @@ static void image_add(struct translate *translate, uint32_t row)
 	const struct region_image shared = *region_image(translate->region, row);
 	const struct translate_file *file = file_at(translate, shared.file);
 	struct translate_image *added = &translate->image[row];
-	*added = (struct translate_image){
-		.mapping = {.process = translate_process_id(translate, shared.process),
-			    .image = file ? file->image : TRACE_NONE,
-			    .base = shared.base,
-			    .end = shared.end,
-			    .bias = shared.bias,
-			    .load_ns = (int64_t)shared.load_ticks,
-			    .unload_ns = INT64_MAX},
-		.mapping_id = TRACE_NONE,
-		.process = shared.process,
-		.number = translate->region->image_number[row]};
+	*added = (struct translate_image){.mapping = {.process = translate_process_id(translate, shared.process),
+						      .image = file ? file->image : TRACE_NONE,
+						      .base = shared.base,
+						      .end = shared.end,
+						      .bias = shared.bias,
+						      .load_ns = (int64_t)shared.load_ticks,
+						      .unload_ns = INT64_MAX},
+					  .mapping_id = TRACE_NONE,
+					  .process = shared.process,
+					  .number = translate->region->image_number[row]};
 	if (added->mapping.process == TRACE_NONE || added->mapping.image == TRACE_NONE)
 		return;
 	added->mapping_id = known_mapping(translate, &added->mapping);

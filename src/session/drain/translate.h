@@ -9,6 +9,8 @@
 #include "region/region.h"
 #include "session/drain/drain.h"
 #include "session/drain/keep.h"
+#include "trace/code_rows.h"
+#include "trace/process_rows.h"
 #include "trace/writer.h"
 
 /** The properties of an entry that decoding uses. */

@@ -25,6 +25,7 @@
 #include "session/logger/members.h"
 #include "session/logger/tracer_results.h"
 #include "session/store/store_keep.h"
+#include "trace/row_ids.h"
 
 void logger_tell_all(const struct logger *logger, const struct control_message *message)
 {

@@ -19,6 +19,9 @@
 #include "session/logger/logger_loop.h"
 #include "session/logger/logger_state.h"
 #include "session/store/store_write_out.h"
+#include "trace/option_names.h"
+#include "trace/process_rows.h"
+#include "trace/trace.h"
 
 enum { LIMIT_LOOK_NS = 200000000, REARM_PARTS = 8 };
 

@@ -21,6 +21,7 @@
 #include "session/logger/answer.h"
 #include "session/logger/logger_loop.h"
 #include "session/logger/logger_state.h"
+#include "trace/option_names.h"
 
 enum { RETRY_FIRST_NS = 500000000 };
 #define RETRY_LONGEST_NS (10 * NS_PER_S)

@@ -5,6 +5,8 @@
 
 #include "session/logger/logger_state.h"
 
+struct trace_statistics;
+
 /** End the measurement of the clock's rate and set it in the trace, if it has lasted long enough or is urgent. */
 void logger_settle_clock(struct logger *logger, bool is_urgent);
 

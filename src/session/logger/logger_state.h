@@ -23,6 +23,7 @@
 #include "session/store/indexing.h"
 #include "session/store/store.h"
 #include "session/tracer/tracer.h"
+#include "trace/process_rows.h"
 
 /** Of a row of a region's processes: nobody yet, a process that runs, one that has ended. */
 enum member_state { MEMBER_UNKNOWN, MEMBER_LIVE, MEMBER_ENDED };

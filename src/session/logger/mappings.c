@@ -21,6 +21,7 @@
 #include "base/grow.h"
 #include "os/pages.h"
 #include "os/proc.h"
+#include "trace/memory_rows.h"
 
 enum {
 	PIECES_MAX = 1 << 19,

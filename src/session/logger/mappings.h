@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "inject/inject.h"
-#include "trace/trace.h"
+#include "trace/memory_rows.h"
 
 enum { MAPPINGS_PARTS_MAX = 40, MAPPINGS_THREADS_MAX = 4096 };
 

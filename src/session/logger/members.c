@@ -27,6 +27,9 @@
 #include "session/logger/inactive.h"
 #include "session/logger/logger_loop.h"
 #include "session/logger/residents.h"
+#include "trace/memory_rows.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
 
 enum { BUSY_MS = 1, STATUS_WAIT_NS = 200000000, SAMPLE_NS = 20000000, SAMPLE_CHANGE = 128 };
 

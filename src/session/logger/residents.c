@@ -10,6 +10,7 @@
 #include "os/monotonic.h"
 #include "region/atomic.h"
 #include "session/logger/mappings.h"
+#include "trace/row_ids.h"
 
 enum {
 	GROWTH_PART = 32, /* a maximum that is larger than the last one that was read, by this part of it, is read */

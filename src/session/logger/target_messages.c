@@ -18,6 +18,7 @@
 #include "session/logger/answer.h"
 #include "session/logger/members.h"
 #include "session/tracer/hook_cache.h"
+#include "trace/option_names.h"
 
 /* Return whether a thread with the id `tid` in its own namespace has the region. It is a thread of a member, or the
    only one of a child that shares its parent's memory. */

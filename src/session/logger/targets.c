@@ -23,6 +23,7 @@
 #include "session/logger/logger_loop.h"
 #include "session/logger/members.h"
 #include "session/logger/untraced.h"
+#include "trace/option_names.h"
 
 /* ---- our death ---- */
 

@@ -18,6 +18,9 @@
 #include "session/logger/target_messages.h"
 #include "session/logger/targets.h"
 #include "session/logger/untraced.h"
+#include "trace/option_names.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
 
 void logger_image_over(struct logger *logger, pid_t pid, uint64_t ticks)
 {

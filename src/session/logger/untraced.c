@@ -32,6 +32,9 @@
 #include "session/logger/members.h"
 #include "session/logger/target_messages.h"
 #include "session/logger/tracer_results.h"
+#include "trace/option_names.h"
+#include "trace/process_rows.h"
+#include "trace/row_ids.h"
 
 enum {
 	LOOK_NS = 10000000,

@@ -5,6 +5,8 @@
 
 #include "session/logger/logger_state.h"
 
+struct trace_process;
+
 /** Begin to search for untraced processes. */
 void untraced_begin(struct logger *logger);
 

@@ -30,7 +30,12 @@
 #include "session/recover/recover_id.h"
 #include "session/store/store.h"
 #include "session/store/store_recover.h"
+#include "trace/option_names.h"
+#include "trace/process_rows.h"
+#include "trace/reader.h"
 #include "trace/reopen.h"
+#include "trace/row_ids.h"
+#include "trace/trace.h"
 
 /* ---- sessions ---- */
 

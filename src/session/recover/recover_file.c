@@ -11,7 +11,10 @@
 #include "base/file.h"
 #include "base/whole_file.h"
 #include "session/control/session_clock.h"
+#include "trace/option_names.h"
+#include "trace/reader.h"
 #include "trace/reopen.h"
+#include "trace/trace.h"
 #include "trace/writer.h"
 
 /* Refuse a file that a logger writes: another user's, or one of a session elsewhere. The kernel grants a lease for

@@ -9,6 +9,7 @@
 
 #include "session/recover/recover.h"
 #include "session/store/store.h"
+#include "trace/reader.h"
 #include "trace/trace.h"
 
 void recover_id_text(const uint8_t *id, char text[RECOVER_ID_TEXT])

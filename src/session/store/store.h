@@ -21,6 +21,7 @@
 #define STORE_WAITING_NAME "waiting.xht"
 
 struct store;
+struct trace_statistics;
 
 /** The result of writing out. */
 struct store_result {
