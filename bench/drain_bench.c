@@ -9,6 +9,7 @@
  *
  * With a number of events for each thread, threads come and go, each taking over the slot of the last one.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,19 +127,20 @@ int main(int argc, char **argv)
 	struct diag diag = {0};
 	struct writer *writer;
 	static struct work work;
-	snprintf(path, sizeof(path), "/dev/shm/xheap-bench-%d", (int)getpid());
+	snprintf(path, sizeof(path), "xheap-bench-%d", (int)getpid());
 	uint64_t thread_events = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
 	snprintf(trace_path, sizeof(trace_path), "%s", argc > 3 ? argv[3] : "/tmp/drain_bench.xht");
 	struct region_config config = {.buffer_size = 65536, .buffer_min = 32, .buffer_max = 1024};
 	struct writer_options options = {0};
 	struct writer_clock clock = {
 		.name = "tsc", .start_ticks = __rdtsc(), .mult = 1u << 24, .shift = 25, .start_realtime_ns = 0};
-	if (region_create(&region, path, &config, &diag) != 0 ||
+	int directory = open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (region_create(&region, directory, path, path, &config, &diag) != 0 ||
 	    writer_open(&writer, trace_path, &options, &diag) != 0) {
 		fprintf(stderr, "drain_bench: %s\n", diag.text);
 		return 2;
 	}
-	unlink(path);
+	unlinkat(directory, path, 0);
 	region_rows(&region);
 	sites_make();
 	writer_set_clock(writer, &clock);
