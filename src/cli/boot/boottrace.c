@@ -19,6 +19,7 @@
 #include "cli/boot/boottrace_runs.h"
 #include "cli/boot/boottrace_service.h"
 #include "cli/record/record.h"
+#include "cli/record/record_files.h"
 #include "session/control/option_rows.h"
 
 enum { RUNS_MAX = 1000, BOOT_DELAY_MS = 120000, DELAY_MS_MAX = 24 * 3600 * 1000 };

@@ -3,6 +3,10 @@
 #include "cli/record/record.h"
 
 #include "cli/cli.h"
+#include "cli/record/record_attach.h"
+#include "cli/record/record_files.h"
+#include "cli/record/record_launch.h"
+#include "cli/record/record_options.h"
 #include "session/control/option_rows.h"
 
 static const struct option_grammar grammar = {

@@ -5,6 +5,8 @@
  * of its time. A guess from the number of events decides whether it is tried; a timer of processor time ends a process
  * that costs more.
  */
+#include "cli/record/record_answer.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -26,6 +28,7 @@
 #include "cli/cli.h"
 #include "cli/layout_options.h"
 #include "cli/record/record.h"
+#include "cli/record/record_files.h"
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "session/store/worker.h"

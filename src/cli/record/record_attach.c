@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* xheap record -p: processes that run already, until they end, the time is over, or a signal asks for the end. */
+#include "cli/record/record_attach.h"
+
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "cli/cli.h"
 #include "cli/record/record.h"
+#include "cli/record/record_answer.h"
+#include "cli/record/record_files.h"
+#include "cli/record/record_summary.h"
+#include "cli/record/recording.h"
 #include "inject/inject.h"
 #include "os/monotonic.h"
 #include "os/proc.h"

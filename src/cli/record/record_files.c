@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The two files of a recording: the program that is to run, and the trace that is to be written. */
+#include "cli/record/record_files.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

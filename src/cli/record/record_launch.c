@@ -4,6 +4,8 @@
  * would be the shell's; the logger is another child, which the terminal does not reach. This process waits, and passes
  * signals on.
  */
+#include "cli/record/record_launch.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,6 +19,9 @@
 #include "cli/cli.h"
 #include "cli/job.h"
 #include "cli/record/record.h"
+#include "cli/record/record_files.h"
+#include "cli/record/record_summary.h"
+#include "cli/record/recording.h"
 #include "os/fd.h"
 #include "os/limits.h"
 #include "os/monotonic.h"

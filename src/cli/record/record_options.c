@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The options of a recording beside those of its session (session/control/option_rows.c), and which go together. */
-#include "cli/record/record.h"
+#include "cli/record/record_options.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The summary of a recording: the last lines on standard error. */
+#include "cli/record/record_summary.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -8,6 +9,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/record/record.h"
+#include "cli/record/record_answer.h"
 #include "session/logger/logger.h"
 #include "table/index_cache.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The logger of a recording, as the command sees it: its start, its messages, its end. Commands that are started
-   (record_launch.c), processes that run (record_attach.c) and sessions (session.c) share it. */
+#include "cli/record/recording.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/record/record.h"
+#include "cli/record/record_files.h"
 #include "os/monotonic.h"
 #include "session/control/control_wait.h"
 #include "session/logger/logger.h"
@@ -148,7 +148,7 @@ int record_wait_for_session(struct record *record, struct diag *diag)
 	control_wait_begin(&wait, record->control, CONTROL_WAIT_STOP_MS);
 	while (!record->has_summary && got >= 0) {
 		got = control_wait_receive(&wait, &message, record->index_wait_ns ? INDEX_WAIT_MS : SESSION_WAIT_MS,
-				       diag);
+					   diag);
 		end_index_if_unwanted(record);
 		if (got > 0)
 			take_last(record, &message);
