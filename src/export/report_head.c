@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action/diff/diff_match.h"
 #include "action/diff/diff_words.h"
 #include "action/report/caveats.h"
 #include "action/report/culled.h"

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "action/diff/diff_match.h"
 #include "action/diff/diff_words.h"
 #include "action/report/caveats.h"
 #include "action/report/culled.h"

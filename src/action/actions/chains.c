@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "action/actions/action_table.h"
+#include "action/actions/stacks.h"
 #include "action/report/report_rows.h"
 #include "base/memory.h"
 #include "table/live.h"

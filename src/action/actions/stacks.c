@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* -stacks: one row per stack, frame by frame the same by name. */
-#include "action/report/action.h"
+#include "action/actions/stacks.h"
 
 #include "action/actions/action_table.h"
+#include "action/report/action.h"
 #include "action/report/stack_view.h"
 
 static void stacks_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,

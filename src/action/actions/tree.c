@@ -2,6 +2,7 @@
 /* -tree: who called whom, from the thread's start down to the functions that asked for memory; each row with all
    beneath it. */
 #include "action/actions/action_table.h"
+#include "action/actions/stacks.h"
 #include "action/report/action.h"
 
 /* A group is a node of the names; 0: no stack. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Workflow commands of GitHub: "::error file=...,line=...,title=...::message". A percent sign and ends of lines are
- * escaped everywhere, colons and commas in properties, too.
- */
+#include "action/budget/budget_github.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "action/budget/budget_report.h"
+#include "action/actions/stacks.h"
+#include "action/budget/budget_check.h"
+#include "action/budget/budget_text.h"
 #include "base/text.h"
 
 enum { LINES_MAX = 8, LIMITS_MAX = 50 /* GitHub itself shows fewer */ };

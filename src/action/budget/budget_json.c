@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include "action/budget/budget_json.h"
+
 #include <stdlib.h>
 
-#include "action/budget/budget_report.h"
+#include "action/actions/stacks.h"
+#include "action/budget/budget_check.h"
+#include "action/budget/budget_text.h"
 #include "action/report/culled.h"
 #include "action/report/losses.h"
 #include "action/report/report_columns.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * JUnit's XML, as Jenkins, GitLab and others read it: one suite, a test case for each trace and each limit. A case
- * keeps its name while the budget changes around it, so that its history is one.
- */
+#include "action/budget/budget_junit.h"
+
 #include <stdlib.h>
 #include <time.h>
 
-#include "action/budget/budget_report.h"
+#include "action/actions/stacks.h"
+#include "action/budget/budget_check.h"
+#include "action/budget/budget_text.h"
 #include "base/text.h"
 #include "base/xml.h"
 #include "trace/reader.h"

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include "action/budget/budget_text.h"
+
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "action/budget/budget_report.h"
+#include "action/actions/stacks.h"
 #include "action/report/culled.h"
 #include "action/report/losses.h"
 #include "base/grid.h"

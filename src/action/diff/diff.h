@@ -80,13 +80,6 @@ enum diff_state diff_row_state(const struct diff *diff, const struct action_row 
 bool diff_row_is_changed(const struct diff *diff, const struct action_row *row);
 bool diff_totals_are_changed(const struct diff *diff);
 
-/** Return whether no process of A and no process of B have images of one file name. */
-bool diff_is_of_other_programs(const struct diff *diff);
-
-/** Return the file names of images that have no symbols, and other builds in the first run of A and in the last one of
- *  B: their frames match by nothing. The caller frees the texts and the array. */
-char **diff_other_builds(const struct diff *diff, size_t *count);
-
 /** Return the change in percent of A's mean; INFINITY or -INFINITY if that is 0. */
 double diff_percent(const struct diff_change *change);
 

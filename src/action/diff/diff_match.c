@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What keeps the rows of two sides from matching: other programs, and other builds of images without symbols. */
+#include "action/diff/diff_match.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -167,12 +167,6 @@ struct action {
 /** Return the node of the names at which the site's culled stack begins; 0: it has no stack. */
 uint32_t action_site_node(struct action_input *input, struct action_source *source, const struct heap_cell *cell);
 
-/** Return whether a frame of the stack of this innermost node is a place in an image that no symbol names. */
-bool action_stack_has_offset(struct action_input *input, uint32_t node);
-
-/** Return whether a frame of that stack matches one of the patterns. */
-bool action_stack_matches(struct action_input *input, uint32_t node, struct heap_patterns *patterns);
-
 /** Add a group, once. */
 void action_groups_add(struct action_groups *groups, uint32_t group);
 
@@ -184,16 +178,6 @@ void action_json_node(struct action_input *input, uint32_t node, struct json *js
 
 /** Return a copy of the name for people: its short form, unless the layout has full names. The caller frees it. */
 char *action_label(struct action_input *input, const struct heap_name *name);
-
-/** Return the stack of this innermost node as one line. The caller frees it. */
-char *action_stack_text(struct action_input *input, uint32_t node);
-
-/** Return the stack of this innermost node as lines for people (action/report/stack_view.h) and an empty one. The
-    caller frees them. */
-char *action_stack_lines(struct action_input *input, uint32_t node);
-
-/** Write a stack as an array "stack" of an open object. */
-void action_stack_json(struct action_input *input, uint32_t node, struct json *json);
 
 /** Return a copy of the text; the caller frees it. */
 char *action_copy(const char *text);

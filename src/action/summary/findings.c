@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The findings of a summary: what is worth a sentence, the gravest first, each with the command that shows it. */
+#include "action/summary/findings.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,6 +7,8 @@
 
 #include "action/actions/action_table.h"
 #include "action/report/stack_view.h"
+#include "action/summary/findings.h"
+#include "action/summary/survey_stacks.h"
 #include "base/memory.h"
 #include "query/folded.h"
 #include "trace/code_rows.h"

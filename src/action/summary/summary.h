@@ -130,21 +130,12 @@ int64_t summary_growth_from(const struct summary *summary);
 /** Free the summary. */
 void summary_fini(struct summary *summary);
 
-/** Find the findings; part of summary_make(). */
-void summary_find(struct summary *summary);
-
 /** Return the first function of the user's code in the stack, for people. Valid as long as the names. */
 const char *summary_function(const struct summary *summary, uint32_t node);
-
-/** Write the summary as one object. */
-void summary_json(const struct summary *summary, struct sink *out);
 
 /** How it is shown, beside the layout of the input. */
 struct summary_view {
 	unsigned lines; /**< at most; 0: all */
 };
-
-/** Write the summary for people. */
-void summary_text(const struct summary *summary, const struct summary_view *view, struct sink *out);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The chart of a summary: live bytes over time. */
+#include "action/summary/summary_chart.h"
+
 #include <string.h>
 
 #include "action/summary/summary_lines.h"

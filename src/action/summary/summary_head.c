@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The head of a summary: what it is about, and why its numbers are not exact. */
+#include "action/summary/summary_head.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The summary as JSON: docs/schema/report.json. */
+#include "action/summary/summary_json.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <xxhash.h>
 
+#include "action/actions/stacks.h"
 #include "action/report/caveats.h"
 #include "action/report/culled.h"
 #include "action/report/early_end.h"

@@ -54,14 +54,4 @@ const char *summary_frame_text(const struct summary_screen *screen, uint32_t nod
 /** Write a row: its numbers with the function of the user's code, and its callers below. */
 void summary_stack_put(const struct summary_screen *screen, const char *numbers, uint32_t node);
 
-/* ---- summary_head.c ---- */
-
-/** Write the trace, how its processes ended, why numbers are not exact, and the filters. */
-void summary_head_put(const struct summary_screen *screen);
-
-/* ---- summary_chart.c ---- */
-
-/** Write the live bytes over time. */
-void summary_chart_put(const struct summary_screen *screen);
-
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The summary for people: a screen. It is written with many rows first, and again with fewer until it fits. Names are
- * cut to the width, numbers never.
- */
+#include "action/summary/summary_text.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +8,8 @@
 #include "action/actions/action_table.h"
 #include "action/report/stack_view.h"
 #include "action/summary/forecast.h"
+#include "action/summary/summary_chart.h"
+#include "action/summary/summary_head.h"
 #include "action/summary/summary_lines.h"
 #include "trace/memory_rows.h"
 #include "trace/process_rows.h"

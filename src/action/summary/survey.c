@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "action/report/losses.h"
+#include "action/summary/survey_choice.h"
 #include "action/summary/survey_making.h"
+#include "action/summary/survey_pass.h"
 #include "base/memory.h"
 #include "query/folded.h"
 #include "trace/gap_rows.h"

@@ -82,9 +82,6 @@ const char *survey_role(const struct survey *survey, uint32_t role);
 /** Free the survey. */
 void survey_fini(struct survey *survey);
 
-/** Stacks with what a survey found. It is no action that people ask for. */
-extern const struct action action_surveyed;
-
 /** The places in `extra` of action_surveyed. */
 enum action_surveyed_extra { SURVEYED_SHORT, SURVEYED_SHORT_BYTES, SURVEYED_CROSSED, SURVEYED_CROSSED_BYTES };
 

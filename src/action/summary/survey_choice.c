@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Who is examined: roles of threads, processes and stacks that may grow. */
+#include "action/summary/survey_choice.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

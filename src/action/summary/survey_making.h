@@ -72,25 +72,4 @@ struct survey_part {
 	struct survey_level *levels; /**< SURVEY_LEVEL_PARTS for each process */
 };
 
-/* ---- survey_choice.c ---- */
-
-/** Give each thread its role, choose the processes and then the stacks that are examined for growth. */
-void survey_roles_find(struct survey_making *making);
-void survey_slots_find(struct survey_making *making);
-void survey_candidates_find(struct survey_making *making);
-
-/* ---- survey_pass.c ---- */
-
-/** Begin the part of a thread of the pass; `number` from 0. */
-void survey_part_begin(struct survey_part *part, struct survey_making *making, unsigned number);
-
-/** Add up the thread's share of the allocations. context: its struct survey_part. */
-void survey_part_run(void *context);
-
-/** Add the sums of `from`. */
-void survey_part_merge(struct survey_part *to, struct survey_part *from);
-
-/** Free the sums. */
-void survey_part_fini(struct survey_part *part);
-
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The one pass over all allocations: each thread adds up its share, and the shares are merged. */
+#include "action/summary/survey_pass.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Stacks with what the survey of their source found: the rows of `xheap report`. */
+#include "action/summary/survey_stacks.h"
+
 #include <string.h>
 
+#include "action/actions/stacks.h"
 #include "action/report/report_rows.h"
 #include "action/summary/survey.h"
 

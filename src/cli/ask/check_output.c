@@ -6,7 +6,11 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "action/budget/budget_report.h"
+#include "action/budget/budget_check.h"
+#include "action/budget/budget_github.h"
+#include "action/budget/budget_json.h"
+#include "action/budget/budget_junit.h"
+#include "action/budget/budget_text.h"
 #include "action/budget/budget_update.h"
 #include "base/text.h"
 #include "base/whole_file.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "action/actions/action_table.h"
+#include "action/actions/stacks.h"
 #include "action/diff/diff_words.h"
 #include "action/report/stack_view.h"
 #include "cli/ask/analysis_options.h"

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "action/summary/summary.h"
+#include "action/summary/summary_json.h"
+#include "action/summary/summary_text.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/ask/filter_options.h"
 #include "cli/formats.h"
