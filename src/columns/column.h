@@ -143,9 +143,6 @@ const struct column *column_find(enum column_source source, enum column_id id);
 /** Return the text that a value stands for: a word, or the name of a function; NULL: it stands for itself. */
 const char *column_word(const struct column *column, const struct trace_dictionary *dictionary, uint64_t value);
 
-/** Return the call that an event is; its function is FUNCTION_COUNT if that is not known. */
-struct call_record column_call(const struct column_row *row);
-
 /** Return the columns' view of rows of the table. */
 static inline struct column_rows column_rows_of(const struct heap_table *table, const struct heap_rows *rows)
 {

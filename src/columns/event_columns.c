@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The columns of events. */
+#include "columns/event_columns.h"
+
 #include <string.h>
 
 #include "base/digits.h"
-#include "columns/column.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"

@@ -70,7 +70,4 @@ int matching_end(struct matching *matching, const struct trace *trace, struct he
 /** Free the matching. */
 void matching_free(struct matching *matching);
 
-/** Whether all that is known between two looks holds together: live sets, nests, late frees, history (base/check.h). */
-bool matching_is_valid(const struct matching *matching);
-
 #endif

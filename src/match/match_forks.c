@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocks that a forked process inherits from its parent. */
-#include "match/matching.h"
+#include "match/match_forks.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "match/matching.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Points that contradict each other, ends of what nobody saw begin, and earlier blocks. */
-#include "match/matching.h"
+#include "match/match_late_frees.h"
 
 #include <assert.h>
 
 #include "base/memory.h"
 #include "match/born.h"
+#include "match/match_rows.h"
 #include "trace/code_rows.h"
 #include "trace/gap_rows.h"
 #include "trace/reader.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Nesting: blocks of annotated heaps, and their containers. */
-#include "match/matching.h"
+#include "match/match_nests.h"
 
 #include <assert.h>
 
+#include "match/match_rows.h"
+#include "match/matching.h"
 #include "trace/reader.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"

@@ -43,11 +43,16 @@
  *                                             v
  *                            groups of the table; live rows are survivors, too
  */
-#include "match/matching.h"
+
+#include "match/match_points.h"
 
 #include "base/events.h"
 #include "base/memory.h"
 #include "match/born.h"
+#include "match/match_forks.h"
+#include "match/match_late_frees.h"
+#include "match/match_nests.h"
+#include "match/match_rows.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"

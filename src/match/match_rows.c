@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of the table while they are live, and their ends. */
-#include "match/matching.h"
+#include "match/match_rows.h"
 
 #include <assert.h>
 
 #include "base/memory.h"
 #include "match/born.h"
+#include "match/matching.h"
 #include "match/running_numbers.h"
 #include "table/weight.h"
 #include "trace/reader.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The invariants of matching between two points (base/check.h). */
+#include "match/match_valid.h"
+
 #include "match/matching.h"
+#include "table/table_valid.h"
 
 /* A row that is there, or a child's copy of one. */
 static bool id_is_valid(const struct matching *matching, uint32_t id)

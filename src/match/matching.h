@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "match/block_match.h"
 #include "match/match.h"
+#include "match/match_rows.h"
 #include "match/nest.h"
 #include "match/packing.h"
 #include "match/point_stream.h"
@@ -187,7 +188,7 @@ static inline void level_change(struct level *level, int64_t time_ns, uint64_t b
 	level->live_bytes += bytes;
 }
 
-/* ---- rows (match/match_rows.c) ---- */
+/* ---- rows ---- */
 
 /* Return a row that is live, else NULL. */
 static inline struct heap_allocation *matching_live_row(const struct matching *matching, uint32_t id)
@@ -214,14 +215,6 @@ static inline bool matching_is_live(const struct matching *matching, uint32_t id
 	return matching_live_row(matching, id) != NULL;
 }
 
-/** Pack the oldest rows of the ring, up to the end of a group. */
-void matching_ring_write(struct matching *matching);
-
-/** Return the site's number, adding it if it is new. */
-uint32_t matching_site(struct matching *matching, struct heap_site site);
-/** Return the number of a point's site. */
-uint32_t matching_site_of(struct matching *matching, const struct trace_block *block, uint32_t row);
-
 /** Move an end to another time, at which it has no point. */
 static inline void row_end_move(struct row_end *end, int64_t time_ns)
 {
@@ -238,91 +231,5 @@ static inline struct row_end point_row_end(struct matching *matching, const stru
 				.point = point->ordinal,
 				.end = (uint8_t)end};
 }
-
-/** Note that a thread allocated at the site. */
-void matching_site_use(struct matching *matching, uint32_t site, uint32_t thread);
-
-/** Add a live row at the end of the table. Return its number. */
-uint32_t matching_row_add(struct matching *matching, const struct heap_allocation *row,
-			  const struct heap_details *details);
-
-/** End a live row without a change of the level. */
-void matching_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row, const struct row_end *end);
-
-/** As matching_row_end(), and change the level. */
-void matching_live_row_end(struct matching *matching, uint32_t id, struct heap_allocation *row,
-			   const struct row_end *end);
-/** As matching_live_row_end(), if the allocation is live. */
-void matching_allocation_end(struct matching *matching, uint32_t id, const struct row_end *end);
-/** Return the place of a live row's end_point. Of a row over which another one began it is that beginning. */
-uint32_t *matching_end_point(struct matching *matching, uint32_t id, struct heap_allocation *row);
-/** As matching_allocation_end(), of an end without an event. */
-void matching_eventless_end(struct matching *matching, uint32_t id, enum heap_end end, int64_t time_ns);
-
-/* ---- contradictions (match/match_late_frees.c) ---- */
-
-/* The size that an end gives for its block, and when the address's end before it was over. Only while earlier blocks
-   are being found. */
-struct measure {
-	uint64_t bytes;
-	int64_t before_ns;
-};
-
-/** End an allocation over whose block another one began: by a gap if one is known, otherwise by a conflict. */
-void matching_settle_conflict(struct matching *matching, uint32_t older, uint32_t newer);
-
-/** Return the measure of an end; bytes is 0 unless earlier blocks are being found. */
-struct measure matching_measure(struct matching *matching, const struct point *point);
-
-/** Count and note a free of a block that nobody saw begin. */
-void matching_unknown_free(struct matching *matching, uint32_t process, const struct heap_fault *fault);
-
-/** Keep an end of an address that is not live until its Begin comes. */
-void matching_pending_add(struct matching *matching, const struct point *point, enum heap_end end,
-			  struct measure measure);
-
-/** Take the pending end, stamped a little too early, of the block that begins at this point. Return `taken`, or NULL if
-    there is none. */
-struct pending_free *matching_pending_take(struct matching *matching, const struct point *point,
-					   struct pending_free *taken);
-
-/** Settle the pending ends that have waited long enough by this time. */
-void matching_pending_expire(struct matching *matching, int64_t time_ns);
-/** Settle the late frees, when everything is known. */
-void matching_late_frees_settle(struct matching *matching);
-
-/* ---- forks (match/match_forks.c) ---- */
-
-/** End a child's copy of a block of its parent. Return false if there is no such block. */
-bool matching_copy_end(struct matching *matching, const struct point *point);
-/** Note what the child inherits at its fork. */
-void matching_fork(struct matching *matching, uint32_t child);
-
-/* ---- what lies in what (match/match_nests.c) ---- */
-
-/** Return the allocation around the block that begins here, or HEAP_NONE; *enclosing is its span if it belongs to an
-    annotated heap, else NULL. */
-uint32_t matching_container(struct matching *matching, const struct point *point, struct nest_span **enclosing);
-
-/** Note the container of the new allocation, and the allocation as a container of later ones. */
-void matching_nest_note(struct matching *matching, const struct point *point, uint32_t id, uint32_t container,
-			const struct nest_span *enclosing);
-
-/** End everything that lay in the bytes of the block at the point's address, which has ended. */
-void matching_nested_end(struct matching *matching, const struct point *point, uint64_t bytes);
-
-/* ---- points (match/match_points.c) ---- */
-
-/** Return whether the run shall wait for the next increment: it continues behind this one's end, and may be plain as a
-    whole. */
-bool matching_waits(const struct matching *matching, const struct heap_run *run);
-
-/** Match the next points of one thread. Return how many were matched. */
-uint32_t matching_run(struct matching *matching, struct heap_run run);
-
-/** Handle the forks and ends of processes before a point of this time. */
-void matching_advance(struct matching *matching, int64_t time_ns);
-/** End everything that is live in the process; is_open: it stays open at the end of the trace. */
-void matching_process_end(struct matching *matching, uint32_t id, bool is_open);
 
 #endif

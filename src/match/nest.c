@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "table/table_valid.h"
 
 enum { LEVELS = 11, DIGIT_BITS = 6, DIGITS = 64, LEVEL_BITS = 4 };
 

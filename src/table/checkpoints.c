@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "table/table.h"
+#include "table/table_limits.h"
 #include "trace/trace.h"
 
 enum {

@@ -129,10 +129,6 @@ void groups_finish(struct heap_groups *groups);
 /** Free the groups and close the file. */
 void groups_fini(struct heap_groups *groups);
 
-/** Return whether finished groups lie within the bytes that are written, and their counts are possible
-    (base/check.h). */
-bool groups_is_valid(const struct heap_groups *groups);
-
 /** The bytes of a column that were read last, and where the groups of one strip begin in them. */
 struct groups_window {
 	uint8_t *data;

@@ -81,7 +81,4 @@ void live_remove(struct live *live, struct live_cell *cell);
 /** Free the table. */
 void live_fini(struct live *live);
 
-/** Whether each block is found at its address, and the count is theirs (base/check.h). */
-bool live_is_valid(const struct live *live);
-
 #endif

@@ -128,9 +128,6 @@ struct heap_site heap_sum_site(const struct trace_sum *sum);
 /** Return whether the trace has sums. */
 bool heap_is_folded(const struct heap_table *table);
 
-/** Return the limits of the numbers in its groups. */
-struct pack_limits heap_table_limits(const struct heap_table *table);
-
 /** Return whether instants and faults are in the order of their points, and all points below point_count. */
 bool heap_points_are_good(const struct heap_table *table);
 
@@ -142,10 +139,6 @@ bool heap_table_find_sum_sites(struct heap_table *table);
 
 /** Free the table and close its file; NULL is allowed. */
 void heap_table_free(struct heap_table *table);
-
-/** Return whether all parts of a complete table agree: rows, groups, sites, sums (base/check.h). It takes a pass over
-    all rows. */
-bool heap_table_is_valid(const struct heap_table *table);
 
 /** Add *from to *to. */
 void heap_numbers_add(struct heap_numbers *to, const struct heap_numbers *from);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The limits of the numbers in the groups of a table: checkpoints need them, too. */
-#include "table/table.h"
+#include "table/table_limits.h"
 
 #include "trace/trace.h"
 

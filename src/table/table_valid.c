@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The invariants of a table that is whole, and of its parts (base/check.h). */
+#include "table/table_valid.h"
+
 #include <stdlib.h>
 
 #include "base/map.h"
 #include "base/memory.h"
 #include "table/live.h"
 #include "table/table.h"
+#include "table/table_limits.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"
 

@@ -10,6 +10,7 @@
 #include "match/match.h"
 #include "match/point_stream.h"
 #include "query/scan.h"
+#include "table/table_valid.h"
 #include "trace/reader.h"
 
 /* What one allocation is. */

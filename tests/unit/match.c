@@ -15,6 +15,7 @@
 #include "query/window.h"
 #include "scene.h"
 #include "table/live.h"
+#include "table/table_valid.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
 #include "trace/row_ids.h"

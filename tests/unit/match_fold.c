@@ -18,6 +18,7 @@
 #include "query/folded.h"
 #include "query/window.h"
 #include "scene.h"
+#include "table/table_valid.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
 #include "trace/row_ids.h"

@@ -21,6 +21,7 @@
 #include "rounds.h"
 #include "scene.h"
 #include "table/index_file.h"
+#include "table/table_valid.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
 #include "trace/row_ids.h"

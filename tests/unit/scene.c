@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "match/match.h"
+#include "table/table_valid.h"
 #include "trace/code_rows.h"
 #include "trace/gap_rows.h"
 #include "trace/process_rows.h"

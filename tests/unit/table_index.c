@@ -19,6 +19,7 @@
 #include "query/scan.h"
 #include "scene.h"
 #include "table/index_file.h"
+#include "table/table_valid.h"
 #include "trace/reader.h"
 #include "trace/row_ids.h"
 

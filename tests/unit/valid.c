@@ -13,9 +13,11 @@
 #include <cmocka.h>
 
 #include "match/match.c"
+#include "match/match_valid.h"
 #include "match/point_stream.c"
 #include "match/survivors.c"
 #include "scene.h"
+#include "table/table_valid.h"
 #include "trace/row_ids.h"
 
 static struct scene scene;

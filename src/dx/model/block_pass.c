@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "table/table_limits.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "columns/event_columns.h"
 #include "dx/model/block_pass.h"
 #include "dx/model/faults.h"
 #include "dx/model/objects.h"
