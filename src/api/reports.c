@@ -11,6 +11,7 @@
 
 #include "api/api.h"
 #include "base/memory.h"
+#include "query/by.h"
 
 _Static_assert(XHEAP_FORMAT_TEXT == (int)REPORT_TEXT && XHEAP_FORMAT_CSV == (int)REPORT_CSV &&
 		       XHEAP_FORMAT_JSON == (int)REPORT_JSON,

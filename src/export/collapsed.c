@@ -9,6 +9,7 @@
 #include "action/report/report_columns.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "query/by.h"
 
 /* A frame of a collapsed stack. Frames of one text and one parent are one: names that differ for xheap only may read
    alike, and readers add such lines up. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "query/by.h"
 #include "query/folded.h"
 
 int report_check(const struct report_part *parts, unsigned count, const struct heap_table *table,

@@ -61,19 +61,4 @@ bool report_is_sample(const struct report *report);
     to be known. */
 unsigned report_extra_count(const struct report *report, const struct action *action);
 
-/** Write lines for people as the input's layout and the style have them. It ends the sink of the lines. */
-void report_lines(const struct report *report, enum style style, struct sink *lines, struct sink *out);
-
-/** Write the lines before the totals: what the sources are, what keeps them from being exact, what was asked. */
-void report_head(const struct report *report, struct sink *out);
-
-/** Write the report for people. */
-void report_text(const struct report *report, struct sink *out);
-
-/** Write the report's only action as comma-separated values. */
-void report_csv(const struct report *report, struct sink *out);
-
-/** Write the report as one object. */
-void report_json(const struct report *report, struct sink *out);
-
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "export/report_csv.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -7,6 +9,7 @@
 #include "base/grid.h"
 #include "base/text.h"
 #include "export/report_values.h"
+#include "query/by.h"
 
 /* A line, which is the header or a row. */
 struct csv_line {

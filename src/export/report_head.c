@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "export/report_head.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +11,6 @@
 #include "action/report/culled.h"
 #include "action/report/losses.h"
 #include "base/style.h"
-#include "export/report.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
 

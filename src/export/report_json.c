@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "export/report_json.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -10,6 +12,7 @@
 #include "action/report/report_columns.h"
 #include "base/text.h"
 #include "export/report_values.h"
+#include "query/by.h"
 #include "trace/reader.h"
 
 /* known: by number, NULL for one that is not known. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "export/report_text.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +10,9 @@
 #include "base/grid.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "export/report_head.h"
 #include "export/report_values.h"
+#include "query/by.h"
 
 /* ---- tables ---- */
 

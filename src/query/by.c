@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The splits of sites: the part that an allocation is of, and the parts' labels. */
-#include "query/window.h"
+#include "query/by.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "query/by.h"
 #include "query/scan.h"
 #include "table/weight.h"
 #include "trace/process_rows.h"

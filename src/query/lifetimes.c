@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "query/window.h"
+#include "query/lifetimes.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/cancel.h"
 #include "base/memory.h"
+#include "query/window.h"
 #include "trace/sum_rows.h"
 #include "trace/trace.h"
 

@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "base/memory.h"
+#include "query/by.h"
 #include "query/folded.h"
 #include "query/peak.h"
 #include "query/scan.h"

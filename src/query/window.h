@@ -74,21 +74,6 @@ void heap_window_make_by_heap(struct heap_window *window, const struct heap_wind
 /** Free the window. */
 void heap_window_fini(struct heap_window *window);
 
-/** Lifetimes of allocations, in lists: list i is from values[starts[i]] up to values[starts[i + 1]]. */
-struct heap_lifetimes {
-	int64_t *values;
-	uint64_t *starts;
-};
-
-/** Collect the lifetimes of the allocations that the window counts, without those of its sums, of a sample the recorded
- *  ones: those of cell i are in list_of[i], of `count`, or HEAP_NONE. */
-void heap_window_lifetimes(struct heap_lifetimes *lifetimes, const struct heap_window *window,
-			   const struct heap_table *table, const struct heap_filter *filter, const uint32_t *list_of,
-			   uint32_t count);
-
-/** Free the lists. */
-void heap_lifetimes_fini(struct heap_lifetimes *lifetimes);
-
 /** Return the plan of a pass over a window's allocations that pass the filter. */
 struct heap_scan_plan heap_window_plan(const struct heap_window *window, const struct heap_filter *filter);
 
@@ -118,34 +103,8 @@ bool heap_window_has(const struct heap_window *window, const struct heap_allocat
 /** Return whether an allocation that the window has is outstanding. */
 bool heap_window_is_outstanding(const struct heap_window *window, const struct heap_allocation *allocation);
 
-/** Return whether all blocks of a sum are in one part of the split. */
-bool heap_window_is_one_part(const struct heap_window *window, const struct trace_sum *sum);
-
-/** Return the part of the window's split that the allocation is in. */
-uint32_t heap_by_of(const struct heap_window *window, const struct heap_table *table,
-		    const struct heap_allocation *allocation);
-
 /** Set the cell of the allocation. */
 void heap_window_cell(const struct heap_window *window, const struct heap_table *table,
 		      const struct heap_allocation *allocation, struct heap_cell *cell);
-
-/** Return the label of a cell's `by`: "pid 17 (python3)", "32 B to 63 B"; "" for HEAP_BY_NONE. No two of a trace have
- *  the same text: an id follows labels that are alike, "pid 17 (python3) #3". The caller frees it. */
-char *heap_by_text(const struct heap_window *window, const struct heap_table *table, uint32_t by);
-
-/** Return the process of a cell's `by`: an id of the trace, or HEAP_NONE. */
-uint32_t heap_by_process(const struct heap_window *window, const struct heap_table *table, uint32_t by);
-
-/** Return the thread of a cell's `by`: an id of the trace, or HEAP_NONE. */
-uint32_t heap_by_thread(const struct heap_window *window, const struct heap_table *table, uint32_t by);
-
-/** Fill in label_ends: find labels that are alike. */
-void heap_by_find_shared(struct heap_window *window, const struct heap_table *table);
-
-/** Return the word of a split ("process"); "" for HEAP_BY_NONE. */
-const char *heap_by_name(enum heap_by by);
-
-/** Return the split with this word, in any case; HEAP_BY_NONE: there is none. */
-enum heap_by heap_by_find(const char *name);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "match/match.h"
 #include "mend.h"
+#include "query/by.h"
 #include "query/window.h"
 #include "replay.h"
 #include "table/table.h"

@@ -14,6 +14,7 @@
 #include "action/actions/action_table.h"
 #include "action/diff/diff.h"
 #include "match/match.h"
+#include "query/by.h"
 #include "scene.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"

@@ -12,6 +12,7 @@
 #include "match/match.h"
 #include "match/point_stream.h"
 #include "query/extents.h"
+#include "query/lifetimes.h"
 #include "query/window.h"
 #include "scene.h"
 #include "table/live.h"

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "match/match.h"
+#include "query/by.h"
 #include "query/window.h"
 #include "scene.h"
 #include "trace/row_ids.h"

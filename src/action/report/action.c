@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "query/by.h"
 #include "trace/code_rows.h"
 
 void action_input_settle(struct action_input *input)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "query/by.h"
 #include "trace/process_rows.h"
 #include "trace/trace.h"
 

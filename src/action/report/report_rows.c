@@ -9,6 +9,7 @@
 #include "action/report/row_lifetimes.h"
 #include "base/memory.h"
 #include "base/sink.h"
+#include "query/lifetimes.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
 #include "trace/trace.h"

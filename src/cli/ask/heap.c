@@ -16,6 +16,7 @@
 #include "cli/layout_options.h"
 #include "export/export.h"
 #include "os/monotonic.h"
+#include "query/by.h"
 
 /* ---- what to show ---- */
 
