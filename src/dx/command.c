@@ -10,8 +10,13 @@
 #include "base/text.h"
 #include "base/text_width.h"
 #include "dx/language/checker.h"
+#include "dx/model/heap_limits.h"
 #include "dx/model/objects.h"
 #include "dx/plans/query_plan.h"
+#include "dx/print/print_data.h"
+#include "dx/print/print_grid.h"
+#include "dx/print/print_help.h"
+#include "dx/print/print_tree.h"
 #include "dx/run/interpret.h"
 #include "dx/run/operators.h"
 

@@ -6,6 +6,7 @@
 
 #include "dx/core/methods.h"
 #include "dx/model/objects.h"
+#include "dx/model/objects_session.h"
 
 /* ---- the manual page ---- */
 

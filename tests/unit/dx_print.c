@@ -13,6 +13,9 @@
 
 #include "dx/model/debugger.h"
 #include "dx/print/print.h"
+#include "dx/print/print_data.h"
+#include "dx/print/print_grid.h"
+#include "dx/print/print_tree.h"
 #include "scene.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"

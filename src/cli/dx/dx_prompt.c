@@ -21,6 +21,7 @@
 #include "dx/core/methods.h"
 #include "dx/language/completion.h"
 #include "dx/model/objects.h"
+#include "dx/model/objects_session.h"
 #include "dx/model/positions.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"

@@ -14,7 +14,9 @@
 #include "base/text.h"
 #include "dx/core/methods.h"
 #include "dx/model/debugger.h"
+#include "dx/model/heap_limits.h"
 #include "dx/model/objects.h"
+#include "dx/model/objects_session.h"
 
 struct known_type {
 	uint8_t kind; /* enum dx_kind, DX_ANY */

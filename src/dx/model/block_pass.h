@@ -42,18 +42,11 @@ bool dx_block_pass_next(struct dx_block_pass *pass, struct dx_query *query, stru
 /** Free the pass. */
 void dx_block_pass_end(struct dx_block_pass *pass);
 
-/** Return the sequence of such blocks. */
-struct dx_value dx_blocks(struct dx_query *query, uint32_t process, enum dx_block_choice choice,
-			  struct dx_value position, int column);
-
 /** Blocks of one stack: the data of dx_stack_row_class. */
 struct dx_stack_row {
 	uint64_t node; /**< of the names' tree */
 	int64_t count, bytes;
 };
-
-/** Return the blocks that are live at a position, summed by stack, as a sequence of dx_stack_row_class. */
-struct dx_value dx_live_by_stack(struct dx_query *query, uint32_t process, struct dx_value position);
 
 /** Load the block with this number. False: there is none. */
 bool dx_block_load(struct dx_query *query, uint32_t number, struct dx_block *block);

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "dx/model/objects.h"
+#include "dx/model/objects_session.h"
 #include "trace/process_rows.h"
 #include "trace/reader.h"
 #include "trace/row_ids.h"

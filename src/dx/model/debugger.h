@@ -28,14 +28,6 @@ enum dx_use {
 	DX_USE_COUNT
 };
 
-/** Return the bits of what a method, or a member of a process, asks for; 0: nothing that has limits. */
-unsigned dx_limits_of_method(const char *name);
-unsigned dx_limits_of_process_member(const char *name);
-
-/** Return the line that says what keeps the answer from having every call, or every block; "" if nothing does. In the
-    query's arena. */
-const char *dx_limits_text(struct dx_query *query);
-
 /** Zero it, set the first fields, and call dx_session_init(). */
 struct dx_session {
 	const struct trace *trace;
@@ -95,14 +87,5 @@ bool dx_session_remove(struct dx_session *session, const char *name);
 
 /** Free what a query has removed, after dx_query_fini(). */
 void dx_session_clean(struct dx_session *session);
-
-/** The variables that are always there: name, class of the value or NULL, help. The last row has no name. */
-struct dx_builtin {
-	const char *name;
-	const struct dx_class *class;
-	void (*get)(struct dx_query *query, struct dx_value *value);
-	const char *help;
-};
-extern const struct dx_builtin dx_builtins[];
 
 #endif

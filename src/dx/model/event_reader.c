@@ -8,12 +8,13 @@
  *
  * Steps are counted as points go by, and a ReAlloc's first one waits in its thread for the second.
  */
+#include "dx/model/event_reader.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/events.h"
 #include "base/memory.h"
-#include "dx/model/objects.h"
 #include "match/point_stream.h"
 #include "trace/reader.h"
 #include "trace/trace.h"

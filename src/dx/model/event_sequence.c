@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The sequence of heap calls, with the gaps of the recording between them. */
+#include "dx/model/event_sequence.h"
+
 #include <stdlib.h>
 
-#include "dx/model/objects.h"
+#include "dx/model/event_reader.h"
+#include "dx/model/objects_heap.h"
 #include "trace/gap_rows.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"

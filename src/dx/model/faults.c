@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "dx/model/block_pass.h"
+#include "dx/model/event_reader.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What keeps an answer from having every call, or every block, of the recorded time. */
+#include "dx/model/heap_limits.h"
+
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>

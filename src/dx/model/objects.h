@@ -32,33 +32,6 @@ struct dx_id {
 	uint32_t id;
 };
 
-/** Return the sequence of events of one process, or of all (TRACE_NONE). with_nested: also those of heaps that lie in
-    others. */
-struct dx_value dx_events(struct dx_query *query, uint32_t process, bool with_nested, int column);
-
-/** Return whether the sequence is Heap() of all processes; set *with_nested. */
-bool dx_events_are_all(const struct dx_sequence *sequence, bool *with_nested);
-/** Return whether the sequence is Data.Allocations() of all processes. */
-bool dx_blocks_are_all(const struct dx_sequence *sequence);
-
-/** Read the trace's events from the start, without a query: the model of dump and steps. */
-struct dx_event_reader;
-struct dx_event_reader *dx_event_reader_new(const struct trace *trace);
-/** Set the next event of the eight actions; 1, 0 at the end, or a negative errno with the reason in `diag`. */
-int dx_event_reader_next(struct dx_event_reader *reader, struct dx_event *event, struct diag *diag);
-void dx_event_reader_free(struct dx_event_reader *reader);
-
-/** Find the event that has the point with this ordinal. The points around it are read, and kept for later searches.
-    False: no event has it, such as HEAP_NONE. */
-bool dx_event_find(struct dx_query *query, uint32_t point, struct dx_event *event);
-
-/** Return an event's positions. */
-struct dx_value dx_event_start(const struct dx_event *event);
-struct dx_value dx_event_end(const struct dx_event *event);
-
-/** Return the flags word of an event, and whether it has one. */
-bool dx_event_flags(struct dx_query *query, const struct dx_event *event, uint64_t *flags);
-
 /** Return the frames of a stack as a text, with the allocation function as frame 0 unless `entry` is TRACE_NONE. */
 const char *dx_stack_text(struct dx_query *query, uint32_t stack, uint32_t entry);
 
@@ -66,15 +39,6 @@ const char *dx_stack_text(struct dx_query *query, uint32_t stack, uint32_t entry
     indices are pids and tids; if is_counted, 0, 1, 2 ..., as those of modules always are. */
 struct dx_value dx_ids(struct dx_query *query, const struct dx_class *class, uint32_t count, uint32_t process,
 		       bool is_counted);
-
-/** Calls("image!function", ...), over the calls of a process, or of all. */
-void dx_calls(struct dx_query *query, struct dx_method_call *call, struct dx_value *result);
-
-/** Set the collection of the heaps of a process. */
-void dx_heap_uses(struct dx_query *query, uint32_t process, struct dx_value *value);
-
-/** Set the collection of the threads and modules of a process that came and went. */
-void dx_life_events(struct dx_query *query, uint32_t process, struct dx_value *value);
 
 /** Return a value of a column as one of the language: a number, an address, a text or an object. */
 struct dx_value dx_column_value(struct dx_query *query, const struct column *column, uint64_t value);

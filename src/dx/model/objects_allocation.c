@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Allocations: blocks with their history, from the model. */
+#include "dx/model/objects_allocation.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "dx/model/block_pass.h"
+#include "dx/model/event_reader.h"
 #include "dx/model/inherited.h"
 #include "dx/model/positions.h"
 #include "query/scan.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* TTD.Calls(): calls of heap functions, named by image and function. */
+#include "dx/model/objects_calls.h"
+
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,8 @@
 #include "base/events.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "dx/model/event_reader.h"
+#include "dx/model/event_sequence.h"
 #include "dx/model/objects.h"
 #include "dx/model/positions.h"
 #include "trace/code_rows.h"

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Heap objects: one for each heap call of the trace. */
+#include "dx/model/objects_heap.h"
+
 #include <string.h>
 
 #include "base/text.h"
 #include "columns/event_columns.h"
 #include "dx/model/block_pass.h"
+#include "dx/model/event_reader.h"
 #include "dx/model/faults.h"
 #include "dx/model/objects.h"
 #include "dx/model/positions.h"

@@ -2,6 +2,7 @@
 /* Processes, threads, modules, and the events of their lives. */
 #include "base/text.h"
 #include "dx/model/objects.h"
+#include "dx/model/objects_state.h"
 #include "dx/model/positions.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The objects above the heap calls: the session, its TTD, Data and Utility; Debugger.State.UserVariables. */
+#include "dx/model/objects_session.h"
+
 #include <string.h>
 
+#include "dx/model/event_sequence.h"
 #include "dx/model/objects.h"
+#include "dx/model/objects_calls.h"
 #include "dx/model/positions.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The heap of a process at the current position, and the events of its life. */
+#include "dx/model/objects_state.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "dx/model/block_pass.h"
 #include "dx/model/inherited.h"
+#include "dx/model/objects_allocation.h"
 #include "dx/model/positions.h"
+#include "dx/model/questions.h"
 #include "query/extents.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"

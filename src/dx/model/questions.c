@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ready questions: searches and sums that users ask for most, as methods of Data and Utility. */
+#include "dx/model/questions.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +8,9 @@
 #include "base/events.h"
 #include "base/map.h"
 #include "base/memory.h"
-#include "dx/model/block_pass.h"
+#include "dx/model/event_sequence.h"
 #include "dx/model/faults.h"
+#include "dx/model/objects_allocation.h"
 #include "dx/model/positions.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"

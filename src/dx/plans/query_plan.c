@@ -14,6 +14,8 @@
 
 #include "base/memory.h"
 #include "dx/core/methods.h"
+#include "dx/model/event_sequence.h"
+#include "dx/model/objects_allocation.h"
 #include "dx/plans/group_sums.h"
 #include "dx/plans/pipeline.h"
 

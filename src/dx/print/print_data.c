@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Results for programs: CSV and JSON. Numbers are decimal in JSON; addresses and positions are texts. */
+#include "dx/print/print_data.h"
+
 #include <float.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +11,9 @@
 #include "base/json.h"
 #include "dx/core/methods.h"
 #include "dx/model/debugger.h"
+#include "dx/model/heap_limits.h"
 #include "dx/print/print.h"
+#include "dx/print/print_tree.h"
 
 enum { COLUMNS_MAX = 256, LEVELS_DEFAULT = 2 };
 

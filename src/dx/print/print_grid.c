@@ -4,6 +4,8 @@
  * ROWS_READ at a time, or fewer with little memory. In later rows a wider cell pushes the rest of its line, and a
  * member that no row had before begins the grid anew, with a header that has it.
  */
+#include "dx/print/print_grid.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +14,7 @@
 #include "base/text_width.h"
 #include "dx/model/debugger.h"
 #include "dx/print/print.h"
+#include "dx/print/print_tree.h"
 #include "trace/trace.h"
 
 enum { COLUMNS_MAX = 64, TEXT_WIDTH_LEAST = 12, COLUMN_EXTRA = 3 /* the separator and its blanks */ };

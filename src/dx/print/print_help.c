@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "dx/print/print_help.h"
+
 #include "base/text.h"
 #include "dx/core/methods.h"
 #include "dx/print/print.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "dx/print/print_tree.h"
+
 #include <string.h>
 
 #include "base/text.h"

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/** The sequence of heap calls, with the gaps of the recording between them. */
+#ifndef XHEAP_DX_EVENT_SEQUENCE_H
+#define XHEAP_DX_EVENT_SEQUENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dx/model/objects.h"
+
+/** Return the sequence of events of one process, or of all (TRACE_NONE). with_nested: also those of heaps that lie in
+    others. */
+struct dx_value dx_events(struct dx_query *query, uint32_t process, bool with_nested, int column);
+
+/** Return whether the sequence is Heap() of all processes; set *with_nested. */
+bool dx_events_are_all(const struct dx_sequence *sequence, bool *with_nested);
+
+#endif

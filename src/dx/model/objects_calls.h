@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/** TTD.Calls(): calls of heap functions, named by image and function. */
+#ifndef XHEAP_DX_OBJECTS_CALLS_H
+#define XHEAP_DX_OBJECTS_CALLS_H
+
+struct dx_method_call;
+struct dx_query;
+struct dx_value;
+
+/** Calls("image!function", ...), over the calls of a process, or of all. */
+void dx_calls(struct dx_query *query, struct dx_method_call *call, struct dx_value *result);
+
+#endif
