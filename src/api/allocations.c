@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "api/api.h"
+#include "api/filter_fields.h"
 #include "api/row_members.h"
 #include "base/memory.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* From xheap_filter to the words that it stands for (query/filter_words.h). */
+#include "api/filter_fields.h"
+
 #include <errno.h>
 #include <stddef.h>
-
-#include "api/api.h"
 
 _Static_assert(XHEAP_AIFI == (int)HEAP_AIFI && XHEAP_AOFO == (int)HEAP_AOFO && XHEAP_CLASS_ANY == (int)HEAP_CLASS_NONE,
 	       "classes go as they are");

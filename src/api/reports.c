@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/filter_fields.h"
+#include "api/stack_frames.h"
 #include "base/memory.h"
 #include "query/by.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Stacks as frames with names. */
+#include "api/stack_frames.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
-#include "api/api.h"
 #include "base/memory.h"
 
 struct xheap_frames {

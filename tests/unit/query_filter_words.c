@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "api/api.h"
+#include "api/filter_fields.h"
 #include "query/filter_words.h"
 #include "scene.h"
 #include "trace/row_ids.h"
