@@ -56,9 +56,6 @@ void command_print_help_of(const char *words, FILE *out);
 /** The verb of a command with this name in any case, or NULL. */
 const struct cli_verb *command_verb(const struct command *command, const char *name);
 
-/** Whether the word asks for help: --help, -h, -?. */
-bool command_is_help_word(const char *word);
-
 /** Print the list of commands. */
 void command_print_list(FILE *out);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The trace that a command reads, as an operand or by -session. */
+#include "cli/input.h"
+
 #include <stdlib.h>
 
 #include "cli/option_parser.h"

@@ -35,6 +35,7 @@
 #include <strings.h>
 
 #include "cli/layout_options.h"
+#include "cli/option_help.h"
 
 static const struct command *const commands[] = {
 	&command_record, &command_start,   &command_update,  &command_query,      &command_sessions,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables of options as --help lists them: names, what they do, and which values they take, in lines of a terminal. */
-#include "cli/option_parser.h"
+#include "cli/option_help.h"
 
 #include <string.h>
 #include <strings.h>
 
 #include "base/option_text.h"
 #include "cli/layout_options.h"
+#include "cli/option_parser.h"
 
 enum { NAME_INDENT = 2, TEXT_COLUMN = 26, CHOICE_COLUMN = 28, CHOICE_TEXT_COLUMN = 43 };
 

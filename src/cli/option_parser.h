@@ -11,7 +11,7 @@
 
 /** How the command line of a command is read. */
 struct option_grammar {
-	const char *command;      /**< or its name, a blank and a verb */
+	const char *command; /**< or its name, a blank and a verb */
 	const struct option_group *groups;
 	const char *dashes;       /**< before names in messages and in --help: "-" or "--" */
 	bool takes_abbreviations; /**< the beginning of a name is enough when it means one option */
@@ -31,35 +31,10 @@ struct option_grammar {
 int options_parse(const struct option_grammar *grammar, int argc, char **argv, void *context,
 		  int (*operand)(void *context, char *word), char ***rest);
 
-/** Print the rows as --help lists them. */
-void options_print_help(const struct option_grammar *grammar, FILE *out);
-
 /** The next word as the value of the option; NULL after a message when there is none. */
 const char *options_value(struct words *words, const char *option);
 
 /** The next word, if there is one, without taking it. */
 const char *options_peek(const struct words *words);
-
-/** The trace that a command reads. Zero it. */
-struct input {
-	const char *path;    /**< NULL: not named */
-	const char *session; /**< whose trace it is; NULL: none */
-	char *session_path;  /**< that trace */
-};
-
-/** Take a FILE: one at a time. 0, or CLI_FAILED after a message. */
-int input_take_path(struct input *input, char *word);
-
-/** `take` of an option -session NAME that stores in a struct input: the session's trace in place of a FILE. 0, or
-    CLI_FAILED after a message. */
-int input_take_session(void *input, struct words *words, int number);
-void input_fini(struct input *input);
-
-/** The -session row of a command whose struct input lies at its group's offset. */
-#define INPUT_SESSION_OPTION \
-	{ \
-		"session", .type = VALUE_TAKEN, .take = input_take_session, .value = "NAME", \
-			   .help = "in place of FILE: what this session has recorded up to now" \
-	}
 
 #endif

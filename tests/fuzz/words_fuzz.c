@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/option_text.h"
+#include "cli/option_help.h"
 #include "cli/option_parser.c"
 #include "replay.h"
 #include "session/control/option_rows.h"

@@ -15,6 +15,7 @@
 #include "base/diag.h"
 #include "base/sink.h"
 #include "cli/ask/filter_options.h"
+#include "cli/input.h"
 #include "columns/column.h"
 #include "query/frame_names.h"
 #include "query/scan.h"
@@ -91,29 +92,5 @@ extern const struct dump_subject dump_events, dump_stacks, dump_images, dump_pro
 
 /** Without resident memory by kind of mapping in the trace, the columns of dump_memory behind these are left out. */
 enum { DUMP_MEMORY_PLAIN_COLUMNS = 4 };
-
-/* ---- dump_rows.c ---- */
-
-/** Put a value of a row. A text lives until the row is written. Known text that is empty, an id that is none, and a pid
-    of 0 are absent. */
-void dump_put_number(struct dump_value *value, int64_t number);
-void dump_put_count(struct dump_value *value, uint64_t count);
-void dump_put_address(struct dump_value *value, uint64_t address);
-void dump_put_text(struct dump_value *value, const char *text);
-void dump_put_known_text(struct dump_value *value, const char *text);
-void dump_put_id(struct dump_value *value, uint32_t id);
-void dump_put_pid(struct dump_value *value, uint32_t pid);
-
-/** Set the columns to those of the list that have a width. */
-void dump_list_columns(struct dump *dump, enum column_source source);
-
-/** Write the line with the names of the columns; JSON has none. */
-void dump_write_header(struct dump *dump);
-
-/** Write the current row. */
-void dump_write_row(struct dump *dump);
-
-/** Write the rows from `first` up to `count` of a dictionary. Return 0. */
-int dump_write_rows(struct dump *dump, uint32_t first, uint32_t count);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/ask/dump.h"
+#include "cli/ask/dump_rows.h"
 #include "export/export.h"
 #include "trace/process_rows.h"
 #include "trace/trace.h"

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cli/ask/dump.h"
+#include "cli/ask/dump_rows.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/trace.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Every heap call, in the order of time. */
 #include "cli/ask/dump.h"
+#include "cli/ask/dump_rows.h"
 #include "match/point_stream.h"
 
 /* Rows keep the numbers that they have without a range: what lies before it is counted. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/ask/dump.h"
+#include "cli/ask/dump_rows.h"
 #include "query/resident.h"
 #include "trace/memory_rows.h"
 #include "trace/process_rows.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of a dump as text, CSV and JSON, and the values in them. */
+#include "cli/ask/dump_rows.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/digits.h"
 #include "base/grid.h"
 #include "base/text.h"
-#include "cli/ask/dump.h"
 #include "export/export.h"
 #include "trace/row_ids.h"
 

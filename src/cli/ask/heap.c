@@ -13,6 +13,7 @@
 #include "cli/ask/analysis_options.h"
 #include "cli/ask/heap_options.h"
 #include "cli/formats.h"
+#include "cli/input.h"
 #include "cli/layout_options.h"
 #include "export/export.h"
 #include "os/monotonic.h"

@@ -4,6 +4,7 @@
 #define XHEAP_CLI_HEAP_OPTIONS_H
 
 #include "cli/ask/filter_options.h"
+#include "cli/input.h"
 #include "cli/layout_options.h"
 #include "export/report.h"
 #include "query/window_word.h"

@@ -5,8 +5,11 @@
 
 #include "base/memory.h"
 #include "cli/ask/info.h"
+#include "cli/ask/info_json.h"
+#include "cli/ask/info_text.h"
 #include "cli/formats.h"
 #include "cli/image/image.h"
+#include "cli/input.h"
 #include "cli/layout_options.h"
 #include "cli/option_parser.h"
 #include "match/match.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The facts about a trace as JSON: docs/schema/info.json. */
+#include "cli/ask/info_json.h"
+
 #include <string.h>
 
 #include "action/report/early_end.h"
@@ -8,6 +9,8 @@
 #include "base/events.h"
 #include "base/text.h"
 #include "cli/ask/info.h"
+#include "cli/ask/info_options.h"
+#include "cli/ask/info_processes.h"
 #include "trace/option_names.h"
 #include "trace/trace.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The options that a trace has from its session, or from several. */
+#include "cli/ask/info_options.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

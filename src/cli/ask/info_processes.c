@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The processes of a trace: for people, and as JSON. */
+#include "cli/ask/info_processes.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The facts about a trace for people. */
+#include "cli/ask/info_text.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/ask/info.h"
+#include "cli/ask/info_options.h"
+#include "cli/ask/info_processes.h"
 #include "trace/option_names.h"
 #include "trace/trace.h"
 

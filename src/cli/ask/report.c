@@ -10,6 +10,7 @@
 #include "cli/ask/filter_options.h"
 #include "cli/formats.h"
 #include "cli/image/image.h"
+#include "cli/input.h"
 #include "cli/layout_options.h"
 
 enum { TOP_DEFAULT = 5, LINES_MOST = 40 };

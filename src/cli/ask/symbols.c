@@ -22,6 +22,7 @@
 #include "base/threads.h"
 #include "base/whole_file.h"
 #include "cli/ask/symbol_cache.h"
+#include "cli/input.h"
 #include "cli/option_parser.h"
 #include "os/monotonic.h"
 #include "symbols/package.h"

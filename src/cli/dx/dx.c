@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* xheap dx: questions in the debugger's language, one from the command line, from a file, or at a prompt. */
+#include "cli/dx/dx.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include "cli/ask/analysis_options.h"
 #include "cli/dx/dx_prompt.h"
 #include "cli/formats.h"
+#include "cli/input.h"
 #include "cli/option_parser.h"
 #include "dx/command.h"
 

@@ -17,6 +17,7 @@
 
 #include "base/memory.h"
 #include "cli/cli.h"
+#include "cli/dx/dx.h"
 #include "cli/dx/dx_history.h"
 #include "dx/core/methods.h"
 #include "dx/language/completion.h"

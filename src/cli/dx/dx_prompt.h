@@ -5,9 +5,6 @@
 
 #include "dx/command.h"
 
-/** Answer a query. An exit status. */
-int dx_answer(struct dx_session *session, const struct dx_command *defaults, const char *line, bool has_pager);
-
 /** Do what a line of the prompt or a script says: dx, !tt, !positions, help. An exit status. */
 int dx_prompt_line(struct dx_session *session, const struct dx_command *defaults, const char *line);
 

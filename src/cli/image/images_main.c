@@ -7,6 +7,7 @@
 #include "base/signal_cleanup.h"
 #include "base/whole_file.h"
 #include "cli/image/watch_options.h"
+#include "cli/option_help.h"
 
 void command_print_help_of(const char *words, FILE *out)
 {
