@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/** The state of a matching (match/match.c), and the functions that its parts have for each other. All run on the thread
-    that matches. */
+/** The state of a matching (match/match.c), and inline functions for its parts. All run on the thread that matches. */
 #ifndef XHEAP_MATCH_MATCHING_H
 #define XHEAP_MATCH_MATCHING_H
 
