@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * Which allocations count. All parts of a filter have to pass. It is the only place that decides so, for every action
- * and listing.
+ * and listing; of sums in place of blocks, folded.c says whether all of them pass. CONTRIBUTING.md has what a further
+ * part needs.
  */
 #ifndef XHEAP_QUERY_FILTER_H
 #define XHEAP_QUERY_FILTER_H

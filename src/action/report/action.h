@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * Actions: reports over the allocations of one trace, or of several, or of several windows of one. An action says into
- * what groups allocations go and what a group is called; adding up, sorting and printing are the same for all. A new
- * action is a file of its own and a row in the table.
+ * what groups cells (query/window.h: sums by site, or by heap) go and what a group is called; adding up, sorting and
+ * printing are the same for all. A new action is a file of its own and a row in the table.
  *
  * Groups are numbers. All sources of an input number their frames in one tree of names (query/frame_names.h), so a
  * group of one source is a group of the others if it is called the same.
