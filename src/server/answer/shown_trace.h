@@ -5,9 +5,10 @@
 
 #include "analysis/analysis.h"
 
-/** A trace. Set `path` and zero the rest; end it with shown_trace_close(). */
+/** A trace. Set the first members and zero the rest; end it with shown_trace_close(). */
 struct shown_trace {
-	const char *path;            /**< the caller's, as a command would name it */
+	const char *path; /**< the caller's, as a command would name it */
+	struct opened_options options;
 	struct opened_trace *opened; /**< NULL: not opened yet */
 };
 

@@ -18,8 +18,7 @@ enum { SHORT_NS = 10000, ROWS = 5 /* of each list, as xheap report has it */ };
 
 struct trace_answer {
 	struct shown_trace *shown;
-	const char *const *paths;
-	unsigned path_count;
+	const struct trace_answer_plan *plan;
 	struct sink *out;
 	struct json json;
 	struct analysis *analysis;
@@ -183,9 +182,9 @@ static void json_findings(struct trace_answer *answer)
 static void json_traces(struct trace_answer *answer)
 {
 	json_begin_array(&answer->json, "traces");
-	for (unsigned i = 0; i < answer->path_count; i++) {
+	for (unsigned i = 0; i < answer->plan->path_count; i++) {
 		json_begin_object(&answer->json, NULL);
-		json_text(&answer->json, "name", text_file_name(answer->paths[i]));
+		json_text(&answer->json, "name", text_file_name(answer->plan->paths[i]));
 		json_end_object(&answer->json);
 	}
 	json_end_array(&answer->json);
@@ -209,7 +208,7 @@ static void answer_write(struct trace_answer *answer)
 	summary_json_resident(json, &answer->summary);
 	json_findings(answer);
 	json_count(json, "sample_bytes", source->table->sample_bytes);
-	trace_facts_state(json, source);
+	trace_facts_state(json, source, answer->plan->left_out);
 	json_end_object(json);
 	json_end(json);
 }
@@ -228,10 +227,10 @@ static int answer_make(void *context, struct analysis *analysis, struct diag *di
 	return 0;
 }
 
-int trace_answer_write(struct shown_trace *shown, const char *const *paths, unsigned path_count, struct sink *out,
+int trace_answer_write(struct shown_trace *shown, const struct trace_answer_plan *plan, struct sink *out,
 		       const struct analysis_caller *caller, struct diag *diag)
 {
-	struct trace_answer answer = {.shown = shown, .paths = paths, .path_count = path_count, .out = out};
+	struct trace_answer answer = {.shown = shown, .plan = plan, .out = out};
 	const struct shown_question question = {
 		.shown = shown, .with_window = true, .make = answer_make, .context = &answer};
 	return shown_trace_ask(&question, caller, diag);

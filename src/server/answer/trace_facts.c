@@ -168,7 +168,7 @@ static void json_damage(struct json *json, const struct action_source *source)
 	json_text(json, "damage", text);
 }
 
-static void json_lacks(struct json *json, const struct action_source *source)
+static void json_lacks(struct json *json, const struct action_source *source, const char *left_out)
 {
 	const struct trace_dictionary *dictionary = source->table->dictionary;
 	const uint64_t sample_bytes = source->table->sample_bytes;
@@ -185,6 +185,8 @@ static void json_lacks(struct json *json, const struct action_source *source)
 		 text_bytes(sample_bytes).data);
 	if (sample_bytes)
 		json_state(json, source, "sample", 1, text, "report");
+	if (left_out)
+		json_state(json, source, "file", 1, left_out, "view");
 	json_end_array(json);
 }
 
@@ -229,10 +231,10 @@ static void json_marks(struct json *json, const struct trace_dictionary *diction
 	json_end_array(json);
 }
 
-void trace_facts_state(struct json *json, const struct action_source *source)
+void trace_facts_state(struct json *json, const struct action_source *source, const char *left_out)
 {
 	const struct trace_dictionary *dictionary = source->table->dictionary;
-	json_lacks(json, source);
+	json_lacks(json, source, left_out);
 	json_gaps(json, dictionary);
 	json_marks(json, dictionary);
 	if (!dictionary->is_complete)
