@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/answer/frees_answer.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
+#include "cells/cell_below.h"
+#include "cells/cell_names.h"
 #include "query/scan.h"
-#include "server/answer/function_json.h"
 #include "server/answer/question.h"
 #include "table/weight.h"
 
@@ -26,57 +29,21 @@ struct frees_answer {
 
 /* ---- which blocks ---- */
 
-/* Return whether the frame is called so: "image!full name". */
-static bool is_called(const struct heap_name *name, const char *key, size_t length)
-{
-	char place[FUNCTION_TEXT_BYTES];
-	const char *image = name->image ? name->image : "", *full = function_full(name, place);
-	const size_t image_length = strlen(image), full_length = strlen(full);
-	return length == image_length + 1 + full_length && !memcmp(key, image, image_length) &&
-	       key[image_length] == '!' && !memcmp(key + image_length + 1, full, full_length);
-}
-
-static uint32_t depth_of(const struct heap_names *names, uint32_t node)
-{
-	uint32_t depth = 0;
-	for (; node; node = heap_names_frame(names, node)->parent)
-		depth++;
-	return depth;
-}
-
-/* Return whether the stack's outermost frames are these, whose keys have line feeds between them. */
-static bool is_below(const struct heap_names *names, uint32_t node, const char *keys, uint32_t key_count)
-{
-	uint32_t depth = depth_of(names, node);
-	for (; depth > key_count; depth--)
-		node = heap_names_frame(names, node)->parent;
-	const char *end = keys + strlen(keys);
-	for (; depth == key_count && node; node = heap_names_frame(names, node)->parent) {
-		const char *begin = end;
-		while (begin > keys && begin[-1] != '\n')
-			begin--;
-		if (!is_called(heap_names_name(names, heap_names_frame(names, node)->name), begin,
-			       (size_t)(end - begin)))
-			return false;
-		if (begin == keys)
-			return heap_names_frame(names, node)->parent == 0;
-		end = begin - 1;
-	}
-	return false;
-}
-
-/* Return by site whether its stack is asked for; NULL: all are. */
-static bool *sites_choose(const struct action_source *source, const char *keys)
+/* Return by site whether its stack is asked for; NULL: none is. */
+static bool *sites_choose(const struct action_source *source, const char *frames)
 {
 	const struct heap_table *table = source->table;
-	if (!keys)
-		return NULL;
-	bool *sites = memory_zeroed((size_t)table->site_count + 1, sizeof(*sites));
-	uint32_t key_count = 1;
-	for (const char *at = keys; (at = strchr(at, '\n')); at++)
-		key_count++;
+	bool *sites;
+	if (!frames) {
+		sites = memory_zeroed((size_t)table->site_count + 1, sizeof(*sites));
+		memset(sites, true, table->site_count);
+		return sites;
+	}
+	uint32_t *nodes = memory_zeroed((size_t)table->site_count + 1, sizeof(*nodes));
 	for (uint32_t i = 0; i < table->site_count; i++)
-		sites[i] = is_below(source->names, heap_names_site(source->names, &table->sites[i]), keys, key_count);
+		nodes[i] = heap_names_site(source->names, &table->sites[i]);
+	sites = cell_below_find(table, source->names, nodes, frames);
+	free(nodes);
 	return sites;
 }
 
@@ -100,7 +67,7 @@ static void blocks_add(struct frees_answer *answer, const struct action_source *
 		for
 			heap_rows_each (rows, i) {
 				const struct heap_allocation block = heap_rows_get(rows, i);
-				if (block.end_site >= source->table->site_count || (sites && !sites[block.site]) ||
+				if (block.end_site >= source->table->site_count || !sites[block.site] ||
 				    !is_asked(answer->question, &block))
 					continue;
 				const struct heap_weight weight = heap_weigh(source->table, &block);
@@ -123,17 +90,19 @@ static int compare_freed(const void *one, const void *other)
 	return a->site < b->site ? -1 : a->site > b->site;
 }
 
-static void json_frame(struct json *json, const struct heap_frame *frame, const struct heap_name *name)
+static void json_frame(struct json *json, const struct heap_names *names, const struct heap_frame *frame)
 {
-	char place[FUNCTION_TEXT_BYTES];
-	const char *full = function_full(name, place);
+	char text[CELL_NAME_ROOM];
 	json_begin_array(json, NULL);
-	json_text(json, NULL, name->image ? name->image : "");
-	json_text(json, NULL, name->short_symbol ? name->short_symbol : full);
-	json_text(json, NULL, full);
+	cell_name_image(names, frame->name, text);
+	json_text(json, NULL, text);
+	cell_name_short(names, frame->name, text);
+	json_text(json, NULL, text);
+	cell_name_full(names, frame->name, text);
+	json_text(json, NULL, text);
 	json_text(json, NULL, frame->file ? frame->file : "");
 	json_count(json, NULL, frame->line);
-	json_count(json, NULL, (name->is_library ? 1u : 0u) | (name->is_mark ? 2u : 0u));
+	json_count(json, NULL, cell_name_marks(names, frame->name));
 	json_end_array(json);
 }
 
@@ -144,7 +113,7 @@ static void json_freed(struct json *json, const struct action_source *source, co
 	json_begin_array(json, "frames");
 	for (unsigned i = 0; node && i < FRAMES_MAX; i++) {
 		const struct heap_frame *frame = heap_names_frame(source->names, node);
-		json_frame(json, frame, heap_names_name(source->names, frame->name));
+		json_frame(json, source->names, frame);
 		node = frame->parent;
 	}
 	json_end_array(json);
@@ -174,10 +143,12 @@ static int answer_make(void *context, struct analysis *analysis, struct diag *di
 	const struct action_source *source = analysis->input.sources;
 	const uint32_t site_count = source->table->site_count;
 	uint32_t count = 0;
-	(void)diag;
 	heap_names_name_sites(source->names, source->table);
 	heap_names_shorten(source->names);
 	bool *sites = sites_choose(source, answer->question->node);
+	if (!sites)
+		return diag_fail(diag, ENOENT,
+				 "no stack of the trace begins with these frames; lumped ones are not told apart");
 	answer->freed = memory_zeroed((size_t)site_count + 1, sizeof(*answer->freed));
 	blocks_add(answer, source, sites);
 	for (uint32_t i = 0; i < site_count; i++)

@@ -1,32 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/answer/function_json.h"
 
-#include <inttypes.h>
-
 #include "action/report/stack_view.h"
+#include "cells/cell_names.h"
 
-const char *function_full(const struct heap_name *name, char place[FUNCTION_TEXT_BYTES])
+void function_json_name(struct json *json, const char *key, const struct heap_names *names, uint32_t name)
 {
-	if (!heap_name_is_offset(name))
-		return name->symbol ? name->symbol : name->text;
-	snprintf(place, FUNCTION_TEXT_BYTES, "+0x%" PRIx64, name->offset);
-	return place;
-}
-
-void function_json_name(struct json *json, const char *key, const struct heap_name *name)
-{
-	char place[FUNCTION_TEXT_BYTES];
+	char text[CELL_NAME_ROOM];
 	json_begin_array(json, key);
-	json_text(json, NULL, name->image ? name->image : "");
-	json_text(json, NULL, function_full(name, place));
+	cell_name_image(names, name, text);
+	json_text(json, NULL, text);
+	cell_name_full(names, name, text);
+	json_text(json, NULL, text);
 	json_end_array(json);
 }
 
 void function_json(struct json *json, const char *key, struct action_input *input, uint32_t node)
 {
-	struct heap_names *names = action_names(input);
-	if (!node || node == HEAP_NONE)
-		return;
-	uint32_t user = stack_view_user_node(input, node);
-	function_json_name(json, key, heap_names_name(names, heap_names_frame(names, user)->name));
+	const struct heap_names *names = action_names(input);
+	if (node && node != HEAP_NONE)
+		function_json_name(json, key, names, heap_names_frame(names, stack_view_user_node(input, node))->name);
 }

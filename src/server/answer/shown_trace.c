@@ -46,6 +46,8 @@ int shown_trace_ask(const struct shown_question *question, const struct analysis
 		.cull = &cull,
 		.names = opened_trace_names(shown->opened, false),
 		.without_windows = !question->with_window,
+		/* Without sums over all time, what remains of blocks with others in them is not counted. */
+		.by = question->with_window ? HEAP_BY_NONE : HEAP_BY_TIME,
 		.pattern_words = words,
 		.caller = *caller,
 	};

@@ -97,7 +97,7 @@ static void json_answer(struct trace_answer *answer)
 	json_begin_object(&answer->json, "answer");
 	uint64_t bytes = peak_function(answer, &name);
 	if (bytes && whole) {
-		function_json_name(&answer->json, "peak_function", heap_names_name(action_names(input), name));
+		function_json_name(&answer->json, "peak_function", action_names(input), name);
 		json_thousandths(&answer->json, "peak_share", (uint64_t)((unsigned __int128)bytes * 1000 / whole));
 		json_peak_process(answer, name);
 	}

@@ -67,6 +67,9 @@ void trace_facts_lists(struct json *json, const struct action_source *source)
 	json_begin_array(json, "heaps");
 	for (uint32_t i = 0; i < dictionary->heap_count; i++)
 		json_heap(json, &dictionary->heaps[i]);
+	json_begin_object(json, NULL);
+	json_text(json, "name", "[no heap]");
+	json_end_object(json);
 	json_end_array(json);
 }
 
