@@ -33,11 +33,14 @@ static uint64_t peak_function(struct trace_answer *answer, uint32_t *name)
 	struct action_input *input = &answer->analysis->input;
 	const struct heap_window *window = input->sources->window;
 	struct heap_names *names = action_names(input);
+	heap_names_name_sites(names, input->sources->table);
 	uint64_t most = 0, *sums = memory_zeroed((size_t)heap_names_count(names) + 1, sizeof(*sums));
 	for (uint32_t i = 0; i < window->cell_count; i++) {
 		uint32_t node = action_site_node(input, input->sources, &window->cells[i]);
+		if (!node)
+			continue;
 		uint32_t of = heap_names_frame(names, node)->name;
-		sums[of] += node ? window->numbers[i].peak_bytes : 0;
+		sums[of] += window->numbers[i].peak_bytes;
 		if (sums[of] > most) {
 			most = sums[of];
 			*name = of;
