@@ -150,8 +150,11 @@ static int source_range(struct analysis *analysis, unsigned source, struct diag 
 		return error;
 	range->from_ns = range->from_ns == INT64_MIN ? whole.from_ns : range->from_ns;
 	range->to_ns = range->to_ns == INT64_MAX ? whole.to_ns : range->to_ns;
+	struct heap_moment moment = {.is_asked = false};
 	if (request->words)
-		error = window_word_resolve(&request->words[source], start_ns, range, diag);
+		error = window_word_resolve(&request->words[source], start_ns, range, &moment, diag);
+	if (request->asked && !request->asked->moment)
+		request->asked->filter.moment = moment;
 	if (!error && request->asked)
 		error = filter_word_resolve(request->asked, window, start_ns, &request->asked->filter.window, diag);
 	return source_fail(analysis, source, window->name, error, diag);

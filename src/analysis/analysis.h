@@ -22,7 +22,8 @@ enum analysis_pattern { ANALYSIS_REQUIRED, ANALYSIS_REQUIRED_OF_FREE, ANALYSIS_P
 /** A question. It belongs to the caller, with all that it points to, until analysis_close(). Zero it to begin. */
 struct analysis_request {
 	unsigned source_count;
-	const struct window_word *words;    /**< the sources: traces, or windows of them; NULL: `opened` has them */
+	const struct window_word
+		*words; /**< the sources: traces, windows or (with `asked`) moments; NULL: `opened` has them */
 	struct opened_trace *const *opened; /**< by source: a trace that is open; NULL: the words' files are opened */
 	struct opened_options options;      /**< how they are opened */
 	const struct heap_range *ranges;    /**< by source; INT64_MIN and INT64_MAX: no bound. NULL: all of the time */
