@@ -316,12 +316,21 @@ static int matching_check_growth(const struct matching *matching, struct diag *d
 		{matching->start_count > 0, "a process was forked"},
 		{trace_has_annotations(dictionary), "a program uses annotated heaps"},
 		{has_losses, "events were lost"},
-		{matching->table->sample_bytes > 0, "it is a sample"},
 		{dictionary->fold_count > 0, "some of it is in sums"},
 	};
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (reasons[i].is_there)
 			return diag_fail(diag, ESTALE, "%s", reasons[i].what);
+	return 0;
+}
+
+/* Blocks of a sample have weights from the first one on. */
+static int matching_read_sample(struct matching *matching, struct diag *diag)
+{
+	uint64_t sample_bytes = heap_sample_bytes(matching->table->dictionary), *known = &matching->table->sample_bytes;
+	if (matching->passed.time_ns != INT64_MIN && sample_bytes != *known)
+		return diag_fail(diag, ESTALE, "it is a sample, and some of it was matched as if it were none");
+	*known = sample_bytes;
 	return 0;
 }
 
@@ -331,10 +340,12 @@ static int matching_read(struct matching *matching, const struct trace *trace, b
 	table->trace = trace;
 	table->dictionary = trace_dictionary(trace);
 	table->duration_ns = matching->how.until_ns ? *matching->how.until_ns : table->dictionary->duration_ns;
-	table->sample_bytes = heap_sample_bytes(table->dictionary);
+	int error = matching_read_sample(matching, diag);
+	if (error)
+		return error;
 	matching_extend(matching);
 	matching_read_gaps(matching);
-	int error = matching_read_ends(matching, diag);
+	error = matching_read_ends(matching, diag);
 	if (error)
 		return error;
 	matching_read_processes(matching);
@@ -404,7 +415,8 @@ bool matching_sums_take(const struct matching *matching, struct matching_sums *s
 	const struct heap_table *table = matching->table;
 	struct level level = matching->level;
 	*sums = (struct matching_sums){.site_count = 0};
-	if (level.has_gone_back)
+	/* Running numbers have no weights. */
+	if (level.has_gone_back || table->sample_bytes)
 		return false;
 	level_settle(&level);
 	*sums = (struct matching_sums){
