@@ -316,7 +316,6 @@ static int matching_check_growth(const struct matching *matching, struct diag *d
 		{matching->start_count > 0, "a process was forked"},
 		{trace_has_annotations(dictionary), "a program uses annotated heaps"},
 		{has_losses, "events were lost"},
-		{dictionary->fold_count > 0, "some of it is in sums"},
 	};
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (reasons[i].is_there)
@@ -324,13 +323,17 @@ static int matching_check_growth(const struct matching *matching, struct diag *d
 	return 0;
 }
 
-/* Blocks of a sample have weights from the first one on. */
-static int matching_read_sample(struct matching *matching, struct diag *diag)
+/* Read the facts that hold for all points from the first one on. */
+static int matching_read_kind(struct matching *matching, struct diag *diag)
 {
-	uint64_t sample_bytes = heap_sample_bytes(matching->table->dictionary), *known = &matching->table->sample_bytes;
-	if (matching->passed.time_ns != INT64_MIN && sample_bytes != *known)
-		return diag_fail(diag, ESTALE, "it is a sample, and some of it was matched as if it were none");
-	*known = sample_bytes;
+	struct heap_table *table = matching->table;
+	uint64_t sample_bytes = heap_sample_bytes(table->dictionary);
+	bool is_folded = table->dictionary->fold_count > 0,
+	     is_as_known = sample_bytes == table->sample_bytes && is_folded == matching->is_folded;
+	if (matching->passed.time_ns != INT64_MIN && !is_as_known)
+		return diag_fail(diag, ESTALE, "it became a sample, or a part of it sums, after events were matched");
+	table->sample_bytes = sample_bytes;
+	matching->is_folded = is_folded;
 	return 0;
 }
 
@@ -340,7 +343,7 @@ static int matching_read(struct matching *matching, const struct trace *trace, b
 	table->trace = trace;
 	table->dictionary = trace_dictionary(trace);
 	table->duration_ns = matching->how.until_ns ? *matching->how.until_ns : table->dictionary->duration_ns;
-	int error = matching_read_sample(matching, diag);
+	int error = matching_read_kind(matching, diag);
 	if (error)
 		return error;
 	matching_extend(matching);
@@ -415,8 +418,8 @@ bool matching_sums_take(const struct matching *matching, struct matching_sums *s
 	const struct heap_table *table = matching->table;
 	struct level level = matching->level;
 	*sums = (struct matching_sums){.site_count = 0};
-	/* Running numbers have no weights. */
-	if (level.has_gone_back || table->sample_bytes)
+	/* Running numbers have no weights, and nothing of what is folded. */
+	if (level.has_gone_back || table->sample_bytes || matching->is_folded)
 		return false;
 	level_settle(&level);
 	*sums = (struct matching_sums){

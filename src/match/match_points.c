@@ -194,8 +194,7 @@ static bool has_ended_before(const struct live_cell *cell)
 static bool is_of_folded_parent(const struct matching *matching, const struct point *point,
 				const struct live_cell *cell)
 {
-	return !cell && matching->table->dictionary->fold_count &&
-	       matching->processes[point->process].forked_from != TRACE_NONE;
+	return !cell && matching->is_folded && matching->processes[point->process].forked_from != TRACE_NONE;
 }
 
 static void point_end(struct matching *matching, const struct point *point)

@@ -145,6 +145,7 @@ struct matching {
 	int64_t until_ns;          /* later points are not matched yet */
 	bool is_by_points;         /* no run gets a block match */
 	bool has_objects;          /* there are heap objects */
+	bool is_folded;            /* a part of the trace is in sums */
 	const struct trace_gap **gaps;
 	struct level level;
 	uint64_t done, told; /* points matched so far, and their number at the last call of progress */
