@@ -70,6 +70,7 @@ struct matching_process {
 	bool has_ended;                  /* and everything live in it has ended, too */
 	bool is_end_known;               /* the increment before knew that the process is over */
 	const struct trace_gap **gaps;   /* the gaps that lost frees */
+	int64_t last_conflict_ns;        /* the latest time at which a block ended by a conflict; INT64_MIN: none */
 	uint32_t gap_count;
 };
 
@@ -103,7 +104,7 @@ struct history {
 
 /* The numbers of the trace's rows for which there is room. */
 struct known_rows {
-	uint32_t processes, threads, nodes, heaps;
+	uint32_t processes, threads, nodes, heaps, gaps;
 };
 
 /** A matching under way. */
