@@ -246,20 +246,10 @@ static void matching_read_processes(struct matching *matching)
 	matching->next_lifecycle_ns = INT64_MIN;
 }
 
-static bool has_objects(const struct trace_dictionary *dictionary)
-{
-	for (uint32_t i = 0; i < dictionary->entry_count; i++)
-		if (dictionary->entries[i].function == FUNCTION_OBJECT_NEW ||
-		    dictionary->entries[i].function == FUNCTION_OBJECT_NEW_IN)
-			return true;
-	return false;
-}
-
 static void matching_read_annotations(struct matching *matching)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	size_t heaps = dictionary->heap_count;
-	matching->has_objects = has_objects(dictionary);
 	if (!trace_has_annotations(dictionary))
 		return;
 	matching->is_annotation = memory_zeroed(dictionary->entry_count, sizeof(*matching->is_annotation));

@@ -145,7 +145,7 @@ struct matching {
 	int64_t next_lifecycle_ns; /* no process begins or ends before it */
 	int64_t until_ns;          /* later points are not matched yet */
 	bool is_by_points;         /* no run gets a block match */
-	bool has_objects;          /* there are heap objects */
+	bool has_objects;          /* a heap object was made: from then on blocks may change their heaps */
 	bool is_folded;            /* a part of the trace is in sums */
 	const struct trace_gap **gaps;
 	struct level level;
