@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* make_mixed FILE SEED CALLS: writes the trace of a random program with everything that makes matching difficult. Its
    processes fork, and their children fork; some are new programs. Pools with names and blocks of their own lie in the
-   blocks of malloc, are destroyed, and are inherited. Threads contradict each other, events are lost, stamps are
+   blocks of malloc, are destroyed, and are inherited. There are heap objects. Threads contradict each other, events are lost, stamps are
    inverted; in one seed of three the program was attached to, in one of five it is a sample. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,8 @@ enum {
 struct mixed_process {
 	uint32_t id, threads[THREADS_EACH], heap, pools[POOLS];
 	bool has_pool[POOLS], is_over;
-	bool is_live[PLACES];
+	bool is_live[PLACES], is_object[PLACES];
+	uint32_t object;                  /* the heap object, or TRACE_NONE */
 	uint8_t cell_pool[PLACES][CELLS]; /* 0: no block; else the pool plus one */
 };
 
@@ -36,7 +37,7 @@ struct mixed {
 	struct scene scene;
 	struct mixed_process processes[PROCESSES];
 	uint32_t seed, number, process_count, stacks[STACKS];
-	bool has_pools, is_attached;
+	bool has_pools, has_objects, is_attached;
 	int64_t now;
 };
 
@@ -61,6 +62,7 @@ static void process_begin(struct mixed *mixed, const struct mixed_process *paren
 		scene_process(&mixed->scene, 100 * mixed->process_count, parent ? parent->id : TRACE_NONE, mixed->now);
 	process->heap = heap_add(mixed, process->id, 0x7f0000001000, "main arena");
 	memset(process->has_pool, 0, sizeof(process->has_pool));
+	process->object = TRACE_NONE;
 	for (uint32_t i = 0; i < THREADS_EACH; i++)
 		process->threads[i] = scene_thread(&mixed->scene, process->id, 100 * mixed->process_count + i);
 	mixed->now += 1 + below(mixed, 5);
@@ -83,7 +85,7 @@ static uint64_t address_of(uint32_t place)
 
 static void place_forget(struct mixed_process *process, uint32_t place)
 {
-	process->is_live[place] = false;
+	process->is_live[place] = process->is_object[place] = false;
 	memset(process->cell_pool[place], 0, sizeof(process->cell_pool[place]));
 }
 
@@ -99,6 +101,33 @@ static void plain_realloc(struct mixed *mixed, struct mixed_process *process, ui
 		return;
 	place_forget(process, place);
 	process->is_live[to] = true;
+}
+
+/* Make a heap object, or delete it: its blocks stay in the default heap, or end with it. */
+static void object_call(struct mixed *mixed, struct mixed_process *process)
+{
+	bool is_new = process->object == TRACE_NONE, is_deleted = below(mixed, 2);
+	uint32_t function = is_new       ? FUNCTION_OBJECT_NEW
+			    : is_deleted ? FUNCTION_OBJECT_DELETE
+					 : FUNCTION_OBJECT_DESTROY;
+	if (is_new)
+		process->object = heap_add(mixed, process->id, 0x9000 + below(mixed, 2), "heap");
+	uint32_t thread = call_begin(mixed, process, process->object, function);
+	scene_event(&mixed->scene, thread, is_new ? EVENT_CREATE : EVENT_DESTROY, mixed->now);
+	for (uint32_t place = 0; place < PLACES && !is_new; place++) {
+		if (process->is_object[place] && !is_deleted)
+			place_forget(process, place);
+		process->is_object[place] = false;
+	}
+	process->object = is_new ? process->object : TRACE_NONE;
+}
+
+/* Allocate a block of the heap object. */
+static void object_alloc(struct mixed *mixed, struct mixed_process *process, uint32_t place)
+{
+	uint32_t thread = call_begin(mixed, process, process->object, FUNCTION_OBJECT_MALLOC);
+	scene_alloc(&mixed->scene, thread, mixed->now, address_of(place), 64 + below(mixed, 2000));
+	process->is_live[place] = process->is_object[place] = true;
 }
 
 static void plain_call(struct mixed *mixed, struct mixed_process *process, uint32_t place)
@@ -161,6 +190,10 @@ static void process_call(struct mixed *mixed, struct mixed_process *process)
 	uint32_t place = below(mixed, PLACES);
 	if (mixed->has_pools && below(mixed, 2))
 		pool_call(mixed, process, place, below(mixed, CELLS));
+	else if (mixed->has_objects && below(mixed, 30) == 0)
+		object_call(mixed, process);
+	else if (process->object != TRACE_NONE && !process->is_live[place] && below(mixed, 2))
+		object_alloc(mixed, process, place);
 	else if (process->is_live[place] && below(mixed, 5) == 0)
 		plain_realloc(mixed, process, place);
 	else
@@ -215,6 +248,7 @@ static void processes_change(struct mixed *mixed, uint32_t call, uint32_t calls)
 	}
 	if (below(mixed, 150) == 0 && !one->is_over)
 		calls_lose(mixed, one);
+	mixed->has_objects |= mixed->number % 4 == 0 && call > calls / 2;
 	mixed->has_pools |= mixed->number % 2 && call > calls / 3;
 }
 
