@@ -236,7 +236,7 @@ _xheap() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report recover heap diff check symbols merge clean dump dx info help version" "$current"
+		_xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report view recover heap diff check symbols merge clean dump dx info help version" "$current"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -270,6 +270,11 @@ _xheap() {
 		-*) _xheap_reply "-top -more -shortLived -noDefaultCull -range -at -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
+	view)
+		case $current in
+		-*) _xheap_reply "--port --open --no-open --idle --html --limit -noIndex --help" "$current" ;;
+		*) _xheap_traces "$current" ;;
+		esac ;;
 	dump) _xheap_dump "$current" "$previous" ;;
 	dx) _xheap_dx "$current" "$previous" ;;
 	info) _xheap_info "$current" "$previous" ;;
@@ -277,7 +282,7 @@ _xheap() {
 		case $previous in
 		image) _xheap_reply "add list show remove enable disable watch" "$current" ;;
 		autologger) _xheap_reply "add list show enable disable remove run stop" "$current" ;;
-		*) _xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report recover heap diff check symbols merge clean dump dx info version --help" "$current" ;;
+		*) _xheap_reply "record start update query sessions flush stop launch image autologger boottrace top report view recover heap diff check symbols merge clean dump dx info version --help" "$current" ;;
 		esac ;;
 	version) _xheap_reply "--help" "$current" ;;
 	esac
