@@ -266,8 +266,9 @@ _xheap() {
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	report)
-		case $current in
-		-*) _xheap_reply "-top -more -shortLived -noDefaultCull -range -at -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
+		case $previous,$current in
+		-format,* | --format,*) _xheap_reply "text json html" "$current" ;;
+		*,-*) _xheap_reply "-top -more -shortLived -noDefaultCull -range -at -lifetime -size -requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -format -o -session -noIndex -width -fullNames -allFrames --help" "$current" ;;
 		*) _xheap_traces "$current" ;;
 		esac ;;
 	view)

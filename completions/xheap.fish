@@ -204,7 +204,7 @@ complete -c xheap -n '__fish_seen_subcommand_from check' -l github -d 'Print ann
 complete -c xheap -n '__fish_seen_subcommand_from check' -l format -x -a 'text json' -d 'Choose the format'
 complete -c xheap -n '__fish_seen_subcommand_from report' -o more -d 'Print all lists'
 complete -c xheap -n '__fish_seen_subcommand_from report' -o shortLived -x -d 'The lifetime below which blocks are short-lived'
-complete -c xheap -n '__fish_seen_subcommand_from report' -o format -x -a 'text json' -d 'Choose the format'
+complete -c xheap -n '__fish_seen_subcommand_from report' -o format -x -a 'text json html' -d 'Choose the format'
 complete -c xheap -n '__fish_seen_subcommand_from view' -l port -x -d 'Listen on this port'
 complete -c xheap -n '__fish_seen_subcommand_from view' -l open -d 'Open a browser'
 complete -c xheap -n '__fish_seen_subcommand_from view' -l no-open -d 'Open no browser'

@@ -30,7 +30,7 @@ OFFERED = {
     ("record", "--sam"): "--sample", ("record", "--keep", "live", "--sam"): "--sample", ("record", "--file-mode", "s"): "sequential",
     ("record", "ls", "--sam"): "", ("start", "name", "--sam"): "--sample", ("start", "name", "--clock", "t"): "tsc",
     ("update", "name", "--on-full", "w"): "wait", ("top", "name", "-s", "sp"): "sp spc", ("top", "name", "-i"): "-interval",
-    ("heap", "-by", "t"): "thread time", ("view", "--id"): "--idle", ("report", "-se"): "-session", ("query", "name", "--f"): "--format"}
+    ("heap", "-by", "t"): "thread time", ("view", "--id"): "--idle", ("report", "-se"): "-session", ("report", "-format", "h"): "html", ("query", "name", "--f"): "--format"}
 BASH = "source \"$1\"; shift; COMP_WORDS=(xheap $@); COMP_CWORD=$#; _xheap; echo ${COMPREPLY[*]}"
 complaints = []
 

@@ -323,6 +323,11 @@ def html():
             trace["state"] = [row for row in trace["state"] if row["kind"] != "file"]
             expect(trace == server.json(f"/trace?trace={number}") and cells == server.ask(f"/cells?trace={number}&n=256")[2], f"trace {number} differs")
     expect(xheap("view", TRACES / "c.xht", "--html", "-").startswith("<!DOCTYPE html>"), "to standard output")
+    report = subprocess.run([XHEAP, "report", TRACES / "python.xht", "-format", "html"], stdout=subprocess.PIPE, check=True).stdout
+    xheap("view", TRACES / "python.xht", "--html", "page2.html")
+    expect(report == pathlib.Path("page2.html").read_bytes(), "report writes another page")
+    os.remove("page2.html")
+    expect("neither filters" in xheap("report", TRACES / "python.xht", "-format", "html", "-size", "1", "2", status=2), "a filter")
     expect("more than the 1.0 KiB that it may have" in xheap("view", TRACES / "c.xht", "--html", "small.html", "--limit", "1K", status=2), "a limit")
     size = os.path.getsize("page.html")
     xheap("view", hostile, TRACES / "python.xht", "--html", "small.html", "--limit", size - 1)
