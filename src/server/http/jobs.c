@@ -360,8 +360,8 @@ static void job_look(struct jobs *jobs, struct job *job, uint64_t now_ns)
 
 bool jobs_look(struct jobs *jobs)
 {
-	const uint64_t now_ns = monotonic_now_ns();
 	pthread_mutex_lock(&jobs->lock);
+	const uint64_t now_ns = monotonic_now_ns(); /* not before a job's own times */
 	const bool has_jobs = jobs->first != NULL;
 	for (struct job *next, *job = jobs->first; job; job = next) {
 		next = job->next;
