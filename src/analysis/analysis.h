@@ -68,6 +68,9 @@ int analysis_prepare(struct analysis *analysis, struct diag *diag);
 int analysis_run(struct analysis *analysis, int (*make)(void *context, struct diag *diag), void (*undo)(void *context),
 		 void *context, struct diag *diag);
 
+/** Return whether the sources are those of the request, each with what analysis_prepare() gives it (base/check.h). */
+bool analysis_is_valid(const struct analysis *analysis);
+
 /** Return whether all tables could be read so far. */
 bool analysis_is_good(const struct analysis *analysis);
 
