@@ -75,7 +75,7 @@ _xheap_recover() {
 }
 
 _xheap_heap() {
-	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -session -by -top -range -at -lifetime -size \
+	local options="-stacks -frames -inclusive -image -heaps -tree -callers -chains -totals -map -session -by -top -range -at -lifetime -size \
 		-requireFrames -requireFreeFrames -pids -threads -heap -innermost -window -closed -cullFrames -cullLists -noDefaultCull -defaultCull -lines -format -reverse -o -noIndex -timing -width -fullNames -allFrames --help"
 	case $(_xheap_option "$2") in
 	-stacks | -frames | -image | -images | -heaps | -tree | -chains)

@@ -156,6 +156,7 @@ complete -c xheap -n '__fish_seen_subcommand_from heap diff' -o stacks -d 'Print
 complete -c xheap -n '__fish_seen_subcommand_from heap diff' -o frames -d 'Print a row for each function'
 complete -c xheap -n '__fish_seen_subcommand_from heap diff' -o image -d 'Print a row for each executable or library'
 complete -c xheap -n '__fish_seen_subcommand_from heap diff' -o totals -d 'Print only the totals'
+complete -c xheap -n '__fish_seen_subcommand_from heap' -o map -d 'Print the pages that blocks lie in at a moment'
 complete -c xheap -n '__fish_seen_subcommand_from heap diff report' -o top -x -d 'Print the first N rows'
 complete -c xheap -n '__fish_seen_subcommand_from heap report' -o at -x -d 'Count blocks that are live at a position'
 complete -c xheap -n '__fish_seen_subcommand_from heap diff report' -o range -x -d 'Count allocations that began from T1 to T2'
