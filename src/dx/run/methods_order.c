@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Methods that keep all elements, or all keys: orders and groups. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,6 +155,7 @@ static void spill_failed(struct dx_query *query, const struct dx_iterator *itera
 static void run_spill(struct dx_query *query, const struct dx_iterator *iterator)
 {
 	struct order_state *state = iterator->state;
+	assert(dx_list_count(state->keys) == dx_list_count(state->elements) * state->order->count);
 	if (!run_sort(query, state))
 		return;
 	for (uint32_t i = 0; i < state->count && dx_step_kept(query, iterator); i++) {
@@ -231,6 +233,7 @@ static void heap_sink(struct order_state *state, uint32_t at)
 /* Read the next element of a run, with its keys. */
 static void head_read(struct order_state *state, uint32_t run)
 {
+	assert(run < state->spill.run_count);
 	struct run_head *head = &state->heads[run];
 	dx_arena_fini(&head->arena);
 	for (uint32_t k = 0; k < state->order->count && !head->is_over; k++)
@@ -242,6 +245,7 @@ static void head_read(struct order_state *state, uint32_t run)
 
 static void merge_begin(struct dx_query *query, const struct dx_iterator *iterator)
 {
+	assert(((const struct order_state *)iterator->state)->spill.run_count > 0);
 	struct order_state *state = iterator->state;
 	uint32_t count = state->spill.run_count;
 	size_t buffer = query->budget.limit_bytes / BUFFERS_PART / count;
