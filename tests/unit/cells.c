@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Cells against a scan of single blocks: sums of each class of a window, by each key, with any bounds; what was live at
    most; and trees, whatever is lumped. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 
 #include "base/map.h"
 #include "base/memory.h"
+#include "cells/cell_sites.h"
 #include "cells/cell_scan.h"
 #include "cells/cell_tree.h"
 #include "cells/cells.h"
@@ -396,7 +398,7 @@ static void lumping_loses_the_path_only(void **state)
 				       .nodes = subject.nodes,
 				       .most = UINT32_MAX};
 	cell_scan(&scan, &result);
-	cell_paths_find(&paths, &result.set, 30, names, NULL);
+	cell_paths_find(&paths, &result.set, 30, names, NULL, NULL, 0);
 	assert_true(paths.count > 20);
 	for (uint32_t kept = 0; kept <= paths.count; kept++) {
 		struct cell_tree tree;
@@ -431,6 +433,46 @@ static void lumping_loses_the_path_only(void **state)
 	subject_fini(&subject);
 }
 
+/* With room for few cells, sites are lumped, and then intervals merged: all sums without the stack are the same. */
+static void little_room_loses_stacks_first(void **state)
+{
+	static const uint32_t rooms[] = {1000000, 3000, 2850, 2700, 2500, 2300};
+	struct subject subject;
+	struct diag diag = {""};
+	(void)state;
+	subject_make(&subject);
+	uint32_t lumped_before = 0;
+	for (unsigned i = 0; i < sizeof(rooms) / sizeof(*rooms); i++) {
+		struct cell_sites base = {.lumped = NULL};
+		struct cell_set set = {.cells = NULL};
+		uint32_t peak = CELL_NO_BOUND, lumped = 0;
+		cell_bounds_make(&base.bounds, -1, subject.table->duration_ns, 64, &subject.table->peak.time_ns, 1);
+		peak = cell_bounds_find(&base.bounds, subject.table->peak.time_ns);
+		assert_int_equal(cell_sites_make(&base, subject.table, &subject.filter, NULL, rooms[i], &peak, &diag),
+				 0);
+		assert_true(base.found.set.count <= rooms[i]);
+		assert_int_equal(base.bounds.times[peak], subject.table->peak.time_ns);
+		memset(subject.nodes, 0, subject.table->site_count * sizeof(*subject.nodes));
+		cell_set_add_changed(&set, &base.found.set, &(struct cell_change){.nodes = subject.nodes}, UINT32_MAX);
+		windows_compare(&subject, &base.bounds, &set);
+		moments_compare(&subject, &base.bounds, &base.found);
+		calls_compare(&subject, &base.bounds, base.found.calls);
+		for (uint32_t site = 0; site < subject.table->site_count; site++)
+			lumped += base.lumped[site];
+		assert_true(lumped >= lumped_before);
+		lumped_before = lumped;
+		cell_set_fini(&set);
+		cell_sites_fini(&base);
+	}
+	assert_true(lumped_before > 0);
+	struct cell_sites base = {.lumped = NULL};
+	uint32_t peak = CELL_NO_BOUND;
+	cell_bounds_make(&base.bounds, -1, subject.table->duration_ns, 64, NULL, 0);
+	assert_int_equal(cell_sites_make(&base, subject.table, &subject.filter, NULL, 3, &peak, &diag), -E2BIG);
+	cell_sites_fini(&base);
+	subject_fini(&subject);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -438,6 +480,7 @@ int main(void)
 		cmocka_unit_test(moments_count_bounds),
 		cmocka_unit_test(classes_of_lifetimes_are_two_a_power),
 		cmocka_unit_test(lumping_loses_the_path_only),
+		cmocka_unit_test(little_room_loses_stacks_first),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
