@@ -85,7 +85,7 @@ _xheap_heap() {
 		esac ;;
 	-width | -top | -range | -at | -lifetime | -size | -callers | -requireF* | -cullFrames | -pids | -threads | -heap) ;;
 	-by) _xheap_reply "process thread heap size lifetime time class" "$1" ;;
-	-window) _xheap_reply "AIFI AIFO AOFI AOFO" "$1" ;;
+	-window) _xheap_reply "AIFI AIFO AOFI AOFO AIFI+AIFO AIFO+AOFI" "$1" ;;
 	-cullLists) COMPREPLY=($(compgen -W "allocators c containers rust" -- "$1") $(compgen -f -- "$1")) ;;
 	-o) COMPREPLY=($(compgen -f -- "$1")) ;;
 	-format) _xheap_reply "text csv json folded" "$1" ;;

@@ -172,7 +172,7 @@ complete -c xheap -n '__fish_seen_subcommand_from heap diff report' -o requireFr
 complete -c xheap -n '__fish_seen_subcommand_from heap diff report' -o pids -x -d 'Count blocks of these processes'
 complete -c xheap -n '__fish_seen_subcommand_from heap diff report' -o threads -x -d 'Count blocks of these threads'
 complete -c xheap -n '__fish_seen_subcommand_from heap diff report' -o heap -x -d 'Count blocks of this heap'
-complete -c xheap -n '__fish_seen_subcommand_from heap diff report' -o window -x -a 'AIFI AIFO AOFI AOFO' -d 'Count blocks allocated and freed inside or outside a time'
+complete -c xheap -n '__fish_seen_subcommand_from heap diff report' -o window -x -a 'AIFI AIFO AOFI AOFO AIFI+AIFO AIFO+AOFI' -d 'Count blocks allocated and freed inside or outside a time'
 complete -c xheap -n '__fish_seen_subcommand_from heap diff report' -o closed -d 'Count only freed blocks'
 complete -c xheap -n '__fish_seen_subcommand_from heap diff' -o cullFrames -x -d 'Cull these frames too'
 complete -c xheap -n '__fish_seen_subcommand_from heap diff' -o cullLists -r -F -a 'allocators c containers rust' -d 'Cull the frames in these lists too'

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/opened_trace.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,9 @@ int opened_trace_open(struct opened_trace **out, const char *path, const struct 
 
 void opened_trace_hold(struct opened_trace *opened)
 {
-	__atomic_fetch_add(&opened->references, 1, __ATOMIC_RELAXED);
+	unsigned before = __atomic_fetch_add(&opened->references, 1, __ATOMIC_RELAXED);
+	assert(before > 0);
+	(void)before;
 }
 
 void opened_trace_release(struct opened_trace *opened)
@@ -129,6 +132,7 @@ static int table_build(struct opened_trace *opened, bool wants_index, const stru
 static int table_make(struct opened_trace *opened, const struct analysis_caller *caller, struct diag *diag)
 {
 	enum index_use use = opened->options.index;
+	assert(!opened->table && !opened->index_path);
 	bool is_made = use == INDEX_MADE && opened_trace_is_worth_an_index(opened->trace);
 	bool is_read = (is_made || use == INDEX_READ) &&
 		       !index_cache_read(&opened->table, opened->trace, opened->path, &opened->index_path);

@@ -102,8 +102,9 @@ static void matching_extend(struct matching *matching)
 {
 	struct heap_table *table = matching->table;
 	const struct trace_dictionary *dictionary = table->dictionary;
-	struct known_rows known = matching->known, now = {dictionary->process_count, dictionary->thread_count,
-							  dictionary->node_count + 1, dictionary->heap_count};
+	struct known_rows known = matching->known,
+			  now = {dictionary->process_count, dictionary->thread_count, dictionary->node_count + 1,
+				 dictionary->heap_count, dictionary->gap_count};
 	assert(now.processes >= known.processes && now.threads >= known.threads && now.nodes >= known.nodes &&
 	       now.heaps >= known.heaps);
 #define EXTEND(array, what, fill) array = rows_extend(array, known.what, now.what, sizeof(*(array)), fill)
@@ -117,7 +118,7 @@ static void matching_extend(struct matching *matching)
 	EXTEND(table->inside, heaps, 0xff);
 #undef EXTEND
 	for (uint32_t i = known.processes; i < now.processes; i++)
-		matching->processes[i].reading_ns = INT64_MIN;
+		matching->processes[i].reading_ns = matching->processes[i].last_conflict_ns = INT64_MIN;
 	matching->known = now;
 }
 
@@ -147,6 +148,20 @@ static void matching_read_gaps(struct matching *matching)
 		if (gap->to_ns > matching->table->processes[gap->process].last_loss_ns)
 			matching->table->processes[gap->process].last_loss_ns = gap->to_ns;
 	}
+}
+
+/* Return whether gaps that are new could have changed nothing: a conflict that was settled would be a loss if it had
+   been known. */
+static bool gaps_are_consistent(const struct matching *matching)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	for (uint32_t i = matching->known.gaps; i < dictionary->gap_count; i++) {
+		const struct trace_gap *gap = &dictionary->gaps[i];
+		if (gap_lost_frees(gap) && gap->process < matching->known.processes &&
+		    gap->from_ns <= matching->processes[gap->process].last_conflict_ns)
+			return false;
+	}
+	return true;
 }
 
 /* Read the ends of processes. A process cannot end before its last point: the file's ends are corrected by its
@@ -231,20 +246,10 @@ static void matching_read_processes(struct matching *matching)
 	matching->next_lifecycle_ns = INT64_MIN;
 }
 
-static bool has_objects(const struct trace_dictionary *dictionary)
-{
-	for (uint32_t i = 0; i < dictionary->entry_count; i++)
-		if (dictionary->entries[i].function == FUNCTION_OBJECT_NEW ||
-		    dictionary->entries[i].function == FUNCTION_OBJECT_NEW_IN)
-			return true;
-	return false;
-}
-
 static void matching_read_annotations(struct matching *matching)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	size_t heaps = dictionary->heap_count;
-	matching->has_objects = has_objects(dictionary);
 	if (!trace_has_annotations(dictionary))
 		return;
 	matching->is_annotation = memory_zeroed(dictionary->entry_count, sizeof(*matching->is_annotation));
@@ -306,22 +311,30 @@ static int matching_reserve(struct matching *matching, struct diag *diag)
 static int matching_check_growth(const struct matching *matching, struct diag *diag)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
-	bool has_losses = false;
-	for (uint32_t i = 0; i < dictionary->gap_count; i++)
-		has_losses |= gap_lost_frees(&dictionary->gaps[i]);
 	const struct {
 		bool is_there;
 		const char *what;
 	} reasons[] = {
 		{matching->start_count > 0, "a process was forked"},
 		{trace_has_annotations(dictionary), "a program uses annotated heaps"},
-		{has_losses, "events were lost"},
-		{matching->table->sample_bytes > 0, "it is a sample"},
-		{dictionary->fold_count > 0, "some of it is in sums"},
 	};
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (reasons[i].is_there)
 			return diag_fail(diag, ESTALE, "%s", reasons[i].what);
+	return 0;
+}
+
+/* Read the facts that hold for all points from the first one on. */
+static int matching_read_kind(struct matching *matching, struct diag *diag)
+{
+	struct heap_table *table = matching->table;
+	uint64_t sample_bytes = heap_sample_bytes(table->dictionary);
+	bool is_folded = table->dictionary->fold_count > 0,
+	     is_as_known = sample_bytes == table->sample_bytes && is_folded == matching->is_folded;
+	if (matching->passed.time_ns != INT64_MIN && !is_as_known)
+		return diag_fail(diag, ESTALE, "it became a sample, or a part of it sums, after events were matched");
+	table->sample_bytes = sample_bytes;
+	matching->is_folded = is_folded;
 	return 0;
 }
 
@@ -331,10 +344,14 @@ static int matching_read(struct matching *matching, const struct trace *trace, b
 	table->trace = trace;
 	table->dictionary = trace_dictionary(trace);
 	table->duration_ns = matching->how.until_ns ? *matching->how.until_ns : table->dictionary->duration_ns;
-	table->sample_bytes = heap_sample_bytes(table->dictionary);
+	int error = matching_read_kind(matching, diag);
+	if (error)
+		return error;
+	if (!gaps_are_consistent(matching))
+		return diag_fail(diag, ESTALE, "a loss is earlier than events that were matched already");
 	matching_extend(matching);
 	matching_read_gaps(matching);
-	int error = matching_read_ends(matching, diag);
+	error = matching_read_ends(matching, diag);
 	if (error)
 		return error;
 	matching_read_processes(matching);
@@ -404,7 +421,8 @@ bool matching_sums_take(const struct matching *matching, struct matching_sums *s
 	const struct heap_table *table = matching->table;
 	struct level level = matching->level;
 	*sums = (struct matching_sums){.site_count = 0};
-	if (level.has_gone_back)
+	/* Running numbers have no weights, and nothing of what is folded. */
+	if (level.has_gone_back || table->sample_bytes || matching->is_folded)
 		return false;
 	level_settle(&level);
 	*sums = (struct matching_sums){

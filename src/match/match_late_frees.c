@@ -45,6 +45,8 @@ void matching_settle_conflict(struct matching *matching, uint32_t older, uint32_
 		matching_eventless_end(matching, older, HEAP_END_GAP, gap_ns);
 		return;
 	}
+	if (to_ns > matching->processes[process].last_conflict_ns)
+		matching->processes[process].last_conflict_ns = to_ns;
 	uint32_t point = newer_row ? *matching_end_point(matching, older, row) : HEAP_NONE;
 	matching_allocation_end(matching, older,
 				&(struct row_end){to_ns, HEAP_NONE, HEAP_NONE, point, HEAP_END_CONFLICT});

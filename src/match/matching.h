@@ -70,6 +70,7 @@ struct matching_process {
 	bool has_ended;                  /* and everything live in it has ended, too */
 	bool is_end_known;               /* the increment before knew that the process is over */
 	const struct trace_gap **gaps;   /* the gaps that lost frees */
+	int64_t last_conflict_ns;        /* the latest time at which a block ended by a conflict; INT64_MIN: none */
 	uint32_t gap_count;
 };
 
@@ -103,7 +104,7 @@ struct history {
 
 /* The numbers of the trace's rows for which there is room. */
 struct known_rows {
-	uint32_t processes, threads, nodes, heaps;
+	uint32_t processes, threads, nodes, heaps, gaps;
 };
 
 /** A matching under way. */
@@ -144,7 +145,8 @@ struct matching {
 	int64_t next_lifecycle_ns; /* no process begins or ends before it */
 	int64_t until_ns;          /* later points are not matched yet */
 	bool is_by_points;         /* no run gets a block match */
-	bool has_objects;          /* there are heap objects */
+	bool has_objects;          /* a heap object was made: from then on blocks may change their heaps */
+	bool is_folded;            /* a part of the trace is in sums */
 	const struct trace_gap **gaps;
 	struct level level;
 	uint64_t done, told; /* points matched so far, and their number at the last call of progress */

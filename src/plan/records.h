@@ -76,6 +76,10 @@ static inline const uint64_t *records_threshold(const struct records *records)
 void records_sort(struct records *records);
 void records_end(struct records *records);
 
+/** Return whether the sums of the records hold (base/check.h); whether they are in order, none twice. */
+bool records_are_valid(const struct records *records);
+bool records_are_sorted(const struct records *records);
+
 /** All records of several threads, in order. */
 struct record_merge;
 

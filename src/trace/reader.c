@@ -222,6 +222,13 @@ static bool node_is_same(const void *a, const void *b)
 	return row->parent == later->parent && row->frame == later->frame;
 }
 
+static bool gap_is_same(const void *a, const void *b)
+{
+	const struct trace_gap *row = a, *later = b;
+	return row->process == later->process && row->from_ns == later->from_ns && row->to_ns == later->to_ns &&
+	       !memcmp(row->count, later->count, sizeof(row->count));
+}
+
 static bool block_is_same(const void *a, const void *b)
 {
 	const struct load_block *block = a, *later = b;
@@ -241,6 +248,7 @@ bool trace_continues(const struct trace *trace, const struct trace *later)
 	       CONTINUES(&trace->dictionary, &later->dictionary, threads, thread) &&
 	       CONTINUES(&trace->dictionary, &later->dictionary, entries, entry) &&
 	       CONTINUES(&trace->dictionary, &later->dictionary, heaps, heap) &&
+	       CONTINUES(&trace->dictionary, &later->dictionary, gaps, gap) &&
 	       CONTINUES(&trace->dictionary, &later->dictionary, nodes, node) && CONTINUES(load, more, blocks, block);
 #undef CONTINUES
 }

@@ -22,6 +22,7 @@
 #include "base/threads.h"
 #include "export/export.h"
 #include "match/match.h"
+#include "noticed.h"
 #include "query/peak.h"
 #include "scene.h"
 #include "trace/process_rows.h"
@@ -241,6 +242,7 @@ struct asking {
 	struct opened_trace *opened;
 	const struct question *question;
 	const bool *is_cancelled;
+	void (*inspect)(struct asking *asking); /* called when there is an answer; or NULL */
 	char *text;
 	int status;
 	/* its own */
@@ -257,6 +259,12 @@ static int answer_make(void *context, struct diag *diag)
 	asking->report = (struct report){
 		.diff = {.input = &asking->analysis.input, .runs = {1}}, .parts = &asking->part, .part_count = 1};
 	report_make(&asking->report, UINT32_MAX);
+	if (chosen == STAGE_NONE) {
+		assert_true(analysis_is_valid(&asking->analysis));
+		assert_true(report_is_valid(&asking->report));
+	}
+	if (asking->inspect)
+		asking->inspect(asking);
 	return 0;
 }
 
@@ -344,6 +352,46 @@ static void each_stage_can_be_cancelled(void **state)
 	}
 }
 
+static void fields_break(struct asking *asking)
+{
+	struct analysis *analysis = &asking->analysis;
+	struct action_source *source = analysis->sources;
+	struct report *report = &asking->report;
+	struct action_rows *rows = &asking->part.rows;
+	assert_noticed(analysis->source_count, 2, analysis_is_valid(analysis));
+	assert_noticed(analysis->input.source_count, 0, analysis_is_valid(analysis));
+	assert_noticed(analysis->opened[0], NULL, analysis_is_valid(analysis));
+	assert_noticed(analysis->opened[0]->references, 0, analysis_is_valid(analysis));
+	assert_noticed(source->table, NULL, analysis_is_valid(analysis));
+	assert_noticed(source->window, NULL, analysis_is_valid(analysis));
+	assert_noticed(source->trace, NULL, analysis_is_valid(analysis));
+	assert_noticed(report->diff.runs[DIFF_A], 2, report_is_valid(report));
+	assert_noticed(asking->part.sort, NULL, report_is_valid(report));
+	assert_noticed(asking->part.counts.unchanged, 1, report_is_valid(report));
+	assert_true(rows->shown > 2 && rows->shown == rows->count);
+	assert_noticed(rows->shown, rows->count + 1, report_is_valid(report));
+	assert_noticed(rows->count, rows->memory_count + 1, report_is_valid(report));
+	assert_noticed(rows->rows[1], rows->rows[0], report_is_valid(report));
+	assert_noticed(rows->rows[0], rows->rows[0] - rows->memory_count, report_is_valid(report));
+	assert_noticed(rows->rows[1]->rank, UINT64_MAX, report_is_valid(report));
+	assert_noticed(rows->rows[1]->figures, rows->rows[0]->figures, report_is_valid(report));
+	assert_noticed(rows->rows[1]->source, 1, report_is_valid(report));
+	assert_noticed(rows->rows[1]->text, NULL, report_is_valid(report));
+	assert_noticed(rows->rows[1]->parent, 0, report_is_valid(report));
+	assert_noticed(rows->rows[1]->depth, 1, report_is_valid(report));
+}
+
+static void wrong_fields_are_noticed(void **state)
+{
+	struct opened_trace *opened = open_trace();
+	struct asking asking = {.opened = opened, .question = &questions[0], .inspect = fields_break};
+	(void)state;
+	ask(&asking);
+	assert_int_equal(asking.status, 0);
+	free(asking.text);
+	opened_trace_release(opened);
+}
+
 static void waits_for_another_request_can_be_cancelled(void **state)
 {
 	struct opened_trace *opened = open_trace();
@@ -400,8 +448,8 @@ static void requests_run_at_once(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(each_stage_can_be_cancelled),
-					   cmocka_unit_test(waits_for_another_request_can_be_cancelled),
-					   cmocka_unit_test(requests_run_at_once)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_stage_can_be_cancelled), cmocka_unit_test(wrong_fields_are_noticed),
+		cmocka_unit_test(waits_for_another_request_can_be_cancelled), cmocka_unit_test(requests_run_at_once)};
 	return cmocka_run_group_tests(tests, begin, NULL);
 }

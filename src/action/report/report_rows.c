@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "action/report/row_lifetimes.h"
+#include "base/check.h"
 #include "base/memory.h"
 #include "base/sink.h"
 #include "query/lifetimes.h"
@@ -191,6 +192,7 @@ static size_t row_cells(const struct action_rows *rows, const struct source_cell
 			size_t *end)
 {
 	size_t at = (size_t)(row - rows->memory);
+	assert(at < rows->memory_count && own->starts[at] <= own->starts[at + 1]);
 	*end = own->starts[at + 1];
 	return own->starts[at];
 }
@@ -259,6 +261,7 @@ struct comparison {
 static uint64_t rank_of(const struct action_row *row, unsigned source_count, const struct action_choice *choice)
 {
 	uint64_t sum = 0;
+	assert(row->figures);
 	if (choice->rank)
 		return choice->rank(row, choice);
 	for (unsigned i = 0; i < source_count; i++)
@@ -456,8 +459,10 @@ void action_rows_make(struct action_rows *rows, struct action_input *input, cons
 	struct grouping grouping = {.input = input, .action = action};
 	struct comparison comparison = {input, action};
 	*rows = (struct action_rows){0};
+	assert(choice->rank || choice->sort || !action->groups);
 	if (!action->groups)
 		return;
+	assert(action->text && input->source_count > 0);
 	action_input_settle(input);
 	grouping.sources = memory_zeroed(input->source_count, sizeof(*grouping.sources));
 	rows_make(rows, &grouping);
@@ -480,6 +485,35 @@ void action_rows_make(struct action_rows *rows, struct action_input *input, cons
 		row_text(&comparison, rows->rows[i]);
 	heap_names_shorten(action_names(input));
 	grouping_fini(&grouping);
+	CHECK_VALID(action_rows_are_valid(rows, input->source_count));
+}
+
+static bool row_is_valid(const struct action_rows *rows, const struct action_row *row, unsigned source_count)
+{
+	size_t place = (size_t)(row - rows->memory);
+	return place < rows->memory_count && row->source < source_count &&
+	       row->figures == &rows->figures[place * source_count] &&
+	       (row->parent == HEAP_NONE
+			? !row->depth
+			: row->parent < rows->memory_count && rows->memory[row->parent].depth < row->depth);
+}
+
+bool action_rows_are_valid(const struct action_rows *rows, unsigned source_count)
+{
+	bool is_valid = rows->shown <= rows->count && rows->count <= rows->memory_count;
+	bool *is_there = memory_zeroed(rows->memory_count, sizeof(*is_there));
+	for (size_t i = 0; is_valid && i < rows->count; i++) {
+		const struct action_row *row = rows->rows[i];
+		is_valid = row_is_valid(rows, row, source_count) && (i >= rows->shown || row->text) &&
+			   !is_there[row - rows->memory] &&
+			   (i >= rows->shown || row->parent == HEAP_NONE || is_there[row->parent]) &&
+			   (!i || i >= rows->shown || row->depth || rows->rows[i - 1]->depth ||
+			    rows->rows[i - 1]->rank >= row->rank);
+		if (is_valid)
+			is_there[row - rows->memory] = true;
+	}
+	free(is_there);
+	return is_valid;
 }
 
 void action_rows_fini(struct action_rows *rows)
@@ -497,6 +531,7 @@ uint64_t action_row_id(const struct action_rows *rows, const struct action_row *
 {
 	struct sink path;
 	size_t size;
+	assert(row->text);
 	sink_to_memory(&path);
 	sink_text(&path, row->text);
 	for (uint32_t at = row->parent; at != HEAP_NONE; at = rows->memory[at].parent)
