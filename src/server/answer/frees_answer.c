@@ -54,7 +54,7 @@ static bool is_asked(const struct question *question, const struct heap_allocati
 	const struct heap_range range = question->has_range ? (struct heap_range){question->from_ns, question->to_ns}
 							    : (struct heap_range){INT64_MIN, INT64_MAX};
 	enum heap_class class = heap_class_of(block, range);
-	return class != HEAP_CLASS_NONE && (!question->classes || question->classes >> class & 1);
+	return class != HEAP_CLASS_NONE && (!question->classes || question->classes & HEAP_CLASS_BIT(class));
 }
 
 static void blocks_add(struct frees_answer *answer, const struct action_source *source, const bool *sites)

@@ -9,7 +9,7 @@
 #include "query/filter.h"
 
 /* A time of this length fits; a longer text is none. */
-enum { DIGITS_MAX = 19, CLASS_LENGTH = 4 };
+enum { DIGITS_MAX = 19 };
 
 /* The first bound of the whole run is -1. */
 static const char *time_read(const char *text, int64_t *time_ns)
@@ -53,15 +53,9 @@ static int intervals_set(struct question *question, const char *text, struct dia
 
 static int classes_set(struct question *question, const char *text, struct diag *why)
 {
-	question->classes = 0;
-	for (; *text; text += CLASS_LENGTH + (text[CLASS_LENGTH] == '+')) {
-		char name[CLASS_LENGTH + 1];
-		snprintf(name, sizeof(name), "%s", text);
-		enum heap_class class = heap_class_find(name);
-		if (class == HEAP_CLASS_NONE || (text[CLASS_LENGTH] && text[CLASS_LENGTH] != '+'))
-			return diag_fail(why, EINVAL, "classes are %s, with + between them", heap_class_names().data);
-		question->classes |= 1u << class;
-	}
+	question->classes = heap_class_set_parse(text);
+	if (*text && !question->classes)
+		return diag_fail(why, EINVAL, "classes are %s, with + between them", heap_class_names().data);
 	return 0;
 }
 

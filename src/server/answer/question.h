@@ -19,7 +19,7 @@ struct question {
 	unsigned intervals; /**< of cells; 0: the usual number */
 	int64_t bounds_ns[QUESTION_BOUNDS_MAX];
 	unsigned bound_count;
-	unsigned classes;   /**< bits 1 << enum heap_class; 0: all */
+	unsigned classes;   /**< bits HEAP_CLASS_BIT(class); 0: all */
 	const char *node;   /**< the outermost frames of stacks, with line feeds between them; NULL: all stacks */
 	const char *filter; /**< words of a filter; NULL: none */
 };
