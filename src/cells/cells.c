@@ -9,10 +9,11 @@
 #include "base/memory.h"
 #include "cells/cell_bytes.h"
 #include "cells/cell_below.h"
+#include "cells/cell_index.h"
+#include "cells/cell_peak.h"
 #include "cells/cell_resident.h"
 #include "cells/cell_sites.h"
 #include "query/folded.h"
-#include "query/peak.h"
 #include "trace/trace.h"
 
 enum { LUMPED_SHARE = 10 /* a part of what was made that may be lumped: one in so many */, TRIES = 4 };
@@ -40,19 +41,6 @@ static const bool *cancelled_by(const struct cells_making *making)
 
 /* ---- times ---- */
 
-/* The peak of the whole run, of all stacks. Of sums in place of blocks nobody knows what was live then: no bytes. */
-static struct heap_peak peak_find(const struct cells_source *source)
-{
-	const struct heap_table *table = source->table;
-	struct heap_range all = {0, table->duration_ns};
-	struct heap_peak peak;
-	int64_t from_ns;
-	bool is_folded;
-	if (!heap_folded_peak(&peak, table, source->filter, all, &from_ns, &is_folded))
-		heap_peaks(&peak, 1, table, source->filter, (struct heap_range){from_ns, all.to_ns});
-	return heap_is_folded(table) ? (struct heap_peak){0, 0} : peak;
-}
-
 static int bounds_make(struct cells_making *making, struct diag *diag)
 {
 	const struct cells_request *request = making->request;
@@ -65,7 +53,7 @@ static int bounds_make(struct cells_making *making, struct diag *diag)
 	if (from_ns >= to_ns)
 		return diag_fail(diag, EINVAL, "this range has no time of the trace");
 	memcpy(wanted, request->bounds, count * sizeof(*wanted));
-	struct heap_peak peak = peak_find(making->source);
+	struct heap_peak peak = cell_peak_find(making->source->table, making->source->filter);
 	if (peak.bytes)
 		wanted[count++] = peak.time_ns;
 	intervals = intervals < CELLS_INTERVALS_MAX ? intervals : CELLS_INTERVALS_MAX;
@@ -233,11 +221,29 @@ static void answer_write(struct cells_making *making, struct sink *out)
 	free(resident);
 }
 
-static int cells_find(struct cells_making *making, struct diag *diag)
+/* The whole run as it is usually asked for. */
+static bool is_usual(const struct cells_making *making)
+{
+	const struct cells_request *request = making->request;
+	bool is_usual_count = !request->interval_count || request->interval_count == CELLS_INTERVALS_USUAL;
+	return !request->has_range && is_usual_count && !request->bound_count && !making->sites &&
+	       cell_index_is_of(making->source->table, making->source->filter);
+}
+
+static int cells_take(struct cells_making *making, struct diag *diag)
 {
 	const struct cells_source *source = making->source;
-	int error = cell_sites_make(&making->base, source->table, source->filter, making->sites, CELLS_SCANNED_MAX,
-				    &making->peak, diag);
+	if (is_usual(making) && cell_index_read(&making->base, source->table, &making->peak))
+		return 0;
+	int error = bounds_make(making, diag);
+	return error ? error
+		     : cell_sites_make(&making->base, source->table, source->filter, making->sites, CELLS_SCANNED_MAX,
+				       &making->peak, diag);
+}
+
+static int cells_find(struct cells_making *making, struct diag *diag)
+{
+	int error = cells_take(making, diag);
 	if (error)
 		return error;
 	lumps_find(making);
@@ -265,7 +271,6 @@ int cells_write(struct sink *out, const struct cells_source *source, const struc
 	struct cells_making making = {.source = source, .request = request};
 	const struct heap_range all = {0, source->table->duration_ns};
 	int error = heap_folded_check(source->table, source->filter, all, HEAP_BY_NONE, diag);
-	error = error ? error : bounds_make(&making, diag);
 	if (!error)
 		stacks_name(&making);
 	if (!error && request->node && *request->node) {

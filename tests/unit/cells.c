@@ -8,17 +8,21 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/map.h"
 #include "base/memory.h"
+#include "cells/cell_index.h"
 #include "cells/cell_sites.h"
 #include "cells/cell_scan.h"
 #include "cells/cell_tree.h"
 #include "cells/cells.h"
+#include "match/match.h"
 #include "query/scan.h"
 #include "scene.h"
+#include "table/index_file.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
 
@@ -473,6 +477,81 @@ static void little_room_loses_stacks_first(void **state)
 	subject_fini(&subject);
 }
 
+/* What an index keeps is what a pass finds, also behind a file. */
+static void kept_cells_are_those_of_a_pass(void **state)
+{
+	static const char index_path[] = "cells.index";
+	static const char *const paths[] = {index_path};
+	(void)state;
+	for (unsigned i = 0; i < SCENES; i++) {
+		struct subject subject;
+		struct diag diag = {""};
+		struct cell_sites kept = {.lumped = NULL}, found = {.lumped = NULL};
+		uint32_t peak, same_peak;
+		subject_make(&subject);
+		heap_table_free(subject.table);
+		struct heap_build how = {.fd = heap_index_begin(".", &diag), .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
+		assert_int_equal(heap_table_build(&subject.table, subject.trace, &how, &diag), 0);
+		cells_keep(subject.table, NULL);
+		assert_int_equal(heap_index_write(subject.table, path, index_path, &diag), 0);
+		heap_table_free(subject.table);
+		assert_int_equal(heap_index_read(&subject.table, subject.trace, path, paths, 1), 0);
+		assert_true(cell_index_is_of(subject.table, &subject.filter));
+		assert_true(cell_index_read(&kept, subject.table, &peak));
+		assert_int_equal(kept.bounds.times[peak], subject.table->peak.time_ns);
+		cell_bounds_take(&found.bounds, kept.bounds.times, kept.bounds.count);
+		same_peak = peak;
+		assert_int_equal(
+			cell_sites_make(&found, subject.table, &subject.filter, NULL, UINT32_MAX, &same_peak, &diag),
+			0);
+		cell_set_sort(&found.found.set);
+		assert_int_equal(kept.found.set.count, found.found.set.count);
+		assert_memory_equal(kept.found.set.cells, found.found.set.cells,
+				    found.found.set.count * sizeof(struct cell));
+		uint32_t intervals = found.bounds.count - 1;
+		assert_true(intervals > CELLS_INTERVALS_USUAL / 2 && intervals <= CELLS_INTERVALS_USUAL + 1);
+		assert_memory_equal(kept.found.calls, found.found.calls, intervals * sizeof(uint64_t));
+		assert_memory_equal(kept.found.max_bytes, found.found.max_bytes, intervals * sizeof(uint64_t));
+		assert_memory_equal(kept.lumped, found.lumped, subject.table->site_count * sizeof(uint32_t));
+		cell_sites_fini(&kept);
+		cell_sites_fini(&found);
+		unlink(index_path);
+		subject_fini(&subject);
+	}
+}
+
+/* Whatever the bytes are, each number that is read is possible. */
+static void damaged_cells_are_refused(void **state)
+{
+	struct subject subject;
+	unsigned refused = 0;
+	(void)state;
+	subject_make(&subject);
+	cells_keep(subject.table, NULL);
+	struct heap_kept_cells *kept = &subject.table->kept_cells;
+	for (unsigned i = 0; i < 3000; i++) {
+		struct cell_sites sites = {.lumped = NULL};
+		uint32_t peak;
+		uint64_t at = any(2) ? any(kept->bytes) : any(kept->bytes < 1000 ? kept->bytes : 1000),
+			 bytes = kept->bytes;
+		uint8_t was = kept->data[at];
+		kept->data[at] = (uint8_t)any(256);
+		kept->bytes = any(8) ? bytes : at;
+		bool is_read = cell_index_read(&sites, subject.table, &peak);
+		for (uint32_t k = 0; is_read && k < sites.found.set.count; k++) {
+			const struct cell_keys keys = cell_keys_of(&sites.found.set.cells[k]);
+			assert_true(keys.node < subject.table->site_count && keys.end <= sites.bounds.count);
+		}
+		refused += !is_read;
+		kept->data[at] = was;
+		kept->bytes = bytes;
+		cell_sites_fini(&sites);
+	}
+	assert_true(refused > 1000);
+	assert_true(*subject.table->is_damaged);
+	subject_fini(&subject);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -481,6 +560,8 @@ int main(void)
 		cmocka_unit_test(classes_of_lifetimes_are_two_a_power),
 		cmocka_unit_test(lumping_loses_the_path_only),
 		cmocka_unit_test(little_room_loses_stacks_first),
+		cmocka_unit_test(kept_cells_are_those_of_a_pass),
+		cmocka_unit_test(damaged_cells_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
