@@ -69,3 +69,16 @@ bool dx_elements(struct dx_query *query, const struct dx_value *value, struct dx
 	assert(sequence->kind != DX_SEQUENCE || sequence->sequence);
 	return sequence->kind == DX_SEQUENCE;
 }
+
+void dx_ahead_pass(struct dx_query *query, struct dx_ahead *ahead)
+{
+	ahead->query = query;
+	ahead->next++;
+	query->ahead = ahead;
+}
+
+void dx_ahead_end(struct dx_ahead *ahead)
+{
+	if (ahead->query && ahead->query->ahead == ahead)
+		ahead->query->ahead = NULL;
+}

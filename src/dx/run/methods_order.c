@@ -36,9 +36,10 @@ struct order_state {
 	struct order *order;
 	struct dx_list *elements, *keys; /* `key_count` keys for each element */
 	uint32_t *numbers, *scratch;     /* of elements, in order */
-	uint32_t count, next;
-	size_t used_before;  /* of the budget */
-	bool is_unspillable; /* an element refers to what cannot be written */
+	uint32_t count;
+	struct dx_ahead ahead; /* of those in memory */
+	size_t used_before;    /* of the budget */
+	bool is_unspillable;   /* an element refers to what cannot be written */
 	struct dx_spill spill;
 	struct run_head *heads;
 	struct dx_element *head_keys;
@@ -318,22 +319,34 @@ static void order_make(struct dx_query *query, struct dx_iterator *iterator)
 		merge_begin(query, iterator);
 }
 
+static bool ahead_get(struct dx_query *query, const struct dx_ahead *ahead, uint32_t i, struct dx_value *value)
+{
+	const struct order_state *state = ahead->context;
+	(void)query;
+	*value = dx_list_elements(state->elements)[state->numbers[i]].value;
+	return true;
+}
+
 static bool order_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
 {
 	struct order_state *state = iterator->state;
-	if (!state->is_made)
+	if (!state->is_made) {
 		order_make(query, iterator);
+		state->ahead = (struct dx_ahead){.get = ahead_get, .context = state, .count = state->count};
+	}
 	if (state->heads)
 		return merge_next(query, iterator, element);
-	if (query->is_stopped || state->next == state->count)
+	if (query->is_stopped || state->ahead.next == state->count)
 		return false;
-	*element = dx_list_elements(state->elements)[state->numbers[state->next++]];
+	*element = dx_list_elements(state->elements)[state->numbers[state->ahead.next]];
+	dx_ahead_pass(query, &state->ahead);
 	return true;
 }
 
 static void order_close(void *context)
 {
 	struct order_state *state = context;
+	dx_ahead_end(&state->ahead);
 	for (uint32_t i = 0; i < state->head_count; i++) {
 		dx_spill_close(&state->heads[i].cursor);
 		dx_arena_fini(&state->heads[i].arena);
