@@ -285,22 +285,10 @@ static int matching_reserve(struct matching *matching, struct diag *diag)
 	return 0;
 }
 
-/* Refuse a trace that cannot be matched while it grows. For such a trace, rows would have to be remembered from the
-   beginning, or facts come long after their time. */
+/* Refuse a trace with forks: rows would have to be remembered from the beginning. */
 static int matching_check_growth(const struct matching *matching, struct diag *diag)
 {
-	const struct trace_dictionary *dictionary = matching->table->dictionary;
-	const struct {
-		bool is_there;
-		const char *what;
-	} reasons[] = {
-		{matching->start_count > 0, "a process was forked"},
-		{trace_has_annotations(dictionary), "a program uses annotated heaps"},
-	};
-	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
-		if (reasons[i].is_there)
-			return diag_fail(diag, ESTALE, "%s", reasons[i].what);
-	return 0;
+	return matching->start_count ? diag_fail(diag, ESTALE, "a process was forked") : 0;
 }
 
 /* Read the facts that hold for all points from the first one on. */
