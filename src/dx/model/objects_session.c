@@ -13,29 +13,10 @@
 
 /* ---- the session ---- */
 
-static void get_processes(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)object;
-	*value = dx_ids(query, &dx_process_class, query->session->dictionary->process_count, TRACE_NONE, false);
-}
-
-static void get_id(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query, (void)object;
-	*value = dx_number(0);
-}
-
-static void get_ttd(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query, (void)object;
-	*value = dx_object(&dx_session_ttd_class, NULL);
-}
-
-static void get_host(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)object;
-	*value = dx_text(query->session->dictionary->host);
-}
+DX_GETTER(get_processes, dx_ids(query, &dx_process_class, query->session->dictionary->process_count, TRACE_NONE, false))
+DX_GETTER(get_id, dx_number(0))
+DX_GETTER(get_ttd, dx_object(&dx_session_ttd_class, NULL))
+DX_GETTER(get_host, dx_text(query->session->dictionary->host))
 
 static const struct dx_member session_members[] = {
 	{"Id", DX_NUMBER, 0, get_id, NULL, "always 0x0"},
@@ -49,29 +30,10 @@ const struct dx_class dx_session_class = {.name = "Session", .help = "the trace"
 
 /* ---- TTD ---- */
 
-static void get_data(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query, (void)object;
-	*value = dx_object(&dx_data_class, NULL);
-}
-
-static void get_utility(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query, (void)object;
-	*value = dx_object(&dx_utility_class, NULL);
-}
-
-static void get_lifetime(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)object;
-	*value = dx_position_range(query, dx_position(0, 0), dx_position(INT64_MAX, 0));
-}
-
-static void get_default(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)object;
-	*value = dx_position_current(query, TRACE_NONE);
-}
+DX_GETTER(get_data, dx_object(&dx_data_class, NULL))
+DX_GETTER(get_utility, dx_object(&dx_utility_class, NULL))
+DX_GETTER(get_lifetime, dx_position_range(query, dx_position(0, 0), dx_position(INT64_MAX, 0)))
+DX_GETTER(get_default, dx_position_current(query, TRACE_NONE))
 
 static const struct dx_member session_ttd_members[] = {
 	{"Data", DX_OBJECT, 0, get_data, &dx_data_class, "collections of what was recorded"},
@@ -95,17 +57,8 @@ const struct dx_class dx_utility_class = {
 
 /* ---- Debugger ---- */
 
-static void get_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query, (void)object;
-	*value = dx_object(&dx_state_class, NULL);
-}
-
-static void get_variables(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query, (void)object;
-	*value = dx_object(&dx_variables_class, NULL);
-}
+DX_GETTER(get_state, dx_object(&dx_state_class, NULL))
+DX_GETTER(get_variables, dx_object(&dx_variables_class, NULL))
 
 /* The only session, as a collection. */
 static void get_sessions(struct dx_query *query, const struct dx_value *object, struct dx_value *value)

@@ -250,17 +250,8 @@ static void get_stack(struct dx_query *query, const struct dx_value *object, str
 	free(text);
 }
 
-static void get_count(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_signed(((const struct dx_stack_row *)object->data)->count);
-}
-
-static void get_bytes(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_signed(((const struct dx_stack_row *)object->data)->bytes);
-}
+DX_GETTER(get_count, dx_signed(((const struct dx_stack_row *)object->data)->count))
+DX_GETTER(get_bytes, dx_signed(((const struct dx_stack_row *)object->data)->bytes))
 
 static const struct dx_member stack_members[] = {
 	{"Count", DX_NUMBER, 0, get_count, NULL, "blocks; of Growth: more blocks, below zero if less"},
