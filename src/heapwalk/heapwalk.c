@@ -31,6 +31,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/order.h"
 #include "heapwalk/chunk_chains.h"
 #include "heapwalk/mapped_chunks.h"
 #include "heapwalk/thread_caches.h"
@@ -237,11 +238,7 @@ static bool main_walk(struct heap_reading *reading, const struct walked_arena *a
 							       arena->parts[0].end, arena->heap});
 }
 
-static int block_compare(const void *a, const void *b)
-{
-	const struct heapwalk_block *left = a, *right = b;
-	return (left->address > right->address) - (left->address < right->address);
-}
+COMPARE_BY(block_compare, struct heapwalk_block, address)
 
 /* Walk an arena; what is found is its own then. */
 static bool arena_walk(struct heap_reading *reading, struct walked_arena *arena)

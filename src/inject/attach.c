@@ -16,6 +16,7 @@
  * was there may have been replaced twice.
  */
 #include "arch/registers.h"
+#include "base/order.h"
 #include "inject/inject.h"
 #include "inject/program.h"
 
@@ -43,11 +44,7 @@
 
 enum { ATTEMPTS = 20, ATTEMPTS_TO_READ_IMAGES = 3, WAIT_FIRST_NS = 2000000, WAIT_LONGEST_NS = 50000000 };
 
-static int jump_compare(const void *a, const void *b)
-{
-	const struct inject_jump *left = a, *right = b;
-	return (left->address > right->address) - (left->address < right->address);
-}
+COMPARE_BY(jump_compare, struct inject_jump, address)
 
 /* Move the threads whose program counter is in a patch. Return false if one cannot be moved now. */
 static bool crowd_move(struct crowd *crowd, struct stacks *stacks)
@@ -226,10 +223,8 @@ static void exclusive_end(void *cookie)
 static int place_map(struct remote *remote, void *cookie)
 {
 	const struct placing *placing = cookie;
-	struct exclusive_crowd cookie_alone = {.crowd = placing->crowd,
-					       .inject = placing->inject,
-					       .caller = remote->pid,
-					       .pause = placing->pause};
+	struct exclusive_crowd cookie_alone = {
+		.crowd = placing->crowd, .inject = placing->inject, .caller = remote->pid, .pause = placing->pause};
 	const struct inject_exclusive exclusive = {exclusive_begin, exclusive_end, &cookie_alone};
 	return inject_map(placing->inject, remote, placing->crowd->pid, proc_stack_start(placing->crowd->pid),
 			  placing->region_path, &exclusive, placing->diag);
@@ -343,8 +338,7 @@ static void walk_prepare(struct heapwalk *walk, const struct crowd *crowd, const
 			walk->end = image->end;
 			walk->file = image->file;
 		} else if (image->has_other) {
-			const char *path = region_file(inject->region, image->file)->path,
-				   *slash = strrchr(path, '/');
+			const char *path = region_file(inject->region, image->file)->path, *slash = strrchr(path, '/');
 			snprintf(walk->other, sizeof(walk->other), "%.*s", (int)sizeof(walk->other) - 1,
 				 slash ? slash + 1 : path);
 		}

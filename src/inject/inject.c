@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "arch/registers.h"
+#include "base/order.h"
 #include "inject/images.h"
 #include "inject/mapping.h"
 #include "inject/program.h"
@@ -38,11 +39,7 @@ uint32_t inject_process_index(const struct inject *inject, pid_t pid)
 	return is_read && noted ? noted - 1 : UINT32_MAX;
 }
 
-static int span_compare(const void *a, const void *b)
-{
-	const struct inject_span *left = a, *right = b;
-	return (left->low > right->low) - (left->low < right->low);
-}
+COMPARE_BY(span_compare, struct inject_span, low)
 
 /* The recorder links its pools in the target's memory, so nothing in them is believed. */
 static uint32_t pools_span(const struct inject *inject, pid_t pid, struct inject_span *spans)

@@ -13,6 +13,7 @@
 
 #include "base/cancel.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "query/scan.h"
 #include "table/weight.h"
 
@@ -193,11 +194,7 @@ static bool is_candidate(const struct search *search, uint32_t slice)
 	       search->live_bytes[slice] + at->began_bytes >= search->known_bytes[slice / search->per_part];
 }
 
-static int change_compare(const void *a, const void *b)
-{
-	const struct level_change *left = a, *right = b;
-	return (left->time_ns > right->time_ns) - (left->time_ns < right->time_ns);
-}
+COMPARE_BY(change_compare, struct level_change, time_ns)
 
 static void slice_search(struct search *search, uint32_t slice, struct level_change *changes, size_t count)
 {
