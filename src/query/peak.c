@@ -121,38 +121,34 @@ static inline __attribute__((always_inline)) void row_collect(struct pass *pass,
 
 static void rows_sum_sample(struct pass *pass, const struct heap_rows *rows)
 {
-	for
-		heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			row_sum(pass, &row, heap_weigh(pass->table, &row).bytes, rows->first / PACK_ROWS);
-		}
+	heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_sum(pass, &row, heap_weigh(pass->table, &row).bytes, rows->first / PACK_ROWS);
+	}
 }
 
 static void rows_sum_all(struct pass *pass, const struct heap_rows *rows)
 {
-	for
-		heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			row_sum(pass, &row, row.size_bytes, rows->first / PACK_ROWS);
-		}
+	heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_sum(pass, &row, row.size_bytes, rows->first / PACK_ROWS);
+	}
 }
 
 static void rows_collect_sample(struct pass *pass, const struct heap_rows *rows)
 {
-	for
-		heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			row_collect(pass, &row, heap_weigh(pass->table, &row).bytes);
-		}
+	heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_collect(pass, &row, heap_weigh(pass->table, &row).bytes);
+	}
 }
 
 static void rows_collect_all(struct pass *pass, const struct heap_rows *rows)
 {
-	for
-		heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			row_collect(pass, &row, row.size_bytes);
-		}
+	heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_collect(pass, &row, row.size_bytes);
+	}
 }
 
 /* The weight of a sample's block needs the whole row; the columns are enough if a block stands for itself. */

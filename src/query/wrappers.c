@@ -209,9 +209,8 @@ static uint64_t *site_calls(const struct wrapper_source *source)
 		plan.filter = &filter;
 		heap_scan_begin(&scan, table, &plan, NULL);
 		while ((rows = heap_scan_next(&scan)))
-			for
-				heap_rows_each (rows, i)
-					calls[heap_rows_get(rows, i).site]++;
+			heap_rows_each (rows, i)
+				calls[heap_rows_get(rows, i).site]++;
 		heap_scan_end(&scan);
 		heap_filter_fini(&filter);
 	}
