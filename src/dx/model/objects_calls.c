@@ -221,10 +221,7 @@ static void calls_open(struct dx_query *query, struct dx_iterator *iterator)
 static bool calls_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
 {
 	struct calls_state *state = iterator->state;
-	for (;;) {
-		struct dx_mark mark = dx_mark(query->arena);
-		if (!dx_next(query, iterator->source, element))
-			return false;
+	dx_each (query, iterator->source, element) {
 		if (element->value.kind == DX_ERROR)
 			return true;
 		const struct dx_event *event = element->value.data;
@@ -232,8 +229,8 @@ static bool calls_next(struct dx_query *query, struct dx_iterator *iterator, str
 			*element = (struct dx_element){dx_object(&dx_call_class, event), dx_number(state->passed++)};
 			return true;
 		}
-		dx_release(query->arena, mark);
 	}
+	return false;
 }
 
 static const struct dx_operator calls_operator = {
