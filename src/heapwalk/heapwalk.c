@@ -430,9 +430,7 @@ static void glibc_walk(struct heapwalk *walk, const struct region *region)
 
 static bool thread_file(const struct heapwalk *walk, pid_t tid, const char *name, char *text, size_t size)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)walk->pid, (int)tid, name);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(proc_path(walk->pid, "task/%d/%s", (int)tid, name).text, O_RDONLY | O_CLOEXEC);
 	ssize_t length = fd >= 0 ? read(fd, text, size - 1) : -1;
 	if (fd >= 0)
 		close(fd);

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "image/image_files.h"
 #include "os/monotonic.h"
+#include "os/proc.h"
 #include "session/directory/fields.h"
 #include "session/tracer/image_start.h"
 
@@ -143,9 +144,8 @@ void image_status_add_unwatched(struct image_status *status, const struct image_
 
 bool image_status_is_kept(const struct image_status *status)
 {
-	char path[64], name[32] = "";
-	snprintf(path, sizeof(path), "/proc/%d/comm", status->keeper);
-	FILE *file = status->keeper ? fopen(path, "re") : NULL;
+	char name[32] = "";
+	FILE *file = status->keeper ? fopen(proc_path(status->keeper, "comm").text, "re") : NULL;
 	if (!file)
 		return false;
 	bool is_there = fgets(name, sizeof(name), file) && !strcmp(name, "xheap-keeper\n");

@@ -113,10 +113,8 @@ struct freed {
 
 static void free_children(pid_t pid, int depth, struct freed *freed)
 {
-	char path[64];
 	int child;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
-	FILE *file = depth < FAMILY_DEPTH ? fopen(path, "re") : NULL;
+	FILE *file = depth < FAMILY_DEPTH ? fopen(proc_path(pid, "task/%d/children", (int)pid).text, "re") : NULL;
 	if (!file)
 		return;
 	bool is_waiting = proc_state(pid) == 'D';

@@ -208,11 +208,10 @@ static void line_take(struct reading_mappings *reading, const char *line)
 /* Read all lines. The kernel gives whole lines, and not all at once. */
 static int lines_read(struct reading_mappings *reading)
 {
-	char path[64], *text = malloc(LINES_BYTES + LINE_MAX + 1);
+	char *text = malloc(LINES_BYTES + LINE_MAX + 1);
 	size_t kept = 0;
 	ssize_t size = -1;
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)reading->question->pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC), error = fd < 0 ? -errno : text ? 0 : -ENOMEM;
+	int fd = proc_open(reading->question->pid, "maps", O_RDONLY), error = fd < 0 ? -errno : text ? 0 : -ENOMEM;
 	while (!error && (size = read(fd, text + kept, LINES_BYTES)) > 0) {
 		char *line = text, *end;
 		text[kept + (size_t)size] = 0;
