@@ -56,6 +56,7 @@
 #include "base/check.h"
 #include "base/memory.h"
 #include "match/match_heaps.h"
+#include "base/order.h"
 #include "match/match_late_frees.h"
 #include "match/match_points.h"
 #include "match/match_rows.h"
@@ -76,13 +77,7 @@ enum { PROGRESS_POINTS = 1 << 18 };
 
 /* ---- setting up ---- */
 
-static int lifecycle_event_compare(const void *a, const void *b)
-{
-	const struct lifecycle_event *left = a, *right = b;
-	if (left->time_ns != right->time_ns)
-		return left->time_ns < right->time_ns ? -1 : 1;
-	return (left->process > right->process) - (left->process < right->process);
-}
+COMPARE_BY_TWO(lifecycle_event_compare, struct lifecycle_event, time_ns, process)
 
 static bool gap_lost_frees(const struct trace_gap *gap)
 {

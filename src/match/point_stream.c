@@ -23,6 +23,7 @@
 
 #include "base/events.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "base/worker_pool.h"
 #include "match/block_match.h"
 #include "trace/reader.h"
@@ -260,11 +261,7 @@ struct bounds {
 	uint32_t block, thread;
 };
 
-static int bounds_compare(const void *a, const void *b)
-{
-	const struct bounds *left = a, *right = b;
-	return (left->first_ns > right->first_ns) - (left->first_ns < right->first_ns);
-}
+COMPARE_BY(bounds_compare, struct bounds, first_ns)
 
 /* Return whether blocks of other threads before it, by their first times, end before it begins. */
 static void isolated_from_before(bool *is_isolated, const struct bounds *bounds, uint32_t count)

@@ -157,24 +157,23 @@ static void heaps_extend(struct action_input *input, struct action_source *sourc
 	plan.columns = PACK_ALL | PACK_DETAILS;
 	heap_scan_begin(&scan, source->table, &plan, NULL);
 	while ((part = heap_scan_next(&scan)))
-		for
-			heap_rows_each (part, i) {
-				struct heap_cell cell;
-				const struct heap_allocation own = heap_rows_get(part, i), *allocation = &own;
-				if (!heap_window_has(window, allocation))
-					continue;
-				heap_window_cell(window, source->table, allocation, &cell);
-				uint32_t row = action_rows_find(rows, input, source, group_of(input, source, cell.site),
-								cell.by);
-				if (row == HEAP_NONE)
-					continue;
-				heap_extents_add(&all, row, allocation, &part->details[i]);
-				if (!heap_window_is_outstanding(window, allocation))
-					continue;
-				heap_extents_add(&outstanding, row, allocation, &part->details[i]);
-				rows->memory[row].figures[number].extra[EXTRA_USABLE] +=
-					allocation->size_bytes + heap_slack(&part->details[i]);
-			}
+		heap_rows_each (part, i) {
+			struct heap_cell cell;
+			const struct heap_allocation own = heap_rows_get(part, i), *allocation = &own;
+			if (!heap_window_has(window, allocation))
+				continue;
+			heap_window_cell(window, source->table, allocation, &cell);
+			uint32_t row =
+				action_rows_find(rows, input, source, group_of(input, source, cell.site), cell.by);
+			if (row == HEAP_NONE)
+				continue;
+			heap_extents_add(&all, row, allocation, &part->details[i]);
+			if (!heap_window_is_outstanding(window, allocation))
+				continue;
+			heap_extents_add(&outstanding, row, allocation, &part->details[i]);
+			rows->memory[row].figures[number].extra[EXTRA_USABLE] +=
+				allocation->size_bytes + heap_slack(&part->details[i]);
+		}
 	heap_scan_end(&scan);
 	heap_extents_sum(&all, bytes, (uint32_t)rows->memory_count);
 	heap_extents_sum(&outstanding, &bytes[rows->memory_count], (uint32_t)rows->memory_count);

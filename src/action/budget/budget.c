@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "base/memory.h"
+#include "base/order.h"
 #include "base/text.h"
 
 enum { BUDGET_BYTES_MAX = 1 << 24, READ_BYTES = 1 << 16 };
@@ -272,18 +273,12 @@ static int take_selector(struct budget_reading *reading, int selector)
 	return 0;
 }
 
-static int compare_words(const void *a, const void *b)
-{
-	const uint32_t *one = a, *other = b;
-	return (*one > *other) - (*one < *other);
-}
-
 /* Sort a list and leave out what is there twice. */
 static void list_settle(uint32_t *items, size_t *count)
 {
 	size_t kept = 0;
 	if (*count)
-		qsort(items, *count, sizeof(*items), compare_words);
+		qsort(items, *count, sizeof(*items), compare_u32);
 	for (size_t i = 0; i < *count; i++)
 		if (!kept || items[kept - 1] != items[i])
 			items[kept++] = items[i];

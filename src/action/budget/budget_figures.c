@@ -8,6 +8,7 @@
 
 #include "action/budget/budget_peaks.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "query/folded.h"
 #include "trace/process_rows.h"
@@ -171,12 +172,6 @@ void budget_figures_filter(struct heap_filter *filter, const struct budget_figur
 
 /* ---- groups ---- */
 
-static int compare_numbers(const void *a, const void *b)
-{
-	const uint32_t *one = a, *other = b;
-	return (*one > *other) - (*one < *other);
-}
-
 /* Number the threads by the selections of some threads that they pass, or may pass. Class 0 passes none of these. */
 static void threads_classify(struct budget_figures *figures)
 {
@@ -211,9 +206,9 @@ static enum passing_thread class_passes(const struct budget_figures *figures, ui
 		return PASSES;
 	if (!count)
 		return PASSES_NOT;
-	if (bsearch(&keys[0], item->data, count, sizeof(*keys), compare_numbers))
+	if (bsearch(&keys[0], item->data, count, sizeof(*keys), compare_u32))
 		return PASSES;
-	return bsearch(&keys[1], item->data, count, sizeof(*keys), compare_numbers) ? MAY_PASS : PASSES_NOT;
+	return bsearch(&keys[1], item->data, count, sizeof(*keys), compare_u32) ? MAY_PASS : PASSES_NOT;
 }
 
 /* Add the selections of a list that some threads pass. */

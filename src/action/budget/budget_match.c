@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "base/order.h"
 #include "query/plain_name.h"
 
 /* Numbers by key, each with any number of them. */
@@ -218,18 +219,12 @@ static struct budget_list numbers_of(const struct intern *intern, uint32_t numbe
 				    (uint32_t)(item->size / sizeof(uint32_t))};
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-	const uint32_t *one = a, *other = b;
-	return (*one > *other) - (*one < *other);
-}
-
 /* The numbers of a bucket, sorted and each once, as one number. */
 static uint32_t bucket_intern(struct intern *intern, struct bucket *bucket)
 {
 	size_t kept = 0;
 	if (bucket->count)
-		qsort(bucket->items, bucket->count, sizeof(*bucket->items), compare_numbers);
+		qsort(bucket->items, bucket->count, sizeof(*bucket->items), compare_u32);
 	for (size_t i = 0; i < bucket->count; i++)
 		if (!kept || bucket->items[kept - 1] != bucket->items[i])
 			bucket->items[kept++] = bucket->items[i];
@@ -475,11 +470,6 @@ static void last_parts_make(struct budget_match *match, const struct heap_names 
 				bucket_add(&match->last_parts[words.items[i]], name);
 	}
 	free(is_seen);
-}
-
-static int compare_texts(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 const char **budget_match_last_parts(struct budget_match *match, const struct heap_names *names, uint32_t word,

@@ -9,6 +9,7 @@
 #include "action/report/row_lifetimes.h"
 #include "base/check.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "base/sort.h"
 #include "base/sink.h"
 #include "query/lifetimes.h"
@@ -138,11 +139,7 @@ struct source_view {
 	struct source_cells *own;
 };
 
-static int folded_compare(const void *a, const void *b)
-{
-	const struct heap_folded *left = a, *right = b;
-	return left->cell < right->cell ? -1 : left->cell > right->cell;
-}
+COMPARE_BY(folded_compare, struct heap_folded, cell)
 
 static void rows_lifetimes_folded(struct action_rows *rows, const struct source_view *view, const uint32_t *list_of,
 				  const struct heap_lifetimes *lifetimes)
@@ -167,17 +164,11 @@ static void rows_lifetimes_folded(struct action_rows *rows, const struct source_
 	free(sums);
 }
 
-static int number_compare(const void *a, const void *b)
-{
-	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-	return (left > right) - (left < right);
-}
-
 static uint32_t count_distinct(uint32_t *values, size_t count)
 {
 	uint32_t distinct = 0;
 	if (count)
-		qsort(values, count, sizeof(*values), number_compare);
+		qsort(values, count, sizeof(*values), compare_u32);
 	for (size_t i = 0; i < count; i++)
 		distinct += !i || values[i] != values[i - 1];
 	return distinct;

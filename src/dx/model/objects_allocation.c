@@ -112,17 +112,10 @@ static void get_free_stack(struct dx_query *query, const struct dx_value *object
 		*value = dx_text(dx_stack_text(query, site->stack, site->entry));
 }
 
-static void get_previous(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (block_of(object)->details.previous != HEAP_NONE)
-		*value = dx_block_at(query, block_of(object)->details.previous);
-}
-
-static void get_weight(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (query->session->table && query->session->table->sample_bytes)
-		*value = dx_number(heap_weigh(query->session->table, &block_of(object)->row).count);
-}
+DX_GETTER_IF(get_previous, block_of(object)->details.previous != HEAP_NONE,
+	     dx_block_at(query, block_of(object)->details.previous))
+DX_GETTER_IF(get_weight, query->session->table && query->session->table->sample_bytes,
+	     dx_number(heap_weigh(query->session->table, &block_of(object)->row).count))
 
 #define FLAG(word, flag) \
 	static void get_##word(struct dx_query *query, const struct dx_value *object, struct dx_value *value) \
@@ -136,24 +129,9 @@ FLAG(is_temporary, HEAP_TEMPORARY)
 FLAG(is_nested, HEAP_NESTED)
 FLAG(is_earlier_flag, HEAP_EARLIER)
 
-static void get_outstanding(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	if (!is_copy(object))
-		*value = dx_bool(!heap_end_is_given_back(block_of(object)->row.end));
-}
-
-static void get_inherited(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	(void)query;
-	*value = dx_bool(is_copy(object));
-}
-
-static void get_inherited_by(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	if (is_copy(object))
-		*value = dx_id_object(query, &dx_process_class, block_of(object)->owner);
-}
+DX_GETTER_IF(get_outstanding, !is_copy(object), dx_bool(!heap_end_is_given_back(block_of(object)->row.end)))
+DX_GETTER(get_inherited, dx_bool(is_copy(object)))
+DX_GETTER_IF(get_inherited_by, is_copy(object), dx_id_object(query, &dx_process_class, block_of(object)->owner))
 
 /* The end of a copy is not known. */
 static bool is_of_end(int column)

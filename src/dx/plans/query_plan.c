@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/order.h"
 #include "dx/core/methods.h"
 #include "dx/model/event_sequence.h"
 #include "dx/model/objects_allocation.h"
@@ -195,11 +196,7 @@ struct wanted_row {
 	uint32_t place;
 };
 
-static int wanted_order(const void *one, const void *other)
-{
-	const struct wanted_row *a = one, *b = other;
-	return (a->id > b->id) - (a->id < b->id);
-}
+COMPARE_BY(wanted_order, struct wanted_row, id)
 
 /* The objects, read in the order of their numbers and put to their places. */
 static void objects_read(struct dx_query *query, struct planned *planned, struct dx_iterator *iterator,

@@ -187,10 +187,7 @@ static void order_collect(struct dx_query *query, const struct dx_iterator *iter
 	struct order_state *state = iterator->state;
 	const struct order *order = state->order;
 	struct dx_element element;
-	for (;;) {
-		struct dx_mark mark = dx_mark(query->arena);
-		if (!dx_next(query, source, &element))
-			break;
+	dx_each_kept (query, source, &element, iterator) {
 		if (is_time_to_spill(query, state))
 			run_spill(query, iterator);
 		dx_list_add(state->elements, &element);
@@ -201,8 +198,6 @@ static void order_collect(struct dx_query *query, const struct dx_iterator *iter
 			dx_list_add(state->keys, &key);
 			state->is_unspillable |= !dx_spill_takes(&key.value);
 		}
-		dx_release(query->arena, mark);
-		dx_step_kept(query, iterator);
 	}
 }
 
@@ -413,10 +408,7 @@ static void group_make(struct dx_query *query, struct dx_iterator *iterator)
 		     sequence->argument_count > 1 ? &sequence->arguments[1] : NULL);
 	state->elements = dx_list_new(query, iterator->home);
 	state->is_made = true;
-	for (;;) {
-		struct dx_mark mark = dx_mark(query->arena);
-		if (!dx_next(query, iterator->source, &element))
-			break;
+	dx_each_kept (query, iterator->source, &element, iterator) {
 		struct dx_value key = element.value.kind == DX_ERROR
 					      ? element.value
 					      : dx_call(query, &sequence->arguments[0], &element.value);
@@ -424,8 +416,6 @@ static void group_make(struct dx_query *query, struct dx_iterator *iterator)
 		memory_grow(groups, count, capacity);
 		groups[count] = dx_keys_add(&state->keys, &key);
 		dx_list_add(state->elements, &element);
-		dx_release(query->arena, mark);
-		dx_step_kept(query, iterator);
 	}
 	if (!query->is_stopped)
 		elements_sort(iterator, state, groups);
@@ -455,21 +445,16 @@ static void group_close(void *context)
 const struct dx_operator dx_group_operator = {
 	.name = "GroupBy", .state_bytes = sizeof(struct group_state), .next = group_next, .close = group_close};
 
-#define LAZY(name, arguments, result, operation, shown, help) \
-	{ \
-		name, DX_OF_SEQUENCE, NULL, arguments, result, DX_SEQUENCE, NULL, operation, NULL, shown, help \
-	}
-
 const struct dx_method dx_methods_of_order[] = {
-	LAZY("OrderBy", "f?g", DX_RESULT_SAME, &dx_order_operator, "x => key [, (a, b) => order]",
-	     "the elements in the order of their keys; equal keys keep their order"),
-	LAZY("OrderByDescending", "f?g", DX_RESULT_SAME, &dx_order_descending_operator, "x => key [, (a, b) => order]",
-	     "the same, the greatest key first"),
-	LAZY("ThenBy", "f?g", DX_RESULT_SAME, &dx_then_operator, "x => key [, (a, b) => order]",
-	     "behind OrderBy: the order of elements whose keys are equal (not in the documents)"),
-	LAZY("ThenByDescending", "f?g", DX_RESULT_SAME, &dx_then_descending_operator, "x => key [, (a, b) => order]",
-	     "the same, the greatest key first (not in the documents)"),
-	LAZY("GroupBy", "f?g", DX_RESULT_GROUPS, &dx_group_operator, "x => key [, (a, b) => order]",
-	     "collections of elements with equal keys; a group's index is its key"),
+	DX_LAZY("OrderBy", "f?g", DX_RESULT_SAME, &dx_order_operator, "x => key [, (a, b) => order]",
+		"the elements in the order of their keys; equal keys keep their order"),
+	DX_LAZY("OrderByDescending", "f?g", DX_RESULT_SAME, &dx_order_descending_operator,
+		"x => key [, (a, b) => order]", "the same, the greatest key first"),
+	DX_LAZY("ThenBy", "f?g", DX_RESULT_SAME, &dx_then_operator, "x => key [, (a, b) => order]",
+		"behind OrderBy: the order of elements whose keys are equal (not in the documents)"),
+	DX_LAZY("ThenByDescending", "f?g", DX_RESULT_SAME, &dx_then_descending_operator, "x => key [, (a, b) => order]",
+		"the same, the greatest key first (not in the documents)"),
+	DX_LAZY("GroupBy", "f?g", DX_RESULT_GROUPS, &dx_group_operator, "x => key [, (a, b) => order]",
+		"collections of elements with equal keys; a group's index is its key"),
 	{0},
 };
