@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "cells/cells.h"
 #include "match/match.h"
 #include "os/monotonic.h"
 #include "table/index_cache.h"
@@ -121,6 +122,8 @@ static int table_build(struct opened_trace *opened, bool wants_index, const stru
 		diag_prefix(diag, "%s", opened->path);
 	if (error || !wants_index)
 		return error;
+	if (has_file)
+		cells_keep(opened->table, caller->is_cancelled);
 	if (has_file && !index_cache_write(opened->table, opened->path, &made, &reason))
 		index_announce(&made, caller);
 	else

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 
@@ -62,6 +63,32 @@ void cell_bounds_make(struct cell_bounds *bounds, int64_t from_ns, int64_t to_ns
 		if (wanted[i] > from_ns && wanted[i] < to_ns)
 			bounds->times[bounds->count++] = wanted[i];
 	times_settle(bounds);
+	search_prepare(bounds);
+}
+
+/* A bound is the last nanosecond of its interval, so the first one is -1. */
+void cell_bounds_make_steps(struct cell_bounds *bounds, int64_t last_ns, uint32_t most, int64_t wanted_ns)
+{
+	assert(last_ns >= 0 && most > 0 && most < CELL_INTERVALS_MAX);
+	unsigned shift = 0;
+	while ((uint64_t)last_ns >> shift >= most)
+		shift++;
+	uint32_t intervals = (uint32_t)((uint64_t)last_ns >> shift) + 1;
+	*bounds = (struct cell_bounds){.times = memory_zeroed((size_t)intervals + 2, sizeof(*bounds->times))};
+	for (uint32_t i = 0; i < intervals; i++)
+		bounds->times[bounds->count++] = (int64_t)((uint64_t)i << shift) - 1;
+	bounds->times[bounds->count++] = last_ns;
+	if (wanted_ns > -1 && wanted_ns < last_ns)
+		bounds->times[bounds->count++] = wanted_ns;
+	times_settle(bounds);
+	search_prepare(bounds);
+}
+
+void cell_bounds_take(struct cell_bounds *bounds, const int64_t *times, uint32_t count)
+{
+	assert(count >= 2);
+	*bounds = (struct cell_bounds){.times = memory_resize(NULL, count, sizeof(*times)), .count = count};
+	memcpy(bounds->times, times, count * sizeof(*times));
 	search_prepare(bounds);
 }
 

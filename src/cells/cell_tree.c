@@ -12,8 +12,8 @@ enum weight { WEIGHT_BYTES, WEIGHT_BLOCKS, WEIGHT_LIVE, WEIGHT_NEVER_FREED, WEIG
 
 /* A path with its sums. */
 struct path {
-	uint32_t node, cell_count;
-	uint64_t weights[WEIGHT_COUNT];
+	uint32_t node;
+	uint64_t made_bytes, weights[WEIGHT_COUNT];
 	double share;
 };
 
@@ -40,7 +40,7 @@ static void paths_weigh(struct path_list *list, const struct cell_set *set, uint
 		const struct cell *cell = &set->cells[i];
 		const struct cell_keys keys = cell_keys_of(cell);
 		struct path *path = path_at(list, keys.node);
-		path->cell_count++;
+		path->made_bytes += keys.birth ? cell->sums.bytes : 0;
 		path->weights[WEIGHT_BYTES] += cell->sums.bytes;
 		path->weights[WEIGHT_BLOCKS] += cell->sums.blocks;
 		if (keys.birth <= moment && moment < keys.end)
@@ -57,18 +57,20 @@ static bool is_word(const struct heap_names *names, uint32_t node)
 	return !node || (!frame->parent && heap_names_name(names, frame->name)->is_mark);
 }
 
+/* Lumps have a share below all others. */
 static void paths_share(struct path_list *list, const struct heap_names *names)
 {
+	uint32_t name_nodes = heap_names_node_count(names);
 	double all[WEIGHT_COUNT] = {0};
 	for (uint32_t i = 0; i < list->count; i++)
 		for (unsigned k = 0; k < WEIGHT_COUNT; k++)
 			all[k] += (double)list->items[i].weights[k];
 	for (uint32_t i = 0; i < list->count; i++) {
 		struct path *path = &list->items[i];
-		path->share = is_word(names, path->node) ? 2 : 0;
+		path->share = path->node >= name_nodes ? -1 : is_word(names, path->node) ? 2 : 0;
 		for (unsigned k = 0; k < WEIGHT_COUNT; k++) {
 			double share = all[k] > 0 ? (double)path->weights[k] / all[k] : 0;
-			path->share = share > path->share ? share : path->share;
+			path->share = path->share >= 0 && share > path->share ? share : path->share;
 		}
 	}
 }
@@ -81,25 +83,38 @@ static int path_compare(const void *a, const void *b)
 	return (left->node > right->node) - (left->node < right->node);
 }
 
-void cell_paths_find(struct cell_paths *paths, const struct cell_set *set, uint32_t moment, struct heap_names *names,
-		     struct heap_cull *cull)
+static void askers_find(struct cell_paths *paths, struct heap_names *names, struct heap_cull *cull)
 {
-	uint32_t nodes = heap_names_node_count(names);
+	for (uint32_t i = 0; i < paths->count; i++) {
+		uint32_t node = paths->nodes[i], frame = node;
+		if (node >= paths->name_nodes)
+			frame = paths->lumps[node - paths->name_nodes].frame;
+		paths->askers[node] = cull ? heap_cull_node(cull, names, frame) : frame;
+	}
+}
+
+void cell_paths_find(struct cell_paths *paths, const struct cell_set *set, uint32_t moment, struct heap_names *names,
+		     struct heap_cull *cull, const struct cell_lump *lumps, uint32_t lump_count)
+{
+	uint32_t name_nodes = heap_names_node_count(names), nodes = name_nodes + lump_count;
 	struct path_list list = {.numbers = memory_zeroed(nodes, sizeof(uint32_t))};
 	paths_weigh(&list, set, moment);
 	paths_share(&list, names);
 	if (list.count)
 		qsort(list.items, list.count, sizeof(*list.items), path_compare);
 	*paths = (struct cell_paths){.nodes = memory_zeroed(list.count, sizeof(uint32_t)),
-				     .cell_count = memory_zeroed(list.count, sizeof(uint32_t)),
+				     .bytes = memory_zeroed(list.count, sizeof(uint64_t)),
 				     .askers = memory_zeroed(nodes, sizeof(uint32_t)),
-				     .count = list.count};
+				     .count = list.count,
+				     .name_nodes = name_nodes,
+				     .lumps = lumps,
+				     .lump_count = lump_count};
 	for (uint32_t i = 0; i < list.count; i++) {
-		uint32_t node = list.items[i].node;
-		paths->nodes[i] = node;
-		paths->cell_count[i] = list.items[i].cell_count;
-		paths->askers[node] = cull ? heap_cull_node(cull, names, node) : node;
+		paths->nodes[i] = list.items[i].node;
+		paths->bytes[i] = list.items[i].made_bytes;
+		paths->named += list.items[i].node < name_nodes;
 	}
+	askers_find(paths, names, cull);
 	free(list.items);
 	free(list.numbers);
 }
@@ -107,7 +122,7 @@ void cell_paths_find(struct cell_paths *paths, const struct cell_set *set, uint3
 void cell_paths_fini(struct cell_paths *paths)
 {
 	free(paths->nodes);
-	free(paths->cell_count);
+	free(paths->bytes);
 	free(paths->askers);
 	*paths = (struct cell_paths){.nodes = NULL};
 }
@@ -133,13 +148,13 @@ static uint32_t node_add(struct cell_tree *tree, uint32_t parent, uint32_t frame
 
 static uint32_t parent_of(const struct tree_making *making, uint32_t node)
 {
-	return heap_names_frame(making->names, node)->parent;
+	return node < making->paths->name_nodes ? heap_names_frame(making->names, node)->parent : 0;
 }
 
 /* All nodes of kept paths; node 0 has a place only as a path. */
 static void kept_add(struct tree_making *making, uint32_t kept)
 {
-	uint32_t count = heap_names_node_count(making->names);
+	uint32_t count = making->paths->name_nodes;
 	for (uint32_t i = 0; i < kept; i++)
 		making->places[making->paths->nodes[i]] = 1;
 	for (uint32_t node = count; node-- > 1;)
@@ -166,25 +181,27 @@ static uint32_t lump_below(struct tree_making *making, uint32_t place, uint32_t 
 /* Lump a path under the last frame that it shares with a kept one. */
 static uint32_t path_lump(struct tree_making *making, uint32_t path, bool has_function)
 {
-	uint32_t shared = path, asker = making->paths->askers[path];
+	const struct cell_paths *paths = making->paths;
+	uint32_t shared = path, asker = paths->askers[path],
+		 stacks = path < paths->name_nodes ? 1 : paths->lumps[path - paths->name_nodes].stacks;
 	while (shared && !making->places[shared])
 		shared = parent_of(making, shared);
 	uint32_t lump = lump_below(making, shared ? making->places[shared] : 0, CELL_SMALLER_STACKS);
-	making->tree->nodes[lump].stacks++;
-	making->tree->lumped_stacks++;
+	making->tree->nodes[lump].stacks += stacks;
+	making->tree->lumped_stacks += stacks;
 	making->tree->is_lumped[path] = 1;
 	if (!has_function)
 		return lump;
 	uint32_t name = asker ? heap_names_frame(making->names, asker)->name : CELL_NO_STACK;
 	lump = lump_below(making, lump + 1, name);
-	making->tree->nodes[lump].stacks++;
+	making->tree->nodes[lump].stacks += stacks;
 	return lump;
 }
 
-void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, uint32_t kept, uint32_t named,
+void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, uint32_t kept, uint32_t with_function,
 		    const struct heap_names *names)
 {
-	uint32_t nodes = heap_names_node_count(names);
+	uint32_t nodes = paths->name_nodes + paths->lump_count;
 	struct tree_making making = {
 		.tree = tree, .paths = paths, .names = names, .places = memory_zeroed(nodes, sizeof(uint32_t))};
 	*tree = (struct cell_tree){.of_path = memory_zeroed(nodes, sizeof(uint32_t)),
@@ -193,7 +210,7 @@ void cell_tree_make(struct cell_tree *tree, const struct cell_paths *paths, uint
 	for (uint32_t i = 0; i < paths->count; i++) {
 		uint32_t path = paths->nodes[i];
 		if (!making.places[path]) {
-			tree->of_path[path] = path_lump(&making, path, i < named);
+			tree->of_path[path] = path_lump(&making, path, i < with_function);
 			continue;
 		}
 		uint32_t place = making.places[path] - 1, asker = making.places[paths->askers[path]];

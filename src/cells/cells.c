@@ -9,21 +9,26 @@
 #include "base/memory.h"
 #include "cells/cell_bytes.h"
 #include "cells/cell_below.h"
+#include "cells/cell_index.h"
+#include "cells/cell_peak.h"
 #include "cells/cell_resident.h"
-#include "cells/cell_scan.h"
+#include "cells/cell_sites.h"
 #include "query/folded.h"
-#include "query/peak.h"
 #include "trace/trace.h"
+
+enum { LUMPED_SHARE = 10 /* a part of what was made that may be lumped: one in so many */, TRIES = 4 };
 
 /* An answer under construction. */
 struct cells_making {
 	const struct cells_source *source;
 	const struct cells_request *request;
-	struct cell_bounds bounds;
+	struct cell_sites base;
 	uint32_t peak;   /* a bound */
-	uint32_t *nodes; /* by site: node of the names */
 	bool *sites;     /* by site: whether it is asked for; NULL: all are */
-	struct cell_scan_result found;
+	uint32_t *nodes; /* by site: a node of the names; behind all of those: a lump */
+	struct cell_lump *lumps;
+	uint32_t lump_count;
+	struct cell_set by_node; /* with these nodes */
 	struct cell_paths paths;
 	struct cell_tree tree;
 	struct cell_set set; /* of the answer */
@@ -35,19 +40,6 @@ static const bool *cancelled_by(const struct cells_making *making)
 }
 
 /* ---- times ---- */
-
-/* The peak of the whole run, of all stacks. Of sums in place of blocks nobody knows what was live then: no bytes. */
-static struct heap_peak peak_find(const struct cells_source *source)
-{
-	const struct heap_table *table = source->table;
-	struct heap_range all = {0, table->duration_ns};
-	struct heap_peak peak;
-	int64_t from_ns;
-	bool is_folded;
-	if (!heap_folded_peak(&peak, table, source->filter, all, &from_ns, &is_folded))
-		heap_peaks(&peak, 1, table, source->filter, (struct heap_range){from_ns, all.to_ns});
-	return heap_is_folded(table) ? (struct heap_peak){0, 0} : peak;
-}
 
 static int bounds_make(struct cells_making *making, struct diag *diag)
 {
@@ -61,12 +53,12 @@ static int bounds_make(struct cells_making *making, struct diag *diag)
 	if (from_ns >= to_ns)
 		return diag_fail(diag, EINVAL, "this range has no time of the trace");
 	memcpy(wanted, request->bounds, count * sizeof(*wanted));
-	struct heap_peak peak = peak_find(making->source);
+	struct heap_peak peak = cell_peak_find(making->source->table, making->source->filter);
 	if (peak.bytes)
 		wanted[count++] = peak.time_ns;
 	intervals = intervals < CELLS_INTERVALS_MAX ? intervals : CELLS_INTERVALS_MAX;
-	cell_bounds_make(&making->bounds, from_ns, to_ns, intervals, wanted, count);
-	making->peak = peak.bytes ? cell_bounds_find(&making->bounds, peak.time_ns) : CELL_NO_BOUND;
+	cell_bounds_make(&making->base.bounds, from_ns, to_ns, intervals, wanted, count);
+	making->peak = peak.bytes ? cell_bounds_find(&making->base.bounds, peak.time_ns) : CELL_NO_BOUND;
 	return 0;
 }
 
@@ -86,22 +78,35 @@ static void stacks_name(struct cells_making *making)
 	heap_names_shorten(source->names);
 }
 
+/* What was lumped without names is a path behind all nodes of the names. */
+static void lumps_find(struct cells_making *making)
+{
+	const struct heap_table *table = making->source->table;
+	uint32_t nodes = heap_names_node_count(making->source->names);
+	making->lumps = memory_zeroed(table->site_count, sizeof(*making->lumps));
+	for (uint32_t i = 0; i < table->site_count; i++) {
+		if (!making->base.lumped[i])
+			continue;
+		making->lumps[making->lump_count] = (struct cell_lump){making->nodes[i], making->base.lumped[i]};
+		making->nodes[i] = nodes + making->lump_count++;
+	}
+}
+
 /* ---- what fits ---- */
 
-/* Make the tree with as many paths as an answer has room for, up to `most`. If there is room for none, the functions of
+/* Make the tree of up to `most` paths, as many as an answer has nodes for. If there is room for none, the functions of
    the lightest are lost. Return how many paths it keeps. */
 static uint32_t tree_fit(struct cells_making *making, uint32_t most)
 {
-	const struct cell_paths *paths = &making->paths;
-	uint32_t kept = most, fits = 0, never = most + 1, named = paths->count;
+	uint32_t kept = most, fits = 0, never = most + 1, with_function = making->paths.count;
 	for (;;) {
 		cell_tree_fini(&making->tree);
-		cell_tree_make(&making->tree, paths, kept, named, making->source->names);
+		cell_tree_make(&making->tree, &making->paths, kept, with_function, making->source->names);
 		bool is_fit = making->tree.count <= CELLS_NODES_MAX;
 		if (is_fit && kept + 1 >= never)
 			return kept;
 		if (!is_fit && !kept) {
-			named /= 2;
+			with_function /= 2;
 			continue;
 		}
 		fits = is_fit ? kept : fits;
@@ -110,66 +115,59 @@ static uint32_t tree_fit(struct cells_making *making, uint32_t most)
 	}
 }
 
-/* Bring the cells into the answer's tree. Return false if there are too many. */
-static bool cells_fit(struct cells_making *making)
+/* Bring the cells into the answer's tree. Return false if there are more than `most`. */
+static bool cells_fit(struct cells_making *making, uint32_t most)
 {
 	const struct cell_change change = {making->tree.of_path, NULL};
 	cell_set_fini(&making->set);
-	return cell_set_add_changed(&making->set, &making->found.set, &change, CELLS_MAX);
+	return cell_set_add_changed(&making->set, &making->by_node, &change, most);
 }
 
-/* How many of the heaviest paths have so many cells. */
-static uint32_t paths_with(const struct cell_paths *paths, uint64_t cells)
+/* How many paths have to be kept so that little is lumped. */
+static uint32_t paths_least(const struct cell_paths *paths)
 {
-	uint64_t sum = 0;
+	uint64_t all = 0, lumped = 0;
+	uint32_t kept = paths->count;
 	for (uint32_t i = 0; i < paths->count; i++)
-		if ((sum += paths->cell_count[i]) > cells)
-			return i;
-	return paths->count;
+		all += paths->bytes[i];
+	while (kept && lumped + paths->bytes[kept - 1] <= all / LUMPED_SHARE)
+		lumped += paths->bytes[--kept];
+	return kept < paths->named ? kept : paths->named;
+}
+
+/* Between paths that fit and paths that do not, look for more that fit. */
+static void paths_more(struct cells_making *making, uint32_t fits, uint32_t never)
+{
+	uint32_t kept = fits;
+	for (unsigned i = 0; i < TRIES && never - fits > 1; i++) {
+		kept = tree_fit(making, fits + (never - fits) / 2);
+		bool is_fit = cells_fit(making, CELLS_USUAL);
+		fits = is_fit ? kept : fits;
+		never = is_fit ? never : kept;
+	}
+	if (kept == fits)
+		return;
+	tree_fit(making, fits);
+	cells_fit(making, CELLS_USUAL);
 }
 
 /* Lump the lightest paths until all fits, or none is left. */
 static bool paths_fit(struct cells_making *making)
 {
-	uint32_t kept = tree_fit(making, making->paths.count);
-	for (uint64_t cells = CELLS_MAX; !cells_fit(making); cells = cells / 4 * 3) {
-		if (!kept)
+	uint32_t most = tree_fit(making, making->paths.named);
+	if (cells_fit(making, CELLS_USUAL))
+		return true;
+	uint32_t least = paths_least(&making->paths), kept = tree_fit(making, least < most ? least : most);
+	if (cells_fit(making, CELLS_USUAL)) {
+		paths_more(making, kept, most);
+		return true;
+	}
+	while (!cells_fit(making, CELLS_MAX)) {
+		if (!kept || cancel_is_asked(cancelled_by(making)))
 			return false;
-		uint32_t fewer = cells > CELLS_MAX / 64 ? paths_with(&making->paths, cells) : 0;
-		kept = tree_fit(making, fewer < kept ? fewer : kept);
+		kept = tree_fit(making, kept / 2);
 	}
 	return true;
-}
-
-/* Numbers of intervals follow their moments: a sum, or the most. */
-static void numbers_merge(uint64_t *numbers, const uint32_t *moments, uint32_t count, bool is_sum)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t to = moments[i + 1] - 1;
-		uint64_t before = i && moments[i] == to + 1 ? numbers[to] : 0;
-		numbers[to] = is_sum ? before + numbers[i] : numbers[i] > before ? numbers[i] : before;
-	}
-}
-
-/* Merge intervals in pairs: times are coarser then, and all sums exact as before. Return false if there is one only. */
-static bool intervals_merge(struct cells_making *making)
-{
-	uint32_t count = making->bounds.count;
-	uint32_t *moments = memory_zeroed((size_t)count + 1, sizeof(*moments));
-	bool *is_kept = memory_zeroed(count, sizeof(*is_kept));
-	struct cell_set set = {.cells = NULL};
-	if (making->peak != CELL_NO_BOUND)
-		is_kept[making->peak] = true;
-	bool is_merged = cell_bounds_merge(&making->bounds, is_kept, moments);
-	cell_set_add_changed(&set, &making->found.set, &(struct cell_change){NULL, moments}, UINT32_MAX);
-	cell_set_fini(&making->found.set);
-	making->found.set = set;
-	numbers_merge(making->found.calls, moments, count - 1, true);
-	numbers_merge(making->found.max_bytes, moments, count - 1, false);
-	making->peak = making->peak == CELL_NO_BOUND ? CELL_NO_BOUND : moments[making->peak];
-	free(moments);
-	free(is_kept);
-	return is_merged;
 }
 
 /* Lump paths; if that is not enough, merge intervals. */
@@ -177,12 +175,16 @@ static bool answer_fit(struct cells_making *making)
 {
 	const struct cells_source *source = making->source;
 	do {
-		uint32_t moment = making->peak == CELL_NO_BOUND ? making->bounds.count - 1 : making->peak;
+		uint32_t moment = making->peak == CELL_NO_BOUND ? making->base.bounds.count - 1 : making->peak;
+		cell_set_fini(&making->by_node);
+		cell_set_add_changed(&making->by_node, &making->base.found.set,
+				     &(struct cell_change){making->nodes, NULL}, UINT32_MAX);
 		cell_paths_fini(&making->paths);
-		cell_paths_find(&making->paths, &making->found.set, moment, source->names, source->cull);
+		cell_paths_find(&making->paths, &making->by_node, moment, source->names, source->cull, making->lumps,
+				making->lump_count);
 		if (paths_fit(making))
 			return true;
-	} while (!cancel_is_asked(cancelled_by(making)) && intervals_merge(making));
+	} while (!cancel_is_asked(cancelled_by(making)) && cell_sites_merge(&making->base, &making->peak));
 	return false;
 }
 
@@ -191,10 +193,10 @@ static bool answer_fit(struct cells_making *making)
 static uint64_t lumped_bytes(const struct cells_making *making)
 {
 	uint64_t bytes = 0;
-	for (uint32_t i = 0; i < making->found.set.count; i++) {
-		const struct cell_keys keys = cell_keys_of(&making->found.set.cells[i]);
+	for (uint32_t i = 0; i < making->by_node.count; i++) {
+		const struct cell_keys keys = cell_keys_of(&making->by_node.cells[i]);
 		if (keys.birth && making->tree.is_lumped[keys.node])
-			bytes += making->found.set.cells[i].sums.bytes;
+			bytes += making->by_node.cells[i].sums.bytes;
 	}
 	return bytes;
 }
@@ -202,51 +204,64 @@ static uint64_t lumped_bytes(const struct cells_making *making)
 static void answer_write(struct cells_making *making, struct sink *out)
 {
 	const struct trace_dictionary *dictionary = making->source->table->dictionary;
-	uint64_t *resident = cell_resident_find(dictionary, &making->bounds);
+	uint64_t *resident = cell_resident_find(dictionary, &making->base.bounds);
 	cell_set_sort(&making->set);
 	const struct cell_answer answer = {.is_whole = !making->request->has_range,
-					   .bounds = &making->bounds,
+					   .bounds = &making->base.bounds,
 					   .peak = making->peak,
 					   .set = &making->set,
 					   .tree = &making->tree,
 					   .names = making->source->names,
 					   .heap_count = dictionary->heap_count,
-					   .calls = making->found.calls,
-					   .max_bytes = making->found.max_bytes,
+					   .calls = making->base.found.calls,
+					   .max_bytes = making->base.found.max_bytes,
 					   .resident = resident,
 					   .lumped_bytes = lumped_bytes(making)};
 	cell_answer_write(&answer, out);
 	free(resident);
 }
 
-static int cells_find(struct cells_making *making, struct diag *diag)
+/* The whole run as it is usually asked for. */
+static bool is_usual(const struct cells_making *making)
+{
+	const struct cells_request *request = making->request;
+	bool is_usual_count = !request->interval_count || request->interval_count == CELLS_INTERVALS_USUAL;
+	return !request->has_range && is_usual_count && !request->bound_count && !making->sites &&
+	       cell_index_is_of(making->source->table, making->source->filter);
+}
+
+static int cells_take(struct cells_making *making, struct diag *diag)
 {
 	const struct cells_source *source = making->source;
-	const struct cell_scan scan = {.table = source->table,
-				       .filter = source->filter,
-				       .bounds = &making->bounds,
-				       .nodes = making->nodes,
-				       .sites = making->sites,
-				       .most = CELLS_SCANNED_MAX};
-	cell_scan(&scan, &making->found);
+	if (is_usual(making) && cell_index_read(&making->base, source->table, &making->peak))
+		return 0;
+	int error = bounds_make(making, diag);
+	return error ? error
+		     : cell_sites_make(&making->base, source->table, source->filter, making->sites, CELLS_SCANNED_MAX,
+				       &making->peak, diag);
+}
+
+static int cells_find(struct cells_making *making, struct diag *diag)
+{
+	int error = cells_take(making, diag);
+	if (error)
+		return error;
+	lumps_find(making);
+	bool is_fit = answer_fit(making);
 	if (cancel_is_asked(cancelled_by(making)))
 		return diag_fail(diag, ECANCELED, "the question was cancelled");
-	if (making->found.is_over)
-		return diag_fail(diag, E2BIG, "this range has more than %d cells; choose a part of it",
-				 CELLS_SCANNED_MAX);
-	return answer_fit(making)
-		       ? 0
-		       : diag_fail(diag, E2BIG, "this range has more than %d cells; choose a part of it", CELLS_MAX);
+	return is_fit ? 0 : diag_fail(diag, E2BIG, "this range has more than %d cells; choose a part of it", CELLS_MAX);
 }
 
 static void making_fini(struct cells_making *making)
 {
-	cell_bounds_fini(&making->bounds);
-	cell_scan_result_fini(&making->found);
+	cell_sites_fini(&making->base);
+	cell_set_fini(&making->by_node);
 	cell_paths_fini(&making->paths);
 	cell_tree_fini(&making->tree);
 	cell_set_fini(&making->set);
 	free(making->nodes);
+	free(making->lumps);
 	free(making->sites);
 }
 
@@ -256,7 +271,6 @@ int cells_write(struct sink *out, const struct cells_source *source, const struc
 	struct cells_making making = {.source = source, .request = request};
 	const struct heap_range all = {0, source->table->duration_ns};
 	int error = heap_folded_check(source->table, source->filter, all, HEAP_BY_NONE, diag);
-	error = error ? error : bounds_make(&making, diag);
 	if (!error)
 		stacks_name(&making);
 	if (!error && request->node && *request->node) {

@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /* Cells against a scan of single blocks: sums of each class of a window, by each key, with any bounds; what was live at
    most; and trees, whatever is lumped. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/map.h"
 #include "base/memory.h"
+#include "cells/cell_index.h"
+#include "cells/cell_sites.h"
 #include "cells/cell_scan.h"
 #include "cells/cell_tree.h"
 #include "cells/cells.h"
+#include "match/match.h"
 #include "query/scan.h"
 #include "scene.h"
+#include "table/index_file.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
 
@@ -396,7 +402,7 @@ static void lumping_loses_the_path_only(void **state)
 				       .nodes = subject.nodes,
 				       .most = UINT32_MAX};
 	cell_scan(&scan, &result);
-	cell_paths_find(&paths, &result.set, 30, names, NULL);
+	cell_paths_find(&paths, &result.set, 30, names, NULL, NULL, 0);
 	assert_true(paths.count > 20);
 	for (uint32_t kept = 0; kept <= paths.count; kept++) {
 		struct cell_tree tree;
@@ -431,6 +437,121 @@ static void lumping_loses_the_path_only(void **state)
 	subject_fini(&subject);
 }
 
+/* With room for few cells, sites are lumped, and then intervals merged: all sums without the stack are the same. */
+static void little_room_loses_stacks_first(void **state)
+{
+	static const uint32_t rooms[] = {1000000, 3000, 2850, 2700, 2500, 2300};
+	struct subject subject;
+	struct diag diag = {""};
+	(void)state;
+	subject_make(&subject);
+	uint32_t lumped_before = 0;
+	for (unsigned i = 0; i < sizeof(rooms) / sizeof(*rooms); i++) {
+		struct cell_sites base = {.lumped = NULL};
+		struct cell_set set = {.cells = NULL};
+		uint32_t peak = CELL_NO_BOUND, lumped = 0;
+		cell_bounds_make(&base.bounds, -1, subject.table->duration_ns, 64, &subject.table->peak.time_ns, 1);
+		peak = cell_bounds_find(&base.bounds, subject.table->peak.time_ns);
+		assert_int_equal(cell_sites_make(&base, subject.table, &subject.filter, NULL, rooms[i], &peak, &diag),
+				 0);
+		assert_true(base.found.set.count <= rooms[i]);
+		assert_int_equal(base.bounds.times[peak], subject.table->peak.time_ns);
+		memset(subject.nodes, 0, subject.table->site_count * sizeof(*subject.nodes));
+		cell_set_add_changed(&set, &base.found.set, &(struct cell_change){.nodes = subject.nodes}, UINT32_MAX);
+		windows_compare(&subject, &base.bounds, &set);
+		moments_compare(&subject, &base.bounds, &base.found);
+		calls_compare(&subject, &base.bounds, base.found.calls);
+		for (uint32_t site = 0; site < subject.table->site_count; site++)
+			lumped += base.lumped[site];
+		assert_true(lumped >= lumped_before);
+		lumped_before = lumped;
+		cell_set_fini(&set);
+		cell_sites_fini(&base);
+	}
+	assert_true(lumped_before > 0);
+	struct cell_sites base = {.lumped = NULL};
+	uint32_t peak = CELL_NO_BOUND;
+	cell_bounds_make(&base.bounds, -1, subject.table->duration_ns, 64, NULL, 0);
+	assert_int_equal(cell_sites_make(&base, subject.table, &subject.filter, NULL, 3, &peak, &diag), -E2BIG);
+	cell_sites_fini(&base);
+	subject_fini(&subject);
+}
+
+/* What an index keeps is what a pass finds, also behind a file. */
+static void kept_cells_are_those_of_a_pass(void **state)
+{
+	static const char index_path[] = "cells.index";
+	static const char *const paths[] = {index_path};
+	(void)state;
+	for (unsigned i = 0; i < SCENES; i++) {
+		struct subject subject;
+		struct diag diag = {""};
+		struct cell_sites kept = {.lumped = NULL}, found = {.lumped = NULL};
+		uint32_t peak, same_peak;
+		subject_make(&subject);
+		heap_table_free(subject.table);
+		struct heap_build how = {.fd = heap_index_begin(".", &diag), .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
+		assert_int_equal(heap_table_build(&subject.table, subject.trace, &how, &diag), 0);
+		cells_keep(subject.table, NULL);
+		assert_int_equal(heap_index_write(subject.table, path, index_path, &diag), 0);
+		heap_table_free(subject.table);
+		assert_int_equal(heap_index_read(&subject.table, subject.trace, path, paths, 1), 0);
+		assert_true(cell_index_is_of(subject.table, &subject.filter));
+		assert_true(cell_index_read(&kept, subject.table, &peak));
+		assert_int_equal(kept.bounds.times[peak], subject.table->peak.time_ns);
+		cell_bounds_take(&found.bounds, kept.bounds.times, kept.bounds.count);
+		same_peak = peak;
+		assert_int_equal(
+			cell_sites_make(&found, subject.table, &subject.filter, NULL, UINT32_MAX, &same_peak, &diag),
+			0);
+		cell_set_sort(&found.found.set);
+		assert_int_equal(kept.found.set.count, found.found.set.count);
+		assert_memory_equal(kept.found.set.cells, found.found.set.cells,
+				    found.found.set.count * sizeof(struct cell));
+		uint32_t intervals = found.bounds.count - 1;
+		assert_true(intervals > CELLS_INTERVALS_USUAL / 2 && intervals <= CELLS_INTERVALS_USUAL + 1);
+		assert_memory_equal(kept.found.calls, found.found.calls, intervals * sizeof(uint64_t));
+		assert_memory_equal(kept.found.max_bytes, found.found.max_bytes, intervals * sizeof(uint64_t));
+		assert_memory_equal(kept.lumped, found.lumped, subject.table->site_count * sizeof(uint32_t));
+		cell_sites_fini(&kept);
+		cell_sites_fini(&found);
+		unlink(index_path);
+		subject_fini(&subject);
+	}
+}
+
+/* Whatever the bytes are, each number that is read is possible. */
+static void damaged_cells_are_refused(void **state)
+{
+	struct subject subject;
+	unsigned refused = 0;
+	(void)state;
+	subject_make(&subject);
+	cells_keep(subject.table, NULL);
+	struct heap_kept_cells *kept = &subject.table->kept_cells;
+	for (unsigned i = 0; i < 3000; i++) {
+		struct cell_sites sites = {.lumped = NULL};
+		uint32_t peak;
+		uint64_t at = any(2) ? any(kept->bytes) : any(kept->bytes < 1000 ? kept->bytes : 1000),
+			 bytes = kept->bytes;
+		uint8_t was = kept->data[at];
+		kept->data[at] = (uint8_t)any(256);
+		kept->bytes = any(8) ? bytes : at;
+		bool is_read = cell_index_read(&sites, subject.table, &peak);
+		for (uint32_t k = 0; is_read && k < sites.found.set.count; k++) {
+			const struct cell_keys keys = cell_keys_of(&sites.found.set.cells[k]);
+			assert_true(keys.node < subject.table->site_count && keys.end <= sites.bounds.count);
+		}
+		refused += !is_read;
+		kept->data[at] = was;
+		kept->bytes = bytes;
+		cell_sites_fini(&sites);
+	}
+	assert_true(refused > 1000);
+	assert_true(*subject.table->is_damaged);
+	subject_fini(&subject);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -438,6 +559,9 @@ int main(void)
 		cmocka_unit_test(moments_count_bounds),
 		cmocka_unit_test(classes_of_lifetimes_are_two_a_power),
 		cmocka_unit_test(lumping_loses_the_path_only),
+		cmocka_unit_test(little_room_loses_stacks_first),
+		cmocka_unit_test(kept_cells_are_those_of_a_pass),
+		cmocka_unit_test(damaged_cells_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
