@@ -24,6 +24,7 @@ enum {
 	DESCRIPTORS_MORE = 200, /* beside those of connections */
 	BACKLOG = 256,
 	REQUEST_BYTES_MAX = 256 << 10, /* a request with all its headers: stacks may have long names */
+	DEADLINE_MS = 60000,           /* of an answer */
 	PATIENCE_S = 30                /* with a client that neither sends nor reads */
 };
 
@@ -248,7 +249,11 @@ static int daemon_begin(struct server *server, struct diag *diag)
 struct server *server_begin(const struct server_plan *plan, struct diag *diag)
 {
 	struct server *server = memory_zeroed(1, sizeof(*server));
-	const struct jobs_plan jobs = {plan->paths, plan->path_count, plan->options, on_job_done};
+	const struct jobs_plan jobs = {.paths = plan->paths,
+				       .path_count = plan->path_count,
+				       .options = plan->options,
+				       .deadline_ms = DEADLINE_MS,
+				       .done = on_job_done};
 	server->socket = -1;
 	server->rules.trace_count = plan->path_count;
 	server->asked_ns = monotonic_now_ns();
