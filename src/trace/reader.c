@@ -146,17 +146,19 @@ static void summarize(struct trace *trace)
 	view->statistics = load->dictionary.statistics;
 }
 
-static int open_file(struct trace **out, const char *path, bool keeps_ids, struct diag *diag)
+static int open_file(struct trace **out, const char *path, bool keeps_ids, const bool *is_cancelled, struct diag *diag)
 {
 	struct trace *trace = calloc(1, sizeof(*trace));
 	if (!trace)
 		return diag_fail(diag, ENOMEM, "no memory to open %s", path);
 	trace->load.keeps_ids = keeps_ids;
+	trace->load.is_cancelled = is_cancelled;
 	int error = load_file(&trace->load, path, diag);
 	if (error) {
 		trace_close(trace);
 		return error;
 	}
+	trace->load.is_cancelled = NULL;
 	tree_settle(&trace->load.dictionary.tree);
 	summarize(trace);
 	*out = trace;
@@ -165,12 +167,17 @@ static int open_file(struct trace **out, const char *path, bool keeps_ids, struc
 
 int trace_open(struct trace **out, const char *path, struct diag *diag)
 {
-	return open_file(out, path, false, diag);
+	return open_file(out, path, false, NULL, diag);
+}
+
+int trace_open_unless(struct trace **out, const char *path, const bool *is_cancelled, struct diag *diag)
+{
+	return open_file(out, path, false, is_cancelled, diag);
 }
 
 int trace_open_as_written(struct trace **out, const char *path, struct diag *diag)
 {
-	return open_file(out, path, true, diag);
+	return open_file(out, path, true, NULL, diag);
 }
 
 void trace_close(struct trace *trace)
