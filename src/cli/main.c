@@ -11,6 +11,7 @@
  *     cli/output.c          messages, the pager, the trace to read
  *     api/                  the library: the same for programs
  *     analysis/             one way to ask: from a question to the sources of a report
+ *     server/               what xheap view shows: requests, answers, the self-contained file
  *     dx/                   the query language of xheap dx
  *     action/               one file per report: stacks, frames, image, totals
  *     query/                filters, names of frames, sums over allocations

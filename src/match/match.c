@@ -55,6 +55,8 @@
 #include "base/cancel.h"
 #include "base/check.h"
 #include "base/memory.h"
+#include "match/match_heaps.h"
+#include "base/order.h"
 #include "match/match_late_frees.h"
 #include "match/match_points.h"
 #include "match/match_rows.h"
@@ -75,13 +77,7 @@ enum { PROGRESS_POINTS = 1 << 18 };
 
 /* ---- setting up ---- */
 
-static int lifecycle_event_compare(const void *a, const void *b)
-{
-	const struct lifecycle_event *left = a, *right = b;
-	if (left->time_ns != right->time_ns)
-		return left->time_ns < right->time_ns ? -1 : 1;
-	return (left->process > right->process) - (left->process < right->process);
-}
+COMPARE_BY_TWO(lifecycle_event_compare, struct lifecycle_event, time_ns, process)
 
 static bool gap_lost_frees(const struct trace_gap *gap)
 {
@@ -246,28 +242,6 @@ static void matching_read_processes(struct matching *matching)
 	matching->next_lifecycle_ns = INT64_MIN;
 }
 
-static void matching_read_annotations(struct matching *matching)
-{
-	const struct trace_dictionary *dictionary = matching->table->dictionary;
-	size_t heaps = dictionary->heap_count;
-	if (!trace_has_annotations(dictionary))
-		return;
-	matching->is_annotation = memory_zeroed(dictionary->entry_count, sizeof(*matching->is_annotation));
-	for (uint32_t i = 0; i < dictionary->entry_count; i++)
-		matching->is_annotation[i] = function_is_annotation(dictionary->entries[i].function);
-	matching->annotated = memory_zeroed(heaps + dictionary->process_count, sizeof(*matching->annotated));
-	matching->inherited = memory_resize(NULL, heaps, sizeof(*matching->inherited));
-	matching->next_heap = memory_resize(NULL, heaps, sizeof(*matching->next_heap));
-	for (uint32_t i = 0; i < dictionary->process_count; i++)
-		matching->processes[i].first_heap = TRACE_NONE;
-	for (uint32_t i = dictionary->heap_count; i-- > 0;) {
-		struct matching_process *process = &matching->processes[dictionary->heaps[i].process];
-		matching->inherited[i] = INHERITED_UNKNOWN;
-		matching->next_heap[i] = process->first_heap;
-		process->first_heap = i;
-	}
-}
-
 /* Reserve address space for the most rows that can come; the kernel gives memory as they come. */
 static struct history *history_reserve(size_t count)
 {
@@ -306,22 +280,10 @@ static int matching_reserve(struct matching *matching, struct diag *diag)
 	return 0;
 }
 
-/* Refuse a trace that cannot be matched while it grows. For such a trace, rows would have to be remembered from the
-   beginning, or facts come long after their time. */
+/* Refuse a trace with forks: rows would have to be remembered from the beginning. */
 static int matching_check_growth(const struct matching *matching, struct diag *diag)
 {
-	const struct trace_dictionary *dictionary = matching->table->dictionary;
-	const struct {
-		bool is_there;
-		const char *what;
-	} reasons[] = {
-		{matching->start_count > 0, "a process was forked"},
-		{trace_has_annotations(dictionary), "a program uses annotated heaps"},
-	};
-	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
-		if (reasons[i].is_there)
-			return diag_fail(diag, ESTALE, "%s", reasons[i].what);
-	return 0;
+	return matching->start_count ? diag_fail(diag, ESTALE, "a process was forked") : 0;
 }
 
 /* Read the facts that hold for all points from the first one on. */
@@ -357,7 +319,7 @@ static int matching_read(struct matching *matching, const struct trace *trace, b
 	matching_read_processes(matching);
 	if (is_growing && (error = matching_check_growth(matching, diag)))
 		return error;
-	matching_read_annotations(matching);
+	matching_read_heaps(matching);
 	return matching_reserve(matching, diag);
 }
 
@@ -521,17 +483,13 @@ void matching_free(struct matching *matching)
 	packing_free(matching->packing);
 	for (uint32_t i = 0; i < matching->known.processes; i++) {
 		live_fini(&matching->processes[i].live);
+		live_fini(&matching->processes[i].heapless);
 		nest_fini(&matching->processes[i].nest);
 		map_fini(&matching->processes[i].measured);
 		free(matching->processes[i].measured_ns);
 	}
 	survivors_free(matching->survivors);
-	for (uint32_t i = 0; matching->annotated && i < matching->known.heaps + matching->known.processes; i++)
-		live_fini(&matching->annotated[i]);
-	free(matching->annotated);
-	free(matching->inherited);
-	free(matching->next_heap);
-	free(matching->is_annotation);
+	matching_heaps_fini(matching);
 	map_fini(&matching->moved);
 	if (matching->history)
 		munmap(matching->history, (matching->most + 1) * sizeof(*matching->history));

@@ -4,8 +4,8 @@
  * whenever it has grown, and matched up to a time before which the file is complete. The result is, byte for byte, that
  * of heap_table_build() for the whole trace.
  *
- * Forks and annotated heaps need later events, and some facts may come too late. In these cases matching_increment()
- * fails with -ESTALE, and nothing was made.
+ * Forks need earlier events again, and some facts may come too late. In these cases matching_increment() fails with
+ * -ESTALE, and nothing was made.
  *
  *     matching_new(), matching_increment() ..., matching_end(), matching_free()
  */

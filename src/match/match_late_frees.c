@@ -184,11 +184,13 @@ struct measure matching_measure(struct matching *matching, const struct point *p
 	return measure;
 }
 
-/* Return the index of the annotated heaps' table that the point is about, or TRACE_NONE. */
+/* Return the annotated heap that the point is about, HEAPLESS, or TRACE_NONE. */
 static uint32_t annotated_of(const struct matching *matching, const struct point *point)
 {
-	bool is_plain = point->live == &matching->processes[point->process].live;
-	return is_plain ? TRACE_NONE : (uint32_t)(point->live - matching->annotated);
+	const struct matching_process *process = &matching->processes[point->process];
+	if (point->live == &process->live)
+		return TRACE_NONE;
+	return point->live == &process->heapless ? HEAPLESS : (uint32_t)(point->live - matching->annotated);
 }
 
 void matching_pending_add(struct matching *matching, const struct point *point, enum heap_end end,

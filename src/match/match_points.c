@@ -335,15 +335,13 @@ static void live_end(struct matching *matching, struct live *live, int64_t end_n
 
 void matching_process_end(struct matching *matching, uint32_t id, bool is_open)
 {
-	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	struct matching_process *process = &matching->processes[id];
 	int64_t end_ns = matching->table->processes[id].end_ns;
 	live_end(matching, &process->live, end_ns, is_open);
 	for (uint32_t heap = process->first_heap; matching->annotated && heap != TRACE_NONE;
 	     heap = matching->next_heap[heap])
 		live_end(matching, &matching->annotated[heap], end_ns, is_open);
-	if (matching->annotated)
-		live_end(matching, &matching->annotated[dictionary->heap_count + id], end_ns, is_open);
+	live_end(matching, &process->heapless, end_ns, is_open);
 	nest_fini(&process->nest);
 	if (!process->keeps_history)
 		live_fini(&process->live);
@@ -378,12 +376,12 @@ void matching_advance(struct matching *matching, int64_t time_ns)
 /* Return the table for blocks of the point's function. */
 static struct live *live_of(const struct matching *matching, const struct point *point)
 {
-	uint32_t heap = point->block->heap[point->row], entry = point->block->entry[point->row],
-		 known = matching->table->dictionary->heap_count;
+	uint32_t heap = point->block->heap[point->row], entry = point->block->entry[point->row];
 	if (!matching->is_annotation || entry >= matching->table->dictionary->entry_count ||
 	    !matching->is_annotation[entry])
 		return &matching->processes[point->process].live;
-	return &matching->annotated[heap < known ? heap : known + point->process];
+	return heap < matching->annotated_count ? &matching->annotated[heap]
+						: &matching->processes[point->process].heapless;
 }
 
 static void matching_point(struct matching *matching, const struct trace_block *block, const struct point_place *at,

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "os/proc.h"
+
 enum { FILE_BYTES = 32768 };
 
 /* Read a small file as a text; "" if it cannot be read. */
@@ -96,9 +98,8 @@ bool cgroups_machine_kills(uint64_t *kills)
 
 char *cgroups_of(pid_t pid)
 {
-	char path[64], text[8192];
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	return *small_file(path, text, sizeof(text)) ? strdup(text) : NULL;
+	char text[8192];
+	return *small_file(proc_path(pid, "cgroup").text, text, sizeof(text)) ? strdup(text) : NULL;
 }
 
 static bool ends_with(const char *text, size_t length, const char *tail)

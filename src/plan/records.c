@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cancel.h"
 #include "base/check.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/sort.h"
 
 /* ---- the order ---- */
 
@@ -75,13 +75,9 @@ void records_begin(struct records *records, const struct record_order *order, st
 	records->room = memory_bytes / each > SMALL_ROOM ? memory_bytes / each : SMALL_ROOM;
 }
 
-/* qsort_r() cannot be left. When all are equal, it ends soon. */
 static int indirect_compare(const void *a, const void *b, void *context)
 {
-	const struct record_order *order = context;
-	if (cancel_is_asked(order->is_cancelled))
-		return 0;
-	return record_compare(order, *(uint64_t *const *)a, *(uint64_t *const *)b);
+	return record_compare(context, *(uint64_t *const *)a, *(uint64_t *const *)b);
 }
 
 /* The places of records in their order. */
@@ -91,7 +87,8 @@ static const uint64_t **records_sorted(const struct records *records)
 	uint32_t stride = record_stride(records->order->width);
 	for (size_t i = 0; i < records->count; i++)
 		sorted[i] = records->items + i * stride;
-	qsort_r(sorted, records->count, sizeof(*sorted), indirect_compare, (void *)records->order);
+	sort_pointers((void **)sorted, records->count, indirect_compare, (void *)records->order,
+		      records->order->is_cancelled);
 	return sorted;
 }
 
@@ -152,6 +149,10 @@ static void records_cut(struct records *records)
 
 static void records_spill(struct records *records)
 {
+	if (cancel_is_asked(records->order->is_cancelled)) {
+		records->count = 0;
+		return;
+	}
 	const uint64_t **sorted = records_sorted(records);
 	run_write(records, sorted, records->count);
 	free(sorted);
@@ -187,7 +188,7 @@ uint64_t *records_add(struct records *records)
 
 void records_sort(struct records *records)
 {
-	if (records->count)
+	if (records->count && !cancel_is_asked(records->order->is_cancelled))
 		records_cut(records);
 	CHECK_VALID(records_are_valid(records));
 	CHECK_VALID(cancel_is_asked(records->order->is_cancelled) || records_are_sorted(records));

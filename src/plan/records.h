@@ -12,7 +12,7 @@
 /** How records are ordered. */
 struct record_order {
 	uint32_t width; /**< values of a record; behind them come the absent bits and the number */
-	/** when it is set, sorting ends soon, with records in any order; NULL: it is never set */
+	/** when it is set, sorting ends soon, with any of the records in any order; NULL: it is never set */
 	const bool *is_cancelled;
 	uint32_t count;
 	struct {

@@ -228,11 +228,10 @@ uint64_t heap_folded_late_bytes(const struct heap_table *table)
 	uint64_t bytes = 0;
 	heap_scan_begin(&scan, table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan)))
-		for
-			heap_rows_each (rows, i) {
-				const struct heap_allocation row = heap_rows_get(rows, i);
-				bytes += was_found_later(table, &row) ? heap_weigh(table, &row).bytes : 0;
-			}
+		heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			bytes += was_found_later(table, &row) ? heap_weigh(table, &row).bytes : 0;
+		}
 	heap_scan_end(&scan);
 	return bytes;
 }

@@ -14,6 +14,7 @@
 #include "base/bisect.h"
 #include "base/cancel.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "query/scan.h"
 #include "table/weight.h"
 
@@ -139,38 +140,34 @@ static inline __attribute__((always_inline)) void row_collect(struct pass *pass,
 
 static void rows_sum_sample(struct pass *pass, const struct heap_rows *rows)
 {
-	for
-		heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			row_sum(pass, &row, heap_weigh(pass->table, &row).bytes, rows->first / PACK_ROWS);
-		}
+	heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_sum(pass, &row, heap_weigh(pass->table, &row).bytes, rows->first / PACK_ROWS);
+	}
 }
 
 static void rows_sum_all(struct pass *pass, const struct heap_rows *rows)
 {
-	for
-		heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			row_sum(pass, &row, row.size_bytes, rows->first / PACK_ROWS);
-		}
+	heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_sum(pass, &row, row.size_bytes, rows->first / PACK_ROWS);
+	}
 }
 
 static void rows_collect_sample(struct pass *pass, const struct heap_rows *rows)
 {
-	for
-		heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			row_collect(pass, &row, heap_weigh(pass->table, &row).bytes);
-		}
+	heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_collect(pass, &row, heap_weigh(pass->table, &row).bytes);
+	}
 }
 
 static void rows_collect_all(struct pass *pass, const struct heap_rows *rows)
 {
-	for
-		heap_rows_each (rows, i) {
-			const struct heap_allocation row = heap_rows_get(rows, i);
-			row_collect(pass, &row, row.size_bytes);
-		}
+	heap_rows_each (rows, i) {
+		const struct heap_allocation row = heap_rows_get(rows, i);
+		row_collect(pass, &row, row.size_bytes);
+	}
 }
 
 /* The weight of a sample's block needs the whole row; the columns are enough if a block stands for itself. */
@@ -212,11 +209,7 @@ static bool is_candidate(const struct search *search, uint32_t slice)
 	       search->live_bytes[slice] + at->began_bytes >= search->known_bytes[slice / search->per_part];
 }
 
-static int change_compare(const void *a, const void *b)
-{
-	const struct level_change *left = a, *right = b;
-	return (left->time_ns > right->time_ns) - (left->time_ns < right->time_ns);
-}
+COMPARE_BY(change_compare, struct level_change, time_ns)
 
 static void slice_search(struct search *search, uint32_t slice, struct level_change *changes, size_t count)
 {

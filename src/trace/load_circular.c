@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "base/file.h"
+#include "base/order.h"
 #include "trace/load_blocks.h"
 #include "trace/load_parts.h"
 
@@ -23,11 +24,7 @@ struct range {
 	uint32_t number;
 };
 
-static int range_compare(const void *a, const void *b)
-{
-	const struct range *left = a, *right = b;
-	return left->number < right->number ? -1 : left->number > right->number;
-}
+COMPARE_BY(range_compare, struct range, number)
 
 struct ranges {
 	struct range *rows;

@@ -236,7 +236,7 @@ static void processes_change(struct mixed *mixed, uint32_t call, uint32_t calls)
 {
 	struct mixed_process *one = &mixed->processes[below(mixed, mixed->process_count)];
 	if (mixed->process_count < PROCESSES && below(mixed, calls / PROCESSES) == 0) {
-		if (below(mixed, 4) && !one->is_over)
+		if (mixed->number % 7 && below(mixed, 4) && !one->is_over)
 			process_fork(mixed, one);
 		else
 			process_begin(mixed, NULL, NULL);

@@ -29,6 +29,7 @@ const CHOICES = {
 	moment: [{kind: "moment", at: 50}, {}],
 	first: [{kind: "moment", at: 0}, {}],
 	window: [{kind: "window", from: 10, to: 200, classes: 2}, {}],
+	classes: [{kind: "window", from: 10, to: 200, classes: 6}, {}],
 	whole: [{kind: "window", from: 0, to: 256, classes: 3}, {isWhole: true}],
 	never: [{kind: "window", from: 0, to: 256, classes: 2}, {isWhole: true}],
 };

@@ -98,6 +98,7 @@ char *dx_format(struct dx_arena *arena, const char *format, ...)
 
 void dx_on_release(struct dx_arena *arena, void (*end)(void *context), void *context)
 {
+	assert(end);
 	struct dx_cleanup *cleanup = dx_new(arena, struct dx_cleanup, 1);
 	*cleanup = (struct dx_cleanup){arena->cleanups, end, context};
 	arena->cleanups = cleanup;

@@ -67,6 +67,7 @@ bool dx_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_ele
 
 bool dx_step_kept(struct dx_query *query, const struct dx_iterator *iterator)
 {
+	assert(iterator && iterator->sequence);
 	return dx_step(query, iterator->sequence->operation->name, iterator->sequence->column);
 }
 

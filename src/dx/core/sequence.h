@@ -59,6 +59,18 @@ struct dx_iterator *dx_open(struct dx_query *query, const struct dx_sequence *se
 /** Set the next element. False: there is none, or the query is to end. */
 bool dx_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element);
 
+/** Go through the next elements; what was made in the query's present arena for one is given back before the next one,
+    unless the loop is left with it. */
+#define dx_each(query, iterator, element) dx_each_then(query, iterator, element, (void)0)
+
+/** The same, for an operation that keeps them. */
+#define dx_each_kept(query, iterator, element, kept_by) \
+	dx_each_then(query, iterator, element, dx_step_kept(query, kept_by))
+
+#define dx_each_then(query, iterator, element, step) \
+	for (struct dx_mark mark_ = dx_mark((query)->arena); dx_next(query, iterator, element); \
+	     dx_release((query)->arena, mark_), step, mark_ = dx_mark((query)->arena))
+
 /** Make a step of the operator itself, after it has kept an element: the memory is its. False: the query is to end. */
 bool dx_step_kept(struct dx_query *query, const struct dx_iterator *iterator);
 

@@ -114,6 +114,7 @@ static const struct dx_closure *closure_copy(struct dx_arena *arena, const struc
 
 static const void *data_copy(struct dx_arena *arena, const struct dx_value *value)
 {
+	assert(value->kind == DX_OBJECT);
 	if (!value->class->data_bytes || !value->data)
 		return value->data;
 	void *copy = dx_alloc(arena, value->class->data_bytes);
@@ -201,9 +202,9 @@ const char *dx_member_at(struct dx_query *query, const struct dx_value *object, 
 			 struct dx_value *value)
 {
 	const struct dx_class *class = class_of(object);
-	assert(number < dx_member_count(object));
 	if (class == &dx_record_class) {
 		const struct dx_record *record = object->data;
+		assert(number < record->count);
 		if (flags)
 			*flags = 0;
 		if (value)
@@ -211,6 +212,7 @@ const char *dx_member_at(struct dx_query *query, const struct dx_value *object, 
 		return record->names[number];
 	}
 	const struct dx_member *member = &class->members[number];
+	assert(member->name);
 	if (flags)
 		*flags = member->flags;
 	if (value)
@@ -432,6 +434,7 @@ bool dx_position_parse(const char *text, struct dx_value *position)
 
 const char *dx_position_text(struct dx_arena *arena, const struct dx_value *position)
 {
+	assert(position->kind == DX_POSITION);
 	if (position->sequence_ns == INT64_MAX)
 		return POSITION_END_TEXT;
 	const struct text text = position_text((struct position){position->sequence_ns, position->step});

@@ -75,6 +75,18 @@ struct dx_member {
 	const char *help;
 };
 
+/** Define a getter of a member: its value is an expression over `query` and `object`. */
+#define DX_GETTER(name, value_) DX_GETTER_IF(name, true, value_)
+
+/** Define a getter of a member that is absent where the condition does not hold. */
+#define DX_GETTER_IF(name, condition, value_) \
+	static void name(struct dx_query *query, const struct dx_value *object, struct dx_value *value) \
+	{ \
+		(void)query, (void)object; \
+		if (condition) \
+			*value = (value_); \
+	}
+
 /** A type of objects, static. */
 struct dx_class {
 	const char *name;

@@ -14,6 +14,7 @@ int dx_key_order(struct dx_query *query, const struct dx_value *compare, const s
 {
 	if (!compare)
 		return dx_order(one, other);
+	assert(compare->kind == DX_LAMBDA);
 	struct dx_mark mark = dx_mark(query->arena);
 	struct dx_value result = dx_call_two(query, compare, one, other);
 	int order = 0;

@@ -18,8 +18,7 @@ enum {
 	ALIGNMENT = 8,
 	INTERVALS = 256,
 	INTERVALS_LEAST = 16,
-	GZIP_WINDOW = 15 + 16, /* zlib's number for its largest window, and for the format of gzip */
-	PIECE_BYTES = 1 << 16
+	GZIP_WINDOW = 15 + 16 /* zlib's number for its largest window, and for the format of gzip */
 };
 
 /* Bytes under construction. */

@@ -54,9 +54,9 @@ static int intervals_set(struct question *question, const char *text, struct dia
 static int classes_set(struct question *question, const char *text, struct diag *why)
 {
 	question->classes = heap_class_set_parse(text);
-	if (*text && !question->classes)
-		return diag_fail(why, EINVAL, "classes are %s, with + between them", heap_class_names().data);
-	return 0;
+	if (question->classes)
+		return 0;
+	return diag_fail(why, EINVAL, "classes are %s, with + between them", heap_class_names().data);
 }
 
 int question_set(struct question *question, const char *word, const char *text, struct diag *why)

@@ -237,15 +237,23 @@ static void task_begin(struct task *task)
 	}
 }
 
-/* A trace is open, or cannot be opened: then all jobs about it end, and another one opens it again. */
+/* A trace is open, or cannot be opened: then all jobs about it end, and the next one opens it again, unless it is the
+   first that hears why. */
 static void opening_end(struct jobs *jobs, struct shown_slot *slot, struct reply *reply)
 {
 	slot->state = reply->status == STATUS_OK ? SLOT_OPEN : SLOT_CLOSED;
 	*(slot->state == SLOT_OPEN ? &slot->trace : &slot->reason) = reply;
+	bool is_known = false;
 	for (struct job *next, *job = jobs->first; job && slot->reason; job = next) {
 		next = job->next;
-		if (&jobs->slots[job->request.trace] == slot)
-			job_end(jobs, job, reply_hold(reply));
+		if (&jobs->slots[job->request.trace] != slot)
+			continue;
+		job_end(jobs, job, reply_hold(reply));
+		is_known = true;
+	}
+	if (is_known) {
+		reply_release(slot->reason);
+		slot->reason = NULL;
 	}
 }
 
@@ -360,8 +368,8 @@ static void job_look(struct jobs *jobs, struct job *job, uint64_t now_ns)
 
 bool jobs_look(struct jobs *jobs)
 {
-	const uint64_t now_ns = monotonic_now_ns();
 	pthread_mutex_lock(&jobs->lock);
+	const uint64_t now_ns = monotonic_now_ns(); /* not before a job's own times */
 	const bool has_jobs = jobs->first != NULL;
 	for (struct job *next, *job = jobs->first; job; job = next) {
 		next = job->next;

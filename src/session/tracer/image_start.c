@@ -35,9 +35,8 @@ void image_directory(enum image_directory directory, char *path, size_t size)
 /* The kernel opens an interpreter by open_exec(), below the loader of the script's format. */
 bool image_is_in_exec(pid_t tid)
 {
-	char path[40], stack[4096];
-	snprintf(path, sizeof(path), "/proc/%d/stack", (int)tid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char stack[4096];
+	int fd = proc_open(tid, "stack", O_RDONLY);
 	ssize_t size = fd >= 0 ? read(fd, stack, sizeof(stack) - 1) : -1;
 	if (fd >= 0)
 		close(fd);
@@ -50,12 +49,11 @@ bool image_is_in_exec(pid_t tid)
 /* A logger traces with threads; all have its name and its executable, which is the command or the watcher. */
 bool image_is_followed(pid_t tid)
 {
-	char path[40], name[32] = "";
+	char name[32] = "";
 	int64_t pid = proc_status_value(tid, "TracerPid");
 	if (pid <= 0)
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	FILE *file = fopen(path, "re");
+	FILE *file = fopen(proc_path(pid, "comm").text, "re");
 	bool is_logger = file && fgets(name, sizeof(name), file) && !strcmp(name, "xheap-logger\n");
 	if (file)
 		fclose(file);
