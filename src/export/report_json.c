@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "export/report_json.h"
-
+/* A report as JSON: docs/schema/heap.json. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -11,6 +10,7 @@
 #include "action/report/losses.h"
 #include "action/report/report_columns.h"
 #include "base/text.h"
+#include "export/export.h"
 #include "export/report_values.h"
 #include "query/by.h"
 #include "trace/reader.h"
