@@ -80,12 +80,10 @@ struct list_options {
 	int format; /* enum report_format */
 };
 
-/* clang-format off */
 static const struct option list_rows[] = {
 	FORMAT_OPTION(struct list_options, format, report_formats_without_csv),
 	{.type = VALUE_END},
 };
-/* clang-format on */
 
 static const struct option_group list_groups[] = {{list_rows, 0, false}, {NULL, 0, false}};
 const struct option_grammar autologger_list_grammar = {
