@@ -198,51 +198,22 @@ static bool rows_continue(const void *rows, uint32_t count, const void *later, u
 	return do_continue;
 }
 
-static bool process_is_same(const void *a, const void *b)
-{
-	const struct trace_process *row = a, *later = b;
-	return row->pid == later->pid && row->exec_generation == later->exec_generation &&
-	       row->forked_from == later->forked_from;
-}
-
-static bool thread_is_same(const void *a, const void *b)
-{
-	const struct trace_thread *row = a, *later = b;
-	return row->process == later->process && row->tid == later->tid;
-}
-
-static bool entry_is_same(const void *a, const void *b)
-{
-	const struct trace_entry *row = a, *later = b;
-	return row->image == later->image && row->function == later->function;
-}
-
-static bool heap_is_same(const void *a, const void *b)
-{
-	const struct trace_heap *row = a, *later = b;
-	return row->process == later->process && row->handle == later->handle;
-}
-
-static bool node_is_same(const void *a, const void *b)
-{
-	const struct trace_node *row = a, *later = b;
-	return row->parent == later->parent && row->frame == later->frame;
-}
-
-static bool gap_is_same(const void *a, const void *b)
-{
-	const struct trace_gap *row = a, *later = b;
-	return row->process == later->process && row->from_ns == later->from_ns && row->to_ns == later->to_ns &&
-	       !memcmp(row->count, later->count, sizeof(row->count));
-}
-
-static bool block_is_same(const void *a, const void *b)
-{
-	const struct load_block *block = a, *later = b;
-	return block->offset == later->offset && block->count == later->count &&
-	       block->head.process == later->head.process && block->head.thread == later->head.thread &&
-	       block->payload_checksum == later->payload_checksum;
-}
+#define SAME(member) (row->member == later->member)
+#define IS_SAME(name, type, condition) \
+	static bool name##_is_same(const void *a, const void *b) \
+	{ \
+		const struct type *row = a, *later = b; \
+		return (condition); \
+	}
+IS_SAME(process, trace_process, SAME(pid) && SAME(exec_generation) && SAME(forked_from))
+IS_SAME(thread, trace_thread, SAME(process) && SAME(tid))
+IS_SAME(entry, trace_entry, SAME(image) && SAME(function))
+IS_SAME(heap, trace_heap, SAME(process) && SAME(handle))
+IS_SAME(node, trace_node, SAME(parent) && SAME(frame))
+IS_SAME(gap, trace_gap,
+	SAME(process) && SAME(from_ns) && SAME(to_ns) && !memcmp(row->count, later->count, sizeof(row->count)))
+IS_SAME(block, load_block,
+	SAME(offset) && SAME(count) && SAME(head.process) && SAME(head.thread) && SAME(payload_checksum))
 
 bool trace_continues(const struct trace *trace, const struct trace *later)
 {
