@@ -62,6 +62,12 @@ function privateMib(pid) {
 	return sum / 1024;
 }
 
+/** Processor time of a process, which other work changes little, in ms. */
+function processorMs(pid) {
+	const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
+	return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
 function askOnce({port, token}, target) {
 	return new Promise((done, failed) =>
 		http
@@ -105,13 +111,16 @@ async function round(trace, browser, isFirst) {
 	await page.goto(server.address);
 	await page.waitForFunction(() => !document.body.classList.contains("waiting"), null, {timeout: 0});
 	note(`first picture ${isFirst ? "without" : "with"} index, ms`, performance.now() - begin);
+	note(`server's CPU to there ${isFirst ? "without" : "with"} index, ms`, processorMs(server.child.pid));
 	note("trace again, ms", (await ask(server, "/trace?trace=0")).ms);
 	const facts = JSON.parse((await ask(server, "/trace?trace=0")).body);
+	const before = processorMs(server.child.pid);
 	for (let i = 0; i < ZOOMS; i++) {
 		const length = facts.duration_ns / 4 ** (1 + (i % 4)),
 			from = Math.floor(random() * (facts.duration_ns - length));
 		note("zoom, ms", (await ask(server, `/cells?trace=0&n=256&from=${from}&to=${Math.floor(from + length)}`)).ms);
 	}
+	note("server's CPU of a zoom, ms", (processorMs(server.child.pid) - before) / ZOOMS);
 	for (const filter of ["-size%0A100%0A1000", "-lifetime%0A1ms%0A1s"])
 		note("filter, ms", (await ask(server, `/cells?trace=0&n=256&filter=${filter}`)).ms);
 	note("server, MiB", privateMib(server.child.pid));
