@@ -267,9 +267,10 @@ static void task_end(struct task *task)
 		opening_end(task->jobs, slot, reply);
 		return;
 	}
-	if (task->job->end_status && reply->status != STATUS_OK) {
+	if (reply->status != STATUS_OK && (task->job->end_status || task->jobs->is_ending)) {
 		reply_release(reply);
-		reply = reply_of_end(task->job->end_status);
+		reply = task->job->end_status ? reply_of_end(task->job->end_status)
+					      : reply_line(STATUS_BUSY, "the server ends");
 	}
 	job_end(task->jobs, task->job, reply);
 }
