@@ -321,8 +321,20 @@ def ends():
             time.sleep(0.02)
         path = pathlib.Path("opened").read_text().strip()
         expect(server.token not in path and os.path.exists(path), f"{path} has the token, or is gone")
+        server.json("/trace?trace=0")
+        end = time.monotonic() + PATIENCE_S
+        while os.path.exists(path) and time.monotonic() < end:
+            time.sleep(0.02)
+        expect(not os.path.exists(path), "the file stays, though a page has the token")
         expect(pathlib.Path("opened.mode").read_text() == "600\n" and server.token in pathlib.Path("opened.page").read_text(), "the file")
-    expect(not os.path.exists(path), "the file stays")
+    for name in ("opened", "opened.page", "opened.mode"):
+        os.remove(name)
+    with served("--open", TRACES / "c.xht", environment=environment):
+        end = time.monotonic() + PATIENCE_S
+        while not os.path.exists("opened") and time.monotonic() < end:
+            time.sleep(0.02)
+        path = pathlib.Path("opened").read_text().strip()
+    expect(not os.path.exists(path), "the file stays at the end")
     process = subprocess.Popen([XHEAP, "view", "--no-open", "--idle", "300ms", TRACES / "c.xht"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     said = process.communicate(timeout=PATIENCE_S)[1]
     expect(process.returncode == 0 and "nobody has asked for 300 ms" in said, f"{process.returncode} {said}")

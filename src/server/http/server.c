@@ -36,6 +36,7 @@ struct server {
 	int socket;
 	uint16_t port;
 	uint64_t asked_ns; /* when the last request came; with atomic operations */
+	bool is_known;     /* a request had the token; likewise */
 };
 
 /* A request of a connection, from its first line to the end of its answer. */
@@ -121,6 +122,7 @@ static enum MHD_Result exchange_answer(struct exchange *exchange, const char *me
 	__atomic_store_n(&server->asked_ns, monotonic_now_ns(), __ATOMIC_RELAXED);
 	if (request->name == REQUEST_FILE)
 		return send_bytes(exchange, MHD_HTTP_OK, request->file->type, &request->file->text, NULL);
+	__atomic_store_n(&server->is_known, true, __ATOMIC_RELAXED);
 	const union MHD_ConnectionInfo *info =
 		server->http.get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	exchange->job.socket = info ? info->connect_fd : -1;
@@ -277,6 +279,11 @@ uint16_t server_port(const struct server *server)
 void server_address(const struct server *server, char address[SERVER_ADDRESS_BYTES])
 {
 	snprintf(address, SERVER_ADDRESS_BYTES, "http://127.0.0.1:%u/#token=%s", server->port, server->rules.token);
+}
+
+bool server_is_known(const struct server *server)
+{
+	return __atomic_load_n(&server->is_known, __ATOMIC_RELAXED);
 }
 
 uint64_t server_look(struct server *server)
