@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * Matching: the making of a table from a trace, also while the trace is recorded. Then the trace is opened again
- * whenever it has grown, and matched up to a time before which the file is complete. The result is, byte for byte, that
- * of heap_table_build() for the whole trace.
+ * whenever it has grown, and matched up to a time before which the file is complete. The result is that of
+ * heap_table_build() for the whole trace: byte for byte, unless a process of which points were matched is forked. Then
+ * the rows are the same, and their places in the groups may differ.
  *
- * Forks need earlier events again, and some facts may come too late. In these cases matching_increment() fails with
- * -ESTALE, and nothing was made.
+ * A fact may come too late: the end of a process, a fork, a loss. Then matching_increment() fails with -ESTALE, and
+ * nothing was made.
  *
  *     matching_new(), matching_increment() ..., matching_end(), matching_free()
  */
