@@ -404,18 +404,19 @@ bool matching_sums_take(const struct matching *matching, struct matching_sums *s
 	const struct heap_table *table = matching->table;
 	struct level level = matching->level;
 	*sums = (struct matching_sums){.site_count = 0};
-	/* Running numbers have no weights, and nothing of what is folded. */
-	if (level.has_gone_back || table->sample_bytes || matching->is_folded)
+	if (matching->is_folded)
 		return false;
 	level_settle(&level);
 	*sums = (struct matching_sums){
 		.sites = memory_resize(NULL, table->site_count, sizeof(*sums->sites)),
 		.numbers = memory_resize(NULL, table->site_count, sizeof(*sums->numbers)),
 		.site_count = table->site_count,
+		.sample_bytes = table->sample_bytes,
 		.point_count = matching->done,
-		.until_ns = level.time_ns,
+		.until_ns = matching->passed.time_ns > 0 ? matching->passed.time_ns : 0,
 		.live_bytes = level.live_bytes,
-		.peak = level.peak,
+		.peak = level.has_gone_back ? (struct heap_peak){0, 0} : level.peak,
+		.is_peak_known = !level.has_gone_back,
 	};
 	if (!table->site_count)
 		return true;

@@ -629,7 +629,7 @@ static void compare_sums_now(const struct heap_follow *follow, int64_t until_ns)
 		for (uint32_t i = 0; i < sums.site_count; i++)
 			compare_numbers(&sums.numbers[i], &others.numbers[pairs[i]], i);
 		if (sums.live_bytes != others.live_bytes || sums.until_ns != others.until_ns ||
-		    memcmp(&sums.peak, &others.peak, sizeof(sums.peak)))
+		    sums.is_peak_known != others.is_peak_known || memcmp(&sums.peak, &others.peak, sizeof(sums.peak)))
 			differs("another peak, or other live bytes, so far");
 		free(pairs);
 		sums_compared++;
