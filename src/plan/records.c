@@ -2,12 +2,10 @@
 #include "plan/records.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cancel.h"
 #include "base/file.h"

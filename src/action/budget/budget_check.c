@@ -2,7 +2,6 @@
 #include "action/budget/budget_check.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "action/actions/action_table.h"

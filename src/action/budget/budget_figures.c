@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "action/budget/budget_figures.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
