@@ -180,6 +180,8 @@ static void side_put(struct json *json, const struct report *report, enum diff_s
 		json_begin_object(json, NULL);
 		source_name(json, alone.sources);
 		caveats_json(json, alone.sources);
+		if (alone.sources->filter->moment.is_asked)
+			json_text(json, "at", position_text(alone.sources->filter->moment.at).data);
 		source_totals(json, &(struct report){.diff = {.input = &alone, .runs = {1}}});
 		if (lent)
 			json_count(json, "lent_names", lent);

@@ -106,6 +106,12 @@ static uint32_t choose(bool is_one, uint32_t one, uint32_t other)
 	return other ^ ((one ^ other) & (0 - (uint32_t)is_one));
 }
 
+/* Return whether the event makes or deletes a whole heap. */
+static bool is_of_heap(uint8_t kind)
+{
+	return kind == EVENT_CREATE || kind == EVENT_DESTROY;
+}
+
 /* Pair the points. No branch depends on whether the next point is a Begin, which cannot be predicted. An element
    written behind a list becomes part of it only when the list's count is raised. */
 static void points_pair(struct block_match *match, const struct trace_block *block, const struct point_place *places,
@@ -120,7 +126,7 @@ static void points_pair(struct block_match *match, const struct trace_block *blo
 	for (uint32_t i = 0; i < count; i++) {
 		__builtin_prefetch(&cells[cell_place(bits, places[i + AHEAD < count ? i + AHEAD : i].address)], 1);
 		if (places[i].kind == HEAP_POINT_NONE) {
-			is_plain &= block->kind[places[i].row] != EVENT_DESTROY;
+			is_plain &= !is_of_heap(block->kind[places[i].row]);
 			continue;
 		}
 		uint64_t address = places[i].address & CELL_ADDRESS_MAX;

@@ -55,6 +55,7 @@
 #include "base/cancel.h"
 #include "base/check.h"
 #include "base/memory.h"
+#include "match/match_heaps.h"
 #include "base/order.h"
 #include "match/match_late_frees.h"
 #include "match/match_points.h"
@@ -97,8 +98,9 @@ static void matching_extend(struct matching *matching)
 {
 	struct heap_table *table = matching->table;
 	const struct trace_dictionary *dictionary = table->dictionary;
-	struct known_rows known = matching->known, now = {dictionary->process_count, dictionary->thread_count,
-							  dictionary->node_count + 1, dictionary->heap_count};
+	struct known_rows known = matching->known,
+			  now = {dictionary->process_count, dictionary->thread_count, dictionary->node_count + 1,
+				 dictionary->heap_count, dictionary->gap_count};
 	assert(now.processes >= known.processes && now.threads >= known.threads && now.nodes >= known.nodes &&
 	       now.heaps >= known.heaps);
 #define EXTEND(array, what, fill) array = rows_extend(array, known.what, now.what, sizeof(*(array)), fill)
@@ -112,7 +114,7 @@ static void matching_extend(struct matching *matching)
 	EXTEND(table->inside, heaps, 0xff);
 #undef EXTEND
 	for (uint32_t i = known.processes; i < now.processes; i++)
-		matching->processes[i].reading_ns = INT64_MIN;
+		matching->processes[i].reading_ns = matching->processes[i].last_conflict_ns = INT64_MIN;
 	matching->known = now;
 }
 
@@ -142,6 +144,20 @@ static void matching_read_gaps(struct matching *matching)
 		if (gap->to_ns > matching->table->processes[gap->process].last_loss_ns)
 			matching->table->processes[gap->process].last_loss_ns = gap->to_ns;
 	}
+}
+
+/* Return whether gaps that are new could have changed nothing: a conflict that was settled would be a loss if it had
+   been known. */
+static bool gaps_are_consistent(const struct matching *matching)
+{
+	const struct trace_dictionary *dictionary = matching->table->dictionary;
+	for (uint32_t i = matching->known.gaps; i < dictionary->gap_count; i++) {
+		const struct trace_gap *gap = &dictionary->gaps[i];
+		if (gap_lost_frees(gap) && gap->process < matching->known.processes &&
+		    gap->from_ns <= matching->processes[gap->process].last_conflict_ns)
+			return false;
+	}
+	return true;
 }
 
 /* Read the ends of processes. A process cannot end before its last point: the file's ends are corrected by its
@@ -226,38 +242,6 @@ static void matching_read_processes(struct matching *matching)
 	matching->next_lifecycle_ns = INT64_MIN;
 }
 
-static bool has_objects(const struct trace_dictionary *dictionary)
-{
-	for (uint32_t i = 0; i < dictionary->entry_count; i++)
-		if (dictionary->entries[i].function == FUNCTION_OBJECT_NEW ||
-		    dictionary->entries[i].function == FUNCTION_OBJECT_NEW_IN)
-			return true;
-	return false;
-}
-
-static void matching_read_annotations(struct matching *matching)
-{
-	const struct trace_dictionary *dictionary = matching->table->dictionary;
-	size_t heaps = dictionary->heap_count;
-	matching->has_objects = has_objects(dictionary);
-	if (!trace_has_annotations(dictionary))
-		return;
-	matching->is_annotation = memory_zeroed(dictionary->entry_count, sizeof(*matching->is_annotation));
-	for (uint32_t i = 0; i < dictionary->entry_count; i++)
-		matching->is_annotation[i] = function_is_annotation(dictionary->entries[i].function);
-	matching->annotated = memory_zeroed(heaps + dictionary->process_count, sizeof(*matching->annotated));
-	matching->inherited = memory_resize(NULL, heaps, sizeof(*matching->inherited));
-	matching->next_heap = memory_resize(NULL, heaps, sizeof(*matching->next_heap));
-	for (uint32_t i = 0; i < dictionary->process_count; i++)
-		matching->processes[i].first_heap = TRACE_NONE;
-	for (uint32_t i = dictionary->heap_count; i-- > 0;) {
-		struct matching_process *process = &matching->processes[dictionary->heaps[i].process];
-		matching->inherited[i] = INHERITED_UNKNOWN;
-		matching->next_heap[i] = process->first_heap;
-		process->first_heap = i;
-	}
-}
-
 /* Reserve address space for the most rows that can come; the kernel gives memory as they come. */
 static struct history *history_reserve(size_t count)
 {
@@ -296,27 +280,23 @@ static int matching_reserve(struct matching *matching, struct diag *diag)
 	return 0;
 }
 
-/* Refuse a trace that cannot be matched while it grows. For such a trace, rows would have to be remembered from the
-   beginning, or facts come long after their time. */
+/* Refuse a trace with forks: rows would have to be remembered from the beginning. */
 static int matching_check_growth(const struct matching *matching, struct diag *diag)
 {
-	const struct trace_dictionary *dictionary = matching->table->dictionary;
-	bool has_losses = false;
-	for (uint32_t i = 0; i < dictionary->gap_count; i++)
-		has_losses |= gap_lost_frees(&dictionary->gaps[i]);
-	const struct {
-		bool is_there;
-		const char *what;
-	} reasons[] = {
-		{matching->start_count > 0, "a process was forked"},
-		{trace_has_annotations(dictionary), "a program uses annotated heaps"},
-		{has_losses, "events were lost"},
-		{matching->table->sample_bytes > 0, "it is a sample"},
-		{dictionary->fold_count > 0, "some of it is in sums"},
-	};
-	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
-		if (reasons[i].is_there)
-			return diag_fail(diag, ESTALE, "%s", reasons[i].what);
+	return matching->start_count ? diag_fail(diag, ESTALE, "a process was forked") : 0;
+}
+
+/* Read the facts that hold for all points from the first one on. */
+static int matching_read_kind(struct matching *matching, struct diag *diag)
+{
+	struct heap_table *table = matching->table;
+	uint64_t sample_bytes = heap_sample_bytes(table->dictionary);
+	bool is_folded = table->dictionary->fold_count > 0,
+	     is_as_known = sample_bytes == table->sample_bytes && is_folded == matching->is_folded;
+	if (matching->passed.time_ns != INT64_MIN && !is_as_known)
+		return diag_fail(diag, ESTALE, "it became a sample, or a part of it sums, after events were matched");
+	table->sample_bytes = sample_bytes;
+	matching->is_folded = is_folded;
 	return 0;
 }
 
@@ -326,16 +306,20 @@ static int matching_read(struct matching *matching, const struct trace *trace, b
 	table->trace = trace;
 	table->dictionary = trace_dictionary(trace);
 	table->duration_ns = matching->how.until_ns ? *matching->how.until_ns : table->dictionary->duration_ns;
-	table->sample_bytes = heap_sample_bytes(table->dictionary);
+	int error = matching_read_kind(matching, diag);
+	if (error)
+		return error;
+	if (!gaps_are_consistent(matching))
+		return diag_fail(diag, ESTALE, "a loss is earlier than events that were matched already");
 	matching_extend(matching);
 	matching_read_gaps(matching);
-	int error = matching_read_ends(matching, diag);
+	error = matching_read_ends(matching, diag);
 	if (error)
 		return error;
 	matching_read_processes(matching);
 	if (is_growing && (error = matching_check_growth(matching, diag)))
 		return error;
-	matching_read_annotations(matching);
+	matching_read_heaps(matching);
 	return matching_reserve(matching, diag);
 }
 
@@ -399,7 +383,8 @@ bool matching_sums_take(const struct matching *matching, struct matching_sums *s
 	const struct heap_table *table = matching->table;
 	struct level level = matching->level;
 	*sums = (struct matching_sums){.site_count = 0};
-	if (level.has_gone_back)
+	/* Running numbers have no weights, and nothing of what is folded. */
+	if (level.has_gone_back || table->sample_bytes || matching->is_folded)
 		return false;
 	level_settle(&level);
 	*sums = (struct matching_sums){
@@ -498,17 +483,13 @@ void matching_free(struct matching *matching)
 	packing_free(matching->packing);
 	for (uint32_t i = 0; i < matching->known.processes; i++) {
 		live_fini(&matching->processes[i].live);
+		live_fini(&matching->processes[i].heapless);
 		nest_fini(&matching->processes[i].nest);
 		map_fini(&matching->processes[i].measured);
 		free(matching->processes[i].measured_ns);
 	}
 	survivors_free(matching->survivors);
-	for (uint32_t i = 0; matching->annotated && i < matching->known.heaps + matching->known.processes; i++)
-		live_fini(&matching->annotated[i]);
-	free(matching->annotated);
-	free(matching->inherited);
-	free(matching->next_heap);
-	free(matching->is_annotation);
+	matching_heaps_fini(matching);
 	map_fini(&matching->moved);
 	if (matching->history)
 		munmap(matching->history, (matching->most + 1) * sizeof(*matching->history));

@@ -4,8 +4,8 @@
  * whenever it has grown, and matched up to a time before which the file is complete. The result is, byte for byte, that
  * of heap_table_build() for the whole trace.
  *
- * Forks, annotated heaps, losses and samples need later events, and some events may come too late. In these cases
- * matching_increment() fails with -ESTALE, and nothing was made.
+ * Forks need earlier events again, and some facts may come too late. In these cases matching_increment() fails with
+ * -ESTALE, and nothing was made.
  *
  *     matching_new(), matching_increment() ..., matching_end(), matching_free()
  */
@@ -59,7 +59,7 @@ struct matching_sums {
 };
 
 /** Copy the sums; end them with matching_sums_fini(). Return false if the points contradict each other, so that
-    beginnings and ends alone do not give the sums. */
+    beginnings and ends alone do not give the sums, for a sample, and for a trace with folded events. */
 bool matching_sums_take(const struct matching *matching, struct matching_sums *sums);
 /** Free the copy. */
 void matching_sums_fini(struct matching_sums *sums);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "match/match_heaps.h"
 #include "match/matching.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
@@ -36,29 +37,23 @@ static uint32_t history_find(const struct matching *matching, const struct live 
 	return HEAP_NONE;
 }
 
-/* Return the heap of a process's parent with that heap's handle and name; TRACE_NONE: none. */
-static uint32_t inherited_heap(const struct matching *matching, uint32_t heap, uint32_t parent)
-{
-	const struct trace_dictionary *dictionary = matching->table->dictionary;
-	uint32_t *found = &matching->inherited[heap], i = matching->processes[parent].first_heap;
-	if (*found != INHERITED_UNKNOWN)
-		return *found;
-	while (i != TRACE_NONE && (dictionary->heaps[i].handle != dictionary->heaps[heap].handle ||
-				   strcmp(dictionary->heaps[i].name, dictionary->heaps[heap].name)))
-		i = matching->next_heap[i];
-	return *found = i;
-}
-
-/* Return the parent's table for blocks of the same kind; NULL: none. The heap becomes the parent's. */
+/* Return a parent's table for blocks of the same kind, NULL if there is none. The heap becomes the parent's. */
 static const struct live *inherited_live(const struct matching *matching, const struct point *point, uint32_t parent,
 					 uint32_t *heap)
 {
 	if (point->live == &matching->processes[point->process].live)
 		return &matching->processes[parent].live;
-	*heap = *heap < matching->table->dictionary->heap_count ? inherited_heap(matching, *heap, parent) : TRACE_NONE;
-	return *heap == TRACE_NONE ? NULL : &matching->annotated[*heap];
+	if (*heap >= matching->annotated_count)
+		return NULL;
+	uint32_t like = matching_heap_like(matching, *heap, parent);
+	if (like == TRACE_NONE)
+		return NULL;
+	*heap = like;
+	return &matching->annotated[like];
 }
 
+/* Find the block among those of the parents. A parent that does not know the heap has made no call of it since its own
+   fork. */
 static uint32_t inherited_find(const struct matching *matching, const struct point *point)
 {
 	uint32_t process = point->process, heap = point->block->heap[point->row];
@@ -71,11 +66,9 @@ static uint32_t inherited_find(const struct matching *matching, const struct poi
 			break;
 		if (dictionary->processes[process].start_ns < time_ns)
 			time_ns = dictionary->processes[process].start_ns;
-		bool is_known;
+		bool is_known = false;
 		const struct live *live = inherited_live(matching, point, parent, &heap);
-		if (!live)
-			break;
-		uint32_t found = history_find(matching, live, point->address, time_ns, &is_known);
+		uint32_t found = live ? history_find(matching, live, point->address, time_ns, &is_known) : HEAP_NONE;
 		if (is_known)
 			return found;
 		process = parent;

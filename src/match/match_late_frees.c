@@ -45,6 +45,8 @@ void matching_settle_conflict(struct matching *matching, uint32_t older, uint32_
 		matching_eventless_end(matching, older, HEAP_END_GAP, gap_ns);
 		return;
 	}
+	if (to_ns > matching->processes[process].last_conflict_ns)
+		matching->processes[process].last_conflict_ns = to_ns;
 	uint32_t point = newer_row ? *matching_end_point(matching, older, row) : HEAP_NONE;
 	matching_allocation_end(matching, older,
 				&(struct row_end){to_ns, HEAP_NONE, HEAP_NONE, point, HEAP_END_CONFLICT});
@@ -182,11 +184,13 @@ struct measure matching_measure(struct matching *matching, const struct point *p
 	return measure;
 }
 
-/* Return the index of the annotated heaps' table that the point is about, or TRACE_NONE. */
+/* Return the annotated heap that the point is about, HEAPLESS, or TRACE_NONE. */
 static uint32_t annotated_of(const struct matching *matching, const struct point *point)
 {
-	bool is_plain = point->live == &matching->processes[point->process].live;
-	return is_plain ? TRACE_NONE : (uint32_t)(point->live - matching->annotated);
+	const struct matching_process *process = &matching->processes[point->process];
+	if (point->live == &process->live)
+		return TRACE_NONE;
+	return point->live == &process->heapless ? HEAPLESS : (uint32_t)(point->live - matching->annotated);
 }
 
 void matching_pending_add(struct matching *matching, const struct point *point, enum heap_end end,

@@ -99,9 +99,7 @@ void matching_nested_end(struct matching *matching, const struct point *point, u
 	uint64_t last = point->address + (bytes ? bytes - 1 : 0);
 	for (struct nest_span *span;
 	     (span = nest_last_within(&process->nest, point->address, last, row_is_live, matching));) {
-		uint32_t place = span->heap == TRACE_NONE ? matching->table->dictionary->heap_count + point->process
-							  : span->heap;
-		struct live *live = &matching->annotated[place];
+		struct live *live = span->heap == TRACE_NONE ? &process->heapless : &matching->annotated[span->heap];
 		struct live_cell *cell = live_find(live, span->address);
 		uint64_t address = span->address;
 		matching_allocation_end(matching, span->row, &end);

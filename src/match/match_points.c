@@ -194,8 +194,7 @@ static bool has_ended_before(const struct live_cell *cell)
 static bool is_of_folded_parent(const struct matching *matching, const struct point *point,
 				const struct live_cell *cell)
 {
-	return !cell && matching->table->dictionary->fold_count &&
-	       matching->processes[point->process].forked_from != TRACE_NONE;
+	return !cell && matching->is_folded && matching->processes[point->process].forked_from != TRACE_NONE;
 }
 
 static void point_end(struct matching *matching, const struct point *point)
@@ -257,6 +256,13 @@ static uint32_t point_function(const struct matching *matching, const struct poi
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	uint32_t entry = point->block->entry[point->row];
 	return entry < dictionary->entry_count ? dictionary->entries[entry].function : FUNCTION_COUNT;
+}
+
+/* Note the first heap object. Blocks that were made before it are in heaps that they do not leave. */
+static void point_create(struct matching *matching, const struct point *point)
+{
+	uint32_t function = point_function(matching, point);
+	matching->has_objects |= function == FUNCTION_OBJECT_NEW || function == FUNCTION_OBJECT_NEW_IN;
 }
 
 /* Return whether a block lies in the heap. A forked child has the heap under a row of its own. The blocks of a deleted
@@ -329,15 +335,13 @@ static void live_end(struct matching *matching, struct live *live, int64_t end_n
 
 void matching_process_end(struct matching *matching, uint32_t id, bool is_open)
 {
-	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	struct matching_process *process = &matching->processes[id];
 	int64_t end_ns = matching->table->processes[id].end_ns;
 	live_end(matching, &process->live, end_ns, is_open);
 	for (uint32_t heap = process->first_heap; matching->annotated && heap != TRACE_NONE;
 	     heap = matching->next_heap[heap])
 		live_end(matching, &matching->annotated[heap], end_ns, is_open);
-	if (matching->annotated)
-		live_end(matching, &matching->annotated[dictionary->heap_count + id], end_ns, is_open);
+	live_end(matching, &process->heapless, end_ns, is_open);
 	nest_fini(&process->nest);
 	if (!process->keeps_history)
 		live_fini(&process->live);
@@ -372,12 +376,12 @@ void matching_advance(struct matching *matching, int64_t time_ns)
 /* Return the table for blocks of the point's function. */
 static struct live *live_of(const struct matching *matching, const struct point *point)
 {
-	uint32_t heap = point->block->heap[point->row], entry = point->block->entry[point->row],
-		 known = matching->table->dictionary->heap_count;
+	uint32_t heap = point->block->heap[point->row], entry = point->block->entry[point->row];
 	if (!matching->is_annotation || entry >= matching->table->dictionary->entry_count ||
 	    !matching->is_annotation[entry])
 		return &matching->processes[point->process].live;
-	return &matching->annotated[heap < known ? heap : known + point->process];
+	return heap < matching->annotated_count ? &matching->annotated[heap]
+						: &matching->processes[point->process].heapless;
 }
 
 static void matching_point(struct matching *matching, const struct trace_block *block, const struct point_place *at,
@@ -404,6 +408,8 @@ static void matching_point(struct matching *matching, const struct trace_block *
 			*last_alloc(matching, &point) = HEAP_NONE;
 		if (block->kind[at->row] == EVENT_DESTROY)
 			point_destroy(matching, &point);
+		else if (block->kind[at->row] == EVENT_CREATE)
+			point_create(matching, &point);
 		break;
 	}
 }
@@ -484,6 +490,8 @@ static void plain_end(struct matching *matching, struct block_match *match, uint
 		struct heap_allocation *row = matching_live_row(matching, end->id);
 		if (!end->place && end->end == HEAP_END_FREE && end->id == matching->last_alloc[thread][0])
 			row->flags |= HEAP_TEMPORARY;
+		if (end->end == HEAP_END_REALLOC)
+			matching->last_realloc_heap[thread] = row->heap;
 		match->changes[end->place] = 0 - (uint64_t)row->size_bytes;
 		match->sum_bytes -= row->size_bytes;
 		matching_row_end(matching, end->id, row,
@@ -499,8 +507,12 @@ static uint32_t taken_id(const struct block_match *match, uint32_t from, uint32_
 }
 
 /* Set the blocks that reallocs took. Other threads' points may lie between the two of one realloc. */
-static void plain_take(const struct block_match *match, uint32_t first, uint32_t *last_realloc_from)
+static void plain_take(struct matching *matching, const struct block_match *match, uint32_t first, uint32_t thread)
 {
+	uint32_t *last_realloc_from = &matching->last_realloc_from[thread];
+	/* Of a block from before the run, plain_end() has noted the heap. */
+	if (match->last_realloc_from < BLOCK_MATCH_END)
+		matching->last_realloc_heap[thread] = match->rows[match->last_realloc_from].heap;
 	if (match->takes_before)
 		match->details[0].previous = *last_realloc_from;
 	for (uint32_t i = 0; i < match->taken_count; i++)
@@ -572,7 +584,7 @@ static void matching_plain(struct matching *matching, const struct heap_run *run
 			matching_site_use(matching, site, thread);
 	}
 	plain_end(matching, match, thread);
-	plain_take(match, first, &matching->last_realloc_from[thread]);
+	plain_take(matching, match, first, thread);
 	plain_begin(matching, match, first, thread);
 	plain_level(&matching->level, match, run);
 	matching->last_alloc[thread][0] = match->last_alloc == HEAP_NONE ? HEAP_NONE : first + match->last_alloc;

@@ -51,12 +51,13 @@ static bool processes_are_valid(const struct matching *matching)
 	for (uint32_t i = 0; i < matching->known.processes; i++) {
 		const struct matching_process *process = &matching->processes[i];
 		if (!blocks_are_valid(matching, &process->live, i) || !nest_is_valid(&process->nest) ||
-		    process->forked_from == i || process->measured.count != process->measured_count)
+		    !live_is_valid(&process->heapless) || process->forked_from == i ||
+		    process->measured.count != process->measured_count)
 			return false;
 		live_bytes += matching->table->processes[i].live_bytes;
 		is_counted = is_counted && !process->has_ended;
 	}
-	for (uint32_t i = 0; matching->annotated && i < matching->known.heaps + matching->known.processes; i++)
+	for (uint32_t i = 0; i < matching->annotated_count; i++)
 		if (!live_is_valid(&matching->annotated[i]))
 			return false;
 	return !is_counted || live_bytes == matching->level.live_bytes;

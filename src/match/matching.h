@@ -26,8 +26,8 @@ _Static_assert(RING_ROWS % PACK_ROWS == 0, "the ring consists of groups");
 #ifndef BLOCK_MATCH_MIN
 #define BLOCK_MATCH_MIN 256u
 #endif
-#define COPY_BIT 0x80000000u /* in a cell or in `before`: an index in copies, not in the table */
-#define INHERITED_UNKNOWN (TRACE_NONE - 1)
+#define COPY_BIT 0x80000000u      /* in a cell or in `before`: an index in copies, not in the table */
+#define HEAPLESS (TRACE_NONE - 1) /* the annotated heaps of a process of which it is not known which they are */
 
 /* An inherited block that a child freed. */
 struct copy {
@@ -47,7 +47,7 @@ struct pending_free {
 	struct row_end end; /* its time is INT64_MIN once it is taken */
 	uint64_t address;
 	uint32_t process;
-	uint32_t annotated;     /* TRACE_NONE, or the index in matching->annotated of the table for the address */
+	uint32_t annotated;     /* the annotated heap whose table has the address, HEAPLESS, or TRACE_NONE */
 	uint64_t earlier_bytes; /* the size of an earlier block that it may end; 0: it cannot end one */
 	/* when the address's end before it was over, also of an earlier block; INT64_MIN: none */
 	int64_t before_ns;
@@ -57,6 +57,7 @@ struct pending_free {
 /** The state of a process. */
 struct matching_process {
 	struct live live;
+	struct live heapless; /* blocks of annotated heaps that are not known */
 	struct nest nest;     /* used if there are annotated heaps */
 	uint32_t first_heap;  /* if there are annotated heaps: its first heap, or TRACE_NONE */
 	uint32_t forked_from; /* TRACE_NONE, or another valid process */
@@ -70,6 +71,7 @@ struct matching_process {
 	bool has_ended;                  /* and everything live in it has ended, too */
 	bool is_end_known;               /* the increment before knew that the process is over */
 	const struct trace_gap **gaps;   /* the gaps that lost frees */
+	int64_t last_conflict_ns;        /* the latest time at which a block ended by a conflict; INT64_MIN: none */
 	uint32_t gap_count;
 };
 
@@ -103,7 +105,7 @@ struct history {
 
 /* The numbers of the trace's rows for which there is room. */
 struct known_rows {
-	uint32_t processes, threads, nodes, heaps;
+	uint32_t processes, threads, nodes, heaps, gaps;
 };
 
 /** A matching under way. */
@@ -144,17 +146,19 @@ struct matching {
 	int64_t next_lifecycle_ns; /* no process begins or ends before it */
 	int64_t until_ns;          /* later points are not matched yet */
 	bool is_by_points;         /* no run gets a block match */
-	bool has_objects;          /* there are heap objects */
+	bool has_objects;          /* a heap object was made: from then on blocks may change their heaps */
+	bool is_folded;            /* a part of the trace is in sums */
 	const struct trace_gap **gaps;
 	struct level level;
 	uint64_t done, told; /* points matched so far, and their number at the last call of progress */
 	int64_t instant_ns;  /* of the last point */
 	size_t instant_capacity, time_capacity, fault_capacity;
 	bool *is_annotation;    /* by entry: its blocks belong to an annotated heap; NULL: no entry is */
-	struct live *annotated; /* by heap, then by process for heaps that are unknown */
-	uint32_t *inherited;    /* by heap: its parent's heap, TRACE_NONE: none, INHERITED_UNKNOWN: not searched for */
-	uint32_t *next_heap;    /* by heap: the next one of its process, or TRACE_NONE */
-	struct map moved;       /* keys: allocations of heap objects that were deleted */
+	struct live *annotated; /* by heap */
+	uint32_t annotated_count;
+	struct map heap_ids; /* of annotated_count heaps, by a hash of process, handle and name */
+	uint32_t *next_heap; /* by heap: the next one of its process, or TRACE_NONE */
+	struct map moved;    /* keys: allocations of heap objects that were deleted */
 };
 
 /* A point, unpacked. */

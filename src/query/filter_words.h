@@ -16,7 +16,7 @@
 enum filter_values {
 	FILTER_NO_VALUE,    /**< none: the word says it */
 	FILTER_TIMES,       /**< two times since the trace's start, or by the clock */
-	FILTER_CLASS_TIMES, /**< a window class and two times */
+	FILTER_CLASS_TIMES, /**< a set of window classes and two times */
 	FILTER_MOMENT,      /**< a position, or a time */
 	FILTER_SIZES,       /**< a least size, and one that no block reaches */
 	FILTER_SPANS,       /**< two spans of time, as the sizes */
@@ -48,7 +48,8 @@ enum filter_values {
 	X(INNERMOST, "innermost", NULL, NO_VALUE, REPORT, NULL, \
 	  "blocks that lie in others, in place of these; what remains of these is [pool overhead]") \
 	X(WINDOW, "window", NULL, CLASS_TIMES, ALL, "CLASS T1 T2", \
-	  "blocks that were allocated, freed inside or outside of T1 to T2: AIFI, AIFO, AOFI or AOFO") \
+	  "blocks that were allocated, freed inside or outside of T1 to T2: AIFI, AIFO, AOFI or AOFO, or several: " \
+	  "AIFO+AOFI") \
 	X(CLOSED, "closed", NULL, NO_VALUE, ALL, NULL, "blocks that were freed")
 
 #define X(id, name, other, values, taker, value, help) FILTER_WORD_##id,
@@ -81,7 +82,7 @@ struct filter_note {
 struct filter_request {
 	struct heap_filter filter;
 	struct filter_times range;  /**< beside the filter: a report's range */
-	struct filter_times window; /**< of filter.class */
+	struct filter_times window; /**< of filter.classes */
 	const char *moment;         /**< of filter.moment; NULL: not asked for */
 	struct filter_note *notes;  /**< what a report repeats */
 	size_t note_count, note_capacity;

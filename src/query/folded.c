@@ -119,14 +119,15 @@ static enum verdict filter_verdict(const struct heap_filter *filter, const struc
 	enum verdict size = bounds_verdict(filter->size_bytes, sum->size_min, sum->size_max);
 	enum verdict lifetime = bounds_verdict(filter->lifetime_ns, sum->lifetime_min_ns, sum->lifetime_max_ns);
 	enum verdict moment = moment_verdict(&filter->moment, sum);
-	bool is_one_class = filter->class == HEAP_CLASS_NONE || class_of_all(sum, filter->window, &class);
+	bool is_one_class = !filter->classes || class_of_all(sum, filter->window, &class);
 	bool is_any_thread = sum->flags & TRACE_SUM_THREADS && filter->tid_count;
 	if ((filter->thread && !filter->thread[sum->thread] && !is_any_thread) ||
 	    (filter->site && !filter->site[site]) ||
 	    (filter->heap && !filter->heap[sum->heap < filter->heap_none ? sum->heap : filter->heap_none]) ||
 	    (filter->is_closed && sum->flags & TRACE_SUM_OPEN) || flags_of(sum) & filter->unwanted_flags ||
 	    size == NONE_PASS || lifetime == NONE_PASS || moment == NONE_PASS ||
-	    (is_one_class && class != filter->class) || (filter->free_site && sum->flags & TRACE_SUM_OPEN))
+	    (filter->classes && is_one_class && !(filter->classes & HEAP_CLASS_BIT(class))) ||
+	    (filter->free_site && sum->flags & TRACE_SUM_OPEN))
 		return NONE_PASS;
 	bool is_nested = flags_of(sum) & (HEAP_NESTED | HEAP_HAS_NESTED);
 	*unknown = filter->free_site                                        ? UNKNOWN_FREE_FRAMES

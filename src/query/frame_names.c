@@ -554,7 +554,7 @@ uint32_t heap_names_count(const struct heap_names *names)
 
 void heap_names_shorten(struct heap_names *names)
 {
-	short_frames_make(&names->tree->shorts, names->tree->names, names->tree->keys.count);
+	short_frames_make(&names->tree->shorts, names->tree->names, names->tree->keys.count, names->is_cancelled);
 }
 
 char *heap_names_text(const struct heap_names *names, uint32_t node, uint32_t end)

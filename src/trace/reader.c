@@ -146,17 +146,19 @@ static void summarize(struct trace *trace)
 	view->statistics = load->dictionary.statistics;
 }
 
-static int open_file(struct trace **out, const char *path, bool keeps_ids, struct diag *diag)
+static int open_file(struct trace **out, const char *path, bool keeps_ids, const bool *is_cancelled, struct diag *diag)
 {
 	struct trace *trace = calloc(1, sizeof(*trace));
 	if (!trace)
 		return diag_fail(diag, ENOMEM, "no memory to open %s", path);
 	trace->load.keeps_ids = keeps_ids;
+	trace->load.is_cancelled = is_cancelled;
 	int error = load_file(&trace->load, path, diag);
 	if (error) {
 		trace_close(trace);
 		return error;
 	}
+	trace->load.is_cancelled = NULL;
 	tree_settle(&trace->load.dictionary.tree);
 	summarize(trace);
 	*out = trace;
@@ -165,12 +167,17 @@ static int open_file(struct trace **out, const char *path, bool keeps_ids, struc
 
 int trace_open(struct trace **out, const char *path, struct diag *diag)
 {
-	return open_file(out, path, false, diag);
+	return open_file(out, path, false, NULL, diag);
+}
+
+int trace_open_unless(struct trace **out, const char *path, const bool *is_cancelled, struct diag *diag)
+{
+	return open_file(out, path, false, is_cancelled, diag);
 }
 
 int trace_open_as_written(struct trace **out, const char *path, struct diag *diag)
 {
-	return open_file(out, path, true, diag);
+	return open_file(out, path, true, NULL, diag);
 }
 
 void trace_close(struct trace *trace)
@@ -203,6 +210,8 @@ IS_SAME(thread, trace_thread, SAME(process) && SAME(tid))
 IS_SAME(entry, trace_entry, SAME(image) && SAME(function))
 IS_SAME(heap, trace_heap, SAME(process) && SAME(handle))
 IS_SAME(node, trace_node, SAME(parent) && SAME(frame))
+IS_SAME(gap, trace_gap,
+	SAME(process) && SAME(from_ns) && SAME(to_ns) && !memcmp(row->count, later->count, sizeof(row->count)))
 IS_SAME(block, load_block,
 	SAME(offset) && SAME(count) && SAME(head.process) && SAME(head.thread) && SAME(payload_checksum))
 
@@ -217,6 +226,7 @@ bool trace_continues(const struct trace *trace, const struct trace *later)
 	       CONTINUES(&trace->dictionary, &later->dictionary, threads, thread) &&
 	       CONTINUES(&trace->dictionary, &later->dictionary, entries, entry) &&
 	       CONTINUES(&trace->dictionary, &later->dictionary, heaps, heap) &&
+	       CONTINUES(&trace->dictionary, &later->dictionary, gaps, gap) &&
 	       CONTINUES(&trace->dictionary, &later->dictionary, nodes, node) && CONTINUES(load, more, blocks, block);
 #undef CONTINUES
 }

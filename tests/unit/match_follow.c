@@ -438,6 +438,7 @@ static void test_forked(void **state)
 	assert_string_equal(reason.text, "a process was forked");
 }
 
+/* A loss is told before anything after it is matched. */
 static void test_lost(void **state)
 {
 	(void)state;
@@ -445,8 +446,25 @@ static void test_lost(void **state)
 	assert_int_equal(look(20), 0);
 	scene_gap(&scene, processes[0], threads[0], 12, 14, 3);
 	scene_alloc(&scene, threads[0], 30, 0x1000, 5);
+	assert_int_equal(look(40), 0);
+	finish(0);
+}
+
+/* A conflict is no loss: when it was settled, nothing was lost. */
+static void test_lost_late(void **state)
+{
+	(void)state;
+	scene_alloc(&scene, threads[0], 10, 0x1000, 5);
+	scene_alloc(&scene, threads[0], 30, 0x1000, 5);
+	scene_free(&scene, threads[0], 5000, 0x1000);
+	assert_int_equal(look(6000), 0);
+	scene_gap(&scene, processes[1], threads[THREADS_EACH], 12, 14, 3);
+	scene_gap(&scene, processes[0], threads[0], 31, 32, 3);
+	scene_alloc(&scene, threads[0], 7000, 0x1000, 5);
+	assert_int_equal(look(8000), 0);
+	scene_gap(&scene, processes[0], threads[0], 29, 32, 3);
 	finish(-ESTALE);
-	assert_string_equal(reason.text, "events were lost");
+	assert_string_equal(reason.text, "a loss is earlier than events that were matched already");
 }
 
 /* Of which nothing was matched before, everything can be known. */
@@ -480,6 +498,7 @@ int main(void)
 		TEST(test_sums),
 		TEST(test_forked),
 		TEST(test_lost),
+		TEST(test_lost_late),
 		TEST(test_whole),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

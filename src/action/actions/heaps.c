@@ -4,6 +4,7 @@
  */
 #include "action/report/action.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@ static const struct trace_heap *heap_at(const struct action_source *source, uint
 /* The heap whose blocks it lies in, or NULL. */
 static const struct trace_heap *heap_around(const struct action_source *source, uint32_t place)
 {
+	assert(place > 0);
 	uint32_t inside = source->table->inside[place - 1];
 	return inside == TRACE_NONE ? NULL : heap_at(source, inside + 1);
 }
@@ -106,6 +108,7 @@ static uint32_t group_of(struct action_input *input, const struct action_source 
 		for (unsigned i = 0; i < input->source_count; i++)
 			groups_find(input->heaps, &input->sources[i]);
 	}
+	assert(place <= trace_dictionary(source->trace)->heap_count);
 	return source->heap_groups[place];
 }
 

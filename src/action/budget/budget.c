@@ -462,6 +462,7 @@ uint64_t budget_allowed(const struct budget_limit *limit)
 /* A part of a line, with one blank for each run of them outside of quotes: people align columns. */
 static char *text_between(const struct budget *budget, size_t begin, size_t end)
 {
+	assert(begin <= end);
 	char *text = memory_resize(NULL, end - begin + 1, 1), *to = text;
 	bool is_quoted = false, was_blank = false;
 	for (const char *at = budget->text + begin; at < budget->text + end; at++) {
@@ -487,6 +488,7 @@ char *budget_limit_text(const struct budget *budget, const struct budget_limit *
 char *budget_limit_name(const struct budget *budget, const struct budget_limit *limit)
 {
 	size_t end = limit->at;
+	assert(limit->begin < end && end < limit->end);
 	bool is_by_unit = limit->metric->is_count && metric_find(limit->metric->word, false, false);
 	while (is_blank(budget->text[end - 1]))
 		end--;

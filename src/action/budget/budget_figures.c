@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "action/budget/budget_figures.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,6 +81,7 @@ static bool is_of_all(const struct budget_selection *selection)
 /* By thread of the trace; NULL: the selection takes all. `number` is one of the two of a selection. */
 static uint8_t *threads_passing(const struct budget_figures *figures, uint32_t number)
 {
+	assert(number < 2 * selection_count(figures));
 	const struct budget_selection *selection = &figures->budget->selections[number % selection_count(figures)];
 	enum passing_thread least = number < selection_count(figures) ? PASSES : MAY_PASS;
 	uint32_t count = figures->source->table->dictionary->thread_count;
@@ -93,6 +95,7 @@ static uint8_t *threads_passing(const struct budget_figures *figures, uint32_t n
 
 bool budget_figures_has_thread(const struct budget_figures *figures, uint32_t selection)
 {
+	assert(selection < selection_count(figures));
 	uint8_t *passes = threads_passing(figures, selection + selection_count(figures));
 	bool has = !passes || memchr(passes, 1, figures->source->table->dictionary->thread_count);
 	free(passes);
@@ -155,6 +158,7 @@ static bool list_has(struct budget_list list, uint32_t number)
 
 void budget_figures_filter(struct heap_filter *filter, const struct budget_figures *figures, uint32_t selection)
 {
+	assert(selection < 2 * selection_count(figures) && figures->site_lists);
 	const struct heap_table *table = figures->source->table;
 	uint8_t *sites = memory_zeroed((size_t)table->site_count + 1, 1);
 	uint32_t count = selection_count(figures);
@@ -193,6 +197,7 @@ static void threads_classify(struct budget_figures *figures)
 
 static enum passing_thread class_passes(const struct budget_figures *figures, uint32_t class, uint32_t selection)
 {
+	assert(class < figures->classes.count && selection < selection_count(figures));
 	const struct intern_item *item = &figures->classes.items[class];
 	const uint32_t keys[] = {2 * selection, 2 * selection + 1};
 	size_t count = item->size / sizeof(*keys);
@@ -229,6 +234,7 @@ static void group_add(const struct budget_figures *figures, struct budget_group 
 /* The place of the group, which is made if it is new. */
 static uint32_t group_place(struct budget_figures *figures, uint32_t site, uint32_t thread)
 {
+	assert(site < figures->source->table->site_count);
 	uint32_t list = figures->site_lists[site], class = figures->thread_classes[thread];
 	bool added;
 	uint32_t *place = map_add(&figures->group_of, map_pair(list, class), &added);

@@ -342,6 +342,7 @@ static uint32_t own_set(struct budget_match *match, const struct heap_names *nam
 
 static uint32_t set_join(struct budget_match *match, uint32_t one, uint32_t other)
 {
+	assert(one < match->sets.count && other < match->sets.count);
 	if (!one || !other || one == other)
 		return one ? one : other;
 	const uint32_t sets[] = {one, other};
@@ -438,11 +439,13 @@ uint32_t budget_match_stack(struct budget_match *match, const struct heap_names 
 
 struct budget_list budget_match_list(const struct budget_match *match, uint32_t list)
 {
+	assert(list < match->lists.count);
 	return numbers_of(&match->lists, list);
 }
 
 bool budget_match_has_hit(const struct budget_match *match, uint32_t word)
 {
+	assert(word < match->budget->words.count);
 	return match->has_hit[word];
 }
 

@@ -104,6 +104,7 @@ static bool is_exact(const struct summary *summary)
 
 static void list_make(struct summary *summary, enum summary_list_id id, uint64_t top)
 {
+	assert(id < SUMMARY_LIST_COUNT);
 	struct summary_list *list = &summary->lists[id];
 	const struct list_kind *kind = &list_kinds[id];
 	*list = (struct summary_list){.name = kind->name, .title = kind->title, .action = kind->action};
@@ -238,6 +239,7 @@ static void resident_choose(struct summary *summary)
 
 struct summary_resident summary_resident_parts(const struct summary *summary)
 {
+	assert(summary->resident);
 	const struct resident *kinds = &summary->resident_kinds;
 	const struct survey *survey = &summary->survey;
 	struct summary_resident parts = {kinds->split ? kinds->bytes : summary->resident->resident_bytes,
@@ -281,6 +283,7 @@ unsigned summary_growth_notes(const struct summary *summary, struct summary_note
 			 "judged.",
 			 text_bytes(table->sample_bytes).data);
 	}
+	assert(count <= SUMMARY_NOTES);
 	return count;
 }
 

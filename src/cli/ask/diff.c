@@ -233,8 +233,8 @@ static const struct option_grammar grammar = {
 static int sides_settle(struct diff_options *options)
 {
 	if (options->word_count < 2)
-		return cli_fail("diff: two FILEs are needed, or two windows of one: xheap diff A B, "
-				"xheap diff A@T1..T2 A@T3..T4");
+		return cli_fail("diff: two FILEs are needed, or two windows or moments of one: "
+				"xheap diff A B, xheap diff A@T1..T2 A@T3..T4, xheap diff A@=T1 A@=T2");
 	if (options->separated == options->word_count)
 		return cli_fail("diff: a FILE is missing behind --");
 	if (!options->separated && options->word_count > 2)
@@ -259,7 +259,8 @@ static int options_settle(struct diff_options *options)
 		return cli_fail("-fail-frames: the limit is missing: -fail-above LIMIT");
 	for (size_t i = 0; i < options->word_count; i++)
 		if (window_word_is_part(&options->words[i]) && heap->filter.asked.range.words[0])
-			return cli_fail("-range and a window of %s exclude each other", options->words[i].path);
+			return cli_fail("-range and a %s of %s exclude each other",
+					options->words[i].moment ? "moment" : "window", options->words[i].path);
 	return 0;
 }
 
@@ -305,9 +306,11 @@ const struct command command_diff = {
 	.options = &grammar,
 	.help = "A and B: a FILE, or FILE@T1..T2 for the time from T1 to T2, with the times of -range; T1 or T2 may "
 		"be\n"
-		"left out. Several runs of each side stand around a --: each number then is the mean of the runs.\n"
+		"left out. FILE@=T stands for the blocks that were live at T, as heap -at T has them. Several runs of "
+		"each side stand around a --: each number then is the mean of the runs.\n"
 		"Exit status: 0, or 1 if a number grew by more than -fail-above, 2 for an error.\n\n"
 		"Examples:\n  xheap diff before.xht after.xht -frames so\n"
 		"  xheap diff server.xht@0..60s server.xht@60s..120s\n"
+		"  xheap diff server.xht@=60s server.xht@=120s -frames\n"
 		"  xheap diff old1.xht old2.xht -- new1.xht new2.xht -frames st -fail-above 5%\n",
 };

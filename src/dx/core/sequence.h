@@ -50,6 +50,9 @@ struct dx_iterator {
 struct dx_sequence *dx_sequence_new(struct dx_query *query, const struct dx_operator *operation,
 				    const struct dx_sequence *source, int column);
 
+/** Return whether it and its sources are whole: operators, arguments, parts of lists (base/check.h). */
+bool dx_sequence_is_valid(const struct dx_sequence *sequence);
+
 /** Begin to go through the sequence. The iterator ends when the query's present arena is released. */
 struct dx_iterator *dx_open(struct dx_query *query, const struct dx_sequence *sequence);
 
@@ -84,6 +87,9 @@ void dx_list_add(struct dx_list *list, const struct dx_element *element);
 void dx_list_clear(struct dx_list *list);
 /** Return how many bytes more than the element itself the next dx_list_add() takes. */
 size_t dx_list_growth(const struct dx_list *list);
+
+/** Return whether its elements are valid values in its memory (base/check.h). */
+bool dx_list_is_valid(const struct dx_list *list);
 
 /** Return the number of elements; the elements. They may be put in another order. */
 uint32_t dx_list_count(const struct dx_list *list);

@@ -171,6 +171,9 @@ static inline struct dx_value dx_sequence_value(const struct dx_sequence *sequen
 	return (struct dx_value){.kind = DX_SEQUENCE, .sequence = sequence};
 }
 
+/** Return whether the value refers to what its kind needs (base/check.h); not whether that is valid in turn. */
+bool dx_value_is_valid(const struct dx_value *value);
+
 /** Return an error value with a formatted text in the query's arena. */
 __attribute__((format(printf, 2, 3))) struct dx_value dx_error(struct dx_query *query, const char *format, ...);
 

@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-#include "dx/model/event_reader.h"
+#include "base/memory.h"
+#include "dx/model/block_events.h"
 #include "dx/model/inherited.h"
 #include "table/weight.h"
 #include "trace/process_rows.h"
@@ -77,7 +78,7 @@ static void get_process(struct dx_query *query, const struct dx_value *object, s
 static void put_event(struct dx_query *query, const struct dx_block *block, bool is_end, struct dx_value *value)
 {
 	struct dx_event event;
-	if (!dx_event_find(query, is_end ? block->details.end_point : block->details.birth_point, &event))
+	if (!dx_event_of_block(query, block, is_end, &event))
 		return;
 	struct dx_event *kept = dx_new(query->arena, struct dx_event, 1);
 	*kept = event;
@@ -86,14 +87,12 @@ static void put_event(struct dx_query *query, const struct dx_block *block, bool
 
 static void get_event(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	if (!is_earlier(object))
-		put_event(query, block_of(object), false, value);
+	put_event(query, block_of(object), false, value);
 }
 
 static void get_free_event(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
-	if (!is_copy(object) && block_of(object)->row.end <= HEAP_END_DESTROY)
-		put_event(query, block_of(object), true, value);
+	put_event(query, block_of(object), true, value);
 }
 
 static void get_stack(struct dx_query *query, const struct dx_value *object, struct dx_value *value)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/model/positions.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -73,6 +74,7 @@ const struct dx_class dx_position_range_class = {"PositionRange", "the time from
 
 struct dx_value dx_position_range(struct dx_query *query, struct dx_value min, struct dx_value max)
 {
+	assert(min.kind == DX_POSITION && max.kind == DX_POSITION);
 	struct dx_position_range *range = dx_new(query->arena, struct dx_position_range, 1);
 	*range = (struct dx_position_range){min, max};
 	return dx_object(&dx_position_range_class, range);
@@ -130,6 +132,7 @@ struct dx_value dx_position_current(struct dx_query *query, uint32_t process)
 
 void dx_position_seek(struct dx_query *query, const struct dx_value *position)
 {
+	assert(position->kind == DX_POSITION);
 	struct dx_session *session = query->session;
 	bool is_behind = position->sequence_ns > session->dictionary->duration_ns;
 	session->position = is_behind ? dx_position(INT64_MAX, 0) : *position;

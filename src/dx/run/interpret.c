@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/run/interpret.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -229,6 +230,7 @@ static struct dx_value evaluate_member(struct dx_query *query, const struct dx_n
 static struct dx_value apply_lambda(struct dx_query *query, const struct dx_value *lambda,
 				    const struct dx_value *arguments, uint32_t count)
 {
+	assert(lambda->kind == DX_LAMBDA && dx_value_is_valid(lambda));
 	struct dx_scope scopes[DX_PARAMETERS_MAX];
 	struct dx_value result = {.kind = DX_ABSENT};
 	const struct dx_node *node = lambda->closure->node;
@@ -422,6 +424,7 @@ struct dx_value dx_evaluate(struct dx_query *query, const struct dx_node *node, 
 			dx_session_assign(query, node->name, &value);
 		break;
 	}
+	assert(dx_value_is_valid(&value));
 	dx_leave(query);
 	return value;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Methods that keep all elements, or all keys: orders and groups. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,9 +36,10 @@ struct order_state {
 	struct order *order;
 	struct dx_list *elements, *keys; /* `key_count` keys for each element */
 	uint32_t *numbers, *scratch;     /* of elements, in order */
-	uint32_t count, next;
-	size_t used_before;  /* of the budget */
-	bool is_unspillable; /* an element refers to what cannot be written */
+	uint32_t count;
+	struct dx_ahead ahead; /* of those in memory */
+	size_t used_before;    /* of the budget */
+	bool is_unspillable;   /* an element refers to what cannot be written */
 	struct dx_spill spill;
 	struct run_head *heads;
 	struct dx_element *head_keys;
@@ -154,6 +156,7 @@ static void spill_failed(struct dx_query *query, const struct dx_iterator *itera
 static void run_spill(struct dx_query *query, const struct dx_iterator *iterator)
 {
 	struct order_state *state = iterator->state;
+	assert(dx_list_count(state->keys) == dx_list_count(state->elements) * state->order->count);
 	if (!run_sort(query, state))
 		return;
 	for (uint32_t i = 0; i < state->count && dx_step_kept(query, iterator); i++) {
@@ -226,6 +229,7 @@ static void heap_sink(struct order_state *state, uint32_t at)
 /* Read the next element of a run, with its keys. */
 static void head_read(struct order_state *state, uint32_t run)
 {
+	assert(run < state->spill.run_count);
 	struct run_head *head = &state->heads[run];
 	dx_arena_fini(&head->arena);
 	for (uint32_t k = 0; k < state->order->count && !head->is_over; k++)
@@ -237,6 +241,7 @@ static void head_read(struct order_state *state, uint32_t run)
 
 static void merge_begin(struct dx_query *query, const struct dx_iterator *iterator)
 {
+	assert(((const struct order_state *)iterator->state)->spill.run_count > 0);
 	struct order_state *state = iterator->state;
 	uint32_t count = state->spill.run_count;
 	size_t buffer = query->budget.limit_bytes / BUFFERS_PART / count;
@@ -309,22 +314,34 @@ static void order_make(struct dx_query *query, struct dx_iterator *iterator)
 		merge_begin(query, iterator);
 }
 
+static bool ahead_get(struct dx_query *query, const struct dx_ahead *ahead, uint32_t i, struct dx_value *value)
+{
+	const struct order_state *state = ahead->context;
+	(void)query;
+	*value = dx_list_elements(state->elements)[state->numbers[i]].value;
+	return true;
+}
+
 static bool order_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
 {
 	struct order_state *state = iterator->state;
-	if (!state->is_made)
+	if (!state->is_made) {
 		order_make(query, iterator);
+		state->ahead = (struct dx_ahead){.get = ahead_get, .context = state, .count = state->count};
+	}
 	if (state->heads)
 		return merge_next(query, iterator, element);
-	if (query->is_stopped || state->next == state->count)
+	if (query->is_stopped || state->ahead.next == state->count)
 		return false;
-	*element = dx_list_elements(state->elements)[state->numbers[state->next++]];
+	*element = dx_list_elements(state->elements)[state->numbers[state->ahead.next]];
+	dx_ahead_pass(query, &state->ahead);
 	return true;
 }
 
 static void order_close(void *context)
 {
 	struct order_state *state = context;
+	dx_ahead_end(&state->ahead);
 	for (uint32_t i = 0; i < state->head_count; i++) {
 		dx_spill_close(&state->heads[i].cursor);
 		dx_arena_fini(&state->heads[i].arena);
