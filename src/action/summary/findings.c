@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "action/actions/action_table.h"
 #include "action/report/losses.h"

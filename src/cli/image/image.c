@@ -10,7 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/image/image.h"
 #include "cli/image/watch_options.h"

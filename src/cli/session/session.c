@@ -4,7 +4,6 @@
  * finds its logger by the name, sends a message, and prints the answer. Here are flush, stop and launch;
  * session_start.c has start and update, session_query.c query and sessions.
  */
-#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* xheap start and xheap update: which processes a session records, and how. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

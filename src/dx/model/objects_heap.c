@@ -9,7 +9,6 @@
 #include "dx/model/event_reader.h"
 #include "dx/model/faults.h"
 #include "dx/model/objects.h"
-#include "dx/model/positions.h"
 #include "trace/call_arguments.h"
 #include "trace/code_rows.h"
 #include "trace/row_ids.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/run/methods_sequence.h"
 
-#include <math.h>
-
 #include "dx/run/interpret.h"
 #include "dx/run/operators.h"
 #include "dx/run/sums.h"
