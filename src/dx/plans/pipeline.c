@@ -13,7 +13,6 @@
 #include "dx/model/event_reader.h"
 #include "dx/model/event_sequence.h"
 #include "dx/model/objects_allocation.h"
-#include "dx/run/methods_sequence.h"
 #include "dx/run/operators.h"
 #include "trace/trace.h"
 
