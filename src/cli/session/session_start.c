@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/image/image.h"
+#include "cli/image/image_notes.h"
 #include "cli/record/record.h"
 #include "cli/record/record_files.h"
 #include "cli/record/record_options.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/run/methods_sequence.h"
 
+#include <math.h>
+
 #include "dx/run/interpret.h"
 #include "dx/run/operators.h"
 #include "dx/run/sums.h"
@@ -84,13 +86,6 @@ static void flatten_close(void *context)
 	struct flatten_state *state = context;
 	if (state->has_arena)
 		dx_arena_fini(&state->arena);
-}
-
-uint64_t dx_count_of(const struct dx_value *value)
-{
-	if (value->kind == DX_REAL)
-		return value->real > 0 ? (uint64_t)value->real : 0;
-	return value->is_signed && (int64_t)value->number < 0 ? 0 : value->number;
 }
 
 static bool skip_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
