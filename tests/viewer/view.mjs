@@ -157,10 +157,7 @@ TRACES.forEach((name, number) => {
 			{cells} = await boundsOf(number),
 			last = cells.bounds.at(-1);
 		for (const selection of ["peak", `-1~~AIFI%2BAIFO`, `${cells.bounds[20]}~${cells.bounds[200]}~AIFI%2BAIFO`])
-			for (const [rows, key] of [
-				["function", "total"],
-				["image", "total"],
-			]) {
+			for (const rows of ["function", "inclusive", "stack", "image"]) {
 				await goTo(page, `#trace=${number}&view=table&rows=${rows}&selection=${selection}`);
 				const shown = await page.$$eval(".table-row", (all) =>
 						all.map((row) => [
@@ -168,7 +165,7 @@ TRACES.forEach((name, number) => {
 							row.querySelectorAll(".column-number")[1].textContent,
 						]),
 					),
-					kind = selection === "peak" ? "peak" : key;
+					kind = selection === "peak" ? "peak" : "total";
 				const wanted = rowsOfCommand(await page.getAttribute("#command", "title"))
 					.map((row) => [row[`${kind}_bytes`], row[`${kind}_count`]])
 					.filter(([, count]) => count)
