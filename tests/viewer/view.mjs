@@ -6,9 +6,10 @@ import assert from "node:assert/strict";
 import {spawn, spawnSync} from "node:child_process";
 import path from "node:path";
 import test, {after, before} from "node:test";
-import {CLASSES} from "../../viewer/cells.js";
+import {CLASSES, makeModel, selectCells} from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
 import {commandTime, formatBytes, formatCount, formatWhole} from "../../viewer/format.js";
+import {layoutFlame} from "../../viewer/tree.js";
 import {browserPath, packages, SOURCE} from "./packages.mjs";
 import {randomFrom} from "./random.mjs";
 
@@ -150,6 +151,35 @@ TRACES.forEach((name, number) => {
 			);
 		}
 		await close(page);
+	});
+
+	test(`${name}: frames are those of -tree`, async () => {
+		const {trace, cells} = await boundsOf(number),
+			model = makeModel(cells, trace);
+		for (const [key, choice] of [
+			["peak_bytes", {kind: "moment", at: cells.peak}],
+			["total_bytes", {kind: "window", from: 0, to: model.last, classes: 3}],
+		]) {
+			const {hits} = selectCells(model, choice, null),
+				layout = layoutFlame(model, {
+					...{hits, measure: "bytes", by: "function", isFolded: true, isInverted: false, isMerged: false},
+					...{width: 1e9, opened: {has: () => true}, focus: "", order: null, title: ""},
+				});
+			const found = {},
+				wanted = {},
+				paths = [""];
+			layout.frames.forEach(({frame, parent, value}, i) => {
+				if (i) paths[i] = `${paths[parent]}\n${cells.frames[frame].key}`;
+				if (i) found[paths[i]] = value;
+			});
+			const path = [];
+			for (const row of heap(file, "-tree", "-top", "1000000").actions[0].rows) {
+				path.length = row.depth;
+				path.push(`\n${row.frame.image ?? ""}!${row.frame.symbol ?? `+${row.frame.offset}`}`);
+				if (row[key]) wanted[path.join("")] = row[key];
+			}
+			assert.deepEqual(found, wanted, `check 4: ${key}`);
+		}
 	});
 
 	test(`${name}: rows are those of the command`, async () => {
