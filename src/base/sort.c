@@ -7,7 +7,8 @@
 
 #include "base/memory.h"
 
-/* Pointers that are sorted or merged between two looks at the flag: below a millisecond, also if comparing takes long. */
+/* Pointers that are sorted or merged between two looks at the flag: less than a millisecond, also where comparing takes
+   long. */
 enum { PART = 1024 };
 
 struct sorting {

@@ -11,6 +11,8 @@
 #include "trace/sum_rows.h"
 #include "trace/trace.h"
 
+enum { JOINED_LATER = 100000 /* cells from which on those of several threads are joined by sorting */ };
+
 /* One thread's part of the pass. */
 struct scan_part {
 	const struct cell_scan *of;
@@ -96,18 +98,29 @@ static void part_run(void *context)
 	heap_scan_end(&scan);
 }
 
+/* What several threads have found is joined when there is an order, or one by one if it may be too much. */
+static bool set_merge(struct cell_set *set, struct cell_set *from, uint32_t most)
+{
+	const struct cell_change none = {.nodes = NULL};
+	if (set->count >= JOINED_LATER && from->count <= most - set->count) {
+		cell_set_append(set, from);
+		return true;
+	}
+	bool is_fit = cell_set_add_changed(set, from, &none, most);
+	cell_set_fini(from);
+	return is_fit;
+}
+
 static void parts_merge(const struct cell_scan *scan, struct scan_part *parts, unsigned width,
 			struct cell_scan_result *result)
 {
-	const struct cell_change none = {.nodes = NULL};
 	result->set = parts[0].set;
 	result->calls = parts[0].calls;
 	for (unsigned i = 1; i < width; i++) {
-		result->is_over =
-			result->is_over || !cell_set_add_changed(&result->set, &parts[i].set, &none, scan->most);
+		bool is_fit = set_merge(&result->set, &parts[i].set, scan->most);
+		result->is_over |= !is_fit;
 		for (uint32_t k = 0; k + 1 < scan->bounds->count; k++)
 			result->calls[k] += parts[i].calls[k];
-		cell_set_fini(&parts[i].set);
 		free(parts[i].calls);
 	}
 }

@@ -47,45 +47,62 @@ static inline struct cell keys_pack(const struct cell_keys *keys)
 }
 
 /* The place of the cell with these keys, or the free one where it belongs. */
-static inline uint32_t *place_find(const struct cell_set *set, const struct cell *like)
+static inline struct cell_place *place_find(const struct cell_set *set, const struct cell *like, uint32_t hash)
 {
 	uint32_t mask = (UINT32_C(1) << set->bits) - 1;
-	for (uint32_t at = (uint32_t)hash_pair(like->place, like->moments) & mask;; at = (at + 1) & mask) {
-		uint32_t *place = &set->places[at];
-		if (!*place)
+	for (uint32_t at = hash & mask;; at = (at + 1) & mask) {
+		struct cell_place *place = &set->places[at];
+		if (!place->number)
 			return place;
-		const struct cell *cell = &set->cells[*place - 1];
+		if (place->hash != hash)
+			continue;
+		const struct cell *cell = &set->cells[place->number - 1];
 		if (cell->place == like->place && cell->moments == like->moments)
 			return place;
 	}
 }
 
+/* The cells themselves are not needed. */
 static void places_grow(struct cell_set *set)
 {
-	free(set->places);
+	struct cell_place *old = set->places;
+	size_t count = set->bits ? (size_t)1 << set->bits : 0;
 	set->bits = set->bits ? set->bits + 1 : BITS_FIRST;
 	set->places = memory_table((size_t)1 << set->bits, sizeof(*set->places));
-	for (uint32_t i = 0; i < set->count; i++)
-		*place_find(set, &set->cells[i]) = i + 1;
+	uint32_t mask = (UINT32_C(1) << set->bits) - 1;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t at = old[i].hash & mask;
+		while (old[i].number && set->places[at].number)
+			at = (at + 1) & mask;
+		if (old[i].number)
+			set->places[at] = old[i];
+	}
+	free(old);
+}
+
+static void sums_add(struct cell_sums *to, const struct cell_sums *sums)
+{
+	to->blocks += sums->blocks;
+	to->bytes += sums->bytes;
+	to->reallocs += sums->reallocs;
+	to->temporaries += sums->temporaries;
 }
 
 static bool cell_add(struct cell_set *set, const struct cell *like, const struct cell_sums *sums, uint32_t most)
 {
 	if (!set->bits || set->count >= (UINT32_C(1) << set->bits) / 4 * 3)
 		places_grow(set);
-	uint32_t *place = place_find(set, like);
-	if (!*place) {
-		if (set->count >= most)
-			return false;
-		memory_grow(set->cells, set->count, set->capacity);
-		set->cells[set->count] = (struct cell){like->place, like->moments, {0, 0, 0, 0}};
-		*place = ++set->count;
+	uint32_t hash = (uint32_t)hash_pair(like->place, like->moments);
+	struct cell_place *place = place_find(set, like, hash);
+	if (place->number) {
+		sums_add(&set->cells[place->number - 1].sums, sums);
+		return true;
 	}
-	struct cell_sums *to = &set->cells[*place - 1].sums;
-	to->blocks += sums->blocks;
-	to->bytes += sums->bytes;
-	to->reallocs += sums->reallocs;
-	to->temporaries += sums->temporaries;
+	if (set->count >= most)
+		return false;
+	memory_grow(set->cells, set->count, set->capacity);
+	set->cells[set->count] = (struct cell){like->place, like->moments, *sums};
+	*place = (struct cell_place){hash, ++set->count};
 	return true;
 }
 
@@ -111,6 +128,18 @@ bool cell_set_add_changed(struct cell_set *set, const struct cell_set *from, con
 	return true;
 }
 
+void cell_set_append(struct cell_set *set, struct cell_set *from)
+{
+	if (set->count + from->count > set->capacity) {
+		set->capacity = memory_capacity(set->capacity, (size_t)set->count + from->count);
+		set->cells = memory_resize(set->cells, set->capacity, sizeof(*set->cells));
+	}
+	if (from->count)
+		memcpy(set->cells + set->count, from->cells, from->count * sizeof(*set->cells));
+	set->count += from->count;
+	cell_set_fini(from);
+}
+
 static int cell_compare(const void *a, const void *b)
 {
 	const struct cell *left = a, *right = b;
@@ -119,10 +148,54 @@ static int cell_compare(const void *a, const void *b)
 	return (left->moments > right->moments) - (left->moments < right->moments);
 }
 
+static uint32_t node_of(const struct cell *cell)
+{
+	return (uint32_t)(cell->place >> 32);
+}
+
+/* Cells of one node lie together then. Return where those of each node end. */
+static uint32_t *nodes_order(struct cell_set *set, uint32_t nodes)
+{
+	uint32_t *ends = memory_zeroed((size_t)nodes + 1, sizeof(*ends));
+	struct cell *ordered = memory_resize(NULL, set->count, sizeof(*ordered));
+	for (uint32_t i = 0; i < set->count; i++)
+		ends[node_of(&set->cells[i]) + 1]++;
+	for (uint32_t i = 1; i <= nodes; i++)
+		ends[i] += ends[i - 1];
+	/* They are beginnings, which filling turns into ends. */
+	for (uint32_t i = 0; i < set->count; i++)
+		ordered[ends[node_of(&set->cells[i])]++] = set->cells[i];
+	free(set->cells);
+	set->cells = ordered;
+	set->capacity = set->count;
+	return ends;
+}
+
+/* Add up cells with the same keys, which are neighbours. */
+static void neighbours_join(struct cell_set *set)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < set->count; i++) {
+		if (kept && !cell_compare(&set->cells[kept - 1], &set->cells[i]))
+			sums_add(&set->cells[kept - 1].sums, &set->cells[i].sums);
+		else
+			set->cells[kept++] = set->cells[i];
+	}
+	set->count = kept;
+}
+
+/* By node first, so that the rest of the order is one of few cells. */
 void cell_set_sort(struct cell_set *set)
 {
-	if (set->count)
-		qsort(set->cells, set->count, sizeof(*set->cells), cell_compare);
+	uint32_t nodes = 1, at = 0;
+	for (uint32_t i = 0; i < set->count; i++)
+		nodes = node_of(&set->cells[i]) + 1 > nodes ? node_of(&set->cells[i]) + 1 : nodes;
+	uint32_t *ends = nodes_order(set, nodes);
+	for (uint32_t i = 0; i < nodes; at = ends[i++])
+		if (ends[i] - at > 1)
+			qsort(&set->cells[at], ends[i] - at, sizeof(*set->cells), cell_compare);
+	free(ends);
+	neighbours_join(set);
 	free(set->places);
 	set->places = NULL;
 	set->bits = 0;

@@ -40,12 +40,18 @@ struct cell {
 	struct cell_sums sums;
 };
 
-/** Cells, each with keys of its own. Zero it to begin. */
+/** Where a cell is. */
+struct cell_place {
+	uint32_t hash;
+	uint32_t number; /**< of the cell, plus 1; 0: none */
+};
+
+/** Cells. Zero it to begin. */
 struct cell_set {
 	struct cell *cells;
 	uint32_t count;
 	size_t capacity;
-	uint32_t *places; /**< 1 << bits of them: the number of a cell plus 1; 0: none */
+	struct cell_place *places; /**< 1 << bits of them */
 	unsigned bits;
 };
 
@@ -65,8 +71,11 @@ struct cell_change {
 bool cell_set_add_changed(struct cell_set *set, const struct cell_set *from, const struct cell_change *change,
 			  uint32_t most);
 
-/** Bring the cells into the order of their keys: node, thread, heap, birth, end, and classes. No cell can be added
-    any more. */
+/** Add all cells of `from`, which is empty then. Cells may have equal keys until the set is sorted. */
+void cell_set_append(struct cell_set *set, struct cell_set *from);
+
+/** Bring the cells into the order of their keys: node, thread, heap, birth, end, and classes; each has keys of its
+    own. No cell may be added any more. */
 void cell_set_sort(struct cell_set *set);
 
 /** Free the cells. */

@@ -18,7 +18,7 @@
 #include "query/scan.h"
 #include "table/weight.h"
 
-enum { SLICE_EVENTS = 32, SLICES_MAX = 1 << 20, BATCH_EVENTS = 1 << 22 };
+enum { SLICE_EVENTS = 32, SLICE_EVENTS_BETWEEN = 8, SLICES_MAX = 1 << 20, BATCH_EVENTS = 1 << 22 };
 
 struct slice {
 	uint64_t began_bytes, ended_bytes;
@@ -49,6 +49,7 @@ struct pass {
 	uint32_t *shared;
 	struct slice *slices;
 	uint64_t base_bytes; /* live at the range's start */
+	size_t part;         /* of the time before */
 	/* Of a pass that collects, which is one with changes: slices from `first` up to `last` that are candidates have
 	   places in changes. */
 	uint32_t first, last;
@@ -57,22 +58,22 @@ struct pass {
 	struct level_change *changes;
 };
 
-/* A part has the times behind its first bound, up to the next one. */
-static uint32_t slice_between(const struct slicing *slicing, int64_t time_ns)
+/* A part has the times behind its first bound, up to the next one. Most times lie in the part of the time before. */
+static uint32_t slice_between(const struct slicing *slicing, int64_t time_ns, size_t *part)
 {
-	size_t part;
-	BISECT(part, slicing->count / slicing->per_part - 1, i, slicing->bounds[i + 1] < time_ns);
-	uint64_t at = (uint64_t)time_ns - (uint64_t)slicing->bounds[part] - 1;
-	uint64_t slice = (uint64_t)((unsigned __int128)at * slicing->scales[part] >> 64);
-	return (uint32_t)part * slicing->per_part +
+	if (time_ns <= slicing->bounds[*part] || time_ns > slicing->bounds[*part + 1])
+		BISECT(*part, slicing->count / slicing->per_part - 1, i, slicing->bounds[i + 1] < time_ns);
+	uint64_t at = (uint64_t)time_ns - (uint64_t)slicing->bounds[*part] - 1;
+	uint64_t slice = (uint64_t)((unsigned __int128)at * slicing->scales[*part] >> 64);
+	return (uint32_t)*part * slicing->per_part +
 	       (slice < slicing->per_part ? (uint32_t)slice : slicing->per_part - 1);
 }
 
-/* The slice of a time within the range: the same for all, and never falling. */
-static uint32_t slice_of(const struct slicing *slicing, int64_t time_ns)
+/* The slice of a time within the range: the same for all, and never falling. *part: of the time before. */
+static inline uint32_t slice_of(const struct slicing *slicing, int64_t time_ns, size_t *part)
 {
 	if (slicing->bounds)
-		return slice_between(slicing, time_ns);
+		return slice_between(slicing, time_ns, part);
 	uint64_t at = (uint64_t)time_ns - (uint64_t)slicing->range.from_ns;
 	uint64_t slice = (uint64_t)((unsigned __int128)at * slicing->scale >> 64);
 	return slice < slicing->count ? (uint32_t)slice : slicing->count - 1;
@@ -97,7 +98,7 @@ static bool is_base(const struct heap_allocation *row, struct heap_range range)
 
 static inline struct slice *slice_touch(struct pass *pass, int64_t time_ns, uint32_t group)
 {
-	struct slice *slice = &pass->slices[slice_of(pass->slicing, time_ns)];
+	struct slice *slice = &pass->slices[slice_of(pass->slicing, time_ns, &pass->part)];
 	slice->first_group = slice->events && slice->first_group < group ? slice->first_group : group;
 	slice->events++;
 	return slice;
@@ -117,7 +118,7 @@ static inline __attribute__((always_inline)) void row_sum(struct pass *pass, con
 
 static inline void change_put(struct pass *pass, int64_t time_ns, uint64_t bytes)
 {
-	uint32_t slice = slice_of(pass->slicing, time_ns);
+	uint32_t slice = slice_of(pass->slicing, time_ns, &pass->part);
 	if (slice < pass->first || slice >= pass->last)
 		return;
 	uint64_t start = pass->starts[slice - pass->first], end = pass->starts[slice - pass->first + 1];
@@ -322,9 +323,9 @@ static uint64_t scale_of(uint64_t length, uint32_t slices)
 	return length ? (uint64_t)(((unsigned __int128)slices << 64) / length) : slices;
 }
 
-static uint32_t slices_per_part(const struct heap_table *table, uint32_t parts)
+static uint32_t slices_per_part(const struct heap_table *table, uint32_t events, uint32_t parts)
 {
-	uint32_t per_part = table->count / SLICE_EVENTS / parts + 1;
+	uint32_t per_part = table->count / events / parts + 1;
 	return per_part < SLICES_MAX / parts ? per_part : SLICES_MAX / parts;
 }
 
@@ -333,7 +334,7 @@ static void slicing_make(struct slicing *slicing, const struct heap_table *table
 {
 	assert(parts > 0);
 	uint64_t length = (uint64_t)range.to_ns - (uint64_t)range.from_ns + 1;
-	*slicing = (struct slicing){.range = range, .count = slices_per_part(table, parts) * parts};
+	*slicing = (struct slicing){.range = range, .count = slices_per_part(table, SLICE_EVENTS, parts) * parts};
 	slicing->scale = scale_of(length, slicing->count);
 }
 
@@ -341,7 +342,7 @@ static void slicing_make_between(struct slicing *slicing, const struct heap_tabl
 				 uint32_t parts)
 {
 	assert(parts > 0);
-	uint32_t per_part = slices_per_part(table, parts);
+	uint32_t per_part = slices_per_part(table, SLICE_EVENTS_BETWEEN, parts);
 	*slicing = (struct slicing){.range = {bounds[0], bounds[parts]},
 				    .count = per_part * parts,
 				    .bounds = bounds,

@@ -61,8 +61,8 @@ enum { HEAP_INDEX_ORIGIN_OFFSET = HEAP_INDEX_HEAD_BYTES - HEAP_INDEX_ORIGIN_BYTE
 int heap_index_read(struct heap_table **out, const struct trace *trace, const char *trace_path,
 		    const char *const *paths, unsigned path_count);
 
-/** Read the cells that an index has. Return kept_cells.bytes bytes, which the caller frees; NULL: they cannot be read, and
-    the table is damaged from then on. */
+/** Read the cells that an index has. Return kept_cells.bytes bytes, which the caller frees; NULL: they cannot be read,
+    and the table is damaged from then on. */
 uint8_t *heap_index_read_cells(const struct heap_table *table);
 
 /** Make a file for an index in the directory. The file has no name yet, so nothing remains after an interruption.
