@@ -12,12 +12,9 @@ import {formatBytes, formatWhole} from "../../viewer/format.js";
 import {layoutFlame} from "../../viewer/tree.js";
 import {encodeFile} from "./encode.mjs";
 import {makeBuild, makeHostile, makeLossy, makeSample, makeServer} from "./made.mjs";
-import {browserPath, FOLDER, joinPage, packages} from "./packages.mjs";
+import {FOLDER, joinPage, launchBrowser, packages} from "./packages.mjs";
 
-const require = packages(),
-	{chromium} = require("playwright-core"),
-	AXE = require.resolve("axe-core/axe.min.js");
-const EXECUTABLE = browserPath(),
+const AXE = packages().resolve("axe-core/axe.min.js"),
 	PICTURES = path.join(FOLDER, "pictures"),
 	WORK = process.env.TMPDIR ?? FOLDER;
 const axeSource = readFileSync(AXE, "utf8");
@@ -54,10 +51,7 @@ for (const [name, {trace, cells}] of Object.entries(made)) {
 }
 
 let browser;
-before(
-	async () =>
-		(browser = await chromium.launch({executablePath: EXECUTABLE, args: ["--no-sandbox", "--disable-gpu"]})),
-);
+before(async () => (browser = await launchBrowser()));
 after(async () => browser.close());
 
 /** Opens a page; errors of it, and requests other than for itself, fail the test. */

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A picture of the page for people who read: node tests/viewer/picture.mjs PAGE.html PICTURE.png [ADDRESS], where ADDRESS is what stands behind #.
 import path from "node:path";
-import {browserPath, packages} from "./packages.mjs";
+import {launchBrowser} from "./packages.mjs";
 
 const [page, picture, address = ""] = process.argv.slice(2),
-	{chromium} = packages()("playwright-core"),
-	browser = await chromium.launch({executablePath: browserPath(), args: ["--no-sandbox", "--disable-gpu"]}),
+	browser = await launchBrowser(),
 	shown = await browser.newPage({viewport: {width: 1280, height: 720}, colorScheme: "light"});
 await shown.goto(`file://${path.resolve(page)}#${address}`);
 await shown.waitForFunction(() => !document.body.classList.contains("waiting"));

@@ -10,11 +10,10 @@ import {CLASSES, makeModel, selectCells} from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
 import {commandTime, formatBytes, formatCount, formatWhole} from "../../viewer/format.js";
 import {layoutFlame} from "../../viewer/tree.js";
-import {browserPath, packages, SOURCE} from "./packages.mjs";
+import {launchBrowser, SOURCE} from "./packages.mjs";
 import {randomFrom} from "./random.mjs";
 
-const {chromium} = packages()("playwright-core"),
-	XHEAP = process.env.XHEAP ?? path.join(SOURCE, "build/xheap"),
+const XHEAP = process.env.XHEAP ?? path.join(SOURCE, "build/xheap"),
 	WORK = process.env.TMPDIR ?? "/tmp",
 	FOLDER = path.join(SOURCE, "tests/golden/traces"),
 	TRACES = ["libstdcxx.xht", "processes.xht"],
@@ -23,7 +22,7 @@ const {chromium} = packages()("playwright-core"),
 
 let browser, server, address;
 before(async () => {
-	browser = await chromium.launch({executablePath: browserPath(), args: ["--no-sandbox", "--disable-gpu"]});
+	browser = await launchBrowser();
 	server = spawn(XHEAP, ["view", "--no-open", ...TRACES.map((name) => path.join(FOLDER, name))], {
 		cwd: WORK,
 		stdio: ["ignore", "pipe", "inherit"],
