@@ -133,6 +133,8 @@ export class Table {
 		this.expandedAt = -1;
 		/** @type {Map<number, HTMLCanvasElement>} */
 		this.curves = new Map();
+		/** What the head was drawn for. */
+		this.headOf = "";
 		this.box.addEventListener("scroll", () => this.drawRows());
 		this.box.addEventListener("keydown", (event) => this.key(event));
 	}
@@ -220,6 +222,9 @@ export class Table {
 			{state} = store;
 		this.box.setAttribute("aria-rowcount", String(this.rows.length + 1));
 		this.box.classList.toggle("wide", Boolean(this.isWide));
+		const about = `${this.by} ${state.sort} ${state.isRising} ${this.isWide}`;
+		if (about === this.headOf) return;
+		this.headOf = about;
 		fill(
 			this.head,
 			...this.columns.map((column) => {
