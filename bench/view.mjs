@@ -14,7 +14,7 @@ import os from "node:os";
 import path from "node:path";
 import {fileURLToPath} from "node:url";
 import {parseArgs} from "node:util";
-import {browserPath, packages} from "../tests/viewer/packages.mjs";
+import {launchBrowser} from "../tests/viewer/packages.mjs";
 import {randomFrom} from "../tests/viewer/random.mjs";
 
 const HERE = path.dirname(fileURLToPath(import.meta.url)),
@@ -30,8 +30,7 @@ const HERE = path.dirname(fileURLToPath(import.meta.url)),
 	ZOOMS = 20,
 	ASK_AGAIN_MS = 20,
 	LIMITS = {"first picture with index, ms": 1000, "zoom p95, ms": 300, "server, MiB": 300};
-const {chromium} = packages()("playwright-core"),
-	random = randomFrom(1);
+const random = randomFrom(1);
 
 const sorted = (values) => [...values].sort((a, b) => a - b);
 const median = (values) => sorted(values)[values.length >> 1];
@@ -138,7 +137,7 @@ try {
 	const rounds = String(Math.max(1, Math.round((Number(options.events) * 1e6) / EVENTS_PER_ROUND)));
 	if (!existsSync(trace))
 		run(XHEAP, "record", "-q", "-o", trace, "--", "/usr/bin/python3", path.join(HERE, "objects.py"), rounds);
-	const browser = await chromium.launch({executablePath: browserPath(), args: ["--no-sandbox", "--disable-gpu"]});
+	const browser = await launchBrowser();
 	for (let i = 0; i < Number(options.rounds); i++) await round(trace, browser, i === 0);
 	await browser.close();
 } finally {
