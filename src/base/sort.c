@@ -7,7 +7,8 @@
 
 #include "base/memory.h"
 
-/* Pointers that are sorted or merged between two looks at the flag: below a millisecond, also if comparing takes long. */
+/* Pointers that are sorted or merged between two looks at the flag: less than a millisecond, also where comparing takes
+   long. */
 enum { PART = 1024 };
 
 struct sorting {
@@ -30,7 +31,7 @@ static void merge(const struct sorting *sorting, void **to, void *const *from, s
 	memcpy(to + at + middle - left, from + right, (end - right) * sizeof(*to));
 }
 
-void sort_pointers(void **items, size_t count, int (*compare)(const void *a, const void *b, void *context),
+void pointers_sort(void **items, size_t count, int (*compare)(const void *a, const void *b, void *context),
 		   void *context, const bool *is_cancelled)
 {
 	const struct sorting sorting = {compare, context, is_cancelled};

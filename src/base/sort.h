@@ -5,9 +5,9 @@
 
 #include "base/cancel.h"
 
-/** Sort pointers as qsort_r() does; equal ones keep their order. compare() gets the addresses of two of them. Soon after
-    *is_cancelled is set, return with all of them in any order. */
-void sort_pointers(void **items, size_t count, int (*compare)(const void *a, const void *b, void *context),
+/** Sort pointers as qsort_r() does; equal ones keep their order. compare() gets the addresses of two of them. Return
+    soon after *is_cancelled is set, with all of them in any order. */
+void pointers_sort(void **items, size_t count, int (*compare)(const void *a, const void *b, void *context),
 		   void *context, const bool *is_cancelled);
 
 #endif

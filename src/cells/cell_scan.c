@@ -88,11 +88,10 @@ static void part_run(void *context)
 	heap_scan_begin(&scan, part->of->table, &plan, part->shared);
 	while (is_good && !__atomic_load_n(part->is_over, __ATOMIC_RELAXED) && (rows = heap_scan_next(&scan))) {
 		heap_peak_search_add(part->search, part->number, rows);
-		for
-			heap_rows_each (rows, i) {
-				const struct heap_allocation row = heap_rows_get(rows, i);
-				is_good = is_good && row_add(part, &row);
-			}
+		heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			is_good = is_good && row_add(part, &row);
+		}
 	}
 	if (!is_good)
 		__atomic_store_n(part->is_over, true, __ATOMIC_RELAXED);

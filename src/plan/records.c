@@ -87,7 +87,7 @@ static const uint64_t **records_sorted(const struct records *records)
 	uint32_t stride = record_stride(records->order->width);
 	for (size_t i = 0; i < records->count; i++)
 		sorted[i] = records->items + i * stride;
-	sort_pointers((void **)sorted, records->count, indirect_compare, (void *)records->order,
+	pointers_sort((void **)sorted, records->count, indirect_compare, (void *)records->order,
 		      records->order->is_cancelled);
 	return sorted;
 }

@@ -167,18 +167,17 @@ static void pieces_find(struct live_blocks *pieces, const struct heap_table *tab
 	const struct heap_rows *rows;
 	heap_scan_begin(&scan, table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan)))
-		for
-			heap_rows_each (rows, i) {
-				const struct heap_allocation row = heap_rows_get(rows, i);
-				memory_grow(pieces->items, pieces->count, pieces->capacity);
-				pieces->items[pieces->count++] = (struct live_block){
-					.address = rows->details[i].address,
-					.bytes = row.size_bytes,
-					.birth_ns = row.flags & HEAP_EARLIER ? 0 : row.birth_ns,
-					.process = process_of(table, &row),
-					.site = row.site,
-				};
-			}
+		heap_rows_each (rows, i) {
+			const struct heap_allocation row = heap_rows_get(rows, i);
+			memory_grow(pieces->items, pieces->count, pieces->capacity);
+			pieces->items[pieces->count++] = (struct live_block){
+				.address = rows->details[i].address,
+				.bytes = row.size_bytes,
+				.birth_ns = row.flags & HEAP_EARLIER ? 0 : row.birth_ns,
+				.process = process_of(table, &row),
+				.site = row.site,
+			};
+		}
 	heap_scan_end(&scan);
 }
 

@@ -43,7 +43,7 @@ static void all_are_sorted(void **state)
 	left_at = 0;
 	for (size_t k = 0; k < sizeof(counts) / sizeof(*counts); k++) {
 		items_make(counts[k], 500);
-		sort_pointers((void **)items, counts[k], compare, NULL, &is_cancelled);
+		pointers_sort((void **)items, counts[k], compare, NULL, &is_cancelled);
 		/* Equal ones keep their order. */
 		for (size_t i = 1; i < counts[k]; i++)
 			assert_true(*items[i - 1] < *items[i] ||
@@ -57,7 +57,7 @@ static void nothing_is_lost(void **state)
 	(void)state;
 	for (left_at = 1; left_at < 400000; left_at = left_at * 2 + 7) {
 		items_make(MOST, UINT32_MAX);
-		sort_pointers((void **)items, MOST, compare, NULL, &is_cancelled);
+		pointers_sort((void **)items, MOST, compare, NULL, &is_cancelled);
 		memset(is_there, 0, sizeof(is_there));
 		for (size_t i = 0; i < MOST; i++)
 			is_there[items[i] - numbers]++;

@@ -348,7 +348,7 @@ static void rows_order(struct action_rows *rows, struct comparison *comparison)
 		heap[i] = kept;
 		row_sink(heap, rows->shown, 0, comparison);
 	}
-	sort_pointers((void **)heap, rows->shown, row_compare, comparison,
+	pointers_sort((void **)heap, rows->shown, row_compare, comparison,
 		      heap_names_cancelled_by(action_names(comparison->input)));
 }
 

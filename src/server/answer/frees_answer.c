@@ -64,16 +64,15 @@ static void blocks_add(struct frees_answer *answer, const struct action_source *
 	const struct heap_rows *rows;
 	heap_scan_begin(&scan, source->table, &plan, NULL);
 	while ((rows = heap_scan_next(&scan))) {
-		for
-			heap_rows_each (rows, i) {
-				const struct heap_allocation block = heap_rows_get(rows, i);
-				if (block.end_site >= source->table->site_count || !sites[block.site] ||
-				    !is_asked(answer->question, &block))
-					continue;
-				const struct heap_weight weight = heap_weigh(source->table, &block);
-				answer->freed[block.end_site].blocks += weight.count;
-				answer->freed[block.end_site].bytes += weight.bytes;
-			}
+		heap_rows_each (rows, i) {
+			const struct heap_allocation block = heap_rows_get(rows, i);
+			if (block.end_site >= source->table->site_count || !sites[block.site] ||
+			    !is_asked(answer->question, &block))
+				continue;
+			const struct heap_weight weight = heap_weigh(source->table, &block);
+			answer->freed[block.end_site].blocks += weight.count;
+			answer->freed[block.end_site].bytes += weight.bytes;
+		}
 	}
 	heap_scan_end(&scan);
 }
