@@ -67,8 +67,8 @@ static void begin(void)
 	struct heap_build how = {.fd = heap_index_begin(seed ? "." : "/dev/shm", &diag),
 				 .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
 	expect(how.fd >= 0 && heap_table_build(&table, trace, &how, &diag) == 0);
-	cells_keep(table, NULL);
 	expect(heap_index_write(table, trace_path, path, &diag) == 0);
+	expect(cells_keep(table, NULL) && heap_index_add_cells(table));
 	heap_table_free(table);
 	FILE *file = fopen(path, "rb");
 	expect(file && fread(&good, sizeof(good), 1, file) == 1);
