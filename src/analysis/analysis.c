@@ -47,7 +47,7 @@ static int source_open(struct analysis *analysis, unsigned source, struct diag *
 		own->first++;
 	if (own->first == source && !request->opened)
 		return opened_trace_open(&analysis->opened[source], request->words[source].path, &request->options,
-					 diag);
+					 &request->caller, diag);
 	analysis->opened[source] = known[request->opened ? source : own->first];
 	opened_trace_hold(analysis->opened[source]);
 	return 0;

@@ -30,11 +30,11 @@ static char *copy(const char *text)
 }
 
 int opened_trace_open(struct opened_trace **out, const char *path, const struct opened_options *options,
-		      struct diag *diag)
+		      const struct analysis_caller *caller, struct diag *diag)
 {
 	struct trace *trace;
 	uint64_t begin_ns = monotonic_now_ns();
-	int error = trace_open(&trace, path, diag);
+	int error = trace_open_unless(&trace, path, caller->is_cancelled, diag);
 	if (error)
 		return error;
 	struct opened_trace *opened = *out = memory_zeroed(1, sizeof(*opened));

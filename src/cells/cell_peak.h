@@ -5,7 +5,8 @@
 
 #include "query/filter.h"
 
-/** Return the peak of what passes, of all stacks. Nobody knows what was live of sums in place of blocks: no bytes. */
+/** Return the peak of what passes, of all stacks. Of sums in place of blocks nobody knows what was live then: no
+    bytes. */
 struct heap_peak cell_peak_find(const struct heap_table *table, const struct heap_filter *filter);
 
 #endif

@@ -430,12 +430,7 @@ static void glibc_walk(struct heapwalk *walk, const struct region *region)
 
 static bool thread_file(const struct heapwalk *walk, pid_t tid, const char *name, char *text, size_t size)
 {
-	int fd = open(proc_path(walk->pid, "task/%d/%s", (int)tid, name).text, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd >= 0 ? read(fd, text, size - 1) : -1;
-	if (fd >= 0)
-		close(fd);
-	text[length > 0 ? length : 0] = 0;
-	return length > 0;
+	return *proc_read_small(proc_path(walk->pid, "task/%d/%s", (int)tid, name).text, text, size);
 }
 
 /* Return whether malloc makes such a system call: for memory, or to wait for an arena. */

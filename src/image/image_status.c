@@ -144,13 +144,9 @@ void image_status_add_unwatched(struct image_status *status, const struct image_
 
 bool image_status_is_kept(const struct image_status *status)
 {
-	char name[32] = "";
-	FILE *file = status->keeper ? fopen(proc_path(status->keeper, "comm").text, "re") : NULL;
-	if (!file)
-		return false;
-	bool is_there = fgets(name, sizeof(name), file) && !strcmp(name, "xheap-keeper\n");
-	fclose(file);
-	return is_there;
+	char name[32];
+	proc_read_small(proc_path(status->keeper, "comm").text, name, sizeof(name));
+	return status->keeper && !strcmp(name, "xheap-keeper\n");
 }
 
 /* ---- the values, which are written and read alike ---- */

@@ -44,6 +44,16 @@ int proc_open(pid_t pid, const char *name, int flags)
 	return open(proc_path(pid, "%s", name).text, flags | O_CLOEXEC);
 }
 
+const char *proc_read_small(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd >= 0 ? read(fd, text, size - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	text[length > 0 ? length : 0] = 0;
+	return text;
+}
+
 char *proc_read_file(pid_t pid, const char *name, size_t *size)
 {
 	int fd = open(proc_path(pid, "%s", name).text, O_RDONLY | O_CLOEXEC);
@@ -128,11 +138,7 @@ uint64_t proc_auxv(pid_t pid, uint64_t type)
 
 void proc_thread_name(pid_t pid, pid_t tid, char *name, size_t size)
 {
-	int fd = open(proc_path(pid, "task/%d/comm", (int)tid).text, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd >= 0 ? read(fd, name, size - 1) : 0;
-	if (fd >= 0)
-		close(fd);
-	name[length > 0 ? length : 0] = 0;
+	proc_read_small(proc_path(pid, "task/%d/comm", (int)tid).text, name, size);
 	name[strcspn(name, "\n")] = 0;
 }
 
@@ -280,11 +286,7 @@ struct short_text {
 static struct short_text read_short(const char *path)
 {
 	struct short_text text;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t size = fd >= 0 ? read(fd, text.data, sizeof(text.data) - 1) : 0;
-	if (fd >= 0)
-		close(fd);
-	text.data[size > 0 ? size : 0] = 0;
+	proc_read_small(path, text.data, sizeof(text.data));
 	return text;
 }
 

@@ -28,6 +28,10 @@ __attribute__((format(printf, 2, 3))) struct proc_path proc_path(pid_t pid, cons
 /** Open a file in /proc/PID with these flags and O_CLOEXEC. Return the descriptor, or -1 and set errno. */
 int proc_open(pid_t pid, const char *name, int flags);
 
+/** Read a file of /proc or /sys by one call, as a text that is cut to `size` with its end. Return the text; "": it
+    cannot be read. */
+const char *proc_read_small(const char *path, char *text, size_t size);
+
 /** Read the file of this name below /proc/PID. Return its text with a NUL behind it, which the caller frees, and store
     its bytes; NULL: it cannot be read. */
 char *proc_read_file(pid_t pid, const char *name, size_t *size);

@@ -28,7 +28,6 @@ enum filter_values {
 /* The words in the order of the help: id, name, other name or NULL, kind of values, taker (RANGE: all commands, as
    their range; ALL: all commands; ONE: commands that read one trace; REPORT: reports, but no listing), values for the
    help, help. A time may also be a position SEQUENCE:STEP (base/position.h). */
-/* clang-format off */
 #define FILTER_WORDS(X) \
 	X(RANGE, "range", NULL, TIMES, RANGE, "T1 T2", \
 	  "events from T1 to T2; a time is in microseconds from the start, has s, ms, us or ns behind it, is a " \
@@ -52,7 +51,6 @@ enum filter_values {
 	  "blocks that were allocated, freed inside or outside of T1 to T2: AIFI, AIFO, AOFI or AOFO, or several: " \
 	  "AIFO+AOFI") \
 	X(CLOSED, "closed", NULL, NO_VALUE, ALL, NULL, "blocks that were freed")
-/* clang-format on */
 
 #define X(id, name, other, values, taker, value, help) FILTER_WORD_##id,
 enum filter_word_id { FILTER_WORDS(X) FILTER_WORD_COUNT };

@@ -148,7 +148,6 @@ static bool replace_optional(const struct load_ids *ids, uint32_t *number)
 		FIELDS_##name(REPLACE); \
 		return is_valid; \
 	}
-/* clang-format off */
 REPLACER(option, trace_option)
 REPLACER(image, trace_image)
 REPLACER(process, trace_process)
@@ -168,7 +167,6 @@ REPLACER(named, trace_named)
 REPLACER(fold, trace_fold)
 REPLACER(sum, trace_sum)
 REPLACER(sequence, rows_sequence)
-/* clang-format on */
 
 /* ---- rows of each type ---- */
 
@@ -186,7 +184,6 @@ REPLACER(sequence, rows_sequence)
 #define NUMBERED(name, many) load_ids_add(&load_current(load)->many, dictionary_add_##name(to, &row))
 /* The row of an unknown process is dropped. */
 #define OF_PROCESS(name) row.process == TRACE_NONE || ADDED(name)
-/* clang-format off */
 TAKE(option, trace_option, &load->texts, ADDED(option))
 TAKE(image, trace_image, &load->texts, NUMBERED(image, images))
 TAKE(entry, trace_entry, &load->texts, NUMBERED(entry, entries))
@@ -196,7 +193,6 @@ TAKE(sample, trace_sample, NULL, OF_PROCESS(sample))
 TAKE(limit, trace_limit, NULL, OF_PROCESS(limit))
 TAKE(cause, trace_cause, NULL, OF_PROCESS(cause))
 TAKE(named, trace_named, NULL, ADDED(named))
-/* clang-format on */
 
 static bool take_process(struct load *load, struct reading *reading)
 {

@@ -45,7 +45,6 @@ int writer_events_reserve(struct writer_events *events, uint32_t more)
 		capacity = grow_capacity(capacity);
 	if (capacity > UINT32_MAX)
 		return -ENOMEM;
-/* clang-format off */
 #define X(column) \
 	{ \
 		void *larger = realloc(events->column, capacity * sizeof(*events->column)); \
@@ -53,7 +52,6 @@ int writer_events_reserve(struct writer_events *events, uint32_t more)
 			return -ENOMEM; \
 		events->column = larger; \
 	}
-	/* clang-format on */
 	EVENT_COLUMNS(X)
 #undef X
 	events->capacity = (uint32_t)capacity;

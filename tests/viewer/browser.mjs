@@ -362,6 +362,17 @@ test("check 19: an address is a picture; back, forward and u restore steps", asy
 	await page.goBack();
 	await settle(page);
 	assert.match(await text(page, "#selection-words"), /At the peak/);
+	await press(page, "u");
+	assert.match(
+		await text(page, "#selection-words"),
+		/At the peak/,
+		"back to the first step there is nothing to undo",
+	);
+	await press(page, "w");
+	await page.reload();
+	await page.waitForFunction(() => !document.body.classList.contains("waiting"));
+	await press(page, "u");
+	assert.match(await text(page, "#selection-words"), /At the peak/, "also after a reload");
 	await close(page);
 });
 

@@ -187,7 +187,8 @@ int asking_open_trace(struct opened_trace **opened, const char *path)
 {
 	struct diag diag = {""};
 	const struct opened_options options = asking_opened_options();
-	return asking_fail(opened_trace_open(opened, path, &options, &diag), &diag);
+	const struct analysis_caller own = asking_caller();
+	return asking_fail(opened_trace_open(opened, path, &options, &own, &diag), &diag);
 }
 
 int asking_opened_table(struct opened_trace *opened, struct heap_table **table)

@@ -179,7 +179,6 @@ static int take_limited(void *context, struct words *words, int number)
 	return status;
 }
 
-/* clang-format off */
 static const struct option action_rows[] = {
 	{.type = VALUE_TITLE, .help = "Actions, several at once; KEY is the number whose change sorts the rows:"},
 	{"stacks", ACTION_OPTION("[KEY]", ACTION_STACKS), .help = "one row for each distinct stack (the default)"},
@@ -216,7 +215,6 @@ static const struct option output_rows[] = {
 	 .help = "write the report to FILE"},
 	{.type = VALUE_END},
 };
-/* clang-format on */
 
 static const struct option_group groups[] = {
 	{action_rows, 0, false},

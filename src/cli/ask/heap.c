@@ -170,7 +170,6 @@ const struct option_choice heap_by_choices[] = {
 		{NULL, NULL, 0, NULL},
 };
 
-/* clang-format off */
 static const struct option action_rows[] = {
 	{.type = VALUE_TITLE, .help = "Actions, several at once; KEY sorts the rows:"},
 	{"stacks", ACTION("[KEY]", ACTION_STACKS), .help = "one row for each distinct stack (the default)"},
@@ -228,7 +227,6 @@ static const struct option tool_rows[] = {
 	{"tti", .type = VALUE_ON, AT(is_ignored)},
 	{.type = VALUE_END},
 };
-/* clang-format on */
 
 static const struct option_group heap_groups[] = {
 	{action_rows, 0, false},

@@ -147,7 +147,6 @@ static int page_write(const struct report_options *options, const char *path)
 /* ---- the command ---- */
 
 #define AT(member) OPTION_AT(struct report_options, member)
-/* clang-format off */
 static const struct option report_rows[] = {
 	{"top", .type = VALUE_NUMBER, AT(top), .value = "N", .least = 1, .most = UINT32_MAX, .initial = TOP_DEFAULT,
 	 .help = "at most N stacks of each list"},
@@ -165,7 +164,6 @@ static const struct option output_rows[] = {
 	{"o", .type = VALUE_TEXT, AT(output), .value = "FILE", .help = "write the report to FILE"},
 	{.type = VALUE_END},
 };
-/* clang-format on */
 static const struct option_group report_groups[] = {{report_rows, 0, false},
 						    FILTER_OPTION_GROUPS(offsetof(struct report_options, filter)),
 						    {output_rows, 0, false},

@@ -332,7 +332,6 @@ static int take_name(void *context, char *word)
 	return CLI_OK;
 }
 
-/* clang-format off */
 static const struct option start_rows[] = {
 	{"boot", .type = VALUE_ON, OPTION_AT(struct start_options, is_boot),
 	 .help = "only those with Boot = 1, and the watcher of image options"},
@@ -340,7 +339,6 @@ static const struct option start_rows[] = {
 	 .help = "process 1 is about to execute this program"},
 	{.type = VALUE_END},
 };
-/* clang-format on */
 
 static const struct option_group start_groups[] = {{start_rows, 0, false}, {NULL, 0, false}};
 const struct option_grammar autologger_run_grammar = {.command = "autologger run",

@@ -197,11 +197,8 @@ static const struct dx_member block_members[] = {
 	{0},
 };
 
-const struct dx_class dx_allocation_class = {.name = "Allocation",
-					     .help = "a block, from its allocation to its end",
-					     .members = block_members,
-					     .get_column = get_column,
-					     .data_bytes = sizeof(struct dx_block)};
+const struct dx_class dx_allocation_class = {"Allocation", "a block, from its allocation to its end", block_members,
+					     sizeof(struct dx_block), .get_column = get_column};
 
 /* ---- the sequence ---- */
 

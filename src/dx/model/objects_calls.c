@@ -154,9 +154,7 @@ static const struct dx_member call_members[] = {
 	{0},
 };
 
-const struct dx_class dx_call_class = {.name = "Call",
-				       .help = "a call of a heap function",
-				       .members = call_members,
+const struct dx_class dx_call_class = {"Call", "a call of a heap function", call_members,
 				       .data_bytes = sizeof(struct dx_event)};
 
 /* ---- patterns ---- */

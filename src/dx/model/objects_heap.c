@@ -334,8 +334,5 @@ static const struct dx_member heap_members[] = {
 	{0},
 };
 
-const struct dx_class dx_heap_class = {.name = "Heap",
-				       .help = "a heap call",
-				       .members = heap_members,
-				       .get_column = get_column,
-				       .data_bytes = sizeof(struct dx_event)};
+const struct dx_class dx_heap_class = {"Heap", "a heap call", heap_members, sizeof(struct dx_event),
+				       .get_column = get_column};

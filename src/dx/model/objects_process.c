@@ -86,10 +86,7 @@ static const struct dx_member process_members[] = {
 	{0},
 };
 
-const struct dx_class dx_process_class = {.name = "Process",
-					  .help = "one image of one pid",
-					  .members = process_members,
-					  .data_bytes = sizeof(struct dx_id),
+const struct dx_class dx_process_class = {"Process", "one image of one pid", process_members, sizeof(struct dx_id),
 					  .show = process_show};
 
 /* ---- their time ---- */
@@ -114,9 +111,7 @@ static const struct dx_member process_ttd_members[] = {
 	{0},
 };
 
-const struct dx_class dx_process_ttd_class = {.name = "ProcessTTD",
-					      .help = "the recorded time of a process",
-					      .members = process_ttd_members,
+const struct dx_class dx_process_ttd_class = {"ProcessTTD", "the recorded time of a process", process_ttd_members,
 					      .data_bytes = sizeof(struct dx_id)};
 
 /* ---- threads ---- */
@@ -154,11 +149,8 @@ static const struct dx_member thread_members[] = {
 	{0},
 };
 
-const struct dx_class dx_thread_class = {.name = "Thread",
-					 .help = "a thread that made heap calls",
-					 .members = thread_members,
-					 .data_bytes = sizeof(struct dx_id),
-					 .show = thread_show};
+const struct dx_class dx_thread_class = {"Thread", "a thread that made heap calls", thread_members,
+					 sizeof(struct dx_id), .show = thread_show};
 
 /* ---- modules ---- */
 
@@ -211,8 +203,5 @@ static const struct dx_member module_members[] = {
 	{0},
 };
 
-const struct dx_class dx_module_class = {.name = "Module",
-					 .help = "an executable or library, where it was mapped",
-					 .members = module_members,
-					 .data_bytes = sizeof(struct dx_id),
-					 .show = module_show};
+const struct dx_class dx_module_class = {"Module", "an executable or library, where it was mapped", module_members,
+					 sizeof(struct dx_id), .show = module_show};

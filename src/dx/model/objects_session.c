@@ -26,7 +26,7 @@ static const struct dx_member session_members[] = {
 	{0},
 };
 
-const struct dx_class dx_session_class = {.name = "Session", .help = "the trace", .members = session_members};
+const struct dx_class dx_session_class = {"Session", "the trace", .members = session_members};
 
 /* ---- TTD ---- */
 
@@ -44,16 +44,13 @@ static const struct dx_member session_ttd_members[] = {
 	{0},
 };
 
-const struct dx_class dx_session_ttd_class = {
-	.name = "TTD", .help = "the recorded time of all processes", .members = session_ttd_members};
+const struct dx_class dx_session_ttd_class = {"TTD", "the recorded time of all processes",
+					      .members = session_ttd_members};
 
 static const struct dx_member no_members[] = {{0}};
-const struct dx_class dx_data_class = {.name = "Data",
-				       .help = "collections of what was recorded",
-				       .members = no_members,
+const struct dx_class dx_data_class = {"Data", "collections of what was recorded", no_members,
 				       .data_bytes = sizeof(struct dx_id)};
-const struct dx_class dx_utility_class = {
-	.name = "Utility", .help = "searches", .members = no_members, .data_bytes = sizeof(struct dx_id)};
+const struct dx_class dx_utility_class = {"Utility", "searches", no_members, .data_bytes = sizeof(struct dx_id)};
 
 /* ---- Debugger ---- */
 
@@ -80,9 +77,8 @@ static const struct dx_member state_members[] = {
 	{0},
 };
 
-const struct dx_class dx_debugger_class = {
-	.name = "Debugger", .help = "the root of all objects", .members = debugger_members};
-const struct dx_class dx_state_class = {.name = "State", .help = "what the prompt keeps", .members = state_members};
+const struct dx_class dx_debugger_class = {"Debugger", "the root of all objects", .members = debugger_members};
+const struct dx_class dx_state_class = {"State", "what the prompt keeps", .members = state_members};
 
 static void variables_elements(struct dx_query *query, const struct dx_value *object, struct dx_value *sequence)
 {
@@ -96,8 +92,8 @@ static void variables_elements(struct dx_query *query, const struct dx_value *ob
 	*sequence = dx_list_value(query, list, 0, dx_list_count(list));
 }
 
-const struct dx_class dx_variables_class = {
-	.name = "UserVariables", .help = "the user variables", .members = no_members, .elements = variables_elements};
+const struct dx_class dx_variables_class = {"UserVariables", "the user variables", no_members,
+					    .elements = variables_elements};
 
 /* ---- variables that are always there ---- */
 

@@ -51,9 +51,7 @@ static const struct dx_member row_members[] = {
 	{0},
 };
 
-const struct dx_class dx_heap_row_class = {.name = "HeapSum",
-					   .help = "live blocks of one heap",
-					   .members = row_members,
+const struct dx_class dx_heap_row_class = {"HeapSum", "live blocks of one heap", row_members,
 					   .data_bytes = sizeof(struct heap_row)};
 
 /* ---- the heaps of a process ---- */
@@ -116,10 +114,8 @@ static const struct dx_member use_members[] = {
 	{0},
 };
 
-const struct dx_class dx_heap_use_class = {.name = "HeapHandle",
-					   .help = "a heap of a process: an arena, a pool, an allocator's heap",
-					   .members = use_members,
-					   .data_bytes = sizeof(struct heap_sums_row)};
+const struct dx_class dx_heap_use_class = {"HeapHandle", "a heap of a process: an arena, a pool, an allocator's heap",
+					   use_members, .data_bytes = sizeof(struct heap_sums_row)};
 
 static void use_add(struct heap_sums_row *use, const struct dx_block *block)
 {
@@ -297,10 +293,8 @@ static const struct dx_member state_members[] = {
 	{0},
 };
 
-const struct dx_class dx_heap_state_class = {.name = "HeapState",
-					     .help = "the heap of a process at the current position",
-					     .members = state_members,
-					     .data_bytes = sizeof(struct dx_id)};
+const struct dx_class dx_heap_state_class = {"HeapState", "the heap of a process at the current position",
+					     state_members, .data_bytes = sizeof(struct dx_id)};
 
 /* ---- events of a life ---- */
 
@@ -360,11 +354,8 @@ static const struct dx_member event_members[] = {
 	{0},
 };
 
-const struct dx_class dx_event_class = {.name = "Event",
-					.help = "a thread or module that came or went",
-					.members = event_members,
-					.data_bytes = sizeof(struct life_event),
-					.show = life_show};
+const struct dx_class dx_event_class = {"Event", "a thread or module that came or went", event_members,
+					sizeof(struct life_event), .show = life_show};
 
 static int by_time(const void *one, const void *other)
 {

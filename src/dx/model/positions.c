@@ -49,8 +49,7 @@ static const struct dx_member position_members[] = {
 	{0},
 };
 
-const struct dx_class dx_position_class = {
-	.name = "Position", .help = "an instant of a trace", .members = position_members};
+const struct dx_class dx_position_class = {"Position", "an instant of a trace", .members = position_members};
 
 /* ---- ranges ---- */
 
@@ -70,11 +69,8 @@ static const char *range_show(struct dx_query *query, const struct dx_value *obj
 			 dx_position_text(query->arena, &range->max));
 }
 
-const struct dx_class dx_position_range_class = {.name = "PositionRange",
-						 .help = "the time from one position to another",
-						 .members = range_members,
-						 .data_bytes = sizeof(struct dx_position_range),
-						 .show = range_show};
+const struct dx_class dx_position_range_class = {"PositionRange", "the time from one position to another",
+						 range_members, sizeof(struct dx_position_range), .show = range_show};
 
 struct dx_value dx_position_range(struct dx_query *query, struct dx_value min, struct dx_value max)
 {

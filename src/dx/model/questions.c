@@ -252,9 +252,7 @@ static const struct dx_member stack_members[] = {
 	{0},
 };
 
-const struct dx_class dx_stack_row_class = {.name = "StackSum",
-					    .help = "blocks of one stack",
-					    .members = stack_members,
+const struct dx_class dx_stack_row_class = {"StackSum", "blocks of one stack", stack_members,
 					    .data_bytes = sizeof(struct dx_stack_row)};
 
 struct stack_sums {
