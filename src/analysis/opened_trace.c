@@ -122,8 +122,6 @@ static int table_build(struct opened_trace *opened, bool wants_index, const stru
 		diag_prefix(diag, "%s", opened->path);
 	if (error || !wants_index)
 		return error;
-	if (has_file)
-		cells_keep(opened->table, caller->is_cancelled);
 	if (has_file && !index_cache_write(opened->table, opened->path, &made, &reason))
 		index_announce(&made, caller);
 	else
@@ -194,6 +192,18 @@ int opened_trace_mend(struct opened_trace *opened, const struct heap_table *dama
 	int error = opened->table == damaged ? table_mend(opened, caller, diag) : 0;
 	thread_unlock(&held);
 	return error;
+}
+
+/* Whoever needs them first makes them, for all later questions and processes. */
+void opened_trace_keep_cells(struct opened_trace *opened, const struct analysis_caller *caller)
+{
+	struct thread_lock held;
+	if (!thread_lock(&held, &opened->lock, caller->is_cancelled))
+		return;
+	if (opened->table && !opened->table->kept_cells.bytes && cells_keep(opened->table, caller->is_cancelled) &&
+	    opened->options.index != INDEX_UNUSED)
+		heap_index_add_cells(opened->table);
+	thread_unlock(&held);
 }
 
 /* With the lock held. */

@@ -159,7 +159,7 @@ bool cell_index_is_of(const struct heap_table *table, const struct heap_filter *
 	return filter->is_whole || (filter->is_plain && !table->nested_count);
 }
 
-void cells_keep(struct heap_table *table, const bool *is_cancelled)
+bool cells_keep(struct heap_table *table, const bool *is_cancelled)
 {
 	struct heap_filter filter;
 	struct cell_sites sites = {.lumped = NULL};
@@ -173,14 +173,16 @@ void cells_keep(struct heap_table *table, const bool *is_cancelled)
 	uint32_t peak = found.bytes ? cell_bounds_find(&sites.bounds, found.time_ns) : CELL_NO_BOUND;
 	if (!cell_sites_make(&sites, table, &filter, NULL, CELLS_KEPT_MAX, &peak, &diag))
 		sites_encode(&bytes, &sites, peak, table->site_count);
-	if (bytes.size && !bytes.has_failed) {
-		free(table->kept_cells.data);
-		table->kept_cells = (struct heap_kept_cells){.data = bytes.data, .bytes = bytes.size};
+	bool is_made = bytes.size && !bytes.has_failed;
+	if (is_made) {
+		table->kept_cells.data = bytes.data;
+		__atomic_store_n(&table->kept_cells.bytes, bytes.size, __ATOMIC_RELEASE);
 	} else {
 		bytes_fini(&bytes);
 	}
 	cell_sites_fini(&sites);
 	heap_filter_fini(&filter);
+	return is_made;
 }
 
 /* ---- reading ---- */
@@ -253,10 +255,11 @@ static bool sites_decode(struct cell_sites *sites, struct reading *reading, cons
 bool cell_index_read(struct cell_sites *sites, const struct heap_table *table, uint32_t *peak)
 {
 	const struct heap_kept_cells *kept = &table->kept_cells;
-	if (!kept->bytes)
+	uint64_t bytes = __atomic_load_n(&kept->bytes, __ATOMIC_ACQUIRE);
+	if (!bytes)
 		return false;
 	uint8_t *data = kept->data ? kept->data : heap_index_read_cells(table);
-	struct reading reading = {.at = data, .end = data ? data + kept->bytes : NULL};
+	struct reading reading = {.at = data, .end = data ? data + bytes : NULL};
 	bool is_good = data && sites_decode(sites, &reading, table, peak);
 	if (!is_good) {
 		cell_sites_fini(sites);

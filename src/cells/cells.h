@@ -5,7 +5,7 @@
  *
  *     cell_scan        a pass over the table
  *     cell_sites        cells by site, of which the lightest may be lumped
- *     cell_index       those of the whole run, in an index
+ *     cell_index       those of the whole run, kept in the table and its index
  *     cell_tree        which stacks are kept, and which are lumped
  *     cell_bytes       the answer
  */
@@ -63,8 +63,8 @@ struct cells_request {
 int cells_write(struct sink *out, const struct cells_source *source, const struct cells_request *request,
 		struct diag *diag);
 
-/** Make the cells of the whole run for the index that the table will be written to: what is usually asked is read there
-    then. If it is cancelled, or memory lacks, the table has none. */
-void cells_keep(struct heap_table *table, const bool *is_cancelled);
+/** Make the cells of the whole run, and keep them in the table, which has none: what is usually asked is read there
+    from then on. Return false if that was cancelled, or is not possible. Other threads may ask meanwhile. */
+bool cells_keep(struct heap_table *table, const bool *is_cancelled);
 
 #endif

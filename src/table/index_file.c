@@ -283,9 +283,6 @@ static bool tables_write(const struct heap_table *table, const struct heap_check
 		       groups_strip_count(head->copies_count) * sizeof(*checkpoints->copies.strips)) &&
 		append(groups->fd, hash, &offset, checkpoints->sizes, head->sizes_count * sizeof(*checkpoints->sizes));
 	head->tables_checksum = XXH3_64bits_digest(hash);
-	head->cells_bytes = table->kept_cells.data ? table->kept_cells.bytes : 0;
-	head->cells_checksum = XXH3_64bits(table->kept_cells.data, head->cells_bytes);
-	is_written = is_written && append(groups->fd, hash, &offset, table->kept_cells.data, head->cells_bytes);
 	head->checksum = XXH3_64bits(head, offsetof(struct heap_index_head, checksum));
 	is_written = is_written && append(groups->fd, hash, &at, head, sizeof(*head));
 	XXH3_freeState(hash);
@@ -361,4 +358,35 @@ int heap_index_write(const struct heap_table *table, const char *trace_path, con
 		return diag_errno(diag, "cannot write %s", path);
 	int error = file_name(groups->fd, path);
 	return error ? diag_fail(diag, -error, "cannot write %s: %s", path, strerror(-error)) : 0;
+}
+
+/* The head is written last, and at once: without it the cells are bytes behind the end. */
+static bool cells_append(int fd, const struct heap_kept_cells *kept)
+{
+	struct heap_index_head head;
+	if (file_read(fd, &head, sizeof(head), 0) != sizeof(head) ||
+	    memcmp(head.magic, HEAP_INDEX_MAGIC, HEAP_INDEX_MAGIC_BYTES) != 0 ||
+	    head.checksum != XXH3_64bits(&head, offsetof(struct heap_index_head, checksum)) || head.cells_bytes)
+		return false;
+	head.cells_bytes = kept->bytes;
+	head.cells_checksum = XXH3_64bits(kept->data, kept->bytes);
+	head.checksum = XXH3_64bits(&head, offsetof(struct heap_index_head, checksum));
+	return file_write(fd, kept->data, kept->bytes, head.tables_offset + tables_bytes(&head)) &&
+	       file_write(fd, &head, sizeof(head), 0);
+}
+
+bool heap_index_add_cells(const struct heap_table *table)
+{
+	char self[64];
+	struct stat status;
+	if (table->groups.fd < 0 || !table->kept_cells.data || fstat(table->groups.fd, &status) ||
+	    status.st_uid != geteuid() || !status.st_nlink)
+		return false;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", table->groups.fd);
+	int fd = open(self, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	bool is_added = cells_append(fd, &table->kept_cells);
+	close(fd);
+	return is_added;
 }

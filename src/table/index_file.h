@@ -65,6 +65,10 @@ int heap_index_read(struct heap_table **out, const struct trace *trace, const ch
     and the table is damaged from then on. */
 uint8_t *heap_index_read_cells(const struct heap_table *table);
 
+/** Add the cells that the table has in memory to the index that it was written to or read from. Return whether that had
+    none yet, and this user may change it. Who reads it meanwhile finds all of the cells, or none. */
+bool heap_index_add_cells(const struct heap_table *table);
+
 /** Make a file for an index in the directory. The file has no name yet, so nothing remains after an interruption.
     Return a descriptor, or a negative errno with the reason in `diag`. */
 int heap_index_begin(const char *directory, struct diag *diag);

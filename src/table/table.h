@@ -91,10 +91,11 @@ static inline uint32_t heap_time_count(uint32_t point_count)
 /** Further faults are counted in unknown_frees only. */
 enum { HEAP_FAULTS_MAX = 1 << 20 };
 
-/** Cells of the whole run (src/cells), as bytes: in memory, or in the file of an index. */
+/** Cells of the whole run (src/cells), as bytes: in memory, or in the file of an index. One thread may make them while
+    others look whether they are there. */
 struct heap_kept_cells {
 	uint8_t *data;   /**< the table's; NULL: not in memory */
-	uint64_t bytes;  /**< 0: there are none */
+	uint64_t bytes;  /**< 0: there are none; the last member to be set */
 	uint64_t offset; /**< in the file of the groups, if they are not in memory */
 	uint64_t checksum;
 };

@@ -11,6 +11,8 @@
 #include <xxhash.h>
 
 #include "../unit/scene.c"
+#include "cells/cell_index.h"
+#include "cells/cells.h"
 #include "match/match.h"
 #include "query/window.h"
 #include "replay.h"
@@ -66,6 +68,7 @@ static void begin(void)
 				 .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
 	expect(how.fd >= 0 && heap_table_build(&table, trace, &how, &diag) == 0);
 	expect(heap_index_write(table, trace_path, path, &diag) == 0);
+	expect(cells_keep(table, NULL) && heap_index_add_cells(table));
 	heap_table_free(table);
 	FILE *file = fopen(path, "rb");
 	expect(file && fread(&good, sizeof(good), 1, file) == 1);
@@ -104,15 +107,14 @@ static void mend(uint8_t *data, size_t size)
 	head.sizes_count = head.sizes_count ? head.group_count : 0;
 	uint64_t strips_bytes = groups_strip_count(head.group_count) * sizeof(struct heap_strips),
 		 copies_bytes = groups_strip_count(head.copies_count) * sizeof(struct heap_strips);
-	uint64_t bytes = head.group_count * sizeof(struct heap_group) + strips_bytes +
-			 head.site_count * sizeof(struct heap_site) + head.process_count * sizeof(struct heap_process) +
-			 head.trace.heaps * sizeof(uint32_t) + head.numbers_count * sizeof(struct heap_numbers) +
-			 head.use_count * sizeof(struct heap_use) + head.instant_count * sizeof(struct heap_instant) +
-			 heap_time_count(head.point_count) * sizeof(int64_t) +
-			 head.fault_count * sizeof(struct heap_fault) +
-			 head.checkpoint_count * sizeof(struct heap_checkpoint) +
-			 head.copies_count * sizeof(struct heap_group) + copies_bytes +
-			 head.sizes_count * sizeof(struct heap_sizes);
+	uint64_t bytes =
+		head.group_count * sizeof(struct heap_group) + strips_bytes +
+		head.site_count * sizeof(struct heap_site) + head.process_count * sizeof(struct heap_process) +
+		head.trace.heaps * sizeof(uint32_t) + head.numbers_count * sizeof(struct heap_numbers) +
+		head.use_count * sizeof(struct heap_use) + head.instant_count * sizeof(struct heap_instant) +
+		heap_time_count(head.point_count) * sizeof(int64_t) + head.fault_count * sizeof(struct heap_fault) +
+		head.checkpoint_count * sizeof(struct heap_checkpoint) + head.copies_count * sizeof(struct heap_group) +
+		copies_bytes + head.sizes_count * sizeof(struct heap_sizes);
 	if (head.tables_offset > size || bytes > size - head.tables_offset)
 		head.tables_offset = bytes <= size ? size - bytes : head.tables_offset;
 	uint64_t strips_offset = head.tables_offset + head.group_count * sizeof(struct heap_group),
@@ -124,6 +126,9 @@ static void mend(uint8_t *data, size_t size)
 		mend_strips(data, size, copies_offset + at);
 	if (bytes <= size)
 		head.tables_checksum = XXH3_64bits(data + head.tables_offset, bytes);
+	uint64_t cells_offset = head.tables_offset + bytes, left = cells_offset <= size ? size - cells_offset : 0;
+	head.cells_bytes = head.cells_bytes < left ? head.cells_bytes : left;
+	head.cells_checksum = XXH3_64bits(data + (left ? cells_offset : 0), head.cells_bytes);
 	head.checksum = XXH3_64bits(&head, offsetof(struct heap_index_head, checksum));
 	memcpy(data, &head, sizeof(head));
 }
@@ -149,6 +154,29 @@ static void check_rows(const struct heap_table *table)
 	heap_scan_end(&scan);
 }
 
+/* Cells that the index keeps, and those of a pass over its rows. */
+static void check_cells(const struct heap_table *table)
+{
+	struct cell_sites kept = {.lumped = NULL}, found = {.lumped = NULL};
+	struct heap_filter filter;
+	struct diag diag = {""};
+	uint32_t peak = CELL_NO_BOUND;
+	if (cell_index_read(&kept, table, &peak))
+		for (uint32_t i = 0; i < kept.found.set.count; i++) {
+			const struct cell_keys keys = cell_keys_of(&kept.found.set.cells[i]);
+			expect(keys.node < table->site_count && keys.thread < table->dictionary->thread_count);
+			expect(keys.heap == CELL_NO_HEAP || keys.heap < table->dictionary->heap_count);
+			expect(keys.birth <= keys.end && keys.end <= kept.bounds.count);
+		}
+	heap_filter_init_for(&filter, table);
+	cell_bounds_make_steps(&found.bounds, table->duration_ns > 0 ? table->duration_ns : 0, 64, -1);
+	peak = CELL_NO_BOUND;
+	cell_sites_make(&found, table, &filter, NULL, 1000, &peak, &diag);
+	heap_filter_fini(&filter);
+	cell_sites_fini(&kept);
+	cell_sites_fini(&found);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static uint8_t copy[INPUT_MAX];
@@ -170,6 +198,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct heap_window window;
 	heap_filter_init(&filter);
 	check_rows(table);
+	check_cells(table);
 	for (int by = HEAP_BY_NONE; by <= HEAP_BY_CLASS; by++) {
 		heap_window_make(&window, table, &filter,
 				 (struct heap_range){by % 2 ? 1000 : 0, by % 2 ? 5000 : table->duration_ns},

@@ -492,8 +492,14 @@ static void kept_cells_are_those_of_a_pass(void **state)
 		heap_table_free(subject.table);
 		struct heap_build how = {.fd = heap_index_begin(".", &diag), .reserved_bytes = HEAP_INDEX_HEAD_BYTES};
 		assert_int_equal(heap_table_build(&subject.table, subject.trace, &how, &diag), 0);
-		cells_keep(subject.table, NULL);
 		assert_int_equal(heap_index_write(subject.table, path, index_path, &diag), 0);
+		if (i % 2) { /* by whoever reads the index */
+			heap_table_free(subject.table);
+			assert_int_equal(heap_index_read(&subject.table, subject.trace, path, paths, 1), 0);
+		}
+		assert_true(cells_keep(subject.table, NULL));
+		assert_true(heap_index_add_cells(subject.table));
+		assert_false(heap_index_add_cells(subject.table));
 		heap_table_free(subject.table);
 		assert_int_equal(heap_index_read(&subject.table, subject.trace, path, paths, 1), 0);
 		assert_true(cell_index_is_of(subject.table, &subject.filter));
@@ -520,6 +526,38 @@ static void kept_cells_are_those_of_a_pass(void **state)
 	}
 }
 
+/* What is cancelled says so, writes nothing, and keeps nothing. */
+static void cancelled_cells_are_not_written(void **state)
+{
+	struct subject subject;
+	struct sink out;
+	struct diag diag = {""};
+	const bool is_cancelled = true;
+	(void)state;
+	subject_make(&subject);
+	struct symbols *symbols = symbols_new();
+	struct heap_names *names = heap_names_new(subject.trace, symbols, false);
+	subject.filter.is_cancelled = &is_cancelled;
+	const struct cells_source source = {.table = subject.table, .names = names, .filter = &subject.filter};
+	sink_to_memory(&out);
+	assert_int_equal(cells_write(&out, &source, &(struct cells_request){.has_range = false}, &diag), -ECANCELED);
+	assert_int_equal(out.used, 0);
+	assert_false(cells_keep(subject.table, &is_cancelled));
+	assert_null(subject.table->kept_cells.data);
+	subject.filter.is_cancelled = NULL;
+	const struct cells_request empty = {.has_range = true, .from_ns = 5, .to_ns = 5},
+				   nowhere = {.node = "app!nowhere"};
+	assert_int_equal(cells_write(&out, &source, &empty, &diag), -EINVAL);
+	assert_int_equal(cells_write(&out, &source, &nowhere, &diag), -ENOENT);
+	assert_int_equal(out.used, 0);
+	assert_int_equal(cells_write(&out, &source, &(struct cells_request){.has_range = false}, &diag), 0);
+	assert_true(out.used > 1000 && !memcmp(out.buffer, "XHCELLS1", 8));
+	sink_end(&out);
+	heap_names_free(names);
+	symbols_free(symbols);
+	subject_fini(&subject);
+}
+
 /* Whatever the bytes are, each number that is read is possible. */
 static void damaged_cells_are_refused(void **state)
 {
@@ -527,7 +565,7 @@ static void damaged_cells_are_refused(void **state)
 	unsigned refused = 0;
 	(void)state;
 	subject_make(&subject);
-	cells_keep(subject.table, NULL);
+	assert_true(cells_keep(subject.table, NULL));
 	struct heap_kept_cells *kept = &subject.table->kept_cells;
 	for (unsigned i = 0; i < 3000; i++) {
 		struct cell_sites sites = {.lumped = NULL};
@@ -561,6 +599,7 @@ int main(void)
 		cmocka_unit_test(lumping_loses_the_path_only),
 		cmocka_unit_test(little_room_loses_stacks_first),
 		cmocka_unit_test(kept_cells_are_those_of_a_pass),
+		cmocka_unit_test(cancelled_cells_are_not_written),
 		cmocka_unit_test(damaged_cells_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,6 +107,7 @@ for (const folder of FOLDERS)
 			const model = readModel(trace),
 				random = randomFrom(name.length);
 			run(XHEAP, ["heap", trace, "-totals"], INDEXED);
+			run(MAKE_CELLS, ["-keep", trace], INDEXED);
 			const kept = readModel(trace, [], INDEXED);
 			assert.equal(model.cells.lumpedStacks, 0);
 			checkFunctions(trace, model);
