@@ -2,6 +2,7 @@
 // The engine: sums over cells for a selection. All numbers of the page that depend on a selection are computed here, and nowhere else.
 // Choices and filters are small; a pass over all cells makes the sums that a view needs. Nothing here knows the document.
 import {FREED, MARK_EARLIER} from "./decode.js";
+import {extendKey, hashText} from "./hash.js";
 import {safeText} from "./hostile.js";
 import {sizeName, lifeName} from "./format.js";
 /** @import {Cells} from "./decode.js" */
@@ -135,7 +136,7 @@ const GROUP_NAMES =
 			return {
 				name: frame.short,
 				detail: caller < 0 ? "" : `< ${m.cells.frames[m.cells.frame[caller]].short}`,
-				id: pathKey(m, key),
+				id: pathHashes(m)[key].toString(36),
 			};
 		},
 		image: (m, key) => ({name: m.images[key] || "?", detail: "", id: m.images[key]}),
@@ -177,9 +178,25 @@ export function findGroup(model, by, id) {
 /** @param {Model} model @param {number} node @returns {string} the functions of a path, outermost first */
 export function pathKey(model, node) {
 	const keys = [];
-	for (let at = node; at >= 0; at = model.cells.parent[at])
-		keys.unshift(model.cells.frames[model.cells.frame[at]].key);
-	return keys.join("\n");
+	for (let at = node; at >= 0; at = model.cells.parent[at]) keys.push(model.cells.frames[model.cells.frame[at]].key);
+	return keys.reverse().join("\n");
+}
+
+/** @param {Model} model @returns {Uint32Array} for each function, equal in other cells of the trace */
+export function frameHashes(model) {
+	return cached(model, "hashes", () => Uint32Array.from(model.cells.frames, (frame) => hashText(frame.key)));
+}
+
+/** @param {Model} model @returns {Float64Array} for each node, equal for the same path in other cells of the trace */
+function pathHashes(model) {
+	return cached(model, "path hashes", () => {
+		const {parent, frame, nodeCount} = model.cells,
+			hashes = frameHashes(model),
+			found = new Float64Array(nodeCount);
+		for (let node = 0; node < nodeCount; node++)
+			found[node] = extendKey(parent[node] < 0 ? 0 : found[parent[node]], hashes[frame[node]]);
+		return found;
+	});
 }
 
 /**

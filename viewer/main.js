@@ -405,7 +405,9 @@ function showProgress(share, secondsLeft) {
 	bar.style.width = `${Math.min(1, share) * 100}%`;
 	fill(
 		byId("sentence"),
-		`Making the index: ${formatShare(share)}${secondsLeft ? `, about ${formatTime(secondsLeft * 1e9)} left` : ""}`,
+		share
+			? `Reading the trace: ${formatShare(share)}${secondsLeft ? `, about ${formatTime(secondsLeft * 1e9)} left` : ""}`
+			: "Reading the trace …",
 	);
 }
 

@@ -107,6 +107,10 @@ const isFilter = (/** @type {any} */ filter) =>
 	typeof filter.key === "string" &&
 	typeof filter.hide === "boolean";
 
+/** More than people make by hand is not read from an address, which may be a stranger's: each filter is a pass over all cells. */
+const FILTERS_MAX = 32,
+	OPENED_MAX = 10000;
+
 /** How each member of the state is written in the address. */
 const CODECS = /** @type {Record<keyof State, {write: (value: any) => string, read: (text: string) => any}>} */ ({
 	trace: {write: String, read: (text) => Number(text) >>> 0},
@@ -114,13 +118,13 @@ const CODECS = /** @type {Record<keyof State, {write: (value: any) => string, re
 	by: oneOf(...GROUPING_KEYS),
 	selection: {write: writeSelection, read: readSelection},
 	range: json((value) => value === null || (Number.isFinite(value.from) && value.to > value.from)),
-	filters: json((value) => Array.isArray(value) && value.every(isFilter)),
+	filters: json((value) => Array.isArray(value) && value.length <= FILTERS_MAX && value.every(isFilter)),
 	measure: oneOf("bytes", "blocks", "peak", "temporaries"),
 	isInverted: flag,
 	isFolded: flag,
 	isMerged: flag,
 	focus: word,
-	opened: json((value) => Array.isArray(value) && value.every(Number.isFinite)),
+	opened: json((value) => Array.isArray(value) && value.length <= OPENED_MAX && value.every(Number.isFinite)),
 	rows: oneOf(...GROUPING_KEYS, "inclusive"),
 	sort: word,
 	isRising: flag,
@@ -150,7 +154,7 @@ export function readAddress(address) {
 	/** @type {any} */
 	const state = {...FIRST};
 	for (const [name, text] of new URLSearchParams(address.replace(/^#/, ""))) {
-		const value = CODECS[/** @type {keyof State} */ (name)]?.read(text);
+		const value = Object.hasOwn(CODECS, name) ? CODECS[/** @type {keyof State} */ (name)].read(text) : undefined;
 		if (value !== undefined) state[name] = value;
 	}
 	return state;

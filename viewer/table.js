@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which are the largest: rows of anything, with callers and callees. Only rows that can be seen are in the document.
 import {
+	addBelow,
 	bothMasks,
 	cached,
 	filterCells,
@@ -17,7 +18,7 @@ import {
 import {formatBytes, formatChange, formatCount, formatMeasure, formatShare, MISSING} from "./format.js";
 import {byId, fill, make, name, prepareCanvas} from "./elements.js";
 import {cutText, TITLE_MAX} from "./hostile.js";
-import {neighboursOf} from "./tree.js";
+import {listChildren, neighboursOf} from "./tree.js";
 import {itemCells, selectionMark} from "./picture.js";
 import {GROUPING_WORDS} from "./legend.js";
 /** @import {GroupSums, Grouping, Model} from "./cells.js" */
@@ -132,6 +133,8 @@ export class Table {
 		this.expandedAt = -1;
 		/** @type {Map<number, HTMLCanvasElement>} */
 		this.curves = new Map();
+		/** What the head was drawn for. */
+		this.headOf = "";
 		this.box.addEventListener("scroll", () => this.drawRows());
 		this.box.addEventListener("keydown", (event) => this.key(event));
 	}
@@ -219,6 +222,9 @@ export class Table {
 			{state} = store;
 		this.box.setAttribute("aria-rowcount", String(this.rows.length + 1));
 		this.box.classList.toggle("wide", Boolean(this.isWide));
+		const about = `${this.by} ${state.sort} ${state.isRising} ${this.isWide}`;
+		if (about === this.headOf) return;
+		this.headOf = about;
 		fill(
 			this.head,
 			...this.columns.map((column) => {
@@ -523,52 +529,46 @@ function inclusiveCurve(model, frame, mask) {
 	return liveCurve(model, bothMasks(inclusiveMask(model, model.cells.frames[frame].key), mask));
 }
 
-/** @param {Model} model @returns {Uint32Array[]} for each node, the functions of its path, each once */
-function pathFrames(model) {
-	return cached(model, "frames of paths", () => {
-		const {parent, frame, nodeCount} = model.cells;
-		/** @type {Uint32Array[]} */
-		const paths = [];
-		for (let node = 0; node < nodeCount; node++) {
-			const above = parent[node] < 0 ? null : paths[parent[node]];
-			paths.push(
-				!above
-					? Uint32Array.of(frame[node])
-					: above.includes(frame[node])
-						? above
-						: Uint32Array.of(...above, frame[node]),
-			);
+/** @param {Model} model @returns {Uint8Array} for each node whether no caller of it is the same function */
+function outermostCalls(model) {
+	return cached(model, "outermost calls", () => {
+		const {parent, frame, nodeCount, frames} = model.cells,
+			{begins, children} = listChildren(parent, nodeCount),
+			depths = new Uint32Array(frames.length),
+			found = new Uint8Array(nodeCount),
+			// Nodes that are to be entered, and as -1 - node those that are to be left.
+			waiting = Array.from(children.subarray(begins[nodeCount]));
+		while (waiting.length) {
+			const next = /** @type {number} */ (waiting.pop()),
+				node = next < 0 ? -1 - next : next;
+			if (next < 0) {
+				depths[frame[node]]--;
+				continue;
+			}
+			found[node] = Number(depths[frame[node]]++ === 0);
+			waiting.push(-1 - node);
+			for (let i = begins[node]; i < begins[node + 1]; i++) waiting.push(children[i]);
 		}
-		return paths;
+		return found;
 	});
 }
 
 /**
- * Sums of each function with all that is below it. A stack counts once for a function.
+ * Sums of each function with all that is below it. A stack counts once for a function, and begins with the one that asked, as in reports.
  * @param {Model} model
  * @param {Picture} picture
  * @returns {GroupSums}
  */
 function sumInclusive(model, picture) {
-	const byNode = sumGroups(
-		model,
-		picture.choice,
-		picture.selected,
-		{keys: model.cells.node, count: model.cells.nodeCount},
-		picture.mask,
-	);
-	const paths = pathFrames(model),
-		make = () => new Float64Array(model.cells.frames.length);
+	const byNode = sumGroups(model, picture.choice, picture.selected, groupCells(model, "stack"), picture.mask);
+	const {frame, frames, nodeCount} = model.cells,
+		isOutermost = outermostCalls(model),
+		make = () => new Float64Array(frames.length);
 	const sums = {bytes: make(), blocks: make(), made: make(), calls: make(), change: make()};
-	for (let node = 0; node < paths.length; node++) {
-		if (!byNode.calls[node] && !byNode.blocks[node]) continue;
-		for (const frame of paths[node]) {
-			sums.bytes[frame] += byNode.bytes[node];
-			sums.blocks[frame] += byNode.blocks[node];
-			sums.made[frame] += byNode.made[node];
-			sums.calls[frame] += byNode.calls[node];
-			sums.change[frame] += byNode.change[node];
-		}
+	for (const name of /** @type {(keyof GroupSums)[]} */ (Object.keys(sums))) {
+		addBelow(model, byNode[name]);
+		for (let node = 0; node < nodeCount; node++)
+			if (isOutermost[node]) sums[name][frame[node]] += byNode[name][node];
 	}
 	return sums;
 }

@@ -4,7 +4,18 @@
 // A tree of calls is made once for a model: the nodes of cells, where callees of one name are one, or also recursive calls. A branch of the
 // layout is a node of this tree with the sums of the selection, or, inverted, a set of stacks with equal innermost frames. Branches divide only
 // while they are wide enough to be seen.
-import {addBelow, cached, cellWeights, findSeries, groupCells, groupName, orderCells, SERIES_MAX} from "./cells.js";
+import {extendKey, hashText} from "./hash.js";
+import {
+	addBelow,
+	cached,
+	cellWeights,
+	findSeries,
+	frameHashes,
+	groupCells,
+	groupName,
+	orderCells,
+	SERIES_MAX,
+} from "./cells.js";
 /** @import {Grouping, Measure, Model} from "./cells.js" */
 
 /** Narrower frames are merged to one block. Pixels. */
@@ -50,25 +61,6 @@ const COLORS = SERIES_MAX + 1;
  * @property {Map<number, number> | null} order places of keys while dragging, or null to sort by value @property {string} title
  */
 
-/** @param {number} key @param {number} hash @returns {number} of a path with one more frame */
-function extendKey(key, hash) {
-	const high = Math.imul((key / 0x4000000) ^ hash, 0x9e3779b1) >>> 6,
-		low = Math.imul((key % 0x4000000) + hash, 0x85ebca6b) >>> 6;
-	return high * 0x4000000 + low;
-}
-
-/** @param {string} text @returns {number} 32 bits */
-export function hashText(text) {
-	let hash = 0x811c9dc5;
-	for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-	return hash >>> 0;
-}
-
-/** @param {Model} model @returns {Uint32Array} for each function, equal in other cells of the trace */
-function frameHashes(model) {
-	return cached(model, "hashes", () => Uint32Array.from(model.cells.frames, (frame) => hashText(frame.key)));
-}
-
 /**
  * @param {Int32Array} parent
  * @param {Uint32Array} frame
@@ -83,7 +75,7 @@ function findAbove(parent, frame, from, wanted) {
 }
 
 /** @param {Int32Array} parent @param {number} count @returns {{begins: Uint32Array, children: Uint32Array}} */
-function listChildren(parent, count) {
+export function listChildren(parent, count) {
 	const begins = new Uint32Array(count + 2),
 		place = (/** @type {number} */ i) => (parent[i] < 0 ? count : parent[i]);
 	for (let i = 0; i < count; i++) begins[place(i) + 1]++;
@@ -344,8 +336,9 @@ function dividerInverted({tree, colors: hasColors}, isMerged) {
 				found.value += value;
 				continue;
 			}
+			// Only recursion that is merged has to know what was passed.
 			const colors = hasColors ? new Float64Array(COLORS) : null,
-				path = new Set(above).add(key);
+				path = isMerged ? new Set(above).add(key) : above;
 			let self = 0;
 			const next = rests.map((rest) => ({...rest, at: callerOf(rest, path)}));
 			for (const rest of next) {

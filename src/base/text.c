@@ -256,6 +256,16 @@ void text_join(char *text, size_t size, const char *const *words, size_t count)
 		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", words[i]);
 }
 
+unsigned text_percent(uint64_t part, uint64_t whole)
+{
+	return whole ? (unsigned)((unsigned __int128)part * 100 / whole) : 0;
+}
+
+const char *text_plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
 const char *text_file_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

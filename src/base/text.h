@@ -76,6 +76,12 @@ size_t text_distance(const char *one, const char *other);
 /** Write the words with ", " between them to `text`, cut to `size` bytes with the NUL. */
 void text_join(char *text, size_t size, const char *const *words, size_t count);
 
+/** Return the part of the whole in percent, rounded down; 0 of nothing. */
+unsigned text_percent(uint64_t part, uint64_t whole);
+
+/** Return what follows a noun of so many: "" or "s". */
+const char *text_plural(uint64_t count);
+
 /** Return the part of a path after its last slash. */
 const char *text_file_name(const char *path);
 

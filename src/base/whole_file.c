@@ -26,6 +26,7 @@ static void remove_nothing(const void *context)
 	(void)context;
 }
 
+/* Set once, when the program begins and has one thread; later only read. */
 static struct whole_file_guard guard = {do_nothing, do_nothing, add_nothing, remove_nothing};
 
 void whole_file_set_guard(const struct whole_file_guard *set)

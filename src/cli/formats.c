@@ -3,8 +3,6 @@
 
 #include <stdio.h>
 
-#include "action/report/report_rows.h"
-
 const struct option_choice report_formats[] = {
 #define X(id, name, flags, writer) {name, NULL, REPORT_##id, NULL},
 	REPORT_FORMATS(X)

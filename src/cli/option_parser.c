@@ -5,7 +5,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/text.h"
 #include "cli/option_help.h"
 
 enum { VALUE_SHOWN_MAX = 60 /* bytes of a refused value in a message */ };

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/text.h"
 
 enum { SAID_BYTES = 4096 };
 

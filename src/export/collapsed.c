@@ -2,7 +2,6 @@
 #include "export/collapsed.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 

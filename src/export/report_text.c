@@ -2,7 +2,6 @@
 /* A report for people. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "action/diff/diff_words.h"
 #include "action/report/report_columns.h"

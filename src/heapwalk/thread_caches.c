@@ -13,7 +13,6 @@
 #include "heapwalk/thread_caches.h"
 
 #include <elf.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "os/proc.h"

@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "heapwalk/thread_caches.h"
-#include "os/monotonic.h"
 
 enum { SOME = 64, LISTINGS = 3, LOOKS = 8 };
 

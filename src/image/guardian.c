@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/guardian.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>

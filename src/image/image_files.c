@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/text.h"
 #include "base/trusted_files.h"
 #include "image/image_recording.h"
 

@@ -21,7 +21,6 @@
 #include "session/control/own_program.h"
 #include "session/directory/directory.h"
 #include "session/tracer/image_domain.h"
-#include "session/tracer/image_start.h"
 
 #define TIME_FORMAT "%Y-%m-%dT%H:%M:%SZ"
 

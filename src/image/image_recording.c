@@ -10,7 +10,6 @@
 
 #include "base/text.h"
 #include "session/control/option_rows.h"
-#include "session/directory/directory.h"
 #include "session/tracer/image_start.h"
 
 #define OWN_FILE_BYTES (UINT64_C(64) << 20)

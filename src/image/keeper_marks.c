@@ -3,8 +3,6 @@
 #include "image/keeper_marks.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>

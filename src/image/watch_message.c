@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 union room {
 	char bytes[CMSG_SPACE(sizeof(int))];

@@ -18,7 +18,6 @@
  */
 #include "image/watcher.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>

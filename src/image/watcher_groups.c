@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "image/watch_thread.h"
 #include "image/watcher_readers.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/watcher_starts.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -12,7 +11,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "image/user_share.h"
 #include "image/watch_thread.h"
 #include "image/watcher_match.h"

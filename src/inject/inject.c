@@ -17,7 +17,6 @@
 #include "inject/images.h"
 #include "inject/mapping.h"
 #include "inject/program.h"
-#include "inject/recorder_blob.h"
 #include "inject/seccomp.h"
 #include "inject/tables.h"
 #include "inject/target_fields.h"

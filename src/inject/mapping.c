@@ -13,7 +13,6 @@
 #include "inject/images.h"
 #include "inject/patches.h"
 #include "inject/recorder_blob.h"
-#include "inject/stub.h"
 #include "os/proc.h"
 #include "recorder/recorder.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The reasons for which the kernel refuses tracing. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hook/hook.h"
 #include "hook/inspect.h"
 #include "os/fd.h"
-#include "os/proc.h"
 #include "os/proc_text.h"
 
 /* The options of glibc's loader and musl's before a program. With others, such as --list and --verify, a loader starts

@@ -2,7 +2,6 @@
 #include "inject/unwinding.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

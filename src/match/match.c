@@ -41,8 +41,10 @@
  *   match/match_points.c.
  *
  * Increments.  A growing trace is matched up to a time, and from there on by the next increment. The resulting table
- *   must be the same to the byte. So an increment leaves a run that continues behind its end, and may be matched as
- *   a whole, to the next one.
+ *   must be the same. So an increment leaves a run that continues behind its end, and may be matched as a whole, to the
+ *   next one. No decision may depend on rows that come later. Where one does, the rows are checked when they come: an
+ *   end, a fork or a loss before what was matched is refused. When a fork of a process becomes known, its points are
+ *   matched again for its history (match/match_history.c).
  */
 #include "match/match.h"
 
@@ -55,8 +57,9 @@
 #include "base/cancel.h"
 #include "base/check.h"
 #include "base/memory.h"
-#include "match/match_heaps.h"
 #include "base/order.h"
+#include "match/match_heaps.h"
+#include "match/match_history.h"
 #include "match/match_late_frees.h"
 #include "match/match_points.h"
 #include "match/match_rows.h"
@@ -215,10 +218,19 @@ static int matching_read_ends(struct matching *matching, struct diag *diag)
 					  "the end of a process is earlier than events that were matched already");
 }
 
+static void history_want(struct matching_process *process)
+{
+	process->lacks_history |= !process->keeps_history && process->has_points;
+	process->keeps_history = true;
+}
+
 static void matching_read_processes(struct matching *matching)
 {
 	const struct trace_dictionary *dictionary = matching->table->dictionary;
 	uint32_t count = dictionary->process_count;
+	for (uint32_t i = 0; i < dictionary->thread_count; i++)
+		matching->processes[dictionary->threads[i].process].has_points |=
+			matching->passed.positions[i].block || matching->passed.positions[i].place;
 	free(matching->starts);
 	free(matching->ends);
 	matching->starts = memory_zeroed((size_t)count + 1, sizeof(*matching->starts));
@@ -229,10 +241,11 @@ static void matching_read_processes(struct matching *matching)
 		bool is_forked = process->forked_from < count && process->forked_from != i;
 		matching->processes[i].forked_from = is_forked ? process->forked_from : TRACE_NONE;
 		if (is_forked) {
-			matching->processes[i].keeps_history = matching->processes[process->forked_from].keeps_history =
-				true;
-			matching->starts[matching->start_count++] = (struct lifecycle_event){process->start_ns, i};
+			history_want(&matching->processes[i]);
+			history_want(&matching->processes[process->forked_from]);
 		}
+		if (is_forked && !matching->processes[i].has_started)
+			matching->starts[matching->start_count++] = (struct lifecycle_event){process->start_ns, i};
 		if (process->end != TRACE_END_OPEN && !matching->processes[i].has_ended)
 			matching->ends[matching->end_count++] =
 				(struct lifecycle_event){matching->table->processes[i].end_ns, i};
@@ -242,12 +255,22 @@ static void matching_read_processes(struct matching *matching)
 	matching->next_lifecycle_ns = INT64_MIN;
 }
 
-/* Reserve address space for the most rows that can come; the kernel gives memory as they come. */
-static struct history *history_reserve(size_t count)
+/* Reserve address space for the most rows that can come, if something was forked; the kernel gives memory as they
+   come. */
+static bool history_reserve(struct matching *matching)
 {
-	void *memory = mmap(NULL, (count + 1) * sizeof(struct history), PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	return memory == MAP_FAILED ? NULL : memory;
+	size_t count = matching->most + 1, size = sizeof(*matching->history);
+	if ((!matching->start_count && !matching->history) || count <= matching->history_count)
+		return true;
+	void *memory = matching->history
+			       ? mremap(matching->history, matching->history_count * size, count * size, MREMAP_MAYMOVE)
+			       : mmap(NULL, count * size, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return false;
+	matching->history = memory;
+	matching->history_count = count;
+	return true;
 }
 
 struct matching *matching_new(const struct heap_build *how)
@@ -274,16 +297,9 @@ static int matching_reserve(struct matching *matching, struct diag *diag)
 		return diag_fail(diag, EFBIG, "cannot match more than %u events", COPY_BIT - 2);
 	matching->most = (size_t)(table->dictionary->event_count - table->dictionary->folded_count);
 	survivors_reserve(matching->survivors, matching->most);
-	matching->history = matching->start_count ? history_reserve(matching->most) : NULL;
-	if (matching->start_count && !matching->history)
+	if (!history_reserve(matching))
 		return diag_fail(diag, ENOMEM, "cannot match %zu events: no address space for them", matching->most);
 	return 0;
-}
-
-/* Refuse a trace with forks: rows would have to be remembered from the beginning. */
-static int matching_check_growth(const struct matching *matching, struct diag *diag)
-{
-	return matching->start_count ? diag_fail(diag, ESTALE, "a process was forked") : 0;
 }
 
 /* Read the facts that hold for all points from the first one on. */
@@ -300,7 +316,7 @@ static int matching_read_kind(struct matching *matching, struct diag *diag)
 	return 0;
 }
 
-static int matching_read(struct matching *matching, const struct trace *trace, bool is_growing, struct diag *diag)
+int matching_read(struct matching *matching, const struct trace *trace, struct diag *diag)
 {
 	struct heap_table *table = matching->table;
 	table->trace = trace;
@@ -317,10 +333,11 @@ static int matching_read(struct matching *matching, const struct trace *trace, b
 	if (error)
 		return error;
 	matching_read_processes(matching);
-	if (is_growing && (error = matching_check_growth(matching, diag)))
-		return error;
+	if (matching->start_count && matching->starts[0].time_ns <= matching->passed.time_ns)
+		return diag_fail(diag, ESTALE, "a fork is earlier than events that were matched already");
 	matching_read_heaps(matching);
-	return matching_reserve(matching, diag);
+	error = matching_reserve(matching, diag);
+	return error ? error : matching_history_make(matching, trace, diag);
 }
 
 static int matching_all(struct matching *matching, struct diag *diag)
@@ -346,8 +363,7 @@ static int matching_go_on(struct matching *matching, const struct trace *trace, 
 			  struct diag *diag)
 {
 	assert(!matching->stream);
-	bool is_growing = is_part || matching->passed.time_ns != INT64_MIN;
-	int error = matching_read(matching, trace, is_growing, diag);
+	int error = matching_read(matching, trace, diag);
 	if (error)
 		return error;
 	/* A sample can only be matched with the whole table. */
@@ -383,18 +399,19 @@ bool matching_sums_take(const struct matching *matching, struct matching_sums *s
 	const struct heap_table *table = matching->table;
 	struct level level = matching->level;
 	*sums = (struct matching_sums){.site_count = 0};
-	/* Running numbers have no weights, and nothing of what is folded. */
-	if (level.has_gone_back || table->sample_bytes || matching->is_folded)
+	if (matching->is_folded)
 		return false;
 	level_settle(&level);
 	*sums = (struct matching_sums){
 		.sites = memory_resize(NULL, table->site_count, sizeof(*sums->sites)),
 		.numbers = memory_resize(NULL, table->site_count, sizeof(*sums->numbers)),
 		.site_count = table->site_count,
+		.sample_bytes = table->sample_bytes,
 		.point_count = matching->done,
-		.until_ns = level.time_ns,
+		.until_ns = matching->passed.time_ns > 0 ? matching->passed.time_ns : 0,
 		.live_bytes = level.live_bytes,
-		.peak = level.peak,
+		.peak = level.has_gone_back ? (struct heap_peak){0, 0} : level.peak,
+		.is_peak_known = !level.has_gone_back,
 	};
 	if (!table->site_count)
 		return true;
@@ -492,7 +509,7 @@ void matching_free(struct matching *matching)
 	matching_heaps_fini(matching);
 	map_fini(&matching->moved);
 	if (matching->history)
-		munmap(matching->history, (matching->most + 1) * sizeof(*matching->history));
+		munmap(matching->history, matching->history_count * sizeof(*matching->history));
 	free(matching->ring);
 	free(matching->ring_details);
 	map_fini(&matching->site_ids);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /**
  * Matching: the making of a table from a trace, also while the trace is recorded. Then the trace is opened again
- * whenever it has grown, and matched up to a time before which the file is complete. The result is, byte for byte, that
- * of heap_table_build() for the whole trace.
+ * whenever it has grown, and matched up to a time before which the file is complete. The result is that of
+ * heap_table_build() for the whole trace: byte for byte, unless a process of which points were matched is forked. Then
+ * the rows are the same, and their places in the groups may differ.
  *
- * Forks need earlier events again, and some facts may come too late. In these cases matching_increment() fails with
- * -ESTALE, and nothing was made.
+ * A fact may come too late: the end of a process, a fork, a loss. Then matching_increment() fails with -ESTALE, and
+ * nothing was made.
  *
  *     matching_new(), matching_increment() ..., matching_end(), matching_free()
  */
@@ -52,14 +53,16 @@ struct matching_sums {
 	struct heap_site *sites;
 	struct heap_numbers *numbers; /**< of the site at the same place */
 	uint32_t site_count;
+	uint64_t sample_bytes; /**< as in a table */
 	uint64_t point_count;  /**< points that are matched */
-	int64_t until_ns;      /**< time of the last change of the live bytes */
+	int64_t until_ns;      /**< time of the latest of them */
 	uint64_t live_bytes;   /**< then */
 	struct heap_peak peak; /**< of the time up to then */
+	bool is_peak_known;    /**< false: points contradict each other, or blocks began before the trace; peak is 0 */
 };
 
-/** Copy the sums; end them with matching_sums_fini(). Return false if the points contradict each other, so that
-    beginnings and ends alone do not give the sums, for a sample, and for a trace with folded events. */
+/** Copy the sums; end them with matching_sums_fini(). Return false for a trace that has sums in place of events: they
+    are in none of these. In a sample they are estimates. */
 bool matching_sums_take(const struct matching *matching, struct matching_sums *sums);
 /** Free the copy. */
 void matching_sums_fini(struct matching_sums *sums);

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "match/match_heaps.h"
+#include "match/match_history.h"
 #include "match/matching.h"
 #include "trace/code_rows.h"
 #include "trace/process_rows.h"
@@ -23,16 +24,13 @@ static uint32_t history_find(const struct matching *matching, const struct live 
 	const struct live_cell *cell = live_find(live, address);
 	*is_known = false;
 	for (uint32_t at = cell ? cell->current : HEAP_NONE; at != HEAP_NONE;) {
-		if (at & COPY_BIT) {
-			const struct copy *copy = &matching->copies[at & ~COPY_BIT];
-			*is_known = true;
-			return copy->end_ns > time_ns ? copy->original : HEAP_NONE;
-		}
-		if (matching->history[at].birth_ns <= time_ns) {
-			*is_known = true;
+		const struct history *history = matching_history(matching, at);
+		*is_known = history->is_copy || history->birth_ns <= time_ns;
+		if (history->is_copy)
+			return history->birth_ns > time_ns ? history->before : HEAP_NONE;
+		if (*is_known)
 			return at;
-		}
-		at = matching->history[at].before;
+		at = history->before;
 	}
 	return HEAP_NONE;
 }
@@ -83,17 +81,19 @@ bool matching_copy_end(struct matching *matching, const struct point *point)
 	if (process->forked_from == TRACE_NONE || live_find(point->live, point->address))
 		return false;
 	uint32_t original = inherited_find(matching, point);
-	if (original == HEAP_NONE || matching->copy_count >= COPY_BIT - 1)
+	if (original == HEAP_NONE)
 		return false;
-	memory_grow(matching->copies, matching->copy_count, matching->copy_capacity);
-	matching->copies[matching->copy_count] = (struct copy){point->time_ns, original};
-	live_add(point->live, point->address)->current = (uint32_t)matching->copy_count++ | COPY_BIT;
-	if (matching->history[original].is_nested)
+	const struct history block = *matching_history(matching, original);
+	uint32_t copy = matching_history_add(
+		matching, &(struct history){.before = original, .is_copy = true, .birth_ns = point->time_ns});
+	if (copy == HEAP_NONE)
+		return false;
+	live_add(point->live, point->address)->current = copy;
+	if (block.is_nested)
 		return true;
-	uint64_t size_bytes = matching->history[original].size_bytes;
 	matching->table->processes[point->process].inherited_freed++;
 	process->left_count -= process->left_count > 0;
-	process->left_bytes -= size_bytes < process->left_bytes ? size_bytes : process->left_bytes;
+	process->left_bytes -= block.size_bytes < process->left_bytes ? block.size_bytes : process->left_bytes;
 	return true;
 }
 

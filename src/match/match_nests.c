@@ -5,6 +5,7 @@
 
 #include "match/match_rows.h"
 #include "match/matching.h"
+#include "match/running_numbers.h"
 #include "trace/reader.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"
@@ -52,6 +53,7 @@ static void nested_adopt(struct matching *matching, const struct point *point, u
 			struct heap_process *process = &matching->table->processes[point->process];
 			inner->flags |= HEAP_NESTED;
 			matching->table->nested_count++;
+			numbers_forget(&matching->table->sums.numbers[inner->site], inner->size_bytes, inner->flags);
 			process->live_count--;
 			process->live_bytes -= inner->size_bytes;
 			level_change(&matching->level, point->time_ns, 0 - (uint64_t)inner->size_bytes);

@@ -152,7 +152,10 @@ static void point_begin(struct matching *matching, const struct point *point)
 		*matching_end_point(matching, cell->current, older) = point->ordinal;
 	const struct heap_allocation *row = &matching->ring[id % RING_ROWS];
 	if (process->keeps_history)
-		matching->history[id] = (struct history){cell->current, is_nested, row->size_bytes, row->birth_ns};
+		matching->history[id] = (struct history){.before = cell->current,
+							 .is_nested = is_nested,
+							 .size_bytes = row->size_bytes,
+							 .birth_ns = row->birth_ns};
 	cell->current = id;
 	*last_alloc(matching, point) = point->block->flags[point->row] & EVENT_FOLDED_AFTER ? HEAP_NONE : id;
 	struct pending_free pending;
@@ -357,6 +360,7 @@ void matching_advance(struct matching *matching, int64_t time_ns)
 		bool has_end = matching->next_end < matching->end_count && end->time_ns < time_ns;
 		if (has_start && (!has_end || start->time_ns <= end->time_ns)) {
 			matching_fork(matching, start->process);
+			matching->processes[start->process].has_started = true;
 			matching->next_start++;
 		} else if (has_end) {
 			matching_process_end(matching, end->process, false);

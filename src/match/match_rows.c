@@ -87,7 +87,7 @@ uint32_t matching_row_add(struct matching *matching, const struct heap_allocatio
 	struct heap_weight weight = heap_weigh(table, row);
 	process->live_count += weight.count;
 	process->live_bytes += weight.bytes;
-	numbers_begin(&table->sums.numbers[row->site], row->size_bytes, row->flags);
+	numbers_begin(&table->sums.numbers[row->site], weight, row->flags);
 	matching_site_use(matching, row->site, row->thread);
 	/* A block from before the trace was live all the time. */
 	level_change(&matching->level, row->flags & HEAP_EARLIER ? INT64_MIN : row->birth_ns, weight.bytes);
@@ -99,14 +99,14 @@ void matching_row_end(struct matching *matching, uint32_t id, struct heap_alloca
 {
 	assert(row->end == HEAP_END_OPEN && end->end < HEAP_END_OPEN);
 	struct heap_process *process = &matching->table->processes[matching_process_of(matching, row)];
+	/* Before what is in the same word as the size is written. */
 	struct heap_weight weight = heap_weigh(matching->table, row);
-	uint64_t size_bytes = row->size_bytes; /* before what is in the same word is written */
 	row->end = end->end;
 	row->end_ns = end->time_ns > row->birth_ns ? end->time_ns : row->birth_ns;
 	*matching_end_point(matching, id, row) = row->end_ns == end->time_ns ? end->point : HEAP_NONE;
 	row->end_site = end->site;
 	if (!(row->flags & HEAP_NESTED))
-		numbers_end(&matching->table->sums.numbers[row->site], size_bytes, end->end, row->flags);
+		numbers_end(&matching->table->sums.numbers[row->site], weight, end->end, row->flags);
 	if (end->end != HEAP_END_EXIT && !(row->flags & HEAP_NESTED)) {
 		process->live_count -= weight.count;
 		process->live_bytes -= weight.bytes;

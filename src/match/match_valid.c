@@ -47,7 +47,7 @@ static bool processes_are_valid(const struct matching *matching)
 {
 	uint64_t live_bytes = 0;
 	/* Inherited blocks, and those of a process that has ended, are counted elsewhere. */
-	bool is_counted = !matching->start_count && !matching->table->sample_bytes;
+	bool is_counted = !matching->history && !matching->table->sample_bytes;
 	for (uint32_t i = 0; i < matching->known.processes; i++) {
 		const struct matching_process *process = &matching->processes[i];
 		if (!blocks_are_valid(matching, &process->live, i) || !nest_is_valid(&process->nest) ||
@@ -117,7 +117,7 @@ bool matching_is_valid(const struct matching *matching)
 	    table->count > matching->most || table->site_count != matching->site_ids.count)
 		return false;
 	for (size_t i = 0; i < matching->copy_count; i++)
-		if (matching->copies[i].original >= table->count)
+		if (!id_is_valid(matching, matching->copies[i].before))
 			return false;
 	return survivors_is_valid(matching->survivors) && processes_are_valid(matching) && pending_is_valid(matching) &&
 	       late_frees_are_valid(matching) && threads_are_valid(matching) &&

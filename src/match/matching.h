@@ -26,14 +26,8 @@ _Static_assert(RING_ROWS % PACK_ROWS == 0, "the ring consists of groups");
 #ifndef BLOCK_MATCH_MIN
 #define BLOCK_MATCH_MIN 256u
 #endif
-#define COPY_BIT 0x80000000u      /* in a cell or in `before`: an index in copies, not in the table */
+#define COPY_BIT 0x80000000u      /* in a cell or a history: an index in copies, not in the table */
 #define HEAPLESS (TRACE_NONE - 1) /* the annotated heaps of a process of which it is not known which they are */
-
-/* An inherited block that a child freed. */
-struct copy {
-	int64_t end_ns;
-	uint32_t original;
-};
 
 /* The end of a row. */
 struct row_end {
@@ -62,12 +56,15 @@ struct matching_process {
 	uint32_t first_heap;  /* if there are annotated heaps: its first heap, or TRACE_NONE */
 	uint32_t forked_from; /* TRACE_NONE, or another valid process */
 	bool keeps_history;
+	bool lacks_history; /* of the points that were matched before its first fork became known */
+	bool has_started;   /* its fork was noted */
 	/* addresses that were freed while earlier blocks were being found: indexes in measured_ns */
 	struct map measured;
 	int64_t *measured_ns; /* when the last call that freed the address was over */
 	size_t measured_count, measured_capacity;
 	int64_t reading_ns;              /* when the reading of its heaps began; INT64_MIN: unknown */
 	uint64_t left_count, left_bytes; /* what is still live of the inherited blocks */
+	bool has_points;                 /* of those that were matched */
 	bool has_ended;                  /* and everything live in it has ended, too */
 	bool is_end_known;               /* the increment before knew that the process is over */
 	const struct trace_gap **gaps;   /* the gaps that lost frees */
@@ -95,12 +92,14 @@ struct level {
 	bool has_gone_back;
 };
 
-/* An allocation of a process that takes part in a fork. */
+/* An allocation of a process that takes part in a fork, or a child's copy of one, which the child has freed. */
 struct history {
-	uint32_t before; /* the row of the address before this one, or HEAP_NONE */
-	bool is_nested;  /* then it is in no sum */
+	/* what the address had before: a row, with COPY_BIT an index in copies, or HEAP_NONE; of a copy: the block */
+	uint32_t before;
+	bool is_copy;
+	bool is_nested; /* then it is in no sum */
 	uint64_t size_bytes;
-	int64_t birth_ns;
+	int64_t birth_ns; /* of a copy: when it was freed */
 };
 
 /* The numbers of the trace's rows for which there is room. */
@@ -122,6 +121,7 @@ struct matching {
 	struct heap_stream *stream;
 	struct packing *packing;
 	struct history *history; /* by row; NULL: nothing was forked */
+	size_t history_count;    /* for which there is room */
 	struct matching_process *processes;
 	/* per thread: the allocation of its last event, or HEAP_NONE; [1]: of its last event of an annotated heap */
 	uint32_t (*last_alloc)[2];
@@ -133,7 +133,8 @@ struct matching {
 	struct map seen;     /* keys: site and thread */
 	uint32_t *last_user; /* by site: the thread that allocated there last */
 	size_t user_capacity;
-	struct copy *copies;
+	/* inherited blocks that children freed, and blocks of times without history */
+	struct history *copies;
 	size_t copy_count, copy_capacity;
 	/* frees of addresses that are not live; from pending_first on, in order of time */
 	struct pending_free *pending;
@@ -170,6 +171,9 @@ struct point {
 	const struct trace_block *block;
 	uint32_t row, ordinal;
 };
+
+/** Read the rows that the trace has by now. Return 0 or a negative errno with the reason in `diag`. */
+int matching_read(struct matching *matching, const struct trace *trace, struct diag *diag);
 
 /* ---- the peak ---- */
 

@@ -3,10 +3,8 @@
 
 #include <stdlib.h>
 
-#include "base/events.h"
 #include "base/memory.h"
 #include "query/scan.h"
-#include "trace/reader.h"
 
 static void number_add(uint32_t **numbers, size_t *count, uint32_t number)
 {

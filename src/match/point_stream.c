@@ -26,6 +26,7 @@
 #include "base/order.h"
 #include "base/worker_pool.h"
 #include "match/block_match.h"
+#include "trace/process_rows.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
 
@@ -83,6 +84,7 @@ struct heap_stream {
 	const struct heap_times *times;   /* until the lanes are made; NULL: all from from_ns on */
 	struct skipped *skipped_blocks;   /* of a stream of some times, by first_ns */
 	size_t skipped_count, skipped_capacity;
+	const bool *is_again;             /* by process: those whose passed points are gone through; NULL: no such */
 	struct lane *lanes;
 	struct lane **heap;
 	uint32_t lane_count, heap_count;
@@ -130,8 +132,14 @@ static void heap_sift_down(struct heap_stream *stream, uint32_t at)
 	heap[at] = lane;
 }
 
+/* Return whether a block is not wanted: earlier increments have passed it, or it ends before the range. */
 static bool is_gone_through(const struct heap_stream *stream, const struct trace_block *head, uint32_t block)
 {
+	if (stream->is_again) {
+		const struct heap_position *end = &stream->passed->positions[head->thread];
+		return !stream->is_again[trace_dictionary(stream->trace)->threads[head->thread].process] ||
+		       block >= end->block + (end->place > 0);
+	}
 	return stream->passed ? block < stream->passed->positions[head->thread].block : head->last_ns < stream->from_ns;
 }
 
@@ -197,7 +205,7 @@ static void stream_make_lanes(struct heap_stream *stream, int64_t to_ns)
 					      .thread = head.thread,
 					      .blocks = &stream->blocks[starts[head.thread]]};
 			const struct heap_position *position =
-				stream->passed ? &stream->passed->positions[head.thread] : NULL;
+				stream->passed && !stream->is_again ? &stream->passed->positions[head.thread] : NULL;
 			lane->first = position && position->block == i ? position->place : 0;
 		}
 		stream->blocks[starts[head.thread] + lane->block_count++] = i;
@@ -617,6 +625,15 @@ struct heap_stream *heap_stream_go_on(const struct trace *trace, enum heap_order
 {
 	assert(passed);
 	return stream_new(&(struct heap_stream){.trace = trace, .order = order, .passed = passed}, to_ns);
+}
+
+struct heap_stream *heap_stream_again(const struct trace *trace, const struct heap_passed *passed,
+				      const bool *is_wanted)
+{
+	assert(passed && is_wanted);
+	const struct heap_stream how = {
+		.trace = trace, .order = HEAP_ORDER_POINTS, .passed = passed, .is_again = is_wanted};
+	return stream_new(&how, INT64_MAX);
 }
 
 /* Pass the top lane's points. After its last point a lane waits for its next block, keyed by that block's header, or

@@ -92,6 +92,11 @@ bool heap_stream_skipped_before(const struct heap_stream *stream, int64_t time_n
 struct heap_stream *heap_stream_go_on(const struct trace *trace, enum heap_order order,
 				      const struct heap_passed *passed, int64_t to_ns);
 
+/** Begin again with the event blocks of some processes, in which all points that *passed has of them are:
+    is_wanted[process]. Points behind those may follow. */
+struct heap_stream *heap_stream_again(const struct trace *trace, const struct heap_passed *passed,
+				      const bool *is_wanted);
+
 /** Return the latest time up to until_ns that cuts no isolated event block. From later points no thread goes back
     before it. */
 int64_t heap_stream_cut(const struct trace *trace, const struct heap_passed *passed, int64_t until_ns);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "os/cgroups.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "os/proc.h"
 

@@ -103,9 +103,14 @@ bool heap_window_is_one_part(const struct heap_window *window, const struct trac
 		return time_part(window->range, sum->birth_first_ns) == time_part(window->range, sum->birth_last_ns);
 	case HEAP_BY_THREAD:
 		return !(sum->flags & TRACE_SUM_THREADS);
-	default:
-		return true;
+	/* A sum is of one process and of one heap, and all its blocks had ended before every window. */
+	case HEAP_BY_NONE:
+	case HEAP_BY_PROCESS:
+	case HEAP_BY_HEAP:
+	case HEAP_BY_CLASS:
+		break;
 	}
+	return true;
 }
 
 static int process_text(char **text, const struct heap_table *table, uint32_t id)

@@ -3,8 +3,6 @@
 
 #include <errno.h>
 
-#include "base/map.h"
-#include "base/memory.h"
 #include "base/text.h"
 #include "query/by.h"
 #include "query/scan.h"

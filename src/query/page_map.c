@@ -235,10 +235,10 @@ static void runs_merge(struct page_map *map, const struct page_map *live, const 
 
 void page_map_make(struct page_map *map, const struct heap_table *table, const struct heap_filter *filter)
 {
-	struct live_blocks pieces = {NULL};
+	struct live_blocks pieces = {.items = NULL};
 	struct heap_extents extents = {0};
-	struct page_map live = {NULL};
-	*map = (struct page_map){NULL};
+	struct page_map live = {.runs = NULL};
+	*map = (struct page_map){.runs = NULL};
 	pieces_find(&pieces, table, filter);
 	pass_all(&live, &pieces);
 	free(pieces.items);
@@ -252,5 +252,5 @@ void page_map_make(struct page_map *map, const struct heap_table *table, const s
 void page_map_fini(struct page_map *map)
 {
 	free(map->runs);
-	*map = (struct page_map){NULL};
+	*map = (struct page_map){.runs = NULL};
 }

@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "base/order.h"
-#include "base/text.h"
 #include "query/plain_name.h"
 
 enum { LIST_BYTES_MAX = 1 << 24 };

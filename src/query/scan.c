@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "base/threads.h"
 #include "table/table_limits.h"
-#include "trace/trace.h"
 
 enum { SHARE_LEAST = 32, SHARE_MOST = 256, SHARES = 64, AHEAD = 8, GROUPS_PER_THREAD = 512, THREADS_MAX = 16 };
 

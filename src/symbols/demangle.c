@@ -3,14 +3,10 @@
 
 #include <ctype.h>
 #include <setjmp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <libiberty/demangle.h>
-
-#include "base/memory.h"
-#include "symbols/symbols.h"
 
 /* A name of a few KiB can stand for one of gigabytes, which is of no use. */
 enum { NAME_MAX_BYTES = 64 << 10, NAME_D_MAX_BYTES = 2 << 10 };

@@ -2,7 +2,6 @@
 #include "symbols/image_symbols.h"
 
 #include <elfutils/libdwelf.h>
-#include <errno.h>
 #include <gelf.h>
 #include <lzma.h>
 #include <stdio.h>

@@ -13,7 +13,6 @@
 #include <assert.h>
 #include <dwarf.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "symbols/demangle.h"

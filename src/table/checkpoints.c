@@ -6,7 +6,6 @@
 #include "base/memory.h"
 #include "table/table.h"
 #include "table/table_limits.h"
-#include "trace/trace.h"
 
 enum {
 	STEP_GROUPS = 64,  /* a checkpoint lies behind a multiple of so many */

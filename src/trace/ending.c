@@ -6,8 +6,6 @@
 #include "trace/ending.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/diag.h"
 #include "base/grow.h"

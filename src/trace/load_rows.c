@@ -5,7 +5,6 @@
  */
 #include "trace/load_rows.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

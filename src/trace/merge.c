@@ -7,13 +7,11 @@
 #include "trace/merge.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/random.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "base/file.h"

@@ -2,8 +2,6 @@
 #include "trace/reopen.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

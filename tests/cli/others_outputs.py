@@ -19,6 +19,7 @@ WRITERS = {
     ("merge", "-o"): lambda out: ("merge", "a.xht", "b.xht", "-o", out),
     ("recover", "-o"): lambda out: ("recover", "-o", out, "cut.xht"),
     ("report", "-o"): lambda out: ("report", "a.xht", "-o", out),
+    ("view", "--html"): lambda out: ("view", "a.xht", "--html", out),
     ("heap", "-o"): lambda out: ("heap", "a.xht", "-totals", "-o", out),
     ("diff", "-o"): lambda out: ("diff", "a.xht", "b.xht", "-o", out),
     ("check", "--junit"): lambda out: ("check", "a.xht", "--budget", "a.budget", "--junit", out),

@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -16,6 +17,7 @@ import stat
 import struct
 import subprocess
 import sys
+import threading
 import time
 import urllib.parse
 
@@ -200,6 +202,36 @@ def crowd():
         expect(server.ask("/cells?trace=0")[0] == 200, "cells after the crowd")
 
 
+def disturbed():
+    """Clients that ask for anything, go away and ask again: nothing stays, and who stays gets the same answer as before."""
+    xheap("record", "-q", "-o", "many.xht", "--", "perl", "-e", "my %h; $h{$_ % 999} .= 'x' x ($_ % 50) for 1 .. 200000; sub f { my @a = map { 'y' x $_ } 1 .. 99; return @a } f for 1 .. 500")
+    with served("--no-open", "many.xht", TRACES / "rust.xht") as server:
+        before, counts = server.ask("/cells?trace=0&n=256")[2], {}
+        tasks = len(os.listdir(f"/proc/{server.process.pid}/task"))
+
+        def ask(seed):
+            chance = random.Random(seed)
+            for number in range(60):
+                trace, begin = chance.randrange(2), chance.randrange(10**5)
+                target = chance.choice((f"trace?trace={trace}", f"cells?trace={trace}&n=256", f"cells?trace={trace}&from={begin}&to={begin + 10**7}", f"frees?trace={trace}", "main.js"))
+                with server.connect() as connection:
+                    connection.sendall(f"GET /{target} HTTP/1.1\r\nHost: localhost\r\nX-Xheap-Token: {server.token}\r\nX-Xheap-Page: p{seed % 3}\r\nX-Xheap-Request: {number}\r\n\r\n".encode())
+                    if chance.random() < 0.4:
+                        time.sleep(chance.random() / 50)
+                        continue
+                    status = connection.recv(12)[9:].decode()
+                counts[status] = counts.get(status, 0) + 1
+
+        threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+        expect(not any(thread.is_alive() for thread in threads) and set(counts) <= {"200", "202", "409"}, counts)
+        expect(server.ask("/cells?trace=0&n=256")[2] == before, "another answer than before")
+        expect(len(os.listdir(f"/proc/{server.process.pid}/task")) == tasks, "threads have come or gone")
+
+
 # ---- what the answers are ----
 
 
@@ -289,8 +321,20 @@ def ends():
             time.sleep(0.02)
         path = pathlib.Path("opened").read_text().strip()
         expect(server.token not in path and os.path.exists(path), f"{path} has the token, or is gone")
+        server.json("/trace?trace=0")
+        end = time.monotonic() + PATIENCE_S
+        while os.path.exists(path) and time.monotonic() < end:
+            time.sleep(0.02)
+        expect(not os.path.exists(path), "the file stays, though a page has the token")
         expect(pathlib.Path("opened.mode").read_text() == "600\n" and server.token in pathlib.Path("opened.page").read_text(), "the file")
-    expect(not os.path.exists(path), "the file stays")
+    for name in ("opened", "opened.page", "opened.mode"):
+        os.remove(name)
+    with served("--open", TRACES / "c.xht", environment=environment):
+        end = time.monotonic() + PATIENCE_S
+        while not os.path.exists("opened") and time.monotonic() < end:
+            time.sleep(0.02)
+        path = pathlib.Path("opened").read_text().strip()
+    expect(not os.path.exists(path), "the file stays at the end")
     process = subprocess.Popen([XHEAP, "view", "--no-open", "--idle", "300ms", TRACES / "c.xht"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     said = process.communicate(timeout=PATIENCE_S)[1]
     expect(process.returncode == 0 and "nobody has asked for 300 ms" in said, f"{process.returncode} {said}")
@@ -340,7 +384,7 @@ def html():
 
 def main():
     failed = 0
-    for test in (files, others, bad_requests, oversized, crowd, numbers, frees, several, ends, html):
+    for test in (files, others, bad_requests, oversized, crowd, disturbed, numbers, frees, several, ends, html):
         if sys.argv[1:] and test.__name__ not in sys.argv[1:]:
             continue
         try:

@@ -581,7 +581,7 @@ static int time_compare(const void *a, const void *b)
 /* Choose times of events, or shortly before. */
 static uint32_t moments_choose(const struct growth *growth, int64_t moments[MOMENTS_MANY])
 {
-	uint32_t count = 1 + random_below(random_below(4) ? MOMENTS_MAX : MOMENTS_MANY),
+	uint32_t count = 1 + random_below(random_below(16) ? MOMENTS_MAX : MOMENTS_MANY),
 		 thread_count = growth->from->thread_count;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct lane *lane = thread_count ? &growth->lanes[random_below(thread_count)] : NULL;
@@ -629,7 +629,7 @@ static void compare_sums_now(const struct heap_follow *follow, int64_t until_ns)
 		for (uint32_t i = 0; i < sums.site_count; i++)
 			compare_numbers(&sums.numbers[i], &others.numbers[pairs[i]], i);
 		if (sums.live_bytes != others.live_bytes || sums.until_ns != others.until_ns ||
-		    memcmp(&sums.peak, &others.peak, sizeof(sums.peak)))
+		    sums.is_peak_known != others.is_peak_known || memcmp(&sums.peak, &others.peak, sizeof(sums.peak)))
 			differs("another peak, or other live bytes, so far");
 		free(pairs);
 		sums_compared++;

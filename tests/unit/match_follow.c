@@ -427,15 +427,46 @@ static void test_sums(void **state)
 	finish(0);
 }
 
+/* A child frees blocks of its parent: one that lives on in the parent, and one that the parent has freed before the fork
+   became known, or since. */
 static void test_forked(void **state)
 {
 	(void)state;
 	scene_alloc(&scene, threads[0], 10, 0x1000, 5);
+	scene_alloc(&scene, threads[0], 11, 0x2000, 6);
+	scene_alloc(&scene, threads[0], 12, 0x3000, 7);
+	scene_free(&scene, threads[0], 13, 0x3000);
 	assert_int_equal(look(20), 0);
-	uint32_t child = scene_process(&scene, 200, processes[0], 30);
-	scene_free(&scene, scene_thread(&scene, child, 200), 40, 0x1000);
+	uint32_t child = scene_process(&scene, 200, processes[0], 30), thread = scene_thread(&scene, child, 200);
+	scene_free(&scene, threads[0], 25, 0x2000);
+	scene_free(&scene, thread, 40, 0x1000);
+	scene_free(&scene, thread, 50, 0x2000);
+	scene_free(&scene, thread, 60, 0x3000);
+	scene_block(&scene, thread);
+	assert_int_equal(look(70), 0);
+	scene_close(&scene);
+	struct trace *trace;
+	struct heap_table *table, *whole;
+	assert_int_equal(heap_follow_end(follow, &trace, &table, &reason), 0);
+	heap_follow_free(follow);
+	assert_int_equal(heap_table_build(&whole, trace, NULL, &reason), 0);
+	assert_int_equal(table->processes[child].inherited_freed, 3);
+	assert_int_equal(table->unknown_frees, 0);
+	assert_memory_equal(table->processes, whole->processes,
+			    table->dictionary->process_count * sizeof(*table->processes));
+	heap_table_free(table);
+	heap_table_free(whole);
+	trace_close(trace);
+}
+
+static void test_forked_late(void **state)
+{
+	(void)state;
+	scene_alloc(&scene, threads[0], 10, 0x1000, 5);
+	assert_int_equal(look(20), 0);
+	scene_process(&scene, 200, processes[0], 10);
 	finish(-ESTALE);
-	assert_string_equal(reason.text, "a process was forked");
+	assert_string_equal(reason.text, "a fork is earlier than events that were matched already");
 }
 
 /* A loss is told before anything after it is matched. */
@@ -497,6 +528,7 @@ int main(void)
 		TEST(test_goes_back),
 		TEST(test_sums),
 		TEST(test_forked),
+		TEST(test_forked_late),
 		TEST(test_lost),
 		TEST(test_lost_late),
 		TEST(test_whole),

@@ -6,7 +6,7 @@
 import {writeFileSync} from "node:fs";
 import path from "node:path";
 import {encodeCells, encodeFile} from "./encode.mjs";
-import {browserPath, FOLDER, joinPage, packages} from "./packages.mjs";
+import {FOLDER, joinPage, launchBrowser} from "./packages.mjs";
 import {randomFrom} from "./random.mjs";
 
 const CELLS = Number(process.argv[2] ?? 400_000),
@@ -89,13 +89,12 @@ function show(what, values) {
 	);
 }
 
-const {chromium} = packages()("playwright-core"),
-	large = makeLarge(),
+const large = makeLarge(),
 	data = path.join(FOLDER, "large.data"),
 	file = path.join(FOLDER, "large.html");
 writeFileSync(data, encodeFile([large]));
 writeFileSync(file, joinPage(data));
-const browser = await chromium.launch({executablePath: browserPath(), args: ["--no-sandbox", "--disable-gpu"]}),
+const browser = await launchBrowser(),
 	page = await browser.newPage({viewport: {width: 1280, height: 800}}),
 	session = await page.context().newCDPSession(page);
 const cpu = async () => {

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import * as engine from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
+import {readAddress, writeAddress} from "../../viewer/store.js";
 import {encodeCells, sizeClass, lifeClass} from "./encode.mjs";
 import {makeScene} from "./random.mjs";
 
@@ -292,4 +293,24 @@ test("damaged cells are refused with a line of text", () => {
 			assert.ok(error instanceof Error);
 		}
 	}
+});
+
+test("an address is read as far as it means something", () => {
+	const first = readAddress(""),
+		filter = {by: "image", key: "a b&c=d\n", hide: true},
+		state = {...first, view: "table", filters: [filter], range: {from: 1, to: 2}, search: "<b>", opened: [1, 2]};
+	assert.deepEqual(readAddress(writeAddress(state)), state);
+	for (const address of [
+		`#filters=${encodeURIComponent(JSON.stringify(new Array(1000).fill(filter)))}`,
+		"#filters=[1]",
+		"#filters={",
+		'#range={"from":2,"to":1}',
+		"#view=other&by=nothing&measure=1",
+		`#opened=[${"1,".repeat(20000)}1]`,
+		'#item={"kind":"group","by":"constructor","key":"a"}',
+		"#__proto__=1&constructor=2&unknown=3",
+		"#selection=",
+		"#" + "%".repeat(100),
+	])
+		assert.deepEqual(readAddress(address), first, address.slice(0, 60));
 });

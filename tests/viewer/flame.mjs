@@ -201,6 +201,14 @@ test("a chain of 16,000 frames", () => {
 	assert.equal(closed.frames[1].count, 15999);
 	assert.equal(layoutFlame(model, question(hits, {opened: new Set([closed.frames[1].key])})).rows, 16001);
 	assert.equal(layoutFlame(model, question(hits, {isMerged: true})).total, 9);
+	const inverted = layoutFlame(model, question(hits, {isInverted: true}));
+	assert.equal(inverted.frames.find((frame) => frame.kind === "chain").count, 15998);
+	const ids = new Set(nodes.map((_, node) => engine.groupName(model, "stack", node).id));
+	assert.equal(ids.size, nodes.length, "each stack has an id of its own");
+	assert.ok(
+		[...ids].every((id) => id.length < 13),
+		"which does not grow with its depth",
+	);
 });
 
 test("callers and callees count recursive calls once", () => {

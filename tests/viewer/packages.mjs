@@ -55,12 +55,25 @@ export function packages() {
 }
 
 /** @returns {string} path of the browser */
-export function browserPath() {
+function browserPath() {
 	for (const name of ["chromium", "chromium-browser", "google-chrome"]) {
 		const found = spawnSync("sh", ["-c", `command -v ${name}`], {encoding: "utf8"}).stdout.trim();
 		if (found) return found;
 	}
 	return skip("there is no chromium");
+}
+
+/** @returns {Promise<any>} a browser, also for root, without a display, and where /dev/shm is small */
+export async function launchBrowser() {
+	const {chromium} = packages()("playwright-core"),
+		args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
+	try {
+		return await chromium.launch({executablePath: browserPath(), args});
+	} catch (error) {
+		const lines = error.message.split("\n"),
+			said = lines.find((line) => line.includes("[err]"))?.replace(/^.*\[err\] ?/, "");
+		return skip(`chromium does not start: ${said ?? lines[0]}`);
+	}
 }
 
 /** @returns {string} the self-contained page, with data or without */

@@ -11,11 +11,9 @@ import {decodeCells} from "../../viewer/decode.js";
 import {formatBytes} from "../../viewer/format.js";
 import {encodeCells} from "./encode.mjs";
 import {makeServer} from "./made.mjs";
-import {browserPath, packages, SOURCE} from "./packages.mjs";
+import {launchBrowser, SOURCE} from "./packages.mjs";
 
-const {chromium} = packages()("playwright-core"),
-	EXECUTABLE = browserPath(),
-	TOKEN = "0123456789abcdef";
+const TOKEN = "0123456789abcdef";
 const TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"};
 const POLICY =
 	"default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -85,7 +83,7 @@ function answer(request, response) {
 
 let browser, server, address;
 before(async () => {
-	browser = await chromium.launch({executablePath: EXECUTABLE, args: ["--no-sandbox", "--disable-gpu"]});
+	browser = await launchBrowser();
 	server = createServer(answer);
 	await new Promise((done) => server.listen(0, "127.0.0.1", done));
 	address = `http://127.0.0.1:${server.address().port}/`;
@@ -137,6 +135,27 @@ test("the token goes from the address to a header", async () => {
 	await other.click("#token-form button");
 	await loaded(other);
 	await close(other);
+});
+
+test("progress is shown while an answer is made, and then the answer", async () => {
+	let left = 2;
+	faults = {
+		cells: (query, response) => {
+			if (!left--) {
+				faults = {};
+				ANSWERS.cells(query, response);
+				return;
+			}
+			response.statusCode = 202;
+			response.end(JSON.stringify({share: 0.41, seconds_left: 12}));
+		},
+	};
+	const page = await open();
+	await page.waitForFunction(() => /Making the index: 41/.test(document.getElementById("sentence").textContent));
+	assert.match(await text(page, "#sentence"), /41.%, about 12(\.0)?.s left/);
+	await loaded(page);
+	assert.match(await text(page, "#sentence"), /At most/);
+	await close(page);
 });
 
 test("check 9: a zoom has finer bounds, and its sums are those of single blocks", async () => {

@@ -6,14 +6,14 @@ import assert from "node:assert/strict";
 import {spawn, spawnSync} from "node:child_process";
 import path from "node:path";
 import test, {after, before} from "node:test";
-import {CLASSES} from "../../viewer/cells.js";
+import {CLASSES, makeModel, selectCells} from "../../viewer/cells.js";
 import {decodeCells} from "../../viewer/decode.js";
 import {commandTime, formatBytes, formatCount, formatWhole} from "../../viewer/format.js";
-import {browserPath, packages, SOURCE} from "./packages.mjs";
+import {layoutFlame} from "../../viewer/tree.js";
+import {launchBrowser, SOURCE} from "./packages.mjs";
 import {randomFrom} from "./random.mjs";
 
-const {chromium} = packages()("playwright-core"),
-	XHEAP = process.env.XHEAP ?? path.join(SOURCE, "build/xheap"),
+const XHEAP = process.env.XHEAP ?? path.join(SOURCE, "build/xheap"),
 	WORK = process.env.TMPDIR ?? "/tmp",
 	FOLDER = path.join(SOURCE, "tests/golden/traces"),
 	TRACES = ["libstdcxx.xht", "processes.xht"],
@@ -22,7 +22,7 @@ const {chromium} = packages()("playwright-core"),
 
 let browser, server, address;
 before(async () => {
-	browser = await chromium.launch({executablePath: browserPath(), args: ["--no-sandbox", "--disable-gpu"]});
+	browser = await launchBrowser();
 	server = spawn(XHEAP, ["view", "--no-open", ...TRACES.map((name) => path.join(FOLDER, name))], {
 		cwd: WORK,
 		stdio: ["ignore", "pipe", "inherit"],
@@ -152,15 +152,41 @@ TRACES.forEach((name, number) => {
 		await close(page);
 	});
 
+	test(`${name}: frames are those of -tree`, async () => {
+		const {trace, cells} = await boundsOf(number),
+			model = makeModel(cells, trace);
+		for (const [key, choice] of [
+			["peak_bytes", {kind: "moment", at: cells.peak}],
+			["total_bytes", {kind: "window", from: 0, to: model.last, classes: 3}],
+		]) {
+			const {hits} = selectCells(model, choice, null),
+				layout = layoutFlame(model, {
+					...{hits, measure: "bytes", by: "function", isFolded: true, isInverted: false, isMerged: false},
+					...{width: 1e9, opened: {has: () => true}, focus: "", order: null, title: ""},
+				});
+			const found = {},
+				wanted = {},
+				paths = [""];
+			layout.frames.forEach(({frame, parent, value}, i) => {
+				if (i) paths[i] = `${paths[parent]}\n${cells.frames[frame].key}`;
+				if (i) found[paths[i]] = value;
+			});
+			const path = [];
+			for (const row of heap(file, "-tree", "-top", "1000000").actions[0].rows) {
+				path.length = row.depth;
+				path.push(`\n${row.frame.image ?? ""}!${row.frame.symbol ?? `+${row.frame.offset}`}`);
+				if (row[key]) wanted[path.join("")] = row[key];
+			}
+			assert.deepEqual(found, wanted, `check 4: ${key}`);
+		}
+	});
+
 	test(`${name}: rows are those of the command`, async () => {
 		const page = await open(`${address}&trace=${number}`),
 			{cells} = await boundsOf(number),
 			last = cells.bounds.at(-1);
 		for (const selection of ["peak", `-1~~AIFI%2BAIFO`, `${cells.bounds[20]}~${cells.bounds[200]}~AIFI%2BAIFO`])
-			for (const [rows, key] of [
-				["function", "total"],
-				["image", "total"],
-			]) {
+			for (const rows of ["function", "inclusive", "stack", "image"]) {
 				await goTo(page, `#trace=${number}&view=table&rows=${rows}&selection=${selection}`);
 				const shown = await page.$$eval(".table-row", (all) =>
 						all.map((row) => [
@@ -168,7 +194,7 @@ TRACES.forEach((name, number) => {
 							row.querySelectorAll(".column-number")[1].textContent,
 						]),
 					),
-					kind = selection === "peak" ? "peak" : key;
+					kind = selection === "peak" ? "peak" : "total";
 				const wanted = rowsOfCommand(await page.getAttribute("#command", "title"))
 					.map((row) => [row[`${kind}_bytes`], row[`${kind}_count`]])
 					.filter(([, count]) => count)

@@ -3,7 +3,6 @@
  * -callers FUNCTION: who called it, and who called these, for what was allocated beneath it; each row with all beneath
  * it. Of a stack that has the function several times, its innermost call counts.
  */
-#include "action/actions/action_table.h"
 #include "action/report/action.h"
 
 #include <assert.h>

@@ -3,7 +3,6 @@
  * -frames: one row per innermost frame that is left after culling, so that each allocation is in the row of the
  * function that asked for it, and in no other. -inclusive: in the rows of all functions on its stack, once in each.
  */
-#include "action/actions/action_table.h"
 #include "action/report/action.h"
 
 /* A group is a frame's name, from 1; 0: no stack. */

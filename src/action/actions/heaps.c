@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "action/actions/action_table.h"
 #include "action/report/report_rows.h"
 #include "base/memory.h"
 #include "base/text.h"

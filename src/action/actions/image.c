@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* -image: one row per image of the frame that -frames would show. */
-#include "action/actions/action_table.h"
 #include "action/report/action.h"
 
 static void image_groups(struct action_input *input, struct action_source *source, const struct heap_cell *cell,

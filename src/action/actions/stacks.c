@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "action/actions/stacks.h"
 
-#include "action/actions/action_table.h"
 #include "action/report/action.h"
 #include "action/report/stack_view.h"
 

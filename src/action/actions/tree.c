@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* -tree: who called whom, from the thread's start down to the functions that asked for memory; each row with all
    beneath it. */
-#include "action/actions/action_table.h"
 #include "action/actions/stacks.h"
 #include "action/report/action.h"
 

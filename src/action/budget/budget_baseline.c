@@ -2,7 +2,6 @@
 #include "action/budget/budget_baseline.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "action/actions/action_table.h"
 #include "action/budget/budget_update.h"

@@ -2,7 +2,6 @@
 #include "action/budget/budget_figures.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include "action/budget/budget_junit.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "action/actions/stacks.h"

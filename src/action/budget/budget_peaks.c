@@ -7,7 +7,6 @@
 #include "action/budget/budget_peaks.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/map.h"
 #include "base/memory.h"

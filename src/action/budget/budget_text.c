@@ -3,7 +3,6 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "action/actions/stacks.h"
 #include "action/report/culled.h"

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "action/actions/action_table.h"
 #include "action/report/losses.h"
@@ -11,6 +10,7 @@
 #include "action/report/stack_view.h"
 #include "action/summary/forecast.h"
 #include "action/summary/summary.h"
+#include "base/text.h"
 #include "trace/process_rows.h"
 #include "trace/trace.h"
 
@@ -22,11 +22,6 @@ enum {
 	NOTABLE_BLOCKS = 1000,
 	NOTABLE_BYTES = 1 << 20
 };
-
-static unsigned percent(uint64_t part, uint64_t whole)
-{
-	return whole ? (unsigned)((unsigned __int128)part * PERCENT / whole) : 0;
-}
 
 static struct text count_of(const struct summary *summary, uint64_t count)
 {
@@ -150,11 +145,11 @@ static void peak_find(struct summary *summary)
 		return;
 	const struct heap_numbers *numbers = &list->rows.rows[0]->figures->numbers;
 	struct sink text, command;
-	if (percent(numbers->peak_bytes, whole) < NOTABLE_PERCENT)
+	if (text_percent(numbers->peak_bytes, whole) < NOTABLE_PERCENT)
 		return;
 	sink_to_memory(&text);
 	sink_format(&text, "%s holds %u %% of the peak: %s in %s block%s.",
-		    summary_function(summary, list->rows.rows[0]->group), percent(numbers->peak_bytes, whole),
+		    summary_function(summary, list->rows.rows[0]->group), text_percent(numbers->peak_bytes, whole),
 		    bytes_of(summary, numbers->peak_bytes).data, count_of(summary, numbers->peak_count).data,
 		    numbers->peak_count == 1 ? "" : "s");
 	command_begin(summary, &command, "heap");
@@ -170,12 +165,12 @@ static void short_find(struct summary *summary)
 	const struct summary_list *list = &summary->lists[SUMMARY_SHORT];
 	struct sink text, command;
 	if (!list->count || survey->short_count < NOTABLE_BLOCKS ||
-	    percent(survey->short_count, whole) < NOTABLE_PERCENT)
+	    text_percent(survey->short_count, whole) < NOTABLE_PERCENT)
 		return;
 	const struct action_row *row = list->rows.rows[0];
 	sink_to_memory(&text);
 	sink_format(&text, "%u %% of all blocks live for less than %s; most of them (%s) are from %s.",
-		    percent(survey->short_count, whole), text_duration(survey->plan.short_ns).data,
+		    text_percent(survey->short_count, whole), text_duration(survey->plan.short_ns).data,
 		    count_of(summary, row->figures->extra[SURVEYED_SHORT]).data, summary_function(summary, row->group));
 	command_begin(summary, &command, "heap");
 	sink_format(&command, " -stacks stc -top 3 -lifetime 0 %s", text_microseconds(survey->plan.short_ns).data);
@@ -207,7 +202,7 @@ static void crossed_find(struct summary *summary)
 	const struct action_source *source = summary->source;
 	struct sink text, command;
 	if (!survey->handover_count || survey->crossed_count < NOTABLE_BLOCKS ||
-	    percent(survey->crossed_count, source->window->totals.total_count) < NOTABLE_PERCENT)
+	    text_percent(survey->crossed_count, source->window->totals.total_count) < NOTABLE_PERCENT)
 		return;
 	const struct survey_handover *most = &survey->handovers[0];
 	const struct heap_site *site = &source->table->sites[most->site];
@@ -217,8 +212,8 @@ static void crossed_find(struct summary *summary)
 	sink_to_memory(&text);
 	sink_format(&text,
 		    "%u %% of all blocks are freed by another thread: %s frees %s blocks of %s, most of them from %s.",
-		    percent(survey->crossed_count, source->window->totals.total_count), survey_role(survey, most->to),
-		    count_of(summary, most->count).data, survey_role(survey, most->from),
+		    text_percent(survey->crossed_count, source->window->totals.total_count),
+		    survey_role(survey, most->to), count_of(summary, most->count).data, survey_role(survey, most->from),
 		    summary_function(summary, node));
 	command_begin(summary, &command, "heap");
 	sink_text(&command, " -stacks stc -top 3 -closed");
@@ -236,13 +231,13 @@ static void outstanding_find(struct summary *summary)
 	if (!list->count || !*summary->survey.growth_unknown.data)
 		return;
 	const struct heap_numbers *numbers = &list->rows.rows[0]->figures->numbers;
-	if (percent(numbers->outstanding_bytes, whole) < NOTABLE_PERCENT ||
-	    percent(numbers->outstanding_bytes, summary->source->window->totals.peak_bytes) < LEAST_PERCENT)
+	if (text_percent(numbers->outstanding_bytes, whole) < NOTABLE_PERCENT ||
+	    text_percent(numbers->outstanding_bytes, summary->source->window->totals.peak_bytes) < LEAST_PERCENT)
 		return;
 	sink_to_memory(&text);
 	sink_format(&text, "%s has %u %% of the bytes that are never freed: %s in %s block%s.",
-		    summary_function(summary, list->rows.rows[0]->group), percent(numbers->outstanding_bytes, whole),
-		    bytes_of(summary, numbers->outstanding_bytes).data,
+		    summary_function(summary, list->rows.rows[0]->group),
+		    text_percent(numbers->outstanding_bytes, whole), bytes_of(summary, numbers->outstanding_bytes).data,
 		    count_of(summary, numbers->outstanding_count).data, numbers->outstanding_count == 1 ? "" : "s");
 	command_begin(summary, &command, "heap");
 	sink_text(&command, " -stacks so -top 3");
@@ -258,10 +253,10 @@ static void resident_find(struct summary *summary)
 	uint64_t resident = parts.bytes, heap = parts.heap_bytes;
 	bool has_kinds = summary->resident_kinds.split;
 	struct sink text, command;
-	if (resident < 16 * NOTABLE_BYTES || percent(resident - heap, resident) < 2 * NOTABLE_PERCENT)
+	if (resident < 16 * NOTABLE_BYTES || text_percent(resident - heap, resident) < 2 * NOTABLE_PERCENT)
 		return;
 	sink_to_memory(&text);
-	sink_format(&text, "%u %% of the resident memory (%s) is not heap%s", percent(resident - heap, resident),
+	sink_format(&text, "%u %% of the resident memory (%s) is not heap%s", text_percent(resident - heap, resident),
 		    text_bytes(resident - heap).data, has_kinds ? ", most of it " : "");
 	if (has_kinds)
 		resident_rest_text(&summary->resident_kinds, 2, &text);

@@ -12,7 +12,6 @@
 #include "action/summary/findings.h"
 #include "action/summary/survey.h"
 #include "base/memory.h"
-#include "query/folded.h"
 #include "trace/code_rows.h"
 #include "trace/memory_rows.h"
 #include "trace/process_rows.h"

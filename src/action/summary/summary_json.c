@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <xxhash.h>
 
 #include "action/actions/stacks.h"
 #include "action/report/caveats.h"

@@ -7,7 +7,7 @@
 #include "action/report/report_columns.h"
 #include "action/report/stack_view.h"
 
-enum { PERCENT = 100, FRAMES_MAX = 12, CALLERS_INDENT = 12 };
+enum { FRAMES_MAX = 12, CALLERS_INDENT = 12 };
 
 struct text summary_bytes_of(const struct summary_screen *screen, uint64_t bytes)
 {
@@ -17,16 +17,6 @@ struct text summary_bytes_of(const struct summary_screen *screen, uint64_t bytes
 struct text summary_count_of(const struct summary_screen *screen, uint64_t count)
 {
 	return report_count(screen->summary->source, count);
-}
-
-unsigned summary_percent(uint64_t part, uint64_t whole)
-{
-	return whole ? (unsigned)((unsigned __int128)part * PERCENT / whole) : 0;
-}
-
-const char *summary_plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
 }
 
 size_t summary_width_of(const struct summary_screen *screen)

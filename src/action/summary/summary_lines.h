@@ -25,12 +25,6 @@ struct summary_screen {
 struct text summary_bytes_of(const struct summary_screen *screen, uint64_t bytes);
 struct text summary_count_of(const struct summary_screen *screen, uint64_t count);
 
-/** Return the part of the whole in percent, rounded down; 0 of nothing. */
-unsigned summary_percent(uint64_t part, uint64_t whole);
-
-/** Return what follows a noun of so many: "" or "s". */
-const char *summary_plural(uint64_t count);
-
 /** Return the columns of a line. */
 size_t summary_width_of(const struct summary_screen *screen);
 

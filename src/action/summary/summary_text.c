@@ -13,6 +13,7 @@
 #include "action/report/stack_view.h"
 #include "action/summary/forecast.h"
 #include "action/summary/summary_lines.h"
+#include "base/text.h"
 #include "trace/memory_rows.h"
 #include "trace/option_names.h"
 #include "trace/process_rows.h"
@@ -33,7 +34,7 @@ static void title_put(const struct summary_screen *screen)
 	const struct text missing = losses_missing_text(dictionary);
 	snprintf(line, sizeof(line), "%s, %" PRIu32 " process%s, %" PRIu32 " thread%s, %s events%s%s",
 		 text_duration(summary->source->table->duration_ns).data, dictionary->process_count,
-		 dictionary->process_count == 1 ? "" : "es", threads, summary_plural(threads),
+		 dictionary->process_count == 1 ? "" : "es", threads, text_plural(threads),
 		 text_count(dictionary->event_count).data, *missing.data ? "; not complete: " : "", missing.data);
 	summary_words_put(screen, 2, line, "");
 }
@@ -111,7 +112,7 @@ static void caveats_put(const struct summary_screen *screen)
 			sink_format(screen->out, "%s\n", line);
 	}
 	if (count > most)
-		sink_format(screen->out, "  %zu more caveat%s: -more\n", count - most, summary_plural(count - most));
+		sink_format(screen->out, "  %zu more caveat%s: -more\n", count - most, text_plural(count - most));
 	free(text);
 }
 
@@ -207,9 +208,9 @@ static void rounding_text(const struct summary_screen *screen, char *text, size_
 		return;
 	if (rounding->unknown_count)
 		snprintf(unknown, sizeof(unknown), "; not known of %s block%s",
-			 text_count(rounding->unknown_count).data, summary_plural(rounding->unknown_count));
+			 text_count(rounding->unknown_count).data, text_plural(rounding->unknown_count));
 	snprintf(text, size, ", rounded up by %s (%u %%%.100s)", text_bytes(rounding->bytes).data,
-		 summary_percent(rounding->bytes, window->totals.peak_bytes), unknown);
+		 text_percent(rounding->bytes, window->totals.peak_bytes), unknown);
 }
 
 static void peak_put(const struct summary_screen *screen)
@@ -221,15 +222,15 @@ static void peak_put(const struct summary_screen *screen)
 	rounding_text(screen, rounding, sizeof(rounding));
 	snprintf(line, sizeof(line), "Peak: %s in %s block%s at %s%s",
 		 summary_bytes_of(screen, window->totals.peak_bytes).data,
-		 summary_count_of(screen, window->totals.peak_count).data, summary_plural(window->totals.peak_count),
+		 summary_count_of(screen, window->totals.peak_count).data, text_plural(window->totals.peak_count),
 		 text_duration(window->peak_at_ns).data, rounding);
 	summary_heading(screen, line);
 	for (size_t i = 0; i < list->count && i < screen->rows; i++) {
 		const struct heap_numbers *numbers = &list->rows.rows[i]->figures->numbers;
 		snprintf(line, sizeof(line), "  %10s %3u %%  %s block%s  ",
 			 summary_bytes_of(screen, numbers->peak_bytes).data,
-			 summary_percent(numbers->peak_bytes, window->totals.peak_bytes),
-			 summary_count_of(screen, numbers->peak_count).data, summary_plural(numbers->peak_count));
+			 text_percent(numbers->peak_bytes, window->totals.peak_bytes),
+			 summary_count_of(screen, numbers->peak_count).data, text_plural(numbers->peak_count));
 		summary_stack_put(screen, line, list->rows.rows[i]->group);
 	}
 }
@@ -242,15 +243,15 @@ static void outstanding_put(const struct summary_screen *screen)
 	char line[SUMMARY_LINE_BYTES];
 	snprintf(line, sizeof(line), "Never freed: %s in %s block%s",
 		 summary_bytes_of(screen, totals->outstanding_bytes).data,
-		 summary_count_of(screen, totals->outstanding_count).data, summary_plural(totals->outstanding_count));
+		 summary_count_of(screen, totals->outstanding_count).data, text_plural(totals->outstanding_count));
 	summary_heading(screen, line);
 	for (size_t i = 0; i < list->count && i < screen->rows; i++) {
 		const struct heap_numbers *numbers = &list->rows.rows[i]->figures->numbers;
 		snprintf(line, sizeof(line), "  %10s %3u %%  %s block%s  ",
 			 summary_bytes_of(screen, numbers->outstanding_bytes).data,
-			 summary_percent(numbers->outstanding_bytes, totals->outstanding_bytes),
+			 text_percent(numbers->outstanding_bytes, totals->outstanding_bytes),
 			 summary_count_of(screen, numbers->outstanding_count).data,
-			 summary_plural(numbers->outstanding_count));
+			 text_plural(numbers->outstanding_count));
 		summary_stack_put(screen, line, list->rows.rows[i]->group);
 	}
 }
@@ -264,7 +265,7 @@ static void growth_row_put(const struct summary_screen *screen, const struct sur
 			 summary_bytes_of(screen, (uint64_t)growth->bytes.mean).data,
 			 text_bytes((uint64_t)growth->bytes.low).data, text_bytes((uint64_t)growth->bytes.high).data,
 			 summary_count_of(screen, (uint64_t)growth->grown_count).data,
-			 summary_plural((uint64_t)growth->grown_count));
+			 text_plural((uint64_t)growth->grown_count));
 	else
 		snprintf(line, sizeof(line), "  no finding, %s: ", growth_sentence(growth->verdict));
 	summary_stack_put(screen, line, own->node);
@@ -307,7 +308,7 @@ static void growth_put(const struct summary_screen *screen)
 		snprintf(line, sizeof(line), "Growth: no stack grows steadily");
 	else
 		snprintf(line, sizeof(line), "Growth: %zu stack%s (bytes a second, 95 %% interval)",
-			 survey->grows_count, summary_plural(survey->grows_count));
+			 survey->grows_count, text_plural(survey->grows_count));
 	summary_heading(screen, line);
 	size_t most = survey->grows_count ? survey->grows_count : screen->view->lines ? 0 : screen->rows;
 	for (size_t i = 0; i < survey->growth_count && i < most && i < screen->rows; i++)
@@ -357,15 +358,14 @@ static void traffic_put(const struct summary_screen *screen)
 	sink_to_memory(&sink);
 	sink_format(&sink, "Allocated: %s in %s block%s, %s by realloc (%s moved); ",
 		    summary_bytes_of(screen, totals->total_bytes).data,
-		    summary_count_of(screen, totals->total_count).data, summary_plural(totals->total_count),
+		    summary_count_of(screen, totals->total_count).data, text_plural(totals->total_count),
 		    summary_count_of(screen, totals->realloc_count).data,
 		    summary_count_of(screen, totals->realloc_moved_count).data);
 	if (!summary->source->table->sample_bytes)
-		sink_format(&sink, "%u %% temporary, ", summary_percent(totals->temporary_count, totals->total_count));
+		sink_format(&sink, "%u %% temporary, ", text_percent(totals->temporary_count, totals->total_count));
 	sink_format(&sink, "%u %% live for less than %s, %u %% are freed by another thread",
-		    summary_percent(survey->short_count, totals->total_count),
-		    text_duration(survey->plan.short_ns).data,
-		    summary_percent(survey->crossed_count, totals->total_count));
+		    text_percent(survey->short_count, totals->total_count), text_duration(survey->plan.short_ns).data,
+		    text_percent(survey->crossed_count, totals->total_count));
 	char *text = sink_take(&sink, NULL);
 	summary_words_put(screen, 2, text, "");
 	free(text);
@@ -394,7 +394,7 @@ static void more_row_put(const struct summary_screen *screen, enum summary_list_
 		snprintf(line, sizeof(line), "  %10s  %s block%s  ",
 			 summary_bytes_of(screen, figures->numbers.total_bytes).data,
 			 summary_count_of(screen, figures->numbers.total_count).data,
-			 summary_plural(figures->numbers.total_count));
+			 text_plural(figures->numbers.total_count));
 	else
 		snprintf(line, sizeof(line), "  %10s of %s  ",
 			 summary_count_of(screen, id == SUMMARY_SHORT     ? figures->extra[SURVEYED_SHORT]

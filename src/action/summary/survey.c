@@ -2,9 +2,7 @@
 #include "action/summary/survey.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "action/report/losses.h"
 #include "action/summary/survey_choice.h"
 #include "action/summary/survey_making.h"
 #include "action/summary/survey_pass.h"

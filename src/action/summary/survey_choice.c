@@ -8,7 +8,6 @@
 #include "action/report/losses.h"
 #include "action/summary/survey_making.h"
 #include "base/memory.h"
-#include "query/folded.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Every block: where and when it began and ended. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "action/report/early_end.h"
-#include "base/text.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/ask/dump.h"
 #include "cli/ask/dump_rows.h"

@@ -2,9 +2,7 @@
 /* The dictionaries of a trace: stacks, images, processes. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/text.h"
 #include "cli/ask/dump.h"
 #include "cli/ask/dump_rows.h"
 #include "trace/code_rows.h"

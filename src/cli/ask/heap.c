@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* xheap heap: reports over the allocations of a trace. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -8,7 +7,6 @@
 
 #include "action/actions/action_table.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "base/whole_file.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/ask/heap_map.h"

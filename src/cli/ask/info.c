@@ -17,7 +17,7 @@
 #include "cli/ask/info_options.h"
 #include "cli/ask/info_processes.h"
 #include "cli/formats.h"
-#include "cli/image/image.h"
+#include "cli/image/image_notes.h"
 #include "cli/input.h"
 #include "cli/layout_options.h"
 #include "cli/option_parser.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* xheap merge: several traces of one machine as one. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/memory.h"

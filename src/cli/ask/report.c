@@ -10,7 +10,7 @@
 #include "cli/ask/filter_options.h"
 #include "cli/ask/view_file.h"
 #include "cli/formats.h"
-#include "cli/image/image.h"
+#include "cli/image/image_notes.h"
 #include "cli/input.h"
 #include "cli/layout_options.h"
 #include "server/alone/alone_file.h"

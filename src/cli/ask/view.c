@@ -39,13 +39,15 @@ static sigset_t ending_signals(void)
 	return signals;
 }
 
-/* Serve until a signal asks for the end, or nobody has asked for long. */
-static void serve(struct server *server, const struct view_options *options)
+/* Serve until a signal asks for the end, or nobody has asked for long. The browser needs the door once. */
+static void serve(struct server *server, struct view_door *door, const struct view_options *options)
 {
 	const sigset_t signals = ending_signals();
 	const struct timespec pause = monotonic_at(LOOK_MS * NS_PER_MS);
 	for (;;) {
 		uint64_t idle_ns = server_look(server);
+		if (server_is_known(server))
+			view_door_close(door);
 		if (options->idle_ms && idle_ns > options->idle_ms * NS_PER_MS) {
 			cli_say("nobody has asked for %s", text_duration((int64_t)(options->idle_ms * NS_PER_MS)).data);
 			return;
@@ -100,7 +102,7 @@ static int traces_serve(const struct view_options *options, const char *const *p
 	place_print(server);
 	int status = browser_open(server, &door, options);
 	if (status == CLI_OK)
-		serve(server, options);
+		serve(server, &door, options);
 	view_door_close(&door);
 	server_end(server);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -6,9 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/text.h"
 #include "cli/boot/autologger_list.h"
 #include "cli/boot/autologger_start.h"
 #include "session/directory/directory.h"

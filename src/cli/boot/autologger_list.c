@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/boot/autologger_list.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -14,7 +14,6 @@
 #include "base/text.h"
 #include "cli/ask/analysis_options.h"
 #include "cli/dx/dx_prompt.h"
-#include "cli/formats.h"
 #include "cli/input.h"
 #include "cli/option_parser.h"
 #include "dx/command.h"

@@ -10,9 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "cli/cli.h"
-#include "cli/image/image.h"
+#include "cli/image/image_list.h"
+#include "cli/image/image_notes.h"
+#include "image/image_files.h"
+#include "image/image_status.h"
 #include "cli/image/watch_options.h"
 #include "cli/option_parser.h"
 #include "session/control/option_rows.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* xheap --fold: what a logger starts, so that neither its memory nor its life depends on it. Not for users, and in no
    list. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -39,7 +39,6 @@ enum {
 	SHORT_SHARE = 100,         /* of the recording's time, one in so many, */
 	SHORT_LEAST_NS = 5000000,  /* or this */
 	LINE_BYTES = 1024,
-	PERCENT = 100,
 	US_PER_S = 1000000,
 	NS_PER_US = 1000,
 	SHORT_NS = 10000, /* of blocks that live shortly; the answer has none */
@@ -97,16 +96,6 @@ static uint64_t cost_ns(const struct record *record, bool with_growth)
 
 /* ---- the lines, in a process of their own ---- */
 
-static unsigned percent(uint64_t part, uint64_t whole)
-{
-	return whole ? (unsigned)((unsigned __int128)part * PERCENT / whole) : 0;
-}
-
-static const char *plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 /* Of standard error, where the lines go. */
 static unsigned line_width;
 
@@ -158,8 +147,8 @@ static void peak_put(struct action_input *input)
 	char before[LINE_BYTES];
 	snprintf(before, sizeof(before), "peak: %s in %s block%s at %s; %u %% of it from ",
 		 report_bytes(source, totals->peak_bytes).data, report_count(source, totals->peak_count).data,
-		 plural(totals->peak_count), text_duration(window->peak_at_ns).data,
-		 percent(bytes, totals->peak_bytes));
+		 text_plural(totals->peak_count), text_duration(window->peak_at_ns).data,
+		 text_percent(bytes, totals->peak_bytes));
 	if (totals->peak_bytes)
 		line_put(before, name, "");
 	else
@@ -175,8 +164,8 @@ static void outstanding_put(struct action_input *input)
 	char before[LINE_BYTES];
 	snprintf(before, sizeof(before), "never freed: %s in %s block%s; %u %% of it from ",
 		 report_bytes(source, totals->outstanding_bytes).data,
-		 report_count(source, totals->outstanding_count).data, plural(totals->outstanding_count),
-		 percent(bytes, totals->outstanding_bytes));
+		 report_count(source, totals->outstanding_count).data, text_plural(totals->outstanding_count),
+		 text_percent(bytes, totals->outstanding_bytes));
 	if (totals->outstanding_bytes)
 		line_put(before, name, "");
 	else

@@ -14,7 +14,6 @@
 #include "base/whole_file.h"
 #include "cli/cli.h"
 #include "cli/record/record.h"
-#include "hook/hook.h"
 #include "hook/inspect.h"
 
 /* ---- the program ---- */

@@ -10,7 +10,6 @@
 #include "cli/option_parser.h"
 #include "session/recover/recover.h"
 #include "session/recover/recover_file.h"
-#include "session/store/store.h"
 #include "session/store/store_recover.h"
 
 struct recover_words {

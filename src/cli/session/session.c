@@ -4,7 +4,6 @@
  * finds its logger by the name, sends a message, and prints the answer. Here are flush, stop and launch;
  * session_start.c has start and update, session_query.c query and sessions.
  */
-#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,84 +20,15 @@
 #include "cli/session/session_talk.h"
 #include "session/control/control_wait.h"
 #include "session/control/option_rows.h"
-#include "session/directory/directory.h"
 
 /* How long one wait of a flush lasts. */
 enum { FLUSH_SLICE_MS = 1000 };
-
-/* ---- shared by the commands ---- */
-
-static void on_message(void *cookie, enum controller_word word, const char *text)
-{
-	(void)cookie;
-	if (word == CONTROLLER_NOTE || word == CONTROLLER_WARNING)
-		cli_say("%s", text);
-}
-
-const struct controller_listener session_listener = {on_message, NULL};
-
-int session_connect_to(const char *name)
-{
-	struct diag diag = {""};
-	int socket = session_connect(name, &diag);
-	return socket >= 0 ? socket : (cli_fail("%s", diag.text), -1);
-}
-
-/* CLI_OK, or CLI_FAILED after a message. */
-int session_ask(int socket, const struct control_message *message)
-{
-	struct diag diag = {""};
-	return controller_ask(socket, message, &session_listener, &diag) ? cli_fail("%s", diag.text) : CLI_OK;
-}
-
-int session_query(int socket, bool with_threads, struct controller_state *state)
-{
-	struct diag diag = {""};
-	return controller_query(socket, with_threads, state, &session_listener, &diag) ? cli_fail("%s", diag.text)
-										       : CLI_OK;
-}
-
-int session_take_name(int count, char **arguments, const char *command)
-{
-	if (count < 2 || arguments[1][0] == '-')
-		return cli_fail("%s: the session's name is missing; see xheap help %s", command, command);
-	if (!session_name_is_possible(arguments[1]) ||
-	    (!strcmp(command, "start") && !session_name_is_good(arguments[1])))
-		return cli_fail(
-			"%s: \"%s\" cannot be a session's name: up to 64 bytes without /, not beginning with . or -",
-			command, arguments[1]);
-	return CLI_OK;
-}
-
-static int take_word(void *context, char *word)
-{
-	struct session_words *words = context;
-	if (words->name)
-		return cli_fail("%s: not expected here: %s is the session's name", word, words->name);
-	words->name = word;
-	return CLI_OK;
-}
-
-int session_take_words(const struct option_grammar *grammar, int count, char **arguments, struct session_words *words)
-{
-	char **rest;
-	int status = options_parse(grammar, count, arguments, words, take_word, &rest);
-	char *named[] = {arguments[0], words->name};
-	return status == CLI_OK ? session_take_name(words->name ? 2 : 1, named, grammar->command) : status;
-}
-
-int session_refuse_words(char **words, const char *command)
-{
-	return *words ? cli_fail("%s: %s: not expected here; see xheap help %s", command, *words, command) : CLI_OK;
-}
 
 static int only_a_name(int count, char **arguments, const char *command)
 {
 	int status = session_take_name(count, arguments, command);
 	return status == CLI_OK ? session_refuse_words(arguments + 2, command) : status;
 }
-
-/* ---- flush, stop, launch ---- */
 
 /* Write what there is. CLI_OK with the path in *answer, or CLI_FAILED after a message. */
 static int flush_ask(int socket, bool is_snapshot, struct control_message *answer)

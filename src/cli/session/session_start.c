@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* xheap start and xheap update: which processes a session records, and how. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/image/image.h"
+#include "cli/image/image_notes.h"
 #include "cli/record/record.h"
 #include "cli/record/record_files.h"
 #include "cli/record/record_options.h"

@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -148,13 +147,19 @@ static void window_of_sums(struct heap_window *window, const struct matching_sum
 	*window = (struct heap_window){.range = {0, sums->until_ns},
 				       .overhead_site = HEAP_NONE,
 				       .peak_at_ns = sums->peak.time_ns,
-				       .cell_count = sums->site_count,
 				       .cells = memory_zeroed(sums->site_count, sizeof(*window->cells)),
 				       .numbers = memory_zeroed(sums->site_count, sizeof(*window->numbers))};
 	for (uint32_t i = 0; i < sums->site_count; i++) {
-		window->cells[i].site = i;
-		window->numbers[i] = sums->numbers[i];
-		heap_numbers_add(&window->totals, &sums->numbers[i]);
+		const struct heap_numbers *numbers = &sums->numbers[i];
+		/* Blocks from before the trace are in no total. */
+		if (sums->sites[i].entry == HEAP_NONE) {
+			window->earlier_count += numbers->total_count;
+			window->earlier_bytes += numbers->total_bytes;
+			continue;
+		}
+		window->cells[window->cell_count].site = i;
+		window->numbers[window->cell_count++] = *numbers;
+		heap_numbers_add(&window->totals, numbers);
 	}
 	window->totals.peak_bytes = sums->peak.bytes;
 }
@@ -175,6 +180,7 @@ static int sums_show(struct top *top, const struct controller_state *state)
 					 .is_damaged = &damaged,
 					 .sites = top->sums.sites,
 					 .site_count = top->sums.site_count,
+					 .sample_bytes = top->sums.sample_bytes,
 					 .duration_ns = top->sums.until_ns};
 	int64_t age_ns = age_of(state->session.started_realtime_ns);
 	age_ns = age_ns > top->sums.until_ns ? age_ns : top->sums.until_ns;
@@ -185,7 +191,8 @@ static int sums_show(struct top *top, const struct controller_state *state)
 				.event_count = kept_events(&state->session),
 				.note = note,
 				.samples = top->samples,
-				.sample_count = top->sample_count};
+				.sample_count = top->sample_count,
+				.is_peak_unknown = !top->sums.is_peak_known};
 	snprintf(note, sizeof(note), "  as of %s, %s ago; %s of the events are matched",
 		 text_duration(top->sums.until_ns).data, text_duration(age_ns - top->sums.until_ns).data,
 		 text_count(top->sums.point_count).data);

@@ -43,7 +43,7 @@ static void publish(struct top_follow *follow)
 	follow->has_sums = is_known;
 	follow->has_failed |= !is_known;
 	if (!is_known)
-		diag_fail(&follow->diag, ESTALE, "calls contradict each other");
+		diag_fail(&follow->diag, ESTALE, "some of it is in sums");
 	pthread_mutex_unlock(&follow->lock);
 	follow->published_ns = monotonic_now_ns();
 }

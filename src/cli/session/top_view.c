@@ -364,7 +364,8 @@ static void totals_show(struct top_screen *screen, const struct top_view *view, 
 	snprintf(live, sizeof(live), "outstanding %s in %s blocks",
 		 report_bytes(source, totals->outstanding_bytes).data,
 		 report_count(source, totals->outstanding_count).data);
-	snprintf(peak, sizeof(peak), "peak %s", report_bytes(source, totals->peak_bytes).data);
+	snprintf(peak, sizeof(peak), "peak %s",
+		 view->is_peak_unknown ? "-" : report_bytes(source, totals->peak_bytes).data);
 	snprintf(all, sizeof(all), "allocated %s in %s", report_bytes(source, totals->total_bytes).data,
 		 report_count(source, totals->total_count).data);
 	top_screen_parts(screen, "  ", parts, 3);

@@ -44,6 +44,7 @@ struct top_view {
 	    the table. */
 	const struct top_sample *samples;
 	size_t sample_count;
+	bool is_peak_unknown; /**< calls contradict each other, or there are blocks from before the trace */
 };
 
 /**

@@ -267,7 +267,7 @@ static uint64_t hash_bytes(const void *data, size_t size)
 	return hash_pair(hash, rest);
 }
 
-static double real_of(const struct dx_value *value)
+double dx_real_of(const struct dx_value *value)
 {
 	return value->kind == DX_REAL   ? value->real
 	       : value->kind == DX_BOOL ? (double)value->truth
@@ -275,11 +275,18 @@ static double real_of(const struct dx_value *value)
 					: (double)value->number;
 }
 
-static __int128 number_of(const struct dx_value *value)
+__int128 dx_integer_of(const struct dx_value *value)
 {
 	return value->kind == DX_BOOL ? (__int128)value->truth
 	       : value->is_signed     ? (__int128)(int64_t)value->number
 				      : (__int128)value->number;
+}
+
+uint64_t dx_count_of(const struct dx_value *value)
+{
+	if (value->kind == DX_REAL)
+		return value->real > 0 ? (uint64_t)value->real : 0;
+	return value->is_signed && (int64_t)value->number < 0 ? 0 : value->number;
 }
 
 static bool is_numeric(const struct dx_value *value)
@@ -320,11 +327,11 @@ bool dx_compare(const struct dx_value *one, const struct dx_value *other, int *o
 	*order = 0;
 	if (is_numeric(one) && is_numeric(other)) {
 		if (one->kind == DX_REAL || other->kind == DX_REAL) {
-			double a = real_of(one), b = real_of(other);
+			double a = dx_real_of(one), b = dx_real_of(other);
 			*order = (a > b) - (a < b);
 			return a == a && b == b;
 		}
-		__int128 a = number_of(one), b = number_of(other);
+		__int128 a = dx_integer_of(one), b = dx_integer_of(other);
 		*order = (a > b) - (a < b);
 		return true;
 	}
@@ -364,10 +371,10 @@ uint64_t dx_hash(const struct dx_value *value)
 	case DX_BOOL:
 	case DX_NUMBER:
 	case DX_REAL: {
-		double real = real_of(value);
+		double real = dx_real_of(value);
 		return hash_pair(hash, value->kind == DX_REAL && real == (double)(int64_t)real ? (uint64_t)(int64_t)real
 				       : value->kind == DX_REAL                                ? (uint64_t)(real * 1000)
-								: (uint64_t)number_of(value));
+								: (uint64_t)dx_integer_of(value));
 	}
 	case DX_TEXT:
 	case DX_ERROR:

@@ -191,6 +191,13 @@ uint32_t dx_member_count(const struct dx_value *object);
 const char *dx_member_at(struct dx_query *query, const struct dx_value *object, uint32_t number, unsigned *flags,
 			 struct dx_value *value);
 
+/** Return the value of a number or a bool; of one of them or a real. */
+__int128 dx_integer_of(const struct dx_value *value);
+double dx_real_of(const struct dx_value *value);
+
+/** Return the number of elements, or the like, that a number or real stands for; 0 for negative ones. */
+uint64_t dx_count_of(const struct dx_value *value);
+
 /** Order two values of one kind: below 0, 0, above 0. Numbers and reals compare by value. False: no order. */
 bool dx_compare(const struct dx_value *one, const struct dx_value *other, int *order);
 

@@ -6,7 +6,6 @@
 #include "dx/model/faults.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/map.h"
 #include "base/memory.h"

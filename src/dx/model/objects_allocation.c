@@ -2,15 +2,11 @@
 #include "dx/model/objects_allocation.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "dx/model/block_events.h"
 #include "dx/model/inherited.h"
-#include "dx/model/positions.h"
-#include "query/scan.h"
 #include "table/weight.h"
-#include "trace/code_rows.h"
 #include "trace/process_rows.h"
 #include "trace/row_ids.h"
 #include "trace/trace.h"

@@ -9,7 +9,6 @@
 #include "dx/model/event_reader.h"
 #include "dx/model/faults.h"
 #include "dx/model/objects.h"
-#include "dx/model/positions.h"
 #include "trace/call_arguments.h"
 #include "trace/code_rows.h"
 #include "trace/row_ids.h"
@@ -17,6 +16,7 @@
 
 enum { FLAG_ZERO = 0x8, MALLOCX_ZERO = 0x40, PROT_WRITE_BIT = 2 };
 #define FLAG_NESTED UINT64_C(0x80000000)
+#define BIT(kind) (1u << EVENT_##kind)
 
 static const struct dx_event *event_of(const struct dx_value *object)
 {
@@ -41,9 +41,6 @@ static unsigned function_of(const struct dx_query *query, const struct dx_event 
 
 /* ---- documented members ---- */
 
-DX_GETTER_IF(get_address, is_call_of_block(event_of(object)), dx_address(event_of(object)->row.address))
-DX_GETTER_IF(get_previous, event_of(object)->row.kind == EVENT_REALLOC, dx_address(event_of(object)->row.previous))
-
 static void get_base(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
 {
 	const struct dx_event *event = event_of(object);
@@ -63,14 +60,6 @@ static bool is_sized(const struct dx_query *query, const struct dx_value *object
 DX_GETTER_IF(get_heap_base, is_sized(query, object), dx_address(event_of(object)->row.argument))
 DX_GETTER_IF(get_reserve, is_sized(query, object), dx_number(event_of(object)->row.size))
 DX_GETTER_IF(get_commit, is_sized(query, object), dx_number(event_of(object)->row.argument2))
-
-static void get_size(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	const struct dx_event *event = event_of(object);
-	(void)query;
-	if ((event->row.kind == EVENT_ALLOC || event->row.kind == EVENT_REALLOC) && event->row.size != UINT64_MAX)
-		*value = dx_number(event->row.size);
-}
 
 static bool heap_is_nested(struct dx_query *query, uint32_t heap)
 {
@@ -206,14 +195,6 @@ static void get_stack(struct dx_query *query, const struct dx_value *object, str
 		dx_stack_text(query, event->row.flags & EVENT_NO_STACK ? 0 : event->row.stack, event->row.entry));
 }
 
-static void get_duration(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
-{
-	const struct dx_event *event = event_of(object);
-	(void)query;
-	if (!(event->row.flags & (EVENT_NO_DURATION | EVENT_IN_FLIGHT)))
-		*value = dx_signed(event->row.duration_ns);
-}
-
 DX_GETTER_IF(get_error, (event_of(object)->row.flags & EVENT_FAILED) != 0, dx_signed(event_of(object)->row.result))
 
 static void get_state(struct dx_query *query, const struct dx_value *object, struct dx_value *value)
@@ -274,12 +255,32 @@ static void get_weight(struct dx_query *query, const struct dx_value *object, st
 	get_of_block(query, object, "Weight", value);
 }
 
+static const struct dx_call_column call_columns[] = {
+	{COLUMN_ADDRESS, BIT(ALLOC) | BIT(REALLOC) | BIT(FREE), .is_zero_for_absent = true},
+	{COLUMN_SIZE, BIT(ALLOC) | BIT(REALLOC), .none = UINT64_MAX},
+	{COLUMN_PREVIOUS_ADDRESS, BIT(REALLOC), .is_zero_for_absent = true},
+	{COLUMN_DURATION, ~0u, .without = EVENT_IN_FLIGHT},
+};
+
+const struct dx_call_column *dx_call_column_find(enum column_id column)
+{
+	for (size_t i = 0; i < sizeof(call_columns) / sizeof(call_columns[0]); i++)
+		if (call_columns[i].column == column)
+			return &call_columns[i];
+	return NULL;
+}
+
 static void get_column(struct dx_query *query, const struct dx_value *object, int id, struct dx_value *value)
 {
 	const struct column *column = column_find(COLUMNS_OF_EVENTS, (enum column_id)id);
+	const struct dx_call_column *of = dx_call_column_find((enum column_id)id);
 	const struct column_row row = row_of(query, event_of(object));
 	uint64_t number;
-	if (column->get(&row, &number))
+	bool is_there = column->get(&row, &number);
+	if (of &&
+	    (!(of->kinds >> row.event.kind & 1) || row.event.flags & of->without || (of->none && number == of->none)))
+		return;
+	if (is_there || (of && of->is_zero_for_absent))
 		*value = dx_column_value(query, column, number);
 }
 
@@ -290,16 +291,16 @@ static const struct dx_member heap_members[] = {
 	 "what happened: Alloc, ReAlloc, Free, Create, Protect, Lock, Unlock or Destroy"},
 	{"Heap", DX_NUMBER, DX_MEMBER_MINOR | COLUMN(HEAP), NULL, NULL,
 	 "the handle of the heap, as xheap heap -heaps prints it"},
-	{"Address", DX_NUMBER, 0, get_address, NULL,
+	{"Address", DX_NUMBER, COLUMN(ADDRESS), NULL, NULL,
 	 "Alloc, ReAlloc: the block returned, 0x0 if the call failed; Free: the block freed"},
-	{"Size", DX_NUMBER, 0, get_size, NULL, "Alloc, ReAlloc: the bytes requested"},
+	{"Size", DX_NUMBER, COLUMN(SIZE), NULL, NULL, "Alloc, ReAlloc: the bytes requested"},
 	{"Flags", DX_NUMBER, DX_MEMBER_MINOR, get_flags, NULL,
 	 "Alloc, ReAlloc, Free: 0x8 the call zeroes the block, 0x80000000 the heap lies in another one"},
 	{"TimeStart", DX_POSITION, 0, get_start, &dx_position_class, "the position at which the call began"},
 	{"TimeEnd", DX_POSITION, 0, get_end, &dx_position_class, "the position at which the call returned"},
 	{"Result", DX_NUMBER, 0, get_result, NULL,
 	 "Free, Lock, Unlock, Destroy: 0x1 the call returned, 0x0 it did not"},
-	{"PreviousAddress", DX_NUMBER, 0, get_previous, NULL, "ReAlloc: the block before"},
+	{"PreviousAddress", DX_NUMBER, COLUMN(PREVIOUS_ADDRESS), NULL, NULL, "ReAlloc: the block before"},
 	{"BaseAddress", DX_NUMBER, 0, get_heap_base, NULL, "Create: the heap's first byte, where the call gave it"},
 	{"ReserveSize", DX_NUMBER, 0, get_reserve, NULL, "Create: the bytes that the heap may grow to"},
 	{"CommitSize", DX_NUMBER, 0, get_commit, NULL, "Create: the bytes that it begins with"},
@@ -312,7 +313,7 @@ static const struct dx_member heap_members[] = {
 	{"Process", DX_OBJECT, DX_MEMBER_EXTRA, get_process, &dx_process_class, "the process of that thread"},
 	{"Function", DX_TEXT, DX_MEMBER_EXTRA | COLUMN(FUNCTION), NULL, NULL, "the function that was called"},
 	{"Stack", DX_TEXT, DX_MEMBER_EXTRA, get_stack, NULL, "the frames of the call, innermost first, joined by ;"},
-	{"Duration", DX_NUMBER, DX_MEMBER_EXTRA, get_duration, NULL, "nanoseconds that the call took"},
+	{"Duration", DX_NUMBER, DX_MEMBER_EXTRA | COLUMN(DURATION), NULL, NULL, "nanoseconds that the call took"},
 	{"Usable", DX_NUMBER, DX_MEMBER_EXTRA | COLUMN(USABLE), NULL, NULL, "the bytes that the allocator really gave"},
 	{"Error", DX_NUMBER, DX_MEMBER_EXTRA, get_error, NULL, "the error number of a failed call"},
 	{"State", DX_TEXT, DX_MEMBER_EXTRA, get_state, NULL,

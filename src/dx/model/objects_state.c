@@ -2,7 +2,6 @@
 #include "dx/model/objects_state.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "dx/model/block_pass.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "dx/model/questions.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,13 +19,6 @@ enum { CHOSEN_MAX = 1 << 20 };
 static uint32_t process_of(const struct dx_method_call *call)
 {
 	return call->receiver.data ? dx_id_of(&call->receiver) : TRACE_NONE;
-}
-
-static uint64_t count_of(const struct dx_value *value)
-{
-	if (value->kind == DX_REAL)
-		return value->real > 0 ? (uint64_t)value->real : 0;
-	return value->is_signed && (int64_t)value->number < 0 ? 0 : value->number;
 }
 
 /* ---- heap calls ---- */
@@ -75,7 +67,7 @@ static struct dx_value filtered(struct dx_query *query, uint32_t process, uint64
 /* By process, then position: one pass for each process if there are several. */
 static void call_get_address(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	uint64_t address = count_of(&call->arguments[0]);
+	uint64_t address = dx_count_of(&call->arguments[0]);
 	uint32_t process = process_of(call), count = query->session->dictionary->process_count;
 	if (process != TRACE_NONE || count < 2) {
 		*result = filtered(query, process, FILTER_ADDRESS, address, call->column);
@@ -101,7 +93,7 @@ static void call_get_address(struct dx_query *query, struct dx_method_call *call
 
 static void call_slow(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
 {
-	*result = filtered(query, process_of(call), FILTER_DURATION, count_of(&call->arguments[0]), call->column);
+	*result = filtered(query, process_of(call), FILTER_DURATION, dx_count_of(&call->arguments[0]), call->column);
 }
 
 static void call_analyze(struct dx_query *query, struct dx_method_call *call, struct dx_value *result)
@@ -189,7 +181,7 @@ static int better_first(const void *one, const void *other)
 static void find_greatest(struct dx_query *query, struct dx_method_call *call,
 			  uint64_t (*key)(const struct dx_block *block), struct dx_value *result)
 {
-	uint64_t most = call->count ? count_of(&call->arguments[0]) : 10, count = 0;
+	uint64_t most = call->count ? dx_count_of(&call->arguments[0]) : 10, count = 0;
 	struct dx_block_pass pass = {.has_scan = false};
 	struct dx_list *list = dx_list_new(query, query->arena);
 	struct chosen_block next;

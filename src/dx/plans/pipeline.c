@@ -13,7 +13,6 @@
 #include "dx/model/event_reader.h"
 #include "dx/model/event_sequence.h"
 #include "dx/model/objects_allocation.h"
-#include "dx/run/methods_sequence.h"
 #include "dx/run/operators.h"
 #include "trace/trace.h"
 
@@ -24,21 +23,6 @@ struct orders {
 	const struct dx_sequence *steps[ORDERS_MAX];
 	uint32_t count;
 };
-
-static bool is_then(const struct dx_operator *operation)
-{
-	return operation == &dx_then_operator || operation == &dx_then_descending_operator;
-}
-
-static bool is_order(const struct dx_operator *operation)
-{
-	return is_then(operation) || operation == &dx_order_operator || operation == &dx_order_descending_operator;
-}
-
-static bool is_descending(const struct dx_operator *operation)
-{
-	return operation == &dx_order_descending_operator || operation == &dx_then_descending_operator;
-}
 
 /* ---- the source ---- */
 
@@ -88,7 +72,7 @@ static void rows_cut(struct plan *plan, const struct dx_sequence *sequence)
 static bool order_take(struct orders *orders, const struct dx_sequence *sequence)
 {
 	if (orders->count == ORDERS_MAX || sequence->argument_count != 1 ||
-	    (is_then(sequence->operation) && !is_order(sequence->source->operation)))
+	    (dx_operator_is_then(sequence->operation) && !dx_operator_is_order(sequence->source->operation)))
 		return false;
 	orders->steps[orders->count++] = sequence;
 	return true;
@@ -101,7 +85,7 @@ static bool order_take(struct orders *orders, const struct dx_sequence *sequence
 static bool orders_make(const struct dx_plan_making *making, const struct orders *orders)
 {
 	for (uint32_t first = 0, end; first < orders->count; first = end) {
-		for (end = first; is_then(orders->steps[end]->operation);)
+		for (end = first; dx_operator_is_then(orders->steps[end]->operation);)
 			end++;
 		end++;
 		for (uint32_t i = end; i-- > first;) {
@@ -109,7 +93,7 @@ static bool orders_make(const struct dx_plan_making *making, const struct orders
 			if (key.node == PLAN_NOTHING || !dx_plan_has_order(key.shape) ||
 			    !plan_output(making->plan, key.node) ||
 			    !plan_order(making->plan, making->plan->output_count - 1,
-					is_descending(orders->steps[i]->operation)))
+					dx_operator_is_descending(orders->steps[i]->operation)))
 				return false;
 		}
 	}
@@ -144,7 +128,7 @@ bool dx_pipeline_make(struct dx_pipeline *pipeline, const struct dx_plan_making 
 	for (; sequence != pipeline->source; sequence = sequence->source) {
 		if (sequence->operation == &dx_where_operator && condition_take(making, sequence))
 			pipeline->condition_count++;
-		else if (!is_order(sequence->operation) || !order_take(&orders, sequence))
+		else if (!dx_operator_is_order(sequence->operation) || !order_take(&orders, sequence))
 			return false;
 	}
 	pipeline->order_count = orders.count;

@@ -12,6 +12,7 @@
 #include "base/events.h"
 #include "dx/model/debugger.h"
 #include "dx/model/objects.h"
+#include "dx/model/objects_heap.h"
 #include "trace/code_rows.h"
 #include "trace/trace.h"
 
@@ -22,50 +23,36 @@ static uint32_t column_is(struct plan *plan, enum column_id column, enum plan_op
 	return plan_apply(plan, operation, plan_column(plan, column), plan_number(plan, number), PLAN_NOTHING);
 }
 
-/* The value where the condition is true; absent elsewhere. */
-static uint32_t only_if(struct plan *plan, uint32_t condition, uint32_t value, enum plan_type type)
+static uint32_t has_bits(struct plan *plan, uint32_t node, uint64_t bits)
 {
-	return plan_apply(plan, PLAN_CHOOSE, condition, value, plan_absent(plan, type));
-}
-
-static uint32_t or_zero(struct plan *plan, enum column_id column)
-{
-	return plan_apply(plan, PLAN_IF_ABSENT, plan_column(plan, column), plan_number(plan, 0), PLAN_NOTHING);
-}
-
-static uint32_t event_size(struct plan *plan)
-{
-	uint32_t is_sized = plan_apply(plan, PLAN_OR, column_is(plan, COLUMN_ACTION, PLAN_EQUAL, EVENT_ALLOC),
-				       column_is(plan, COLUMN_ACTION, PLAN_EQUAL, EVENT_REALLOC), PLAN_NOTHING);
-	uint32_t size = plan_column(plan, COLUMN_SIZE);
-	uint32_t is_known = plan_apply(plan, PLAN_UNEQUAL, size, plan_number(plan, UINT64_MAX), PLAN_NOTHING);
-	return only_if(plan, plan_apply(plan, PLAN_AND, is_sized, is_known, PLAN_NOTHING), size, PLAN_NUMBER);
-}
-
-/* The numbers of kinds begin with those of calls of blocks. */
-static uint32_t event_address(struct plan *plan)
-{
-	return only_if(plan, column_is(plan, COLUMN_ACTION, PLAN_AT_MOST, EVENT_FREE), or_zero(plan, COLUMN_ADDRESS),
-		       PLAN_NUMBER);
-}
-
-static uint32_t event_previous(struct plan *plan)
-{
-	return only_if(plan, column_is(plan, COLUMN_ACTION, PLAN_EQUAL, EVENT_REALLOC),
-		       or_zero(plan, COLUMN_PREVIOUS_ADDRESS), PLAN_NUMBER);
+	uint32_t common = plan_apply(plan, PLAN_BITS_AND, node, plan_number(plan, bits), PLAN_NOTHING);
+	return plan_apply(plan, PLAN_UNEQUAL, common, plan_number(plan, 0), PLAN_NOTHING);
 }
 
 static uint32_t has_flag(struct plan *plan, uint64_t flag)
 {
-	uint32_t bits =
-		plan_apply(plan, PLAN_BITS_AND, plan_column(plan, COLUMN_FLAGS), plan_number(plan, flag), PLAN_NOTHING);
-	return plan_apply(plan, PLAN_UNEQUAL, bits, plan_number(plan, 0), PLAN_NOTHING);
+	return has_bits(plan, plan_column(plan, COLUMN_FLAGS), flag);
 }
 
-static uint32_t event_duration(struct plan *plan)
+/* The column, as calls have it. */
+static uint32_t call_column(struct plan *plan, const struct dx_call_column *of)
 {
-	uint32_t is_over = plan_apply(plan, PLAN_NOT, has_flag(plan, EVENT_IN_FLIGHT), PLAN_NOTHING, PLAN_NOTHING);
-	return only_if(plan, is_over, plan_column(plan, COLUMN_DURATION), PLAN_TIME);
+	uint32_t value = plan_column(plan, of->column), one = plan_number(plan, 1);
+	enum plan_type type = value == PLAN_NOTHING ? PLAN_NUMBER : (enum plan_type)plan->nodes[value].type;
+	uint32_t kind = plan_apply(plan, PLAN_SHIFT_LEFT, one, plan_column(plan, COLUMN_ACTION), PLAN_NOTHING);
+	uint32_t is_there = has_bits(plan, kind, of->kinds);
+	if (of->without)
+		is_there =
+			plan_apply(plan, PLAN_AND, is_there,
+				   plan_apply(plan, PLAN_NOT, has_flag(plan, of->without), PLAN_NOTHING, PLAN_NOTHING),
+				   PLAN_NOTHING);
+	if (of->none)
+		is_there = plan_apply(plan, PLAN_AND, is_there,
+				      plan_apply(plan, PLAN_UNEQUAL, value, plan_number(plan, of->none), PLAN_NOTHING),
+				      PLAN_NOTHING);
+	if (of->is_zero_for_absent)
+		value = plan_apply(plan, PLAN_IF_ABSENT, value, plan_number(plan, 0), PLAN_NOTHING);
+	return plan_apply(plan, PLAN_CHOOSE, is_there, value, plan_absent(plan, type));
 }
 
 /* ---- members of allocations ---- */
@@ -83,10 +70,6 @@ static const struct {
 	uint32_t (*make)(struct plan *plan);
 	unsigned flag; /* of an allocation, without `make` */
 } members[] = {
-	{"Address", COLUMNS_OF_EVENTS, DX_PLAN_ADDRESS, event_address, 0},
-	{"Size", COLUMNS_OF_EVENTS, DX_PLAN_NUMBER, event_size, 0},
-	{"PreviousAddress", COLUMNS_OF_EVENTS, DX_PLAN_ADDRESS, event_previous, 0},
-	{"Duration", COLUMNS_OF_EVENTS, DX_PLAN_SIGNED, event_duration, 0},
 	{"IsOutstanding", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, block_is_outstanding, 0},
 	{"IsRealloc", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, NULL, HEAP_REALLOC},
 	{"IsMoved", COLUMNS_OF_ALLOCATIONS, DX_PLAN_TRUTH, NULL, HEAP_MOVED},
@@ -163,7 +146,8 @@ struct dx_plan_member dx_plan_member_of(const struct dx_plan_making *making, con
 	const struct column *column = column_of_member(plan->source, name, &id);
 	if (!column || !shape_of(column, &shape))
 		return none;
-	uint32_t node = plan_column(plan, id);
+	const struct dx_call_column *of = plan->source == COLUMNS_OF_EVENTS ? dx_call_column_find(id) : NULL;
+	uint32_t node = of ? call_column(plan, of) : plan_column(plan, id);
 	if (shape == DX_PLAN_ENTRY)
 		node = entries_lookup(making, node, NULL);
 	return (struct dx_plan_member){node, shape, column->words, column->word_count};

@@ -10,7 +10,6 @@
 #include "dx/plans/query_plan.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "base/order.h"

@@ -9,8 +9,6 @@
 
 #include "base/grid.h"
 #include "base/json.h"
-#include "dx/core/methods.h"
-#include "dx/model/debugger.h"
 #include "dx/model/heap_limits.h"
 #include "dx/print/print.h"
 #include "dx/print/print_tree.h"

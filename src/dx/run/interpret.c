@@ -17,18 +17,6 @@ static bool is_integer(const struct dx_value *value)
 	return value->kind == DX_NUMBER || value->kind == DX_BOOL;
 }
 
-static __int128 integer_of(const struct dx_value *value)
-{
-	return value->kind == DX_BOOL ? (__int128)value->truth
-	       : value->is_signed     ? (__int128)(int64_t)value->number
-				      : (__int128)value->number;
-}
-
-static double real_of(const struct dx_value *value)
-{
-	return value->kind == DX_REAL ? value->real : (double)integer_of(value);
-}
-
 static struct dx_value integer_value(struct dx_query *query, __int128 number, bool is_decimal)
 {
 	if (number > (__int128)UINT64_MAX || number < (__int128)INT64_MIN)
@@ -147,8 +135,9 @@ static struct dx_value apply(struct dx_query *query, unsigned operation, const s
 		return dx_error(query, "this operator is for numbers, not for %s",
 				dx_kind_name(is_integer(one) || one->kind == DX_REAL ? other->kind : one->kind));
 	if (is_real)
-		return reals(query, operation, real_of(one), real_of(other));
-	return integers(query, operation, integer_of(one), integer_of(other), one->is_decimal && other->is_decimal);
+		return reals(query, operation, dx_real_of(one), dx_real_of(other));
+	return integers(query, operation, dx_integer_of(one), dx_integer_of(other),
+			one->is_decimal && other->is_decimal);
 }
 
 static struct dx_value evaluate_binary(struct dx_query *query, const struct dx_node *node, const struct dx_scope *scope)
@@ -179,7 +168,7 @@ static struct dx_value evaluate_unary(struct dx_query *query, const struct dx_no
 						    : dx_error(query, "~ is for integers");
 	if (!is_integer(&value))
 		return dx_error(query, "this operator is for numbers, not for %s", dx_kind_name(value.kind));
-	__int128 number = integer_of(&value);
+	__int128 number = dx_integer_of(&value);
 	return node->operation == DX_COMPLEMENT
 		       ? dx_number(~(uint64_t)number)
 		       : integer_value(query, node->operation == DX_MINUS ? -number : number, value.is_decimal);

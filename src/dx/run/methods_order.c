@@ -48,16 +48,6 @@ struct order_state {
 	bool is_made;
 };
 
-static bool is_then(const struct dx_operator *operation)
-{
-	return operation == &dx_then_operator || operation == &dx_then_descending_operator;
-}
-
-static bool is_descending(const struct dx_operator *operation)
-{
-	return operation == &dx_order_descending_operator || operation == &dx_then_descending_operator;
-}
-
 /* The steps of an order: OrderBy, then each ThenBy. */
 struct order {
 	struct dx_query *query;
@@ -66,22 +56,18 @@ struct order {
 	const struct dx_element *keys;
 };
 
-static bool is_order(const struct dx_operator *operation)
-{
-	return is_then(operation) || operation == &dx_order_operator || operation == &dx_order_descending_operator;
-}
-
 /* Return what the order is of; NULL after an error. */
 static const struct dx_sequence *order_steps(struct dx_query *query, const struct dx_sequence *sequence,
 					     struct order *order)
 {
 	const struct dx_sequence *at = sequence;
 	*order = (struct order){.query = query};
-	while (is_then(at->operation) && is_order(at->source->operation) && order->count < ORDER_KEYS_MAX - 1) {
+	while (dx_operator_is_then(at->operation) && dx_operator_is_order(at->source->operation) &&
+	       order->count < ORDER_KEYS_MAX - 1) {
 		order->steps[order->count++] = at;
 		at = at->source;
 	}
-	if (is_then(at->operation)) {
+	if (dx_operator_is_then(at->operation)) {
 		dx_stop(query, at->column, "ThenBy stands behind OrderBy, and at most seven times");
 		return NULL;
 	}
@@ -102,7 +88,7 @@ static int keys_order(const struct order *order, uint32_t one, uint32_t other)
 				      *b = &order->keys[(size_t)other * order->count + i].value;
 		int result = dx_key_order(order->query, step->argument_count > 1 ? &step->arguments[1] : NULL, a, b);
 		if (result)
-			return is_descending(step->operation) ? -result : result;
+			return dx_operator_is_descending(step->operation) ? -result : result;
 	}
 	return 0;
 }

@@ -88,13 +88,6 @@ static void flatten_close(void *context)
 		dx_arena_fini(&state->arena);
 }
 
-uint64_t dx_count_of(const struct dx_value *value)
-{
-	if (value->kind == DX_REAL)
-		return value->real > 0 ? (uint64_t)value->real : 0;
-	return value->is_signed && (int64_t)value->number < 0 ? 0 : value->number;
-}
-
 static bool skip_next(struct dx_query *query, struct dx_iterator *iterator, struct dx_element *element)
 {
 	struct passed_state *state = iterator->state;

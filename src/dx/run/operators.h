@@ -23,4 +23,21 @@ extern const struct dx_operator dx_where_operator, dx_select_operator, dx_skip_o
 	dx_order_operator, dx_order_descending_operator, dx_then_operator, dx_then_descending_operator,
 	dx_group_operator;
 
+/** Return whether the operator adds a key to an order; whether it orders; whether from the greatest on. */
+static inline bool dx_operator_is_then(const struct dx_operator *operation)
+{
+	return operation == &dx_then_operator || operation == &dx_then_descending_operator;
+}
+
+static inline bool dx_operator_is_order(const struct dx_operator *operation)
+{
+	return dx_operator_is_then(operation) || operation == &dx_order_operator ||
+	       operation == &dx_order_descending_operator;
+}
+
+static inline bool dx_operator_is_descending(const struct dx_operator *operation)
+{
+	return operation == &dx_order_descending_operator || operation == &dx_then_descending_operator;
+}
+
 #endif

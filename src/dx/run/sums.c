@@ -13,9 +13,7 @@ bool dx_sum_add(struct dx_query *query, struct dx_sum *sum, const struct dx_valu
 		sum->real += value->real;
 		sum->is_real = true;
 	} else if (value->kind == DX_NUMBER || value->kind == DX_BOOL) {
-		sum->number += value->kind == DX_BOOL ? (__int128)value->truth
-			       : value->is_signed     ? (__int128)(int64_t)value->number
-						      : (__int128)value->number;
+		sum->number += dx_integer_of(value);
 	} else if (value->kind == DX_ERROR) {
 		sum->error = *value;
 	} else {

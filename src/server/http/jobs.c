@@ -16,9 +16,8 @@
 
 enum {
 	WORKERS_MAX = 4,
-	KEPT_COUNT = 2,     /* answers about the whole run that are kept: pages have two widths */
-	PATIENCE_MS = 250,  /* a job waits so long for its trace, then the page hears how far that is */
-	DEADLINE_MS = 60000 /* of a job that runs */
+	KEPT_COUNT = 2,   /* answers about the whole run that are kept: pages have two widths */
+	PATIENCE_MS = 250 /* a job waits so long for its trace, then the page hears how far that is */
 };
 /* The bytes of answers that clients have not read yet. */
 static const size_t replies_most = (size_t)256 << 20;
@@ -268,9 +267,10 @@ static void task_end(struct task *task)
 		opening_end(task->jobs, slot, reply);
 		return;
 	}
-	if (task->job->end_status && reply->status != STATUS_OK) {
+	if (reply->status != STATUS_OK && (task->job->end_status || task->jobs->is_ending)) {
 		reply_release(reply);
-		reply = reply_of_end(task->job->end_status);
+		reply = task->job->end_status ? reply_of_end(task->job->end_status)
+					      : reply_line(STATUS_BUSY, "the server ends");
 	}
 	job_end(task->jobs, task->job, reply);
 }
@@ -358,7 +358,7 @@ static bool has_gone(int socket)
 static void job_look(struct jobs *jobs, struct job *job, uint64_t now_ns)
 {
 	const struct shown_slot *slot = &jobs->slots[job->request.trace];
-	if (job->is_running && now_ns - job->begun_ns > DEADLINE_MS * NS_PER_MS)
+	if (job->is_running && now_ns - job->begun_ns > jobs->plan.deadline_ms * NS_PER_MS)
 		job_stop(jobs, job, STATUS_BUSY);
 	else if (has_gone(job->socket))
 		job_stop(jobs, job, STATUS_REPLACED);

@@ -37,6 +37,7 @@ struct jobs_plan {
 	const char *const *paths; /**< of traces, the caller's */
 	unsigned path_count;
 	struct opened_options options; /**< how they are opened */
+	uint64_t deadline_ms;          /**< a job that runs for longer ends */
 	/** Take a job that is done. Called by any thread, once for each job. */
 	void (*done)(struct job *job);
 };

@@ -24,6 +24,7 @@ enum {
 	DESCRIPTORS_MORE = 200, /* beside those of connections */
 	BACKLOG = 256,
 	REQUEST_BYTES_MAX = 256 << 10, /* a request with all its headers: stacks may have long names */
+	DEADLINE_MS = 60000,           /* of an answer */
 	PATIENCE_S = 30                /* with a client that neither sends nor reads */
 };
 
@@ -35,6 +36,7 @@ struct server {
 	int socket;
 	uint16_t port;
 	uint64_t asked_ns; /* when the last request came; with atomic operations */
+	bool is_known;     /* a request had the token; likewise */
 };
 
 /* A request of a connection, from its first line to the end of its answer. */
@@ -120,6 +122,7 @@ static enum MHD_Result exchange_answer(struct exchange *exchange, const char *me
 	__atomic_store_n(&server->asked_ns, monotonic_now_ns(), __ATOMIC_RELAXED);
 	if (request->name == REQUEST_FILE)
 		return send_bytes(exchange, MHD_HTTP_OK, request->file->type, &request->file->text, NULL);
+	__atomic_store_n(&server->is_known, true, __ATOMIC_RELAXED);
 	const union MHD_ConnectionInfo *info =
 		server->http.get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	exchange->job.socket = info ? info->connect_fd : -1;
@@ -248,7 +251,11 @@ static int daemon_begin(struct server *server, struct diag *diag)
 struct server *server_begin(const struct server_plan *plan, struct diag *diag)
 {
 	struct server *server = memory_zeroed(1, sizeof(*server));
-	const struct jobs_plan jobs = {plan->paths, plan->path_count, plan->options, on_job_done};
+	const struct jobs_plan jobs = {.paths = plan->paths,
+				       .path_count = plan->path_count,
+				       .options = plan->options,
+				       .deadline_ms = DEADLINE_MS,
+				       .done = on_job_done};
 	server->socket = -1;
 	server->rules.trace_count = plan->path_count;
 	server->asked_ns = monotonic_now_ns();
@@ -272,6 +279,11 @@ uint16_t server_port(const struct server *server)
 void server_address(const struct server *server, char address[SERVER_ADDRESS_BYTES])
 {
 	snprintf(address, SERVER_ADDRESS_BYTES, "http://127.0.0.1:%u/#token=%s", server->port, server->rules.token);
+}
+
+bool server_is_known(const struct server *server)
+{
+	return __atomic_load_n(&server->is_known, __ATOMIC_RELAXED);
 }
 
 uint64_t server_look(struct server *server)

@@ -35,6 +35,9 @@ uint16_t server_port(const struct server *server);
 /** Write the address with the token. Whoever knows it can see the traces. */
 void server_address(const struct server *server, char address[SERVER_ADDRESS_BYTES]);
 
+/** Return whether a page has asked with the token: it knows the address. */
+bool server_is_known(const struct server *server);
+
 /** See to deadlines; to be called several times a second. Return for how long nobody has asked, in ns. */
 uint64_t server_look(struct server *server);
 

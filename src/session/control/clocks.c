@@ -2,9 +2,7 @@
 #include "session/control/clocks.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "os/proc.h"
 

@@ -4,17 +4,13 @@
 #include "session/logger/flight.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/text.h"
 #include "os/cgroups.h"
-#include "os/proc.h"
 #include "session/logger/answer.h"
 #include "session/logger/logger_loop.h"
 #include "session/logger/logger_state.h"

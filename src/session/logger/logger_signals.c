@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "os/limits.h"

@@ -3,7 +3,6 @@
 #include "session/logger/session_text.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 

@@ -2,11 +2,8 @@
 /* The logger's side of the messages of recorder/message.c, which has the timeline of both sides. */
 #include "session/logger/target_messages.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,7 +14,6 @@
 #include "session/drain/drain_notes.h"
 #include "session/logger/answer.h"
 #include "session/logger/members.h"
-#include "session/tracer/hook_cache.h"
 #include "trace/option_names.h"
 
 /* Return whether a thread with the id `tid` in its own namespace has the region. It is a thread of a member, or the

@@ -3,11 +3,8 @@
 #include "session/logger/tracer_results.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
-#include "os/proc.h"
 #include "os/proc_text.h"
 #include "region/message.h"
 #include "session/drain/drain_earlier.h"

@@ -19,7 +19,6 @@
 #include "os/monotonic.h"
 #include "os/proc.h"
 #include "region/atomic.h"
-#include "region/message.h"
 #include "session/control/option_rows.h"
 #include "session/control/options.h"
 #include "session/control/session_clock.h"

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "session/control/session_clock.h"
 #include "session/store/store_state.h"
 
 void pieces_path(const struct store *store, uint32_t number, char *path, size_t size)

@@ -30,7 +30,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>

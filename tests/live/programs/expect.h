@@ -27,6 +27,24 @@ static inline unsigned random_below(unsigned *seed, unsigned limit)
 	return (*seed >> 8) % limit;
 }
 
+/** A test of a program that has several, by the word that chooses it. */
+struct named_test {
+	const char *name;
+	int (*run)(void);
+};
+
+/** Run the test that the first argument names. Return the exit status; 2: there is no such test. */
+static inline int named_test_run(const struct named_test *tests, size_t count, int argc, char **argv)
+{
+	for (size_t i = 0; argc > 1 && i < count; i++)
+		if (!strcmp(tests[i].name, argv[1])) {
+			EXPECT(!tests[i].run());
+			puts("ok");
+			return 0;
+		}
+	return 2;
+}
+
 /** A block with its first and last byte set, and the check of it. */
 static inline unsigned char *block_mark(void *pointer, size_t size, unsigned char mark)
 {

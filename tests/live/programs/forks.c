@@ -169,21 +169,12 @@ static int test_vfork(void)
 	return 0;
 }
 
-static const struct {
-	const char *name;
-	int (*run)(void);
-} tests[] = {
+static const struct named_test tests[] = {
 	{"threads", test_threads},       {"server", test_server}, {"deep", test_deep},
 	{"privileges", test_privileges}, {"vfork", test_vfork},
 };
 
 int main(int argc, char **argv)
 {
-	for (size_t i = 0; argc > 1 && i < sizeof(tests) / sizeof(tests[0]); i++)
-		if (!strcmp(tests[i].name, argv[1])) {
-			EXPECT(!tests[i].run());
-			puts("ok");
-			return 0;
-		}
-	return 2;
+	return named_test_run(tests, sizeof(tests) / sizeof(tests[0]), argc, argv);
 }

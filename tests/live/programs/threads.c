@@ -129,21 +129,12 @@ static int test_exec(void)
 		pairs(100);
 }
 
-static const struct {
-	const char *name;
-	int (*run)(void);
-} tests[] = {
+static const struct named_test tests[] = {
 	{"short", test_short},   {"together", test_together}, {"stacks", test_stacks},
 	{"leader", test_leader}, {"exec", test_exec},
 };
 
 int main(int argc, char **argv)
 {
-	for (size_t i = 0; argc > 1 && i < sizeof(tests) / sizeof(tests[0]); i++)
-		if (!strcmp(tests[i].name, argv[1])) {
-			EXPECT(!tests[i].run());
-			puts("ok");
-			return 0;
-		}
-	return 2;
+	return named_test_run(tests, sizeof(tests) / sizeof(tests[0]), argc, argv);
 }
