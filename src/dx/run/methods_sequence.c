@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "dx/run/methods_sequence.h"
-
 #include <math.h>
 
 #include "dx/run/interpret.h"
