@@ -22,7 +22,7 @@ enum { LUMPED_SHARE = 10 /* a part of what was made that may be lumped: one in s
 struct cells_making {
 	const struct cells_source *source;
 	const struct cells_request *request;
-	struct cell_sites base;
+	struct cell_sites by_site;
 	uint32_t peak;   /* a bound */
 	bool *sites;     /* by site: whether it is asked for; NULL: all are */
 	uint32_t *nodes; /* by site: a node of the names; behind all of those: a lump */
@@ -57,8 +57,8 @@ static int bounds_make(struct cells_making *making, struct diag *diag)
 	if (peak.bytes)
 		wanted[count++] = peak.time_ns;
 	intervals = intervals < CELLS_INTERVALS_MAX ? intervals : CELLS_INTERVALS_MAX;
-	cell_bounds_make(&making->base.bounds, from_ns, to_ns, intervals, wanted, count);
-	making->peak = peak.bytes ? cell_bounds_find(&making->base.bounds, peak.time_ns) : CELL_NO_BOUND;
+	cell_bounds_make(&making->by_site.bounds, from_ns, to_ns, intervals, wanted, count);
+	making->peak = peak.bytes ? cell_bounds_find(&making->by_site.bounds, peak.time_ns) : CELL_NO_BOUND;
 	return 0;
 }
 
@@ -85,9 +85,9 @@ static void lumps_find(struct cells_making *making)
 	uint32_t nodes = heap_names_node_count(making->source->names);
 	making->lumps = memory_zeroed(table->site_count, sizeof(*making->lumps));
 	for (uint32_t i = 0; i < table->site_count; i++) {
-		if (!making->base.lumped[i])
+		if (!making->by_site.lumped[i])
 			continue;
-		making->lumps[making->lump_count] = (struct cell_lump){making->nodes[i], making->base.lumped[i]};
+		making->lumps[making->lump_count] = (struct cell_lump){making->nodes[i], making->by_site.lumped[i]};
 		making->nodes[i] = nodes + making->lump_count++;
 	}
 }
@@ -175,16 +175,16 @@ static bool answer_fit(struct cells_making *making)
 {
 	const struct cells_source *source = making->source;
 	do {
-		uint32_t moment = making->peak == CELL_NO_BOUND ? making->base.bounds.count - 1 : making->peak;
+		uint32_t moment = making->peak == CELL_NO_BOUND ? making->by_site.bounds.count - 1 : making->peak;
 		cell_set_fini(&making->by_node);
-		cell_set_add_changed(&making->by_node, &making->base.found.set,
+		cell_set_add_changed(&making->by_node, &making->by_site.found.set,
 				     &(struct cell_change){making->nodes, NULL}, UINT32_MAX);
 		cell_paths_fini(&making->paths);
 		cell_paths_find(&making->paths, &making->by_node, moment, source->names, source->cull, making->lumps,
 				making->lump_count);
 		if (paths_fit(making))
 			return true;
-	} while (!cancel_is_asked(cancelled_by(making)) && cell_sites_merge(&making->base, &making->peak));
+	} while (!cancel_is_asked(cancelled_by(making)) && cell_sites_merge(&making->by_site, &making->peak));
 	return false;
 }
 
@@ -204,17 +204,17 @@ static uint64_t lumped_bytes(const struct cells_making *making)
 static void answer_write(struct cells_making *making, struct sink *out)
 {
 	const struct trace_dictionary *dictionary = making->source->table->dictionary;
-	uint64_t *resident = cell_resident_find(dictionary, &making->base.bounds);
+	uint64_t *resident = cell_resident_find(dictionary, &making->by_site.bounds);
 	cell_set_sort(&making->set);
 	const struct cell_answer answer = {.is_whole = !making->request->has_range,
-					   .bounds = &making->base.bounds,
+					   .bounds = &making->by_site.bounds,
 					   .peak = making->peak,
 					   .set = &making->set,
 					   .tree = &making->tree,
 					   .names = making->source->names,
 					   .heap_count = dictionary->heap_count,
-					   .calls = making->base.found.calls,
-					   .max_bytes = making->base.found.max_bytes,
+					   .calls = making->by_site.found.calls,
+					   .max_bytes = making->by_site.found.max_bytes,
 					   .resident = resident,
 					   .lumped_bytes = lumped_bytes(making)};
 	cell_answer_write(&answer, out);
@@ -233,12 +233,12 @@ static bool is_usual(const struct cells_making *making)
 static int cells_take(struct cells_making *making, struct diag *diag)
 {
 	const struct cells_source *source = making->source;
-	if (is_usual(making) && cell_index_read(&making->base, source->table, &making->peak))
+	if (is_usual(making) && cell_index_read(&making->by_site, source->table, &making->peak))
 		return 0;
 	int error = bounds_make(making, diag);
 	return error ? error
-		     : cell_sites_make(&making->base, source->table, source->filter, making->sites, CELLS_SCANNED_MAX,
-				       &making->peak, diag);
+		     : cell_sites_make(&making->by_site, source->table, source->filter, making->sites,
+				       CELLS_SCANNED_MAX, &making->peak, diag);
 }
 
 static int cells_find(struct cells_making *making, struct diag *diag)
@@ -255,7 +255,7 @@ static int cells_find(struct cells_making *making, struct diag *diag)
 
 static void making_fini(struct cells_making *making)
 {
-	cell_sites_fini(&making->base);
+	cell_sites_fini(&making->by_site);
 	cell_set_fini(&making->by_node);
 	cell_paths_fini(&making->paths);
 	cell_tree_fini(&making->tree);
